@@ -128,7 +128,11 @@ async function measure(channel: string, tokens: readonly string[], bytes: number
 		}
 	}
 	const figure = (name: string, values: number[], bare: number[], against: string): Figure => ({
-		...{ name: `blocks, ${channel}, ${name}`, unit: "MB/s", value: median(values), bare: median(bare), against },
+		name: `blocks, ${channel}, ${name}`,
+		unit: "MB/s",
+		value: median(values),
+		bare: median(bare),
+		against,
 	});
 	const sizes = `${rules.minChars} to ${rules.maxChars} characters`;
 	return [

@@ -91,7 +91,10 @@ export async function nostr(): Promise<Figure[]> {
 		const file = openSqlite(join(folder, "nexus.db"), "process");
 		const bus = createBus({ storage: sqliteStorage(file) });
 		const outbound = createOutbound({
-			...{ bus, ledger: sqliteLedger(file), dataDir: folder, log: silentLog },
+			bus,
+			ledger: sqliteLedger(file),
+			dataDir: folder,
+			log: silentLog,
 			adapters: { nostr: { accounts: { main: { settings: { ...fake.settings } } } } },
 		});
 		const deliver = async (tokens: number, dueMs: number[]) => {
@@ -115,7 +118,9 @@ export async function nostr(): Promise<Figure[]> {
 				{ name: `${name}, events per 1,000 tokens`, unit: "events", value: events, goal: { of: "value", atMost: 120 } },
 				{ name: `${name}, token to reader, p50`, unit: "ms", value: percentile(latenciesMs, 50) },
 				{
-					...{ name: `${name}, token to reader, p99`, unit: "ms", value: percentile(latenciesMs, 99) },
+					name: `${name}, token to reader, p99`,
+					unit: "ms",
+					value: percentile(latenciesMs, 99),
 					goal: { of: "value", atMost: 250 },
 				},
 			];

@@ -160,7 +160,10 @@ export class Approvals implements ApprovalsPort {
 	/** What commits with the begin of a newer run of the session. */
 	superseding(session: string, runId: string): { writes: readonly Write[]; done(): void } {
 		const decided = (): Decided => ({
-			...{ state: "withdrawn", by: "nexus", reason: `superseded by ${runId}`, at: this.#deps.clock.now() },
+			state: "withdrawn",
+			by: "nexus",
+			reason: `superseded by ${runId}`,
+			at: this.#deps.clock.now(),
 		});
 		const others = () => this.#of((row) => row.session === session && row.runId !== runId);
 		if (others().length === 0) return { writes: [], done() {} };
@@ -259,7 +262,7 @@ export class Approvals implements ApprovalsPort {
 			const row = await ledger.approvals.get(runId, id);
 			if (!row || row.state === "pending") return;
 			const { state, decidedAt: at = row.expiresAt, by, reason, text } = row;
-			this.#close(id, { ...{ state, at }, ...stated({ by, reason, text }) });
+			this.#close(id, { state, at, ...stated({ by, reason, text }) });
 		} catch (cause) {
 			log.error({ runId, approval: id, err: cause }, "what became of a question cannot be read");
 		}
@@ -289,10 +292,7 @@ export class Approvals implements ApprovalsPort {
 }
 
 /** Without the arguments: a write says which question it is about, and no more. */
-const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({
-	...{ id, runId, session, tool },
-	...(agent !== undefined && { agent }),
-});
+const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({ id, runId, session, tool, agent });
 
 const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...stated(words) });
 
@@ -310,7 +310,7 @@ export const isPersons = ({ state }: Pick<Approval, "state">): boolean =>
 /** What an engine is told. */
 export function answerOf({ id, state, by, reason, text, digest }: Approval): ApprovalOutcome {
 	if (state === "pending") throw new NexusError("internal", `${id} has no answer yet`);
-	return { ...{ id, state, digest }, ...stated({ by, reason, text }) };
+	return { id, state, digest, ...stated({ by, reason, text }) };
 }
 
 function conflict({ id, state, by, reason }: Approval): NexusError {

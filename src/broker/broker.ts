@@ -62,7 +62,11 @@ class TurnBroker implements Broker {
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
 		const limits = { ...BROKER_LIMITS, ...options.limits };
 		const approvals = new Approvals({
-			...{ bus, ledger, clock, log, random: options.random ?? secureRandom },
+			bus,
+			ledger,
+			clock,
+			log,
+			random: options.random ?? secureRandom,
 			limits: { ...APPROVAL_LIMITS, ...options.approvals },
 		});
 		const stopping = () => this.#draining;
@@ -193,7 +197,7 @@ class TurnBroker implements Broker {
 	async phase(session: string) {
 		const { ledger, engine } = this.#deps;
 		const phase = await ledger.phases.get(session);
-		return { ...(phase && { phase }), ...(engine.phases && { known: engine.phases }) };
+		return { phase, known: engine.phases };
 	}
 
 	async enterPhase(session: string, name: string, because: string): Promise<void> {

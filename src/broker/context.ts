@@ -165,7 +165,7 @@ function pastCall(call: StoredToolCall, moved: number): PastToolCall {
 		args: call.args === undefined ? {} : JSON.parse(call.args),
 		status: call.status,
 		result: typeof result === "string" ? result : JSON.stringify(result),
-		...(call.content && { content: call.content }),
-		...(call.after !== undefined && { after: call.after + moved }),
+		content: call.content,
+		after: call.after === undefined ? undefined : call.after + moved,
 	};
 }

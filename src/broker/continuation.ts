@@ -37,7 +37,7 @@ export async function continuationOf(deps: ContinuationDeps, runId: string, answ
 		root,
 		checkpoint: JSON.parse(data),
 		shown: shownSince(checkpoint!, turn),
-		...(answer !== undefined && { answer: answer as NonNullable<Continued["answer"]> }),
+		answer: answer === undefined ? undefined : (answer as NonNullable<Continued["answer"]>),
 	};
 }
 

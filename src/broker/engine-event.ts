@@ -71,10 +71,12 @@ const askedStatus = ({
 	once,
 	expiresAt = 0,
 }: ToolApproval): ToolApprovalStatus => ({
-	...{ id, state, text: question },
-	...(because !== undefined && { because }),
-	...(once && { once }),
-	...(choices && { choices }),
+	id,
+	state,
+	text: question,
+	because,
+	once: once || undefined,
+	choices,
 	...(by !== undefined && { by }),
 	expires_at: expiresAt,
 });

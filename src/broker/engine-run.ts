@@ -34,8 +34,8 @@ export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteReque
 		attachments: events.at(-1)?.attachments ?? [],
 		toolTimeoutMs: limits.toolMs,
 		...passedOn({ ...request, ...words }),
-		...(phase && { phase: phaseOf(phase) }),
-		...(continues && { continues: continuedOf(continues) }),
+		phase: phase && phaseOf(phase),
+		continues: continues && continuedOf(continues),
 	};
 }
 
@@ -48,8 +48,8 @@ function chainLength(past: readonly { continues: boolean }[]): number {
 const phaseOf = ({ name, since, from, because }: NonNullable<EngineRequest["phase"]>) => ({
 	name,
 	since,
-	...(from !== undefined && { from }),
-	...(because !== undefined && { because }),
+	from,
+	because,
 });
 
 const continuedOf = ({ root: _root, ...continued }: NonNullable<ExecuteRequest["continues"]>) => continued;

@@ -48,8 +48,14 @@ interface AgentOutput extends Speaker {
 }
 
 const newLane = (agent: string | undefined): AgentOutput => ({
-	...{ agent, visible: true, text: undefined, speaks: false, reasoning: undefined, parts: new Map() },
-	...{ held: "", model: undefined },
+	agent,
+	visible: true,
+	text: undefined,
+	speaks: false,
+	reasoning: undefined,
+	parts: new Map(),
+	held: "",
+	model: undefined,
 });
 
 /** Of one run. */
@@ -290,7 +296,7 @@ export class Framer {
 	#factsOf({ agent }: FramedStream): { model?: string; phase?: string } {
 		const model = this.#lanes.get(agent)?.model;
 		const phase = this.#phase;
-		return { ...(model !== undefined && { model }), ...(phase !== undefined && { phase }) };
+		return { model, phase };
 	}
 
 	#takeTool(said: ToolEvent, ts: number, sink: Sink): ToolEvent {

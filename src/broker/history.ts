@@ -75,7 +75,7 @@ export class History {
 		let tokens = 0;
 		for (let before: string | undefined; orphans > 0 && tokens <= this.#limits.contextTokensMax; ) {
 			const limit = Math.min(orphans, TURNS_PER_PAGE);
-			const page = await this.#ledger.turns.list({ session, limit, ...(before !== undefined && { before }) });
+			const page = await this.#ledger.turns.list({ session, limit, before });
 			for (const turn of page.filter(isInContext)) {
 				const past = pastTurnOf(turn);
 				tokens += past.tokens;

@@ -124,10 +124,7 @@ export class ModelCall {
 		try {
 			const counted = countedFor === undefined ? {} : { countedFor };
 			const spec = { log: runId, kind, meta: { ...meta, startedAt: this.#startedAt }, ...counted };
-			this.#writer = await this.#deps.bus.create(spec, records, {
-				with: begin,
-				...(patienceMs !== undefined && { patienceMs }),
-			});
+			this.#writer = await this.#deps.bus.create(spec, records, { with: begin, patienceMs });
 		} catch (cause) {
 			this.#settled = true;
 			this.#ended.reject(cause);
@@ -264,11 +261,11 @@ export class ModelCall {
 	}
 
 	async #seal({ reason, error }: Ending): Promise<void> {
-		const end: ModelCallEnd = { reason, usage: this.#usage, ...(error && { error }) };
+		const end: ModelCallEnd = { reason, usage: this.#usage, error };
 		const { runId, settle = () => [] } = this.request;
 		try {
 			const records: string[] = [];
-			this.#framer.end({ reason, ...(error && { error }) }, this.#usage, this.#now(), (record) => records.push(record));
+			this.#framer.end({ reason, error }, this.#usage, this.#now(), (record) => records.push(record));
 			await sealWith(this.#deps.log, this.#writer!, records, settle(end));
 			this.#ended.resolve(end);
 		} catch (cause) {

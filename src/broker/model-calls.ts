@@ -144,7 +144,7 @@ class LiveModelCalls implements ModelCalls {
 		const records: string[] = [];
 		if (!framer.finished) framer.end(ending, UNKNOWN_USAGE, now, (record) => records.push(record));
 		const { reason, error } = ending;
-		const end = { reason, usage: UNKNOWN_USAGE, ...(error && { error }) };
+		const end = { reason, usage: UNKNOWN_USAGE, error };
 		await sealWith(log, writer, records, this.#settleOrphan(info, end));
 		log.info({ runId: info.log }, "ended a model call that was left");
 	}

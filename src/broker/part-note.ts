@@ -23,7 +23,7 @@ export function storedPart({ modality, contentType, payload }: PartPayload, afte
 		description: descriptionOf({ modality, contentType, payload }, isText),
 		bytes: isText ? Buffer.byteLength(payload) : base64Bytes(payload),
 		after,
-		...(isText && payload.length <= PAYLOAD_CHARS_MAX && { payload }),
+		payload: isText && payload.length <= PAYLOAD_CHARS_MAX ? payload : undefined,
 	};
 }
 

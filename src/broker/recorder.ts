@@ -237,9 +237,13 @@ export class Recorder {
 			? { kind: "note", text: `the run has more than ${most} entries (broker.executionEntriesMax)` }
 			: entry;
 		this.#entries.push({
-			...{ session, runId, at, kind, text: clippedText(text, limits.executionCharsMax) },
+			session,
+			runId,
+			at,
+			kind,
+			text: clippedText(text, limits.executionCharsMax),
 			...by(agent),
-			...(data && { data: this.#dataOf(data) }),
+			data: data && this.#dataOf(data),
 		});
 	}
 

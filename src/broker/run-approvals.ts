@@ -127,14 +127,19 @@ export class RunApprovals {
 		}
 		const row = this.#approvals.begin(
 			{
-				...{ runId, session, callId: event.callId, tool: event.name, kind, args },
+				runId,
+				session,
+				callId: event.callId,
+				tool: event.name,
+				kind,
+				args,
 				digest: digestOf(event.name, args, revision),
-				...(event.agent !== undefined && { agent: event.agent }),
-				...(kind === "question" && { question }),
-				...(choices && { choices }),
+				agent: event.agent,
+				question: kind === "question" ? question : undefined,
+				choices,
 				// An agreement in advance was given without these words.
 				...(requester && { requester: once ? { ...requester, only: false } : requester }),
-				...(because !== undefined && { because: onOneLine(because) }),
+				because: because === undefined ? undefined : onOneLine(because),
 				createdAt: now(),
 				expiresAt: now() + this.#approvals.limits.waitMs,
 			},
@@ -200,11 +205,15 @@ function shown({ row, text, given }: RunApproval, choices: ToolApproval["choices
 	const { id, kind, expiresAt, because, requester } = row!;
 	const { state, by } = given ?? row!;
 	return {
-		...{ id, kind, state, question: text, expiresAt },
-		...(because !== undefined && { because }),
-		...(kind === "approval" && requester?.only === false && { once: true }),
-		...(choices && { choices }),
-		...(by !== undefined && { by }),
+		id,
+		kind,
+		state,
+		question: text,
+		expiresAt,
+		because,
+		once: kind === "approval" && requester?.only === false ? true : undefined,
+		choices,
+		by,
 	};
 }
 

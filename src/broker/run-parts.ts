@@ -13,9 +13,11 @@ const ownEvents = ({ events, continues }: ExecuteRequest): ExecuteRequest["event
 
 /** For recovery and listing. */
 export const metaOf = (request: ExecuteRequest, engine: string, startedAt: number): RunMeta => ({
-	...{ session: request.session, engine, startedAt },
+	session: request.session,
+	engine,
+	startedAt,
 	events: ownEvents(request).map(({ eventId }) => ({ eventId })),
-	...(request.continues && { continues: request.continues.runId }),
+	continues: request.continues?.runId,
 });
 
 export function partsOf({ engine, limits, withArguments, log }: RunDeps, request: ExecuteRequest, startedAt: number) {
@@ -23,12 +25,22 @@ export function partsOf({ engine, limits, withArguments, log }: RunDeps, request
 	const continues = request.continues?.runId;
 	const framer = new Framer({ runId, session, continues, target, traceId, whole, ...limits });
 	const transcript = new Transcript({
-		...{ runId, session, continues, engine: engine.name, startedAt },
+		runId,
+		session,
+		continues,
+		engine: engine.name,
+		startedAt,
 		...keptOf(limits),
 		userMessages: ownEvents(request).map(storedQuestion),
 	});
 	const recorder = new Recorder({
-		...{ runId, session, engine, continues: request.continues, limits, withArguments, log },
+		runId,
+		session,
+		engine,
+		continues: request.continues,
+		limits,
+		withArguments,
+		log,
 		lengths: () => transcript.lengths,
 	});
 	return { framer, transcript, recorder };

@@ -115,7 +115,7 @@ export class Run {
 		try {
 			writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, {
 				with: [...begin, ...marks, ...this.#recorder.begin(this.startedAt), ...superseding.writes],
-				...(patienceMs !== undefined && { patienceMs }),
+				patienceMs,
 			});
 		} catch (cause) {
 			this.#settled = true;

@@ -10,9 +10,11 @@ export function snapshotOf(
 ): LiveRun {
 	const { firstTokenMs } = transcript;
 	return {
-		...{ runId, session, ...facts },
-		...(continues && { continues: continues.runId }),
-		...(firstTokenMs !== undefined && { firstTokenMs }),
+		runId,
+		session,
+		...facts,
+		continues: continues?.runId,
+		firstTokenMs,
 		toolCalls: transcript.toolCalls,
 		// Made when they are asked for: most who look at live runs want to know which there are.
 		get text() {

@@ -47,12 +47,7 @@ const isTextOrNone = (value: unknown): boolean => value === undefined || typeof 
 
 function checkedResource({ uri, contentType, text, data }: Resource): Resource | undefined {
 	if (typeof uri !== "string" || ![contentType, text, data].every(isTextOrNone)) return undefined;
-	return {
-		...{ type: "resource", uri },
-		...(contentType !== undefined && { contentType }),
-		...(text !== undefined && { text }),
-		...(data !== undefined && { data }),
-	};
+	return { type: "resource", uri, contentType, text, data };
 }
 
 /** With notes in place of images and resources that there is no room for; `chars` is what the others take. */

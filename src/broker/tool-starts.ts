@@ -20,7 +20,10 @@ export class ToolStarts {
 }
 
 const startOf = ({ type, callId, name, agent, args }: ToolEvent): ToolEvent => ({
-	...{ type, callId, name, status: "started" },
-	...(agent !== undefined && { agent }),
-	...(args !== undefined && { args }),
+	type,
+	callId,
+	name,
+	status: "started",
+	agent,
+	args,
 });

@@ -29,8 +29,12 @@ interface TranscriptMessage {
 }
 
 const answerOf = (stream: TextStream): TranscriptMessage => ({
-	...{ stream, order: streamNumberOf(stream.messageId) },
-	...{ text: new GrowingText(), reasoning: new GrowingText(), beside: {}, calls: 0 },
+	stream,
+	order: streamNumberOf(stream.messageId),
+	text: new GrowingText(),
+	reasoning: new GrowingText(),
+	beside: {},
+	calls: 0,
 });
 
 /** A message that joined the run stands between answers. */
@@ -44,8 +48,10 @@ export const storedQuestion = (event: {
 	text: string;
 	attachments: readonly StoredAttachment[];
 }): StoredMessage => ({
-	...{ role: "user", eventId: event.eventId, text: event.text },
-	...(event.attachments.length > 0 && { attachments: [...event.attachments] }),
+	role: "user",
+	eventId: event.eventId,
+	text: event.text,
+	attachments: event.attachments.length > 0 ? [...event.attachments] : undefined,
 });
 
 type TranscriptCall = Omit<LiveToolCall, "message"> & { answer: TranscriptMessage };
@@ -128,10 +134,13 @@ export class Transcript {
 			const kept = reasoning.toString().slice(0, reasoningCharsMax).toWellFormed();
 			const { messageId, agent, visible } = stream;
 			return {
-				...{ role: "assistant", messageId, ...beside, text: text.toString() },
-				...(agent !== undefined && { agent }),
-				...(!visible && { visible }),
-				...(kept !== "" && { reasoning: kept }),
+				role: "assistant",
+				messageId,
+				...beside,
+				text: text.toString(),
+				agent,
+				visible: visible ? undefined : visible,
+				reasoning: kept || undefined,
 			};
 		});
 		return [...asked, ...told];
@@ -198,7 +207,10 @@ export class Transcript {
 		const said = answer.text.length;
 		answer.beside.signedReasoning ??= [];
 		answer.beside.signedReasoning.push({
-			...{ text, signature, after: Math.min(after ?? said, said), callsBefore: answer.calls },
+			text,
+			signature,
+			after: Math.min(after ?? said, said),
+			callsBefore: answer.calls,
 		});
 	}
 
@@ -228,7 +240,11 @@ export class Transcript {
 	turn(ending: Ending, endedAt: number): Turn {
 		const { runId, session, engine, startedAt, continues } = this.#options;
 		const turn: Turn = {
-			...{ runId, session, engine, startedAt, endedAt },
+			runId,
+			session,
+			engine,
+			startedAt,
+			endedAt,
 			status: statusOf(ending.reason),
 			reason: ending.reason,
 			usage: this.usage,
@@ -248,8 +264,13 @@ export class Transcript {
 		answer.calls++;
 		const { agent } = stream;
 		const call: TranscriptCall = {
-			...{ callId, name, status: "started", answer, after: answer.text.length, startedAt: now },
-			...(agent !== undefined && { agent }),
+			callId,
+			name,
+			status: "started",
+			answer,
+			after: answer.text.length,
+			startedAt: now,
+			agent,
 		};
 		this.#calls.push(call);
 		this.#running.set(callId, call);

@@ -30,11 +30,7 @@ export class UsageCount {
 		const key = JSON.stringify([agent, model]);
 		const share = this.#shares.get(key);
 		if (share === undefined && this.#shares.size >= SHARES_MAX) return;
-		this.#shares.set(key, {
-			...(agent !== undefined && { agent }),
-			...(model !== undefined && { model }),
-			usage: added(share?.usage ?? { input: -1, output: -1 }, event),
-		});
+		this.#shares.set(key, { agent, model, usage: added(share?.usage ?? { input: -1, output: -1 }, event) });
 	}
 }
 

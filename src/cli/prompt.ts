@@ -100,7 +100,7 @@ async function askApproval(
 	const remember = answer.startsWith("a");
 	await context.client.api.decideApproval(run, id, {
 		decision: isYes ? "approve" : "deny",
-		...(remember && { remember }),
+		remember: remember || undefined,
 	});
 }
 

@@ -51,8 +51,13 @@ interface BufferedMessage {
 
 export function createShow(terminal: Terminal, options: ShowOptions): Show {
 	const screen: Screen = {
-		...{ terminal, options, begins: new Map(), toolStart: new Map(), last: "nothing" },
-		...{ messages: new Map(), speaker: undefined },
+		terminal,
+		options,
+		begins: new Map(),
+		toolStart: new Map(),
+		last: "nothing",
+		messages: new Map(),
+		speaker: undefined,
 	};
 	return {
 		record({ text, frame, end, violation }) {

@@ -76,8 +76,8 @@ export function createHttp(options: HttpOptions): Http {
 				headers,
 				cache: "no-store",
 				credentials: "same-origin",
-				...(body !== undefined && { body: JSON.stringify(body) }),
-				...(signal && { signal }),
+				body: body === undefined ? undefined : JSON.stringify(body),
+				signal,
 			});
 		} catch (cause) {
 			if (address.url === "" && codeOf(cause) === "ERR_INVALID_URL") throw new NexusError("invalid", NO_URL, { cause });

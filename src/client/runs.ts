@@ -46,7 +46,7 @@ export function createRunVerifier({ partial = false } = {}): RunVerifier {
 			if (violation) run.violation = violation;
 			const end = finalOf(frame);
 			if (end) runs.delete(runId);
-			return { runId, ...(end && { end }), ...(violation && { violation }) };
+			return { runId, end, violation };
 		},
 	};
 }

@@ -27,7 +27,7 @@ export function approvalHandlers({ ledger, broker, approvals }: EdgeDeps, limits
 		async decideApproval({ params: { run, id }, body: { decision, reason, remember } }) {
 			await found(run, id, "approval");
 			const state = decision === "approve" ? "approved" : "denied";
-			const decided = { state, by: OWNER, ...(reason !== undefined && { reason }) } as const;
+			const decided = { state, by: OWNER, reason } as const;
 			return approvalView(await decide(run, id, decided, remember));
 		},
 		async answerQuestion({ params: { run, id }, body: { answer } }) {
@@ -58,8 +58,10 @@ function approvalView(row: Approval): ApprovalJson {
 		because: row.because,
 		choices: row.choices && [...row.choices],
 		asked_for: requester && {
-			...{ channel: requester.channel, account: requester.account, sender: requester.sender },
-			...(requester.senderName !== undefined && { sender_name: requester.senderName }),
+			channel: requester.channel,
+			account: requester.account,
+			sender: requester.sender,
+			sender_name: requester.senderName,
 		},
 		state: row.state,
 		created_at: row.createdAt,

@@ -34,9 +34,9 @@ export function auditHandlers({ deps, limits, ...streaming }: AuditHandlerParts)
 			const { records, nextBefore } = await servicesOf(deps).audit.list({
 				filter: filterOf(query),
 				limit: Math.min(limit, limits.listItemsMax),
-				...(before !== undefined && { before }),
+				before,
 			});
-			return { events: records, ...(nextBefore !== undefined && { next_before: nextBefore }) };
+			return { events: records, next_before: nextBefore };
 		},
 		async exportAudit({ query: { format = "ndjson", after, ...query } }, { caller, outgoing }) {
 			admitStream();

@@ -63,7 +63,7 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 			return {
 				now,
 				accounts: [...(await own(channels)), ...(lab ? await inLab(lab) : [])],
-				...(idle.length > 0 && { without_account: [...idle] }),
+				without_account: idle.length > 0 ? [...idle] : undefined,
 			};
 		},
 		async reloadAccounts() {
@@ -129,12 +129,12 @@ function deliveryHandlers(deps: EdgeDeps & { clock: Clock }, needed: () => Chann
 			const place = {
 				account: { channel, id: account },
 				target,
-				...(Object.keys(options).length > 0 && { options }),
+				options: Object.keys(options).length > 0 ? options : undefined,
 			};
 			const { id, runId } = await ("run_id" in body
 				? needed().outbound.deliver({ ...place, runId: body.run_id })
 				: deliverText(place, body.text, body.idempotency_key));
-			return { delivery_id: id, ...("run_id" in body && { run_id: runId }) };
+			return { delivery_id: id, run_id: "run_id" in body ? runId : undefined };
 		},
 	} satisfies Partial<Handlers>;
 }
@@ -172,7 +172,9 @@ const labView = ({ now, runId, questionOpen, channels }: LabState): LabStateJson
 		channels: channels.map(({ delivery, pausedUntil, ...shown }) =>
 			defined({
 				...shown,
-				...{ mode: delivery?.mode, state: delivery?.state, position: delivery?.cursor },
+				mode: delivery?.mode,
+				state: delivery?.state,
+				position: delivery?.cursor,
 				delivery: delivery && { ...deliveryView(delivery), ...IN_LAB },
 				rate_limited_until: pausedUntil,
 			}),

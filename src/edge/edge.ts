@@ -141,12 +141,21 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const rpc =
 		deps.services &&
 		createRpc({
-			...{ deps, services: deps.services, limits, flusher, admitStream, holdStream, clock, log },
+			deps,
+			services: deps.services,
+			limits,
+			flusher,
+			admitStream,
+			holdStream,
+			clock,
+			log,
 			identify(request) {
 				door.requests++;
 				return gate.identify(request);
 			},
-			...{ connections, strangers, lobby: grpcLobby },
+			connections,
+			strangers,
+			lobby: grpcLobby,
 		});
 	const signIn = () => {
 		const code = auth.newCode();
@@ -157,13 +166,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		async load() {
 			const { createListener } = await import("./listener.ts");
 			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
-			return createListener({
-				...parts,
-				page,
-				admit,
-				holdStream,
-				...(rpc && { rpc: { enter: enterRpc, answer: rpc.answer } }),
-			});
+			return createListener({ ...parts, page, admit, holdStream, rpc: rpc && { enter: enterRpc, answer: rpc.answer } });
 		},
 		upgrade(request, socket, head) {
 			const caller = admit(request, socket);

@@ -73,19 +73,17 @@ function messageHandlers({ deps }: HandlerParts) {
 			const { eventId, disposition, runId } = await submit({
 				session: params.session,
 				text: body.text,
-				...(body.idempotency_key !== undefined && { idempotencyKey: body.idempotency_key }),
-				...(traceId !== undefined && { traceId }),
-				...(body.disable_streaming === true && { disableStreaming: true }),
-				...(body.attachments && {
-					attachments: body.attachments.map(({ name, content_type, data }) => ({
-						name,
-						contentType: content_type,
-						data,
-					})),
-				}),
+				idempotencyKey: body.idempotency_key,
+				traceId,
+				disableStreaming: body.disable_streaming === true ? true : undefined,
+				attachments: body.attachments?.map(({ name, content_type, data }) => ({
+					name,
+					contentType: content_type,
+					data,
+				})),
 			});
 			if ("because" in disposition) throw new NexusError("conflict", `not accepted: ${disposition.because}`);
-			return { event_id: eventId, disposition: disposition.state, ...(runId !== undefined && { run_id: runId }) };
+			return { event_id: eventId, disposition: disposition.state, run_id: runId };
 		},
 		async cancelEvent({ params: { event } }) {
 			return eventView(await deps.cancel(event));

@@ -22,12 +22,7 @@ interface JobHandlerParts extends Streaming {
 export function jobHandlers({ deps, limits, ...streaming }: JobHandlerParts) {
 	return {
 		async listJobs({ query: { app_id: appId, state, limit = LIMIT_DEFAULT, before } }, { caller }) {
-			const query = {
-				limit: Math.min(limit, limits.listItemsMax),
-				...(appId !== undefined && { appId }),
-				...(state && { states: [state] }),
-				...(before !== undefined && { before }),
-			};
+			const query = { limit: Math.min(limit, limits.listItemsMax), appId, states: state && [state], before };
 			const { jobs, queued, running } = await servicesOf(deps).jobs.list(query, principalOfCaller(caller));
 			return { jobs: jobs.map(jobView), queued, running };
 		},
@@ -83,7 +78,7 @@ const artifactView = (artifact: ArtifactInfo): ArtifactJson => ({
 	name: artifact.name,
 	mime_type: artifact.mimeType,
 	size_bytes: artifact.sizeBytes,
-	...(artifact.complete && artifact.sha256 !== undefined && { sha256: artifact.sha256 }),
+	sha256: artifact.complete ? artifact.sha256 : undefined,
 	created_at: artifact.createdAt,
 	expires_at: artifact.expiresAt,
 	complete: artifact.complete,
@@ -121,5 +116,5 @@ const jobView = (job: Job): JobJson =>
 const errorView = ({ code, message, reason }: NonNullable<Job["error"]>): NonNullable<JobJson["error"]> => ({
 	code,
 	message,
-	...(reason !== undefined && { reason: reason as Reason }),
+	reason: reason as Reason | undefined,
 });

@@ -16,14 +16,12 @@ export function memoryHandlers(
 	const most = (limit = LIMIT_DEFAULT) => Math.min(limit, listItemsMax);
 	return {
 		async listMemory({ query: { bank, query, limit, before } }) {
-			const asked = { limit: most(limit), ...(bank !== undefined && { banks: [bank] }) };
-			const found = query?.trim()
-				? await memory.search(query, asked)
-				: await memory.list({ ...asked, ...(before !== undefined && { before }) });
+			const asked = { limit: most(limit), banks: bank === undefined ? undefined : [bank] };
+			const found = query?.trim() ? await memory.search(query, asked) : await memory.list({ ...asked, before });
 			return { enabled: remembers, memory: found.map(memoryView) };
 		},
 		async listMemoryChanges({ query: { limit, before } }) {
-			const changes = await memory.changes({ limit: most(limit), ...(before !== undefined && { before }) });
+			const changes = await memory.changes({ limit: most(limit), before });
 			return {
 				changes: changes.map(({ provenance, ...change }) => ({ ...change, provenance: provenanceView(provenance) })),
 			};

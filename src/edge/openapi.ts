@@ -112,7 +112,7 @@ function parameters(schema: z.ZodObject | undefined, place: "path" | "query"): O
 	return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
 		const { $schema, description, ...rest } = z.toJSONSchema(field as z.ZodType, { unrepresentable: "any" });
 		const required = place === "path" || !(field as z.ZodType).safeParse(undefined).success;
-		return { name, in: place, required, ...(description ? { description } : {}), schema: rest };
+		return { name, in: place, required, description: description || undefined, schema: rest };
 	});
 }
 

@@ -73,19 +73,23 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 				.liveRuns()
 				.filter((run) => (!session || run.session === session) && (!before || run.runId < before));
 			const live = await unsettled(begun);
-			const turns = await ledger.turns.begun({ limit: most, ...(session && { session }), ...(before && { before }) });
+			const turns = await ledger.turns.begun({
+				limit: most,
+				session: session || undefined,
+				before: before || undefined,
+			});
 			// One that settled in between is a turn.
 			const others = live.filter(({ runId }) => turns.every((turn) => turn.runId !== runId));
 			const runs = await Promise.all([...others.map(running), ...turns.map(settled)]);
 			return { runs: runs.sort((left, right) => (left.run_id < right.run_id ? 1 : -1)).slice(0, most) };
 		},
 		async sessions({ limit, before }) {
-			const sessions = await ledger.sessions.list({ limit: clamp(limit), ...(before !== undefined && { before }) });
+			const sessions = await ledger.sessions.list({ limit: clamp(limit), before });
 			const liveRunIds = new Map(broker.liveRuns().map((run) => [run.session, run.runId]));
 			return { sessions: sessions.map((info) => sessionView(info, liveRunIds.get(info.session))) };
 		},
 		async turns(session, { limit, before }) {
-			const found = await takeSnapshot(bus, broker, session, { limit: clamp(limit), ...(before && { before }) });
+			const found = await takeSnapshot(bus, broker, session, { limit: clamp(limit), before: before || undefined });
 			return {
 				turns: await Promise.all(found.turns.toReversed().map(settled)),
 				live: found.live ? await running(found.live) : null,

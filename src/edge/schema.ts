@@ -321,8 +321,13 @@ export const SessionTurns = component(
 		live: RunView.nullable(),
 		queued: z.array(
 			EventView.pick({
-				...{ event_id: true, text: true, received_at: true },
-				...{ channel: true, account: true, sender: true, sender_name: true },
+				event_id: true,
+				text: true,
+				received_at: true,
+				channel: true,
+				account: true,
+				sender: true,
+				sender_name: true,
 			} as const),
 		),
 		stream_offset: count.describe("Subscribe to the session stream after it: nothing is missed, nothing repeated."),

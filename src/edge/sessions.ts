@@ -34,7 +34,7 @@ export function sessionHandlers({ broker, ledger, trust }: EdgeDeps, { listItems
 
 async function phaseView(broker: Pick<Broker, "phase">, session: string) {
 	const { phase, known } = await broker.phase(session);
-	return { session, phase: phase ? phaseOf(phase) : null, ...(known && { known: [...known] }) };
+	return { session, phase: phase ? phaseOf(phase) : null, known: known && [...known] };
 }
 
 const phaseOf = ({ name, since, from, because, turns, completions }: StoredPhase): PhaseJson =>

@@ -25,12 +25,7 @@ export function workflowHandlers({ deps, limits, ...streaming }: WorkflowHandler
 			return workflowsOf(deps).submit(submitted, principalOfCaller(caller));
 		},
 		async listWorkflows({ query: { app_id: appId, state, limit = LIMIT_DEFAULT, before } }, { caller }) {
-			const query = {
-				limit: Math.min(limit, limits.listItemsMax),
-				...(appId !== undefined && { appId }),
-				...(state && { states: [state] }),
-				...(before !== undefined && { before }),
-			};
+			const query = { limit: Math.min(limit, limits.listItemsMax), appId, states: state && [state], before };
 			return { workflows: await workflowsOf(deps).list(query, principalOfCaller(caller)) };
 		},
 		async getWorkflow({ params: { workflow } }, { caller }) {

@@ -30,7 +30,7 @@ export async function loadEngine(choice: EngineChoice, options: LoadOptions): Pr
 	if (typeof choice === "object") return await loadModule(choice, options);
 	const { config = {}, base, env = process.env, engines = ENGINES, services } = options;
 	const entry = engineNamed(choice, engines);
-	if (entry) return await entry.load(sectionFor(entry, config), { base, env, ...(services && { services }) });
+	if (entry) return await entry.load(sectionFor(entry, config), { base, env, services });
 	const names = engines.map(({ name }) => name).join(", ");
 	throw new NexusError("config", `there is no engine "${choice}"; there are ${names}, and { module: ./my-agent.ts }`);
 }

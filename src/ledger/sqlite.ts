@@ -70,11 +70,7 @@ export function sqliteLedger(file: SqliteFile): Ledger {
 	file.tables.registerAnswers<LedgerQuestions>("ledger", {
 		sessionSnapshot(session, page) {
 			const [newestTurn] = turns.list({ session, limit: 1 });
-			return {
-				turns: turns.list({ session, ...page }),
-				...(newestTurn && { newestTurn }),
-				queued: inbox.queued(session),
-			};
+			return { turns: turns.list({ session, ...page }), newestTurn, queued: inbox.queued(session) };
 		},
 	});
 	return tables;

@@ -177,7 +177,7 @@ export class ChannelAccount {
 		const { channel, id: account } = this;
 		const onFailure = (failure: MessageFailure) => this.#options.onFailure({ ...failure, channel, account });
 		const more = { onMessage, onChoice, onFailure, waitingMax: inboundWaitingMax, webhookMs, retryMs, retryMsMax };
-		this.#monitor = createMonitorPort({ ...this.#process("monitor"), ...more, ...(isUrgent && { isUrgent }) });
+		this.#monitor = createMonitorPort({ ...this.#process("monitor"), ...more, isUrgent });
 		this.#hearing.abort();
 	}
 
@@ -219,14 +219,14 @@ export class ChannelAccount {
 		return {
 			channel: this.channel,
 			account: this.id,
-			...(info && { info }),
-			...(error !== undefined && { infoError: error }),
+			info,
+			infoError: error,
 			processes,
-			...(pausedUntil !== undefined && { pausedUntil }),
+			pausedUntil,
 			deliveries,
 			restarts: all.reduce((sum, { restarts }) => sum + restarts, 0),
 			garbage: all.reduce((sum, { garbage }) => sum + garbage, 0),
-			...(lastError !== undefined && { lastError }),
+			lastError,
 		};
 	}
 
@@ -261,7 +261,7 @@ export class ChannelAccount {
 		return {
 			command: [...this.#command(), verb, "--account", this.id, ...format],
 			env: { ...this.#env, ...(notes && { NEXUS_NOTES_FILE: this.#files().notes }) },
-			...(notes && { notes }),
+			notes,
 			facts: { channel: this.channel, account: this.id, verb },
 			limits: limits.process,
 			rules: limits.restart,
@@ -269,7 +269,9 @@ export class ChannelAccount {
 			mayIgnoreInput: verb === "monitor",
 			onSpawn: (pid) => this.#accountFiles.onSpawn(verb, pid),
 			changed: this.#options.onStatus,
-			...{ clock, random, log },
+			clock,
+			random,
+			log,
 		};
 	}
 

@@ -102,8 +102,13 @@ async function settle(deps: SettleDeps, id: string, delivery: Delivery, text: st
 	if (messageId === undefined) return false;
 	// A nonce of its own: it may be said twice at the same time.
 	const line = {
-		...{ type: "asked" as const, delivery: row.id, nonce: nonceOf(newId("ask", stamp()), 1) },
-		...{ target: row.target as Target, messageId, id, text },
+		type: "asked" as const,
+		delivery: row.id,
+		nonce: nonceOf(newId("ask", stamp()), 1),
+		target: row.target as Target,
+		messageId,
+		id,
+		text,
 	};
 	for (let tries = 0; tries < SETTLE_TRIES && !signal.aborted; tries++) {
 		if (tries > 0) await sleep(clock, SETTLE_RETRY_MS * 2 ** (tries - 1), signal);

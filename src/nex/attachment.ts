@@ -69,8 +69,8 @@ export function attachmentOf(
 	return {
 		nonce: attachmentNonce(live.id, offset, ""),
 		text,
-		...(attachment && { attachments: [attachment] }),
-		...(instead !== undefined && { instead: { nonce: attachmentNonce(live.id, offset, "!"), text: instead } }),
+		attachments: attachment && [attachment],
+		instead: instead === undefined ? undefined : { nonce: attachmentNonce(live.id, offset, "!"), text: instead },
 	};
 }
 

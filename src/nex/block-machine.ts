@@ -120,7 +120,7 @@ function createBlocks(
 			const attachment = errorAttachment(context);
 			const isSaid = attachment ? row.messages.some(({ nonce }) => nonce === attachment.nonce) : isErrorSent(row);
 			const block = { from: state.since, to: state.since, text: options.errorText };
-			if (!isSaid) ready.push({ ...block, ...(attachment && { attachment }) });
+			if (!isSaid) ready.push({ ...block, attachment });
 		},
 		tick: (now) => step({ type: "tick" }, now),
 		get wakeAt() {

@@ -67,17 +67,15 @@ export interface BlockStep {
 export const MARKDOWN_START: MarkdownState = { containers: [], leaf: "none", inLine: false, cells: 0 };
 
 export const beginBlocks = (from: number, markdown: MarkdownState = MARKDOWN_START): BlockState => ({
-	...{
-		since: from,
-		from,
-		text: "",
-		hasVisibleText: false,
-		markdown,
-		read: 0,
-		preceding: "",
-		notes: [],
-		receivedAt: undefined,
-	},
+	since: from,
+	from,
+	text: "",
+	hasVisibleText: false,
+	markdown,
+	read: 0,
+	preceding: "",
+	notes: [],
+	receivedAt: undefined,
 });
 
 export function stepBlocks(state: BlockState, input: BlockInput, now: number, rules: BlockRules): BlockStep {
@@ -157,7 +155,13 @@ function withPreceding(state: BlockState, rules: BlockRules): Gathered {
 		const preceding = headOf(current) + piece.text;
 		current = {
 			...current,
-			...{ preceding, notes: [], from: end, text: "", hasVisibleText: false, markdown: piece.next, read: 0 },
+			preceding,
+			notes: [],
+			from: end,
+			text: "",
+			hasVisibleText: false,
+			markdown: piece.next,
+			read: 0,
 		};
 	}
 	return { state: current, blocks };
@@ -180,8 +184,11 @@ const headOf = ({ preceding, notes }: Pick<BlockState, "preceding" | "notes">): 
 function nextPiece(state: BlockState, { minChars, maxChars }: BlockRules, more: boolean): MarkdownCut | undefined {
 	const room = maxChars - headOf(state).length;
 	return cut(state.text, 0, {
-		...{ fits: (text) => text.length <= room, more, at: state.markdown, guess: room },
-		...(minChars < maxChars && { prefer: minChars }),
+		fits: (text) => text.length <= room,
+		more,
+		at: state.markdown,
+		guess: room,
+		prefer: minChars < maxChars ? minChars : undefined,
 	});
 }
 

@@ -129,7 +129,12 @@ export function createNex(options: NexOptions): Nex {
 	const receive = (inbound: Inbound) => inbox.receive(inbound);
 	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
 	const listening = createListening({
-		...{ outbound, config, knows, limits, clock, log },
+		outbound,
+		config,
+		knows,
+		limits,
+		clock,
+		log,
 		async receive(message) {
 			const { disposition } = await receive(message);
 			if (!("because" in disposition)) options.arrived?.(message);

@@ -143,14 +143,18 @@ export class DeliveryRunner {
 		const tools = options.tools ?? streaming.tools;
 		const { placeholder } = streaming;
 		const context: DeliveryContext = {
-			...{ live, account, info, bus, limits, clock, random, log, signal },
+			live,
+			account,
+			info,
+			bus,
+			limits,
+			clock,
+			random,
+			log,
+			signal,
 			target: row.target as Target,
-			options: {
-				...(tools !== undefined && { tools }),
-				...(placeholder !== undefined && { placeholder }),
-				...(errorText !== undefined && { errorText }),
-			},
-			...(options.ask && { question: options.ask }),
+			options: { ...(tools !== undefined && { tools }), placeholder, errorText },
+			question: options.ask,
 			reasoning: (options.reasoning ?? streaming.reasoning) === true,
 			parts: streaming.parts !== false,
 			files: new Map(),

@@ -91,15 +91,7 @@ export class LiveDelivery {
 		const to = Math.min(Math.max(from, out.to), current.to);
 		const done = Math.min(out.chars ?? (current.done ?? 0) + to - from, text.length);
 		const { line, piece } = pieceOf(nonce);
-		const rest = {
-			ordinal: 0,
-			nonce: pieceNonce(line, piece + 1),
-			from: to,
-			to: current.to,
-			text,
-			done,
-			...(facts && { facts }),
-		};
+		const rest = { ordinal: 0, nonce: pieceNonce(line, piece + 1), from: to, to: current.to, text, done, facts };
 		const sent = this.#apply("sent", [nonce, { messageId: out.messageId, to }]);
 		this.#record.add(...sent, ...this.#apply("intend", [this.#inOrder(rest)]));
 		return true;
@@ -118,12 +110,10 @@ export class LiveDelivery {
 		return {
 			position: current?.from ?? cursor,
 			ordinal: this.#lastOrdinal(),
-			...(carry !== undefined && { carry }),
-			...(current?.state === "open" && { messageId: current.messageId! }),
-			...(current?.state === "open" && current.shown !== undefined && { shown: current.shown }),
-			...(current?.state === "intended" && {
-				uncertain: { nonce: current.nonce, ...(current.to !== undefined && { to: current.to }) },
-			}),
+			carry,
+			messageId: current?.state === "open" ? current.messageId! : undefined,
+			shown: current?.state === "open" ? current.shown : undefined,
+			uncertain: current?.state === "intended" ? { nonce: current.nonce, to: current.to } : undefined,
 		};
 	}
 

@@ -29,7 +29,7 @@ export function createMailMachine(context: DeliveryContext): BlockMachine {
 			const { text, to, files } = mail.content();
 			if (text === "") return;
 			const { facts } = each;
-			done = { from, to: from + to, text, ...(files.length > 0 && { attachments: files }), ...(facts && { facts }) };
+			done = { from, to: from + to, text, attachments: files.length > 0 ? files : undefined, facts };
 		},
 		tick() {},
 		wakeAt: undefined,

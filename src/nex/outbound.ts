@@ -151,7 +151,22 @@ function assemble(options: OutboundOptions) {
 	const retirement = createRetirement({ runner, clock, log, limits, signal });
 	const inOrder = createKeyedLock();
 	return {
-		...{ bus, write, deliveries, notes, dataDir, log, clock, stamp, limits, inOrder, watching },
-		...{ records, failures, accounts, runner, retirement, stopping },
+		bus,
+		write,
+		deliveries,
+		notes,
+		dataDir,
+		log,
+		clock,
+		stamp,
+		limits,
+		inOrder,
+		watching,
+		records,
+		failures,
+		accounts,
+		runner,
+		retirement,
+		stopping,
 	};
 }

@@ -47,7 +47,7 @@ export async function sendAttachment(
 ): Promise<DeliveryOutcome | undefined> {
 	const { cursor: at } = context.live.row;
 	const { text, nonce, instead, attachments } = attachment;
-	const block = { from: at, to: at, text, ...(attachments && { attachments }) };
+	const block = { from: at, to: at, text, attachments };
 	const outcome = await sendBlock(context, block, typing, nonce);
 	if (outcome?.state === "left") return outcome;
 	if (outcome)
@@ -183,10 +183,16 @@ function bodyOf(sending: Sending): SendBody {
 	const { id: delivery, runId } = live.row;
 	const attachments = files.get(line);
 	return {
-		...{ delivery, runId, nonce: line, target, text, from, to },
-		...(attachments && { attachments }),
-		...(facts && { facts }),
-		...(done !== undefined && { done: { pieces: piece - 1, chars: done } }),
+		delivery,
+		runId,
+		nonce: line,
+		target,
+		text,
+		from,
+		to,
+		attachments,
+		facts,
+		done: done === undefined ? undefined : { pieces: piece - 1, chars: done },
 	};
 }
 

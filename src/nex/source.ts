@@ -95,7 +95,7 @@ export async function* readSource(
 	const end = { event: { type: "stream_error" as const, error, partial: true }, offset: last.offset, position };
 	// What has an end has a start: a reader knows of no answer otherwise.
 	const start = begun ? [] : [await startOf(bus, runId)];
-	yield [...start, { ...end, ...(damagedFrom !== undefined && { damagedFrom }) }];
+	yield [...start, { ...end, damagedFrom }];
 }
 
 /** The start that is missing in the log. */
@@ -173,7 +173,7 @@ function createReader(start: number): Reader {
 		}
 		if (position < start && !isLast(event) && event.type !== "part") return undefined;
 		if (position === start && start > 0 && event.type === "stream_end" && event.final === false) return undefined;
-		return { event, offset, position, ...(end && { reason: end.reason, facts: end.facts }) };
+		return { event, offset, position, reason: end?.reason, facts: end?.facts };
 	}
 
 	/** The next token of the text that spoke last, verified; undefined when it is something else. */
@@ -214,11 +214,11 @@ function createReader(start: number): Reader {
 			const events: SourceEvent[] = [];
 			try {
 				const rewind = readAll(batch, events);
-				return { events, ...(rewind !== undefined && { rewind }) };
+				return { events, rewind };
 			} catch (cause) {
 				if (!(cause instanceof Damage)) throw cause;
 				const from = cause.stream === undefined ? undefined : begins.get(cause.stream);
-				damage = { reason: cause.message, ...(from !== undefined && { from }) };
+				damage = { reason: cause.message, from };
 				return { events };
 			}
 		},

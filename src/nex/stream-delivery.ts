@@ -306,13 +306,16 @@ function startLine(
 	if (!named) return line;
 	// The error text is no part of the source: once said, it is not said again.
 	const choices = { tools: true, ...options, ...(isErrorSent(live.row) && { errorText: "" }) };
-	return { ...line, delivery: live.id, offset, options: choices, ...(resume && { resume }) };
+	return { ...line, delivery: live.id, offset, options: choices, resume };
 }
 
 /** An adapter that has the whole answer and says nothing is ended; the next one goes on. */
 const watchdog = ({ clock, limits: { answerMs, giveUpMs }, account }: DeliveryContext, seat: Seat): AnswerWatch =>
 	watchAnswer({
-		...{ clock, answerMs, giveUpMs, receivedAt: () => seat.receivedAt() },
+		clock,
+		answerMs,
+		giveUpMs,
+		receivedAt: () => seat.receivedAt(),
 		paused: () => account.gate.pausedUntil !== undefined,
 		late: (ms) => seat.kill(`did not finish a delivery within ${ms} ms`),
 	});

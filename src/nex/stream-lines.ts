@@ -58,12 +58,12 @@ function lineOf({ event, reason, facts, damagedFrom }: SourceEvent, rules: LineR
 			// The basic lines have three of the four, and neither arguments nor results are for a chat.
 			if (!rules.fields && event.status === "progress") return undefined;
 			const { type, toolName, toolCallId, status, summary } = event;
-			return { type, toolName, toolCallId, status, ...(summary !== undefined && { summary }) };
+			return { type, toolName, toolCallId, status, summary };
 		}
 		case "stream_end": {
 			const { type, runId, final } = event;
-			const ended = { type, runId, ...(final !== undefined && { final }) };
-			return rules.fields ? { ...ended, ...facts, ...(reason !== undefined && { reason }) } : ended;
+			const ended = { type, runId, final };
+			return rules.fields ? { ...ended, ...facts, reason } : ended;
 		}
 		case "stream_error":
 			return rules.fields && damagedFrom !== undefined ? { ...event, damagedFrom } : event;

@@ -76,7 +76,7 @@ export class StreamReports {
 	#announce({ nonce, from, to, ordinal }: StatusOf<"message_creating">): void {
 		const { live, log } = this.#delivering;
 		this.#waiting.add(nonce);
-		live.intend({ ordinal, nonce, from, ...(to !== undefined && { to }) });
+		live.intend({ ordinal, nonce, from, to });
 		// The record says both that it was announced and that it is about to be allowed: a second one between the two would cost a commit per
 		// message and leave the same gap, between itself and the pipe, that a kill -9 can hit.
 		const allow = () => {
@@ -120,11 +120,7 @@ export class StreamReports {
 		const shown = live.row.messages.find((each) => each.nonce === nonce)?.shown;
 		// Without positions a message's end is only known as far as it was counted.
 		const to = status.to ?? (this.#hasPositions ? undefined : shown) ?? live.row.cursor;
-		live.change("sent", nonce, {
-			messageId: status.messageId,
-			to,
-			...(status.carry !== undefined && { carry: status.carry }),
-		});
+		live.change("sent", nonce, { messageId: status.messageId, to, carry: status.carry });
 		this.#listeners.message("out");
 	}
 

@@ -21,7 +21,7 @@ export function typingRulesOf({ info, account, limits }: DeliveryContext): Typin
 		expiryMs,
 		ttlMs: limits.typingTtlMs,
 		tellsTools,
-		...(beside && { besideText: true }),
+		besideText: beside || undefined,
 	};
 }
 

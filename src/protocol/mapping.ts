@@ -150,8 +150,8 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 			modality,
 			content_type: contentType,
 			session,
-			...(target !== undefined && { target }),
-			...(agent !== undefined && { agent }),
+			target,
+			agent,
 			ts: now(),
 		};
 		return [stream, frame];

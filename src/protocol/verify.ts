@@ -165,5 +165,5 @@ const violation = (kind: ViolationKind, id: string | undefined, what: string): V
 	rule: VIOLATION_RULE[kind],
 	kind,
 	message: id === undefined ? what : `${id}: ${what}`,
-	...(id !== undefined && { message_id: id }),
+	message_id: id,
 });

@@ -40,7 +40,7 @@ function callPosition(fields: ResumeFields): StreamPosition<StreamScenarioRespon
 	return {
 		endsWithOk: false,
 		lost: never,
-		ask: () => (runId === "" ? fields : { runId, ...(after !== undefined && { after }), idempotencyKey: "" }),
+		ask: () => (runId === "" ? fields : { runId, after, idempotencyKey: "" }),
 		take(event) {
 			runId = event.runId === "" ? runId : event.runId;
 			if (event.done) return "last";

@@ -84,9 +84,10 @@ const outcomeOf = ({ status, error, reason, messages }: Turn): AgentOutcome => (
 		.filter(({ role, text, visible }) => role === "assistant" && visible !== false && text !== "")
 		.map(({ text }) => text)
 		.join("\n\n"),
-	...(status !== "completed" && {
-		error: { ...(error ?? { code: reason, message: `its run was ${status}` }), ...stopOf(reason, error) },
-	}),
+	error:
+		status !== "completed"
+			? { ...(error ?? { code: reason, message: `its run was ${status}` }), ...stopOf(reason, error) }
+			: undefined,
 });
 
 /** A turn keeps no reason code: only the daemon's own stop aborts a run with an error. */

@@ -27,11 +27,11 @@ export function nexConfig(config: NexusConfig): NexConfig {
 		inbound: {
 			channels: Object.fromEntries(merged),
 			base: config.base,
-			...(config.agents && { agent: entryAgent(config.agents) }),
-			...(config.approvals && { approvals: config.approvals }),
+			agent: config.agents && entryAgent(config.agents),
+			approvals: config.approvals,
 			agents: agentsOf(config),
-			...(config.sessions && { sessions: config.sessions }),
-			...(config.plugins && { plugins: config.plugins }),
+			sessions: config.sessions,
+			plugins: config.plugins,
 		},
 	};
 }
@@ -67,10 +67,7 @@ function withStored(name: string, channel: FileChannel, stored: readonly StoredA
 function outboundOf(channel: FileChannel, base: string): ChannelConfig {
 	const { acl: _acl, queue: _queue, session: _session, agent: _agent, busyText: _busy, ...outbound } = channel;
 	const accounts = Object.entries(channel.accounts ?? {}).map(
-		([id, { settings = {}, streaming }]): [string, AccountConfig] => [
-			id,
-			{ settings, ...(streaming && { streaming }) },
-		],
+		([id, { settings = {}, streaming }]): [string, AccountConfig] => [id, { settings, streaming }],
 	);
 	return {
 		errorText: ERROR_TEXT,

@@ -80,14 +80,21 @@ const account = group({
 		),
 		"a map from settings of the adapter to texts; secrets belong to `nexus adapter add`",
 	),
-	...{ acl, queue, session, agent, streaming },
+	acl,
+	queue,
+	session,
+	agent,
+	streaming,
 });
 
 const channel = {
 	command: say(z.array(z.string().min(1)).min(1), "a list: a program and its arguments, without the verb"),
 	env: say(z.record(z.string(), z.string()), "a map from names of environment variables to texts"),
 	accounts: byName(account, "a map from names of your choice to accounts"),
-	...{ acl, queue, session, agent },
+	acl,
+	queue,
+	session,
+	agent,
 	busyText: say(z.string(), "a text; empty = nothing"),
 	streaming,
 	blocks,

@@ -121,7 +121,10 @@ function wrongAgents(config: FileConfig, document: Document, isFile: (path: stri
 	const problems = agentProblems({
 		engine: entry && { name: entry.name, section: entry.section, limits: sectionFor(entry, config) as object },
 		enginesWithAgents: ENGINES.flatMap(({ name, hasAgents }) => (hasAgents ? [name] : [])),
-		...{ agents, phases, channels, isFile },
+		agents,
+		phases,
+		channels,
+		isFile,
 		toolMs: broker?.toolMs ?? TOOL_MS,
 	});
 	return problems.map(({ path, key, message }) => ({ offset: offsetOf(document, path, key), message }));

@@ -193,5 +193,5 @@ export function schemaAt(root: z.ZodType, path: readonly PropertyKey[]): { allow
 		schema = next instanceof z.ZodExactOptional ? (next.unwrap() as z.ZodType) : next;
 	}
 	const keys = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
-	return { ...(allowed === undefined ? {} : { allowed }), keys };
+	return { allowed, keys };
 }

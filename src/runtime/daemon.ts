@@ -115,7 +115,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	await starting.end();
 	const { url } = await parts.edge.listen(config.host, config.port);
 	const grpc = await openGrpcPort(parts.edge, config, Number(new URL(url).port), log);
-	const ports = { url, ...(grpc !== undefined && { grpc }) };
+	const ports = { url, grpc };
 	const record = { pid: process.pid, ...ports, started_at: Date.now() };
 	await starting.whenWritable(() => writeDaemonRecord(paths, record));
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
@@ -257,8 +257,13 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 	const { bus, ledger } = store;
 	const { to: _to, policy: _policy, prefixes: _prefixes, outside: _outside, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
-		...{ bus, ledger, engine, limits: config.broker, approvals: asking, log },
-		...(config.execution && { execution: config.execution }),
+		bus,
+		ledger,
+		engine,
+		limits: config.broker,
+		approvals: asking,
+		log,
+		execution: config.execution,
 		observer: tracing ? both(counts, tracing) : counts,
 	});
 	const { adapters, inbound } = nexConfig(config);
@@ -267,12 +272,17 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 		log.warn({ channel }, `the adapter of ${channel} has no account, so it is not started; ${idleRemedy(channel)}`);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({
-		...{ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log },
+		broker,
+		bus,
+		ledger,
+		outbound,
+		engine,
+		config: inbound,
+		limits: config.broker,
+		log,
 		arrived: (message) => reportAttachments(running.services.artifacts.transfers, message, systemClock.now()),
 	});
-	const lab = createLab({
-		...{ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log },
-	});
+	const lab = createLab({ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log });
 	const lock = createLock();
 	const always = new AbortController().signal;
 	/** The configuration file is read once; the accounts that were stored beside it may come and go. Whoever read them last has the last word. */
@@ -310,7 +320,17 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 		}
 	};
 	const running = createServices({
-		...{ bus, ledger, broker, engine, config, nex, outbound, readiness, submit, clock: systemClock, log },
+		bus,
+		ledger,
+		broker,
+		engine,
+		config,
+		nex,
+		outbound,
+		readiness,
+		submit,
+		clock: systemClock,
+		log,
 	});
 	const { services } = running;
 	life.changed = () => services.health.changed();
@@ -329,7 +349,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 		recallItemsMax: config.memory?.recallItemsMax ?? MEMORY_DEFAULTS.recallItemsMax,
 		forget: (id) => memory.forget(id, {}),
 		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
-		...(config.agents && { agents: config.agents }),
+		agents: config.agents,
 		proceed: (runId) => nex.continue(runId),
 		retry: (runId) => nex.retry(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload, idle: () => idle },
@@ -352,8 +372,8 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 			edge: () => edge.stats(),
 			counters: engineServices.counters,
 		})),
-		...(page === undefined ? {} : { pageDir: page }),
-		...(mcp && { mcp }),
+		pageDir: page,
+		mcp,
 	});
 	return { broker, edge, outbound, nex, lab, running };
 }

@@ -31,7 +31,7 @@ interface JobServiceParts {
 
 export function openArtifacts({ bus, ledger, config, quota, clock, log }: JobServiceParts): Artifacts {
 	const made = { dir: join(config.data, "artifacts"), bus, ledger, quota, clock, log };
-	return createArtifacts({ ...made, ...(config.artifacts && { limits: config.artifacts }) });
+	return createArtifacts({ ...made, limits: config.artifacts });
 }
 
 export interface JobParts extends JobServiceParts {
@@ -44,7 +44,7 @@ export interface JobParts extends JobServiceParts {
 export function openJobs({ config, ...parts }: JobParts): Jobs {
 	const { bus, ledger, quota, clock, log, connectors, scenarios, artifacts, audit } = parts;
 	const made = { bus, ledger, quota, clock, log, connectors, scenarios, artifacts, audit };
-	return createJobs({ ...made, ...(config.jobs && { limits: config.jobs }) });
+	return createJobs({ ...made, limits: config.jobs });
 }
 
 /** What came with a message of a platform: its adapter has fetched it. */

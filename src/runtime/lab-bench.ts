@@ -106,8 +106,8 @@ function labChannel(settings: Record<string, string>, tuned: ChannelConfig | und
 	return {
 		accounts: { [LAB_ACCOUNT]: { settings: { ...settings, ...Object.fromEntries(looks) } } },
 		streaming: { tools: true, ...streaming },
-		...(blocks && { blocks }),
-		...(typing && { typing }),
+		blocks,
+		typing,
 	};
 }
 
@@ -178,7 +178,7 @@ async function ask<T>(url: string, method: "GET" | "POST", path: string, body?: 
 	const failed = (why: string, cause?: unknown) =>
 		new NexusError("unavailable", `the channel lab does not answer (${why}); try again`, { cause });
 	try {
-		const response = await fetch(url + path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) });
+		const response = await fetch(url + path, { method, body: body === undefined ? undefined : JSON.stringify(body) });
 		if (!response.ok) throw failed(String(response.status));
 		return (await response.json()) as T;
 	} catch (cause) {

@@ -172,20 +172,22 @@ async function stateOf(
 	const paused = new Map(bench.outbound.accounts().map(({ channel, pausedUntil }) => [channel, pausedUntil]));
 	return {
 		now,
-		...(run && { runId: run.runId }),
+		runId: run?.runId,
 		questionOpen,
 		channels: Object.entries(channels).map(([channel, { draft, ...shown }]) => {
 			const delivery = deliveries.find((row) => row.channel === channel);
 			const pausedUntil = paused.get(channel);
 			return {
-				...{ channel, ready: bench.isReady(channel), ...shown },
-				...(draft && { draft }),
+				channel,
+				ready: bench.isReady(channel),
+				...shown,
+				draft,
 				// What only started the adapters is nothing to look at.
 				...(!isShown && { messages: [], calls: [], calls_total: 0, typing: false }),
 				// A platform shows its sign for a while after the last call: the answer is over before.
 				...(delivery && delivery.state !== "active" && { typing: false }),
-				...(delivery && { delivery }),
-				...(pausedUntil !== undefined && pausedUntil > now && { pausedUntil }),
+				delivery,
+				pausedUntil: pausedUntil !== undefined && pausedUntil > now ? pausedUntil : undefined,
 			};
 		}),
 	};

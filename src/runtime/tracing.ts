@@ -130,8 +130,8 @@ function modelCall({ agent, text, data }: Extract<EngineEvent, { type: "log" }>[
 		ms: typeof data?.ms === "number" && data.ms >= 0 ? data.ms : 0,
 		failed: data?.failed === true,
 		text,
-		...(agent !== undefined && { agent }),
-		...(typeof data?.tokens === "number" && { tokens: data.tokens }),
+		agent,
+		tokens: typeof data?.tokens === "number" ? data.tokens : undefined,
 	};
 }
 
@@ -142,7 +142,7 @@ function runSpan(turn: Turn, shown: boolean): SpanFacts {
 		name: "run",
 		startedAt: turn.startedAt,
 		endedAt: turn.endedAt,
-		...(status === "failed" && { failed: error?.code ?? reason }),
+		failed: status === "failed" ? (error?.code ?? reason) : undefined,
 		attributes: {
 			"nexus.run_id": runId,
 			"nexus.session": session,
@@ -163,7 +163,7 @@ const modelSpan = ({ at, ms, agent, failed, tokens }: TracedModelCall): SpanFact
 	name: "model call",
 	startedAt: at - ms,
 	endedAt: at,
-	...(failed && { failed: "failed" }),
+	failed: failed ? "failed" : undefined,
 	attributes: {
 		...(agent !== undefined && { "nexus.agent": agent }),
 		...(tokens !== undefined && { "nexus.tokens": tokens }),
@@ -177,7 +177,7 @@ const toolSpan = (
 	name: "tool",
 	startedAt,
 	endedAt,
-	...(status === "failed" && { failed: "failed" }),
+	failed: status === "failed" ? "failed" : undefined,
 	attributes: {
 		"gen_ai.tool.name": name,
 		"gen_ai.tool.call.id": callId,
@@ -199,7 +199,7 @@ const deliverySpan = ({
 	name: "delivery",
 	startedAt: createdAt,
 	endedAt: endedAt ?? updatedAt,
-	...(state !== "complete" && { failed: state }),
+	failed: state !== "complete" ? state : undefined,
 	attributes: {
 		"nexus.delivery_id": id,
 		"nexus.channel": channel,

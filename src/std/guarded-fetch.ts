@@ -81,7 +81,7 @@ function dial(
 		agent,
 		lookup: pinned,
 		headers: Object.fromEntries(new Headers(headers)),
-		...(signal && { signal }),
+		signal: signal || undefined,
 	};
 	return new Promise((resolve, reject) => {
 		const request = send(url, options, resolve).on("error", reject);

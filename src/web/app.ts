@@ -331,7 +331,7 @@ export function createApp(store: AppStore): WebApp & { start(): Promise<void> } 
 		workflow: () => workflow,
 		approvalActionsOf: (runId) => ({
 			async decide(id, decision, remember) {
-				await api.decideApproval(runId, id, { decision, ...(remember && { remember }) });
+				await api.decideApproval(runId, id, { decision, remember: remember || undefined });
 				void refreshSessions();
 			},
 			async answer(id, answer) {
@@ -367,8 +367,7 @@ export async function readSessions(wanted: number): Promise<SessionsRead> {
 		sessions.push(...page.sessions);
 		const more = page.sessions.length >= limit;
 		const { engine, scripted } = page;
-		if (!more || sessions.length >= wanted)
-			return { sessions, more, ...(engine && { engine }), ...(scripted && { scripted }) };
+		if (!more || sessions.length >= wanted) return { sessions, more, engine: engine || undefined, scripted };
 	}
 }
 

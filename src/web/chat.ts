@@ -279,8 +279,11 @@ export function waitingOf(chat: ChatState): readonly OutgoingMessage[] {
 		.filter(({ event_id }) => !own.has(event_id))
 		.map(
 			({ event_id, text, ...written }): OutgoingMessage => ({
-				...{ key: event_id, text, state: "queued", eventId: event_id },
-				...{ writer: writerOf(written) },
+				key: event_id,
+				text,
+				state: "queued",
+				eventId: event_id,
+				writer: writerOf(written),
 			}),
 		);
 	return [...foreign, ...mine];

@@ -102,7 +102,7 @@ export function createAnalyser(): Analyser {
 			lanes: [...lanes.values()],
 			times,
 			durationMs: times.at(-1) ?? 0,
-			...(firstTextMs !== undefined && { firstTextMs }),
+			firstTextMs,
 			textChars,
 			textChunks,
 			records: times.length,

@@ -103,7 +103,7 @@ export function grow(doc: Doc, text: string): Doc {
 	const charsMax = FENCE.test(text.slice(tail, tail + FENCE_LINE_CHARS_MAX)) ? LISTING_CHARS_MAX : TAIL_CHARS_MAX;
 	if (text.length - tail > charsMax) return cutOff(blocks.slice(0, settled), text, tail, defines);
 	const fence = settled === blocks.length - 1 ? openFenceOf(text, tail, blocks[settled]) : undefined;
-	return { text, blocks, settled, tail, whole: false, defines, ...(fence && { fence }) };
+	return { text, blocks, settled, tail, whole: false, defines, fence };
 }
 
 /** Gives the open block up: what there is of it stays plain text, and what follows begins anew. */

@@ -41,7 +41,7 @@ export function openMemory({ onChange, onSignedOut }: MemoryFeedOptions): Memory
 	async function look(): Promise<number> {
 		const { query } = view;
 		try {
-			const { memory, enabled } = await api.memory({ limit: ROWS_MAX, ...(query !== "" && { query }) });
+			const { memory, enabled } = await api.memory({ limit: ROWS_MAX, query: query || undefined });
 			// An answer to an older wish is not shown under a newer one.
 			if (query === view.query) change({ phase: "ready", items: memory, enabled }, "failure");
 		} catch (cause) {

@@ -227,13 +227,7 @@ export function shownOutput(output: NodeOutputView): ShownOutput {
 	const rest = Object.entries(output).filter(([name]) => !isShownElsewhere(name));
 	const json = rest.length === 0 ? undefined : jsonText(Object.fromEntries(rest), short);
 	const artifacts = Array.isArray(output.artifacts) ? (output.artifacts as ShownOutput["artifacts"]) : [];
-	return {
-		...(text !== undefined && { text }),
-		...(json !== undefined && { json: clip(json, JSON_CHARS_MAX) }),
-		...(facts !== undefined && { facts }),
-		artifacts,
-		cut,
-	};
+	return { text, json: json === undefined ? undefined : clip(json, JSON_CHARS_MAX), facts, artifacts, cut };
 }
 
 const jsonText = (value: unknown, short: (value: unknown) => unknown): string =>

@@ -49,7 +49,7 @@ export const isOver = ({ state }: { state: WorkflowState | JobJson["state"] }): 
 export function jobWords(job: JobJson): Words {
 	if (job.state === "submitted") return WORDS.queued;
 	if (job.state === "timeout") return { tone: "bad", text: "Timed out" };
-	return stateWords({ state: job.state, ...(job.error && { error: job.error }) });
+	return stateWords({ state: job.state, error: job.error });
 }
 
 /** What there is to add to a job's state. */

@@ -82,7 +82,7 @@ describe.each(CHANNELS)("%s", (channel) => {
 		"health behind %s is not fine, and says so in words",
 		async (_name, { status, body }) => {
 			const headers: Record<string, string> = typeof body === "string" ? { "content-type": "text/html" } : {};
-			const handle = () => ({ status, headers, ...(body === undefined ? {} : { body }) });
+			const handle = () => ({ status, headers, body });
 			const gateway = await serveFake({ name: () => undefined, handle, refuse: handle });
 			const addresses = { api_url: gateway.url, token_url: gateway.url, relays: gateway.url.replace(/^http/, "ws") };
 			const settings = { ...place.settings, ...addresses };
@@ -116,7 +116,12 @@ describe.each(CHANNELS)("%s", (channel) => {
 				},
 			};
 			const context = createAdapterContext({
-				...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+				platform,
+				session,
+				account: "a",
+				clock,
+				random: () => 0.5,
+				log: silentLog,
 				say: (status) => void said.push(status),
 				ready: async () => {},
 			});
@@ -159,7 +164,12 @@ describe.each(CHANNELS)("%s", (channel) => {
 		session.pace = () => ({ targetIntervalMs: 0 });
 		const said: (StreamStatus | SendStatus)[] = [];
 		const context = createAdapterContext({
-			...{ platform, session, account: "a", clock: systemClock, random: () => 0.5, log: silentLog },
+			platform,
+			session,
+			account: "a",
+			clock: systemClock,
+			random: () => 0.5,
+			log: silentLog,
 			say: (status) => void said.push(status),
 			ready: async () => {},
 			limits: { doubtWaitMs: 1 },

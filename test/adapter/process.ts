@@ -173,7 +173,13 @@ async function life(options: DeliverOptions, result: Delivered, folder: string):
 		result.begun ||= TIME.clock.now();
 		const name = { delivery: "d1", runId: "run_1" };
 		const resume = daemon.resume();
-		adapter.write({ type: "stream_start", sessionLabel: "main", target, ...name, ...(resumed ? { resume } : {}) });
+		adapter.write({
+			type: "stream_start",
+			sessionLabel: "main",
+			target,
+			...name,
+			resume: resumed ? resume : undefined,
+		});
 		let position = 0;
 		for (const [index, token] of tokens.entries()) {
 			const owed = token.slice(Math.max(0, resume.position - position));

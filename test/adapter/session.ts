@@ -31,7 +31,7 @@ export async function openSession(
 	const { state = memory() } = tools;
 	// Processes of one account have both files in common.
 	const notes = tools.state && notesBeside(tools.state);
-	const rest = { log: silentLog, clock: hurriedClock, state, ...(notes && { notes }) };
+	const rest = { log: silentLog, clock: hurriedClock, state, notes };
 	return await platform.open({ id: "a", settings }, { ...rest, ...tools });
 }
 

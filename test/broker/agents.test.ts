@@ -77,7 +77,12 @@ const begins = (frames: readonly Frame[]) => frames.filter((f): f is BeginFrame 
 /** What a turn and a fold both say. */
 const ofTurn = ({ messages, toolCalls }: Turn) => ({
 	messages: messages.map(({ messageId, agent, visible, text: said, reasoning = "", parts = [] }) => ({
-		...{ messageId, agent, visible, text: said, reasoning, parts: parts.map(({ payload, after }) => [payload, after]) },
+		messageId,
+		agent,
+		visible,
+		text: said,
+		reasoning,
+		parts: parts.map(({ payload, after }) => [payload, after]),
 	})),
 	calls: toolCalls.map(({ callId, agent, message: index, after }) => [
 		callId,
@@ -90,7 +95,10 @@ const ofFold = ({ messages }: RunView, kept: ReadonlySet<string | undefined>) =>
 	messages: messages
 		.filter(({ messageId }) => kept.has(messageId))
 		.map(({ messageId, agent, visible, text: said, reasoning, parts }) => ({
-			...{ messageId, agent, visible, text: said },
+			messageId,
+			agent,
+			visible,
+			text: said,
 			reasoning: reasoning.map((passage) => passage.text).join(""),
 			parts: parts.map(({ payload, after }) => [payload, after]),
 		})),

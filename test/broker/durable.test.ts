@@ -320,8 +320,13 @@ describe("a session's phase", () => {
 		await (await ask(broker, "main", "go")).result;
 		expect(told).toEqual([{ name: "plan", since: clock.now() }]);
 		expect(stored.phases.get("main")).toEqual({
-			...{ session: "main", name: "execute", from: "plan", because: "the plan stands" },
-			...{ since: clock.now(), turns: 1, completions: 1 },
+			session: "main",
+			name: "execute",
+			from: "plan",
+			because: "the plan stands",
+			since: clock.now(),
+			turns: 1,
+			completions: 1,
 		});
 		await broker.enterPhase("main", "plan", "again");
 		expect(await broker.phase("main")).toMatchObject({ phase: { name: "plan", from: "execute" }, known: phases });

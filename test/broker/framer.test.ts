@@ -26,7 +26,10 @@ const card = (payload: string): EngineEvent => ({
 	payload,
 });
 const tool = (callId: string, status: "started" | "progress" | "completed" | "failed", more = {}): EngineEvent => ({
-	...{ type: "tool", callId, name: "look", status },
+	type: "tool",
+	callId,
+	name: "look",
+	status,
 	...more,
 });
 

@@ -24,12 +24,20 @@ const events = [
 
 const kept = [
 	{
-		...{ modality: "card", contentType: "application/json", description: "card: Blue shoes, 49 €", after: 6 },
-		...{ bytes: 39, payload: '{"title":"Blue shoes","price":"49 €"}' },
+		modality: "card",
+		contentType: "application/json",
+		description: "card: Blue shoes, 49 €",
+		after: 6,
+		bytes: 39,
+		payload: '{"title":"Blue shoes","price":"49 €"}',
 	},
 	{
-		...{ modality: "data", contentType: "text/plain", description: expect.any(String), after: 6 },
-		...{ bytes: 10, payload: "some facts" },
+		modality: "data",
+		contentType: "text/plain",
+		description: expect.any(String),
+		after: 6,
+		bytes: 10,
+		payload: "some facts",
 	},
 	{ modality: "image", contentType: "image/png", description: "image (image/png)", bytes: 90_000, after: 6 },
 ];

@@ -69,7 +69,11 @@ describe("a run that was live when the process died", () => {
 		expect(finalEnd(log)).toMatchObject({ reason: "crashed", synthetic: true, error: { code: "crashed" } });
 		expect(seen(log).messages.map((message) => message.text)).toEqual(["Let me look.", "It is "]);
 		expect(look.turn(runId)).toMatchObject({
-			...{ session: "main", engine: "played", status: "failed", reason: "crashed", error: { code: "crashed" } },
+			session: "main",
+			engine: "played",
+			status: "failed",
+			reason: "crashed",
+			error: { code: "crashed" },
 			messages: [
 				{ role: "user", text: "question", eventId },
 				{ role: "assistant", text: "Let me look." },

@@ -9,8 +9,10 @@ import { request, rig, text } from "./rig.ts";
 const picture: ContentPart = { type: "image", contentType: "image/png", data: "UElDVFVSRQ==" };
 const page: ContentPart = { type: "resource", uri: "https://example.org/", contentType: "text/html", text: "<p>page" };
 const signed = (thought: string, after?: number): EngineEvent => ({
-	...{ type: "signed_reasoning", text: thought, signature: `sig(${thought})` },
-	...(after !== undefined && { after }),
+	type: "signed_reasoning",
+	text: thought,
+	signature: `sig(${thought})`,
+	after,
 });
 const looks = (callId: string, ...content: ContentPart[]): EngineEvent[] => [
 	{ type: "tool", callId, name: "look", status: "started", args: { at: callId } },
@@ -55,7 +57,11 @@ describe("a later turn", () => {
 				],
 				toolCalls: [
 					{
-						...{ callId: "c1", name: "look", args: { at: "c1" }, status: "completed", after: 0 },
+						callId: "c1",
+						name: "look",
+						args: { at: "c1" },
+						status: "completed",
+						after: 0,
 						result: "here:\n[image image/png]\n<p>page",
 						content: [{ type: "text", text: "here:" }, picture, page],
 					},

@@ -41,12 +41,7 @@ export interface RigOptions
 }
 
 export function rig(play: Play, { path, connection, dies, busClock, engineFields, ...options }: RigOptions = {}) {
-	const store = storeForTest({
-		...(path !== undefined && { path }),
-		...(connection && { connection }),
-		...(dies !== undefined && { dies }),
-		...(busClock && { clock: busClock }),
-	});
+	const store = storeForTest({ path, connection, dies, clock: busClock });
 	const { bus, ledger } = store;
 	const broker = createBroker({ bus, ledger, engine: { ...engineOf(play), ...engineFields }, ...options });
 	return { ...store, broker, frames: (runId: string) => framesOf(bus, runId) };

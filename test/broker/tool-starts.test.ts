@@ -25,7 +25,10 @@ async function told(events: readonly EngineEvent[]) {
 }
 
 const tool = (callId: string, status: Status, fields = {}): EngineEvent => ({
-	...{ type: "tool", callId, name: "look", status },
+	type: "tool",
+	callId,
+	name: "look",
+	status,
 	...fields,
 });
 

@@ -44,7 +44,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 				clock: eager(clock),
 				shared,
 			});
-		const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", ...(chain ? { chain } : {}) });
+		const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", chain: chain || undefined });
 
 		beforeEach(() => {
 			store = make();

@@ -176,7 +176,7 @@ class MemoryStorage implements Storage {
 	chainWith<T>(chain: string, query: Query<T>): ChainWith<T> {
 		const newest = copy(this.#linksOf(chain).at(-1));
 		const ends = this.chain(chain) ?? { start: 0, head: 0 };
-		return { ...ends, ...(newest && { newest }), answer: this.#things.answer(query) };
+		return { ...ends, newest, answer: this.#things.answer(query) };
 	}
 
 	list(query: LogQuery): StoredLog[] {

@@ -10,7 +10,7 @@ import type { StorageUnderTest } from "./contract.ts";
 import { note, noted } from "./notes.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", ...(chain && { chain }) });
+const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", chain: chain || undefined });
 
 async function readAll(bus: Bus, log: string, after = 0): Promise<string[]> {
 	const cursor = await bus.cursor({ log }, after);

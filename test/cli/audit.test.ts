@@ -68,7 +68,8 @@ describe("nexus audit", () => {
 		}
 		const terminal = { note() {}, dim: (text: string) => text };
 		const context = {
-			...{ host: { cwd: () => cwd, stderr: {} }, terminal },
+			host: { cwd: () => cwd, stderr: {} },
+			terminal,
 			client: { api: { exportAudit: cut } },
 		} as unknown as CommandContext;
 		const exported = exportAudit(context, { format: "ndjson", output: "audit.ndjson" });

@@ -182,7 +182,8 @@ describe("nexus adapter add", () => {
 		const file = join(at.data, "accounts", "telegram.main.json");
 		expect(statSync(file).mode & 0o777).toBe(0o600);
 		expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({
-			...{ channel: "telegram", account: "main" },
+			channel: "telegram",
+			account: "main",
 			settings: { token: at.fake.token, api_url: at.fake.url },
 		});
 		expect(out + err).not.toContain(at.fake.token);
@@ -314,8 +315,11 @@ describe("a webhook", () => {
 				body: JSON.stringify({
 					update_id: 1,
 					message: {
-						...{ message_id: 5, date: Math.floor(Date.now() / 1000), text: "/demo tokens=5 rate=0" },
-						...{ chat: { id: 42, type: "private" }, from: { id: 42, is_bot: false, first_name: "Ann" } },
+						message_id: 5,
+						date: Math.floor(Date.now() / 1000),
+						text: "/demo tokens=5 rate=0",
+						chat: { id: 42, type: "private" },
+						from: { id: 42, is_bot: false, first_name: "Ann" },
 					},
 				}),
 			});

@@ -44,7 +44,11 @@ function play(options: Partial<StreamOptions> = {}) {
 		},
 	);
 	return {
-		...{ clock, stream, offsets, connections, phases: () => states.map(({ phase }) => phase) },
+		clock,
+		stream,
+		offsets,
+		connections,
+		phases: () => states.map(({ phase }) => phase),
 		live: () => until("the stream is live", () => stream.state.phase === "live"),
 		say: (text: string) => connections.at(-1)!.enqueue(new TextEncoder().encode(text)),
 	};

@@ -35,8 +35,13 @@ describe("A31: approvals by the API", () => {
 	test("are listed with what is asked, decided once, and a second decision says who decided", async () => {
 		const { rig, runId, row, list } = await rigAsking(APPROVAL);
 		expect(row).toMatchObject({
-			...{ run_id: runId, session: "main", tool: "bash", state: "pending", kind: "approval" },
-			...{ args: { command: "ls\u202e" }, text: 'bash {"command":"ls\\u202e"}' },
+			run_id: runId,
+			session: "main",
+			tool: "bash",
+			state: "pending",
+			kind: "approval",
+			args: { command: "ls\u202e" },
+			text: 'bash {"command":"ls\\u202e"}',
 			asked_for: { channel: "web", sender: "owner" },
 		});
 		const path = `/v1/runs/${runId}/approvals/${row.id}`;

@@ -22,7 +22,9 @@ async function place() {
 	onTestFinished(() => outbound.stop(0));
 	const post = async (body: object) => {
 		const response = await rig.post("/v1/deliveries", {
-			...{ channel: "chat", account: "main", target: { to: "1", topic: 2 } },
+			channel: "chat",
+			account: "main",
+			target: { to: "1", topic: 2 },
 			...body,
 		});
 		return { status: response.status, body: (await response.json()) as { delivery_id?: string } };

@@ -156,7 +156,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			fetch(rig.url + path, {
 				method: "POST",
 				headers: { ...BEARER, ...(body !== undefined && { "content-type": "application/json" }), ...headers },
-				...(body !== undefined && { body: JSON.stringify(body) }),
+				body: body === undefined ? undefined : JSON.stringify(body),
 			}),
 		async start(session, text = "hello") {
 			const response = await rig.post(`/v1/sessions/${session}/messages`, { text });

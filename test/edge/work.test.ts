@@ -105,7 +105,9 @@ describe("/v1/sessions/{session}/settings", () => {
 describe("/v1/sessions/{session}/phase", () => {
 	it("tells the phase, and sets it", async () => {
 		expect(await json(rig.get("/v1/sessions/main/phase"))).toEqual({
-			...{ session: "main", phase: null, known: ["plan", "execute"] },
+			session: "main",
+			phase: null,
+			known: ["plan", "execute"],
 		});
 		const set = await put("/v1/sessions/main/phase", { name: "plan" });
 		expect(set.status).toBe(200);

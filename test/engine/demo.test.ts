@@ -88,7 +88,7 @@ describe("the answer to an ordinary message", () => {
 	test("tells how many messages came before, what was attached, and how the last answer was interrupted", async () => {
 		const earlier = (interrupted?: "aborted" | "failed"): EngineMessage[] => [
 			{ role: "user", text: "one" },
-			{ role: "assistant", text: "tw", ...(interrupted ? { interrupted } : {}) },
+			{ role: "assistant", text: "tw", interrupted },
 		];
 		const plain = textOf((await answerTo("go on", {}, earlier())).events);
 		expect(plain).toContain("2 earlier messages");

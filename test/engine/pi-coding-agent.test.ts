@@ -194,7 +194,10 @@ describe("a whole run", () => {
 
 	test("A15: a wrapper that is not there runs nothing, and without `enabled` there is no bash", async () => {
 		const houseWith = (bash: object) => ({
-			...{ dataDir: path.join(base, "data"), protectedFiles: [], secretFiles: [], config: { tools: { bash } } },
+			dataDir: path.join(base, "data"),
+			protectedFiles: [],
+			secretFiles: [],
+			config: { tools: { bash } },
 		});
 		const services = houseWith({ wrapper: ["no-such-wrapper"] });
 		const { engine } = await coding([call("bash", { command: "touch made" }), fauxAssistantMessage("Done.")], {

@@ -36,7 +36,9 @@ const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 const MODEL = { api: "faux", provider: "faux", model: "faux-1", account: "one" };
 
 const thinking = (text: string, more: Partial<ThinkingContent> = {}): ThinkingContent => ({
-	...{ type: "thinking", thinking: text, thinkingSignature: `sig of ${text}` },
+	type: "thinking",
+	thinking: text,
+	thinkingSignature: `sig of ${text}`,
 	...more,
 });
 const photo = { content: [{ type: "image" as const, mimeType: "image/png", data: PIXEL }], details: undefined };
@@ -46,7 +48,11 @@ const camera = tool("camera", async () => photo);
 function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody" = MODEL): Message[] {
 	const framer = new Framer({ runId: "run_1", session: "main", ...BROKER_LIMITS });
 	const transcript = new Transcript({
-		...{ runId: "run_1", session: "main", engine: "pi", startedAt: 0, userMessages: [] },
+		runId: "run_1",
+		session: "main",
+		engine: "pi",
+		startedAt: 0,
+		userMessages: [],
 		...BROKER_LIMITS,
 	});
 	framer.open(0, () => {});

@@ -64,7 +64,7 @@ describe.each<[string, Make]>([
 				content: "Let me look that up.",
 				toolCalls: [{ name: "time", arguments: '{"zone":"Asia/Tokyo"}', id: "call_1" }],
 				// Gemini itself ends a tool turn with STOP; aimock would not.
-				...(wire === "Google" ? { finishReason: "stop" } : {}),
+				finishReason: wire === "Google" ? "stop" : undefined,
 			},
 		);
 		mock.on({ userMessage: "what time", hasToolResult: true }, { content: "It is late in Tokyo." });

@@ -278,7 +278,12 @@ async function press(
 	const { token, confirmed, notes } = world.interactions.begin(id);
 	world.notes.push(notes);
 	world.gateway.dispatch("INTERACTION_CREATE", {
-		...{ id, token, application_id: world.me.id, type: 3, version: 1, channel_id: message.channel_id },
+		id,
+		token,
+		application_id: world.me.id,
+		type: 3,
+		version: 1,
+		channel_id: message.channel_id,
 		channel: { id: message.channel_id, type: 1 },
 		user: { id: from, username: "ann", discriminator: "0", avatar: null, global_name: null },
 		message: wire(message),
@@ -323,9 +328,9 @@ function create(world: World, channel: string, request: FakeRequest): object {
 			filename,
 			size: data.length,
 			url: `${world.http.url}/cdn/${filename}`,
-			...(contentType === undefined ? {} : { content_type: contentType }),
+			content_type: contentType,
 		})),
-		...(body.message_reference ? { message_reference: body.message_reference as { message_id: string } } : {}),
+		message_reference: body.message_reference ? (body.message_reference as { message_id: string }) : undefined,
 		flags: Number(body.flags ?? 0),
 		edits: 0,
 		files: parts.map(({ data }) => data),
@@ -333,7 +338,7 @@ function create(world: World, channel: string, request: FakeRequest): object {
 	};
 	world.messages.set(channel, [...(world.messages.get(channel) ?? []), message]);
 	if (nonce !== undefined) world.nonces.set(nonce, { message, at: Date.now() });
-	return { ...wire(message), ...(nonce === undefined ? {} : { nonce }) };
+	return { ...wire(message), nonce };
 }
 
 function edit(world: World, channel: string, id: string, request: FakeRequest): object {

@@ -174,12 +174,7 @@ export function readForm(request: Pick<FakeRequest, "headers" | "body">): FormPa
 		const field = (pattern: RegExp) => pattern.exec(head)?.[1]?.trim();
 		const filename = field(/filename="?([^"\r\n;]+)/i);
 		const contentType = field(/content-type:\s*([^\r\n]+)/i);
-		parts.push({
-			name: field(/[^e]name="?([^"\r\n;]+)/i) ?? "",
-			...(filename === undefined ? {} : { filename }),
-			...(contentType === undefined ? {} : { contentType }),
-			data,
-		});
+		parts.push({ name: field(/[^e]name="?([^"\r\n;]+)/i) ?? "", filename, contentType, data });
 	}
 	return parts;
 }

@@ -113,10 +113,10 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 			const chat = to ?? `iMessage;-;${from}`;
 			const data = file as Buffer | undefined;
 			const path = filePath as string | undefined;
-			const named = { name: word(fileName ?? "note.txt"), contentType: "text/plain", ...(path ? { path } : {}) };
+			const named = { name: word(fileName ?? "note.txt"), contentType: "text/plain", path: path || undefined };
 			const told = {
-				...(typeof cursor === "number" ? { cursor } : {}),
-				...(typeof at === "number" ? { created: at } : {}),
+				cursor: typeof cursor === "number" ? cursor : undefined,
+				created: typeof at === "number" ? at : undefined,
 			};
 			put(world, { chat, text, fromMe: false, handle: from, ...told, ...(data ? { file: { ...named, data } } : {}) });
 		},
@@ -250,7 +250,7 @@ async function send(world: World, fields: Record<string, unknown>, file: IMessag
 	world.sending.add(temp);
 	await world.options.sent;
 	const replyTo = fields.selectedMessageGuid === undefined ? {} : { replyTo: word(fields.selectedMessageGuid) };
-	const made = putSent(world, { chat, text, ...replyTo, ...(file ? { file } : {}) });
+	const made = putSent(world, { chat, text, ...replyTo, file });
 	world.sending.delete(temp);
 	return { ...wire(made), tempGuid: temp };
 }
@@ -355,6 +355,6 @@ function imsgSend(world: World, params: Record<string, unknown>, process: string
 	const file = params.file_data
 		? { name: word(params.file_name), contentType: "", data: Buffer.from(word(params.file_data), "base64") }
 		: undefined;
-	const made = putSent(world, { chat, text: word(params.text), ...(file ? { file } : {}) });
-	return { result: { ok: true, id: made.row, ...(params.text ? { guid: made.guid } : {}) } };
+	const made = putSent(world, { chat, text: word(params.text), file });
+	return { result: { ok: true, id: made.row, guid: params.text ? made.guid : undefined } };
 }

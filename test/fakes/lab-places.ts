@@ -41,13 +41,20 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		const fake = await createTelegramFake();
 		const to = "42";
 		return {
-			...{ fake, settings: { token: fake.token, api_url: fake.url }, target: { to, direct: true }, typingMs: 5000 },
+			fake,
+			settings: { token: fake.token, api_url: fake.url },
+			target: { to, direct: true },
+			typingMs: 5000,
 			bubbles: () =>
-				fake.raw(to).map(({ text, entities, file, buttons }) => ({
-					...{ text, style: "ranges", ranges: entities },
-					...labelled(buttons.map((button) => button.text)),
-					...named(file),
-				})),
+				fake
+					.raw(to)
+					.map(({ text, entities, file, buttons }) => ({
+						text,
+						style: "ranges",
+						ranges: entities,
+						...labelled(buttons.map((button) => button.text)),
+						...named(file),
+					})),
 			draft: () => fake.draft(to),
 		};
 	},
@@ -56,13 +63,19 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		const fake = await createDiscordFake();
 		const settings = { token: fake.token, api_url: fake.url };
 		return {
-			...{ fake, settings, target: { to: "77" }, typingMs: 10_000 },
+			fake,
+			settings,
+			target: { to: "77" },
+			typingMs: 10_000,
 			bubbles: () =>
-				fake.raw("77").map(({ content, attachments }, n) => ({
-					...{ text: content, style: "markdown" },
-					...labelled(fake.buttons("77")[n] ?? []),
-					...named(...attachments.map(({ filename }) => ({ name: filename }))),
-				})),
+				fake
+					.raw("77")
+					.map(({ content, attachments }, n) => ({
+						text: content,
+						style: "markdown",
+						...labelled(fake.buttons("77")[n] ?? []),
+						...named(...attachments.map(({ filename }) => ({ name: filename }))),
+					})),
 		};
 	},
 	async slack() {
@@ -71,13 +84,17 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		const fake = await createSlackFake();
 		const target = { to: "C1", thread_id: "1700000000.000100", user_id: "U1", team_id: BOT.team };
 		return {
-			...{ fake, settings: fake.settings, target, typingMs: 120_000 },
+			fake,
+			settings: fake.settings,
+			target,
+			typingMs: 120_000,
 			bubbles: () =>
 				fake
 					.raw("C1")
 					.filter(({ user }) => user === BOT.user)
 					.map((message) => ({
-						...{ text: readable({ ...message, files: [] }), style: message.markdown ? "markdown" : "marks" },
+						text: readable({ ...message, files: [] }),
+						style: message.markdown ? "markdown" : "marks",
 						...labelled(message.buttons.map(({ label }) => label)),
 						...named(...message.files),
 					})),
@@ -90,7 +107,10 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		// Typing is shown as the answer to a message.
 		const target = { to, direct: true, reply_to: "wamid.lab" };
 		return {
-			...{ fake, settings: fake.settings, target, typingMs: 25_000 },
+			fake,
+			settings: fake.settings,
+			target,
+			typingMs: 25_000,
 			bubbles: () => fake.raw(to).map(({ text, media }) => ({ text, style: "marks", ...named(media) })),
 		};
 	},
@@ -100,7 +120,9 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		const to = "iMessage;-;+15551230001";
 		const settings = { backend: "bluebubbles", password: BLUEBUBBLES_PASSWORD, api_url: fake.url };
 		return {
-			...{ fake, settings, target: { to, direct: true } },
+			fake,
+			settings,
+			target: { to, direct: true },
 			bubbles: () => fake.raw(to).map(({ text, file }) => ({ text, style: "plain", ...named(file) })),
 		};
 	},
@@ -110,7 +132,10 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		const to = "+15551230001";
 		const settings = { number: SIGNAL_NUMBER, api_url: fake.url };
 		return {
-			...{ fake, settings, target: { to, direct: true }, typingMs: 15_000 },
+			fake,
+			settings,
+			target: { to, direct: true },
+			typingMs: 15_000,
 			bubbles: () => fake.raw(to).map(({ text, file }) => ({ text, style: "plain", ...named(file) })),
 		};
 	},
@@ -119,7 +144,7 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		const fake = await createSmsFake();
 		const to = "+15551230001";
 		const settings = { account_sid: TWILIO_SID, auth_token: TWILIO_TOKEN, from: TWILIO_NUMBER, api_url: fake.url };
-		return { ...{ fake, settings, target: { to, direct: true } }, bubbles: seen(fake, to, "plain") };
+		return { fake, settings, target: { to, direct: true }, bubbles: seen(fake, to, "plain") };
 	},
 	async gmail() {
 		const { createGmailFake } = await import("./gmail.ts");
@@ -128,12 +153,17 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		const target = { to, subject: "A question" };
 		// The readable half of a mail is the markdown that its HTML was made of.
 		return {
-			...{ fake, settings: fake.settings, target },
+			fake,
+			settings: fake.settings,
+			target,
 			bubbles: () =>
-				fake.raw(to).map(({ mail }) => ({
-					...{ text: mail.text?.trimEnd() ?? "", style: "markdown" },
-					...named(...mail.attachments.map(({ filename }) => ({ name: filename ?? "attachment" }))),
-				})),
+				fake
+					.raw(to)
+					.map(({ mail }) => ({
+						text: mail.text?.trimEnd() ?? "",
+						style: "markdown",
+						...named(...mail.attachments.map(({ filename }) => ({ name: filename ?? "attachment" }))),
+					})),
 		};
 	},
 	async nostr() {
@@ -141,7 +171,10 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		const fake = await createNostrFake();
 		const to = `thread:${"1".repeat(64)}`;
 		return {
-			...{ fake, settings: fake.settings, target: { to, direct: false }, typingMs: 15_000 },
+			fake,
+			settings: fake.settings,
+			target: { to, direct: false },
+			typingMs: 15_000,
 			bubbles: seen(fake, to, "plain"),
 			draft: () => fake.draft(to),
 		};

@@ -70,12 +70,11 @@ export function watch(place: Place, now: () => number): Watch {
 			const calls = fake.calls.slice(callsBefore);
 			return {
 				messages,
-				...(draft && { draft }),
+				draft,
 				typing: isTyping(calls),
-				calls: calls.slice(-CALLS_MAX).map(({ name, at, status, ms, fault }) => ({
-					...{ at: begun + at, call: name, status, ms },
-					...(fault && { fault }),
-				})),
+				calls: calls
+					.slice(-CALLS_MAX)
+					.map(({ name, at, status, ms, fault }) => ({ at: begun + at, call: name, status, ms, fault })),
 				calls_total: calls.length,
 			};
 		},
@@ -84,7 +83,10 @@ export function watch(place: Place, now: () => number): Watch {
 
 const fresh = (id: string, bubble: Bubble, at: number): Shown => ({
 	...bubble,
-	...{ id, created_at: at, updated_at: at, edits: 0 },
+	id,
+	created_at: at,
+	updated_at: at,
+	edits: 0,
 });
 
 function changed(known: Shown, bubble: Bubble, at: number): Shown {

@@ -99,7 +99,7 @@ export async function createNostrFake(options: NostrFakeOptions = {}): Promise<N
 	const { clock = systemClock, port = 0, isClosed = false } = options;
 	const memory = new Memory();
 	const relay = new NostrRelay(memory, {
-		...(isClosed ? { hostname: "127.0.0.1" } : {}),
+		hostname: isClosed ? "127.0.0.1" : undefined,
 		logLevel: LogLevel.ERROR,
 		filterResultCacheTtl: 0,
 		eventHandlingResultCacheTtl: 0,

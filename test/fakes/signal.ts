@@ -141,10 +141,10 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 					message: text,
 					expiresInSeconds: 0,
 					viewOnce: false,
-					...(to?.startsWith("group:")
-						? { groupInfo: { groupId: to.slice(6), groupName: "Team", type: "DELIVER" } }
-						: {}),
-					...(file ? { attachments: [attachment] } : {}),
+					groupInfo: to?.startsWith("group:")
+						? { groupId: to.slice(6), groupName: "Team", type: "DELIVER" }
+						: undefined,
+					attachments: file ? [attachment] : undefined,
 					...extra,
 				},
 			});
@@ -193,7 +193,7 @@ const placeOf = ({ recipient, groupId }: Params): string =>
 
 function failure({ json }: FakeRequest, { code, message, type }: Refusal, retryAfterMs?: number): FakeReply {
 	const results = type
-		? [{ type, ...(retryAfterMs === undefined ? {} : { retryAfterSeconds: Math.ceil(retryAfterMs / 1000) }) }]
+		? [{ type, retryAfterSeconds: retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1000) }]
 		: undefined;
 	const data = results ? { response: { timestamp: 1, results } } : null;
 	return { status: 200, body: { jsonrpc: "2.0", id: json.id ?? null, error: { code, message, data } } };

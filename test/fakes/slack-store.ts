@@ -70,7 +70,7 @@ export class SlackStore {
 
 	addFile(name: string, size: number, mimetype = "application/octet-stream", data?: Buffer): StoredFile {
 		const id = `F${String(this.files.size + 1).padStart(8, "0")}`;
-		const file = { id, name, size, mimetype, shares: [], ...(data ? { data } : {}) };
+		const file = { id, name, size, mimetype, shares: [], data };
 		this.files.set(id, file);
 		return file;
 	}
@@ -92,9 +92,9 @@ export function wireMessage(message: StoredMessage, withMetadata: boolean): obje
 		ts,
 		user,
 		text,
-		...(bot_id === undefined ? {} : { bot_id }),
-		...(thread_ts === undefined ? {} : { thread_ts }),
-		...(withMetadata && metadata !== undefined ? { metadata } : {}),
-		...(files.length === 0 ? {} : { files: files.map(({ id, name }) => ({ id, name })) }),
+		bot_id,
+		thread_ts,
+		metadata: withMetadata ? metadata : undefined,
+		files: files.length === 0 ? undefined : files.map(({ id, name }) => ({ id, name })),
 	};
 }

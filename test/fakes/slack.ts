@@ -151,8 +151,10 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 		if (!message || !button) throw new Error(`there is no button "${label}"`);
 		const { ts, channel, thread_ts, text } = message;
 		return {
-			...{ type: "block_actions", user: { id: from, name: "ann", team_id: BOT.team }, channel: { id: channel } },
-			message: { ts, text, ...(thread_ts !== undefined && { thread_ts }) },
+			type: "block_actions",
+			user: { id: from, name: "ann", team_id: BOT.team },
+			channel: { id: channel },
+			message: { ts, text, thread_ts },
 			actions: [{ type: "button", action_id: button.action_id, value: button.value, action_ts: store.stamp() }],
 		};
 	};
@@ -213,7 +215,10 @@ function eventOf(store: SlackStore, url: string, message: SlackInbound): object 
 	const stored = known ?? store.add({ channel: to, text, user: from, files: kept, ...thread });
 	const channel_type = to.startsWith("D") ? "im" : "channel";
 	const named = stored.files.map(({ id, name, mimetype, size }) => ({
-		...{ id, name, mimetype, size },
+		id,
+		name,
+		mimetype,
+		size,
 		url_private_download: `${url}/files/${id}`,
 	}));
 	return {
@@ -228,7 +233,7 @@ function eventOf(store: SlackStore, url: string, message: SlackInbound): object 
 			ts: stored.ts,
 			team: BOT.team,
 			...thread,
-			...(type === "message" ? { channel_type } : {}),
+			channel_type: type === "message" ? channel_type : undefined,
 			...(named.length > 0 ? { subtype: "file_share", files: named } : {}),
 			...extra,
 		},

@@ -74,13 +74,7 @@ function isKept({ url = "", offset, length }: Entity, others: readonly Entity[])
 function entityOf(type: string, from: { offset: number; attributes: string }, end: number): Entity {
 	const url = /href="([^"]*)"/.exec(from.attributes)?.[1];
 	const language = /class="language-([^"]*)"/.exec(from.attributes)?.[1];
-	return {
-		type,
-		offset: from.offset,
-		length: end - from.offset,
-		...(url === undefined ? {} : { url }),
-		...(language === undefined ? {} : { language }),
-	};
+	return { type, offset: from.offset, length: end - from.offset, url, language };
 }
 
 function decode(entity: string): string {

@@ -427,7 +427,9 @@ async function press(
 	await tell(world, {
 		update_id: world.ids.update++,
 		callback_query: {
-			...{ id, chat_instance: "1", data: button.callback_data },
+			id,
+			chat_instance: "1",
+			data: button.callback_data,
 			from: { id: Number(from), is_bot: false, first_name: "Ann" },
 			message: {
 				message_id: message.message_id,

@@ -241,9 +241,9 @@ class World {
 			to,
 			type,
 			text,
-			...(typeof nonce === "string" ? { nonce } : {}),
-			...(quoted === undefined ? {} : { quoted }),
-			...(stored ? { media: { ...stored, name: content.filename ?? stored.name } } : {}),
+			nonce: typeof nonce === "string" ? nonce : undefined,
+			quoted,
+			media: stored && { ...stored, name: content.filename ?? stored.name },
 		};
 	}
 
@@ -255,8 +255,8 @@ class World {
 					[media.kind]: {
 						id: kept,
 						mime_type: media.contentType,
-						...(media.name ? { filename: media.name } : {}),
-						...(text ? { caption: text } : {}),
+						filename: media.name || undefined,
+						caption: text || undefined,
 					},
 				}
 			: text === ""
@@ -276,7 +276,7 @@ class World {
 	status({ id, to, nonce }: WhatsAppMessage, status: string, errors?: object[]): object {
 		const timestamp = String(Math.floor(this.clock.now() / 1000));
 		const recipient = BSUID.test(to) ? { recipient_user_id: to } : { recipient_id: to };
-		const said = { id, status, timestamp, ...recipient, ...(errors ? { errors } : {}) };
+		const said = { id, status, timestamp, ...recipient, errors };
 		return changeOf({ statuses: [nonce === undefined ? said : { ...said, biz_opaque_callback_data: nonce }] });
 	}
 

@@ -36,7 +36,10 @@ it("a store of before opens with its jobs, workflows and notices", async () => {
 	expect(await jobs.get("job_text")).toMatchObject({ job: { id: "job_text" }, result: { text: "it's null" } });
 	expect(await jobs.get("job_vectors")).toMatchObject({ result: { embeddings: [[1, 0.5], [2]] } });
 	expect(await jobs.get("job_waits")).toEqual({
-		...{ id: "job_waits", appId: "shop", state: "queued", createdAt: 1 },
+		id: "job_waits",
+		appId: "shop",
+		state: "queued",
+		createdAt: 1,
 		job: { id: "job_waits", progress: -1 },
 	});
 	expect(await jobs.scenario("job_waits")).toEqual(SCENARIO);

@@ -23,7 +23,7 @@ const SCRIPT: ModelScript = {
 	steps: TEXTS.map((text, n) => ({
 		text,
 		tokensPerSecond: TOKENS_PER_SECOND,
-		...(n < TOOLS.length && { calls: [{ name: TOOLS[n]! }] }),
+		calls: n < TOOLS.length ? [{ name: TOOLS[n]! }] : undefined,
 	})),
 };
 
@@ -34,7 +34,7 @@ export async function agentThatNotes(acts: string): Promise<Engine> {
 			name,
 			description: name,
 			parameters: { type: "object", properties: {} },
-			...(name === APPROVED && { approval: "always" }),
+			approval: name === APPROVED ? "always" : undefined,
 			async execute() {
 				appendFileSync(acts, `begin ${name}\n`);
 				await sleep(TOOL_MS);

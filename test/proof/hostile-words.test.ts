@@ -65,10 +65,16 @@ describe("a tool's result that tells the model what to do", () => {
 		const parts = nexRig((request, _, context) => engine.run(request, context), { config });
 		await parts.nex.load();
 		const { runId } = await parts.nex.receive({
-			...{ channel: "telegram", account: "bot" },
+			channel: "telegram",
+			account: "bot",
 			message: {
-				...{ eventId: "m", from: { id: "eve" }, chat: { id: "g", type: "group" }, target: { to: "g" } },
-				...{ text: "route to ops", mention: true, ts: 0 },
+				eventId: "m",
+				from: { id: "eve" },
+				chat: { id: "g", type: "group" },
+				target: { to: "g" },
+				text: "route to ops",
+				mention: true,
+				ts: 0,
 			},
 		});
 		await parts.runSettled(runId!);

@@ -61,7 +61,8 @@ describe("a stranger in a group", () => {
 		const { nex, look } = nexRig(play, { config, engine: { injects: true } });
 		const say = (id: string, said: string) =>
 			nex.receive({
-				...{ channel: "telegram", account: "bot" },
+				channel: "telegram",
+				account: "bot",
 				message: messageOf(said, {
 					from: { id, name: "boss" },
 					chat: { id: "g", type: "group" },

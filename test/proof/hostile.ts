@@ -74,7 +74,8 @@ export async function world(answers: Answers, { rig: rigOptions = {}, ...options
 			}),
 		press: (sender: string, button: string, id: string, chat = "g", channel = "telegram") =>
 			parts.nex.pressed({
-				...{ channel, account: "bot" },
+				channel,
+				account: "bot",
 				choice: { eventId: "e", id, choice: button, from: { id: sender }, chat: { id: chat, type: "group" } },
 			}),
 		async pending() {

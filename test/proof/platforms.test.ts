@@ -171,7 +171,7 @@ describe.concurrent("proof: a person on each platform", () => {
 		async (channel) => {
 			const platform = platforms[channel]!;
 			const question = `what is a log on ${channel}`;
-			await write(platform.fake, { text: question, ...(channel === "whatsapp" && { from: platform.chat }) });
+			await write(platform.fake, { text: question, from: channel === "whatsapp" ? platform.chat : undefined });
 			await until(`the answer is on ${channel}`, () => plain(said(platform)).includes("Is 1 < 2 & 3?"));
 			const answers = plain(said(platform)).split("You asked:");
 			expect(answers).toHaveLength(2);

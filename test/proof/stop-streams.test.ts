@@ -124,10 +124,7 @@ async function openWorkflow({ workflows }: Clients, isEndless: boolean) {
 	const prompt = `/demo tokens=30 rate=400 ${isEndless ? "stall_after=10" : ""}`;
 	const nodes = [
 		{ nodeId: "first", kind: WorkflowNodeKind.CONTROL_NOOP },
-		{
-			...{ nodeId: "call", kind: WorkflowNodeKind.AI_STREAM, dependsOn: ["first"] },
-			config: { prompt },
-		},
+		{ nodeId: "call", kind: WorkflowNodeKind.AI_STREAM, dependsOn: ["first"], config: { prompt } },
 	];
 	const { workflow } = await workflows.submitWorkflow({ appId: "flows", definition: { name: "stop", nodes } });
 	const { workflowId } = workflow!;

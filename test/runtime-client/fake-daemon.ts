@@ -112,7 +112,7 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 					sequence,
 					textDelta: `${sequence} `,
 					done,
-					...(done && { usage: { inputTokens: -1n, outputTokens: -1n } }),
+					usage: done ? { inputTokens: -1n, outputTokens: -1n } : undefined,
 				}));
 			},
 			executeScenario(request) {

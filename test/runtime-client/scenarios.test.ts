@@ -47,7 +47,13 @@ interface Ports {
 
 async function start({ port = 0, grpc = 0, data = join(freshFolder(), "data") }: Ports = {}): Promise<Daemon> {
 	const daemon = await startDaemon({
-		...{ data, port, token: TOKEN, grpc: { port: grpc }, engine: "demo", stopDeadlineMs: 2000, logger: silentLog },
+		data,
+		port,
+		token: TOKEN,
+		grpc: { port: grpc },
+		engine: "demo",
+		stopDeadlineMs: 2000,
+		logger: silentLog,
 	});
 	onTestFinished(() => daemon.close());
 	return daemon;

@@ -10,9 +10,7 @@ async function waiting() {
 	const eventId = "evt_1";
 	const queued: Disposition = { state: "queued" };
 	await bus.write([
-		inboxWrites.accept({
-			...{ eventId, session: "s", text: "t", attachments: [], receivedAt: 1, disposition: queued },
-		}),
+		inboxWrites.accept({ eventId, session: "s", text: "t", attachments: [], receivedAt: 1, disposition: queued }),
 	]);
 	const aborted: string[] = [];
 	const dispose = (disposition: Disposition) => bus.write([inboxWrites.dispose(eventId, disposition, ["queued"])]);

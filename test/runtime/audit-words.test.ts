@@ -62,7 +62,8 @@ it("Z28: model calls, jobs, workflows and connectors are recorded under the word
 	await workflows.submitWorkflow({ appId: "shop", definition: { nodes } });
 	const slow = { prompt: "/demo tokens=900 rate=10" };
 	const { workflow } = await workflows.submitWorkflow({
-		...{ appId: "shop", definition: { nodes: [{ nodeId: "a", kind: WorkflowNodeKind.AI_STREAM, config: slow }] } },
+		appId: "shop",
+		definition: { nodes: [{ nodeId: "a", kind: WorkflowNodeKind.AI_STREAM, config: slow }] },
 	});
 	await workflows.cancelWorkflow({ workflowId: workflow!.workflowId, reason: "enough" });
 	const recorded = async () => (await audit.listAuditEvents({ pageSize: 100 })).events;

@@ -202,13 +202,11 @@ test("A15: the configuration, prompts and modules are files that no tool writes"
 	const base = freshFolder();
 	mkdirSync(base, { recursive: true });
 	const config = completeConfig({
-		...{
-			base,
-			data: join(base, "data"),
-			file: join(base, "nexus.yaml"),
-			engine: { module: "./e.ts" },
-			plugins: ["./p.ts"],
-		},
+		base,
+		data: join(base, "data"),
+		file: join(base, "nexus.yaml"),
+		engine: { module: "./e.ts" },
+		plugins: ["./p.ts"],
 		agents: { a: { prompt: "./a.md" }, b: { prompt: "You are b." } },
 	});
 	writeFileSync(join(base, "a.md"), "You are a.");

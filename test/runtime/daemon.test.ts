@@ -24,7 +24,7 @@ const call = async (daemon: Daemon, path: string, body?: unknown): Promise<Respo
 	fetch(daemon.url + path, {
 		method: body === undefined ? "GET" : "POST",
 		headers: { authorization: `Bearer ${readToken(dataPaths(daemon.data))}`, "content-type": "application/json" },
-		...(body === undefined ? {} : { body: JSON.stringify(body) }),
+		body: body === undefined ? undefined : JSON.stringify(body),
 	});
 
 const send = async (daemon: Daemon, text: string): Promise<string> => {

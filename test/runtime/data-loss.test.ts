@@ -35,7 +35,7 @@ const call = async (daemon: Daemon, path: string, body?: unknown): Promise<Respo
 	fetch(daemon.url + path, {
 		method: body === undefined ? "GET" : "POST",
 		headers: { authorization: `Bearer ${"t".repeat(32)}`, "content-type": "application/json" },
-		...(body === undefined ? {} : { body: JSON.stringify(body) }),
+		body: body === undefined ? undefined : JSON.stringify(body),
 	});
 
 async function answered(daemon: Daemon, text: string): Promise<string> {

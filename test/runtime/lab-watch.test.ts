@@ -18,7 +18,10 @@ async function telegramPlace() {
 	onTestFinished(() => fake.close());
 	const to = "42";
 	const place: Place = {
-		...{ fake, settings: {}, target: { to }, typingMs: 5000 },
+		fake,
+		settings: {},
+		target: { to },
+		typingMs: 5000,
 		bubbles: () => fake.raw(to).map(({ text, entities }) => ({ text, style: "ranges", ranges: entities })),
 		draft: () => fake.draft(to),
 	};

@@ -16,17 +16,17 @@ import { freshFolder } from "./folder.ts";
 test("I11: finished jobs count against the quota of their application, until the owner clears them", async () => {
 	const bytesPerAppMax = 400_000;
 	const daemon = await startDaemon({
-		...{ data: freshFolder(), port: 0, token: TOKEN, engine: "demo", logger: silentLog },
+		data: freshFolder(),
+		port: 0,
+		token: TOKEN,
+		engine: "demo",
+		logger: silentLog,
 		apps: { bytesPerAppMax },
 	});
 	onTestFinished(() => daemon.close());
 	const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
 		const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-		const answer = await fetch(`${daemon.url}${path}`, {
-			method,
-			headers,
-			...(body && { body: JSON.stringify(body) }),
-		});
+		const answer = await fetch(`${daemon.url}${path}`, { method, headers, body: body && JSON.stringify(body) });
 		return (await answer.json()) as T;
 	};
 	const clientFor = async (app_id: string) => {

@@ -17,7 +17,12 @@ const TOKEN = "a-token-of-a-realtime-session";
 
 async function start(data = join(freshFolder(), "data")) {
 	const daemon = await startDaemon({
-		...{ data, port: 0, token: TOKEN, engine: "demo", stopDeadlineMs: 2000, logger: silentLog },
+		data,
+		port: 0,
+		token: TOKEN,
+		engine: "demo",
+		stopDeadlineMs: 2000,
+		logger: silentLog,
 	});
 	const runtime = createRuntime({ url: daemon.url, token: TOKEN });
 	onTestFinished(async () => {

@@ -16,8 +16,13 @@ const LONG = "/demo tokens=100000 rate=20";
 
 async function start(data: string): Promise<Daemon> {
 	const daemon = await startDaemon({
-		...{ data, port: 0, token: TOKEN, engine: "demo", logger: silentLog },
-		...{ stopDeadlineMs: 2000, broker: { abortGraceMs: 1000 } },
+		data,
+		port: 0,
+		token: TOKEN,
+		engine: "demo",
+		logger: silentLog,
+		stopDeadlineMs: 2000,
+		broker: { abortGraceMs: 1000 },
 	});
 	onTestFinished(() => daemon.close());
 	return daemon;

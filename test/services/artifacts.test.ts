@@ -30,7 +30,7 @@ function rig({
 	const store = storeForTest({ path: join(folder, "nexus.db"), dies });
 	const clock = manualClock(1_000_000);
 	const dir = join(folder, "artifacts");
-	const artifacts = createArtifacts({ ...store, dir, clock, log: silentLog, ...(limits && { limits }) });
+	const artifacts = createArtifacts({ ...store, dir, clock, log: silentLog, limits });
 	const seen: TransferInfo[] = [];
 	artifacts.transfers.subscribe((transfer) => void seen.push(transfer));
 	return { ...store, artifacts, clock, dir, folder, seen, files: () => (existsSync(dir) ? readdirSync(dir) : []) };

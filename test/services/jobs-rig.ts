@@ -78,11 +78,7 @@ export interface RigOptions {
 }
 
 export function jobsRig({ path, dies, shared, clock = systemClock, limits, audit, deps }: RigOptions = {}) {
-	const store = storeForTest({
-		...(path !== undefined && { path }),
-		...(dies !== undefined && { dies }),
-		...(shared && { shared }),
-	});
+	const store = storeForTest({ path, dies, shared: shared || undefined });
 	const calls: Call[] = [];
 	const stored: { info: ArtifactInfo; data: Uint8Array }[] = [];
 	const connector = { ...CONNECTOR };

@@ -533,7 +533,9 @@ describe("when the daemon stops", () => {
 			error: { code: "unavailable", reason: "STOPPING" },
 		});
 		expect(await rig.get(again.id)).toMatchObject({
-			...{ state: "queued", attempt: 2, afterCrash: false },
+			state: "queued",
+			attempt: 2,
+			afterCrash: false,
 			error: { reason: "STOPPING" },
 		});
 		expect(await rig.jobs.recover()).toBe(0);

@@ -25,15 +25,30 @@ const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => (
 });
 const approval = (part: Partial<ToolApprovalStatus> = {}): ShownApproval => ({ kind: "approval", ...status(part) });
 const tool = (part: Partial<ToolView> = {}): ToolView => ({
-	...{ messageId: "r.2", callId: "c", name: "bash", status: "progress", startedAt: 1, after: 0 },
+	messageId: "r.2",
+	callId: "c",
+	name: "bash",
+	status: "progress",
+	startedAt: 1,
+	after: 0,
 	...part,
 });
 const message: MessageView = {
-	...{ messageId: "r.1", contentType: "text/markdown", text: "", state: "streaming" },
-	...{ reasoning: [], tools: [], parts: [], startedAt: 1 },
+	messageId: "r.1",
+	contentType: "text/markdown",
+	text: "",
+	state: "streaming",
+	reasoning: [],
+	tools: [],
+	parts: [],
+	startedAt: 1,
 };
 const view = (...tools: ToolView[]): RunView => ({
-	...{ runId: "r", compacting: false, state: "streaming", final: false, violations: [] },
+	runId: "r",
+	compacting: false,
+	state: "streaming",
+	final: false,
+	violations: [],
 	messages: [{ ...message, tools }],
 });
 

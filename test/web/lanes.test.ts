@@ -8,7 +8,7 @@ import { atEffort } from "../effort.ts";
 
 const said = (messageId: string, agent: string | undefined, startedAt: number, endedAt?: number): MessageView => ({
 	messageId,
-	...(agent !== undefined && { agent }),
+	agent,
 	contentType: "text/markdown",
 	text: messageId,
 	state: endedAt === undefined ? "streaming" : "completed",
@@ -16,7 +16,7 @@ const said = (messageId: string, agent: string | undefined, startedAt: number, e
 	tools: [],
 	parts: [],
 	startedAt,
-	...(endedAt !== undefined && { endedAt }),
+	endedAt,
 });
 
 /** Stretches as lists of lanes: `agent: ids`. */

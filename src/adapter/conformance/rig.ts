@@ -125,7 +125,7 @@ export class DeliveryDriver {
 	/** An adapter that names no runs gets the basic fields and nothing else. */
 	private names(): object {
 		if (!this.rig.speaks("runId")) return {};
-		return { delivery: this.name, runId: this.runId, ...(this.rig.speaks("offset") ? { offset: this.offset++ } : {}) };
+		return { delivery: this.name, runId: this.runId, offset: this.rig.speaks("offset") ? this.offset++ : undefined };
 	}
 
 	isMine(line: AdapterLine): boolean {

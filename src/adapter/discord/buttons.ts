@@ -40,7 +40,9 @@ function readPress(data: GatewayInteractionCreateDispatchData): InboundChoice | 
 	if (!button || !user || user.bot) return undefined;
 	const name = data.member?.nick ?? user.global_name ?? user.username;
 	return {
-		...{ eventId: `press:${data.id}`, ...button, messageId: data.message.id },
+		eventId: `press:${data.id}`,
+		...button,
+		messageId: data.message.id,
 		from: { id: user.id, name },
 		chat: { id: data.channel.id, type: data.guild_id === undefined ? "direct" : "group" },
 	};

@@ -49,7 +49,7 @@ export function readMessage(
 			from: { id: author.id, name },
 			chat: { id: data.channel_id, type: direct ? "direct" : "group" },
 			text,
-			...(direct ? {} : { mention }),
+			mention: direct ? undefined : mention,
 			// A thread is a channel of its own. `since`: our messages that answer this one are all newer.
 			target: {
 				to: data.channel_id,

@@ -152,7 +152,7 @@ export class DiscordSession implements Session {
 		const channel = await this.channel(target);
 		const query = new URLSearchParams({ limit: String(HISTORY_MESSAGES) });
 		// Without its signal a hanging call would keep its place in the queue of the SDK, and every later look-up behind it.
-		const request = { query, ...(signal && { signal }) };
+		const request = { query, signal };
 		const history = (await this.client.call("get", Routes.channelMessages(channel), request)) as APIMessage[];
 		const since = typeof target.since === "string" ? { since: target.since } : {};
 		const judged = this.sent.judge(nonce, history.map(keptOf));

@@ -24,7 +24,7 @@ export async function compose({ from, target, text, nonce, attachments }: Outgoi
 	const composer = new MailComposer({
 		from,
 		to: target.to,
-		...(cc ? { cc } : {}),
+		cc: cc || undefined,
 		subject: subjectOf(subject, target.reply_to !== undefined),
 		messageId: messageIdOf(nonce, from.address),
 		...(target.reply_to === undefined ? {} : { inReplyTo: target.reply_to, references }),

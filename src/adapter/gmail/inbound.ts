@@ -57,11 +57,11 @@ export function readMail(mail: Email, stored: Stored, me: string): GmailInboundM
 		files,
 		message: {
 			eventId: stored.id,
-			from: { id: from.address.toLowerCase(), ...(from.name ? { name: from.name } : {}) },
-			chat: { id: stored.threadId, type: group ? "group" : "direct", ...(subject ? { name: subject } : {}) },
+			from: { id: from.address.toLowerCase(), name: from.name || undefined },
+			chat: { id: stored.threadId, type: group ? "group" : "direct", name: subject || undefined },
 			text,
 			// Who only gets a copy is not spoken to.
-			...(group ? { mention: addressees.some(({ address }) => isSame(address, me)) } : {}),
+			mention: group ? addressees.some(({ address }) => isSame(address, me)) : undefined,
 			target: targetOf(mail, stored, from, others),
 			ts: stored.receivedAt,
 		},

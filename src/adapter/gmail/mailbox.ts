@@ -31,7 +31,7 @@ export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Ma
 		let pageToken: string | undefined;
 		do {
 			const types = { historyTypes: ["messageAdded"], labelId: "INBOX" };
-			const params = { userId: "me", startHistoryId, ...types, ...(pageToken ? { pageToken } : {}) };
+			const params = { userId: "me", startHistoryId, ...types, pageToken: pageToken || undefined };
 			const page = await call("history.list", (users) => users.history.list(params)).catch(orUndefinedWhenGone);
 			if (!page) return undefined;
 			for (const { messagesAdded = [] } of page.history ?? [])

@@ -82,7 +82,7 @@ export class GmailSession implements Session {
 	): Promise<{ messageId: string }> {
 		const from = { name: this.fromName, address: await harmless(this.me()) };
 		const raw = await compose({ from, target, text, nonce, attachments });
-		const requestBody = { raw, ...(target.thread_id === undefined ? {} : { threadId: target.thread_id }) };
+		const requestBody = { raw, threadId: target.thread_id };
 		return await this.sent.create(nonce, async () => {
 			const sent = await this.call(
 				"messages.send",

@@ -47,7 +47,7 @@ export function readBlueBubbles(given: BlueBubblesMessage, name: string): IMessa
 			reference: file.guid,
 			name: file.transferName ?? "file",
 			contentType: file.mimeType ?? "application/octet-stream",
-			...(file.totalBytes === undefined ? {} : { bytes: file.totalBytes }),
+			bytes: file.totalBytes,
 		}));
 	const group = chat.style === 43 || chat.guid.includes(";+;");
 	const title = chat.displayName ?? "";
@@ -90,9 +90,9 @@ export function readImsg(given: ImsgMessage, name: string): IMessageInboundMessa
 		reference: file.missing ? "" : (file.path ?? ""),
 		name: file.transfer_name ?? "file",
 		contentType: file.mime_type ?? "application/octet-stream",
-		...(file.byte_size === undefined ? {} : { bytes: file.byte_size }),
+		bytes: file.byte_size,
 	}));
-	const from = { id: sender, ...(given.sender_name ? { name: given.sender_name } : {}) };
+	const from = { id: sender, name: given.sender_name || undefined };
 	const chat = { id: given.chat_guid, group, title: given.chat_name ?? "" };
 	const found = inbound({ guid, from, chat, files, ts: Date.parse(given.created_at ?? "") }, given.text, name);
 	// imsg finds a chat's history by its number only.
@@ -117,15 +117,15 @@ function inbound(
 	const { text, mention } = addressed((said ?? "").replaceAll("\uFFFC", "").trim(), name);
 	if (text === "" && files.length === 0) return undefined;
 	const { id, group, title } = chat;
-	const target: Target = { to: id, direct: !group, ...(group ? { reply_to: guid } : {}) };
+	const target: Target = { to: id, direct: !group, reply_to: group ? guid : undefined };
 	return {
 		files,
 		message: {
 			eventId: guid,
 			from,
-			chat: { id, type: group ? "group" : "direct", ...(group && title !== "" ? { name: title } : {}) },
+			chat: { id, type: group ? "group" : "direct", name: group && title !== "" ? title : undefined },
 			text,
-			...(group ? { mention } : {}),
+			mention: group ? mention : undefined,
 			target,
 			ts: ts || 0,
 		},

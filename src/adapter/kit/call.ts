@@ -34,7 +34,7 @@ export function createCaller({ clock, callTimeoutMs = CALL_TIMEOUT_MS, say }: Ca
 			});
 		});
 		const tell = (ok: boolean, detail?: string) =>
-			say({ type: "call", call: name, ms: clock.now() - begun, ok, ...(detail ? { detail } : {}), ...fields });
+			say({ type: "call", call: name, ms: clock.now() - begun, ok, detail: detail || undefined, ...fields });
 		try {
 			const result = await Promise.race([work(abort.signal), late]);
 			tell(true);

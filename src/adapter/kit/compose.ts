@@ -26,7 +26,7 @@ export interface View {
 export function compose(markdown: MarkdownState, text: string, ended: boolean, rules: ComposeRules): View {
 	if (text === "") return { length: 0, markdown: "", done: ended, next: markdown };
 	const { fits, share, guess } = rules;
-	const piece = cut(text, 0, { fits, more: !ended, at: markdown, guess, ...(share && { share }) });
+	const piece = cut(text, 0, { fits, more: !ended, at: markdown, guess, share });
 	if (piece) return { length: piece.to, markdown: piece.text, done: true, next: piece.next };
 	return { length: text.length, markdown: standalone(text, 0, text.length, markdown), done: false, next: markdown };
 }

@@ -130,7 +130,7 @@ function doingOf(text: unknown, tool: unknown): Activity {
 	const line = (given: unknown) =>
 		typeof given === "string" ? given.replace(/\s+/g, " ").trim().slice(0, DOING_CHARS_MAX).toWellFormed() : "";
 	const [said, named] = [line(text), line(tool)];
-	return { ...(said !== "" && { text: said }), ...(named !== "" && { tool: named }) };
+	return { text: said || undefined, tool: named || undefined };
 }
 
 const DOING_CHARS_MAX = 100;

@@ -64,7 +64,7 @@ function inputOf(line: Exclude<StreamLine, { type: "stream_start" | "typing" }>)
 		case "stream_end":
 			return { type: "end", final: line.final !== false };
 		case "stream_error":
-			return { type: "error", ...(typeof line.damagedFrom === "number" && { damagedFrom: line.damagedFrom }) };
+			return { type: "error", damagedFrom: typeof line.damagedFrom === "number" ? line.damagedFrom : undefined };
 		case "ack":
 			return { type: "ack", nonce: line.nonce };
 		// Reasoning and parts are for adapters that show them.

@@ -68,7 +68,7 @@ export function sent(
 		type: "message_sent" as const,
 		messageId: message.id,
 		final,
-		...(message.nonce === undefined ? {} : { nonce: message.nonce }),
+		nonce: message.nonce,
 		from: draft.since,
 		to,
 		...(final ? {} : carried(draft, to, next)),

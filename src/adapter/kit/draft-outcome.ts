@@ -18,7 +18,7 @@ const nonceOfMessage = (draft: Draft): string | undefined =>
 
 const tell = (id: string, nonce: string | undefined, from: number): DraftEffect => ({
 	type: "say",
-	status: { type: "message_created", messageId: id, ...(nonce === undefined ? {} : { nonce }), from },
+	status: { type: "message_created", messageId: id, nonce, from },
 });
 
 /** A message created with its complete text is only reported as sent: one line cannot be half stored. */
@@ -79,11 +79,7 @@ export function removed(draft: Draft): DraftStep {
 	const { message } = draft;
 	const id = message.at === "open" ? message.id : undefined;
 	const nonce = nonceOfMessage(draft);
-	const status = {
-		type: "message_removed" as const,
-		...(id === undefined ? {} : { messageId: id }),
-		...(nonce === undefined ? {} : { nonce }),
-	};
+	const status = { type: "message_removed" as const, messageId: id, nonce };
 	const ids = draft.ids.filter((each) => each !== id);
 	return { draft: { ...draft, ids, message: { at: "none" }, checked: 0 }, effects: [{ type: "say", status }] };
 }
@@ -171,12 +167,6 @@ function lost(draft: Draft, failure: Failure, now: number, rules: DraftRules): D
 
 export function giveUp(draft: Draft, { fault, error, retryAfterMs }: Failure): DraftStep {
 	const nonce = nonceOfMessage(draft);
-	const status = {
-		type: "delivery_error" as const,
-		error,
-		code: fault,
-		...(nonce === undefined ? {} : { nonce }),
-		...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-	};
+	const status = { type: "delivery_error" as const, error, code: fault, nonce, retryAfterMs };
 	return { draft: { ...draft, over: true }, effects: [{ type: "say", status }, { type: "over" }] };
 }

@@ -92,7 +92,11 @@ function withoutDamage(draft: Draft, damagedFrom: number | undefined, rules: Dra
 	const bounds = draft.bounds.filter((bound) => bound <= damagedFrom);
 	const isPlanned = message.at === "announced" || message.at === "ready";
 	const next: Draft = {
-		...{ ...draft, text, bounds, damagedFrom, checked: 0 },
+		...draft,
+		text,
+		bounds,
+		damagedFrom,
+		checked: 0,
 		...(isPlanned && message.fixed && { message: { ...message, fixed: undefined } }),
 	};
 	return { ...next, hasVisibleText: isVisible(segmentOf(next).segment) };

@@ -46,7 +46,7 @@ export function foreignAnswer(
 	{ status, headers }: Pick<JsonAnswer, "status" | "headers">,
 	cause?: unknown,
 ): PlatformError {
-	const more = { ...retryAfter(headers, Date.now()), ...(cause !== undefined && { cause }) };
+	const more = { ...retryAfter(headers, Date.now()), cause };
 	if (status === 429) return new PlatformError("rate_limited", `${call}: HTTP 429`, more);
 	return new PlatformError("unknown_outcome", `${call}: HTTP ${status} that is not the platform's own answer`, more);
 }

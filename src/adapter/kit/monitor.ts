@@ -73,13 +73,7 @@ export function startMonitor({ session, say, ready, log }: MonitorOptions): Moni
 
 	async function answer(command: Webhook): Promise<void> {
 		const reply = (status: number, body?: string, headers?: Record<string, string>) =>
-			say({
-				type: "webhook_response",
-				id: command.id,
-				status,
-				...(headers ? { headers } : {}),
-				...(body ? { body } : {}),
-			});
+			say({ type: "webhook_response", id: command.id, status, headers, body: body || undefined });
 		if (!session.webhook) return reply(404, "this channel has no webhook");
 		try {
 			const request = {

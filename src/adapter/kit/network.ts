@@ -137,7 +137,7 @@ export async function download(url: string | URL, options: DownloadOptions): Pro
 	try {
 		const late = AbortSignal.timeout(timeoutMs);
 		const limit = signal ? AbortSignal.any([signal, late]) : late;
-		const response = await fetchNamed(url, { ...(home !== undefined && { home }), headers, signal: limit });
+		const response = await fetchNamed(url, { home, headers, signal: limit });
 		if (!response.ok) throw new PlatformError(faultOfStatus(response.status), `download: HTTP ${response.status}`);
 		check?.(response.headers);
 		for await (const chunk of response.body ?? []) {

@@ -73,7 +73,7 @@ export async function perform(context: AdapterContext, call: DraftCall, to: Addr
 				named((signal) => find.call(session, target, call.nonce, render(markdown), signal));
 			const { instead } = call;
 			const found = (await look(call.markdown)) ?? (instead === undefined ? undefined : await look(instead));
-			return { type: "found", ...(found === undefined ? {} : { messageId: found.messageId }) };
+			return { type: "found", messageId: found?.messageId };
 		}
 		default:
 			return call satisfies never;

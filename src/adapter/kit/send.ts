@@ -117,10 +117,7 @@ const sentOf = (
 	messageId: string,
 	final: boolean,
 	fields: DeliveryFields,
-) => ({
-	...{ type: "message_sent" as const, messageId, final, nonce, from, to, chars },
-	...fields,
-});
+) => ({ type: "message_sent" as const, messageId, final, nonce, from, to, chars, ...fields });
 
 /** What is left of a line: its text's pieces, then its attachments. The same line is always divided the same way. */
 function partsOf(context: AdapterContext, line: MessageLine | Find): MessagePart[] {
@@ -245,7 +242,7 @@ async function find(context: AdapterContext, line: Find): Promise<void> {
 			const work = (signal: AbortSignal) => look.call(session, target, part.nonce, part.text, signal);
 			const found = await context.gated(target, "create", () => context.call("find", fields, work));
 			if (!found || part === parts.at(-1)) {
-				context.say({ type: "found", nonce, known: true, ...(found ? { messageId: found.messageId } : {}) });
+				context.say({ type: "found", nonce, known: true, messageId: found?.messageId });
 				return;
 			}
 			context.say(sentOf(part, found.messageId, false, fields));

@@ -87,7 +87,7 @@ export function splitAll(
 	let from = begin;
 	let at: MarkdownState = stateAt(source, begin);
 	for (;;) {
-		const sized = { ...(guess === undefined ? {} : { guess }), ...(share === undefined ? {} : { share }) };
+		const sized = { guess, share };
 		const piece = cut(source, from, { fits, more: false, at, ...sized });
 		if (piece === undefined) return pieces;
 		pieces.push({ from, to: piece.to, text: piece.text });

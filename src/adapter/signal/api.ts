@@ -32,7 +32,7 @@ export function createApi(apiUrl: string, account: string): SignalApi {
 		async call(method, params, signal) {
 			const request = { jsonrpc: "2.0", id: String(++count), method, params: { account, ...params } };
 			const headers = { "content-type": "application/json" };
-			const init = { method: "POST", headers, body: JSON.stringify(request), ...(signal ? { signal } : {}) };
+			const init = { method: "POST", headers, body: JSON.stringify(request), signal };
 			const answer = await fetchJson(method, `${apiUrl}/api/v1/rpc`, init);
 			const { result, error } = (answer.body ?? {}) as { result?: unknown; error?: RpcError };
 			if (typeof error?.code === "number") throw refusal(method, error);

@@ -63,7 +63,7 @@ export function readEnvelope(payload: unknown, me: SignalIdentity): SignalInboun
 		id: file.id,
 		name: file.filename ?? file.id,
 		contentType: file.contentType ?? "application/octet-stream",
-		...(file.size === undefined ? {} : { bytes: file.size }),
+		bytes: file.size,
 	}));
 	if (text === "" && files.length === 0) return undefined;
 	const group = data.groupInfo;
@@ -75,10 +75,10 @@ export function readEnvelope(payload: unknown, me: SignalIdentity): SignalInboun
 		message: {
 			// A person's messages have different times.
 			eventId: `${envelope.sourceUuid ?? from}:${data.timestamp}`,
-			from: { id: from, ...(envelope.sourceName ? { name: envelope.sourceName } : {}) },
-			chat: { id: to, type: group ? "group" : "direct", ...(name ? { name } : {}) },
+			from: { id: from, name: envelope.sourceName || undefined },
+			chat: { id: to, type: group ? "group" : "direct", name: name || undefined },
 			text,
-			...(group ? { mention } : {}),
+			mention: group && mention,
 			target: group
 				? { to, direct: false, reply_to: String(data.timestamp), reply_author: from }
 				: { to, direct: true, ...uuid },

@@ -92,7 +92,7 @@ export class SignalSession implements Session {
 	}
 
 	async typing(target: Target, on: boolean): Promise<void> {
-		await this.api.call("sendTyping", { ...recipientOf(target), ...(on ? {} : { stop: true }) });
+		await this.api.call("sendTyping", { ...recipientOf(target), stop: on ? undefined : true });
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {

@@ -24,7 +24,7 @@ export function questionBlocks(mrkdwn: string, { id, choices }: Question): Known
 		text: { type: "plain_text" as const, text: label },
 		action_id: `choice_${choice}`,
 		value: buttonData(id, choice),
-		...(danger && { style: "danger" as const }),
+		style: danger ? ("danger" as const) : undefined,
 	}));
 	return [...sectionsOf(mrkdwn), { type: "actions", elements }];
 }
@@ -54,11 +54,13 @@ export function readPress(payload: unknown): SlackPress | undefined {
 	const thread = text(message?.thread_ts);
 	return {
 		choice: {
-			...{ eventId: `press:${where}:${ts}:${who}:${text(action?.action_ts)}`, ...button, messageId: ts },
-			from: { id: who, ...(name && { name }) },
+			eventId: `press:${where}:${ts}:${who}:${text(action?.action_ts)}`,
+			...button,
+			messageId: ts,
+			from: { id: who, name: name || undefined },
 			chat: { id: where, type: where.startsWith("D") ? "direct" : "group" },
 		},
-		place: { channel: where, user: who, ...(thread && { thread_ts: thread }) },
+		place: { channel: where, user: who, thread_ts: thread || undefined },
 	};
 }
 

@@ -75,10 +75,10 @@ export function readEvent(payload: unknown, me: SlackIdentity, threads: Threads)
 		message: {
 			// A mention comes twice, as a message and as a mention: one message.
 			eventId: `${channel}:${ts}`,
-			from: { id: user, ...(name ? { name } : {}) },
+			from: { id: user, name: name || undefined },
 			chat: { id: channel, type: direct ? "direct" : "group" },
 			text,
-			...(direct ? {} : { mention }),
+			mention: direct ? undefined : mention,
 			target: targetOf(event, direct, threads, event.user_team ?? event.team ?? team),
 			ts: Math.floor(Number(ts) * 1000),
 		},
@@ -91,7 +91,7 @@ function targetOf(event: SlackMessage, direct: boolean, threads: Threads, team: 
 	const thread = event.thread_ts ?? opened;
 	return {
 		to: event.channel,
-		...(thread === undefined ? {} : { thread_id: thread }),
+		thread_id: thread,
 		reply_to: event.ts,
 		direct,
 		...(event.user === undefined ? {} : { user_id: event.user }),
@@ -116,7 +116,7 @@ const filesOf = (event: SlackMessage): SlackFile[] =>
 			name: file.name ?? file.title ?? "file",
 			contentType: file.mimetype ?? "application/octet-stream",
 			url: file.url_private_download ?? file.url_private ?? "",
-			...(file.size === undefined ? {} : { bytes: file.size }),
+			bytes: file.size,
 		}));
 
 /** Slack's markup in angle brackets as markdown, without our own name. */

@@ -12,7 +12,7 @@ export function keyboardOf({ id, choices }: Question): { reply_markup: InlineKey
 	const buttons = choices.map(({ id: choice, label, danger }) => ({
 		text: label,
 		callback_data: buttonData(id, choice),
-		...(danger && { style: "danger" as const }),
+		style: danger ? ("danger" as const) : undefined,
 	}));
 	return { reply_markup: { inline_keyboard: rowsOf(buttons, ROW_BUTTONS) } };
 }
@@ -33,8 +33,10 @@ export function readPress(
 	return {
 		answer,
 		choice: {
-			...{ eventId: `press:${query.id}`, ...button, messageId: String(message.message_id) },
-			from: { id: String(from.id), ...(name && { name }) },
+			eventId: `press:${query.id}`,
+			...button,
+			messageId: String(message.message_id),
+			from: { id: String(from.id), name: name || undefined },
 			chat: { id: String(message.chat.id), type: message.chat.type === "private" ? "direct" : "group" },
 		},
 	};

@@ -32,10 +32,10 @@ export function readUpdate(update: Update, me: Pick<User, "id" | "username">): T
 		files,
 		message: {
 			eventId: `${chat.id}:${message.message_id}`,
-			from: { id: String(sender.id), ...(name ? { name } : {}) },
-			chat: { id: String(chat.id), type: direct ? "direct" : "group", ...(chat.title ? { name: chat.title } : {}) },
+			from: { id: String(sender.id), name: name || undefined },
+			chat: { id: String(chat.id), type: direct ? "direct" : "group", name: chat.title || undefined },
 			text,
-			...(direct ? {} : { mention }),
+			mention: direct ? undefined : mention,
 			target: targetOf(message, direct),
 			ts: message.date * 1000,
 		},
@@ -67,8 +67,8 @@ function targetOf(message: Message, direct: boolean): Target {
 	const thread = message.is_topic_message ? message.message_thread_id : undefined;
 	return {
 		to: String(message.chat.id),
-		...(thread === undefined ? {} : { thread_id: String(thread) }),
-		...(direct ? {} : { reply_to: String(message.message_id) }),
+		thread_id: thread === undefined ? undefined : String(thread),
+		reply_to: direct ? undefined : String(message.message_id),
 		direct,
 	};
 }
@@ -146,7 +146,7 @@ function filesOf(message: Message): TelegramFile[] {
 						fileId: file.file_id,
 						name: file.file_name ?? name,
 						contentType: file.mime_type ?? contentType,
-						...(file.file_size === undefined ? {} : { bytes: file.file_size }),
+						bytes: file.file_size,
 					},
 				]
 			: [],

@@ -197,7 +197,7 @@ export class TelegramSession implements Session {
 		}
 		const pressed = await this.readPress(update);
 		const message = pressed ? undefined : await this.read(update);
-		return { status: 200, messages: message ? [message] : [], ...(pressed && { presses: [pressed] }) };
+		return { status: 200, messages: message ? [message] : [], presses: pressed && [pressed] };
 	}
 
 	async health() {

@@ -112,7 +112,7 @@ function readMessage(message: WireMessage, value: Value, now: number): WhatsAppI
 			files,
 			message: {
 				eventId: message.id,
-				from: { id: from, ...(name ? { name } : {}) },
+				from: { id: from, name: name || undefined },
 				chat: { id: from, type: "direct" },
 				text,
 				// Typing is shown in answer to a message.

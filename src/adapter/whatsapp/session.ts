@@ -180,7 +180,7 @@ export class WhatsAppSession implements Session {
 		if (status !== "failed") return undefined;
 		const error = errors.map(explain).join("; ") || "no reason given";
 		this.tools.state.set(FAILURE_KEY, `to ${to}: ${error}`);
-		return { messageId, ...(nonce ? { nonce } : {}), error };
+		return { messageId, nonce: nonce || undefined, error };
 	}
 
 	private async withFiles({ message, files }: WhatsAppInboundMessage): Promise<InboundMessage> {

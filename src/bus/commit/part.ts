@@ -23,13 +23,18 @@ const partOf = (
 	live: LiveLog | undefined,
 	request: WriteRequest | undefined,
 ): CommitPart => ({
-	...{ writes, log, live, request },
-	...{ creation: undefined, joint: undefined, sealing: undefined, ownCount: 0, ownText: "" },
+	writes,
+	log,
+	live,
+	request,
+	creation: undefined,
+	joint: undefined,
+	sealing: undefined,
+	ownCount: 0,
+	ownText: "",
 });
 
-const emptyWrite = (id: number): LogWrite => ({
-	...{ id, create: undefined, batch: undefined, cut: undefined, seal: false },
-});
+const emptyWrite = (id: number): LogWrite => ({ id, create: undefined, batch: undefined, cut: undefined, seal: false });
 
 /** Moves what waits of a log into a commit. A tail of `segmentChars` becomes a segment. */
 export function partOfLog(live: LiveLog, segmentChars: number): CommitPart {

@@ -294,7 +294,7 @@ class SqliteStorage implements Storage {
 		return readTogether(this.#file, () => {
 			const newest = this.#lastLink(chain);
 			const ends = this.#ends(chain, newest) ?? { start: 0, head: 0 };
-			return { ...ends, ...(newest && { newest }), answer: this.#file.tables.answer(query) };
+			return { ...ends, newest, answer: this.#file.tables.answer(query) };
 		});
 	}
 

@@ -91,7 +91,7 @@ async function tellDaemon(local: Local, { data, token }: Config, told: string, i
 		const url = readDaemonRecord(paths)?.url;
 		if (url === undefined) throw new NexusError("unavailable", "it is not ready yet");
 		const known = token ?? readToken(paths);
-		const client = clientFor(host, { url, ...(known !== undefined && { token: known }) });
+		const client = clientFor(host, { url, token: known });
 		await client.api.reloadAccounts();
 		terminal.note(told);
 	} catch (cause) {

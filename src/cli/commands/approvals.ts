@@ -80,8 +80,8 @@ export async function decide(
 	const row = await rowOf(context, id, "approval");
 	const decided = await context.client.api.decideApproval(row.run_id, row.id, {
 		decision,
-		...(reason !== undefined && { reason }),
-		...(remember && { remember }),
+		reason,
+		remember: remember || undefined,
 	});
 	return say(context, decided, json);
 }

@@ -10,7 +10,7 @@ export async function addApp(
 	id: string,
 	{ name, json }: { name?: string; json?: boolean },
 ): CommandExit {
-	const added = await client.api.addApp({ app_id: id, ...(name !== undefined && { name }) });
+	const added = await client.api.addApp({ app_id: id, name });
 	if (json) terminal.json(added);
 	else {
 		terminal.out(`${added.token}\n`);

@@ -33,7 +33,9 @@ export interface ExportOptions extends FilterOptions {
 }
 
 const queryOf = ({ domain, operation, app, since, until }: FilterOptions) => ({
-	...{ domain, operation, app_id: app },
+	domain,
+	operation,
+	app_id: app,
 	since: since === undefined ? undefined : timeOf(since, Date.now()),
 	until: until === undefined ? undefined : timeOf(until, Date.now()),
 });

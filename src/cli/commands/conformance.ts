@@ -12,7 +12,7 @@ export async function conformance(
 ): CommandExit {
 	const env = Object.fromEntries(Object.entries(host.env).filter((entry): entry is [string, string] => !!entry[1]));
 	const { only, account, to } = options;
-	const params = { ...(only && { only }), ...(account && { account }), ...(to && { target: { to } }) };
+	const params = { only: only || undefined, account: account || undefined, target: to ? { to } : undefined };
 	const [name = "", ...args] = command;
 	const program = args.length === 0 && isBundled(name) ? bundledCommand(name) : command;
 	const report = await runConformance(program, { env, cwd: host.cwd(), ...params }, ({ name, result, detail, ms }) => {

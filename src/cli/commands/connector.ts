@@ -26,7 +26,10 @@ export interface AddConnectorOptions extends KeyOptions {
 }
 
 const setting = (name: string, prompt: string, more: Partial<AdapterSetting> = {}): AdapterSetting => ({
-	...{ name, prompt, secret: false, required: true },
+	name,
+	prompt,
+	secret: false,
+	required: true,
 	...more,
 });
 const TYPE = setting("type", "provider: openai, anthropic, google, openai-compatible or demo");
@@ -39,11 +42,11 @@ export async function add(context: CommandContext, id: string, options: AddConne
 	const made = await client.api.addConnector({
 		id,
 		provider_type: settings.type!,
-		...(settings.endpoint && { endpoint: settings.endpoint }),
-		...(settings.key && { api_key: settings.key }),
-		...(options.model !== undefined && { default_model: options.model }),
-		...(options.only && { models: options.only }),
-		...(options.app !== undefined && { app_id: options.app }),
+		endpoint: settings.endpoint || undefined,
+		api_key: settings.key || undefined,
+		default_model: options.model,
+		models: options.only,
+		app_id: options.app,
 	});
 	if (options.test && !(await works(context, id))) {
 		await client.api.removeConnector(id);

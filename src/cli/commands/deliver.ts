@@ -35,8 +35,8 @@ export async function deliver(
 		channel,
 		account,
 		target: { to, ...(thread !== undefined && { thread_id: thread }) },
-		...(tools !== undefined && { tools }),
-		...(reasoning !== undefined && { reasoning }),
+		tools,
+		reasoning,
 	};
 	const what = run === undefined ? { text: text ?? "" } : { run_id: run };
 	const { delivery_id: id, run_id } = await client.api.deliver({ ...place, ...what });

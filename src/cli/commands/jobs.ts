@@ -65,7 +65,7 @@ export async function watchJob(
 ): CommandExit {
 	const left = new AbortController();
 	onInterrupt(host, () => left.abort());
-	const watching = { signal: left.signal, onDrop: noteDrop(terminal), ...(after !== undefined && { after }) };
+	const watching = { signal: left.signal, onDrop: noteDrop(terminal), after };
 	let newest: JobJson | undefined;
 	let shown = "";
 	for await (const { event, text } of client.watchJob(id, watching)) {

@@ -57,7 +57,7 @@ async function post(
 	const message: MessageRequest = {
 		text,
 		idempotency_key: randomUUID(),
-		...(options.attach?.length ? { attachments: options.attach.map((path) => attachment(path, host.cwd())) } : {}),
+		attachments: options.attach?.length ? options.attach.map((path) => attachment(path, host.cwd())) : undefined,
 	};
 	for (let attempt = 1; ; attempt++) {
 		try {

@@ -44,7 +44,7 @@ async function reportUnhandled(host: Host, daemon: Daemon): Promise<void> {
 	const { currentRun } = await import("../../broker/broker.ts");
 	const factsOf = (cause: unknown) => {
 		const runId = currentRun();
-		return { cause, ...(runId !== undefined && { runId }) };
+		return { cause, runId };
 	};
 	host.on("unhandledRejection", (cause) => {
 		// Whose promise it was goes on or times out by itself; everybody else's runs have nothing to do with it.
@@ -67,7 +67,7 @@ const readyLine = (daemon: Daemon) =>
 	`${JSON.stringify({
 		ready: true,
 		url: daemon.url,
-		...(daemon.grpc !== undefined && { grpc: daemon.grpc }),
+		grpc: daemon.grpc,
 		sign_in_url: daemon.signInUrl(),
 		pid: process.pid,
 		engine: daemon.engine,

@@ -50,9 +50,7 @@ export async function phase(
 	{ because, json }: PhaseOptions,
 ): CommandExit {
 	const found =
-		name === undefined
-			? await client.api.phase(session)
-			: await client.api.setPhase(session, { name, ...(because !== undefined && { because }) });
+		name === undefined ? await client.api.phase(session) : await client.api.setPhase(session, { name, because });
 	if (json) terminal.json(found);
 	else if (found.phase) terminal.out(`${phaseLine(found.phase)}\n`);
 	else {

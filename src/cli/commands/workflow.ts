@@ -38,7 +38,7 @@ export async function runWorkflow(context: CommandContext, file: string, options
 		definition,
 		// The same request again is the same workflow: a connection that breaks here costs nothing.
 		idempotency_key: randomUUID(),
-		...(options.app !== undefined && { app_id: options.app }),
+		app_id: options.app,
 	};
 	const { workflow_id: id } = await overRestarts(() => client.api.submitWorkflow(submitted), noteDrop(terminal));
 	terminal.note(terminal.dim(id));
@@ -99,7 +99,7 @@ async function follow(
 	const nodes = createNodes(terminal);
 	let newest: WorkflowJson | undefined;
 	const { after } = options;
-	const watching = { signal: left.signal, onDrop: noteDrop(terminal), ...(after !== undefined && { after }) };
+	const watching = { signal: left.signal, onDrop: noteDrop(terminal), after };
 	for await (const { event, text } of client.watchWorkflow(id, watching)) {
 		if (options.json) terminal.json(text);
 		else nodes.show(event);

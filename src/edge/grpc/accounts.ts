@@ -50,5 +50,5 @@ const sessionOf = ({ id, kind, state, reason = "", changedAt, createdAt, expires
 		reason,
 		changedAt: timestampFromMs(changedAt),
 		createdAt: timestampFromMs(createdAt),
-		...(expiresAt !== undefined && { expiresAt: timestampFromMs(expiresAt) }),
+		expiresAt: expiresAt === undefined ? undefined : timestampFromMs(expiresAt),
 	});

@@ -40,7 +40,7 @@ export const agentMethods = (rpc: RpcDeps): Partial<ServiceImpl<typeof RuntimeAg
 
 	async *subscribeAgentEvents({ session, agent, after }, context) {
 		requireOwner(principalOf(context));
-		const filter = { ...(session !== "" && { session }), ...(agent !== "" && { agent }) };
+		const filter = { session: session || undefined, agent: agent || undefined };
 		const cursor = await rpc.services.notices.cursor(AGENTS_TOPIC, afterOf(after));
 		const fits = agentMatcher(filter);
 		yield* logStream(context, {

@@ -39,12 +39,9 @@ export const auditMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl
 		const { records, nextBefore } = await services.audit.list({
 			filter: filterOf(filter),
 			limit: pageSizeOf(pageSize, limits.listItemsMax),
-			...(before !== undefined && { before: sequenceNumberOf(before) }),
+			before: before === undefined ? undefined : sequenceNumberOf(before),
 		});
-		return {
-			events: records.map(eventOf),
-			...(nextBefore !== undefined && { nextBefore: BigInt(nextBefore) }),
-		};
+		return { events: records.map(eventOf), nextBefore: nextBefore === undefined ? undefined : BigInt(nextBefore) };
 	},
 
 	async *exportAuditEvents(request, context) {
@@ -121,7 +118,7 @@ const eventOf = (record: AuditRecord): MessageInitShape<typeof AuditEventSchema>
 	traceId: record.trace_id ?? "",
 	timestamp: timestampFromDate(new Date(record.timestamp)),
 	caller: record.caller ?? "",
-	...(record.payload && { payload: record.payload as JsonObject }),
+	payload: record.payload as JsonObject | undefined,
 });
 
 /** An event is named by its place, which is never used again. */

@@ -17,10 +17,10 @@ export const connectorMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typ
 			{
 				id: request.connectorId,
 				providerType: request.providerType,
-				...(request.appId !== "" && { appId: request.appId }),
-				...(request.endpoint !== "" && { endpoint: request.endpoint }),
-				...(request.apiKey !== "" && { apiKey: request.apiKey }),
-				...(request.defaultModelId !== "" && { defaultModel: request.defaultModelId }),
+				appId: request.appId || undefined,
+				endpoint: request.endpoint || undefined,
+				apiKey: request.apiKey || undefined,
+				defaultModel: request.defaultModelId || undefined,
 				models: request.modelIds,
 				kinds: request.scenarioTypes.map(kindOf),
 			},
@@ -41,11 +41,11 @@ export const connectorMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typ
 		const { connectorId, endpoint, apiKey, enabled, defaultModelId, modelIds, clearModelIds } = request;
 		if (clearModelIds && modelIds.length > 0) throw new NexusError("invalid", "name model_ids or clear them, not both");
 		const change = {
-			...(endpoint !== undefined && { endpoint }),
-			...(apiKey !== undefined && { apiKey }),
-			...(enabled !== undefined && { enabled }),
-			...(defaultModelId !== undefined && { defaultModel: defaultModelId }),
-			...((clearModelIds || modelIds.length > 0) && { models: modelIds }),
+			endpoint,
+			apiKey,
+			enabled,
+			defaultModel: defaultModelId,
+			models: clearModelIds || modelIds.length > 0 ? modelIds : undefined,
 		};
 		return { connector: messageOf(await services.connectors.update(connectorId, change, principal)) };
 	},

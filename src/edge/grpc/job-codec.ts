@@ -75,9 +75,7 @@ export const jobMessage = (job: Job): JobMessage => ({
 	afterCrash: job.afterCrash,
 	queuePosition: job.queuePosition,
 	...timeFields(job),
-	...(job.usage && {
-		usage: { inputTokens: BigInt(job.usage.input), outputTokens: BigInt(job.usage.output) },
-	}),
+	usage: job.usage && { inputTokens: BigInt(job.usage.input), outputTokens: BigInt(job.usage.output) },
 	runId: job.runId ?? "",
 	text: job.text ?? "",
 	artifacts: job.artifacts.map(artifactMessage),
@@ -90,8 +88,8 @@ export const jobMessage = (job: Job): JobMessage => ({
 const timeFields = ({ createdAt, startedAt, updatedAt, finishedAt }: Job) => ({
 	createdAt: timestampFromMs(createdAt),
 	updatedAt: timestampFromMs(updatedAt),
-	...(startedAt !== undefined && { startedAt: timestampFromMs(startedAt) }),
-	...(finishedAt !== undefined && { finishedAt: timestampFromMs(finishedAt) }),
+	startedAt: startedAt === undefined ? undefined : timestampFromMs(startedAt),
+	finishedAt: finishedAt === undefined ? undefined : timestampFromMs(finishedAt),
 });
 
 /** The last failure, also while the next attempt waits. */

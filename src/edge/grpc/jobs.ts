@@ -25,7 +25,7 @@ export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<t
 		const query = {
 			limit,
 			states: states.map(jobStateOf),
-			...(appId !== "" && { appId }),
+			appId: appId || undefined,
 			...pageTokenOf(pageToken, "job"),
 		};
 		const { jobs, queued, running } = await services.jobs.list(query, principalOf(context));
@@ -45,8 +45,8 @@ async function submit(services: Services, request: SubmitScenarioJobRequest, con
 	const admitted = await services.scenarios.admit(asked, principalOf(context));
 	return services.jobs.submit(await withArtifact(services, asked, admitted), {
 		idempotencyKey,
-		...(retryMaxAttempts !== 0 && { attemptsMax: retryMaxAttempts }),
-		...(retryBackoffMs !== 0 && { backoffMs: retryBackoffMs }),
+		attemptsMax: retryMaxAttempts || undefined,
+		backoffMs: retryBackoffMs || undefined,
 	});
 }
 

@@ -59,7 +59,7 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 					this.#watchHeld();
 					return found;
 				},
-				...(end && { end: () => some(end()) }),
+				end: end ? () => some(end()) : undefined,
 			},
 			// A subscription to a log that can be closed ends with it; a chain never does.
 			closes: closes === "D" ? undefined : closes,

@@ -46,5 +46,5 @@ const messageOf = ({ name, state, reason, consecutiveFailures, changedAt, checke
 		reason: reason ?? "",
 		consecutiveFailures,
 		lastChangedAt: timestampFromMs(changedAt),
-		...(checkedAt !== undefined && { lastCheckedAt: timestampFromMs(checkedAt) }),
+		lastCheckedAt: checkedAt === undefined ? undefined : timestampFromMs(checkedAt),
 	});

@@ -50,17 +50,19 @@ function openingOf(request: OpenRealtimeSessionRequest, principal: Principal): O
 		userId: request.subjectUserId,
 		session: request.session,
 		inputMimeType: request.inputMimeType || "audio/wav",
-		...(transcriptionConnectorId !== "" && {
-			transcription: { connectorId: transcriptionConnectorId, model: transcriptionModelId },
-		}),
-		...(speechConnectorId !== "" && {
-			speech: {
-				connectorId: speechConnectorId,
-				model: speechModelId,
-				...(request.voice !== "" && { voice: request.voice }),
-				...(request.outputMimeType !== "" && { mimeType: request.outputMimeType }),
-			},
-		}),
+		transcription:
+			transcriptionConnectorId === ""
+				? undefined
+				: { connectorId: transcriptionConnectorId, model: transcriptionModelId },
+		speech:
+			speechConnectorId === ""
+				? undefined
+				: {
+						connectorId: speechConnectorId,
+						model: speechModelId,
+						voice: request.voice || undefined,
+						mimeType: request.outputMimeType || undefined,
+					},
 	};
 }
 

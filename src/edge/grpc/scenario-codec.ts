@@ -50,13 +50,13 @@ export function scenarioRequestOf(
 		head: {
 			appId: head.appId,
 			userId: head.subjectUserId,
-			...(head.modelId !== "" && { model: head.modelId }),
-			...(head.connectorId !== "" && { connectorId: head.connectorId }),
-			...(head.timeoutMs !== 0 && { timeoutMs: head.timeoutMs }),
+			model: head.modelId || undefined,
+			connectorId: head.connectorId || undefined,
+			timeoutMs: head.timeoutMs || undefined,
 		},
 		spec,
 		metadata,
-		...(audio && { audio }),
+		audio,
 	};
 }
 
@@ -70,14 +70,14 @@ function specOf(spec: Scenario["spec"]): { spec: ScenarioSpec; audio?: NonNullab
 		}
 		case "imageGenerate": {
 			const { prompt, size, count } = spec.value;
-			return { spec: { kind: "image", prompt, ...given({ size }), ...(count !== 0 && { count }) } };
+			return { spec: { kind: "image", prompt, ...given({ size }), count: count || undefined } };
 		}
 		case "textEmbed":
 			return { spec: { kind: "embed", inputs: spec.value.inputs } };
 		case "speechTranscribe": {
 			const { artifactId, mimeType, language, audio: data } = spec.value;
 			const audio = data.length > 0 ? { mimeType, data } : undefined;
-			return { spec: { kind: "transcribe", artifactId, ...given({ mimeType, language }) }, ...(audio && { audio }) };
+			return { spec: { kind: "transcribe", artifactId, ...given({ mimeType, language }) }, audio };
 		}
 		case undefined:
 			throw new NexusError("invalid", "the scenario has no specification, such as text_generate");
@@ -89,11 +89,11 @@ function specOf(spec: Scenario["spec"]): { spec: ScenarioSpec; audio?: NonNullab
 function textOf({ systemPrompt, messages, temperature, maxTokens }: TextGenerate): ScenarioSpec {
 	return {
 		kind: "text",
-		...(systemPrompt !== "" && { system: systemPrompt }),
+		system: systemPrompt || undefined,
 		// Which roles there are is checked with the rest.
 		messages: messages.map(({ role, text }) => ({ role: role as "user", text })),
-		...(temperature !== undefined && { temperature }),
-		...(maxTokens !== undefined && { maxTokens }),
+		temperature,
+		maxTokens,
 	};
 }
 
@@ -250,7 +250,7 @@ function terminalOf(end: EndFrame): Event {
 	return {
 		done: true,
 		reasonCode: reasonCodeOf(reason),
-		...(reason !== "UNSPECIFIED" && { reason: end.error?.message ?? `the run was ${end.reason}` }),
+		reason: reason !== "UNSPECIFIED" ? (end.error?.message ?? `the run was ${end.reason}`) : undefined,
 		usage: { inputTokens: BigInt(usage.input), outputTokens: BigInt(usage.output) },
 	};
 }

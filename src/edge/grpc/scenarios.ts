@@ -124,7 +124,7 @@ async function execute(
 	const { idempotencyKey } = asked;
 	const { request, admitted } = await admit(scenarios, asked, context, principal);
 	const audio = await audioOf(services, request, admitted);
-	const started = await scenarios.start(admitted, { idempotencyKey, ...(audio && { audio }) });
+	const started = await scenarios.start(admitted, { idempotencyKey, audio });
 	const [outcome, facts] = await Promise.all([started.outcome, scenarios.facts(started.runId, principal)]);
 	return answerOf(started.runId, facts, outcome);
 }
@@ -156,7 +156,8 @@ function answerOf(runId: string, { kind, model, demo }: ScenarioFacts, outcome: 
 	return {
 		...base,
 		text,
-		...(audio && { audio: audio.data, mimeType: audio.mimeType }),
+		audio: audio?.data,
+		mimeType: audio?.mimeType,
 		embeddings: vectors.map((values) => ({ values: [...values] })),
 		...(error && { reasonCode: reasonCodeOf(error.reason), reason: error.message }),
 	};

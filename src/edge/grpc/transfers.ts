@@ -15,8 +15,12 @@ export const transferMethods = ({ services }: RpcDeps): Partial<ServiceImpl<type
 	return {
 		async uploadArtifact({ artifactId, appId, name, mimeType, sizeBytes, sha256, offset, chunk }, context) {
 			const piece = {
-				...(artifactId !== "" && { id: artifactId }),
-				...{ appId, name, mimeType, sha256, chunk },
+				id: artifactId || undefined,
+				appId,
+				name,
+				mimeType,
+				sha256,
+				chunk,
 				sizeBytes: bytesOf(sizeBytes, "size_bytes"),
 				offset: bytesOf(offset, "offset"),
 			};

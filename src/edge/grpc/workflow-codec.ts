@@ -67,7 +67,10 @@ export const definitionMessage = ({
 	})),
 	edges: edges.map(
 		({ from_node: fromNode, from_output: fromOutput = "", to_node: toNode, to_input: toInput = "" }) => ({
-			...{ fromNode, fromOutput, toNode, toInput },
+			fromNode,
+			fromOutput,
+			toNode,
+			toInput,
 		}),
 	),
 	input: input as JsonObject,
@@ -96,7 +99,7 @@ export const workflowMessage = (workflow: WorkflowJson): MessageInitShape<typeof
 	state: STATES[workflow.state],
 	...reasonFields(workflow.error),
 	nodes: workflow.nodes.map(nodeMessage),
-	...(workflow.output && { output: workflow.output as JsonObject }),
+	output: workflow.output as JsonObject | undefined,
 	progressPercent: workflow.progress_percent,
 	createdAt: timestampFromMs(workflow.created_at),
 	...timeFields(workflow),
@@ -111,14 +114,14 @@ const nodeMessage = (node: WorkflowNodeStatusJson): MessageInitShape<typeof Work
 	afterCrash: node.after_crash ?? false,
 	runId: node.run_id ?? "",
 	jobId: node.job_id ?? "",
-	...(node.output && { output: node.output as JsonObject }),
+	output: node.output as JsonObject | undefined,
 	progressPercent: node.state === "completed" ? 100 : (node.progress_percent ?? 0),
 	...timeFields(node),
 });
 
 const timeFields = ({ started_at: startedAt, finished_at: finishedAt }: WorkflowJson | WorkflowNodeStatusJson) => ({
-	...(startedAt !== undefined && { startedAt: timestampFromMs(startedAt) }),
-	...(finishedAt !== undefined && { finishedAt: timestampFromMs(finishedAt) }),
+	startedAt: startedAt === undefined ? undefined : timestampFromMs(startedAt),
+	finishedAt: finishedAt === undefined ? undefined : timestampFromMs(finishedAt),
 });
 
 export const eventMessages = ({

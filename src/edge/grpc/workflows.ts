@@ -45,8 +45,8 @@ export const workflowMethods = ({
 		const limit = pageSizeOf(pageSize, limits.listItemsMax);
 		const query = {
 			limit,
-			...(appId !== "" && { appId }),
-			...(states.length > 0 && { states: states.map(workflowStateOf) }),
+			appId: appId || undefined,
+			states: states.length > 0 ? states.map(workflowStateOf) : undefined,
 			...pageTokenOf(pageToken, "wf"),
 		};
 		const found = await workflows.list(query, principalOf(context));

@@ -258,7 +258,7 @@ class SocketConnection {
 	#sendError(id: string | undefined, cause: unknown): void {
 		const error = toNexusError(cause);
 		if (!(cause instanceof NexusError)) this.#parts.log.error({ err: cause }, "a subscription failed");
-		this.#transport.write(JSON.stringify({ type: "error", ...(id !== undefined && { id }), ...error.toJSON() }));
+		this.#transport.write(JSON.stringify({ type: "error", id, ...error.toJSON() }));
 	}
 }
 

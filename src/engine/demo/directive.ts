@@ -110,8 +110,8 @@ function withDefaults(given: ReadonlyMap<KeyName, number>, seed: number): Direct
 		toolMs: given.get("tool_ms") ?? (rate === 0 ? 0 : TOOL_MS_DEFAULT),
 		cards: given.get("cards") ?? 0,
 		messages: given.get("messages") ?? 1,
-		...(failAfter === undefined ? {} : { failAfter }),
-		...(stallAfter === undefined ? {} : { stallAfter }),
+		failAfter,
+		stallAfter,
 		seed: given.get("seed") ?? seed,
 	};
 }

@@ -80,11 +80,5 @@ export const approvalEvent = (
 	name: call.name,
 	status: "progress",
 	...(answer === undefined && { args: call.args, summary: describeWanted(call.name, call.args) }),
-	asking: {
-		id: handle,
-		kind: "approval",
-		state: answer?.state ?? "pending",
-		...needed,
-		...(answer?.by !== undefined && { by: answer.by }),
-	},
+	asking: { id: handle, kind: "approval", state: answer?.state ?? "pending", ...needed, by: answer?.by },
 });

@@ -104,7 +104,7 @@ export function toolCalls(): ToolCalls {
 				summary: resultSummary(text),
 				result: text,
 				// Text alone is all in the result.
-				...(content.some(({ type }) => type !== "text") && { content }),
+				content: content.some(({ type }) => type !== "text") ? content : undefined,
 			};
 			// One that nobody agreed to never ran, so it has no start.
 			if (call.needsApproval && !call.started) return [{ ...ended, args: call.args } as EngineEvent];

@@ -84,7 +84,7 @@ function offered(
 		parameters,
 		revision,
 		approval,
-		...(timeoutMs !== undefined && { timeoutMs }),
+		timeoutMs,
 		execute: (args, context) => server.call(tool, args, context),
 	};
 }

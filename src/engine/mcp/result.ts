@@ -12,7 +12,7 @@ export function toolResult(answer: CallToolResult, limits: Limits): ToolResult {
 	// Whatever is structured should be in the content, too; a server that leaves it out still has answered.
 	if (parts.length === 0 && answer.structuredContent !== undefined)
 		parts.push({ type: "text", text: JSON.stringify(answer.structuredContent) });
-	return { content: boundedParts(parts, limits), ...(answer.isError === true && { failed: true }) };
+	return { content: boundedParts(parts, limits), failed: answer.isError === true ? true : undefined };
 }
 
 function partOf(block: ContentBlock): ContentPart {

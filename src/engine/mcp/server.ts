@@ -85,9 +85,9 @@ export class McpServer {
 			transport,
 			state: phase.at,
 			restarts,
-			...("until" in phase && { until: phase.until }),
-			...(this.#connection?.pid !== undefined && { pid: this.#connection.pid }),
-			...(this.#failure !== undefined && !isHealthy && { lastError: this.#failure }),
+			until: "until" in phase ? phase.until : undefined,
+			pid: this.#connection?.pid,
+			lastError: this.#failure !== undefined && !isHealthy ? this.#failure : undefined,
 			tools: this.#listing.tools.map(({ parameters: _, tool, ...info }) => ({ ...info, tool: shownName(tool) })),
 			refused: this.#listing.refused,
 		};

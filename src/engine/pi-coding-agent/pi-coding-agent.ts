@@ -91,11 +91,7 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 		name: "pi-coding-agent",
 		injects: true,
 		run: (request, { signal, answer, inbox }) =>
-			drive((host) => open(request, host, answer), {
-				...{ signal, failure, abortSettleMs },
-				...(inbox && { inbox }),
-				startsItself: () => true,
-			}),
+			drive((host) => open(request, host, answer), { signal, failure, abortSettleMs, inbox, startsItself: () => true }),
 	};
 }
 
@@ -147,7 +143,7 @@ async function openSession(
 		sessionManager,
 		resourceLoader: resources(pi, config, cwd),
 		settingsManager: pi.SettingsManager.inMemory({
-			...(compaction === undefined ? {} : { compaction }),
+			compaction,
 			// A round that is repeated after it showed text would show it twice; refused calls are retried below, in the provider.
 			retry: { enabled: false, provider: { maxRetries: limits.retriesMax, maxRetryDelayMs: limits.retryDelayMsMax } },
 			cacheWarming: "off",

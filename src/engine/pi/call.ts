@@ -12,12 +12,13 @@ export async function* callModel(target: ModelTarget, request: ModelCallRequest)
 	const choice = { ...target, apiKey: NO_KEY, keySource: "the connector" };
 	const { model, models } = await loadModel(choice, "off", "connector");
 	const { system, messages, temperature, maxTokens, signal, fetch } = request;
-	const context = { messages: messages.flatMap(toPi), ...(system !== undefined && { systemPrompt: system }) };
+	const context = { messages: messages.flatMap(toPi), systemPrompt: system };
 	const stream = models.streamSimple(model, context, {
-		...{ signal, maxRetries: 0 },
+		signal,
+		maxRetries: 0,
 		fetch: target.provider === "anthropic" ? async (...asked) => withUsage(await fetch(...asked)) : fetch,
-		...(temperature !== undefined && { temperature }),
-		...(maxTokens !== undefined && { maxTokens }),
+		temperature,
+		maxTokens,
 	});
 	let hasText = false;
 	for await (const event of stream) {

@@ -41,12 +41,7 @@ export function chooseModel(config: PiConfig, env: EnvironmentVariables, section
 	if (model === undefined) {
 		throw wrong(section, `\`${section}.model\` is not set. Name one of the models that ${baseUrl}/models lists`);
 	}
-	return {
-		provider,
-		model,
-		...(baseUrl === undefined ? {} : { baseUrl }),
-		...chooseKey(config, env, section, { provider, baseUrl }),
-	};
+	return { provider, model, baseUrl, ...chooseKey(config, env, section, { provider, baseUrl }) };
 }
 
 /** OPENAI_BASE_URL moves `openai` only: the other providers have their own wire. */

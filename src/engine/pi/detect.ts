@@ -45,7 +45,7 @@ export function detectProvider(env: EnvironmentVariables): DetectedProvider | un
 		const model = DEFAULT_MODELS[provider]!;
 		if (provider !== "openai") return { provider, model, apiKeyEnv };
 		const chosen = setting(env, "OPENAI_MODEL") ?? model;
-		return { provider, model: chosen, apiKeyEnv, ...(baseUrl === undefined ? {} : { baseUrl }) };
+		return { provider, model: chosen, apiKeyEnv, baseUrl };
 	}
 	const model = setting(env, "OPENAI_MODEL");
 	if (baseUrl === undefined || model === undefined) return undefined;

@@ -87,7 +87,9 @@ function assistant({ said, calls }: ModelTurn, { signer, timestamp }: PastOption
 	});
 	return {
 		role: "assistant",
-		...{ api, provider, model },
+		api,
+		provider,
+		model,
 		content: [...said, ...asked],
 		usage: NO_USAGE,
 		// pi-ai drops messages that ended in an error; an interrupted one says so in its own text and stays.

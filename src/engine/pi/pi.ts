@@ -119,8 +119,11 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 			};
 		};
 		return drive(open, {
-			...{ signal, failure, abortSettleMs: limits.abortSettleMs, limitReached },
-			...(inbox && { inbox }),
+			signal,
+			failure,
+			abortSettleMs: limits.abortSettleMs,
+			limitReached,
+			inbox,
 			startsItself: () => true,
 		});
 	};

@@ -33,7 +33,14 @@ export function signedReasoning({ content, api, provider, model }: AssistantMess
 		if (part.type !== "thinking") continue;
 		const { thinking, thinkingSignature: signature = "", redacted } = part;
 		if (signature.trim() === "" || FIELD_NAME.test(signature)) continue;
-		const seal: SignatureContent = { api, provider, model, account, signature, ...(redacted === true && { redacted }) };
+		const seal: SignatureContent = {
+			api,
+			provider,
+			model,
+			account,
+			signature,
+			redacted: redacted === true ? redacted : undefined,
+		};
 		events.push({ type: "signed_reasoning", text: thinking, signature: JSON.stringify(seal), after });
 	}
 	return events;
@@ -48,7 +55,7 @@ export function thinkingOf({ text, signature }: SignedReasoning, by: Signer): Th
 		type: "thinking",
 		thinking: text,
 		thinkingSignature: seal.signature,
-		...(seal.redacted === true && { redacted: true }),
+		redacted: seal.redacted === true ? true : undefined,
 	};
 }
 

@@ -163,7 +163,10 @@ export class Acting {
 		const { promise: taken, resolve } = Promise.withResolvers<void>();
 		const asked: EngineEvent = {
 			...named(record),
-			...{ status: "progress", args, summary, asking: { ...approval, state: "pending" } },
+			status: "progress",
+			args,
+			summary,
+			asking: { ...approval, state: "pending" },
 		};
 		// The checkpoint first: whoever answers late answers a call that the run which goes on knows.
 		asker.say([...boundary(), asked], resolve);
@@ -173,7 +176,7 @@ export class Acting {
 		asker.say({
 			...named(record),
 			status: "progress",
-			asking: { ...approval, state, ...(by !== undefined && { by }) },
+			asking: { ...approval, state, by },
 		});
 		return answer;
 	}
@@ -234,11 +237,11 @@ export class Acting {
 		const ended: EngineEvent = {
 			...named(record),
 			status,
-			...(neverRan && { args: record.args }),
+			args: neverRan ? record.args : undefined,
 			// That a routing was taken says less than whom it names.
 			summary: isEnd ? describeCall(tool.name, args, tool.describe) : resultSummary(text),
 			result: text,
-			...(content.some(({ type }) => type !== "text") && { content }),
+			content: content.some(({ type }) => type !== "text") ? content : undefined,
 		};
 		say([ended, ...boundary()]);
 	}
@@ -251,12 +254,16 @@ export class Acting {
 		const request = isAgreed ? words.agreed : words.request;
 		const answer = this.#answers.get(callId);
 		return {
-			...{ callId, agent: agent.name, signal, request, state },
+			callId,
+			agent: agent.name,
+			signal,
+			request,
+			state,
 			progress: (text) => this.#progress(by, record, text),
-			...(answer && { answer }),
-			...(this.#parts.answer && {
-				ask: (question, withdraw) => this.#ask(call, { kind: "question", ...question }, withdraw),
-			}),
+			answer,
+			ask: this.#parts.answer
+				? (question, withdraw) => this.#ask(call, { kind: "question", ...question }, withdraw)
+				: undefined,
 		};
 	}
 }

@@ -102,7 +102,7 @@ function modelConfig(config: ReasonActConfig, agent: AgentConfig): ReasonActConf
 	const { baseUrl: _url, apiKeyEnv: _key, model: _model, script: _script, ...rest } = config;
 	const { script } = config;
 	return {
-		...(isOther ? { ...rest, ...(provider === SCRIPTED && script !== undefined && { script }) } : config),
+		...(isOther ? { ...rest, script: provider === SCRIPTED ? script : undefined } : config),
 		...(provider !== undefined && { provider }),
 		...(model !== undefined && { model }),
 		...(thinking !== undefined && { thinking }),

@@ -24,7 +24,7 @@ export function approvalQuestionOf(
 	if (tool.asks) return { kind: "question", ...tool.asks(args) };
 	const needed = words.approvalOf(tool, agent.approval, request.approval);
 	if (needed === undefined) return undefined;
-	return { kind: "approval", ...needed, ...(tool.revision !== undefined && { revision: tool.revision }) };
+	return { kind: "approval", ...needed, revision: tool.revision };
 }
 
 export async function permitted(

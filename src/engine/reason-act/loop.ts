@@ -195,7 +195,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			version: 1,
 			state: { ...state, calls: leanCalls(state.calls, this.#threads.values()) },
 			phase: this.phase,
-			...(this.transition && { transition: this.transition }),
+			transition: this.transition,
 			lanes: [...this.#lanes].map(({ state }) => state.laneSnapshot()),
 			line: this.#line.map((group) => [...group]),
 			notes: [...this.notes],
@@ -330,16 +330,18 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	}
 
 	#unpaired(because: string): EngineEvent[] {
-		return this.#state.openCalls().map(({ callId, name, args, status, agent }) => ({
-			type: "tool",
-			callId,
-			name,
-			status: "failed",
-			summary: because,
-			result: because,
-			...(status === "announced" && { args }),
-			...(this.#isSeveral && { agent }),
-		}));
+		return this.#state
+			.openCalls()
+			.map(({ callId, name, args, status, agent }) => ({
+				type: "tool",
+				callId,
+				name,
+				status: "failed",
+				summary: because,
+				result: because,
+				args: status === "announced" ? args : undefined,
+				agent: this.#isSeveral ? agent : undefined,
+			}));
 	}
 
 	#release(): void {

@@ -89,7 +89,7 @@ export const setupOf = (
 	clock: Clock = systemClock,
 ): Promise<LoopSetup> => {
 	const { systemPrompt: prompt } = config;
-	const parts = { model, tools: toolRegistry(tools), ...(prompt !== undefined && { prompt }) };
+	const parts = { model, tools: toolRegistry(tools), prompt };
 	return setupFor([agentSpec(AGENT, {}, parts)], config, process.cwd(), clock);
 };
 

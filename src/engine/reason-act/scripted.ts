@@ -147,7 +147,10 @@ function messageOf({ reasoning = "", text = "", calls = [] }: ModelScriptStep, c
 	const free = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 	return {
 		role: "assistant",
-		...{ api: "scripted", provider: "scripted", model: "scripted", timestamp: 0 },
+		api: "scripted",
+		provider: "scripted",
+		model: "scripted",
+		timestamp: 0,
 		content: [
 			...(text === "" ? [] : [{ type: "text" as const, text }]),
 			...calls.map(({ name, args = {}, id }, n) => ({

@@ -29,7 +29,7 @@ export const askTool: Tool = {
 	describe: () => "💬 Asking you",
 	asks: ({ question, choices }): ToolQuestion => ({
 		question: question as string,
-		...(choices !== undefined && { choices: choices as string[] }),
+		choices: choices === undefined ? undefined : (choices as string[]),
 	}),
 	execute: async (_args, { answer }) =>
 		answer?.state === "answered"

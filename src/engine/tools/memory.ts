@@ -157,7 +157,9 @@ const banksOf = ({ agent, request }: ToolContext): string[] => {
 const fromOf = ({ agent, request: { runId, sender, among } }: ToolContext): MemoryFrom => ({
 	runId,
 	agent,
-	...(sender && { channel: sender.channel, account: sender.account, sender: sender.id }),
+	channel: sender?.channel,
+	account: sender?.account,
+	sender: sender?.id,
 	...among?.from,
 });
 

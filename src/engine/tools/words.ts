@@ -70,6 +70,6 @@ export class ContextWords {
 		const people = among && `words of ${among.whose} are in the conversation`;
 		const outside = this.#outside && `what ${this.#outside} answered from outside is in the conversation`;
 		const because = [people, outside].filter((words) => words !== undefined).join("; ");
-		return { because, ...(people !== undefined && { once: true }) };
+		return { because, once: people === undefined ? undefined : true };
 	}
 }

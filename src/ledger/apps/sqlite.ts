@@ -52,5 +52,5 @@ const appOf = (row: Row): App => ({
 	name: String(row.name),
 	tokenHash: String(row.token_hash),
 	createdAt: Number(row.created_at),
-	...(row.revoked_at !== null && { revokedAt: Number(row.revoked_at) }),
+	revokedAt: row.revoked_at === null ? undefined : Number(row.revoked_at),
 });

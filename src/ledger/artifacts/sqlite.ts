@@ -93,7 +93,7 @@ const artifactOf = (row: Row): StoredArtifact => ({
 	name: String(row.name),
 	mimeType: String(row.mime_type),
 	sizeBytes: Number(row.size_bytes),
-	...(row.sha256 !== null && { sha256: String(row.sha256) }),
+	sha256: row.sha256 === null ? undefined : String(row.sha256),
 	createdAt: Number(row.created_at),
 	expiresAt: Number(row.expires_at),
 	complete: row.complete === 1,

@@ -90,13 +90,13 @@ const valuesOf = (connector: StoredConnector) =>
 
 const connectorOf = (row: Row): StoredConnector => ({
 	id: String(row.id),
-	...(row.app_id !== null && { appId: String(row.app_id) }),
+	appId: row.app_id === null ? undefined : String(row.app_id),
 	providerType: String(row.provider_type),
-	...(row.endpoint !== null && { endpoint: String(row.endpoint) }),
-	...(row.sealed_key !== null && { sealedKey: String(row.sealed_key) }),
-	...(row.key_hint !== null && { keyHint: String(row.key_hint) }),
+	endpoint: row.endpoint === null ? undefined : String(row.endpoint),
+	sealedKey: row.sealed_key === null ? undefined : String(row.sealed_key),
+	keyHint: row.key_hint === null ? undefined : String(row.key_hint),
 	enabled: row.enabled === 1,
-	...(row.default_model !== null && { defaultModel: String(row.default_model) }),
+	defaultModel: row.default_model === null ? undefined : String(row.default_model),
 	models: JSON.parse(String(row.models)) as string[],
 	kinds: JSON.parse(String(row.kinds)) as string[],
 	createdAt: Number(row.created_at),

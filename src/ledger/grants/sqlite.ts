@@ -55,10 +55,10 @@ const grantOf = (row: Row): Grant => ({
 	channel: String(row.channel),
 	account: String(row.account),
 	sender: String(row.sender),
-	...(row.agent !== null && { agent: String(row.agent) }),
+	agent: row.agent === null ? undefined : String(row.agent),
 	tool: String(row.tool),
-	...(row.digest !== null && { digest: String(row.digest) }),
-	...(row.prefix !== null && { prefix: String(row.prefix) }),
+	digest: row.digest === null ? undefined : String(row.digest),
+	prefix: row.prefix === null ? undefined : String(row.prefix),
 	by: String(row.granted_by),
 	createdAt: Number(row.created_at),
 });

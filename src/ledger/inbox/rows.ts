@@ -37,8 +37,8 @@ export function authorOf(row: Row): Pick<InboundEvent, "eventId" | "origin" | "f
 	const name = row.sender_name === null ? {} : { senderName: String(row.sender_name) };
 	return {
 		eventId: String(row.event_id),
-		...(row.channel !== null && { origin: { ...origin, ...name } }),
-		...(row.facts !== null && { facts: JSON.parse(String(row.facts)) as Record<string, unknown> }),
+		origin: row.channel === null ? undefined : { ...origin, ...name },
+		facts: row.facts === null ? undefined : (JSON.parse(String(row.facts)) as Record<string, unknown>),
 	};
 }
 

@@ -66,7 +66,10 @@ export const jobsInSqlite: SqliteTable<AtOnce<StoredJobs>> = {
 			get(id) {
 				const row = get.get(id);
 				return (
-					row && { ...jobOf(row), ...(row.result !== null && { result: JSON.parse(String(row.result)) as unknown }) }
+					row && {
+						...jobOf(row),
+						result: row.result === null ? undefined : (JSON.parse(String(row.result)) as unknown),
+					}
 				);
 			},
 			head(id) {
@@ -128,6 +131,6 @@ const jobOf = (row: Row): StoredJob => ({
 	appId: String(row.app_id),
 	state: String(row.state),
 	createdAt: Number(row.created_at),
-	...(row.finished_at !== null && { finishedAt: Number(row.finished_at) }),
+	finishedAt: row.finished_at === null ? undefined : Number(row.finished_at),
 	job: JSON.parse(String(row.snapshot)),
 });

@@ -118,11 +118,11 @@ const columnsOf = ({ at, runId, agent, channel, account, sender }: MemoryProvena
 
 const provenanceOf = (row: Row): MemoryProvenance => ({
 	at: Number(row.at),
-	...(row.run_id !== null && { runId: String(row.run_id) }),
-	...(row.agent !== null && { agent: String(row.agent) }),
-	...(row.channel !== null && { channel: String(row.channel) }),
-	...(row.account !== null && { account: String(row.account) }),
-	...(row.sender !== null && { sender: String(row.sender) }),
+	runId: row.run_id === null ? undefined : String(row.run_id),
+	agent: row.agent === null ? undefined : String(row.agent),
+	channel: row.channel === null ? undefined : String(row.channel),
+	account: row.account === null ? undefined : String(row.account),
+	sender: row.sender === null ? undefined : String(row.sender),
 });
 
 const itemOf = (row: Row): MemoryItem => ({

@@ -57,8 +57,8 @@ const receiptOf = (row: Row): Receipt => ({
 	messageId: String(row.message_id),
 	from: String(row.sender),
 	to: String(row.recipient),
-	...(row.subject_user_id !== null && { subjectUserId: String(row.subject_user_id) }),
+	subjectUserId: row.subject_user_id === null ? undefined : String(row.subject_user_id),
 	messageType: String(row.message_type),
 	sentAt: Number(row.sent_at),
-	...(row.settled_at !== null && { settledAt: Number(row.settled_at) }),
+	settledAt: row.settled_at === null ? undefined : Number(row.settled_at),
 });

@@ -70,15 +70,15 @@ const sessionOf = (row: Row): SessionInfo => ({
 	turns: Number(row.turns),
 	revision: Number(row.revision),
 	title: String(row.title),
-	...(typeof row.channel === "string" && { origin: originOf(row) }),
+	origin: typeof row.channel === "string" ? originOf(row) : undefined,
 });
 
 const originOf = (row: Row): SessionOrigin => ({
 	channel: String(row.channel),
 	account: String(row.account),
 	sender: String(row.sender),
-	...(typeof row.sender_name === "string" && { senderName: row.sender_name }),
-	...(typeof row.chat === "string" && { chat: JSON.parse(row.chat) as Record<string, unknown> }),
+	senderName: typeof row.sender_name === "string" ? row.sender_name : undefined,
+	chat: typeof row.chat === "string" ? (JSON.parse(row.chat) as Record<string, unknown>) : undefined,
 });
 
 /** How much of a message a session is called by. */

@@ -47,5 +47,5 @@ const signInOf = (row: Row): StoredSignIn => ({
 	address: String(row.address),
 	createdAt: Number(row.created_at),
 	expiresAt: Number(row.expires_at),
-	...(row.revoked_at !== null && { revokedAt: Number(row.revoked_at) }),
+	revokedAt: row.revoked_at === null ? undefined : Number(row.revoked_at),
 });

@@ -154,9 +154,9 @@ function headOf(row: Row): Omit<StoredWorkflow, "definition"> {
 		name: row.name as string,
 		state: row.state as string,
 		createdAt: row.created_at as number,
-		...(row.error !== null && { error: JSON.parse(row.error as string) as unknown }),
-		...(row.started_at !== null && { startedAt: row.started_at as number }),
-		...(row.finished_at !== null && { finishedAt: row.finished_at as number }),
+		error: row.error === null ? undefined : (JSON.parse(row.error as string) as unknown),
+		startedAt: row.started_at === null ? undefined : (row.started_at as number),
+		finishedAt: row.finished_at === null ? undefined : (row.finished_at as number),
 	};
 }
 
@@ -164,6 +164,6 @@ const nodeOf = (row: Row): StoredNode => ({
 	nodeId: row.node_id as string,
 	state: row.state as string,
 	status: JSON.parse(row.status as string) as unknown,
-	...(row.shape !== null && { shape: JSON.parse(row.shape as string) as unknown }),
-	...(row.output !== null && { output: JSON.parse(row.output as string) as unknown }),
+	shape: row.shape === null ? undefined : (JSON.parse(row.shape as string) as unknown),
+	output: row.output === null ? undefined : (JSON.parse(row.output as string) as unknown),
 });

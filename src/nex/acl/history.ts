@@ -83,7 +83,7 @@ function authorOf(origin: Origin | undefined, facts: Partial<MessageFacts> = {})
 	const rights = recordedRights(facts);
 	if (!origin) return { channel: "web", account: "web", sender: "owner", rights };
 	const { channel, account, sender, senderName } = origin;
-	return { channel, account, sender, ...(senderName !== undefined && { name: senderName }), rights };
+	return { channel, account, sender, name: senderName, rights };
 }
 
 const isBy = ({ channel, account, sender }: Author, { origin, facts }: InboxMessage): boolean =>
@@ -95,12 +95,7 @@ const ofTools = ({ agents: _, ...rights }: Rights): Rights => rights;
 function amongOf(authors: readonly Author[]): NonNullable<PassedOn["among"]> {
 	const { tools, denied } = commonRights(authors.map(({ rights }) => ofTools(rights)));
 	const { channel, account, sender } = authors.at(-1)!;
-	return {
-		whose: namesOf(authors),
-		from: { channel, account, sender },
-		...(tools && { allowedTools: tools }),
-		...(denied && { deniedTools: denied }),
-	};
+	return { whose: namesOf(authors), from: { channel, account, sender }, allowedTools: tools, deniedTools: denied };
 }
 
 /** Who wrote last is named first. */

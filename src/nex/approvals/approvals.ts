@@ -123,7 +123,7 @@ class ApprovalService {
 		tell(here, waitingText(row));
 		const { to } = config().approvals ?? {};
 		if (!to) return;
-		const target: Target = { to: to.to, ...(to.thread !== undefined && { thread_id: to.thread }) };
+		const target: Target = { to: to.to, thread_id: to.thread };
 		await this.#put(row, { channel: to.channel, account: to.account, target });
 	}
 
@@ -154,7 +154,7 @@ class ApprovalService {
 		const always = verb === "approve" && rest.toLowerCase() === ALWAYS;
 		const decision: ApprovalDecision = isQuestion
 			? { state: "answered", by, text: rest }
-			: { state: verb === "approve" ? "approved" : "denied", by, ...(rest !== "" && !always && { reason: rest }) };
+			: { state: verb === "approve" ? "approved" : "denied", by, reason: rest !== "" && !always ? rest : undefined };
 		return this.#try(row, decision, always);
 	}
 

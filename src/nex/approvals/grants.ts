@@ -52,8 +52,15 @@ export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps):
 			const prefix = prefixOf(row);
 			const now = clock.now();
 			const grant: Grant = {
-				...{ id: `${id}-${now.toString(36)}`, session, channel, account, sender, tool, by, createdAt: now },
-				...(agent !== undefined && { agent }),
+				id: `${id}-${now.toString(36)}`,
+				session,
+				channel,
+				account,
+				sender,
+				tool,
+				by,
+				createdAt: now,
+				agent,
 				...(prefix === undefined ? { digest } : { prefix }),
 			};
 			return { write: grantWrites.save(grant), done: () => void grants.unshift(grant) };

@@ -62,8 +62,11 @@ export function createHooks({ plugins, limits, clock, log }: HooksOptions): Hook
 		const at = clock.now();
 		count.calls++;
 		const entry = (outcome: HookCall["outcome"], detail?: string): HookCall => ({
-			...{ plugin: plugin.name, hook, ms: clock.now() - at, outcome },
-			...(detail !== undefined && { detail }),
+			plugin: plugin.name,
+			hook,
+			ms: clock.now() - at,
+			outcome,
+			detail,
 		});
 		try {
 			const outcome = await once(plugin, hook, request);
@@ -82,9 +85,7 @@ export function createHooks({ plugins, limits, clock, log }: HooksOptions): Hook
 	return {
 		has: (hook) => plugins.some((plugin) => plugin[hook]),
 		async call(hook, request) {
-			const result: HookResult = {
-				...{ text: request.event.text, context: request.hooks.context, attached: [], calls: [] },
-			};
+			const result: HookResult = { text: request.event.text, context: request.hooks.context, attached: [], calls: [] };
 			for (const plugin of plugins) {
 				if (!plugin[hook]) continue;
 				const event = { ...request.event, text: result.text };

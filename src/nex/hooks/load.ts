@@ -40,9 +40,9 @@ export function pluginFrom(found: unknown, from: string): NamedPlugin {
 	const plugin = found as Plugin;
 	return {
 		name,
-		...(plugin.onReceive && { onReceive: plugin.onReceive.bind(plugin) }),
-		...(plugin.onPrepare && { onPrepare: plugin.onPrepare.bind(plugin) }),
-		...(plugin.onComplete && { onComplete: plugin.onComplete.bind(plugin) }),
+		onReceive: plugin.onReceive?.bind(plugin),
+		onPrepare: plugin.onPrepare?.bind(plugin),
+		onComplete: plugin.onComplete?.bind(plugin),
 	};
 }
 

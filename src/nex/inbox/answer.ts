@@ -61,11 +61,11 @@ export function requestOf(
 	const traceId = messages.findLast((one) => one.traceId !== undefined)?.traceId;
 	const sender = {
 		id,
-		...(name !== undefined && { name }),
+		name,
 		channel,
 		account,
-		...(messages.some(isFromGroup) && { group: true }),
-		...(hasOthers(messages, message) && { amongOthers: true }),
+		group: messages.some(isFromGroup) || undefined,
+		amongOthers: hasOthers(messages, message) || undefined,
 	};
 	return {
 		session,
@@ -80,9 +80,9 @@ export function requestOf(
 		...permissionsOf(messages),
 		...(approval && { approval }),
 		requester: requesterOf(messages, message),
-		...(facts.target && { target: { ...facts.target, channel, account } }),
-		...(traceId !== undefined && { traceId }),
-		...(attached.length > 0 && { context: attached }),
+		target: facts.target && { ...facts.target, channel, account },
+		traceId,
+		context: attached.length > 0 ? attached : undefined,
 		disableStreaming: context.disable_streaming === true,
 	};
 }
@@ -102,10 +102,13 @@ function requesterOf(messages: readonly InboxMessage[], message: InboxMessage): 
 	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
 	return {
-		...{ channel, account, sender, only: !hasOthers(messages, message) },
-		...(senderName !== undefined && { senderName }),
+		channel,
+		account,
+		sender,
+		only: !hasOthers(messages, message),
+		senderName,
 		chat: { id: facts.chat.id, type: facts.chat.type },
-		...(facts.target && { target: facts.target }),
+		target: facts.target,
 	};
 }
 

@@ -124,7 +124,9 @@ export function queueOf(
 	if (channel === WEB && words.every((word) => word === undefined)) return undefined;
 	const isWeb = channel === WEB;
 	const { mode, fallback, ...rest } = {
-		...{ mode: isWeb ? "followup" : "interrupt", collectMs: COLLECT_MS, atCap: isWeb ? "drop_newest" : "summarise" },
+		mode: isWeb ? "followup" : "interrupt",
+		collectMs: COLLECT_MS,
+		atCap: isWeb ? "drop_newest" : "summarise",
 		messagesMax,
 		...Object.assign({}, ...words),
 	} as Required<Omit<QueueConfig, "fallback" | "rollback">> & Pick<QueueConfig, "fallback" | "rollback">;

@@ -216,7 +216,7 @@ export class Inbox {
 			if (verdict.unaddressed) message.text = "";
 			return verdict.because;
 		}
-		const stranger = { ...person, target, ...(sender.name !== undefined && { senderName: sender.name }) };
+		const stranger = { ...person, target, senderName: sender.name };
 		const { because, tell: code } = await pairing.ask(stranger);
 		if (code !== undefined) tell({ channel, account, target }, pairingText(code));
 		return because;

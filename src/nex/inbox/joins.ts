@@ -50,8 +50,10 @@ export function joiningOf(
 }
 
 export const joined = ({ eventId, text, attachments, facts }: InboxMessage): Joining => ({
-	...{ eventId, text, attachments },
-	...(facts.hooks.attached.length > 0 && { context: facts.hooks.attached }),
+	eventId,
+	text,
+	attachments,
+	context: facts.hooks.attached.length > 0 ? facts.hooks.attached : undefined,
 });
 
 export const joinWrites = (messages: readonly InboxMessage[], runId: string): Write[] =>

@@ -105,19 +105,13 @@ function ofChannel({ channel, account, message, id }: ChannelMessage, manner: Ma
 	const { from, chat, target } = message;
 	const { thread_id: thread } = target;
 	const rules = rulesOf(config, channel, account);
-	const place = { channel, account, chat: chat.id, sender: from.id, ...(thread !== undefined && { thread }) };
+	const place = { channel, account, chat: chat.id, sender: from.id, thread };
 	const session = sessionOf(rules.session, place);
 	const sender = { ...from, owner: false };
 	return {
 		...begun({ channel, account, session }, message, manner),
 		...(id !== undefined && { eventId: id }),
-		origin: {
-			channel,
-			account,
-			sender: from.id,
-			...(from.name !== undefined && { senderName: from.name }),
-			sourceId: message.eventId,
-		},
+		origin: { channel, account, sender: from.id, senderName: from.name, sourceId: message.eventId },
 		facts: { sender, chat, agent: rules.agent, target, hooks: noHooks(), timings: [], queuedAt: now },
 	};
 }
@@ -134,13 +128,13 @@ function ofClient(message: ClientMessage, manner: Manner): InboxMessage {
 		origin: { channel: WEB, account: WEB, sender: sender.id },
 		facts: {
 			sender,
-			...(app !== undefined && { rights: GUEST_RIGHTS }),
+			rights: app === undefined ? undefined : GUEST_RIGHTS,
 			chat: { id: session, type: "direct" },
 			agent: agentOf(config, WEB, WEB),
 			hooks: noHooks(message.disableStreaming === true ? { disable_streaming: true } : {}),
 			timings: [],
 			queuedAt: now,
-			...(idempotencyKey !== undefined && { digest: digestOf(message) }),
+			digest: idempotencyKey === undefined ? undefined : digestOf(message),
 		},
 	};
 }
@@ -162,7 +156,7 @@ function begun(
 		attachments: [...attachments],
 		receivedAt: now,
 		disposition: { state: "queued" },
-		...(queue && { queue }),
+		queue,
 	};
 }
 
@@ -281,7 +275,7 @@ export function hookRequestOf(
 	const files = event.attachments.map(({ name, contentType, data }) => ({ name, contentType, bytes: bytesOf(data) }));
 	const batch = run && run.messages.length > 1 && run.messages.map((one) => ({ eventId: one.eventId, text: one.text }));
 	return {
-		event: { eventId, text, receivedAt, attachments: files, ...(batch && { batch }) },
+		event: { eventId, text, receivedAt, attachments: files, batch: batch || undefined },
 		channel: origin.channel,
 		account: origin.account,
 		sender,
@@ -289,7 +283,7 @@ export function hookRequestOf(
 		session,
 		agent,
 		hooks: { context: hooks.context },
-		...(run && { runId: run.runId }),
+		runId: run?.runId,
 		...(run?.outcome && {
 			disposition: { state: "started", runId: run.runId } as const,
 			response: responseOf(run.outcome),

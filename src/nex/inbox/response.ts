@@ -18,14 +18,14 @@ export function responseOf({ turn, deliveries, chunks }: RunOutcome): HookRespon
 	return {
 		text: answers.map((message) => message.text).join("\n\n"),
 		status: turn.status,
-		...(turn.error && { error: turn.error }),
+		error: turn.error,
 		toolCalls: turn.toolCalls.map(toolCallOf),
 		parts: answers.flatMap((message) => message.parts ?? []),
 		usage: turn.usage,
 		latencyMs: turn.endedAt - turn.startedAt,
 		deliveries: deliveries.map(resultOf),
 		metrics: {
-			...(turn.firstTokenMs !== undefined && { firstTokenMs: turn.firstTokenMs }),
+			firstTokenMs: turn.firstTokenMs,
 			chunks,
 			edits: messages.reduce((sum, { edits = 0 }) => sum + edits, 0),
 			deliveryMs: Math.max(0, ...deliveries.map(({ createdAt, endedAt = createdAt }) => endedAt - createdAt)),
@@ -38,9 +38,9 @@ function toolCallOf({ callId, name, status, args, summary, result }: StoredToolC
 		callId,
 		name,
 		status,
-		...(args !== undefined && { args: JSON.parse(args) as unknown }),
-		...(summary !== undefined && { summary }),
-		...(result !== undefined && { result: JSON.parse(result) as unknown }),
+		args: args === undefined ? undefined : (JSON.parse(args) as unknown),
+		summary,
+		result: result === undefined ? undefined : (JSON.parse(result) as unknown),
 	};
 }
 
@@ -53,5 +53,5 @@ const resultOf = ({ id, channel, account, state, mode, messages, error }: Delive
 	message_ids: messages.flatMap(({ messageId, state: at }) =>
 		messageId !== undefined && at === "sent" ? [messageId] : [],
 	),
-	...(error !== undefined && { error }),
+	error,
 });

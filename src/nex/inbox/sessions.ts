@@ -246,7 +246,7 @@ export class Sessions {
 			},
 			settle: (turn) => (active.stoppedBy ? superseded(turn, active, batch) : []),
 			inbox: this.#inboxOf(session, active),
-			...(patienceMs !== undefined && { patienceMs }),
+			patienceMs,
 		});
 		session.active = active;
 		try {

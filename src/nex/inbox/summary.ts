@@ -49,8 +49,8 @@ function standIn({ session, receivedAt, origin, queue, facts, traceId }: InboxMe
 		disposition: { state: "queued" },
 		origin: { channel, account, sender },
 		facts,
-		...(queue && { queue }),
-		...(traceId !== undefined && { traceId }),
+		queue,
+		traceId,
 	};
 }
 

@@ -126,8 +126,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	/** Whoever pressed is always answered; one who presses without end is not listened to. */
 	async function choose(choice: InboundChoice, process: LineProcess): Promise<void> {
 		const { eventId } = choice;
-		const chosen = (text?: string) =>
-			process.write({ type: "chosen", eventId, ...(text !== undefined && { text }) } satisfies MonitorCommand);
+		const chosen = (text?: string) => process.write({ type: "chosen", eventId, text } satisfies MonitorCommand);
 		if (choosing >= options.waitingMax) return chosen(TOO_MANY);
 		choosing++;
 		try {

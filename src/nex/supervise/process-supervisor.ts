@@ -224,11 +224,11 @@ export function createProcessSupervisor(options: ProcessSupervisorOptions): Proc
 			const error = lastError();
 			return {
 				state: state.phase.at,
-				...("until" in state.phase && { until: state.phase.until }),
-				...(process?.pid !== undefined && { pid: process.pid }),
+				until: "until" in state.phase ? state.phase.until : undefined,
+				pid: process?.pid,
 				restarts: state.restarts,
 				garbage,
-				...(error !== undefined && { lastError: error }),
+				lastError: error,
 			};
 		},
 		async stop() {

@@ -139,13 +139,13 @@ export class SendPort {
 				break;
 			case "delivery_error": {
 				const { error, code, retryAfterMs } = status;
-				const more = { ...(code && { code }), ...(retryAfterMs !== undefined && { retryAfterMs }) };
+				const more = { code, retryAfterMs };
 				this.#settle(status.nonce, { type: "refused", error, ...more });
 				break;
 			}
 			case "found": {
 				const { known, messageId } = status;
-				this.#settle(status.nonce, { type: "found", known, ...(messageId !== undefined && { messageId }) });
+				this.#settle(status.nonce, { type: "found", known, messageId });
 				break;
 			}
 			default: {

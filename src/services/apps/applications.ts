@@ -112,9 +112,4 @@ function check(id: string, name: string): void {
 		throw new NexusError("invalid", `an application's name has at most ${NAME_CHARS_MAX} characters`);
 }
 
-const infoOf = ({ id, name, createdAt, revokedAt }: App): AppInfo => ({
-	id,
-	name,
-	createdAt,
-	...(revokedAt !== undefined && { revokedAt }),
-});
+const infoOf = ({ id, name, createdAt, revokedAt }: App): AppInfo => ({ id, name, createdAt, revokedAt });

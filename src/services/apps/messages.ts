@@ -88,7 +88,7 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 				event: failed ? "failed" : "acked",
 				requireAck: true,
 				at,
-				...(reason ? { reason: reason.slice(0, REASON_CHARS_MAX).toWellFormed() } : {}),
+				reason: reason ? reason.slice(0, REASON_CHARS_MAX).toWellFormed() : undefined,
 			};
 			try {
 				await bus.write(
@@ -135,7 +135,7 @@ const recordOf = (messageId: string, from: string, message: NewAppMessage, at: n
 	messageId,
 	from,
 	to: message.to,
-	...(message.subjectUserId ? { subjectUserId: message.subjectUserId } : {}),
+	subjectUserId: message.subjectUserId || undefined,
 	messageType: message.messageType,
 	payload: base64(message.payload),
 	requireAck: message.requireAck,
@@ -144,8 +144,12 @@ const recordOf = (messageId: string, from: string, message: NewAppMessage, at: n
 });
 
 const wordsOf = ({ messageId, from, to, subjectUserId, messageType, sentAt }: Omit<Receipt, "settledAt">) => ({
-	...{ messageId, from, to, messageType, sentAt },
-	...(subjectUserId !== undefined && { subjectUserId }),
+	messageId,
+	from,
+	to,
+	messageType,
+	sentAt,
+	subjectUserId,
 });
 
 const receiptOf = (record: AppMessageRecord): Omit<Receipt, "settledAt"> => wordsOf(record);

@@ -19,7 +19,7 @@ export function checkedAnnouncement(
 	if (!MIME_TYPE.test(type)) throw invalid("mime_type: such as image/png");
 	if (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0) throw invalid("size_bytes: how many bytes there will be");
 	if (sum !== "" && !SHA256.test(sum)) throw invalid("sha256: 64 hex digits, or nothing");
-	return { appId, name, mimeType: type, sizeBytes, ...(sum !== "" && { sha256: sum }) };
+	return { appId, name, mimeType: type, sizeBytes, sha256: sum || undefined };
 }
 
 /** Of what a provider or a request calls it: a file is sent with it, in a header. */

@@ -98,8 +98,10 @@ function begun(telling: Telling, { log: run_id, meta }: LogSpec, writes: readonl
 	const asked = writes.find(({ table, op }) => table === "inbox" && op === "accept")?.args[0];
 	const { origin, traceId = traceIdOf(run_id) } = (asked ?? {}) as { origin?: Origin; traceId?: string };
 	telling.audit({
-		...{ domain: "runs", operation: "started", traceId },
-		...(origin && { caller: callerOf(origin) }),
+		domain: "runs",
+		operation: "started",
+		traceId,
+		caller: origin && callerOf(origin),
 		payload: { run_id, session, engine, messages: events.length, ...(continues !== undefined && { continues }) },
 	});
 	telling.agent({ event_type: "started", session, run_id, state: "running" });
@@ -129,9 +131,10 @@ const inbox: Tellers<InboxOps> = {
 		const { state } = disposition;
 		const operation = OPERATION_OF[state];
 		const entry: AuditEntry = {
-			...{ domain: "messages", operation },
-			...(traceId !== undefined && { traceId }),
-			...(origin && { caller: callerOf(origin) }),
+			domain: "messages",
+			operation,
+			traceId,
+			caller: origin && callerOf(origin),
 			payload: { event_id, session, state, ...runIn(disposition) },
 		};
 		if (operation === "refused") telling.refusal({ ...entry, reason: "FORBIDDEN" });
@@ -157,10 +160,19 @@ const turns: Tellers<TurnOps> = {
 		const { runId: run_id, session, status, reason, usage, toolCalls, startedAt, endedAt } = turn;
 		const why = reasonOfEnd(turn);
 		telling.audit({
-			...{ domain: "runs", operation: "settled", reason: why, traceId: traceIdOf(run_id) },
+			domain: "runs",
+			operation: "settled",
+			reason: why,
+			traceId: traceIdOf(run_id),
 			payload: {
-				...{ run_id, session, status, reason, ms: endedAt - startedAt, tools: toolCalls.length },
-				...{ input_tokens: usage.input, output_tokens: usage.output },
+				run_id,
+				session,
+				status,
+				reason,
+				ms: endedAt - startedAt,
+				tools: toolCalls.length,
+				input_tokens: usage.input,
+				output_tokens: usage.output,
 			},
 		});
 		telling.agent({ event_type: "settled", session, run_id, state: status, ...reasonIn(why) });
@@ -182,8 +194,9 @@ function toolUsed(telling: Telling, { session, runId: run_id, agent, data = {} }
 	const { call_id, tool, status, ms } = data;
 	if (run_id === undefined || typeof call_id !== "string" || typeof tool !== "string" || !isToolState(status)) return;
 	telling.audit({
-		...{ domain: "tools", operation: status },
-		...(agent !== undefined && { caller: agent }),
+		domain: "tools",
+		operation: status,
+		caller: agent,
 		payload: { run_id, session, call_id, tool, ...(typeof ms === "number" && { ms }) },
 	});
 	const by = agent === undefined ? {} : { agent };
@@ -209,11 +222,7 @@ const approvals: Tellers<ApprovalOps> = {
 
 function questioned(telling: Telling, question: OpenQuestion, operation: string, by: string | undefined): void {
 	const { id, runId: run_id, session, tool, agent } = question;
-	telling.audit({
-		...{ domain: "approvals", operation },
-		...(by !== undefined && { caller: by }),
-		payload: { approval_id: id, run_id, session, tool },
-	});
+	telling.audit({ domain: "approvals", operation, caller: by, payload: { approval_id: id, run_id, session, tool } });
 	const state = operation === "asked" ? "pending" : operation;
 	const asker = agent === undefined ? {} : { agent };
 	telling.agent({ event_type: "approval", session, run_id, ...asker, id, tool, state });

@@ -44,7 +44,7 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 	const guardOf = (guarded: GuardRules) =>
 		loadOnce(async () => {
 			const { guardedFetch } = await import("../../std/guarded-fetch.ts");
-			const guard = guardedFetch({ ...guarded, ...(resolve && { resolve }) });
+			const guard = guardedFetch({ ...guarded, resolve });
 			made.push(guard);
 			return guard;
 		});
@@ -55,7 +55,9 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 		async (url, init) =>
 			(await guard()).fetch(url, init);
 	const opener = createOpener({
-		...{ ...deps, standard, fetch: fetchBy(own) },
+		...deps,
+		standard,
+		fetch: fetchBy(own),
 		inline: (app) => (isStrict(app) ? { fetch: fetchBy(strict), rules: STRICT } : { fetch: fetchBy(own), rules }),
 	});
 	/** An error that a provider's call has told already is not told again by whoever made the call. */

@@ -37,7 +37,7 @@ export function afterOutcome(
 	return {
 		name: health.name,
 		state,
-		...(!outcome.ok && { reason: outcome.reason }),
+		reason: outcome.ok ? undefined : outcome.reason,
 		consecutiveFailures,
 		changedAt: state === health.state ? health.changedAt : now,
 		checkedAt: now,

@@ -59,7 +59,7 @@ export function httpProvider(options: HttpProviderOptions): OpenProvider {
 		},
 		async image({ model, prompt, size, count = 1 }, signal) {
 			mustOffer("image");
-			const body = { model, prompt, n: Math.min(count, IMAGES_MAX), ...(size !== undefined && { size }) };
+			const body = { model, prompt, n: Math.min(count, IMAGES_MAX), size };
 			const answer = await wire.json(await wire.post("/images/generations", body, signal), signal);
 			const { data, output_format = "png" } = parsed(wire, Images, answer, "pictures");
 			return await Promise.all(

@@ -28,7 +28,7 @@ function lateOr(cause: unknown, signal: AbortSignal): NexusError {
 export function testOf(looked: Looked): ConnectorTest {
 	if (!looked.ok) {
 		const { reason, message } = looked.error;
-		return { ok: false, message, models: [], ...(reason !== undefined && { reason }) };
+		return { ok: false, message, models: [], reason };
 	}
 	const { models } = looked;
 	if (models === undefined) return { ok: true, message: "it answers, but has no list of models", models: [] };

@@ -42,8 +42,10 @@ export const bindingOf = ({
 	providerType,
 	endpoint,
 }: Omit<KeyBinding, "endpoint"> & { endpoint?: string }) => ({
-	...{ id, appId, providerType },
-	endpoint: endpointOf({ providerType, ...(endpoint !== undefined && { endpoint }) }),
+	id,
+	appId,
+	providerType,
+	endpoint: endpointOf({ providerType, endpoint }),
 });
 
 export const missing = (id: string): NexusError =>
@@ -59,7 +61,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 						domain: "connectors",
 						operation,
 						caller: by.address,
-						...(appId && { appId }),
+						appId: appId || undefined,
 						payload: { connector_id: id, provider_type: providerType },
 					}),
 				]
@@ -91,11 +93,17 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 				throw new NexusError("invalid", `a connector of the type ${given.providerType} needs an endpoint`);
 			const now = clock.now();
 			const draft: ConnectorDraft = {
-				...{ id: given.id, providerType: given.providerType, enabled: true },
-				...(given.appId !== undefined && { appId: given.appId }),
-				...(endpoint !== undefined && { endpoint }),
-				...(defaultModel !== undefined && { defaultModel }),
-				...{ models, kinds: checkedKinds(given, type), createdAt: now, updatedAt: now, revision: 1 },
+				id: given.id,
+				providerType: given.providerType,
+				enabled: true,
+				appId: given.appId,
+				endpoint,
+				defaultModel,
+				models,
+				kinds: checkedKinds(given, type),
+				createdAt: now,
+				updatedAt: now,
+				revision: 1,
 			};
 			const connector = { ...draft, ...(given.apiKey && sealed(draft, given.apiKey)) };
 			const add = connectorWrites.add(connector, CONNECTOR_LIMITS.connectorsMax);

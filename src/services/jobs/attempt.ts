@@ -222,7 +222,7 @@ async function transcribe(
 	const provider = await deps.scenarios.provider(admitted);
 	found({ demo: provider.demo });
 	const audio = { mimeType: mimeType ?? artifact.mimeType, data };
-	const { text } = await provider.transcribe({ model, audio, ...(language !== undefined && { language }) }, signal);
+	const { text } = await provider.transcribe({ model, audio, language }, signal);
 	await keepText(deps, appId, text, found);
 }
 

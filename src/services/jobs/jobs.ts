@@ -127,7 +127,7 @@ class JobService implements Jobs {
 		const writer = await this.#deps.bus.create({ log: id, kind: "job", countedFor: appId }, [first], {
 			with: [row, ...writes],
 			// A workflow has the time that it takes.
-			...(job.workflowId === undefined && { patienceMs: ADMIT_MS_MAX }),
+			patienceMs: job.workflowId === undefined ? ADMIT_MS_MAX : undefined,
 		});
 		this.#live.set(id, new LiveJob(job, writer, this.#liveDeps));
 	}
@@ -248,9 +248,9 @@ class JobService implements Jobs {
 				domain: "jobs",
 				operation: state,
 				appId,
-				...(userId !== "" && { userId }),
-				...(error && { reason: reasonOfFailure(error) }),
-				...(caller !== undefined && { caller }),
+				userId: userId || undefined,
+				reason: error && reasonOfFailure(error),
+				caller,
 				payload: { job_id: id, kind, attempt },
 			}),
 		];
@@ -370,7 +370,7 @@ function scenarioOf({ appId, userId, spec, model, timeoutMs, source }: AdmittedS
 			"a job may wait: create a connector instead of sending a key with the request",
 		);
 	const { id, appId: owner } = source.connector;
-	return { appId, userId, spec, model, timeoutMs, connector: { id, ...(owner !== undefined && { appId: owner }) } };
+	return { appId, userId, spec, model, timeoutMs, connector: { id, appId: owner } };
 }
 
 function attemptsOf({ attemptsMax = 1, backoffMs = BACKOFF_MS, workflow }: SubmitOptions, limits: JobLimits): Attempts {
@@ -378,7 +378,7 @@ function attemptsOf({ attemptsMax = 1, backoffMs = BACKOFF_MS, workflow }: Submi
 		throw new NexusError("invalid", `retry_max_attempts is from 0 to ${limits.attemptsMax}`);
 	if (!Number.isInteger(backoffMs) || backoffMs < 0 || backoffMs > limits.backoffMsMax)
 		throw new NexusError("invalid", `retry_backoff_ms is from 0 to ${limits.backoffMsMax}`);
-	return { attemptsMax: Math.max(1, attemptsMax), backoffMs: backoffMs || BACKOFF_MS, ...(workflow && { workflow }) };
+	return { attemptsMax: Math.max(1, attemptsMax), backoffMs: backoffMs || BACKOFF_MS, workflow };
 }
 
 /** How long the last records may take once every attempt has ended. */

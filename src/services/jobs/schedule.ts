@@ -52,7 +52,7 @@ export function stepSchedule(
 		starts.push(next.id);
 	}
 	const later = schedule.waiting.map(({ readyAt }) => readyAt).filter((at) => at > now);
-	return { schedule: forgetIdle(schedule), starts, ...(later.length > 0 && { tickAt: Math.min(...later) }) };
+	return { schedule: forgetIdle(schedule), starts, tickAt: later.length > 0 ? Math.min(...later) : undefined };
 }
 
 function take(schedule: JobSchedule, input: ScheduleInput): JobSchedule {

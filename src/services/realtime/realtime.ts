@@ -72,13 +72,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	};
 
 	async function submit(session: string, app: string | undefined, text: string, key: string | undefined) {
-		const { eventId, disposition } = await deps.submit({
-			session,
-			text,
-			interrupt: true,
-			...(app !== undefined && { app }),
-			...(key !== undefined && { idempotencyKey: key }),
-		});
+		const { eventId, disposition } = await deps.submit({ session, text, interrupt: true, app, idempotencyKey: key });
 		if (disposition.state === "rejected")
 			throw new NexusError("forbidden", `the message was not let in: ${disposition.because ?? "a plugin refused it"}`);
 		return eventId;
@@ -91,10 +85,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 			createVoice({
 				speak: (text, signal) =>
 					useConnector(deps.connectors, { ...speech, appId }, "speech", principal, (provider, model) =>
-						provider.speak(
-							{ model, text, ...(voice !== undefined && { voice }), ...(mimeType !== undefined && { mimeType }) },
-							signal,
-						),
+						provider.speak({ model, text, voice, mimeType }, signal),
 					),
 				heard: (audio, type) => heard(runId, audio, type),
 				limits,
@@ -172,7 +163,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 			appId,
 			session,
 			writer,
-			answers: { cursor, ...(voice && { voice }) },
+			answers: { cursor, voice },
 			transcribe: transcriberOf(request, principal),
 			submit: (text, key) => submit(session, app, text, key),
 			reserve: (bytes) => heldBytes() + bytes <= limits.audioBytesTotalMax,
@@ -193,7 +184,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		if (!info || !meta || !seesApp(principal, meta.appId))
 			throw gone("realtime session", id, LOG_KINDS.realtime.keptMs, clock.now());
 		const live = sessions.get(id);
-		return { head: info.head, ...(live && { live }) };
+		return { head: info.head, live };
 	}
 
 	return {

@@ -78,7 +78,7 @@ export function createVoice({ speak, heard, limits, clock }: VoiceOptions): Voic
 		async end() {
 			enqueue(sentences.end());
 			await last;
-			return { silenced: !isWhole, ...(fault && { fault }) };
+			return { silenced: !isWhole, fault };
 		},
 		silence: () => silenced.abort(),
 	};

@@ -83,11 +83,7 @@ function keySourceOf(
 		throw fault("invalid", "AI_CONNECTOR_ID_REQUIRED", "connector_id is missing; `default` is the configured model");
 	}
 	if (providerType === undefined || apiKey === undefined) throw credentialMissing("x-nexus-provider-{type,api-key}");
-	const inline = {
-		...{ providerType, apiKey },
-		...(providerEndpoint !== undefined && { endpoint: providerEndpoint }),
-		...(app !== undefined && { app }),
-	};
+	const inline = { providerType, apiKey, endpoint: providerEndpoint, app };
 	try {
 		connectors.checkInline(inline);
 	} catch (cause) {

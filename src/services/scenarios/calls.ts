@@ -28,7 +28,7 @@ export function callOf(
 		case "transcribe": {
 			const { language } = spec;
 			if (!audio) throw new NexusError("invalid", "there is no audio to transcribe");
-			const request = { model, audio, ...(language !== undefined && { language }) };
+			const request = { model, audio, language };
 			return (signal) => transcribed(provider, request, signal);
 		}
 		case "image":

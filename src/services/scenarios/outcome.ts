@@ -62,10 +62,10 @@ class OutcomeCollector {
 		return {
 			status: reason === "completed" || reason === "aborted" ? reason : "failed",
 			text: this.#text.join(""),
-			...(this.#audio.length > 0 && { audio: { mimeType: this.#mimeType, data: Buffer.concat(this.#audio) } }),
-			...(this.#vectors.length > 0 && { vectors: this.#vectors }),
+			audio: this.#audio.length > 0 ? { mimeType: this.#mimeType, data: Buffer.concat(this.#audio) } : undefined,
+			vectors: this.#vectors.length > 0 ? this.#vectors : undefined,
 			usage: { input: usage.input, output: usage.output },
-			...(reason !== "completed" && { error: errorOf({ reason, ...(error && { error }) }) }),
+			error: reason !== "completed" ? errorOf({ reason, error }) : undefined,
 		};
 	}
 

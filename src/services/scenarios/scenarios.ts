@@ -164,15 +164,24 @@ class RunningScenarios implements Scenarios {
 		const provider = await this.provider(admitted);
 		const connectorId = "connector" in source ? source.connector.id : undefined;
 		const facts = {
-			...{ appId, userId, kind: spec.kind, model, demo: provider.demo },
+			appId,
+			userId,
+			kind: spec.kind,
+			model,
+			demo: provider.demo,
 			...(connectorId !== undefined && { connectorId }),
 		};
 		const { ended } = await this.#runs.start({
-			...{ runId, kind: "scenario", meta: facts, countedFor: appId, model, totalMs },
+			runId,
+			kind: "scenario",
+			meta: facts,
+			countedFor: appId,
+			model,
+			totalMs,
 			firstEventMs: FIRST_PACKET_MS,
-			...(!patient && { patienceMs: ADMIT_MS_MAX }),
+			patienceMs: patient ? undefined : ADMIT_MS_MAX,
 			charsMax: ANSWER_CHARS_MAX,
-			...(quota && { room: () => quota.check(appId, 1) }),
+			room: quota ? () => quota.check(appId, 1) : undefined,
 			run: callOf(admitted, provider, audio),
 			begin: [...begin, ...this.#audit("started", runId, facts, { caller })],
 			settle: (end) => this.#auditEnd(runId, facts, end),
@@ -216,7 +225,7 @@ class RunningScenarios implements Scenarios {
 		if (!audit) return [];
 		const payload = { run_id: runId, kind, model, connector_id: connectorId };
 		const entry = { domain: "scenarios", operation, appId, userId, payload, reason };
-		return [audit({ ...entry, ...(caller !== undefined && { caller }) })];
+		return [audit({ ...entry, caller })];
 	}
 }
 

@@ -123,7 +123,10 @@ class Register implements SignInRegister {
 		if (known) return;
 		const { id, address, createdAt, expiresAt, revokedAt } = row;
 		const info: SignInInfo = {
-			...{ id, address, createdAt, expiresAt },
+			id,
+			address,
+			createdAt,
+			expiresAt,
 			state: revokedAt === undefined ? "connected" : "removed",
 			changedAt: revokedAt ?? createdAt,
 		};

@@ -23,7 +23,7 @@ export function recordOf(
 	{ type, node, run }: WorkflowEvent,
 	{ now, offset, before }: { now: number; offset: number; before?: WorkflowRun | undefined },
 ): string {
-	const event = { type, at: now, ...(node !== undefined && { node_id: node }) };
+	const event = { type, at: now, node_id: node };
 	const isWhole = before === undefined || offset % WHOLE_EVERY === 1;
 	return JSON.stringify(
 		(isWhole
@@ -105,7 +105,12 @@ class EventCursor implements Cursor {
 			throw new NexusError("data_loss", "an event tells of a change, and what it changes is not there");
 		const { workflow_id, app_id, user_id, name, created_at, nodes } = this.#workflow;
 		this.#workflow = {
-			...{ workflow_id, app_id, user_id, name, ...change.workflow, created_at },
+			workflow_id,
+			app_id,
+			user_id,
+			name,
+			...change.workflow,
+			created_at,
 			nodes: nodes.map((node) => {
 				const { kind, depends_on } = node;
 				const next = changed.get(node.node_id);

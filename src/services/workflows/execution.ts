@@ -172,7 +172,7 @@ export class WorkflowExecution {
 			const computed = compute(node, scopeOf(this.plan, node, done, this.#outputs), done);
 			if (!computed) return false;
 			this.#keep(id, computed.output);
-			report = { type: "completed", ...(computed.taken !== undefined && { taken: computed.taken }) };
+			report = { type: "completed", taken: computed.taken };
 		} catch (cause) {
 			report = failed(cause, this.#deps.limits);
 		}
@@ -251,7 +251,10 @@ export class WorkflowExecution {
 			appId: this.head.appId,
 			userId: this.head.userId,
 			principal: this.#principal,
-			...{ node, scope, signal, report },
+			node,
+			scope,
+			signal,
+			report,
 			run: this.#run.nodes.get(id)!,
 			again: again === true,
 		});

@@ -97,15 +97,11 @@ async function jobOf({ jobs, scenarios }: PerformDeps, attempt: NodeAttempt): Pr
 	const { timeoutMs } = node;
 	const admitted = await scenarios.admit(
 		{
-			head: {
-				...{ appId, userId, connectorId },
-				...(model !== undefined && { model }),
-				...(timeoutMs > 0 && { timeoutMs }),
-			},
+			head: { appId, userId, connectorId, model, timeoutMs: timeoutMs > 0 ? timeoutMs : undefined },
 			spec,
 			metadata: () => undefined,
 			durable: true,
-			...(timeoutMs > 0 && { timeoutMsMax: timeoutMs }),
+			timeoutMsMax: timeoutMs > 0 ? timeoutMs : undefined,
 		},
 		principal,
 	);
@@ -118,7 +114,7 @@ const HAS_RUN: ReadonlySet<WorkflowNodeKind> = new Set(["AI_GENERATE", "AI_STREA
 function tell({ job }: JobEvent, { node, report }: NodeAttempt): void {
 	// Whoever hears that the node has started can read its text: only then it has (Z17).
 	if (job.state !== "running" || (HAS_RUN.has(node.kind) && job.runId === undefined)) return;
-	report({ type: "running", jobId: job.id, ...(job.runId !== undefined && { runId: job.runId }) });
+	report({ type: "running", jobId: job.id, runId: job.runId });
 	if (job.progress >= 0) report({ type: "progress", percent: Math.floor(job.progress) });
 }
 
@@ -147,9 +143,9 @@ function specOf(node: PlannedNode, text: (template: string) => string, scope: Sc
 			return {
 				kind: "text",
 				messages: turns.map((turn) => ({ role: turn.role, text: text(turn.text) })),
-				...(system !== undefined && { system: text(system) }),
-				...(temperature !== undefined && { temperature }),
-				...(maxTokens !== undefined && { maxTokens }),
+				system: system === undefined ? undefined : text(system),
+				temperature,
+				maxTokens,
 			};
 		}
 		case "AI_EMBED": {
@@ -158,17 +154,17 @@ function specOf(node: PlannedNode, text: (template: string) => string, scope: Sc
 		}
 		case "AI_IMAGE": {
 			const { prompt, size, count } = node.config;
-			const more = { ...(size !== undefined && { size }), ...(count !== undefined && { count }) };
+			const more = { size, count };
 			return { kind: "image", prompt: text(prompt), ...more };
 		}
 		case "AI_TTS": {
 			const { text: spoken, voice, mime_type: mimeType } = node.config;
-			const more = { ...(voice !== undefined && { voice }), ...(mimeType !== undefined && { mimeType }) };
+			const more = { voice, mimeType };
 			return { kind: "speech", text: text(spoken), ...more };
 		}
 		case "AI_STT": {
 			const { artifact_id: artifactId, mime_type: mimeType, language } = node.config;
-			const more = { ...(mimeType !== undefined && { mimeType }), ...(language !== undefined && { language }) };
+			const more = { mimeType, language };
 			return { kind: "transcribe", artifactId: text(artifactId), ...more };
 		}
 		default:

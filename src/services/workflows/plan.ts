@@ -234,10 +234,11 @@ function planned(
 		backoffMs: node.retry_backoff_ms || BACKOFF_MS,
 		timeoutMs: node.timeout_ms || (typed.kind === "TRANSFORM_SCRIPT" ? limits.scriptMs : 0),
 		external: isExternal(typed.kind),
-		...(typed.kind === "CONTROL_MERGE" && { needs: needsOf(named, typed.config, waits.size) }),
-		...(typed.kind === "CONTROL_BRANCH" && {
-			targets: { true: typed.config.true_target, false: typed.config.false_target },
-		}),
+		needs: typed.kind === "CONTROL_MERGE" ? needsOf(named, typed.config, waits.size) : undefined,
+		targets:
+			typed.kind === "CONTROL_BRANCH"
+				? { true: typed.config.true_target, false: typed.config.false_target }
+				: undefined,
 	};
 }
 
@@ -250,7 +251,7 @@ function inputsOf(node: string, edges: readonly Required<WorkflowEdgeJson>[], wa
 			throw invalid(`node ${node}: the input ${given} has the name of something else; rename it`);
 		if (inputs.some((other) => other.name === name))
 			throw invalid(`node ${node}: two edges lead to the input ${name}; rename one with to_input`);
-		inputs.push({ name, from, ...(field !== "" && { field }) });
+		inputs.push({ name, from, field: field || undefined });
 	}
 	return inputs;
 }

@@ -38,10 +38,10 @@ export const workflowJson = (
 
 const changing = (run: WorkflowRun): WorkflowChange["workflow"] => ({
 	state: run.state,
-	...(run.error && { error: run.error }),
+	error: run.error,
 	progress_percent: percentOf(run),
-	...(run.startedAt !== undefined && { started_at: run.startedAt }),
-	...(run.finishedAt !== undefined && { finished_at: run.finishedAt }),
+	started_at: run.startedAt,
+	finished_at: run.finishedAt,
 });
 
 const nodeJson = ({ id, kind, dependsOn }: NodeShape, run: NodeRun): WorkflowNodeStatusJson => ({
@@ -54,13 +54,13 @@ const nodeChange = (id: string, run: NodeRun): WorkflowChange["nodes"][number] =
 	node_id: id,
 	state: run.state,
 	attempt: run.attempt,
-	...(run.afterCrash && { after_crash: true }),
-	...(run.runId !== undefined && { run_id: run.runId }),
-	...(run.jobId !== undefined && { job_id: run.jobId }),
-	...(run.error && { error: run.error }),
-	...(run.progress !== undefined && { progress_percent: run.progress }),
-	...(run.startedAt !== undefined && { started_at: run.startedAt }),
-	...(run.finishedAt !== undefined && { finished_at: run.finishedAt }),
+	after_crash: run.afterCrash || undefined,
+	run_id: run.runId,
+	job_id: run.jobId,
+	error: run.error,
+	progress_percent: run.progress,
+	started_at: run.startedAt,
+	finished_at: run.finishedAt,
 });
 
 /** With what its nodes gave. */
@@ -83,16 +83,16 @@ export const changeOf = (run: WorkflowRun, before: WorkflowRun): WorkflowChange 
 
 export const progressOf = ({ state, error, startedAt, finishedAt }: WorkflowRun): WorkflowProgress => ({
 	state,
-	...(error && { error }),
-	...(startedAt !== undefined && { startedAt }),
-	...(finishedAt !== undefined && { finishedAt }),
+	error,
+	startedAt,
+	finishedAt,
 });
 
 export const storedNode = (nodeId: string, run: NodeRun, output?: NodeOutput): StoredNode => ({
 	nodeId,
 	state: run.state,
 	status: run,
-	...(output && { output }),
+	output,
 });
 
 export const newStoredNode = ({ id, kind, dependsOn }: PlannedNode, run: NodeRun): StoredNode => ({
@@ -104,10 +104,10 @@ export const newStoredNode = ({ id, kind, dependsOn }: PlannedNode, run: NodeRun
 export function restored(stored: Omit<StoredWorkflow, "definition">, nodes: readonly StoredNode[]) {
 	const run: WorkflowRun = {
 		state: stored.state as WorkflowState,
-		...(stored.error !== undefined && { error: stored.error as WorkflowErrorJson }),
+		error: stored.error === undefined ? undefined : (stored.error as WorkflowErrorJson),
 		createdAt: stored.createdAt,
-		...(stored.startedAt !== undefined && { startedAt: stored.startedAt }),
-		...(stored.finishedAt !== undefined && { finishedAt: stored.finishedAt }),
+		startedAt: stored.startedAt,
+		finishedAt: stored.finishedAt,
 		nodes: new Map(nodes.map(({ nodeId, status }) => [nodeId, status as NodeRun])),
 	};
 	const outputs = new Map(

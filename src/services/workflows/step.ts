@@ -333,7 +333,7 @@ class Transition {
 	}
 
 	#tell(type: WorkflowEventType, node?: string): void {
-		this.#events.push({ type, run: this.#run, ...(node !== undefined && { node }) });
+		this.#events.push({ type, run: this.#run, node });
 	}
 }
 

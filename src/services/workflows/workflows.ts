@@ -85,7 +85,10 @@ class WorkflowService implements Workflows {
 			return this.#scripts;
 		});
 		this.#execution = {
-			...{ bus, clock, log, limits: this.#limits },
+			bus,
+			clock,
+			log,
+			limits: this.#limits,
 			perform: { scenarios, jobs, agents, scripts },
 			ended: (head, run, canceledBy) => this.#audited(head, run.state, run, canceledBy),
 		};
@@ -150,7 +153,9 @@ class WorkflowService implements Workflows {
 		const stored: StoredWorkflow = {
 			...head,
 			...progressOf(run),
-			...{ owner: principal.owner, definition, createdAt: run.createdAt },
+			owner: principal.owner,
+			definition,
+			createdAt: run.createdAt,
 		};
 		const nodes = plan.nodes.map((node) => newStoredNode(node, run.nodes.get(node.id)!));
 		return bus.create({ log: head.id, kind: "workflow", countedFor: head.appId }, [record], {
@@ -169,10 +174,13 @@ class WorkflowService implements Workflows {
 		const payload = { workflow_id: id, nodes: nodes.size };
 		return [
 			audit({
-				...{ domain: "workflows", operation, appId, payload },
-				...(error && { reason: reasonOfFailure(error) }),
-				...(userId !== "" && { userId }),
-				...(caller !== undefined && { caller }),
+				domain: "workflows",
+				operation,
+				appId,
+				payload,
+				reason: error && reasonOfFailure(error),
+				userId: userId || undefined,
+				caller,
 			}),
 		];
 	}
@@ -238,7 +246,7 @@ class WorkflowService implements Workflows {
 		if (appId !== undefined) checkedAppId(appId);
 		if (appId !== undefined && !seesApp(principal, appId))
 			throw new NexusError("forbidden", `this token belongs to the application ${principal.appId}, not to ${appId}`);
-		const rows = await this.#deps.ledger.workflows.list({ ...rest, ...(appId !== undefined && { appId }) });
+		const rows = await this.#deps.ledger.workflows.list({ ...rest, appId });
 		return Promise.all(rows.map((stored) => this.#listed(stored)));
 	}
 
@@ -325,8 +333,8 @@ const headOf = ({ id, appId, userId, name }: StoredWorkflow): WorkflowHead => ({
 /** Whoever submitted it, as far as it matters to what it does. */
 const principalOf = ({ owner, appId, userId }: StoredWorkflow): Principal => ({
 	owner,
-	...(!owner && { appId }),
-	...(userId !== "" && { userId }),
+	appId: owner ? undefined : appId,
+	userId: userId || undefined,
 	address: "workflow",
 	isPrivate: true,
 });

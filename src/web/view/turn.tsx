@@ -176,7 +176,7 @@ const plainMessage = (message: MessageJson, row: RunJson): MessageView => ({
 	contentType: "text/markdown",
 	text: message.text,
 	state: "completed",
-	...(message.agent !== undefined && { agent: message.agent }),
+	agent: message.agent,
 	reasoning: [],
 	tools: [],
 	parts: [],

@@ -51,7 +51,7 @@ describe.concurrent("conformance: bundled adapters", { timeout: 400_000 }, () =>
 			const env = { ...TIME.env, NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") };
 			const target = platform.target(1);
 			const press = platform.fake.press && pressOn(platform.fake, target.to);
-			const options = { account: "a", env, target, limitMs: LIMIT_MS, ...(press && { press }) };
+			const options = { account: "a", env, target, limitMs: LIMIT_MS, press };
 			const report = await runConformance(timedAdapter(channel), options);
 			expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
 			expect(report.passed).toBe(true);

@@ -80,8 +80,13 @@ describe("conformance: questions", () => {
 	const adapter = (answers: string): string[] => {
 		const file = join(folder, "asks.mjs");
 		const info = {
-			...{ channel: "asks", version: "1", protocol: 1, supports: ["send", "monitor", "ask"], fields: ["runId"] },
-			...{ limits: { textMax: 4000, unit: "utf16" }, settings: [] },
+			channel: "asks",
+			version: "1",
+			protocol: 1,
+			supports: ["send", "monitor", "ask"],
+			fields: ["runId"],
+			limits: { textMax: 4000, unit: "utf16" },
+			settings: [],
 		};
 		writeFileSync(
 			file,

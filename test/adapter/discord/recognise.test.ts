@@ -10,7 +10,7 @@ const message = (content: string, ageMs: number, extra: object = {}): APIMessage
 
 const OLD = NONCE_TRUSTED_MS + 1000;
 const find = (history: APIMessage[], text: string, since?: string) =>
-	recognise(history, { me: "me", nonce: "n", text, ...(since === undefined ? {} : { since }) }, NOW)?.message.content;
+	recognise(history, { me: "me", nonce: "n", text, since }, NOW)?.message.content;
 
 test("an old message of ours that shows the beginning of the text is found", () => {
 	expect(find([message("Hello wo", OLD)], "Hello world")).toBe("Hello wo");

@@ -20,7 +20,12 @@ describe("a clock that is set back by an hour", () => {
 		let back = 0;
 		const clock: Clock = { now: () => timers.now() - back, after: (ms, callback) => timers.after(ms, callback) };
 		const options = {
-			...{ account: "a", clock, random: () => 0, log: silentLog, say() {}, ready: async () => {} },
+			account: "a",
+			clock,
+			random: () => 0,
+			log: silentLog,
+			say() {},
+			ready: async () => {},
 			platform: { pace: () => ({ targetIntervalMs: 500, accountIntervalMs: 50 }) },
 			session: {},
 		};

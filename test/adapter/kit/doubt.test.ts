@@ -17,8 +17,14 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 	const said: Status[] = [];
 	const creations: number[] = [];
 	const info: AdapterInfo = {
-		...{ channel: "x", version: "1", protocol: 1, supports: ["send", "stream"], settings: [], reconcile },
-		...{ fields: ["runId", "offset"], limits: { textMax: 100, unit: "utf16" } },
+		channel: "x",
+		version: "1",
+		protocol: 1,
+		supports: ["send", "stream"],
+		settings: [],
+		reconcile,
+		fields: ["runId", "offset"],
+		limits: { textMax: 100, unit: "utf16" },
 	};
 	const platform: Platform = {
 		info,
@@ -34,11 +40,16 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 			if (error) throw error;
 			return { messageId: "m1" };
 		},
-		...(reconcile === "history" && { find: async () => undefined }),
+		find: reconcile === "history" ? async () => undefined : undefined,
 		health: async () => ({ ok: true, detail: "" }),
 	};
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: () => 0.5,
+		log: silentLog,
 		say: (status) => said.push(status),
 		ready: () => Promise.resolve(),
 	});
@@ -63,7 +74,12 @@ const lost = () => new PlatformError("unknown_outcome", "reset");
 const paths = {
 	send: (context: ReturnType<typeof world>["context"]) =>
 		createSends(context).accept({
-			...{ type: "send", delivery: "d", nonce: "n", text: "hello", from: 0, to: 5 },
+			type: "send",
+			delivery: "d",
+			nonce: "n",
+			text: "hello",
+			from: 0,
+			to: 5,
 			target: { to: "c" },
 		}),
 	stream(context: ReturnType<typeof world>["context"]) {

@@ -289,7 +289,8 @@ describe("draft", () => {
 	it("an edit that fails for now is made good by the next; one that never can work ends the delivery", () => {
 		const edit: DraftInput[] = [...opened, token("b"), { type: "due" }];
 		expect(play([...edit, failure("unavailable"), token("c"), { type: "due" }]).calls.at(-1)).toMatchObject({
-			...{ type: "edit", markdown: "abc" },
+			type: "edit",
+			markdown: "abc",
 		});
 		expect(play([...edit, failure("gone")]).said.at(-1)).toMatchObject({ type: "delivery_error", code: "gone" });
 		const last = play([...opened, { type: "end", final: true }, { type: "due" }, failure("unavailable")]);

@@ -50,7 +50,12 @@ function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume 
 		health: async () => ({ ok: true, detail: "" }),
 	};
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: () => 0.5,
+		log: silentLog,
 		say: (line) => void said.push(line as { type: string }),
 		async ready() {},
 	});
@@ -66,7 +71,7 @@ function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume 
 	const { placeholder = "", resume } = start;
 	const options = { tools: true, placeholder };
 	const line = { type: "stream_start", sessionLabel: "s", target: { to: "c" }, options, ...names };
-	return { accept, calls, start: () => accept({ ...line, ...(resume && { resume }) }) };
+	return { accept, calls, start: () => accept({ ...line, resume }) };
 }
 
 it("a platform that streams by itself announces nothing before there is text", async () => {

@@ -38,8 +38,16 @@ function live(
 	style: DraftStyle = "edit",
 ) {
 	const world = new World({
-		...{ style, canEdit: true, textMax: 60, tools: true, early: true, placeholder },
-		...{ lines, errorText: ERROR_TEXT, random: seeded(seed), ...trouble },
+		style,
+		canEdit: true,
+		textMax: 60,
+		tools: true,
+		early: true,
+		placeholder,
+		lines,
+		errorText: ERROR_TEXT,
+		random: seeded(seed),
+		...trouble,
 	});
 	world.run();
 	expect(world.daemon.error).toBeUndefined();

@@ -216,8 +216,11 @@ describe("gate, rules", () => {
 
 	it("a later refusal that asks for less does not shorten the wait; after a success the next one is the first", () => {
 		const refused = (id: number, retryAfterMs?: number): GateInput => ({
-			...{ type: "failed", id, fault: "rate_limited", random: 0 },
-			...(retryAfterMs !== undefined && { retryAfterMs }),
+			type: "failed",
+			id,
+			fault: "rate_limited",
+			random: 0,
+			retryAfterMs,
 		});
 		const { state } = play([
 			[0, { type: "add", job: wish(1, "final", "a") }],

@@ -7,10 +7,7 @@ import { createLineReader, createLineWriter, type LineFault } from "../../../src
 
 function read(bytes: Buffer, cuts: readonly number[], lineBytesMax?: number) {
 	const faults: LineFault[] = [];
-	const reader = createLineReader({
-		onFault: (fault) => faults.push(fault),
-		...(lineBytesMax === undefined ? {} : { lineBytesMax }),
-	});
+	const reader = createLineReader({ onFault: (fault) => faults.push(fault), lineBytesMax });
 	const values: object[] = [];
 	let start = 0;
 	for (const cut of [...cuts].map((each) => each % (bytes.length + 1)).sort((a, b) => a - b)) {

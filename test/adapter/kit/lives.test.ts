@@ -18,8 +18,13 @@ function world() {
 	const said: (SendStatus | StreamStatus)[] = [];
 	const shown = new Map<string, string>();
 	const info: AdapterInfo = {
-		...{ channel: "x", version: "1", protocol: 1, supports: ["stream"], settings: [] },
-		...{ fields: ["runId", "offset", "intent"], limits: { textMax: 100, unit: "utf16" } },
+		channel: "x",
+		version: "1",
+		protocol: 1,
+		supports: ["stream"],
+		settings: [],
+		fields: ["runId", "offset", "intent"],
+		limits: { textMax: 100, unit: "utf16" },
 	};
 	const platform: Platform = {
 		info,
@@ -39,7 +44,12 @@ function world() {
 		health: async () => ({ ok: true, detail: "" }),
 	};
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: () => 0.5,
+		log: silentLog,
 		say: (status) => void said.push(status),
 		ready: () => Promise.resolve(),
 	});

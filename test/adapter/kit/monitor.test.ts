@@ -8,14 +8,21 @@ import { silentLog } from "../../../src/std/log.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const message = (eventId: string): InboundMessage => ({
-	...{ eventId, from: { id: "u" }, chat: { id: "c", type: "direct" }, text: "hi", target: { to: "c" }, ts: 0 },
+	eventId,
+	from: { id: "u" },
+	chat: { id: "c", type: "direct" },
+	text: "hi",
+	target: { to: "c" },
+	ts: 0,
 });
 
 function world(webhook: () => Promise<WebhookAnswer>) {
 	const said: MonitorLine[] = [];
 	const session = { webhook } as unknown as Session;
 	const monitor = startMonitor({
-		...{ session, log: silentLog, ready: async () => {} },
+		session,
+		log: silentLog,
+		ready: async () => {},
 		say: (line: object) => void said.push(line as MonitorLine),
 	});
 	const call = (id: string) =>

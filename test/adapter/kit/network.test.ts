@@ -3,10 +3,7 @@
 import { expect, it } from "vitest";
 import { fetchFiles } from "../../../src/adapter/kit/network.ts";
 
-const file = (name: string, bytes?: number) => ({
-	...{ name, contentType: "text/plain" },
-	...(bytes !== undefined && { bytes }),
-});
+const file = (name: string, bytes?: number) => ({ name, contentType: "text/plain", bytes });
 
 it("I11: together they are within the limit, whether the platform tells their sizes or not", async () => {
 	const asked: [string, number][] = [];

@@ -44,7 +44,12 @@ async function play(lines: readonly object[], tools: boolean) {
 		health: async () => ({ ok: true, detail: "" }),
 	};
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: Math.random, log: silentLog },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: Math.random,
+		log: silentLog,
 		say() {},
 		async ready() {},
 	});

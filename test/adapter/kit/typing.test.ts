@@ -17,8 +17,14 @@ function world() {
 	} as unknown as Session;
 	const platform = { pace: () => ({ targetIntervalMs: 0, accountIntervalMs: 100 }) } as unknown as Platform;
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
-		...{ say() {}, ready: async () => {} },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: () => 0.5,
+		log: silentLog,
+		say() {},
+		ready: async () => {},
 	});
 	const end = async () => {
 		calls.at(-1)!.done();

@@ -108,12 +108,10 @@ export class Daemon {
 		return {
 			position: this.cursor,
 			ordinal: this.rows.length,
-			...(this.carry === undefined ? {} : { carry: this.carry }),
-			...(last?.state === "open" ? { messageId: last.messageId ?? "" } : {}),
-			...(last?.state === "open" && this.shown !== undefined ? { shown: this.shown } : {}),
-			...(last?.state === "intended"
-				? { uncertain: { nonce: last.nonce, ...(last.to === undefined ? {} : { to: last.to }) } }
-				: {}),
+			carry: this.carry,
+			messageId: last?.state === "open" ? (last.messageId ?? "") : undefined,
+			shown: last?.state === "open" ? this.shown : undefined,
+			uncertain: last?.state === "intended" ? { nonce: last.nonce, to: last.to } : undefined,
 		};
 	}
 }

@@ -14,7 +14,7 @@ const envelope = (data: object | undefined, more: object = {}) => ({
 		sourceUuid: "u1",
 		sourceName: "Ann",
 		timestamp: 1700,
-		...(data ? { dataMessage: { timestamp: 1700, message: null, ...data } } : {}),
+		dataMessage: data && { timestamp: 1700, message: null, ...data },
 		...more,
 	},
 });

@@ -73,7 +73,7 @@ function splitGrowing(source: string, fits: (text: string) => boolean, chunk: nu
 	let place: MarkdownState | undefined;
 	const take = (seen: string, more: boolean) => {
 		for (;;) {
-			const piece = cut(seen, from, { fits, more, ...(place === undefined ? {} : { at: place }) });
+			const piece = cut(seen, from, { fits, more, at: place });
 			if (piece === undefined) return;
 			pieces.push({ from, to: piece.to, text: piece.text });
 			from = piece.to;
@@ -176,7 +176,7 @@ describe("where a cut goes", () => {
 		for (let at = 1; at < source.length; at += 1) {
 			const all = { fits: () => true, more: false };
 			const head = cut(source.slice(0, at), 0, all);
-			const tail = cut(source.slice(at), 0, { ...all, ...(head ? { at: head.next } : {}) });
+			const tail = cut(source.slice(at), 0, { ...all, at: head?.next });
 			const texts = [head?.text ?? "", tail?.text ?? ""];
 			// The first marks of a closer are code for as long as nobody knows better.
 			const shown = letters(

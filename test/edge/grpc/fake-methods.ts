@@ -85,7 +85,7 @@ export const memoryMethods = () => ({
 	},
 });
 
-export const textRecord = (text: string, done = false): string => JSON.stringify({ text, ...(done && { done }) });
+export const textRecord = (text: string, done = false): string => JSON.stringify({ text, done: done || undefined });
 
 export const textLog = (bus: Bus, log: string, ...texts: string[]): Promise<LogWriter> =>
 	bus.create(

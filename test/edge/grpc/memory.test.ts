@@ -15,7 +15,7 @@ async function started(remembers = true, config: MemoryConfig = {}) {
 		...auditOptions(),
 		deps: {
 			remembers,
-			...(config.recallItemsMax !== undefined && { recallItemsMax: config.recallItemsMax }),
+			recallItemsMax: config.recallItemsMax,
 			forget: (id) => memory().forget(id, {}),
 			retain: async (bank, text) => (await memory().get((await memory().add(bank, text, {})).id))!,
 		},

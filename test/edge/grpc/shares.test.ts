@@ -49,7 +49,11 @@ it("Z25, I11: one application's streams leave room for the others'", async () =>
 		limits: { streamsPerAppMax: 1, streamsMax: 10 },
 		services: ({ bus, ledger }) => ({
 			appMessages: createAppMessages({
-				...{ bus, ledger, apps: { has: () => true }, notices: noticeLogs({ bus, ledger }), clock: systemClock },
+				bus,
+				ledger,
+				apps: { has: () => true },
+				notices: noticeLogs({ bus, ledger }),
+				clock: systemClock,
 			}),
 		}),
 	});

@@ -136,7 +136,7 @@ it("P8.5: behind a trusted proxy each client is refused for itself", async () =>
 it("P8.5: connections that send nothing keep the owner's out neither in clear text nor with TLS", async () => {
 	for (const tls of [undefined, { cert: CERT, key: KEY }]) {
 		const limits = { tokenlessConnectionsMax: 3, tokenlessConnectionsPerClientMax: 2 };
-		const { session, stats } = await start({ limits, ...(tls && { tls }) });
+		const { session, stats } = await start({ limits, tls });
 		const idle = Array.from({ length: 6 }, session);
 		await waitFor(() => stats().grpcConnections === idle.length);
 		expect(await whole(session(), RECALL, BEARER)).toBe("0");

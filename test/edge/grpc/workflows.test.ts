@@ -21,9 +21,15 @@ async function started(script = answer) {
 	onTestFinished(() => kit.close());
 	const { bus, ledger } = kit.rig;
 	services.workflows = createWorkflows({
-		...{ bus, ledger, scenarios: fakeScenarios, jobs: fakeJobs(() => bus, script), agents: fakeAgents() },
+		bus,
+		ledger,
+		scenarios: fakeScenarios,
+		jobs: fakeJobs(() => bus, script),
+		agents: fakeAgents(),
 		connectors: fakeConnectors,
-		...{ clock: systemClock, log: silentLog, verifyUser: (token: string) => Promise.resolve(token) },
+		clock: systemClock,
+		log: silentLog,
+		verifyUser: (token: string) => Promise.resolve(token),
 	});
 	return { ...kit, workflows: kit.client(RuntimeWorkflowService) };
 }
@@ -75,9 +81,7 @@ describe("RuntimeWorkflowService", () => {
 		const { workflowId } = workflow!;
 		const all = (await readStream(workflows.subscribeWorkflowEvents({ workflowId, after: 0n }))).messages;
 		for (const after of [undefined, BigInt(all.length), BigInt(all.length + 5)]) {
-			const again = await readStream(
-				workflows.subscribeWorkflowEvents({ workflowId, ...(after !== undefined && { after }) }),
-			);
+			const again = await readStream(workflows.subscribeWorkflowEvents({ workflowId, after }));
 			expect(again).toMatchObject({
 				messages: [{ eventType: WorkflowEventType.COMPLETED, sequence: BigInt(all.length) }],
 			});

@@ -23,8 +23,14 @@ const frameOf = (kind: Kind, n: number): string => {
 	const toolPayload = JSON.stringify({ type: "tool_status", toolName: "t", toolCallId: `${n}`, status: "running" });
 	const frames: Record<Exclude<Kind, "token" | "first">, Frame> = {
 		begin: {
-			...{ type: "stream.begin", ...common, run_id: "r1", trace_id: "t1", correlation_group: "r1" },
-			...{ modality: "text", content_type: "text/markdown", session: "s" },
+			type: "stream.begin",
+			...common,
+			run_id: "r1",
+			trace_id: "t1",
+			correlation_group: "r1",
+			modality: "text",
+			content_type: "text/markdown",
+			session: "s",
 		},
 		tool: { type: "stream.chunk", ...common, seq_no: n, payload: toolPayload, is_partial: false },
 		end: { type: "stream.end", ...common, total_chunks: n, checksum: "0", final: true, reason: "completed" },

@@ -10,7 +10,7 @@ import { answered, rig } from "./rig.ts";
 const form = (properties: object, required?: string[]) =>
 	({
 		message: "Who\u001b[31m are you?\u202e",
-		requestedSchema: { type: "object", properties, ...(required && { required }) },
+		requestedSchema: { type: "object", properties, required },
 	}) as never;
 
 async function asked(properties: object, answers: string[], required?: string[]) {

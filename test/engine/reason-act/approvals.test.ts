@@ -28,7 +28,10 @@ async function play(
 }
 
 const approve = ({ name, args }: { name: string; args?: unknown }): ApprovalOutcome => ({
-	...{ id: "K7Q2", state: "approved", by: "Ann", digest: digestOf(name, args) },
+	id: "K7Q2",
+	state: "approved",
+	by: "Ann",
+	digest: digestOf(name, args),
 });
 
 const bash = (ran: unknown[] = []) =>
@@ -110,7 +113,8 @@ test("A28: `ask` waits for the person, and the answer is its result", async () =
 test("A10: what the run may not use is neither offered nor run", async () => {
 	const ran: unknown[] = [];
 	const { shown, calls } = await play([answer(asks("bash", {})), answer()], { tools: [bash(ran)] }, approve, {
-		...{ owner: false, deniedTools: ["bash"] },
+		owner: false,
+		deniedTools: ["bash"],
 	});
 	expect(calls[0]!.tools).toEqual([]);
 	expect(shown).toEqual(["id_bash failed"]);

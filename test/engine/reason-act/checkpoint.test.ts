@@ -251,7 +251,12 @@ test("A5: a checkpoint holds what a tool answered once", async () => {
 
 test("A4, A5: a run that was cut off twice owes the model what became of the call that was approved in between", () => {
 	const call = (callId: string, status: "completed" | "started") => ({
-		...{ callId, modelId: callId, name: callId, args: {}, agent: "main", status },
+		callId,
+		modelId: callId,
+		name: callId,
+		args: {},
+		agent: "main",
+		status,
 	});
 	const result = {
 		role: "toolResult" as const,

@@ -32,7 +32,11 @@ const NO_COST = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 
 export const messageOf = (content: Part[], fields: Partial<AssistantMessage> = {}): AssistantMessage => ({
 	role: "assistant",
-	...{ api: "a", provider: "p", model: "m", timestamp: 0, content },
+	api: "a",
+	provider: "p",
+	model: "m",
+	timestamp: 0,
+	content,
 	usage: { input: 3, output: 2, cacheRead: 0, cacheWrite: 0, totalTokens: 5, cost: NO_COST },
 	stopReason: content.some(({ type }) => type === "toolCall") ? "toolUse" : "stop",
 	...fields,

@@ -48,7 +48,10 @@ describe("A23: `<think>`", () => {
 describe("A24: a context that is too long", () => {
 	const result = (size: number): Message => ({
 		role: "toolResult",
-		...{ toolCallId: "a", toolName: "look", isError: false, timestamp: 0 },
+		toolCallId: "a",
+		toolName: "look",
+		isError: false,
+		timestamp: 0,
 		content: [{ type: "text", text: "x".repeat(size) }],
 	});
 	const user: Message = { role: "user", content: "u".repeat(400), timestamp: 0 };

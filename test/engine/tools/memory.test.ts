@@ -171,7 +171,14 @@ test("A17: checkpoints that quote a note go with it, in the same commit; others 
 	const id = (await as({}, "learn", { lesson: "Answer briefly" })).text.split(" ").at(-1)!;
 	const checkpoint = (runId: string, data: unknown) =>
 		checkpointWrites.put({
-			...{ runId, session: "s", engine: "e", configHash: "h", at: 1, root: runId, shown: "", lengths: {} },
+			runId,
+			session: "s",
+			engine: "e",
+			configHash: "h",
+			at: 1,
+			root: runId,
+			shown: "",
+			lengths: {},
 			data: JSON.stringify(data),
 		});
 	const recalled = await recall({}, "briefly");

@@ -101,7 +101,8 @@ async function world({ engine, acted, door }: Made, config = configOf(), options
 	const chat = { id: "g1", type: "group" as const };
 	const say = (sender: string, words: string, fields: Parameters<typeof messageOf>[1] = {}) =>
 		parts.nex.receive({
-			...{ channel: "telegram", account: "bot" },
+			channel: "telegram",
+			account: "bot",
 			message: messageOf(words, { from: { id: sender, name: `${sender}!` }, chat, target: { to: "g1" }, ...fields }),
 		});
 	/** Its turn is on record. */

@@ -11,7 +11,13 @@ import {
 import { chatCommandIn } from "../../../src/nex/approvals/command.ts";
 
 const question = (fields: Partial<AclQuestion> = {}): AclQuestion => ({
-	...{ channel: "telegram", account: "bot", agent: "main", sender: "ann", mention: true, public: true, paired: false },
+	channel: "telegram",
+	account: "bot",
+	agent: "main",
+	sender: "ann",
+	mention: true,
+	public: true,
+	paired: false,
 	chat: { id: "c1", type: "direct" },
 	...fields,
 });
@@ -39,7 +45,9 @@ describe("A11: what somebody's words reach", () => {
 
 	test("what the rules name, and the agents that they are let in to", () => {
 		expect(rightsOf(acl, question(), ["main", "ops"])).toEqual({
-			...{ owner: false, tools: ["read", "mcp__docs__*", "bash"], agents: ["main"] },
+			owner: false,
+			tools: ["read", "mcp__docs__*", "bash"],
+			agents: ["main"],
 		});
 	});
 

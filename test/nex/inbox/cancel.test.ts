@@ -5,7 +5,10 @@ import { gate, type Play, text, until } from "../../broker/rig.ts";
 import { nexRig } from "./rig.ts";
 
 const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
-	...{ mode: "followup", collectMs: 100, messagesMax: 10, atCap: "drop_newest" },
+	mode: "followup",
+	collectMs: 100,
+	messagesMax: 10,
+	atCap: "drop_newest",
 	...fields,
 });
 

@@ -14,7 +14,7 @@ function settable(monotonic = true) {
 	let ahead = 0;
 	const shown: Clock = {
 		now: () => clock.now() + ahead,
-		...(monotonic && { monotonic: () => clock.now() }),
+		monotonic: monotonic ? () => clock.now() : undefined,
 		after: (ms, callback) => clock.after(ms, callback),
 	};
 	return {

@@ -85,7 +85,10 @@ describe("retrying a run", () => {
 		const rig = nexRig(cutOnce(requests), { config: { channels } });
 		const message = messageOf("hello");
 		const { runId: first, eventId } = await rig.nex.receive({
-			...{ channel: "telegram", account: "main", message, public: false },
+			channel: "telegram",
+			account: "main",
+			message,
+			public: false,
 		});
 		await rig.runSettled(first!);
 		const [one, two] = await Promise.all([rig.nex.retry(first!), rig.nex.retry(first!)]);

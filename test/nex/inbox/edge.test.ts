@@ -33,7 +33,10 @@ test("the edge's messages go through the pipeline, and a run tells its trace", a
 	const { body } = await json(await rig.get(`/v1/runs/${runId}`));
 	expect(body).toMatchObject({
 		trace: {
-			...{ channel: "web", account: "web", sender: "owner", deliveries: [] },
+			channel: "web",
+			account: "web",
+			sender: "owner",
+			deliveries: [],
 			hooks: [{ plugin: "guard", hook: "onReceive", outcome: "ok", ms: expect.any(Number) }],
 		},
 	});

@@ -11,7 +11,10 @@ import { manualClock } from "../../clock.ts";
 
 const requestOf = (text = "hello"): HookRequest => ({
 	event: { eventId: "evt_1", text, attachments: [], receivedAt: 0 },
-	...{ channel: "telegram", account: "bot", session: "s", agent: "main" },
+	channel: "telegram",
+	account: "bot",
+	session: "s",
+	agent: "main",
 	sender: { id: "ann", owner: false },
 	chat: { id: "c", type: "direct" },
 	hooks: { context: {} },

@@ -21,7 +21,11 @@ it("an adapter that cannot be asked is asked again, for the accounts that are st
 		monitor: (_channel: string, account: string) => void heard.push(account),
 	};
 	const listening = createListening({
-		...{ outbound, clock, log: silentLog, limits: { monitorRetryMs: 100 }, receive: async () => {} },
+		outbound,
+		clock,
+		log: silentLog,
+		limits: { monitorRetryMs: 100 },
+		receive: async () => {},
 		config: { channels: { chat: { accounts: { a: {}, b: {} } } } },
 		knows: (_channel, account) => configured.has(account),
 	});

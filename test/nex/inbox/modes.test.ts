@@ -10,7 +10,10 @@ import { type Look, refuseWrites } from "../../store.ts";
 import { nexRig } from "./rig.ts";
 
 const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
-	...{ mode: "interrupt", collectMs: 100, messagesMax: 10, atCap: "drop_newest" },
+	mode: "interrupt",
+	collectMs: 100,
+	messagesMax: 10,
+	atCap: "drop_newest",
 	...fields,
 });
 
@@ -166,7 +169,8 @@ describe("I10, I11: at the cap", () => {
 	test("drop_oldest says so of the one that was dropped", async () => {
 		const { look, accepted } = await crowded("drop_oldest");
 		expect(dispositionOf(look, accepted[1]!.eventId)).toEqual({
-			...{ state: "dropped", because: "2 messages waited already, and a newer one came" },
+			state: "dropped",
+			because: "2 messages waited already, and a newer one came",
 		});
 		expect(look.queued().map((event) => event.text)).toEqual(["two", "three"]);
 	});

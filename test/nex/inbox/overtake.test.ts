@@ -27,10 +27,20 @@ test("ST11: a monitor's messages wait for those of their own chat only, and a co
 	const heard: string[] = [];
 	const ids: string[] = [];
 	const monitor = createMonitorPort({
-		...{ command: [process.execPath, "-e", program], env: { PATH: process.env.PATH ?? "" }, facts: {} },
-		...{ limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock, random: Math.random, log: silentLog },
-		...{ waitingMax: 10, webhookMs: 1000, retryMs: 10, retryMsMax: 10 },
-		...{ onFailure() {}, onChoice: async () => undefined },
+		command: [process.execPath, "-e", program],
+		env: { PATH: process.env.PATH ?? "" },
+		facts: {},
+		limits: PROCESS_LIMITS,
+		rules: RESTART_RULES,
+		clock: systemClock,
+		random: Math.random,
+		log: silentLog,
+		waitingMax: 10,
+		webhookMs: 1000,
+		retryMs: 10,
+		retryMsMax: 10,
+		onFailure() {},
+		onChoice: async () => undefined,
 		isUrgent: (message) => isCommand({ channel: "c", account: "a", message }),
 		async onMessage({ eventId }, id) {
 			heard.push(eventId);
@@ -79,10 +89,7 @@ function watched() {
 		},
 	);
 	const say = (said: string, fields = {}, id?: string) =>
-		under.nex.receive({
-			...{ channel: "telegram", account: "bot", message: messageOf(said, fields) },
-			...(id !== undefined && { id }),
-		});
+		under.nex.receive({ channel: "telegram", account: "bot", message: messageOf(said, fields), id });
 	return { ...under, door, looked, asked, say };
 }
 

@@ -60,7 +60,9 @@ test("I3, P4.9: the run is settled with what is durable, and what waited behind 
 	disk.full = false;
 	await pass(6_000);
 	expect(await turnWhenSettled(look, runId!)).toMatchObject({
-		...{ status: "failed", reason: "error", error: { code: "unavailable" } },
+		status: "failed",
+		reason: "error",
+		error: { code: "unavailable" },
 		messages: [{ text: "one" }, { text: "re one" }],
 	});
 	const log = await framesOf(bus, runId!);

@@ -59,14 +59,12 @@ describe("a message for an idle session", () => {
 		const { broker, nex, look } = nexRig(play);
 		const { eventId, runId } = await nex.receive({ session: "main", text: "hi" });
 		expect(broker.live(runId!)).toMatchObject({
-			...{
-				runId,
-				session: "main",
-				engine: "played",
-				status: "running",
-				compacting: false,
-				text: "",
-			},
+			runId,
+			session: "main",
+			engine: "played",
+			status: "running",
+			compacting: false,
+			text: "",
 			messages: [
 				{ role: "user", text: "hi", eventId },
 				{ role: "assistant", text: "" },

@@ -70,7 +70,10 @@ describe("the figures", () => {
 
 	it("a channel's config is stronger; no block is longer than a message", () => {
 		expect(blocksOf(sms.info, { idleMs: 5, humanDelayMs: null })).toEqual({
-			...{ minChars: 140, maxChars: 160, idleMs: 5, humanDelayMs: undefined },
+			minChars: 140,
+			maxChars: 160,
+			idleMs: 5,
+			humanDelayMs: undefined,
 		});
 		expect(blocksOf(plain, { maxChars: 100_000 })).toMatchObject({ minChars: 800, maxChars: 4096 });
 		expect(blocksOf(plain, { maxChars: 500 })).toMatchObject({ minChars: 500, maxChars: 500 });

@@ -250,14 +250,17 @@ describe("daemon crashes", () => {
 		await run.endIn(rig.bus, "", true);
 		const hour = 3_600_000;
 		const row = {
-			...{ id: "dlv_1", runId: run.runId, channel: "full", account: "main", target: { to: "c1" }, options: {} },
-			...{
-				createdAt: Date.now() - hour,
-				updatedAt: Date.now() - hour,
-				state: "active" as const,
-				cursor: 0,
-				messages: [],
-			},
+			id: "dlv_1",
+			runId: run.runId,
+			channel: "full",
+			account: "main",
+			target: { to: "c1" },
+			options: {},
+			createdAt: Date.now() - hour,
+			updatedAt: Date.now() - hour,
+			state: "active" as const,
+			cursor: 0,
+			messages: [],
 		};
 		expect(await staleness(rig.bus, row, Date.now(), 900_000)).toMatch(/60 minutes old/);
 		expect(await staleness(rig.bus, { ...row, updatedAt: Date.now() - 60_000 }, Date.now(), 900_000)).toBeUndefined();

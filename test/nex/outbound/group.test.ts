@@ -117,7 +117,10 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 		const stopping = new AbortController();
 		const limits = { ...ONE_SHOT_LIMITS, answerMs };
 		const infos = createInfoCache(() => ({ odd: { command, accounts: {} } }), {
-			...{ limits, signal: stopping.signal, dataDir: folder, onInfo: () => {} },
+			limits,
+			signal: stopping.signal,
+			dataDir: folder,
+			onInfo: () => {},
 		});
 		return { answer: infos.ask("odd"), inner: () => pidIn(file), stop: () => stopping.abort() };
 	};
@@ -158,7 +161,12 @@ it("I11: an adapter that floods its output with garbage is cut off and started a
 	const lost: Exit[] = [];
 	const supervisor = createProcessSupervisor({
 		command: node(`const say = () => process.stdout.write("garbage\\n".repeat(1000), say); say();`),
-		...{ env, facts: {}, log: silentLog, clock: systemClock, random: () => 0.5, shapes: SEND_SHAPES },
+		env,
+		facts: {},
+		log: silentLog,
+		clock: systemClock,
+		random: () => 0.5,
+		shapes: SEND_SHAPES,
 		limits: { ...PROCESS_LIMITS, garbageLinesPerMinuteMax: 5000 },
 		rules: { ...RESTART_RULES, backoffMs: 20, failuresMax: 3 },
 		lines() {},

@@ -144,9 +144,17 @@ describe("an adapter process that is of no use is ended, and the next one does t
 		const log = { ...silentLog, warn: (facts: object) => told.push(JSON.stringify(facts)) };
 		const supervisor = createProcessSupervisor({
 			// Longer than an argument may be.
-			...{ command: [process.execPath, "x".repeat(3_000_000)], env: {}, facts: {}, log, clock: systemClock },
-			...{ limits: SOON.process, rules: SOON.restart, random: Math.random, shapes: STREAM_SHAPES },
-			...{ lines() {}, lost: () => false },
+			command: [process.execPath, "x".repeat(3_000_000)],
+			env: {},
+			facts: {},
+			log,
+			clock: systemClock,
+			limits: SOON.process,
+			rules: SOON.restart,
+			random: Math.random,
+			shapes: STREAM_SHAPES,
+			lines() {},
+			lost: () => false,
 		});
 		const over = new AbortController();
 		const wanted = supervisor.running(over.signal).catch(() => "not there");

@@ -67,7 +67,12 @@ async function live(plan: Plan): Promise<Story> {
 	const story = { shown: [] as Story["shown"], lines: [] as SendRequest[], moments: 0 };
 	let creations = 0;
 	const info: AdapterInfo = {
-		...{ channel: "x", version: "1", protocol: 1, supports: ["send"], delivery: "whole", settings: [] },
+		channel: "x",
+		version: "1",
+		protocol: 1,
+		supports: ["send"],
+		delivery: "whole",
+		settings: [],
 		fields: plan.fields ?? ["runId", "offset", "pieces"],
 		limits: { textMax: plan.textMax, unit: "utf16" },
 		reconcile: plan.reconcile ?? "history",
@@ -145,7 +150,12 @@ async function live(plan: Plan): Promise<Story> {
 				else if (status.type === "found") resolve(status);
 			};
 			const desk = createAdapterContext({
-				...{ platform, session, account: "a", clock, random: Math.random, log: silentLog },
+				platform,
+				session,
+				account: "a",
+				clock,
+				random: Math.random,
+				log: silentLog,
 				say: say as never,
 				ready: () => Promise.resolve(),
 				limits: { gate: { patienceMs: { final: 0, create: 0, edit: 0, preview: 0, typing: 0 } } },
@@ -157,8 +167,19 @@ async function live(plan: Plan): Promise<Story> {
 		const account = { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) };
 		const stop = new AbortController();
 		const context: DeliveryContext = {
-			...{ live: tracked, info, bus, clock, log: silentLog, limits: FAST, random: () => 0.5 },
-			...{ target: { to: "c" }, signal: stop.signal, options: {}, reasoning: false, parts: true, files: new Map() },
+			live: tracked,
+			info,
+			bus,
+			clock,
+			log: silentLog,
+			limits: FAST,
+			random: () => 0.5,
+			target: { to: "c" },
+			signal: stop.signal,
+			options: {},
+			reasoning: false,
+			parts: true,
+			files: new Map(),
 			account: account as never,
 		};
 		const outcome = await Promise.race([deliverBySend(context), death]);

@@ -88,9 +88,19 @@ describe("an intent in flight", () => {
 		};
 		const info = { supports: ["send"], fields: ["runId"], limits: { textMax: 100, unit: "utf16" } };
 		const work = deliverBySend({
-			...{ live, info, bus: store.bus, clock, log: silentLog, random: () => 0.5, limits: OUTBOUND_LIMITS },
-			...{ target: { to: "c" }, signal: new AbortController().signal },
-			...{ options: {}, reasoning: false, parts: true, files: new Map() },
+			live,
+			info,
+			bus: store.bus,
+			clock,
+			log: silentLog,
+			random: () => 0.5,
+			limits: OUTBOUND_LIMITS,
+			target: { to: "c" },
+			signal: new AbortController().signal,
+			options: {},
+			reasoning: false,
+			parts: true,
+			files: new Map(),
 			account: { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) },
 		} as unknown as DeliveryContext);
 		await until("the intent is on its way", () => asked.length > 0);

@@ -116,7 +116,12 @@ export function createRigWith(
 		const store = openOn(join(dir, "nexus.db"));
 		const { bus, ledger, stored } = store;
 		const outbound = createOutbound({
-			...{ bus, ledger, dataDir: dir, log: silentLog, limits: FAST, clock },
+			bus,
+			ledger,
+			dataDir: dir,
+			log: silentLog,
+			limits: FAST,
+			clock,
 			adapters: mortalAdapters(adapters, clock),
 			...options,
 			...changes,
@@ -126,7 +131,9 @@ export function createRigWith(
 	let parts = open({});
 	const rig: Rig = {
 		dir,
-		...{ bus: parts.bus, deliveries: parts.deliveries, outbound: parts.outbound },
+		bus: parts.bus,
+		deliveries: parts.deliveries,
+		outbound: parts.outbound,
 		channel,
 		calls,
 		visible(to) {

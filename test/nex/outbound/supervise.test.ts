@@ -257,7 +257,8 @@ describe("adapter processes", () => {
 	it("I6: tokens behind a full pipe leave as fewer, larger lines", async () => {
 		const events = Array.from({ length: 1000 }, (_, n) => ({
 			event: { type: "token" as const, text: `${n} ` },
-			...{ offset: n + 2, position: 0 },
+			offset: n + 2,
+			position: 0,
 		}));
 		const rules = { fields: { delivery: "d" }, reasoning: false, parts: false, tokenCharsMax: 1000 };
 		const lines = createLines(rules)(events).map((line) => JSON.parse(line) as Extract<StreamLine, { type: "token" }>);
@@ -304,14 +305,12 @@ describe("monitor", () => {
 		expect(acks()).toEqual(["e1", "e3", "e4", "e5"]);
 		expect(seen.map(({ text }) => text)).toEqual(["t1", "t2", "t3", "t4", "t5"]);
 		expect(seen[0]).toEqual({
-			...{
-				eventId: "e1",
-				from: { id: "u1" },
-				chat: { id: "c1", type: "direct" },
-				text: "t1",
-				target: { to: "c1" },
-				ts: 1,
-			},
+			eventId: "e1",
+			from: { id: "u1" },
+			chat: { id: "c1", type: "direct" },
+			text: "t1",
+			target: { to: "c1" },
+			ts: 1,
 		});
 		expect(() => rig!.outbound.monitor("full", "main", async () => {})).toThrow(/already/);
 	});

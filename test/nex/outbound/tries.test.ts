@@ -17,13 +17,12 @@ const BEGIN = 1_000_000;
 const lost: SendAnswer = { type: "lost", error: "killed" };
 const sent: SendAnswer = { type: "sent", messageId: "m1" };
 const refused = (code: "unavailable" | "denied" | "rate_limited", retryAfterMs?: number): SendAnswer => ({
-	...{ type: "refused", error: "no", code },
-	...(retryAfterMs !== undefined && { retryAfterMs }),
+	type: "refused",
+	error: "no",
+	code,
+	retryAfterMs,
 });
-const found = (known: boolean, messageId?: string): SendAnswer => ({
-	...{ type: "found", known },
-	...(messageId !== undefined && { messageId }),
-});
+const found = (known: boolean, messageId?: string): SendAnswer => ({ type: "found", known, messageId });
 
 interface Plan {
 	answer(type: SendRequest["type"], nth: number, piece: OnPiece): SendAnswer;
@@ -55,9 +54,19 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	if (pauseMs > 0) gate.pause(pauseMs);
 	const info = { supports: ["send"], fields: ["runId", "pieces"], limits: { textMax: 100, unit: "utf16" }, reconcile };
 	const context = {
-		...{ live: tracked, info, bus, clock, log: silentLog, random },
-		...{ limits: { ...OUTBOUND_LIMITS, ...limits }, target: { to: "c" }, signal: new AbortController().signal },
-		...{ options: {}, reasoning: false, parts: true, files: new Map() },
+		live: tracked,
+		info,
+		bus,
+		clock,
+		log: silentLog,
+		random,
+		limits: { ...OUTBOUND_LIMITS, ...limits },
+		target: { to: "c" },
+		signal: new AbortController().signal,
+		options: {},
+		reasoning: false,
+		parts: true,
+		files: new Map(),
 		account: { config: {}, streaming: {}, gate, send: () => ({ request, typing() {} }) },
 	} as unknown as DeliveryContext;
 	let over = false;

@@ -142,7 +142,9 @@ describe("typing", () => {
 		const info = { supports: ["typing"], typing: { intervalMs: 3000, expiryMs: 5000 } };
 		const rules = (about: object, typing?: object) =>
 			typingRulesOf({
-				...{ info: { ...info, ...about }, account: { config: { typing }, streaming: {} }, limits: { typingTtlMs: 7 } },
+				info: { ...info, ...about },
+				account: { config: { typing }, streaming: {} },
+				limits: { typingTtlMs: 7 },
 			} as unknown as Parameters<typeof typingRulesOf>[0]);
 		expect(rules({})).toEqual({ intervalMs: 3000, expiryMs: 5000, ttlMs: 7, tellsTools: false });
 		expect(rules({}, { intervalMs: 1000 })).toEqual({ intervalMs: 1000, expiryMs: 5000, ttlMs: 7, tellsTools: false });

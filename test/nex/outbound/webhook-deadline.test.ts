@@ -16,7 +16,12 @@ it("I11: what was waited until the account is listened to is not granted again",
 	const dataDir = mkdtempSync(join(tmpdir(), "nexus-webhook-"));
 	const clock = manualClock();
 	const account = new ChannelAccount({
-		...{ channel: "silent", id: "main", dataDir, clock, log: silentLog, random: Math.random },
+		channel: "silent",
+		id: "main",
+		dataDir,
+		clock,
+		log: silentLog,
+		random: Math.random,
 		config: { command: [process.execPath, "-e", "process.stdin.resume()", "--"], accounts: { main: { settings: {} } } },
 		limits: OUTBOUND_LIMITS,
 		infos: { cached: () => ({}), ask: () => Promise.reject(new Error("nobody asks")) },

@@ -33,7 +33,7 @@ export interface ToldOptions {
 /** A store whose Bus tells, with the audit log over it. */
 export function toldStore({ clock = manualClock(1000), path, dies }: ToldOptions = {}) {
 	const tell = createTelling(clock);
-	const options = { ...(path !== undefined && { path }), ...(dies && { dies }) };
+	const options = { path, dies: dies || undefined };
 	const store = storeForTest({ tell, connection: "none", ...options });
 	const { bus, ledger, stored } = store;
 	const notices = noticeLogs({ bus, ledger });
@@ -74,9 +74,9 @@ export async function toldRig(options: ToldOptions = {}) {
 	const { bus, ledger } = store;
 	const { model } = modelOf(answers);
 	const engine = reasonActEngine(await setupOf({}, model, tools));
-	const broker = createBroker({ bus, ledger, engine, ...(clock && { clock }), execution: { arguments: true } });
+	const broker = createBroker({ bus, ledger, engine, clock, execution: { arguments: true } });
 	const { outbound, launched } = outboundOf();
-	const nex = createNex({ broker, bus, ledger, outbound, engine, config, ...(clock && { clock }) });
+	const nex = createNex({ broker, bus, ledger, outbound, engine, config, clock });
 	await nex.load();
 	const { recovered } = await nex.recover();
 	const settled = (runId: string) =>

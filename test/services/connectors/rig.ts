@@ -38,7 +38,9 @@ export function rig(fields: Partial<ConnectorDeps> = {}): Rig {
 	const store = openStore(":memory:");
 	const secret: Rig["secret"] = { value: undefined };
 	const connectors = createConnectors({
-		...{ bus: store.bus, ledger: store.ledger, clock: systemClock },
+		bus: store.bus,
+		ledger: store.ledger,
+		clock: systemClock,
 		secret: {
 			read: () => secret.value,
 			make: () => {

@@ -28,7 +28,14 @@ export interface PlayedConnectors extends Pick<Connectors, "find" | "open" | "re
 }
 
 const info = (id: string, kinds: ConnectorInfo["kinds"], fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
-	...{ id, kinds, providerType: "demo", enabled: true, models: [], createdAt: 0, updatedAt: 0, builtIn: false },
+	id,
+	kinds,
+	providerType: "demo",
+	enabled: true,
+	models: [],
+	createdAt: 0,
+	updatedAt: 0,
+	builtIn: false,
 	...fields,
 });
 

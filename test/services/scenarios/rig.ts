@@ -44,9 +44,16 @@ export const playedProvider = (play: Play, fields: Partial<Provider> = {}): Prov
 });
 
 export const connectorOf = (id: string, fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
-	...{ id, providerType: "openai", endpoint: "https://models.example", enabled: true, builtIn: false },
-	...{ defaultModel: "small", models: ["small", "large"], kinds: ["text", "speech", "embed", "transcribe"] },
-	...{ createdAt: 1, updatedAt: 1 },
+	id,
+	providerType: "openai",
+	endpoint: "https://models.example",
+	enabled: true,
+	builtIn: false,
+	defaultModel: "small",
+	models: ["small", "large"],
+	kinds: ["text", "speech", "embed", "transcribe"],
+	createdAt: 1,
+	updatedAt: 1,
 	...fields,
 });
 
@@ -63,7 +70,12 @@ export function fakeConnectors(provider: Provider, list: readonly ConnectorInfo[
 		throw new Error("not used here");
 	};
 	return {
-		...{ reports, inline, create: unused, update: unused, remove: unused, test: unused },
+		reports,
+		inline,
+		create: unused,
+		update: unused,
+		remove: unused,
+		test: unused,
 		list: async () => [...list],
 		find: async (id, { owner, appId }) =>
 			list.find((one) => one.id === id && (owner || one.appId === undefined || one.appId === appId)),
@@ -98,11 +110,7 @@ export interface RigOptions
 }
 
 export function rig(play: Play, { path, connection, dies, provider, connectors: list, ...options }: RigOptions = {}) {
-	const store = storeForTest({
-		...(path !== undefined && { path }),
-		...(connection && { connection }),
-		...(dies !== undefined && { dies }),
-	});
+	const store = storeForTest({ path, connection, dies });
 	const { bus, ledger } = store;
 	const connectors = fakeConnectors(playedProvider(play, provider), list ?? [connectorOf("main")]);
 	const scenarios = createScenarios({ bus, ledger, connectors, ...options });
@@ -122,7 +130,11 @@ export const requestOf = (
 });
 
 export const admittedOf = (fields: Partial<AdmittedScenario> = {}): AdmittedScenario => ({
-	...{ appId: "shop", userId: "owner", spec: HELLO, model: "small", timeoutMs: 120_000 },
+	appId: "shop",
+	userId: "owner",
+	spec: HELLO,
+	model: "small",
+	timeoutMs: 120_000,
 	source: { connector: connectorOf("main") },
 	...fields,
 });

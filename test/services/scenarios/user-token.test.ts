@@ -32,7 +32,10 @@ interface Claims {
 }
 
 function signed({ sub = "ann", iss = rules.issuer, aud = rules.audience, expires = 60 }: Claims, secret = SECRET) {
-	const claims = { ...(expires !== 0 && { exp: NOW / 1000 + expires }), ...(sub !== "" && { sub: sub as string }) };
+	const claims = {
+		exp: expires === 0 ? undefined : NOW / 1000 + expires,
+		sub: sub === "" ? undefined : (sub as string),
+	};
 	return new SignJWT(claims)
 		.setProtectedHeader({ alg: "HS256" })
 		.setIssuer(iss)

@@ -66,9 +66,23 @@ export function fakeJobs(bus: () => Bus, script: JobScript): FakeJobs {
 			if (known) return all.get(known)!;
 			const { appId, userId, spec, model } = request;
 			const job: Job = {
-				...{ id: newId("job"), appId, userId, kind: spec.kind, connectorId: "default", model, state: "queued" },
-				...{ progress: -1, attempt: 1, attemptsMax: 1, backoffMs: 0, afterCrash: false, queuePosition: 0 },
-				...{ createdAt: 1, updatedAt: 1, artifacts: [], demo: true },
+				id: newId("job"),
+				appId,
+				userId,
+				kind: spec.kind,
+				connectorId: "default",
+				model,
+				state: "queued",
+				progress: -1,
+				attempt: 1,
+				attemptsMax: 1,
+				backoffMs: 0,
+				afterCrash: false,
+				queuePosition: 0,
+				createdAt: 1,
+				updatedAt: 1,
+				artifacts: [],
+				demo: true,
 				...workflow,
 			};
 			all.set(job.id, job);
@@ -118,7 +132,11 @@ export const fakeScenarios = {
 		if (head.connectorId === "missing")
 			throw new NexusError("not_found", "there is no connector missing", { reason: "AI_CONNECTOR_NOT_FOUND" });
 		return {
-			...{ appId: head.appId, userId: head.userId, spec, model: head.model ?? "demo", timeoutMs: head.timeoutMs ?? 1 },
+			appId: head.appId,
+			userId: head.userId,
+			spec,
+			model: head.model ?? "demo",
+			timeoutMs: head.timeoutMs ?? 1,
 			source: { connector: { id: head.connectorId ?? "" } as never },
 		};
 	},

@@ -5,7 +5,9 @@ import { planOf } from "../../../src/services/workflows/plan.ts";
 
 const noop = (id: string, ...depends_on: string[]): WorkflowNodeJson => ({ id, kind: "CONTROL_NOOP", depends_on });
 const template = (id: string, text: string, ...depends_on: string[]): WorkflowNodeJson => ({
-	...{ id, kind: "TRANSFORM_TEMPLATE", depends_on },
+	id,
+	kind: "TRANSFORM_TEMPLATE",
+	depends_on,
 	config: { template: text },
 });
 const plan = (...nodes: WorkflowNodeJson[]) => planOf({ nodes }, WORKFLOW_LIMITS);
@@ -36,7 +38,10 @@ describe("a definition", () => {
 	const edge = { from_node: "a", to_node: "b" };
 	const branch = (config: object): WorkflowNodeJson => ({ id: "if", kind: "CONTROL_BRANCH", config: { ...config } });
 	const merge = (config: object, ...depends_on: string[]): WorkflowNodeJson => ({
-		...{ id: "m", kind: "CONTROL_MERGE", config: { ...config }, depends_on },
+		id: "m",
+		kind: "CONTROL_MERGE",
+		config: { ...config },
+		depends_on,
 	});
 	test.each<[what: string, definition: unknown, message: RegExp]>([
 		["nothing", undefined, /the definition/],
