@@ -5,6 +5,7 @@ import type { ApprovalOutcome } from "../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided, type Ledger, type OpenQuestion } from "../ledger/ledger.ts";
 import { NexusError, type Random, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
+import { defined } from "../std/defined.ts";
 import type { Log } from "../std/log.ts";
 import type { Write } from "../std/write.ts";
 
@@ -262,7 +263,7 @@ export class Approvals implements ApprovalsPort {
 			const row = await ledger.approvals.get(runId, id);
 			if (!row || row.state === "pending") return;
 			const { state, decidedAt: at = row.expiresAt, by, reason, text } = row;
-			this.#close(id, { state, at, ...stated({ by, reason, text }) });
+			this.#close(id, { state, at, by, reason, text });
 		} catch (cause) {
 			log.error({ runId, approval: id, err: cause }, "what became of a question cannot be read");
 		}
@@ -294,14 +295,7 @@ export class Approvals implements ApprovalsPort {
 /** Without the arguments: a write says which question it is about, and no more. */
 const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({ id, runId, session, tool, agent });
 
-const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...stated(words) });
-
-/** Without what is not there. */
-const stated = ({ by, reason, text }: { [word in "by" | "reason" | "text"]?: string | undefined }) => ({
-	...(by !== undefined && { by }),
-	...(reason !== undefined && { reason }),
-	...(text !== undefined && { text }),
-});
+const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...defined(words) });
 
 /** Somebody decided it, and not the time. */
 export const isPersons = ({ state }: Pick<Approval, "state">): boolean =>
@@ -310,7 +304,7 @@ export const isPersons = ({ state }: Pick<Approval, "state">): boolean =>
 /** What an engine is told. */
 export function answerOf({ id, state, by, reason, text, digest }: Approval): ApprovalOutcome {
 	if (state === "pending") throw new NexusError("internal", `${id} has no answer yet`);
-	return { id, state, digest, ...stated({ by, reason, text }) };
+	return { id, state, digest, by, reason, text };
 }
 
 function conflict({ id, state, by, reason }: Approval): NexusError {

@@ -3,6 +3,7 @@
 import type { Engine, EngineContext, EngineRequest, EngineYield } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
+import { defined } from "../std/defined.ts";
 import { assembleContext, chosenTurns, contextMessage, userMessage } from "./context.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
@@ -27,7 +28,7 @@ export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteReque
 	const read = [...turns, ...past.slice(0, chain).toReversed()].flatMap(({ events }) => events);
 	const words = await request.reads?.(read);
 	const phase = engine.phases ? await ledger.phases.get(session) : undefined;
-	return {
+	return defined({
 		session,
 		runId,
 		messages: assembleContext(turns, fresh),
@@ -36,7 +37,7 @@ export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteReque
 		...passedOn({ ...request, ...words }),
 		phase: phase && phaseOf(phase),
 		continues: continues && continuedOf(continues),
-	};
+	});
 }
 
 /** How many of the newest turns continue each other: a run that goes on from them has their checkpoint instead. */

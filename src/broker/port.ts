@@ -19,20 +19,10 @@ export type PassedOn = Pick<
 	| "outsideTools"
 >;
 
-/** What of a request the engine gets as it is. */
+/** The fields that the engine gets as they are. */
 export function passedOn(request: PassedOn): PassedOn {
 	const { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents, among, outsideTools } = request;
-	return {
-		...(sender && { sender }),
-		...(allowedTools && { allowedTools }),
-		...(deniedTools && { deniedTools }),
-		...(owner !== undefined && { owner }),
-		...(approval && { approval }),
-		...(agent !== undefined && { agent }),
-		...(allowedAgents && { allowedAgents }),
-		...(among && { among }),
-		...(outsideTools && { outsideTools }),
-	};
+	return { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents, among, outsideTools };
 }
 
 export interface ExecuteRequest extends PassedOn {

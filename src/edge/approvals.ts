@@ -2,9 +2,9 @@
 
 import type { Approval, Grant } from "../ledger/ledger.ts";
 import { type ApprovalJson, type GrantJson, NexusError, shownJson, shownText } from "../protocol/protocol.ts";
+import { defined } from "../std/defined.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
-import { defined } from "./present.ts";
 
 const OWNER = "the owner";
 

@@ -2,10 +2,10 @@
 
 import { type AppJson, NexusError } from "../protocol/protocol.ts";
 import { type AppInfo, type StoredBytes, storedTotal } from "../services/services.ts";
+import { defined } from "../std/defined.ts";
 import { principalOfCaller } from "./gate.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps } from "./port.ts";
-import { defined } from "./present.ts";
 
 export function appHandlers({ apps, services }: Pick<EdgeDeps, "apps" | "services">) {
 	const needed = () => {

@@ -13,9 +13,9 @@ import {
 	auditSpelling,
 	type Services,
 } from "../services/services.ts";
+import { defined } from "../std/defined.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
-import { defined } from "./present.ts";
 import { AUDIT_ROUTES } from "./routes-audit.ts";
 import { type Streaming, sendStream } from "./send-stream.ts";
 import { resumeAfter, SSE, type StreamFormat, upTo } from "./stream/stream.ts";

@@ -14,9 +14,9 @@ import {
 } from "../protocol/protocol.ts";
 import { OWNER_APP, once } from "../services/services.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
+import { defined } from "../std/defined.ts";
 import type { Handlers } from "./handler.ts";
 import type { Channels, EdgeDeps, EdgeLimits, Lab, LabState } from "./port.ts";
-import { defined } from "./present.ts";
 import { webhookHandlers } from "./webhook.ts";
 
 const LIMIT_DEFAULT = 50;

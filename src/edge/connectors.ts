@@ -2,10 +2,10 @@
 
 import { type ConnectorJson, NexusError } from "../protocol/protocol.ts";
 import { type ConnectorInfo, type Connectors, type Principal, requireOwner } from "../services/services.ts";
+import { defined } from "../std/defined.ts";
 import { type Caller, principalOfCaller } from "./gate.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps } from "./port.ts";
-import { defined } from "./present.ts";
 
 const missing = (id: string) =>
 	new NexusError("not_found", `there is no connector ${id}`, { reason: "AI_CONNECTOR_NOT_FOUND" });

@@ -2,7 +2,7 @@
 
 import type { RuntimeHealthJson } from "../protocol/protocol.ts";
 import type { RuntimeHealth, RuntimeHealthFeed } from "../services/services.ts";
-import { defined } from "./present.ts";
+import { defined } from "../std/defined.ts";
 
 /** A reader that is behind misses samples of the same status, and no other status. */
 export const healthFeed = (health: RuntimeHealthFeed) => ({

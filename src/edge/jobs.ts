@@ -3,11 +3,11 @@
 import type { Batch } from "../bus/bus.ts";
 import { type ArtifactJson, type JobEventJson, type JobJson, NexusError, type Reason } from "../protocol/protocol.ts";
 import type { ArtifactInfo, Job, JobEvent, Services } from "../services/services.ts";
+import { defined } from "../std/defined.ts";
 import { sendArtifact } from "./artifact-file.ts";
 import { principalOfCaller, whenEnded } from "./gate.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
-import { defined } from "./present.ts";
 import { JOB_ROUTES } from "./routes-jobs.ts";
 import { type Streaming, sendStream } from "./send-stream.ts";
 import { resumeAfter, SSE, type StreamFormat } from "./stream/stream.ts";

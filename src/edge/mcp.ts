@@ -3,9 +3,9 @@
 import type { McpServerStatus } from "../engine/engine.ts";
 import type * as wire from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
+import { defined } from "../std/defined.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps } from "./port.ts";
-import { defined } from "./present.ts";
 
 export function mcpHandlers({ mcp, clock = systemClock }: EdgeDeps) {
 	const list = () => ({ now: clock.now(), servers: (mcp?.status() ?? []).map(serverView) });

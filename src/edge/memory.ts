@@ -2,9 +2,9 @@
 
 import type { MemoryItem, MemoryProvenance } from "../ledger/ledger.ts";
 import { type MemoryJson, type MemoryProvenanceJson, NexusError } from "../protocol/protocol.ts";
+import { defined } from "../std/defined.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
-import { defined } from "./present.ts";
 
 const LIMIT_DEFAULT = 50;
 const TURNS_STAY = "turns keep what was said in them";

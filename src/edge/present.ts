@@ -18,14 +18,7 @@ import type {
 	SessionJson,
 	ToolCallJson,
 } from "../protocol/protocol.ts";
-
-type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
-	[K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
-};
-
-/** Leaves out what is undefined, so that an absent field is absent. */
-export const defined = <T extends object>(fields: T): Defined<T> =>
-	Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
+import { defined } from "../std/defined.ts";
 
 /** Of base64 text, without decoding it. */
 const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);

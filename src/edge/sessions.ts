@@ -3,9 +3,9 @@
 import type { Broker } from "../broker/broker.ts";
 import type { StoredEntry, StoredPhase } from "../ledger/ledger.ts";
 import { type LogEntryJson, NexusError, type PhaseJson } from "../protocol/protocol.ts";
+import { defined } from "../std/defined.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
-import { defined } from "./present.ts";
 
 const ENTRIES_DEFAULT = 200;
 const BECAUSE = "set by the owner";
