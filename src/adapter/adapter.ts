@@ -1,7 +1,4 @@
 /** Adapters render answers on platforms we do not own. The door of this folder. */
-export * from "./bundled.ts";
-export * from "./channels.ts";
-export * from "./chats.ts";
 export * from "./conformance/conformance.ts";
 export * from "./info.ts";
 export {

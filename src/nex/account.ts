@@ -1,13 +1,7 @@
 /** One account of a channel: its processes, started on first use, and the rate pause that holds for all of them. */
 
-import {
-	type AdapterField,
-	type AdapterInfo,
-	bundledCommand,
-	type HealthReport,
-	type MessageFailure,
-	type StreamStatus,
-} from "../adapter/adapter.ts";
+import type { AdapterField, AdapterInfo, HealthReport, MessageFailure, StreamStatus } from "../adapter/adapter.ts";
+import { bundledCommand } from "../adapter/platforms.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";

@@ -1,6 +1,7 @@
 /** Questions to the people of a chat: a delivery like any other, whose message has buttons where the platform has them. */
 
-import { buttonsFault, isSameChat, nonceOf, type Question, questionFault, type Target } from "../adapter/adapter.ts";
+import { buttonsFault, nonceOf, type Question, questionFault, type Target } from "../adapter/adapter.ts";
+import { isSameChat } from "../adapter/platforms.ts";
 import type { Delivery } from "../ledger/ledger.ts";
 import { NexusError, newId, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";

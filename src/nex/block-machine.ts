@@ -1,6 +1,7 @@
 /** The block pipeline of one delivery, with the channel's figures. */
 
-import { type AdapterInfo, CHANNEL_BLOCKS, type MarkdownState } from "../adapter/adapter.ts";
+import type { AdapterInfo, MarkdownState } from "../adapter/adapter.ts";
+import { CHANNEL_BLOCKS } from "../adapter/platforms.ts";
 import { own } from "../std/own.ts";
 import { errorAttachment, isErrorSent, unsentAttachment } from "./attachment.ts";
 import { type BlockInput, type BlockRules, beginBlocks, type DeliveryBlock, stepBlocks } from "./block-step.ts";

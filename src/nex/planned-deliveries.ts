@@ -1,6 +1,6 @@
 /** What is owed to whom: takes deliveries on record, once for each run and chat. */
 
-import { isSameChat } from "../adapter/adapter.ts";
+import { isSameChat } from "../adapter/platforms.ts";
 import type { Bus } from "../bus/bus.ts";
 import { type Deliveries, type Delivery, deliveryWrites, type NewDelivery } from "../ledger/ledger.ts";
 import { NexusError, newId, Refused } from "../protocol/protocol.ts";

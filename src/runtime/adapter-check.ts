@@ -3,7 +3,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type AdapterInfo, CHANNELS, type HealthReport } from "../adapter/adapter.ts";
+import type { AdapterInfo, HealthReport } from "../adapter/adapter.ts";
+import { CHANNELS } from "../adapter/platforms.ts";
 import { createBus, sqliteStorage } from "../bus/bus.ts";
 import { sqliteLedger } from "../ledger/ledger.ts";
 import { createOutbound, type Outbound } from "../nex/nex.ts";

@@ -4,7 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { type Document, isMap, isScalar, LineCounter, parseDocument, type YAMLError } from "yaml";
 import type { z } from "zod";
-import { CHANNELS } from "../adapter/adapter.ts";
+import { CHANNELS } from "../adapter/platforms.ts";
 import { agentProblems, ENGINES, engineNamed, sectionFor } from "../engine/engine.ts";
 import { WEB } from "../nex/nex.ts";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";

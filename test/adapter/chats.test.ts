@@ -1,7 +1,7 @@
 /** A chat has several spellings; two spellings of one chat are one delivery. */
 
 import { describe, expect, test } from "vitest";
-import { isSameChat } from "../../src/adapter/adapter.ts";
+import { isSameChat } from "../../src/adapter/platforms.ts";
 import type { Target } from "../../src/adapter/port.ts";
 
 const NPUB = "npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6";

@@ -46,15 +46,13 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 			target: { to, direct: true },
 			typingMs: 5000,
 			bubbles: () =>
-				fake
-					.raw(to)
-					.map(({ text, entities, file, buttons }) => ({
-						text,
-						style: "ranges",
-						ranges: entities,
-						...labelled(buttons.map((button) => button.text)),
-						...named(file),
-					})),
+				fake.raw(to).map(({ text, entities, file, buttons }) => ({
+					text,
+					style: "ranges",
+					ranges: entities,
+					...labelled(buttons.map((button) => button.text)),
+					...named(file),
+				})),
 			draft: () => fake.draft(to),
 		};
 	},
@@ -68,14 +66,12 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 			target: { to: "77" },
 			typingMs: 10_000,
 			bubbles: () =>
-				fake
-					.raw("77")
-					.map(({ content, attachments }, n) => ({
-						text: content,
-						style: "markdown",
-						...labelled(fake.buttons("77")[n] ?? []),
-						...named(...attachments.map(({ filename }) => ({ name: filename }))),
-					})),
+				fake.raw("77").map(({ content, attachments }, n) => ({
+					text: content,
+					style: "markdown",
+					...labelled(fake.buttons("77")[n] ?? []),
+					...named(...attachments.map(({ filename }) => ({ name: filename }))),
+				})),
 		};
 	},
 	async slack() {
@@ -157,13 +153,11 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 			settings: fake.settings,
 			target,
 			bubbles: () =>
-				fake
-					.raw(to)
-					.map(({ mail }) => ({
-						text: mail.text?.trimEnd() ?? "",
-						style: "markdown",
-						...named(...mail.attachments.map(({ filename }) => ({ name: filename ?? "attachment" }))),
-					})),
+				fake.raw(to).map(({ mail }) => ({
+					text: mail.text?.trimEnd() ?? "",
+					style: "markdown",
+					...named(...mail.attachments.map(({ filename }) => ({ name: filename ?? "attachment" }))),
+				})),
 		};
 	},
 	async nostr() {

@@ -1,6 +1,7 @@
 /** `nexus conformance`: whether an adapter in any language keeps to the protocol. */
 
-import { bundledCommand, isBundled, runConformance } from "../../adapter/adapter.ts";
+import { runConformance } from "../../adapter/adapter.ts";
+import { bundledCommand, isBundled } from "../../adapter/platforms.ts";
 import { exitCodeOf } from "../../protocol/protocol.ts";
 import type { CommandExit, Local } from "../command.ts";
 import { oneLine } from "../terminal.ts";

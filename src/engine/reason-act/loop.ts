@@ -330,18 +330,16 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	}
 
 	#unpaired(because: string): EngineEvent[] {
-		return this.#state
-			.openCalls()
-			.map(({ callId, name, args, status, agent }) => ({
-				type: "tool",
-				callId,
-				name,
-				status: "failed",
-				summary: because,
-				result: because,
-				args: status === "announced" ? args : undefined,
-				agent: this.#isSeveral ? agent : undefined,
-			}));
+		return this.#state.openCalls().map(({ callId, name, args, status, agent }) => ({
+			type: "tool",
+			callId,
+			name,
+			status: "failed",
+			summary: because,
+			result: because,
+			args: status === "announced" ? args : undefined,
+			agent: this.#isSeveral ? agent : undefined,
+		}));
 	}
 
 	#release(): void {

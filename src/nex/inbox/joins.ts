@@ -1,6 +1,6 @@
 /** Which messages may join a run under way, and what commits when they do (A26). */
 
-import { isSameChat } from "../../adapter/adapter.ts";
+import { isSameChat } from "../../adapter/platforms.ts";
 import type { Joining } from "../../broker/broker.ts";
 import { inboxWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";

@@ -1,7 +1,8 @@
 /** A message on its way: the event that is on record, with what the inbox knows of it. All stages work on this one shape. */
 
 import { createHash } from "node:crypto";
-import { type InboundMessage, isSameChat, type Target } from "../../adapter/adapter.ts";
+import type { InboundMessage, Target } from "../../adapter/adapter.ts";
+import { isSameChat } from "../../adapter/platforms.ts";
 import type {
 	Disposition,
 	HookCall,
