@@ -2,18 +2,30 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Bus, createBus, sqliteStorage } from "../src/bus/bus.ts";
-import { sqliteLedger } from "../src/ledger/ledger.ts";
-import { createOutbound, type Outbound } from "../src/nex/nex.ts";
-import { checksumOf, chunkEncoder, crc32, encodeFrame, messageIdOf, newRunId } from "../src/protocol/protocol.ts";
-import { silentLog } from "../src/std/log.ts";
-import { openSqlite } from "../src/std/sqlite.ts";
+import { type Bus, createBus, sqliteStorage } from "../packages/daemon/src/bus/bus.ts";
+import { sqliteLedger } from "../packages/daemon/src/ledger/ledger.ts";
+import { createOutbound, type Outbound } from "../packages/daemon/src/nex/nex.ts";
+import { openSqlite } from "../packages/daemon/src/std/sqlite.ts";
+import { silentLog } from "../packages/protocol/src/log.ts";
+import {
+	checksumOf,
+	chunkEncoder,
+	crc32,
+	encodeFrame,
+	messageIdOf,
+	newRunId,
+} from "../packages/protocol/src/protocol.ts";
 import type { Arrival } from "./adapter.ts";
 import { withFolder } from "./processes.ts";
 
 const ADAPTER = fileURLToPath(new URL("./adapter.ts", import.meta.url));
 
-export const adapterCommand = (...settings: readonly string[]): string[] => [process.execPath, ADAPTER, ...settings];
+export const adapterCommand = (...settings: readonly string[]): string[] => [
+	process.execPath,
+	"--conditions=nexus-source",
+	ADAPTER,
+	...settings,
+];
 
 export interface OutboundSide {
 	folder: string;

@@ -3,18 +3,18 @@
  * platform's dialect, beside only parsing their markdown.
  */
 
-import { createRenderer } from "../../src/adapter/kit/context.ts";
-import { parseMarkdown } from "../../src/adapter/kit/markdown.ts";
-import type { Platform } from "../../src/adapter/kit/platform.ts";
-import { splitAll } from "../../src/adapter/kit/split.ts";
-import { blocksOf } from "../../src/nex/block-machine.ts";
+import { createRenderer } from "../../packages/adapter/src/kit/context.ts";
+import { parseMarkdown } from "../../packages/adapter/src/kit/markdown.ts";
+import type { Platform } from "../../packages/adapter/src/kit/platform.ts";
+import { splitAll } from "../../packages/adapter/src/kit/split.ts";
+import { blocksOf } from "../../packages/daemon/src/nex/block-machine.ts";
 import {
 	type BlockInput,
 	type BlockRules,
 	beginBlocks,
 	type DeliveryBlock,
 	stepBlocks,
-} from "../../src/nex/block-step.ts";
+} from "../../packages/daemon/src/nex/block-step.ts";
 import type { Figure } from "../figure.ts";
 import { median } from "../statistics.ts";
 
@@ -24,7 +24,9 @@ const ANSWER_CHARS = 200_000;
 const CHANNELS = ["telegram", "discord", "whatsapp", "sms"] as const;
 
 const platformOf = async (channel: string): Promise<Platform> => {
-	const { platform } = (await import(`../../src/adapter/${channel}/${channel}.ts`)) as { platform: Platform };
+	const { platform } = (await import(`../../packages/platforms/src/${channel}/${channel}.ts`)) as {
+		platform: Platform;
+	};
 	return platform;
 };
 

@@ -2,12 +2,12 @@
 
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { createOutbound } from "../../src/nex/nex.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
-import { createNostrFake, type NostrFake } from "../../test/fakes/nostr.ts";
+import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { createOutbound } from "../../packages/daemon/src/nex/nex.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { createNostrFake, type NostrFake } from "../../packages/lab/src/nostr.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import type { Figure } from "../figure.ts";
 import { writeRun } from "../outbound.ts";
 import { withFolder } from "../processes.ts";

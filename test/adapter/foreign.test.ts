@@ -1,16 +1,16 @@
 /** An answer that is not the platform's own says nothing about what the platform did: no message is said twice for it, and none is called complete. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CHANNELS, type Channel } from "../../src/adapter/channels.ts";
-import { createAdapterContext } from "../../src/adapter/kit/context.ts";
-import type { Platform } from "../../src/adapter/kit/platform.ts";
-import { createSends } from "../../src/adapter/kit/send.ts";
-import { loadPlatform } from "../../src/adapter/load.ts";
-import type { SendStatus, StreamStatus } from "../../src/adapter/port.ts";
-import { type Clock, systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { serveFake } from "../fakes/http.ts";
-import { type Place, STARTS } from "../fakes/lab-places.ts";
+import { createAdapterContext } from "../../packages/adapter/src/kit/context.ts";
+import type { Platform } from "../../packages/adapter/src/kit/platform.ts";
+import { createSends } from "../../packages/adapter/src/kit/send.ts";
+import type { SendStatus, StreamStatus } from "../../packages/adapter/src/port.ts";
+import { serveFake } from "../../packages/lab/src/http.ts";
+import { type Place, STARTS } from "../../packages/lab/src/lab-places.ts";
+import { CHANNELS, type Channel } from "../../packages/platforms/src/channels.ts";
+import { loadPlatform } from "../../packages/platforms/src/load.ts";
+import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { faultOf, memory, openSession, sendOptions } from "./session.ts";
 
 /** What gateways, proxies and captive portals say in a platform's place. */

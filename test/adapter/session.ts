@@ -1,9 +1,15 @@
 /** Sessions of platforms without a process around them. */
 
 import { expect } from "vitest";
-import { type Account, type Platform, PlatformError, type Session, type Tools } from "../../src/adapter/kit/kit.ts";
-import { type Clock, systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
+import {
+	type Account,
+	type Platform,
+	PlatformError,
+	type Session,
+	type Tools,
+} from "../../packages/adapter/src/kit/kit.ts";
+import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 
 export function memory(): Tools["state"] {

@@ -2,14 +2,20 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { pastTurnOf } from "../../src/broker/context.ts";
-import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../src/broker/ending.ts";
-import { Framer } from "../../src/broker/framer.ts";
-import { BROKER_LIMITS } from "../../src/broker/limits.ts";
-import { Transcript } from "../../src/broker/transcript.ts";
-import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
-import type { Turn } from "../../src/ledger/ledger.ts";
-import { type BeginFrame, createFold, decodeFrame, type Frame, type RunView } from "../../src/protocol/protocol.ts";
+import { pastTurnOf } from "../../packages/daemon/src/broker/context.ts";
+import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/ending.ts";
+import { Framer } from "../../packages/daemon/src/broker/framer.ts";
+import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
+import { Transcript } from "../../packages/daemon/src/broker/transcript.ts";
+import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import {
+	type BeginFrame,
+	createFold,
+	decodeFrame,
+	type Frame,
+	type RunView,
+} from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { ask, finalEnd, gate, request, rig, tempFile, turnWhenSettled, until, verified } from "./rig.ts";
 

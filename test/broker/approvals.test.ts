@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { ApprovalOutcome, EngineEvent, ToolApproval } from "../../src/engine/engine.ts";
-import { digestOf } from "../../src/engine/engine.ts";
-import { approvalWrites } from "../../src/ledger/ledger.ts";
-import { decodeToolStatus, type Frame } from "../../src/protocol/protocol.ts";
+import type { ApprovalOutcome, EngineEvent, ToolApproval } from "../../packages/daemon/src/engine/engine.ts";
+import { digestOf } from "../../packages/daemon/src/engine/engine.ts";
+import { approvalWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { decodeToolStatus, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { ask, finalEnd, framesOf, gate, type Play, rig, tempFile, text, ticks, until, verified } from "./rig.ts";
 

@@ -1,7 +1,7 @@
 /** What stands beside an answer's text is in its turn, and the next run is told of it. */
 
 import { expect, test } from "vitest";
-import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
+import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
 import { never, request, rig, tempFile, text, until } from "./rig.ts";
 
 const part = (modality: string, contentType: string, payload: string): EngineEvent => ({

@@ -1,9 +1,9 @@
 /** What a model needs back in later turns is in the turn and in the next context, and in no frame: signed reasoning, and what tools answered in parts. */
 
 import { describe, expect, test } from "vitest";
-import type { BrokerLimits } from "../../src/broker/limits.ts";
-import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
-import type { ContentPart } from "../../src/protocol/protocol.ts";
+import type { BrokerLimits } from "../../packages/daemon/src/broker/limits.ts";
+import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
+import type { ContentPart } from "../../packages/protocol/src/protocol.ts";
 import { request, rig, text } from "./rig.ts";
 
 const picture: ContentPart = { type: "image", contentType: "image/png", data: "UElDVFVSRQ==" };

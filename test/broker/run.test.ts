@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { ExecuteRequest } from "../../src/broker/port.ts";
-import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
-import { decodeFrame, NexusError } from "../../src/protocol/protocol.ts";
+import type { ExecuteRequest } from "../../packages/daemon/src/broker/port.ts";
+import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
+import { decodeFrame, NexusError } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import {
 	eventsOf,

@@ -1,8 +1,14 @@
 /** A store that lives as long as its object: for tests, and for daemons that need no history. */
 
-import { Batch } from "../../src/bus/batch.ts";
-import type { LogQuery, LogSpec } from "../../src/bus/port.ts";
-import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../../src/bus/refusals.ts";
+import { Batch } from "../../packages/daemon/src/bus/batch.ts";
+import type { LogQuery, LogSpec } from "../../packages/daemon/src/bus/port.ts";
+import {
+	existsAlready,
+	fenced,
+	linkUnsealed,
+	noLiveLog,
+	ownedByAnother,
+} from "../../packages/daemon/src/bus/refusals.ts";
 import type {
 	Adopted,
 	ChainWith,
@@ -16,10 +22,10 @@ import type {
 	StoredLog,
 	Unit,
 	UnitOutcome,
-} from "../../src/bus/storage.ts";
-import { segmentBytesOf } from "../../src/bus/storage.ts";
-import { Refused, toNexusError } from "../../src/protocol/protocol.ts";
-import { type Query, Tables } from "../../src/std/write.ts";
+} from "../../packages/daemon/src/bus/storage.ts";
+import { segmentBytesOf } from "../../packages/daemon/src/bus/storage.ts";
+import { type Query, Tables } from "../../packages/daemon/src/std/write.ts";
+import { Refused, toNexusError } from "../../packages/protocol/src/protocol.ts";
 
 interface MemoryLog {
 	log: StoredLog;

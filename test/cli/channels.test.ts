@@ -7,16 +7,16 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { RunJson, SessionJson } from "../../src/protocol/protocol.ts";
-import { type Daemon, loadConfig, startDaemon, storeAccount } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
+import { type Daemon, loadConfig, startDaemon, storeAccount } from "../../packages/daemon/src/runtime/runtime.ts";
+import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import type { RunJson, SessionJson } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { daemonHere, nexus, run } from "./in-process.ts";
 import { type Child, up } from "./nexus.ts";
 
-const NEXUS = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const NEXUS = fileURLToPath(new URL("../../packages/daemon/src/cli/main.ts", import.meta.url));
 
 interface Place {
 	folder: string;

@@ -5,17 +5,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { CommandContext } from "../../src/cli/command.ts";
-import { adapters, deliveries, inbox, pair } from "../../src/cli/commands/channels.ts";
-import { deliver } from "../../src/cli/commands/deliver.ts";
-import { run, runs, sessions, stop, url } from "../../src/cli/commands/list.ts";
-import { replay } from "../../src/cli/commands/replay.ts";
-import { send } from "../../src/cli/commands/send.ts";
-import { tail } from "../../src/cli/commands/tail.ts";
-import { createTerminal, reportFailure } from "../../src/cli/terminal.ts";
-import { createClient } from "../../src/client/client.ts";
-import { checksumOf, crc32, messageIdOf, NexusError } from "../../src/protocol/protocol.ts";
-import { createLogger, readable } from "../../src/runtime/logger.ts";
+import { createClient } from "../../packages/client/src/client.ts";
+import type { CommandContext } from "../../packages/daemon/src/cli/command.ts";
+import { adapters, deliveries, inbox, pair } from "../../packages/daemon/src/cli/commands/channels.ts";
+import { deliver } from "../../packages/daemon/src/cli/commands/deliver.ts";
+import { run, runs, sessions, stop, url } from "../../packages/daemon/src/cli/commands/list.ts";
+import { replay } from "../../packages/daemon/src/cli/commands/replay.ts";
+import { send } from "../../packages/daemon/src/cli/commands/send.ts";
+import { tail } from "../../packages/daemon/src/cli/commands/tail.ts";
+import { createTerminal, reportFailure } from "../../packages/daemon/src/cli/terminal.ts";
+import { createLogger, readable } from "../../packages/daemon/src/runtime/logger.ts";
+import { checksumOf, crc32, messageIdOf, NexusError } from "../../packages/protocol/src/protocol.ts";
 
 /** A window's title, a colour by ESC and one by U+009B, the start of the line, text from right to left, and a line of its own. */
 const EVIL = "a\x1b]0;owned\x07\x1b[35mb\x9b35mc\rd\u202Ee\u2066f\x7f\u0085\ng";

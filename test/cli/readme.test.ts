@@ -1,16 +1,16 @@
 /** The README tells the truth where a program can check it. */
 
 import { execFile, spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { DIRECTIVE_KEYS } from "../../src/engine/demo/directive.ts";
-import type { Engine } from "../../src/engine/engine.ts";
-import { startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { DIRECTIVE_KEYS } from "../../packages/daemon/src/engine/demo/directive.ts";
+import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { linkPackages } from "../children.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, run } from "./in-process.ts";
 import { up } from "./nexus.ts";
@@ -43,10 +43,10 @@ describe("README.md", () => {
 		expect([code, out]).toEqual([0, "You said: one two\n"]);
 	});
 
-	it("P3.10: shows a client that works, with what is published, and shows no hidden words", async () => {
+	it("P3.10: shows a client that works, and shows no hidden words", async () => {
 		const { folder, env } = await published(orchestrated);
 		writeFileSync(join(folder, "ask.mts"), block("// ask.mts"));
-		const asked = promisify(execFile)(process.execPath, ["ask.mts"], { cwd: folder, env });
+		const asked = promisify(execFile)(process.execPath, ["--conditions=nexus-source", "ask.mts"], { cwd: folder, env });
 		const { stdout } = await asked;
 		const { out } = await run(["runs", "--session", "notes", "--json", "--data", join(folder, "data")]);
 		const { messages } = JSON.parse(out) as { messages: { role: string; text: string; visible?: false }[] };
@@ -69,7 +69,10 @@ describe("README.md", () => {
 			join(folder, "story.mts"),
 			block("// story.mts").replace("Tell me a story", "/demo tokens=30 rate=0"),
 		);
-		const { stdout, stderr } = await promisify(execFile)(process.execPath, ["story.mts"], { cwd: folder, env });
+		const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--conditions=nexus-source", "story.mts"], {
+			cwd: folder,
+			env,
+		});
 		expect([stderr, stdout.split(/\s+/).length > 10]).toEqual(["", true]);
 	});
 
@@ -150,10 +153,7 @@ async function published(engine: Engine | "demo" = "demo") {
 	const folder = freshFolder();
 	const daemon = await startDaemon({ data: join(folder, "data"), port: 0, logger: silentLog, engine });
 	onTestFinished(() => daemon.close());
-	const installed = join(folder, "node_modules/nexus-stream");
-	mkdirSync(installed, { recursive: true });
-	symlinkSync(fileURLToPath(new URL("../../package.json", import.meta.url)), join(installed, "package.json"));
-	symlinkSync(fileURLToPath(new URL("../../dist-test", import.meta.url)), join(installed, "dist"));
+	linkPackages(folder);
 	writeFileSync(join(folder, "package.json"), AS_INITIALISED);
 	const token = readFileSync(join(folder, "data/token"), "utf8").trim();
 	return { folder, daemon, env: { PATH: process.env.PATH, NEXUS_URL: daemon.url, NEXUS_TOKEN: token } };

@@ -3,8 +3,8 @@
 import { request } from "node:http";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createProxies } from "../../src/edge/proxies.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { createProxies } from "../../packages/daemon/src/edge/proxies.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { createRig, type Rig, rawClient, TOKEN, waitFor } from "./rig.ts";
 
 const TRUSTED = ["127.0.0.1", "::1", "10.0.0.0/8", "2001:db8:aa::/48"];

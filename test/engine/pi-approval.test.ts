@@ -1,6 +1,6 @@
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { expect, test } from "vitest";
-import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
+import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import { oneByOne } from "./demo-play.ts";
 import { ask, fauxEngine, offeredTools, said, shape, tool, toolsOf } from "./pi-kit.ts";
 

@@ -14,13 +14,13 @@ import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
 import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
-import { accountOf } from "../../src/engine/pi/signature.ts";
+import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import { accountOf } from "../../packages/daemon/src/engine/pi/signature.ts";
 import {
 	type CodingParts,
 	codingEngine,
 	createPiCodingAgentEngine,
-} from "../../src/engine/pi-coding-agent/pi-coding-agent.ts";
+} from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
 import { oneByOne } from "./demo-play.ts";
 import {
 	ask,

@@ -2,11 +2,11 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
-import { jobsInSqlite } from "../../src/ledger/jobs/sqlite.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { noticesInSqlite } from "../../src/ledger/notices/sqlite.ts";
-import { workflowsInSqlite } from "../../src/ledger/workflows/sqlite.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { jobsInSqlite } from "../../packages/daemon/src/ledger/jobs/sqlite.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { noticesInSqlite } from "../../packages/daemon/src/ledger/notices/sqlite.ts";
+import { workflowsInSqlite } from "../../packages/daemon/src/ledger/workflows/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { tempPath } from "../services/jobs-rig.ts";
 
 const SCENARIO = { model: "m", spec: { kind: "embed", inputs: ["a"] } };

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { WorkflowNodeSchema } from "../../src/gen/nexus/runtime/v1/workflow_pb.ts";
+import type { WorkflowNodeSchema } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
 import {
 	type AuditEvent,
 	ConnectError,
@@ -25,7 +25,7 @@ import {
 	WorkflowEventType,
 	WorkflowNodeKind,
 	WorkflowState,
-} from "../../src/runtime-client/runtime-client.ts";
+} from "../../packages/client/src/runtime/runtime-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { effort, FULL_EFFORT } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";

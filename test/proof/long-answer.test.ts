@@ -5,13 +5,13 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
-import type { Target } from "../../src/adapter/port.ts";
+import type { Target } from "../../packages/adapter/src/port.ts";
+import { createDiscordFake } from "../../packages/lab/src/discord.ts";
+import type { Fake } from "../../packages/lab/src/fake.ts";
+import { createSignalFake, SIGNAL_NUMBER } from "../../packages/lab/src/signal.ts";
+import { createSlackFake } from "../../packages/lab/src/slack.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
-import { createDiscordFake } from "../fakes/discord.ts";
-import type { Fake } from "../fakes/fake.ts";
-import { createSignalFake, SIGNAL_NUMBER } from "../fakes/signal.ts";
-import { createSlackFake } from "../fakes/slack.ts";
-import { createTelegramFake } from "../fakes/telegram.ts";
 import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";
 import { fastTime } from "../time/time.ts";
 import { until } from "../until.ts";

@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createRouterTransport } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
 import {
 	createRuntime,
 	lastOf,
@@ -19,8 +18,9 @@ import {
 	type StreamScenarioResponse,
 	WorkflowEventType,
 	WorkflowState,
-} from "../../src/runtime-client/runtime-client.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/client/src/runtime/runtime-client.ts";
+import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { atEffort } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";

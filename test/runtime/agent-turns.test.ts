@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type Disposition, inboxWrites } from "../../src/ledger/ledger.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
-import { agentTurns } from "../../src/runtime/agent-turns.ts";
+import { type Disposition, inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { agentTurns } from "../../packages/daemon/src/runtime/agent-turns.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { storeForTest } from "../store.ts";
 
 /** A message that waits behind what its session is busy with. */

@@ -3,10 +3,10 @@
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, onTestFinished, test } from "vitest";
-import { RuntimeAiService, ScenarioJobState as State } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import type { AppAddedJson, AppClearedJson, AppListJson } from "../../src/protocol/protocol.ts";
-import { startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { RuntimeAiService, ScenarioJobState as State } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import type { AppAddedJson, AppClearedJson, AppListJson } from "../../packages/protocol/src/protocol.ts";
 import { asking } from "../ai-client.ts";
 import { errorOf, statusOf } from "../edge/grpc/kit.ts";
 import { TOKEN } from "../edge/rig.ts";

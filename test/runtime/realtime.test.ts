@@ -2,14 +2,14 @@
 
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { startDaemon } from "../../src/runtime/runtime.ts";
 import {
 	createRuntime,
 	type ReadRealtimeEventsResponse,
 	ReasonCode,
 	RealtimeEventType as Type,
-} from "../../src/runtime-client/runtime-client.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/client/src/runtime/runtime-client.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 

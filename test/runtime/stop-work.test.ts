@@ -1,11 +1,11 @@
 /** A whole daemon stops while a job and a node of a workflow run: their runs, the job and the node all say STOPPING. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { ScenarioJobState as State } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
-import type { WorkflowJson } from "../../src/protocol/protocol.ts";
-import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { ScenarioJobState as State } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import type { WorkflowJson } from "../../packages/protocol/src/protocol.ts";
 import { asking, clientOf } from "../ai-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { TOKEN } from "../edge/rig.ts";

@@ -2,15 +2,15 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { NexusError } from "../../src/protocol/protocol.ts";
 import {
 	type ArtifactLimits,
 	type ArtifactPiece,
 	type Artifacts,
 	createArtifacts,
 	type TransferInfo,
-} from "../../src/services/services.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/daemon/src/services/services.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest } from "../store.ts";
@@ -378,7 +378,7 @@ describe("transfers", () => {
 });
 
 it("a full disk says so", async () => {
-	const { diskFailure } = await import("../../src/services/artifacts/files.ts");
+	const { diskFailure } = await import("../../packages/daemon/src/services/artifacts/files.ts");
 	const full = diskFailure(Object.assign(new Error("no space"), { code: "ENOSPC" }));
 	expect(full).toBeInstanceOf(NexusError);
 	expect(full).toMatchObject({ code: "unavailable", message: /disk is full/ });

@@ -1,7 +1,7 @@
 /** State feeds: how the daemon is, and how its accounts and sign-ins are. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { noticeWrites } from "../../src/ledger/ledger.ts";
+import { noticeWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import {
 	type AccountSession,
 	type AuditEntry,
@@ -10,8 +10,8 @@ import {
 	createSignIns,
 	type PlatformStatus,
 	type RuntimeHealth,
-} from "../../src/services/services.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/daemon/src/services/services.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";
 

@@ -2,8 +2,7 @@
 
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { Bus } from "../../src/bus/bus.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
 import {
 	type AdmittedScenario,
 	type ArtifactInfo,
@@ -19,9 +18,10 @@ import {
 	type Provider,
 	type ScenarioOutcome,
 	type ScenarioSpec,
-} from "../../src/services/services.ts";
-import { type Clock, systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/daemon/src/services/services.ts";
+import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest } from "../store.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import type { LogWriter } from "../../src/bus/bus.ts";
-import { encodeFrame, NexusError, newId, newRunId } from "../../src/protocol/protocol.ts";
+import type { LogWriter } from "../../packages/daemon/src/bus/bus.ts";
+import { encodeFrame, NexusError, newId, newRunId } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import { admittedOf, appPrincipal, jobsRig, OWNER, outcomeOf, tempPath, typesOf } from "./jobs-rig.ts";

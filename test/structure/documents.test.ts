@@ -15,17 +15,18 @@ const markdownBelow = (folder: string): string[] =>
 		.map((file) => join(folder, file));
 
 describe("structure: the documents", () => {
-	it("every path that ARCHITECTURE.md names exists, from the root or below src", () => {
+	it("every path that ARCHITECTURE.md names exists, from the root or in a package (`daemon/bus/` is `packages/daemon/src/bus/`)", () => {
 		const named = [...read("ARCHITECTURE.md").matchAll(/`([\w.-]+(?:\/[\w.-]+)*(?:\/|\.(?:tsx?|md)))`/g)];
 		const paths = named.map(([, path]) => path!);
 		expect(paths.length).toBeGreaterThan(20);
-		expect(paths.filter((path) => !existsSync(join(root, path)) && !existsSync(join(root, "src", path)))).toEqual([]);
+		const inPackage = (path: string) => join("packages", path.replace("/", "/src/"));
+		expect(paths.filter((path) => ![path, inPackage(path)].some((each) => existsSync(join(root, each))))).toEqual([]);
 	});
 
 	it("every path in another document exists", () => {
 		const files = ["README.md", "CONTRIBUTING.md", "PROTOCOL.md", "CHANGELOG.md", ...markdownBelow("docs")];
 		const missing = files.flatMap((file) =>
-			[...read(file).matchAll(/`((?:src|test|docs|examples|scripts|bench)\/[\w./-]*\w\/?)`/g)]
+			[...read(file).matchAll(/`((?:packages|test|docs|examples|scripts|bench)\/[\w./-]*\w\/?)`/g)]
 				.filter(([, path]) => !existsSync(join(root, path!)))
 				.map(([, path]) => `${file} names ${path}`),
 		);
@@ -48,7 +49,7 @@ describe("structure: the documents", () => {
 			[...sourcesBelow(join(root, folder)).values()].flatMap((source) => source.match(/\bST\d+\b/g) ?? []);
 		const kept = rules.flatMap(([, id, open]) => (open ? [] : [id!]));
 		expect([...new Set(citedIn("test"))].toSorted()).toEqual(kept.toSorted());
-		expect(citedIn("src").filter((id) => !kept.includes(id))).toEqual([]);
+		expect(citedIn("packages").filter((id) => !kept.includes(id))).toEqual([]);
 	});
 
 	it("the index of decisions lists every one of them, in order, by its title", () => {

@@ -1,7 +1,7 @@
 /** What a person is asked, in words, and what is still open. */
 
 import { describe, expect, it } from "vitest";
-import type { MessageView, RunView, ToolApprovalStatus, ToolView } from "../../src/protocol/protocol.ts";
+import type { MessageView, RunView, ToolApprovalStatus, ToolView } from "../../packages/protocol/src/protocol.ts";
 import {
 	type ApprovalActions,
 	approvalOf,
@@ -13,8 +13,8 @@ import {
 	settledApproval,
 	timeLeftWords,
 	wantsWords,
-} from "../../src/web/approvals.ts";
-import { announcement } from "../../src/web/words.ts";
+} from "../../packages/web/src/approvals.ts";
+import { announcement } from "../../packages/web/src/words.ts";
 
 const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => ({
 	id: "K7Q2",

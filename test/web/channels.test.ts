@@ -8,11 +8,11 @@ import type {
 	EventJson,
 	LabChannelJson,
 	LabStateJson,
-} from "../../src/protocol/protocol.ts";
-import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../src/web/adapters.ts";
-import { confirmedOf, dispositionWords, errorWords } from "../../src/web/channels.ts";
-import { newChat, reduceChat, threadOf, waitingOf } from "../../src/web/chat.ts";
-import { stageBars } from "../../src/web/inspect.ts";
+} from "../../packages/protocol/src/protocol.ts";
+import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../packages/web/src/adapters.ts";
+import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/channels.ts";
+import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat.ts";
+import { stageBars } from "../../packages/web/src/inspect.ts";
 import {
 	cardWords,
 	chosenOf,
@@ -23,8 +23,8 @@ import {
 	pauseOf,
 	pollDelay,
 	readiness,
-} from "../../src/web/lab.ts";
-import { formatRoute, parseRoute } from "../../src/web/route.ts";
+} from "../../packages/web/src/lab.ts";
+import { formatRoute, parseRoute } from "../../packages/web/src/route.ts";
 
 const NOW = 1000;
 

@@ -8,7 +8,7 @@ import {
 	type RunJson,
 	type RunView,
 	type TurnsJson,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
 import {
 	type ChatAction,
 	type ChatState,
@@ -19,8 +19,8 @@ import {
 	unreadRunsOf,
 	userMessagesOf,
 	waitingOf,
-} from "../../src/web/chat.ts";
-import { announcement, connectionOf, outcomeOf } from "../../src/web/words.ts";
+} from "../../packages/web/src/chat.ts";
+import { announcement, connectionOf, outcomeOf } from "../../packages/web/src/words.ts";
 
 const row = (run_id: string, messages: MessageJson[], status: RunJson["status"] = "completed"): RunJson => ({
 	run_id,

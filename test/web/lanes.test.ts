@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { MessageView } from "../../src/protocol/protocol.ts";
-import { stretchesOf, toneOf } from "../../src/web/lanes.ts";
+import type { MessageView } from "../../packages/protocol/src/protocol.ts";
+import { stretchesOf, toneOf } from "../../packages/web/src/lanes.ts";
 import { atEffort } from "../effort.ts";
 
 const said = (messageId: string, agent: string | undefined, startedAt: number, endedAt?: number): MessageView => ({

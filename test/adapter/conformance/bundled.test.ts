@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { runConformance } from "../../../src/adapter/adapter.ts";
+import { runConformance } from "../../../packages/adapter/src/host.ts";
+import type { Fake } from "../../../packages/lab/src/fake.ts";
+import { BOT } from "../../../packages/lab/src/slack-store.ts";
 import { timedAdapter } from "../../children.ts";
-import type { Fake } from "../../fakes/fake.ts";
-import { BOT } from "../../fakes/slack-store.ts";
 import { CHANNELS, startPlatforms } from "../../proof/fake-platforms.ts";
 import { fastTime } from "../../time/time.ts";
 

@@ -1,6 +1,6 @@
 import type { APIMessage } from "discord-api-types/v10";
 import { expect, test } from "vitest";
-import { NONCE_TRUSTED_MS, recognise } from "../../../src/adapter/discord/recognise.ts";
+import { NONCE_TRUSTED_MS, recognise } from "../../../packages/platforms/src/discord/recognise.ts";
 
 const NOW = 1_800_000_000_000;
 const idAt = (time: number): string => String(BigInt(time - 1_420_070_400_000) << 22n);

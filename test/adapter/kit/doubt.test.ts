@@ -1,12 +1,12 @@
 /** A platform that never tells what became of a creation: it is asked ever later, and in the end the adapter says that it does not know. */
 
 import { describe, expect, it } from "vitest";
-import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
-import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import { type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
-import { createSends } from "../../../src/adapter/kit/send.ts";
-import type { AdapterInfo, SendStatus, StreamStatus } from "../../../src/adapter/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/kit/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/kit/deliver.ts";
+import { type Platform, PlatformError, type Session } from "../../../packages/adapter/src/kit/platform.ts";
+import { createSends } from "../../../packages/adapter/src/kit/send.ts";
+import type { AdapterInfo, SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 type Status = SendStatus | StreamStatus;

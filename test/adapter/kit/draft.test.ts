@@ -2,18 +2,18 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { stepDraft } from "../../../src/adapter/kit/draft.ts";
+import { stepDraft } from "../../../packages/adapter/src/kit/draft.ts";
 import {
 	beginDraft,
 	type Draft,
 	type DraftEffect,
 	type DraftInput,
 	type DraftRules,
-} from "../../../src/adapter/kit/draft-state.ts";
-import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
-import type { PlatformFault } from "../../../src/adapter/port.ts";
+} from "../../../packages/adapter/src/kit/draft-state.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/kit/platform.ts";
+import type { PlatformFault } from "../../../packages/adapter/src/port.ts";
+import { seeded } from "../../../packages/lab/src/fake.ts";
 import { atEffort } from "../../effort.ts";
-import { seeded } from "../../fakes/fake.ts";
 import { type Source, World } from "./world.ts";
 
 const TEXT_MAX = 60;

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
-import { seeded } from "../../fakes/fake.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/kit/platform.ts";
+import { seeded } from "../../../packages/lab/src/fake.ts";
 import { type Source, World } from "./world.ts";
 
 const ERROR_TEXT = "Sorry, that failed.";

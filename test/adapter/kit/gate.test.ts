@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createGate, type GateJob } from "../../../src/adapter/kit/gate.ts";
+import { createGate, type GateJob } from "../../../packages/adapter/src/kit/gate.ts";
 import {
 	EMPTY_GATE,
 	type GateEffect,
@@ -11,11 +11,11 @@ import {
 	RANKS,
 	type Rank,
 	stepGate,
-} from "../../../src/adapter/kit/gate-step.ts";
-import { PlatformError } from "../../../src/adapter/kit/platform.ts";
+} from "../../../packages/adapter/src/kit/gate-step.ts";
+import { PlatformError } from "../../../packages/adapter/src/kit/platform.ts";
+import { seeded } from "../../../packages/lab/src/fake.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
-import { seeded } from "../../fakes/fake.ts";
 
 const TARGET_MS = 100;
 const ACCOUNT_MS = 10;

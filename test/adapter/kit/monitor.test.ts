@@ -1,10 +1,10 @@
 /** Inbound in the kit: each message is said once and confirmed when it is safe; what fails is not confirmed. */
 
 import { expect, it } from "vitest";
-import { startMonitor } from "../../../src/adapter/kit/monitor.ts";
-import type { Session, WebhookAnswer } from "../../../src/adapter/kit/platform.ts";
-import type { InboundMessage, MonitorLine } from "../../../src/adapter/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { startMonitor } from "../../../packages/adapter/src/kit/monitor.ts";
+import type { Session, WebhookAnswer } from "../../../packages/adapter/src/kit/platform.ts";
+import type { InboundMessage, MonitorLine } from "../../../packages/adapter/src/port.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const message = (eventId: string): InboundMessage => ({

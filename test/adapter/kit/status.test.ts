@@ -1,11 +1,11 @@
 /** Which tool runs, on platforms that stream by themselves: beside the message, never in it. */
 
 import { expect, it } from "vitest";
-import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
-import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
-import type { StreamLine } from "../../../src/adapter/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/kit/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/kit/deliver.ts";
+import type { Platform, Session } from "../../../packages/adapter/src/kit/platform.ts";
+import type { StreamLine } from "../../../packages/adapter/src/port.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const platform: Platform = {

@@ -1,9 +1,9 @@
 /** Typing through the gate: only the last word of a chat counts, whatever waits and however long a call takes. */
 
 import { expect, it } from "vitest";
-import { createAdapterContext, createTyping } from "../../../src/adapter/kit/context.ts";
-import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { createAdapterContext, createTyping } from "../../../packages/adapter/src/kit/context.ts";
+import type { Platform, Session } from "../../../packages/adapter/src/kit/platform.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -1,17 +1,17 @@
 /** A small world around one draft: a daemon that remembers only what is durable, a platform that misbehaves, and processes that die at any moment. */
 
-import { stepDraft } from "../../../src/adapter/kit/draft.ts";
+import { stepDraft } from "../../../packages/adapter/src/kit/draft.ts";
 import {
 	beginDraft,
 	type Draft,
 	type DraftCall,
 	type DraftInput,
 	type DraftRules,
-} from "../../../src/adapter/kit/draft-state.ts";
-import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
-import { nonceOf } from "../../../src/adapter/nonce.ts";
-import type { PlatformFault, Resume, StreamStatus } from "../../../src/adapter/port.ts";
-import type { ToolStatusEvent } from "../../../src/protocol/protocol.ts";
+} from "../../../packages/adapter/src/kit/draft-state.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/kit/platform.ts";
+import { nonceOf } from "../../../packages/adapter/src/nonce.ts";
+import type { PlatformFault, Resume, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import type { ToolStatusEvent } from "../../../packages/protocol/src/protocol.ts";
 
 export type Source =
 	| ToolStatusEvent

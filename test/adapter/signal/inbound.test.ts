@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../src/adapter/kit/kit.ts";
-import { readEnvelope } from "../../../src/adapter/signal/inbound.ts";
-import { platform } from "../../../src/adapter/signal/signal.ts";
-import { createSignalFake, SIGNAL_NUMBER, SIGNAL_UUID, type SignalFake } from "../../fakes/signal.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit/kit.ts";
+import { createSignalFake, SIGNAL_NUMBER, SIGNAL_UUID, type SignalFake } from "../../../packages/lab/src/signal.ts";
+import { readEnvelope } from "../../../packages/platforms/src/signal/inbound.ts";
+import { platform } from "../../../packages/platforms/src/signal/signal.ts";
 import { until } from "../../until.ts";
 import { faultOf, memory, openSession } from "../session.ts";
 

@@ -1,9 +1,9 @@
 import { Code } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
-import { ScenarioType } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { ProviderState, RuntimeAuditService } from "../../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { RuntimeConnectorService } from "../../../src/gen/nexus/runtime/v1/connector_pb.ts";
+import { ScenarioType } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ProviderState, RuntimeAuditService } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { RuntimeConnectorService } from "../../../packages/client/src/gen/nexus/runtime/v1/connector_pb.ts";
 import { fakeProvider, refuse } from "../../services/connectors/fake-provider.ts";
 import { rig as connectorRig, KEY, OWNER } from "../../services/connectors/rig.ts";
 import { until } from "../../until.ts";

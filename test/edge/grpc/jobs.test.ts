@@ -10,11 +10,11 @@ import {
 	ScenarioJobState,
 	type ScenarioSchema,
 	type SubscribeScenarioJobEventsResponse,
-} from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { LocalTransferState, RuntimeLocalService } from "../../../src/gen/nexus/runtime/v1/local_pb.ts";
-import { createArtifacts, type Services } from "../../../src/services/services.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { LocalTransferState, RuntimeLocalService } from "../../../packages/client/src/gen/nexus/runtime/v1/local_pb.ts";
+import { createArtifacts, type Services } from "../../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { admittedOf, jobsRig } from "../../services/jobs-rig.ts";
 import { until } from "../../until.ts";

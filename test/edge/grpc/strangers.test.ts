@@ -3,7 +3,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { expect, it, onTestFinished } from "vitest";
-import { Health } from "../../../src/gen/grpc/health/v1/health_pb.ts";
+import { Health } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
 import { manualClock } from "../../clock.ts";
 import { CERT, KEY } from "../../runtime/certificate.ts";
 import { BEARER, waitFor } from "../rig.ts";

@@ -1,14 +1,14 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
+import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import {
 	RuntimeWorkflowService,
 	WorkflowEventType,
 	WorkflowNodeKind,
 	WorkflowState,
-} from "../../../src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { createWorkflows, type Workflows } from "../../../src/services/services.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { createWorkflows, type Workflows } from "../../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { fakeAgents, fakeConnectors, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
 import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
 

@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Batch, type Bus, createBus, type LogSource, type LogWriter } from "../../../src/bus/bus.ts";
-import { Flusher } from "../../../src/edge/stream/flusher.ts";
-import { Pump } from "../../../src/edge/stream/pump.ts";
-import { chunkEncoder, encodeFrame, type Frame } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { Batch, type Bus, createBus, type LogSource, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import { Flusher } from "../../../packages/daemon/src/edge/stream/flusher.ts";
+import { Pump } from "../../../packages/daemon/src/edge/stream/pump.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { chunkEncoder, encodeFrame, type Frame } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { ApprovalOutcome, EngineContext, EngineEvent } from "../../../src/engine/engine.ts";
-import { digestOf } from "../../../src/engine/engine.ts";
-import { askTool } from "../../../src/engine/tools/ask.ts";
-import { textResult } from "../../../src/engine/tools/tools.ts";
+import type { ApprovalOutcome, EngineContext, EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
+import { digestOf } from "../../../packages/daemon/src/engine/engine.ts";
+import { askTool } from "../../../packages/daemon/src/engine/tools/ask.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { oneByOne } from "../demo-play.ts";
 import { ask as requestOf } from "../pi-kit.ts";
 import { answer, asks, engineOf, type Options, shown, text, toolOf } from "./kit.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { ApprovalOutcome, EngineEvent, EngineRequest } from "../../../src/engine/engine.ts";
-import type { AclConfig } from "../../../src/nex/acl/acl.ts";
-import type { InboundConfig } from "../../../src/nex/nex.ts";
+import type { ApprovalOutcome, EngineEvent, EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { AclConfig } from "../../../packages/daemon/src/nex/acl/acl.ts";
+import type { InboundConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { type Play, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "../inbox/rig.ts";
 

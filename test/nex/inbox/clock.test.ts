@@ -1,7 +1,7 @@
 /** The wall clock is set while messages wait: how long they wait, and the order of their runs, does not depend on it. */
 
 import { describe, expect, test } from "vitest";
-import type { Clock } from "../../../src/std/clock.ts";
+import type { Clock } from "../../../packages/protocol/src/clock.ts";
 import { tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { nexRig } from "./rig.ts";

@@ -1,10 +1,10 @@
 /** A28: the forms in which a command reaches us in a group of each platform that has mentions. */
 
 import { expect, test } from "vitest";
-import { readMessage } from "../../../src/adapter/discord/inbound.ts";
-import { readText } from "../../../src/adapter/slack/inbound.ts";
-import { readUpdate } from "../../../src/adapter/telegram/inbound.ts";
-import { commandIn } from "../../../src/nex/inbox/commands.ts";
+import { commandIn } from "../../../packages/daemon/src/nex/inbox/commands.ts";
+import { readMessage } from "../../../packages/platforms/src/discord/inbound.ts";
+import { readText } from "../../../packages/platforms/src/slack/inbound.ts";
+import { readUpdate } from "../../../packages/platforms/src/telegram/inbound.ts";
 import { messageOf } from "./rig.ts";
 
 const inGroup = (said: { text: string; mention?: boolean } | undefined) =>

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createNex, type Nex, type Plugin } from "../../../src/nex/nex.ts";
+import { createNex, type Nex, type Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { until } from "../../broker/rig.ts";
 import { createRig, type Rig } from "../../edge/rig.ts";
 import { messageOf, outboundOf } from "./rig.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { EngineMessage, EngineRequest } from "../../../src/engine/engine.ts";
-import type { QueueSettings } from "../../../src/ledger/ledger.ts";
-import type { InboundConfig, Plugin } from "../../../src/nex/nex.ts";
-import { injectedIn } from "../../../src/protocol/protocol.ts";
+import type { EngineMessage, EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { InboundConfig, Plugin } from "../../../packages/daemon/src/nex/nex.ts";
+import { injectedIn } from "../../../packages/protocol/src/protocol.ts";
 import { gate, type Play, started, tempFile, text, until, verified } from "../../broker/rig.ts";
 import { messageOf, type NexRigOptions, nexRig } from "./rig.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import { createListening } from "../../../src/nex/inbox/listening.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import { createListening } from "../../../packages/daemon/src/nex/inbox/listening.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const INFO = { supports: ["monitor"], public: false } as unknown as AdapterInfo;

@@ -1,13 +1,13 @@
 /** Messages that plugins look at hold up their own chat only, and no command. */
 
 import { describe, expect, test } from "vitest";
-import { isCommand } from "../../../src/nex/inbox/commands.ts";
-import type { Plugin } from "../../../src/nex/nex.ts";
-import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
-import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { RESTART_RULES } from "../../../src/std/supervision.ts";
+import { isCommand } from "../../../packages/daemon/src/nex/inbox/commands.ts";
+import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/supervise/line-process.ts";
+import { createMonitorPort } from "../../../packages/daemon/src/nex/supervise/monitor-port.ts";
+import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { gate, text, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 

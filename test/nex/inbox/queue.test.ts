@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { QueueSettings } from "../../../src/ledger/ledger.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
 import {
 	EMPTY_LANE,
 	type LaneEffect,
@@ -9,7 +9,7 @@ import {
 	type SessionLane,
 	step,
 	wakeAt,
-} from "../../../src/nex/inbox/queue.ts";
+} from "../../../packages/daemon/src/nex/inbox/queue.ts";
 import { atEffort } from "../../effort.ts";
 
 const settingsOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({

@@ -1,17 +1,17 @@
 /** The inbox on a real Broker, Bus and Ledger, with an outbound side that only writes down what it is asked for. */
 
-import type { InboundMessage } from "../../../src/adapter/adapter.ts";
-import type { BrokerLimits } from "../../../src/broker/broker.ts";
-import type { Engine } from "../../../src/engine/engine.ts";
-import { type Delivery, deliveryWrites, type QueueSettings } from "../../../src/ledger/ledger.ts";
-import type { NexOptions, NexOutbound } from "../../../src/nex/create.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
+import type { BrokerLimits } from "../../../packages/daemon/src/broker/broker.ts";
+import type { Engine } from "../../../packages/daemon/src/engine/engine.ts";
+import { type Delivery, deliveryWrites, type QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { NexOptions, NexOutbound } from "../../../packages/daemon/src/nex/create.ts";
 import {
 	type Accepted,
 	type ClientMessage,
 	createNex,
 	type InboundConfig,
 	type InboxLimits,
-} from "../../../src/nex/nex.ts";
+} from "../../../packages/daemon/src/nex/nex.ts";
 import { type Play, type RigOptions, rig, until } from "../../broker/rig.ts";
 
 export type Delivered = Parameters<NexOutbound["deliver"]>[0];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
-import type { InboundConfig } from "../../../src/nex/nex.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { InboundConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, type Play, tempFile, text, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 

@@ -1,7 +1,7 @@
 /** I7: an adapter that knows only the basic fields, when its process or the daemon dies, or it gives up half-way (ADR 17). */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { encodeFrame, newRunId } from "../../../src/protocol/protocol.ts";
+import { encodeFrame, newRunId } from "../../../packages/protocol/src/protocol.ts";
 import { beginRun, createRig, createRigWith, FAST, type Flavour, type Rig, strike, until } from "./rig.ts";
 
 let rig: Rig;

@@ -2,11 +2,16 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts";
-import { platform as sms } from "../../../src/adapter/sms/sms.ts";
-import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
-import { blocksOf } from "../../../src/nex/block-machine.ts";
-import { type BlockRules, beginBlocks, type DeliveryBlock, stepBlocks } from "../../../src/nex/block-step.ts";
+import { blocksOf } from "../../../packages/daemon/src/nex/block-machine.ts";
+import {
+	type BlockRules,
+	beginBlocks,
+	type DeliveryBlock,
+	stepBlocks,
+} from "../../../packages/daemon/src/nex/block-step.ts";
+import { platform as imessage } from "../../../packages/platforms/src/imessage/imessage.ts";
+import { platform as sms } from "../../../packages/platforms/src/sms/sms.ts";
+import { platform as whatsapp } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import { normalise } from "../../adapter/normalise.ts";
 import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, finishedRun, type Rig, until } from "./rig.ts";

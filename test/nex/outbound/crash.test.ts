@@ -3,11 +3,11 @@
 import { existsSync } from "node:fs";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Bus } from "../../../src/bus/bus.ts";
-import { deliveryWrites } from "../../../src/ledger/ledger.ts";
-import { staleness } from "../../../src/nex/recovery.ts";
-import { NexusError } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
+import { deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { staleness } from "../../../packages/daemon/src/nex/recovery.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, createRigWith, deathsOf, FAST, finishedRun, type Rig, strike, until } from "./rig.ts";
 

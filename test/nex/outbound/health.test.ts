@@ -1,14 +1,14 @@
 /** How an account is, as people see it: unreachable while its platform does not answer, without old errors when it works again. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { MONITOR_SHAPES } from "../../../src/adapter/adapter.ts";
-import { createCallHealth } from "../../../src/nex/call-health.ts";
-import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
-import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { RESTART_RULES } from "../../../src/std/supervision.ts";
+import { MONITOR_SHAPES } from "../../../packages/adapter/src/host.ts";
+import { createCallHealth } from "../../../packages/daemon/src/nex/call-health.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/supervise/line-process.ts";
+import { createMonitorPort } from "../../../packages/daemon/src/nex/supervise/monitor-port.ts";
+import { createProcessSupervisor } from "../../../packages/daemon/src/nex/supervise/process-supervisor.ts";
+import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { until } from "./rig.ts";
 

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
-import { contentOf } from "../../../src/nex/part-content.ts";
+import { contentOf } from "../../../packages/daemon/src/nex/part-content.ts";
+import { platform as whatsapp } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import {
 	beginRun,
 	createRig,

@@ -4,10 +4,15 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import type { InboundMessage, StreamLine } from "../../../src/adapter/adapter.ts";
-import { createLines } from "../../../src/nex/stream-lines.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { RESTART_RULES, type Supervision, stepSupervision, UNSTARTED } from "../../../src/std/supervision.ts";
+import type { InboundMessage, StreamLine } from "../../../packages/adapter/src/host.ts";
+import { createLines } from "../../../packages/daemon/src/nex/stream-lines.ts";
+import {
+	RESTART_RULES,
+	type Supervision,
+	stepSupervision,
+	UNSTARTED,
+} from "../../../packages/daemon/src/std/supervision.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { beginRun, createRig, createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
 
 let rig: Rig | undefined;

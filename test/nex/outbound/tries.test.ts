@@ -1,13 +1,13 @@
 /** A send is tried, looked up and given up by what its adapter answers, and by the clock. */
 
 import { describe, expect, it } from "vitest";
-import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
-import { createGate } from "../../../src/nex/gate.ts";
-import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
-import { deliverBySend } from "../../../src/nex/send-delivery.ts";
-import type { OnPiece, SendAnswer, SendRequest } from "../../../src/nex/supervise/send-port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery-context.ts";
+import { createGate } from "../../../packages/daemon/src/nex/gate.ts";
+import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
+import { deliverBySend } from "../../../packages/daemon/src/nex/send-delivery.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/supervise/send-port.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";
 import { trackDelivery } from "./live-delivery-rig.ts";

@@ -1,9 +1,9 @@
 /** A daemon's inside with everything told: a model that is played, tools, approvals, messages from a platform. */
 
-import { createBroker } from "../../../src/broker/broker.ts";
-import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
-import type { Tool } from "../../../src/engine/tools/tools.ts";
-import { createNex } from "../../../src/nex/nex.ts";
+import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
+import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import type { Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { createNex } from "../../../packages/daemon/src/nex/nex.ts";
 import {
 	type AgentEvent,
 	type AuditRecord,
@@ -13,9 +13,9 @@ import {
 	createTelling,
 	type MemoryEvent,
 	noticeLogs,
-} from "../../../src/services/services.ts";
-import type { Clock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import type { Clock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { answer, modelOf, text } from "../../engine/reason-act/kit.ts";
 import { outboundOf } from "../../nex/inbox/rig.ts";

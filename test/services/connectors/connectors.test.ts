@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { AuditEntry } from "../../../src/services/services.ts";
-import { defaultModelOf } from "../../../src/services/services.ts";
+import type { AuditEntry } from "../../../packages/daemon/src/services/services.ts";
+import { defaultModelOf } from "../../../packages/daemon/src/services/services.ts";
 import { fakeProvider } from "./fake-provider.ts";
 import { all, app, ask, KEY, OWNER, open, rig, signal } from "./rig.ts";
 

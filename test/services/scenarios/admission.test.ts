@@ -1,8 +1,8 @@
 /** The nine steps before a run, in order: every fault alone, and every pair of them (Z9, R4-27 to R4-31, K-STREAM-002). */
 
 import { describe, expect, test } from "vitest";
-import { grpcStatusOf, NexusError, reasonOf } from "../../../src/protocol/protocol.ts";
-import type { ConnectorInfo, Principal, ScenarioRequest } from "../../../src/services/services.ts";
+import type { ConnectorInfo, Principal, ScenarioRequest } from "../../../packages/daemon/src/services/services.ts";
+import { grpcStatusOf, NexusError, reasonOf } from "../../../packages/protocol/src/protocol.ts";
 import { appPrincipal, connectorOf, HELLO, OWNER, requestOf, rig, saying } from "./rig.ts";
 
 /** What a request is made of before it is sent: each fault changes its part. */

@@ -1,8 +1,7 @@
 /** Scenarios on a real Bus and Ledger, with a provider that the test plays and connectors that are a list. */
 
-import { type Bus, follow } from "../../../src/bus/bus.ts";
-import { createVerifier, decodeFrame, type EndFrame, type Frame, NexusError } from "../../../src/protocol/protocol.ts";
-import { checkInline } from "../../../src/services/connectors/checks.ts";
+import { type Bus, follow } from "../../../packages/daemon/src/bus/bus.ts";
+import { checkInline } from "../../../packages/daemon/src/services/connectors/checks.ts";
 import {
 	type AdmittedScenario,
 	type ConnectorInfo,
@@ -15,7 +14,14 @@ import {
 	type ScenarioSpec,
 	type ScenariosOptions,
 	type TextEvent,
-} from "../../../src/services/services.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import {
+	createVerifier,
+	decodeFrame,
+	type EndFrame,
+	type Frame,
+	NexusError,
+} from "../../../packages/protocol/src/protocol.ts";
 import { type ForTestOptions, storeForTest } from "../../store.ts";
 
 export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };

@@ -1,7 +1,6 @@
 /** Jobs and agents that do what the test says, on the store that the workflows are on. */
 
-import { type Bus, follow, type LogWriter } from "../../../src/bus/bus.ts";
-import { NexusError, newId } from "../../../src/protocol/protocol.ts";
+import { type Bus, follow, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
 import type {
 	AdmittedScenario,
 	AgentOutcome,
@@ -12,7 +11,8 @@ import type {
 	Jobs,
 	Principal,
 	ScenarioRequest,
-} from "../../../src/services/services.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";
 
 export const owner: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
 export const app = (appId: string): Principal => ({ owner: false, appId, address: "127.0.0.1", isPrivate: true });

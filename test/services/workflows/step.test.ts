@@ -2,9 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
-import { WORKFLOW_LIMITS } from "../../../src/services/workflows/limits.ts";
-import { type Plan, planOf } from "../../../src/services/workflows/plan.ts";
+import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/limits.ts";
+import { type Plan, planOf } from "../../../packages/daemon/src/services/workflows/plan.ts";
 import {
 	doneBefore,
 	isOver,
@@ -16,8 +15,9 @@ import {
 	type WorkflowEvent,
 	type WorkflowInput,
 	type WorkflowRun,
-} from "../../../src/services/workflows/step.ts";
-import { seededRandom } from "../../../src/std/seed.ts";
+} from "../../../packages/daemon/src/services/workflows/step.ts";
+import { seededRandom } from "../../../packages/daemon/src/std/seed.ts";
+import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 

@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { follow } from "../../../src/bus/bus.ts";
-import type { NexusError, WorkflowEventJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
+import { follow } from "../../../packages/daemon/src/bus/bus.ts";
 import {
 	createWorkflows,
 	type NewWorkflow,
 	type ScenarioRequest,
 	type Workflows,
-} from "../../../src/services/services.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import type { NexusError, WorkflowEventJson, WorkflowNodeJson } from "../../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../../store.ts";
 import { until } from "../../until.ts";
@@ -175,7 +175,7 @@ describe("a workflow", () => {
 	});
 
 	test("runs nodes beside one another", async () => {
-		const gate = Promise.withResolvers<Partial<import("../../../src/services/services.ts").Job>>();
+		const gate = Promise.withResolvers<Partial<import("../../../packages/daemon/src/services/services.ts").Job>>();
 		const one = rig({ script: () => gate.promise });
 		const { workflow_id: id } = await one.submit([call("a", "1"), call("b", "2"), call("c", "3")]);
 		await until("all three run", () => one.jobs.submitted.length === 3);
