@@ -149,7 +149,7 @@ export type AckAppMessageRequest = Message<"nexus.runtime.v1.AckAppMessageReques
   messageId: string;
 
   /**
-   * The recipient could not use it.
+   * The recipient could not process the message.
    *
    * @generated from field: bool failed = 3;
    */
@@ -191,7 +191,7 @@ export type SubscribeAppMessagesRequest = Message<"nexus.runtime.v1.SubscribeApp
   appId: string;
 
   /**
-   * Left out: from now on. 0: from the earliest kept.
+   * Absent: only new messages. 0: from the earliest kept message.
    *
    * @generated from field: optional uint64 after = 2;
    */
@@ -220,7 +220,7 @@ export type SubscribeAppMessagesResponse = Message<"nexus.runtime.v1.SubscribeAp
   eventType: AppMessageEventType;
 
   /**
-   * Without its payload when it was acked or failed.
+   * Without the payload in ACKED and FAILED events.
    *
    * @generated from field: nexus.runtime.v1.AppMessage message = 3;
    */
