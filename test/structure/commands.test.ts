@@ -72,7 +72,7 @@ const shown = pages.flatMap(shownIn);
 const linesOf = (program: string): Shown[] => shown.filter(({ words }) => words[0] === program);
 const say = ({ page, words }: Shown, wrong: string): string => `${page}: ${words.join(" ")}: ${wrong}`;
 
-/** What is wrong with the arguments of `nexus`, as its own definition of commands says. */
+/** The problem with the arguments of `nexus`, according to its definition of commands. */
 async function problemOf(args: readonly string[], whole: boolean): Promise<string | undefined> {
 	const nexus = new Command("nexus").exitOverride().configureOutput({ writeOut: () => {}, writeErr: () => {} });
 	addCommands(nexus, {} as Local, args[0]);
@@ -208,7 +208,7 @@ describe("structure: curl in documents", () => {
 	});
 });
 
-/** What curl would send. */
+/** The request that curl would send. */
 function requestOf([, ...words]: readonly string[]) {
 	const request = {
 		method: "GET",
