@@ -20,14 +20,12 @@ const root = join(import.meta.dirname, "../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const markdownIn = (folder: string): string[] =>
 	readdirSync(join(root, folder)).flatMap((file) => (file.endsWith(".md") ? [join(folder, file)] : []));
-const pages = [
-	...["README.md", "CONTRIBUTING.md"],
-	...markdownIn("docs"),
-	...readdirSync(join(root, "src/adapter")).flatMap((platform) => {
-		const page = `src/adapter/${platform}/README.md`;
-		return existsSync(join(root, page)) ? [page] : [];
-	}),
-];
+/** The set-up page of each platform. */
+const platformPages = (folder: string): string[] =>
+	readdirSync(join(root, folder))
+		.map((platform) => `${folder}/${platform}/README.md`)
+		.filter((page) => existsSync(join(root, page)));
+const pages = [...["README.md", "CONTRIBUTING.md"], ...markdownIn("docs"), ...platformPages("src/adapter")];
 const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
 
 /** Programs that are not part of the project, and why a test does not start them. */
