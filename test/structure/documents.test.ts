@@ -1,7 +1,7 @@
 /** Documents name what is there: the paths in ARCHITECTURE.md, and every decision in the index. */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { sourcesBelow } from "./imports.ts";
 import { LEVELS } from "./rules.ts";
@@ -13,6 +13,18 @@ const markdownBelow = (folder: string): string[] =>
 	readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
 		.filter((file) => file.endsWith(".md"))
 		.map((file) => join(folder, file));
+
+/** The anchors that GitHub gives to headings. */
+const anchorsOf = (text: string): Set<string> =>
+	new Set(
+		[...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+			heading!
+				.toLowerCase()
+				.replace(/[^\w\s-]/g, "")
+				.trim()
+				.replace(/\s/g, "-"),
+		),
+	);
 
 describe("structure: the documents", () => {
 	it("every path that ARCHITECTURE.md names exists, from the root or in a package (`daemon/bus/` is `packages/daemon/src/bus/`)", () => {
@@ -31,6 +43,22 @@ describe("structure: the documents", () => {
 				.map(([, path]) => `${file} names ${path}`),
 		);
 		expect(missing).toEqual([]);
+	});
+
+	it("every link between documents leads to a file and a heading that exist", () => {
+		const files = [
+			...["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "PROTOCOL.md", "CHANGELOG.md"],
+			...[...markdownBelow("docs"), ...markdownBelow("packages/platforms/src")],
+		];
+		const broken = files.flatMap((file) =>
+			[...read(file).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].flatMap(([, path, anchor]) => {
+				const target = path === "" ? file : join(dirname(file), path!);
+				if (!existsSync(join(root, target))) return [`${file} links to ${path}`];
+				if (anchor === undefined || anchorsOf(read(target)).has(anchor)) return [];
+				return [`${file} links to ${path}#${anchor}`];
+			}),
+		);
+		expect(broken).toEqual([]);
 	});
 
 	it("the folders and their levels are those that the rules enforce", () => {
