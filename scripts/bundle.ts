@@ -13,8 +13,6 @@ import { isStale } from "./stale.ts";
 const sourcesBelow = (name: string, folder: string): string[] =>
 	globSync(`${folder}/**/*.ts`, { cwd: join(ROOT, "packages", name, "src") }).map((file) => file.replace(/\.ts$/, ""));
 
-/** Of the kit, what a platform may import by itself: a platform that does not format Markdown loads no parser. */
-const KIT_FILES = ["length", "lines", "markdown", "marks", "plain", "reply", "table"];
 /** Loaded at every start. The others stay what they are: loaded late, or tied to files of their own. */
 const INCLUDED = [
 	"@hono/node-server",
@@ -71,9 +69,16 @@ const directBuiltins: Plugin = {
 
 /** The packages that are published, each with its entries. */
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
-	protocol: ["protocol", "clock", "engine", "log", "markdown", "own"],
+	protocol: ["protocol", "clock", "engine", "keyed-queue", "log", "markdown", "own", "retry"],
 	client: ["client", "runtime/runtime-client", ...sourcesBelow("client", "gen")],
-	adapter: ["kit/kit", "host", ...sourcesBelow("adapter", "net"), ...KIT_FILES.map((name) => `kit/${name}`)],
+	adapter: [
+		"kit",
+		"host",
+		"platform/reply",
+		"serve/lines",
+		...sourcesBelow("adapter", "net"),
+		...sourcesBelow("adapter", "markdown"),
+	],
 };
 export const PUBLISHED = [...Object.keys(LIBRARIES), "daemon"];
 
@@ -92,7 +97,9 @@ const DAEMON = {
 const LEAVES = [
 	"protocol/src/clock",
 	"protocol/src/log",
+	"protocol/src/keyed-queue",
 	"protocol/src/own",
+	"protocol/src/retry",
 	"platforms/src/channels",
 	"daemon/src/cli/host",
 	"daemon/src/engine/pi/detect",
@@ -110,13 +117,21 @@ const NODE_LEAVES = [
 	"daemon/src/std/supervision",
 ];
 /** What every command and every start reads of the data directory and the configuration. */
-const DATA = ["channels", "config", "data-dir", "data-lock", "runtime", "secret-key", "stored-accounts"];
+const DATA = [
+	"config/channels",
+	"config/config",
+	"data/data-dir",
+	"data/data-lock",
+	"runtime",
+	"data/secret-key",
+	"data/stored-accounts",
+];
 
 const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/packages/(?:${names.join("|")})\\.ts$`);
 
 /** Files that many need: else each way of sharing them would be a file of its own, which a start has to open. */
 const GROUPS = [
-	{ name: "protocol", test: /\/packages\/protocol\/src\/(?!clock|log|own|markdown|hostile)/ },
+	{ name: "protocol", test: /\/packages\/protocol\/src\/(?!clock|keyed-queue|log|own|markdown|hostile|retry)/ },
 	{ name: "gen", test: /\/packages\/client\/src\/gen\// },
 	{ name: "chats", test: /\/packages\/platforms\/src\/\w+\/chat\.ts$/ },
 	{ name: "leaves", test: sourceIn(LEAVES) },

@@ -3,18 +3,18 @@
  * platform's dialect, beside only parsing their markdown.
  */
 
-import { createRenderer } from "../../packages/adapter/src/kit/context.ts";
-import { parseMarkdown } from "../../packages/adapter/src/kit/markdown.ts";
-import type { Platform } from "../../packages/adapter/src/kit/platform.ts";
-import { splitAll } from "../../packages/adapter/src/kit/split.ts";
-import { blocksOf } from "../../packages/daemon/src/nex/block-machine.ts";
+import { parseMarkdown } from "../../packages/adapter/src/markdown/markdown.ts";
+import { splitAll } from "../../packages/adapter/src/markdown/split.ts";
+import type { Platform } from "../../packages/adapter/src/platform/platform.ts";
+import { createRenderer } from "../../packages/adapter/src/serve/context.ts";
+import { blocksOf } from "../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
 import {
 	type BlockInput,
 	type BlockRules,
 	beginBlocks,
 	type DeliveryBlock,
 	stepBlocks,
-} from "../../packages/daemon/src/nex/block-step.ts";
+} from "../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
 import type { Figure } from "../figure.ts";
 import { median } from "../statistics.ts";
 

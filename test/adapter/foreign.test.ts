@@ -1,10 +1,10 @@
 /** An answer that is not the platform's own says nothing about what the platform did: no message is said twice for it, and none is called complete. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createAdapterContext } from "../../packages/adapter/src/kit/context.ts";
-import type { Platform } from "../../packages/adapter/src/kit/platform.ts";
-import { createSends } from "../../packages/adapter/src/kit/send.ts";
+import type { Platform } from "../../packages/adapter/src/platform/platform.ts";
 import type { SendStatus, StreamStatus } from "../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../packages/adapter/src/serve/context.ts";
+import { createSends } from "../../packages/adapter/src/serve/send.ts";
 import { serveFake } from "../../packages/lab/src/http.ts";
 import { type Place, STARTS } from "../../packages/lab/src/lab-places.ts";
 import { CHANNELS, type Channel } from "../../packages/platforms/src/channels.ts";

@@ -7,7 +7,7 @@ import {
 	PlatformError,
 	type Session,
 	type Tools,
-} from "../../packages/adapter/src/kit/kit.ts";
+} from "../../packages/adapter/src/kit.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/ending.ts";
-import { Framer } from "../../packages/daemon/src/broker/framer.ts";
+import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
+import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/settle/ending.ts";
 import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import { type ChunkFrame, decodeFrame, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { finalEnd, text, verified } from "./rig.ts";

@@ -1,7 +1,7 @@
 /** A store that lives as long as its object: for tests, and for daemons that need no history. */
 
-import { Batch } from "../../packages/daemon/src/bus/batch.ts";
 import type { LogQuery, LogSpec } from "../../packages/daemon/src/bus/port.ts";
+import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
 import {
 	existsAlready,
 	fenced,

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Daemon, loadConfig, startDaemon, storeAccount } from "../../packages/daemon/src/runtime/runtime.ts";
-import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram.ts";
+import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import type { RunJson, SessionJson } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";

@@ -14,7 +14,7 @@ import { replay } from "../../packages/daemon/src/cli/commands/replay.ts";
 import { send } from "../../packages/daemon/src/cli/commands/send.ts";
 import { tail } from "../../packages/daemon/src/cli/commands/tail.ts";
 import { createTerminal, reportFailure } from "../../packages/daemon/src/cli/terminal.ts";
-import { createLogger, readable } from "../../packages/daemon/src/runtime/logger.ts";
+import { createLogger, readable } from "../../packages/daemon/src/runtime/observe/logger.ts";
 import { checksumOf, crc32, messageIdOf, NexusError } from "../../packages/protocol/src/protocol.ts";
 
 /** A window's title, a colour by ESC and one by U+009B, the start of the line, text from right to left, and a line of its own. */

@@ -3,7 +3,7 @@
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
 import { createRunVerifier } from "../../packages/client/src/client.ts";
-import { Framer } from "../../packages/daemon/src/broker/framer.ts";
+import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
 import { createShow, type ShowOptions } from "../../packages/daemon/src/cli/show.ts";
 import { createTerminal } from "../../packages/daemon/src/cli/terminal.ts";
 import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";

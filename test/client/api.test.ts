@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { createClient } from "../../packages/client/src/client.ts";
-import { ROUTES, type Route } from "../../packages/daemon/src/edge/routes.ts";
+import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
 
 const CALLED_BY_NOBODY: readonly string[] = [
 	// Platforms call these.

@@ -3,7 +3,7 @@
 import { request } from "node:http";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createProxies } from "../../packages/daemon/src/edge/proxies.ts";
+import { createProxies } from "../../packages/daemon/src/edge/http/proxies.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { createRig, type Rig, rawClient, TOKEN, waitFor } from "./rig.ts";
 

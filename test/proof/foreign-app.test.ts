@@ -7,7 +7,7 @@ import type { DescMethod, JsonObject } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WorkflowNodeKind, WorkflowState } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { ROUTES, type Route } from "../../packages/daemon/src/edge/routes.ts";
+import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
 import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { methods, procedureOf } from "../edge/grpc/descriptors.ts";

@@ -4,7 +4,7 @@ import { existsSync, linkSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram.ts";
+import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { everything } from "../engine/mcp/rig.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";

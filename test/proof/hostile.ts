@@ -2,7 +2,7 @@
 
 import type { EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
 import { type Tool, textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
-import type { AclConfig } from "../../packages/daemon/src/nex/acl/acl.ts";
+import type { AclConfig } from "../../packages/daemon/src/nex/access/acl.ts";
 import type { InboundConfig } from "../../packages/daemon/src/nex/nex.ts";
 import { until } from "../broker/rig.ts";
 import { type Answers, engineOf, type Options, toolOf } from "../engine/reason-act/kit.ts";

@@ -6,11 +6,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Target } from "../../packages/adapter/src/port.ts";
-import { createDiscordFake } from "../../packages/lab/src/discord.ts";
+import { createDiscordFake } from "../../packages/lab/src/discord/discord.ts";
 import type { Fake } from "../../packages/lab/src/fake.ts";
 import { createSignalFake, SIGNAL_NUMBER } from "../../packages/lab/src/signal.ts";
-import { createSlackFake } from "../../packages/lab/src/slack.ts";
-import { createTelegramFake } from "../../packages/lab/src/telegram.ts";
+import { createSlackFake } from "../../packages/lab/src/slack/slack.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";
 import { fastTime } from "../time/time.ts";

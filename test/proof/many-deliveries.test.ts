@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
-import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram.ts";
+import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";
 import { fastTime } from "../time/time.ts";

@@ -168,6 +168,6 @@ describe("P1.2: a malformed frame is refused with the field that is wrong", () =
 
 test("the first chunk of a process is whole, whatever its clock says", async () => {
 	vi.resetModules();
-	const fresh = await import("../../packages/protocol/src/codec.ts");
+	const fresh = await import("../../packages/protocol/src/frames/codec.ts");
 	expect(JSON.parse(fresh.chunkEncoder("m")(1, "x", 0))).toMatchObject({ seq_no: 1, payload: "x", ts: 0 });
 });

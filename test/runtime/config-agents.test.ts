@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
 import { loadEngine } from "../../packages/daemon/src/engine/engine.ts";
-import { completeConfig } from "../../packages/daemon/src/runtime/config.ts";
-import { parseConfig, readConfigFile } from "../../packages/daemon/src/runtime/config-file.ts";
-import { createEngineServices } from "../../packages/daemon/src/runtime/engine-services.ts";
+import { completeConfig } from "../../packages/daemon/src/runtime/config/config.ts";
+import { parseConfig, readConfigFile } from "../../packages/daemon/src/runtime/config/config-file.ts";
+import { createEngineServices } from "../../packages/daemon/src/runtime/wiring/engine-services.ts";
 import { collect, requestOf, textOf } from "../engine/demo-play.ts";
 import { freshFolder } from "./folder.ts";
 

@@ -3,8 +3,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { parseConfig } from "../../packages/daemon/src/runtime/config-file.ts";
-import { configSchema } from "../../packages/daemon/src/runtime/config-schema.ts";
+import { parseConfig } from "../../packages/daemon/src/runtime/config/config-file.ts";
+import { configSchema } from "../../packages/daemon/src/runtime/config/config-schema.ts";
 import { loadConfig, requireTokenOnPublicHost } from "../../packages/daemon/src/runtime/runtime.ts";
 import { freshFolder } from "./folder.ts";
 

@@ -3,8 +3,8 @@
 import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { dataPaths, makePrivateDir } from "../../packages/daemon/src/runtime/data-dir.ts";
-import { lockDataDir } from "../../packages/daemon/src/runtime/data-lock.ts";
+import { dataPaths, makePrivateDir } from "../../packages/daemon/src/runtime/data/data-dir.ts";
+import { lockDataDir } from "../../packages/daemon/src/runtime/data/data-lock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";

@@ -3,8 +3,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../packages/daemon/src/runtime/config.ts";
-import { createEngineServices } from "../../packages/daemon/src/runtime/engine-services.ts";
+import { loadConfig } from "../../packages/daemon/src/runtime/config/config.ts";
+import { createEngineServices } from "../../packages/daemon/src/runtime/wiring/engine-services.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { run } from "../cli/in-process.ts";
 import { freshFolder } from "./folder.ts";

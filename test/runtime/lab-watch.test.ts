@@ -3,7 +3,7 @@
 import { expect, it, onTestFinished } from "vitest";
 import type { Place } from "../../packages/lab/src/lab-places.ts";
 import { watch } from "../../packages/lab/src/lab-watch.ts";
-import { createTelegramFake } from "../../packages/lab/src/telegram.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 
 interface Told {
 	messages: { id: string; text: string; edits: number; created_at: number; updated_at: number }[];

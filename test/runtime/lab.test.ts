@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import { createLab } from "../../packages/daemon/src/runtime/lab.ts";
+import { createLab } from "../../packages/daemon/src/runtime/lab/lab.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";

@@ -2,9 +2,9 @@
 
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { readable } from "../../packages/daemon/src/runtime/logger.ts";
+import { readable } from "../../packages/daemon/src/runtime/observe/logger.ts";
 
-const LOGGER = new URL("../../packages/daemon/src/runtime/logger.ts", import.meta.url).href;
+const LOGGER = new URL("../../packages/daemon/src/runtime/observe/logger.ts", import.meta.url).href;
 
 const logged = (script: string): Record<string, unknown>[] => {
 	const code = `import { createLogger } from ${JSON.stringify(LOGGER)}; const log = createLogger("info"); ${script}`;

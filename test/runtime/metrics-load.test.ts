@@ -6,8 +6,8 @@ import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "./folder.ts";
 
 const failures = vi.hoisted(() => ({ left: 1 }));
-vi.mock("../../packages/daemon/src/runtime/metrics.ts", async (original) => {
-	const actual = await original<typeof import("../../packages/daemon/src/runtime/metrics.ts")>();
+vi.mock("../../packages/daemon/src/runtime/observe/metrics.ts", async (original) => {
+	const actual = await original<typeof import("../../packages/daemon/src/runtime/observe/metrics.ts")>();
 	return {
 		...actual,
 		createMetrics: (...args: Parameters<typeof actual.createMetrics>) => {

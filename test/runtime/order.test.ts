@@ -54,8 +54,8 @@ vi.mock("../../packages/daemon/src/edge/edge.ts", async (original) => {
 			noting(actual.createEdge(...args), "edge", ["listen"]),
 	};
 });
-vi.mock("../../packages/daemon/src/runtime/store.ts", async (original) => {
-	const actual = await original<typeof import("../../packages/daemon/src/runtime/store.ts")>();
+vi.mock("../../packages/daemon/src/runtime/data/store.ts", async (original) => {
+	const actual = await original<typeof import("../../packages/daemon/src/runtime/data/store.ts")>();
 	return {
 		...actual,
 		openStore(...args: Parameters<typeof actual.openStore>) {

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { completeConfig } from "../../packages/daemon/src/runtime/config.ts";
-import { configuredOf } from "../../packages/daemon/src/runtime/connectors.ts";
-import { dataPaths } from "../../packages/daemon/src/runtime/data-dir.ts";
-import { secretKey } from "../../packages/daemon/src/runtime/secret-key.ts";
+import { completeConfig } from "../../packages/daemon/src/runtime/config/config.ts";
+import { dataPaths } from "../../packages/daemon/src/runtime/data/data-dir.ts";
+import { secretKey } from "../../packages/daemon/src/runtime/data/secret-key.ts";
+import { configuredOf } from "../../packages/daemon/src/runtime/wiring/connectors.ts";
 import { freshFolder } from "./folder.ts";
 
 describe("Z26: the secret key", () => {

@@ -10,8 +10,8 @@ import { Health } from "../../packages/client/src/gen/grpc/health/v1/health_pb.t
 import { RuntimeAiService } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import type { Local } from "../../packages/daemon/src/cli/command.ts";
 import { addCommands } from "../../packages/daemon/src/cli/commands.ts";
-import { parseConfig } from "../../packages/daemon/src/runtime/config-file.ts";
-import { configSchema } from "../../packages/daemon/src/runtime/config-schema.ts";
+import { parseConfig } from "../../packages/daemon/src/runtime/config/config-file.ts";
+import { configSchema } from "../../packages/daemon/src/runtime/config/config-schema.ts";
 import { daemonHere, run } from "../cli/in-process.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { commandsOf } from "./shell.ts";

@@ -16,7 +16,7 @@ export const LEVELS: readonly (readonly string[])[] = [
 ];
 
 export const packageOf = (file: string): string => file.slice(0, file.indexOf("/"));
-/** Of the daemon's files, the first folder below `src`; of another package's, undefined. */
+/** The first folder below `src` of a file of the daemon; undefined for a file of another package. */
 export function folderOf(file: string): string | undefined {
 	const [name, folder, ...rest] = file.split("/");
 	if (name !== "daemon") return undefined;

@@ -2,8 +2,8 @@
 
 import { subscribe } from "node:diagnostics_channel";
 import type { ClientRequest } from "node:http";
-import { ADAPTER_LIMITS } from "../../packages/adapter/src/kit/context.ts";
-import { STOP_GRACE_MS, serve } from "../../packages/adapter/src/kit/serve.ts";
+import { ADAPTER_LIMITS } from "../../packages/adapter/src/serve/context.ts";
+import { STOP_GRACE_MS, serve } from "../../packages/adapter/src/serve/serve.ts";
 import { TIME_HEADER } from "../../packages/lab/src/http.ts";
 import { CHANNELS } from "../../packages/platforms/src/channels.ts";
 import { loadPlatform } from "../../packages/platforms/src/load.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { serveFake, TIME_HEADER } from "../../packages/lab/src/http.ts";
-import { createTelegramFake } from "../../packages/lab/src/telegram.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { timedAdapter } from "../children.ts";
 import { manualClock } from "../clock.ts";
 import { fastTime } from "./time.ts";

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createOutbound } from "../../packages/daemon/src/nex/nex.ts";
-import { createTelegramFake } from "../../packages/lab/src/telegram.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import type { Rig } from "../edge/rig.ts";
 import { removeFolder } from "../runtime/folder.ts";

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { MessageView, RunView, ToolApprovalStatus, ToolView } from "../../packages/protocol/src/protocol.ts";
+import { announcement } from "../../packages/web/src/app/words.ts";
 import {
 	type ApprovalActions,
 	approvalOf,
@@ -13,8 +14,7 @@ import {
 	settledApproval,
 	timeLeftWords,
 	wantsWords,
-} from "../../packages/web/src/approvals.ts";
-import { announcement } from "../../packages/web/src/words.ts";
+} from "../../packages/web/src/chat/approvals.ts";
 
 const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => ({
 	id: "K7Q2",

@@ -9,10 +9,11 @@ import type {
 	LabChannelJson,
 	LabStateJson,
 } from "../../packages/protocol/src/protocol.ts";
-import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../packages/web/src/adapters.ts";
-import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/channels.ts";
-import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat.ts";
-import { stageBars } from "../../packages/web/src/inspect.ts";
+import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../packages/web/src/adapters/adapters.ts";
+import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/adapters/channels.ts";
+import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";
+import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat/chat.ts";
+import { stageBars } from "../../packages/web/src/inspector/inspect.ts";
 import {
 	cardWords,
 	chosenOf,
@@ -23,8 +24,7 @@ import {
 	pauseOf,
 	pollDelay,
 	readiness,
-} from "../../packages/web/src/lab.ts";
-import { formatRoute, parseRoute } from "../../packages/web/src/route.ts";
+} from "../../packages/web/src/lab/lab.ts";
 
 const NOW = 1000;
 

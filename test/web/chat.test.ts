@@ -9,6 +9,7 @@ import {
 	type RunView,
 	type TurnsJson,
 } from "../../packages/protocol/src/protocol.ts";
+import { announcement, connectionOf, outcomeOf } from "../../packages/web/src/app/words.ts";
 import {
 	type ChatAction,
 	type ChatState,
@@ -19,8 +20,7 @@ import {
 	unreadRunsOf,
 	userMessagesOf,
 	waitingOf,
-} from "../../packages/web/src/chat.ts";
-import { announcement, connectionOf, outcomeOf } from "../../packages/web/src/words.ts";
+} from "../../packages/web/src/chat/chat.ts";
 
 const row = (run_id: string, messages: MessageJson[], status: RunJson["status"] = "completed"): RunJson => ({
 	run_id,

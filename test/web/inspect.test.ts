@@ -3,8 +3,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { FrameRecord } from "../../packages/client/src/client.ts";
-import { countAt, createAnalyser, gapsOf, longestGapMs, tokensPerSecond } from "../../packages/web/src/inspect.ts";
-import { newPlayer, type PlayerInput, stepPlayer } from "../../packages/web/src/replay.ts";
+import {
+	countAt,
+	createAnalyser,
+	gapsOf,
+	longestGapMs,
+	tokensPerSecond,
+} from "../../packages/web/src/inspector/inspect.ts";
+import { newPlayer, type PlayerInput, stepPlayer } from "../../packages/web/src/inspector/replay.ts";
 import {
 	axisMarks,
 	msOf,
@@ -14,7 +20,7 @@ import {
 	wholeSpan,
 	xOf,
 	zoom,
-} from "../../packages/web/src/timeline.ts";
+} from "../../packages/web/src/inspector/timeline.ts";
 
 const RUN = "run_00000000000000000000000000";
 const frames = (times: readonly number[], endAt: number): FrameRecord[] =>

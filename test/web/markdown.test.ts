@@ -9,7 +9,7 @@ import {
 	type MarkdownBlock,
 	nextStep,
 	parseWhole,
-} from "../../packages/web/src/markdown.ts";
+} from "../../packages/web/src/ui/markdown.ts";
 import { atEffort } from "../effort.ts";
 import { HOSTILE_TEXTS } from "../markdown/texts.ts";
 

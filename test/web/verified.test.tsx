@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import { describe, expect, it } from "vitest";
 import { createFold, type RunView } from "../../packages/protocol/src/protocol.ts";
-import { Verified } from "../../packages/web/src/view/answer.tsx";
+import { Verified } from "../../packages/web/src/chat/view/answer.tsx";
 
 const ended = (state: RunView["state"], violations: RunView["violations"] = []): RunView => ({
 	...createFold().view(),

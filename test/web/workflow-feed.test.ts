@@ -2,10 +2,10 @@
 
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { WorkflowEventJson, WorkflowJson, WorkflowNodeStatusJson } from "../../packages/protocol/src/protocol.ts";
-import type { WorkflowView } from "../../packages/web/src/workflow.ts";
-import { openWorkflow } from "../../packages/web/src/workflow-feed.ts";
-import { NEW_WORKFLOWS, type WorkflowsView } from "../../packages/web/src/workflows.ts";
-import { openWorkflows } from "../../packages/web/src/workflows-feed.ts";
+import type { WorkflowView } from "../../packages/web/src/workflows/workflow.ts";
+import { openWorkflow } from "../../packages/web/src/workflows/workflow-feed.ts";
+import { NEW_WORKFLOWS, type WorkflowsView } from "../../packages/web/src/workflows/workflows.ts";
+import { openWorkflows } from "../../packages/web/src/workflows/workflows-feed.ts";
 
 const node = (state: WorkflowNodeStatusJson["state"], id = "draft"): WorkflowNodeStatusJson => ({
 	node_id: id,

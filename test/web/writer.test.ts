@@ -1,8 +1,8 @@
 /** Whose words are whose: the owner's page must not take another person's for the owner's own. */
 
 import { describe, expect, it } from "vitest";
-import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat.ts";
-import { partnerOf, writerOf } from "../../packages/web/src/writer.ts";
+import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat/chat.ts";
+import { partnerOf, writerOf } from "../../packages/web/src/chat/writer.ts";
 
 describe("the writer of a message", () => {
 	it("is nobody else for the owner, on the page and by the API", () => {

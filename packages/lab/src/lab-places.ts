@@ -37,7 +37,7 @@ export interface Place {
 /** Loaded one by one: a platform that cannot be started is left out. */
 export const STARTS: Record<string, () => Promise<Place>> = {
 	async telegram() {
-		const { createTelegramFake } = await import("./telegram.ts");
+		const { createTelegramFake } = await import("./telegram/telegram.ts");
 		const fake = await createTelegramFake();
 		const to = "42";
 		return {
@@ -57,7 +57,7 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		};
 	},
 	async discord() {
-		const { createDiscordFake } = await import("./discord.ts");
+		const { createDiscordFake } = await import("./discord/discord.ts");
 		const fake = await createDiscordFake();
 		const settings = { token: fake.token, api_url: fake.url };
 		return {
@@ -75,8 +75,8 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		};
 	},
 	async slack() {
-		const { createSlackFake } = await import("./slack.ts");
-		const { BOT, readable } = await import("./slack-store.ts");
+		const { createSlackFake } = await import("./slack/slack.ts");
+		const { BOT, readable } = await import("./slack/store.ts");
 		const fake = await createSlackFake();
 		const target = { to: "C1", thread_id: "1700000000.000100", user_id: "U1", team_id: BOT.team };
 		return {
@@ -111,7 +111,7 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		};
 	},
 	async imessage() {
-		const { createIMessageFake, BLUEBUBBLES_PASSWORD } = await import("./imessage.ts");
+		const { createIMessageFake, BLUEBUBBLES_PASSWORD } = await import("./imessage/imessage.ts");
 		const fake = await createIMessageFake();
 		const to = "iMessage;-;+15551230001";
 		const settings = { backend: "bluebubbles", password: BLUEBUBBLES_PASSWORD, api_url: fake.url };

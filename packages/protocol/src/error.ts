@@ -1,6 +1,6 @@
 /** The one error class, its closed list of codes, and the one table to HTTP status, gRPC status and exit code. */
 
-import type { EndFrame, EndReason } from "./frame.ts";
+import type { EndFrame, EndReason } from "./frames/frame.ts";
 import type { Reason } from "./reason.ts";
 
 /** [HTTP status, gRPC status, exit code of the CLI] */

@@ -1,6 +1,6 @@
 /** Names: ids that sort by the time they were made, the ids derived from them, and what a session or a memory bank may be called. */
 
-import { crc32 } from "./crc.ts";
+import { crc32 } from "./frames/crc.ts";
 
 /** Crockford's base 32: its order is the order of its characters, so ids compare as strings. */
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -1,12 +1,12 @@
 /** Starts the page: one store, one render per animation frame. */
 
 import { options, render } from "preact";
-import { applyTheme, createApp, storedTheme } from "./app.ts";
-import { drawSafely } from "./drawn-text.ts";
-import { onNextFrame } from "./frame-clock.ts";
-import { parseRoute } from "./route.ts";
-import { createStore } from "./store.ts";
-import { Page } from "./view/page.tsx";
+import { applyTheme, createApp, storedTheme } from "./app/app.ts";
+import { Page } from "./app/page.tsx";
+import { parseRoute } from "./app/route.ts";
+import { createStore } from "./app/store.ts";
+import { drawSafely } from "./chat/drawn-text.ts";
+import { onNextFrame } from "./chat/frame-clock.ts";
 
 drawSafely(options);
 const theme = storedTheme();

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { runConformance } from "../../../packages/adapter/src/host.ts";
 import type { Fake } from "../../../packages/lab/src/fake.ts";
-import { BOT } from "../../../packages/lab/src/slack-store.ts";
+import { BOT } from "../../../packages/lab/src/slack/store.ts";
 import { timedAdapter } from "../../children.ts";
 import { CHANNELS, startPlatforms } from "../../proof/fake-platforms.ts";
 import { fastTime } from "../../time/time.ts";

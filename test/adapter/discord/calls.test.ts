@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PlatformError, type Session } from "../../../packages/adapter/src/kit/kit.ts";
-import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord.ts";
+import { PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
 import { platform } from "../../../packages/platforms/src/discord/discord.ts";
 import { NONCE_TRUSTED_MS } from "../../../packages/platforms/src/discord/recognise.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";

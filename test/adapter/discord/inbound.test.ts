@@ -1,7 +1,7 @@
 import type { GatewayMessageCreateDispatchData } from "discord-api-types/v10";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage, Session } from "../../../packages/adapter/src/kit/kit.ts";
-import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord.ts";
+import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
+import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
 import { platform } from "../../../packages/platforms/src/discord/discord.ts";
 import { readMessage } from "../../../packages/platforms/src/discord/inbound.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";

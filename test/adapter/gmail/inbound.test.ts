@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage, Session } from "../../../packages/adapter/src/kit/kit.ts";
+import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
 import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../../packages/lab/src/gmail.ts";
 import { platform } from "../../../packages/platforms/src/gmail/gmail.ts";
 import { until } from "../../until.ts";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../packages/adapter/src/kit/kit.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../../packages/lab/src/gmail.ts";
 import { platform } from "../../../packages/platforms/src/gmail/gmail.ts";
 import { textOf } from "../../../packages/platforms/src/gmail/html.ts";

@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session } from "../../../packages/adapter/src/kit/kit.ts";
-import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../../packages/lab/src/imessage.ts";
+import type { Session } from "../../../packages/adapter/src/kit.ts";
+import {
+	BLUEBUBBLES_PASSWORD,
+	createIMessageFake,
+	type IMessageFake,
+} from "../../../packages/lab/src/imessage/imessage.ts";
 import { platform } from "../../../packages/platforms/src/imessage/imessage.ts";
 import { until } from "../../until.ts";
 import { abortedWhen, faultOf, hurriedClock, memory, openSession, sendOptions, standingClock } from "../session.ts";

@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage, Session } from "../../../packages/adapter/src/kit/kit.ts";
+import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
 import {
 	BLUEBUBBLES_PASSWORD,
 	createIMessageFake,
 	type IMessageFake,
 	OWN_CHAT,
-} from "../../../packages/lab/src/imessage.ts";
+} from "../../../packages/lab/src/imessage/imessage.ts";
 import { platform } from "../../../packages/platforms/src/imessage/imessage.ts";
 import {
 	type BlueBubblesMessage,

@@ -1,7 +1,7 @@
 /** The wall clock is set back while an adapter writes: no account is silent for the time that was taken away. */
 
 import { describe, expect, it } from "vitest";
-import { type AdapterContextOptions, createAdapterContext } from "../../../packages/adapter/src/kit/context.ts";
+import { type AdapterContextOptions, createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import * as discord from "../../../packages/platforms/src/discord/pace.ts";
 import { createActivity } from "../../../packages/platforms/src/slack/pace.ts";
 import * as telegram from "../../../packages/platforms/src/telegram/pace.ts";

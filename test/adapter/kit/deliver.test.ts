@@ -1,15 +1,15 @@
 /** Many deliveries at once through one gate, on a platform that refuses, fails, hangs and loses answers. */
 
 import { describe, expect, it } from "vitest";
-import { createAdapterContext } from "../../../packages/adapter/src/kit/context.ts";
-import { createDeliveries } from "../../../packages/adapter/src/kit/deliver.ts";
 import {
 	type DraftStyle,
 	type Platform,
 	PlatformError,
 	type Session,
-} from "../../../packages/adapter/src/kit/platform.ts";
+} from "../../../packages/adapter/src/platform/platform.ts";
 import type { StreamLine, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";

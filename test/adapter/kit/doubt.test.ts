@@ -1,11 +1,11 @@
 /** A platform that never tells what became of a creation: it is asked ever later, and in the end the adapter says that it does not know. */
 
 import { describe, expect, it } from "vitest";
-import { createAdapterContext } from "../../../packages/adapter/src/kit/context.ts";
-import { createDeliveries } from "../../../packages/adapter/src/kit/deliver.ts";
-import { type Platform, PlatformError, type Session } from "../../../packages/adapter/src/kit/platform.ts";
-import { createSends } from "../../../packages/adapter/src/kit/send.ts";
+import { type Platform, PlatformError, type Session } from "../../../packages/adapter/src/platform/platform.ts";
 import type { AdapterInfo, SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
+import { createSends } from "../../../packages/adapter/src/serve/send.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 

@@ -2,15 +2,15 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { stepDraft } from "../../../packages/adapter/src/kit/draft.ts";
+import { stepDraft } from "../../../packages/adapter/src/draft/draft.ts";
 import {
 	beginDraft,
 	type Draft,
 	type DraftEffect,
 	type DraftInput,
 	type DraftRules,
-} from "../../../packages/adapter/src/kit/draft-state.ts";
-import type { DraftStyle } from "../../../packages/adapter/src/kit/platform.ts";
+} from "../../../packages/adapter/src/draft/draft-state.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
 import type { PlatformFault } from "../../../packages/adapter/src/port.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { atEffort } from "../../effort.ts";

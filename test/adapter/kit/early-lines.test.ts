@@ -1,10 +1,10 @@
 /** What an adapter of the kit says of messages that begin before there is text: when it announces them, and when it takes them back. */
 
 import { expect, it } from "vitest";
-import { createAdapterContext } from "../../../packages/adapter/src/kit/context.ts";
-import { createDeliveries } from "../../../packages/adapter/src/kit/deliver.ts";
-import type { DraftStyle, Platform, Session } from "../../../packages/adapter/src/kit/platform.ts";
+import type { DraftStyle, Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
 import type { Resume, StreamLine } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 

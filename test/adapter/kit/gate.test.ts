@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createGate, type GateJob } from "../../../packages/adapter/src/kit/gate.ts";
+import { createGate, type GateJob } from "../../../packages/adapter/src/gate/gate.ts";
 import {
 	EMPTY_GATE,
 	type GateEffect,
@@ -11,8 +11,8 @@ import {
 	RANKS,
 	type Rank,
 	stepGate,
-} from "../../../packages/adapter/src/kit/gate-step.ts";
-import { PlatformError } from "../../../packages/adapter/src/kit/platform.ts";
+} from "../../../packages/adapter/src/gate/gate-step.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";

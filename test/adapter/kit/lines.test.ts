@@ -3,7 +3,7 @@
 import { PassThrough, Writable } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLineReader, createLineWriter, type LineFault } from "../../../packages/adapter/src/kit/lines.ts";
+import { createLineReader, createLineWriter, type LineFault } from "../../../packages/adapter/src/serve/lines.ts";
 
 function read(bytes: Buffer, cuts: readonly number[], lineBytesMax?: number) {
 	const faults: LineFault[] = [];

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { keepListening, PlatformError, unlessAborted } from "../../../packages/adapter/src/kit/kit.ts";
+import { keepListening, PlatformError, unlessAborted } from "../../../packages/adapter/src/kit.ts";
 import { createRpc } from "../../../packages/platforms/src/imessage/rpc.ts";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

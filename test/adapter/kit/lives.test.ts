@@ -1,10 +1,10 @@
 /** How deliveries of a `stream` process begin and end apart from their text: acks that do not come, the last line, a second beginning, lines without a name. */
 
 import { describe, expect, it } from "vitest";
-import { createAdapterContext } from "../../../packages/adapter/src/kit/context.ts";
-import { createDeliveries } from "../../../packages/adapter/src/kit/deliver.ts";
-import type { Platform, Session } from "../../../packages/adapter/src/kit/platform.ts";
+import type { Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
 import type { AdapterInfo, SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 

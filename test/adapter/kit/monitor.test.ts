@@ -1,9 +1,9 @@
 /** Inbound in the kit: each message is said once and confirmed when it is safe; what fails is not confirmed. */
 
 import { expect, it } from "vitest";
-import { startMonitor } from "../../../packages/adapter/src/kit/monitor.ts";
-import type { Session, WebhookAnswer } from "../../../packages/adapter/src/kit/platform.ts";
+import type { Session, WebhookAnswer } from "../../../packages/adapter/src/platform/platform.ts";
 import type { InboundMessage, MonitorLine } from "../../../packages/adapter/src/port.ts";
+import { startMonitor } from "../../../packages/adapter/src/serve/monitor.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));

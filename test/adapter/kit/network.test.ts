@@ -1,7 +1,7 @@
 /** The files of one inbound message share one limit, and what stays behind is named. */
 
 import { expect, it } from "vitest";
-import { fetchFiles } from "../../../packages/adapter/src/kit/network.ts";
+import { fetchFiles } from "../../../packages/adapter/src/platform/network.ts";
 
 const file = (name: string, bytes?: number) => ({ name, contentType: "text/plain", bytes });
 

@@ -2,11 +2,11 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { keptNotes, openNotes } from "../../../packages/adapter/src/kit/notes.ts";
-import { PlatformError } from "../../../packages/adapter/src/kit/platform.ts";
-import { createRecorder } from "../../../packages/adapter/src/kit/recorder.ts";
-import { type KeptMessage, openSentLog } from "../../../packages/adapter/src/kit/sent.ts";
-import { openKeptState, writeState } from "../../../packages/adapter/src/kit/state.ts";
+import { keptNotes, openNotes } from "../../../packages/adapter/src/memory/notes.ts";
+import { createRecorder } from "../../../packages/adapter/src/memory/recorder.ts";
+import { type KeptMessage, openSentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import { openKeptState, writeState } from "../../../packages/adapter/src/memory/state.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform.ts";
 import type { KeepLine } from "../../../packages/adapter/src/port.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

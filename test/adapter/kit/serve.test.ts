@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AdapterLine, AdapterProcess } from "../../../packages/adapter/src/conformance/process.ts";
-import type { DraftStyle } from "../../../packages/adapter/src/kit/platform.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
 import type { StreamStatus } from "../../../packages/adapter/src/port.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { atEffort } from "../../effort.ts";
@@ -228,7 +228,7 @@ describe("serve: kill -9", () => {
 
 describe("serve: the account's memory", () => {
 	it("is whole on disk, and survives", async () => {
-		const { openState } = await import("../../../packages/adapter/src/kit/state.ts");
+		const { openState } = await import("../../../packages/adapter/src/memory/state.ts");
 		const file = join(root, "state.json");
 		const state = openState(file);
 		state.set("offset", "7");

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { loadAccount } from "../../../packages/adapter/src/kit/account.ts";
+import { loadAccount } from "../../../packages/adapter/src/serve/account.ts";
 import { loadPlatform } from "../../../packages/platforms/src/load.ts";
 import { CHANNELS } from "../../../packages/platforms/src/platforms.ts";
 

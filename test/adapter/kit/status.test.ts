@@ -1,10 +1,10 @@
 /** Which tool runs, on platforms that stream by themselves: beside the message, never in it. */
 
 import { expect, it } from "vitest";
-import { createAdapterContext } from "../../../packages/adapter/src/kit/context.ts";
-import { createDeliveries } from "../../../packages/adapter/src/kit/deliver.ts";
-import type { Platform, Session } from "../../../packages/adapter/src/kit/platform.ts";
+import type { Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
 import type { StreamLine } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 

@@ -1,8 +1,8 @@
 /** Typing through the gate: only the last word of a chat counts, whatever waits and however long a call takes. */
 
 import { expect, it } from "vitest";
-import { createAdapterContext, createTyping } from "../../../packages/adapter/src/kit/context.ts";
-import type { Platform, Session } from "../../../packages/adapter/src/kit/platform.ts";
+import type { Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
+import { createAdapterContext, createTyping } from "../../../packages/adapter/src/serve/context.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 

@@ -1,15 +1,15 @@
 /** A small world around one draft: a daemon that remembers only what is durable, a platform that misbehaves, and processes that die at any moment. */
 
-import { stepDraft } from "../../../packages/adapter/src/kit/draft.ts";
+import { stepDraft } from "../../../packages/adapter/src/draft/draft.ts";
 import {
 	beginDraft,
 	type Draft,
 	type DraftCall,
 	type DraftInput,
 	type DraftRules,
-} from "../../../packages/adapter/src/kit/draft-state.ts";
-import type { DraftStyle } from "../../../packages/adapter/src/kit/platform.ts";
+} from "../../../packages/adapter/src/draft/draft-state.ts";
 import { nonceOf } from "../../../packages/adapter/src/nonce.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
 import type { PlatformFault, Resume, StreamStatus } from "../../../packages/adapter/src/port.ts";
 import type { ToolStatusEvent } from "../../../packages/protocol/src/protocol.ts";
 

@@ -2,7 +2,7 @@
 
 import { verifyEvent } from "nostr-tools/pure";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { PlatformFault, Session, Target, Tools } from "../../../packages/adapter/src/kit/kit.ts";
+import type { PlatformFault, Session, Target, Tools } from "../../../packages/adapter/src/kit.ts";
 import {
 	AGENT,
 	createNostrFake,

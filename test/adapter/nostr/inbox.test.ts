@@ -7,7 +7,7 @@ import { createRumor, createSeal, createWrap } from "nostr-tools/nip59";
 import { finalizeEvent } from "nostr-tools/pure";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { WebSocketServer } from "ws";
-import type { InboundMessage, Session } from "../../../packages/adapter/src/kit/kit.ts";
+import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
 import { AGENT, createNostrFake, type NostrFake, person } from "../../../packages/lab/src/nostr.ts";
 import { CHAT_MESSAGE, NOTE } from "../../../packages/platforms/src/nostr/events.ts";
 import { platform } from "../../../packages/platforms/src/nostr/nostr.ts";

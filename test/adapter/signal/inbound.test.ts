@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../packages/adapter/src/kit/kit.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createSignalFake, SIGNAL_NUMBER, SIGNAL_UUID, type SignalFake } from "../../../packages/lab/src/signal.ts";
 import { readEnvelope } from "../../../packages/platforms/src/signal/inbound.ts";
 import { platform } from "../../../packages/platforms/src/signal/signal.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PlatformError, type Session } from "../../../packages/adapter/src/kit/kit.ts";
-import { createSlackFake, type SlackFake } from "../../../packages/lab/src/slack.ts";
+import { PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { createSlackFake, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
 import { platform } from "../../../packages/platforms/src/slack/slack.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type InboundMessage, PlatformError, type Session } from "../../../packages/adapter/src/kit/kit.ts";
-import { createSlackFake, PATIENT, type SlackFake } from "../../../packages/lab/src/slack.ts";
+import { type InboundMessage, PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { createSlackFake, PATIENT, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
 import { platform } from "../../../packages/platforms/src/slack/slack.ts";
 import { openRequest } from "../../../packages/platforms/src/slack/webhook.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";

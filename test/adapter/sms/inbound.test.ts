@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session, WebhookAnswer } from "../../../packages/adapter/src/kit/kit.ts";
+import type { Session, WebhookAnswer } from "../../../packages/adapter/src/kit.ts";
 import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../../packages/lab/src/sms.ts";
 import { readMessage } from "../../../packages/platforms/src/sms/inbound.ts";
 import { platform } from "../../../packages/platforms/src/sms/sms.ts";

@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import type { Nodes } from "mdast";
 import { describe, expect, it } from "vitest";
-import { parseMarkdown } from "../../../packages/adapter/src/kit/markdown.ts";
+import { parseMarkdown } from "../../../packages/adapter/src/markdown/markdown.ts";
 import {
 	cut,
 	type MarkdownState,
 	splitAll,
 	standalone,
 	type TextPiece,
-} from "../../../packages/adapter/src/kit/split.ts";
+} from "../../../packages/adapter/src/markdown/split.ts";
 import { atEffort } from "../../effort.ts";
 import { normalise } from "../normalise.ts";
 import { markdown } from "./arbitrary.ts";

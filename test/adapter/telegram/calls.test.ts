@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Platform, PlatformError, type Session, type Tools } from "../../../packages/adapter/src/kit/kit.ts";
-import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram.ts";
+import { type Platform, PlatformError, type Session, type Tools } from "../../../packages/adapter/src/kit.ts";
+import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
 import { createApi } from "../../../packages/platforms/src/telegram/api.ts";
 import { platform } from "../../../packages/platforms/src/telegram/telegram.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";

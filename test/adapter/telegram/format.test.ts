@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseTelegramHtml } from "../../../packages/lab/src/telegram-html.ts";
+import { parseTelegramHtml } from "../../../packages/lab/src/telegram/html.ts";
 import { measure, render } from "../../../packages/platforms/src/telegram/format.ts";
 import { atEffort } from "../../effort.ts";
 

@@ -1,7 +1,7 @@
 import type { Update } from "grammy/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type InboundMessage, PlatformError, type Session } from "../../../packages/adapter/src/kit/kit.ts";
-import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram.ts";
+import { type InboundMessage, PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
 import { readUpdate } from "../../../packages/platforms/src/telegram/inbound.ts";
 import { type PollOptions, poll } from "../../../packages/platforms/src/telegram/poll.ts";
 import { platform } from "../../../packages/platforms/src/telegram/telegram.ts";

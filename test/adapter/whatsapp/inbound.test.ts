@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session } from "../../../packages/adapter/src/kit/kit.ts";
+import type { Session } from "../../../packages/adapter/src/kit.ts";
 import { createWhatsAppFake, type WebhookCall, type WhatsAppFake } from "../../../packages/lab/src/whatsapp.ts";
 import { readPayload } from "../../../packages/platforms/src/whatsapp/inbound.ts";
 import { platform } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";

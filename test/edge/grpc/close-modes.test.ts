@@ -4,7 +4,7 @@ import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
-import { SERVICES } from "../../../packages/daemon/src/edge/grpc/routes.ts";
+import { SERVICES } from "../../../packages/daemon/src/edge/rpc/routes.ts";
 import { type CloseMode, STREAM_PROCEDURES } from "../../../packages/protocol/src/protocol.ts";
 import { methods, procedureOf, services } from "./descriptors.ts";
 

@@ -2,8 +2,8 @@
 
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Batch, Bus, LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
-import type { RpcDeps } from "../../../packages/daemon/src/edge/grpc/rpc.ts";
-import { feedStream, logStream, principalOf } from "../../../packages/daemon/src/edge/grpc/rpc.ts";
+import type { RpcDeps } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
+import { feedStream, logStream, principalOf } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
 
 /** What the methods do is decided by the test that calls them. */
 export const strings = {

@@ -3,7 +3,7 @@
 import { Code } from "@connectrpc/connect";
 import { expect, it, onTestFinished } from "vitest";
 import { MemoryEventType, RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
-import { createMemory, type MemoryConfig } from "../../../packages/daemon/src/runtime/memory.ts";
+import { createMemory, type MemoryConfig } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";

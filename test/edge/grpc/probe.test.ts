@@ -9,8 +9,8 @@ import {
 } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../../../packages/client/src/gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as Alpha } from "../../../packages/client/src/gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { SERVICES } from "../../../packages/daemon/src/edge/grpc/routes.ts";
-import { stateFeed } from "../../../packages/daemon/src/runtime/health.ts";
+import { SERVICES } from "../../../packages/daemon/src/edge/rpc/routes.ts";
+import { stateFeed } from "../../../packages/daemon/src/runtime/wiring/health.ts";
 import { createRuntimeHealth } from "../../../packages/daemon/src/services/services.ts";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

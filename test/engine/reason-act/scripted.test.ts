@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { chooseEngine, loadEngine } from "../../../packages/daemon/src/engine/engine.ts";
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/entry.ts";
 import { parseScript } from "../../../packages/daemon/src/engine/reason-act/scripted.ts";
-import { parseConfig } from "../../../packages/daemon/src/runtime/config-file.ts";
+import { parseConfig } from "../../../packages/daemon/src/runtime/config/config-file.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
 import { engineServicesOf } from "../tools/kit.ts";

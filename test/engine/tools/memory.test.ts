@@ -6,7 +6,7 @@ import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.t
 import { memorySource } from "../../../packages/daemon/src/engine/engine.ts";
 import type { MemoryPort } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { checkpointWrites, type Ledger, sqliteLedger } from "../../../packages/daemon/src/ledger/ledger.ts";
-import { createMemory } from "../../../packages/daemon/src/runtime/memory.ts";
+import { createMemory } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
 import { openSqlite } from "../../../packages/daemon/src/std/sqlite.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ApprovalOutcome, EngineEvent, EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
-import type { AclConfig } from "../../../packages/daemon/src/nex/acl/acl.ts";
+import type { AclConfig } from "../../../packages/daemon/src/nex/access/acl.ts";
 import type { InboundConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { type Play, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "../inbox/rig.ts";

@@ -9,7 +9,7 @@ import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/re
 import { memorySource } from "../../../packages/daemon/src/engine/tools/memory.ts";
 import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { InboundConfig, QueueConfig } from "../../../packages/daemon/src/nex/nex.ts";
-import { createMemory, MEMORY_DEFAULTS } from "../../../packages/daemon/src/runtime/memory.ts";
+import { createMemory, MEMORY_DEFAULTS } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { gate, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AclConfig, AclQuestion } from "../../../packages/daemon/src/nex/acl/acl.ts";
+import type { AclConfig, AclQuestion } from "../../../packages/daemon/src/nex/access/acl.ts";
 import {
 	commonRights,
 	GUEST_RIGHTS,
@@ -7,7 +7,7 @@ import {
 	narrows,
 	OWNER_RIGHTS,
 	rightsOf,
-} from "../../../packages/daemon/src/nex/acl/rights.ts";
+} from "../../../packages/daemon/src/nex/access/rights.ts";
 import { chatCommandIn } from "../../../packages/daemon/src/nex/approvals/command.ts";
 
 const question = (fields: Partial<AclQuestion> = {}): AclQuestion => ({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type AclConfig, type AclQuestion, aclOf, decide } from "../../../packages/daemon/src/nex/acl/acl.ts";
+import { type AclConfig, type AclQuestion, aclOf, decide } from "../../../packages/daemon/src/nex/access/acl.ts";
 
 const direct = { id: "c1", type: "direct" } as const;
 const group = { id: "g1", type: "group" } as const;

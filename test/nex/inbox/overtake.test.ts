@@ -1,10 +1,10 @@
 /** Messages that plugins look at hold up their own chat only, and no command. */
 
 import { describe, expect, test } from "vitest";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
+import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import { isCommand } from "../../../packages/daemon/src/nex/inbox/commands.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
-import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/supervise/line-process.ts";
-import { createMonitorPort } from "../../../packages/daemon/src/nex/supervise/monitor-port.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

@@ -1,7 +1,7 @@
 /** A store that refuses commits for longer than anybody waits: runs end, and their sessions go on once it takes them again. */
 
 import { expect, test } from "vitest";
-import type { Plugin } from "../../../packages/daemon/src/nex/hooks/port.ts";
+import type { Plugin } from "../../../packages/daemon/src/nex/plugins/port.ts";
 import {
 	finalEnd,
 	framesOf,

@@ -2,9 +2,9 @@
 
 import { expect, it } from "vitest";
 import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
-import { isErrorSent } from "../../../packages/daemon/src/nex/attachment.ts";
-import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery-context.ts";
-import { StreamReports } from "../../../packages/daemon/src/nex/stream-reports.ts";
+import { isErrorSent } from "../../../packages/daemon/src/nex/delivery/attachments/attachment.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/stream-reports.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { trackDelivery } from "./live-delivery-rig.ts";
 

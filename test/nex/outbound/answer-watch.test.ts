@@ -1,7 +1,7 @@
 /** A process that is silent is ended; one that works through a backlog, or waits for its platform, is not. */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { watchAnswer } from "../../../packages/daemon/src/nex/supervise/answer-watch.ts";
+import { watchAnswer } from "../../../packages/daemon/src/nex/accounts/answer-watch.ts";
 import { manualClock } from "../../clock.ts";
 import { createRigWith, FAST, type Rig } from "./rig.ts";
 

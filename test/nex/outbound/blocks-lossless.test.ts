@@ -7,7 +7,7 @@ import {
 	beginBlocks,
 	type DeliveryBlock,
 	stepBlocks,
-} from "../../../packages/daemon/src/nex/block-step.ts";
+} from "../../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
 import { normalise } from "../../adapter/normalise.ts";
 import { markdown } from "../../adapter/split/arbitrary.ts";
 import { atEffort } from "../../effort.ts";

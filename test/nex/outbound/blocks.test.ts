@@ -2,13 +2,13 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { blocksOf } from "../../../packages/daemon/src/nex/block-machine.ts";
+import { blocksOf } from "../../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
 import {
 	type BlockRules,
 	beginBlocks,
 	type DeliveryBlock,
 	stepBlocks,
-} from "../../../packages/daemon/src/nex/block-step.ts";
+} from "../../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
 import { platform as imessage } from "../../../packages/platforms/src/imessage/imessage.ts";
 import { platform as sms } from "../../../packages/platforms/src/sms/sms.ts";
 import { platform as whatsapp } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";

@@ -1,7 +1,7 @@
 /** Runs as the Broker frames them: with agents, models and phases. */
 
-import { COMPLETED, type Ending } from "../../../packages/daemon/src/broker/ending.ts";
-import { Framer } from "../../../packages/daemon/src/broker/framer.ts";
+import { Framer } from "../../../packages/daemon/src/broker/frames/framer.ts";
+import { COMPLETED, type Ending } from "../../../packages/daemon/src/broker/settle/ending.ts";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
 import type { EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
 import { newRunId } from "../../../packages/protocol/src/protocol.ts";

@@ -2,10 +2,10 @@
 
 import { expect, it, onTestFinished } from "vitest";
 import { MONITOR_SHAPES } from "../../../packages/adapter/src/host.ts";
-import { createCallHealth } from "../../../packages/daemon/src/nex/call-health.ts";
-import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/supervise/line-process.ts";
-import { createMonitorPort } from "../../../packages/daemon/src/nex/supervise/monitor-port.ts";
-import { createProcessSupervisor } from "../../../packages/daemon/src/nex/supervise/process-supervisor.ts";
+import { createCallHealth } from "../../../packages/daemon/src/nex/accounts/call-health.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
+import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

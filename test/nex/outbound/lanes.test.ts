@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { Delivery } from "../../../packages/daemon/src/ledger/ledger.ts";
-import { createLanes } from "../../../packages/daemon/src/nex/lanes.ts";
+import { createLanes } from "../../../packages/daemon/src/nex/delivery/lanes.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const row = (target: object = { to: "c1" }, more: object = {}) =>

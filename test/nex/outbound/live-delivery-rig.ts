@@ -3,8 +3,8 @@
 import { onTestFinished } from "vitest";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
-import { LiveDelivery } from "../../../packages/daemon/src/nex/live-delivery.ts";
-import { DeliveryRecord, Records } from "../../../packages/daemon/src/nex/record.ts";
+import { LiveDelivery } from "../../../packages/daemon/src/nex/delivery/live-delivery.ts";
+import { DeliveryRecord, Records } from "../../../packages/daemon/src/nex/delivery/record.ts";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";
 import { type Log, silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";

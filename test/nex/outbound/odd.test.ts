@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../packages/adapter/src/host.ts";
-import { createProcessSupervisor } from "../../../packages/daemon/src/nex/supervise/process-supervisor.ts";
+import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";

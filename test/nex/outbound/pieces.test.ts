@@ -2,18 +2,18 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createAdapterContext } from "../../../packages/adapter/src/kit/context.ts";
-import { type Platform, PlatformError, type Session } from "../../../packages/adapter/src/kit/platform.ts";
-import { createSends } from "../../../packages/adapter/src/kit/send.ts";
+import { type Platform, PlatformError, type Session } from "../../../packages/adapter/src/platform/platform.ts";
 import type { AdapterInfo, SendStatus } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createSends } from "../../../packages/adapter/src/serve/send.ts";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
-import type { DeliveryContext, DeliveryOutcome } from "../../../packages/daemon/src/nex/delivery-context.ts";
-import { createGate } from "../../../packages/daemon/src/nex/gate.ts";
-import { LiveDelivery } from "../../../packages/daemon/src/nex/live-delivery.ts";
-import { DeliveryRecord, Records } from "../../../packages/daemon/src/nex/record.ts";
-import { deliverBySend } from "../../../packages/daemon/src/nex/send-delivery.ts";
-import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/supervise/send-port.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/accounts/send-port.ts";
+import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
+import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
+import type { DeliveryContext, DeliveryOutcome } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import { LiveDelivery } from "../../../packages/daemon/src/nex/delivery/live-delivery.ts";
+import { DeliveryRecord, Records } from "../../../packages/daemon/src/nex/delivery/record.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { normalise } from "../../adapter/normalise.ts";

@@ -3,11 +3,11 @@
 import { describe, expect, it } from "vitest";
 import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/host.ts";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
-import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery-context.ts";
-import { createGate } from "../../../packages/daemon/src/nex/gate.ts";
+import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
+import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/stream-reports.ts";
 import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
-import { deliverBySend } from "../../../packages/daemon/src/nex/send-delivery.ts";
-import { StreamReports } from "../../../packages/daemon/src/nex/stream-reports.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError, Refused } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";

@@ -2,8 +2,8 @@
 
 import { expect, it } from "vitest";
 import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/host.ts";
-import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery-context.ts";
-import { StreamReports } from "../../../packages/daemon/src/nex/stream-reports.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/stream-reports.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { trackDelivery } from "./live-delivery-rig.ts";
 

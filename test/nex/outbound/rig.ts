@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import type { Bus, LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import type { OutboundOptions } from "../../../packages/daemon/src/nex/delivery/outbound.ts";
 import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { type ChannelConfig, createOutbound, type Outbound } from "../../../packages/daemon/src/nex/nex.ts";
-import type { OutboundOptions } from "../../../packages/daemon/src/nex/outbound.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import {

@@ -2,11 +2,11 @@
 
 import { describe, expect, it } from "vitest";
 import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
-import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery-context.ts";
-import { createGate } from "../../../packages/daemon/src/nex/gate.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/accounts/send-port.ts";
+import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
+import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
 import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
-import { deliverBySend } from "../../../packages/daemon/src/nex/send-delivery.ts";
-import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/supervise/send-port.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";

@@ -7,8 +7,8 @@ import {
 	stepTyping,
 	type TypingInput,
 	type TypingRules,
-} from "../../../packages/daemon/src/nex/typing.ts";
-import { typingInputOf, typingRulesOf } from "../../../packages/daemon/src/nex/typing-rules.ts";
+} from "../../../packages/daemon/src/nex/delivery/stream/typing.ts";
+import { typingInputOf, typingRulesOf } from "../../../packages/daemon/src/nex/delivery/stream/typing-rules.ts";
 import { platform as discord } from "../../../packages/platforms/src/discord/discord.ts";
 import { platform as imessage } from "../../../packages/platforms/src/imessage/imessage.ts";
 import { platform as telegram } from "../../../packages/platforms/src/telegram/telegram.ts";

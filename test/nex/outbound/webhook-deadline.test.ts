@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
-import { ChannelAccount } from "../../../packages/daemon/src/nex/account.ts";
+import { ChannelAccount } from "../../../packages/daemon/src/nex/accounts/account.ts";
 import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";

@@ -2,7 +2,7 @@
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
-import { createLineReader } from "../kit/lines.ts";
+import { createLineReader } from "../serve/lines.ts";
 
 export interface AdapterLine {
 	type: string;

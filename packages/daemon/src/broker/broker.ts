@@ -7,8 +7,7 @@ import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus } from "../ledger/ledger.ts";
 import { APPROVAL_LIMITS, type ApprovalLimits, Approvals, type ApprovalsPort } from "./approvals.ts";
-import { type ContinuationDeps, canContinue, continuationOf, retryRefusalOf } from "./continuation.ts";
-import { CRASHED } from "./ending.ts";
+import { checkPhase } from "./frames/recorder.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 import type {
@@ -21,19 +20,20 @@ import type {
 	RunObserver,
 	Saved,
 } from "./port.ts";
-import { checkPhase } from "./recorder.ts";
 import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./recovery.ts";
-import { Run } from "./run.ts";
-import type { RunDeps } from "./run-deps.ts";
+import { type ContinuationDeps, canContinue, continuationOf, retryRefusalOf } from "./run/continuation.ts";
+import { Run } from "./run/run.ts";
+import type { RunDeps } from "./run/run-deps.ts";
+import { CRASHED } from "./settle/ending.ts";
 
 export type { ApprovalDecision, ApprovalLimits, ApprovalsPort } from "./approvals.ts";
 export { answerOf, isPersons } from "./approvals.ts";
-export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export type { CallEvent, ModelCallEnd } from "./model-call.ts";
 export { createModelCalls, type ModelCalls } from "./model-calls.ts";
 export * from "./port.ts";
-export { chainOf, type RunMeta } from "./run-log.ts";
+export { currentRun } from "./run/current-run.ts";
+export { chainOf, type RunMeta } from "./run/run-log.ts";
 
 export interface BrokerOptions {
 	bus: Bus;

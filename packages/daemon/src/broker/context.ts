@@ -3,8 +3,8 @@
 import { type ContentPart, isShown } from "@nexus-stream/protocol";
 import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
 import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
-import { modelText } from "./part-note.ts";
-import { partChars } from "./tool-content.ts";
+import { modelText } from "./frames/part-note.ts";
+import { partChars } from "./frames/tool-content.ts";
 
 const CHARS_PER_TOKEN = 4;
 const TOKENS_PER_MESSAGE = 4;

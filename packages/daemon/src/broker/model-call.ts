@@ -13,12 +13,12 @@ import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogWriter } from "../bus/bus.ts";
 import type { Write } from "../std/write.ts";
-import { DELTA_CHARS_MAX, pause } from "./burst.ts";
-import { asRun } from "./current-run.ts";
-import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN } from "./ending.ts";
-import { closeIterator } from "./engine-run.ts";
-import { Framer } from "./framer.ts";
+import { DELTA_CHARS_MAX, pause } from "./frames/burst.ts";
+import { Framer } from "./frames/framer.ts";
 import type { BrokerLimits } from "./limits.ts";
+import { asRun } from "./run/current-run.ts";
+import { closeIterator } from "./run/engine-run.ts";
+import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN } from "./settle/ending.ts";
 import { type Alarm, watch } from "./watchdog.ts";
 
 export type CallEvent =

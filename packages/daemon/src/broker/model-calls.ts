@@ -5,8 +5,7 @@ import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import type { Bus, LogInfo } from "../bus/bus.ts";
 import type { Write } from "../std/write.ts";
-import { CRASHED, damagedEnding, type Ending, UNWRITTEN } from "./ending.ts";
-import { Framer } from "./framer.ts";
+import { Framer } from "./frames/framer.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 import {
 	type CallRequest,
@@ -17,6 +16,7 @@ import {
 	UNKNOWN_USAGE,
 } from "./model-call.ts";
 import { readWhole, untilSettled } from "./recovery.ts";
+import { CRASHED, damagedEnding, type Ending, UNWRITTEN } from "./settle/ending.ts";
 
 export interface ModelCallsOptions {
 	bus: Bus;

@@ -18,15 +18,15 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogInfo } from "../bus/bus.ts";
 import { type InboundEvent, type Ledger, type StoredMessage, type Turn, turnWrites } from "../ledger/ledger.ts";
 import type { Reading, Write } from "../std/write.ts";
-import { CRASHED, damagedEnding, type Ending } from "./ending.ts";
-import { Framer } from "./framer.ts";
+import { Framer } from "./frames/framer.ts";
+import { settledWrites } from "./frames/recorder.ts";
+import type { TextStream } from "./frames/streams.ts";
+import { storedQuestion, Transcript } from "./frames/transcript.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { Saved } from "./port.ts";
-import { settledWrites } from "./recorder.ts";
-import type { RunMeta } from "./run-log.ts";
-import { settle } from "./settlement.ts";
-import type { TextStream } from "./streams.ts";
-import { storedQuestion, Transcript } from "./transcript.ts";
+import type { RunMeta } from "./run/run-log.ts";
+import { CRASHED, damagedEnding, type Ending } from "./settle/ending.ts";
+import { settle } from "./settle/settlement.ts";
 
 export interface RunRecoveryDeps {
 	bus: Bus;

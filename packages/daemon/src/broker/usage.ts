@@ -2,7 +2,7 @@
 
 import type { Usage, UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "../engine/engine.ts";
-import { isNamed } from "./engine-event.ts";
+import { isNamed } from "./run/engine-event.ts";
 
 type UsageEvent = Extract<EngineEvent, { type: "usage" }>;
 

@@ -1,7 +1,7 @@
 /** When a run has been silent or busy for too long: a pure look at its times. The run owns the one timer and looks again when told. */
 
 import type { BrokerLimits } from "./limits.ts";
-import type { Pause } from "./run-approvals.ts";
+import type { Pause } from "./run/run-approvals.ts";
 
 export interface WatchdogState {
 	startedAt: number;

@@ -4,18 +4,15 @@ import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing, systemClock, within } from "@nexus-stream/protocol/clock";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import type { Query, Write } from "../std/write.ts";
-import type { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
 import { unwritten } from "./commit/outcome.ts";
 import { topicsOf } from "./commit/part.ts";
-import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
-import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
-import { LiveLog, type Seal, type Waiter } from "./live-log.ts";
+import { Directory } from "./logs/directory.ts";
+import { LiveLog, type Seal, type Waiter } from "./logs/live-log.ts";
 import { Membership } from "./membership.ts";
 import { type TrackedStorage, trackRequests } from "./open-requests.ts";
 import { type BusOptions, type Tell, withTellWrites } from "./options.ts";
-import { createPages, type Pages } from "./pages.ts";
 import type {
 	Bus,
 	ChainInfo,
@@ -28,19 +25,22 @@ import type {
 	Retention,
 	Together,
 } from "./port.ts";
+import type { Batch } from "./reading/batch.ts";
+import { ChainCursor, type ChainReading, LogCursor } from "./reading/cursor.ts";
+import { createPages, type Pages } from "./reading/pages.ts";
+import type { Grown, Wake } from "./reading/wake.ts";
 import { beyond, existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
 import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
-import type { Grown, Wake } from "./wake.ts";
 
-export { Batch } from "./batch.ts";
-export { follow } from "./follow.ts";
 export { ADMIT_MS_MAX } from "./limits.ts";
 export type { BusOptions, Changes, Tell } from "./options.ts";
 export * from "./port.ts";
+export { Batch } from "./reading/batch.ts";
+export { follow } from "./reading/follow.ts";
+export type { Grown, Wake } from "./reading/wake.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
 export { sqliteStorage } from "./sqlite/sqlite.ts";
-export type { Grown, Wake } from "./wake.ts";
 
 export const createBus = (options: BusOptions): Bus => new LogBus(options);
 

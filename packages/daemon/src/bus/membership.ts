@@ -5,10 +5,10 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { sqliteFailure } from "../std/sqlite.ts";
 import type { Reading } from "../std/write.ts";
 import { type CommitLimits, Silent, unwritten } from "./commit/outcome.ts";
-import type { Directory } from "./directory.ts";
-import type { RemoteLog } from "./remote-log.ts";
+import type { Directory } from "./logs/directory.ts";
+import type { RemoteLog } from "./logs/remote-log.ts";
+import type { Wake, WakeAll } from "./reading/wake.ts";
 import type { Joined, Storage } from "./storage.ts";
-import type { Wake, WakeAll } from "./wake.ts";
 
 export interface MembershipLimits {
 	/** How often the logs of other daemons are looked at when no hint comes, and this one says that it lives. */

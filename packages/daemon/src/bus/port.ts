@@ -2,8 +2,8 @@
 
 import type { LogKind } from "@nexus-stream/protocol";
 import type { Query, Write } from "../std/write.ts";
-import type { Batch } from "./batch.ts";
-import type { Wake } from "./wake.ts";
+import type { Batch } from "./reading/batch.ts";
+import type { Wake } from "./reading/wake.ts";
 
 /** What a log is called and how it is declared. Logs of one chain follow one another: a chain is read as one log. */
 export interface LogSpec {

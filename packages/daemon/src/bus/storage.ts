@@ -5,8 +5,8 @@
 
 import type { Refused } from "@nexus-stream/protocol";
 import type { Query, Reading, Write } from "../std/write.ts";
-import type { Batch } from "./batch.ts";
 import type { LogInfo, LogQuery, LogSpec } from "./port.ts";
+import type { Batch } from "./reading/batch.ts";
 
 /** A log as a store knows it. The head of a live one covers its tail; `bytes` is the size of its segments. */
 export interface StoredLog extends LogInfo {

@@ -3,17 +3,17 @@
 import type { IncomingMessage } from "node:http";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import { createAuth } from "./auth.ts";
-import { guardConnections } from "./connection.ts";
-import { createGate, hostNameOf, requireAuth, requireReach, whenEnded } from "./gate.ts";
-import { createRpc } from "./grpc/grpc.ts";
-import { createLobby } from "./lobby.ts";
-import { createPage } from "./page.ts";
+import { createAuth } from "./http/auth.ts";
+import { guardConnections } from "./http/connection.ts";
+import { createGate, hostNameOf, requireAuth, requireReach, whenEnded } from "./http/gate.ts";
+import { createLobby } from "./http/lobby.ts";
+import { createPage } from "./http/page.ts";
+import { createProxies } from "./http/proxies.ts";
+import { type Admit, createHttpServer, listen, pathOf, serve } from "./http/server.ts";
+import { createShares } from "./http/shares.ts";
+import { createStrangers } from "./http/strangers.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
-import { createProxies } from "./proxies.ts";
-import { type Admit, createHttpServer, listen, pathOf, serve } from "./server.ts";
-import { createShares } from "./shares.ts";
-import { createStrangers } from "./strangers.ts";
+import { createRpc } from "./rpc/grpc.ts";
 import { createReaders, createSockets, createSources, Flusher } from "./stream/stream.ts";
 
 export * from "./port.ts";
@@ -164,7 +164,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const page = createPage(deps.pageDir);
 	serve(server, {
 		async load() {
-			const { createListener } = await import("./listener.ts");
+			const { createListener } = await import("./http/listener.ts");
 			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
 			return createListener({ ...parts, page, admit, holdStream, rpc: rpc && { enter: enterRpc, answer: rpc.answer } });
 		},

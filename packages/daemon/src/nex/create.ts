@@ -7,12 +7,9 @@ import { answerOf, type Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Approval, InboundEvent, Ledger, Pairing, Person } from "../ledger/ledger.ts";
-import { createPairingService } from "./acl/pairing.ts";
-import { createTrust, type Trust } from "./acl/trust.ts";
+import { createPairingService } from "./access/pairing.ts";
+import { createTrust, type Trust } from "./access/trust.ts";
 import { type ChatApprovals, createApprovals } from "./approvals/approvals.ts";
-import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
-import { loadPlugins, pluginFrom } from "./hooks/load.ts";
-import type { Plugin } from "./hooks/port.ts";
 import { checkInboundConfig, INBOUND_LIMITS, type InboundConfig, type InboundLimits } from "./inbox/config.ts";
 import type { Answered } from "./inbox/continuing.ts";
 import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
@@ -20,6 +17,9 @@ import { INBOX_LIMITS, type InboxLimits } from "./inbox/limits.ts";
 import { createListening } from "./inbox/listening.ts";
 import type { Accepted, ChannelMessage, Destination, Inbound } from "./inbox/message.ts";
 import type { InboxStats } from "./inbox/refusals.ts";
+import { createHooks, type Hooks, type PluginStats } from "./plugins/hooks.ts";
+import { loadPlugins, pluginFrom } from "./plugins/load.ts";
+import type { Plugin } from "./plugins/port.ts";
 import type { AccountName, Outbound } from "./port.ts";
 
 /** What the inbound side needs of the outbound side. */

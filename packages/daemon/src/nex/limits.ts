@@ -1,9 +1,9 @@
 /** Every limit of outbound delivery, with its default. */
 
 import { RESTART_RULES, type RestartRules } from "../std/supervision.ts";
-import { PROCESS_LIMITS, type ProcessLimits } from "./supervise/line-process.ts";
-import { ONE_SHOT_LIMITS, type OneShotLimits } from "./supervise/one-shot.ts";
-import { TYPING_TTL_MS } from "./typing.ts";
+import { PROCESS_LIMITS, type ProcessLimits } from "./accounts/line-process.ts";
+import { ONE_SHOT_LIMITS, type OneShotLimits } from "./accounts/one-shot.ts";
+import { TYPING_TTL_MS } from "./delivery/stream/typing.ts";
 
 export interface OutboundLimits {
 	process: ProcessLimits;

@@ -3,8 +3,8 @@
 import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "@nexus-stream/adapter/host";
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
-import type { IsUrgent, OnChoice, OnMessage, WireWebhookAnswer, WireWebhookRequest } from "./supervise/monitor-port.ts";
-import type { ProcessStatus } from "./supervise/process-supervisor.ts";
+import type { IsUrgent, OnChoice, OnMessage, WireWebhookAnswer, WireWebhookRequest } from "./accounts/monitor-port.ts";
+import type { ProcessStatus } from "./accounts/process-supervisor.ts";
 
 /** Per channel. */
 export type AdapterConfig = Readonly<Record<string, ChannelConfig>>;

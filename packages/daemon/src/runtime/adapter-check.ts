@@ -12,9 +12,9 @@ import { createBus, sqliteStorage } from "../bus/bus.ts";
 import { sqliteLedger } from "../ledger/ledger.ts";
 import { createOutbound, type Outbound } from "../nex/nex.ts";
 import { openSqlite } from "../std/sqlite.ts";
-import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
-import type { NexusConfig } from "./config.ts";
-import type { StoredAccount } from "./stored-accounts.ts";
+import { idleChannels, idleRemedy, nexConfig } from "./config/channels.ts";
+import type { NexusConfig } from "./config/config.ts";
+import type { StoredAccount } from "./data/stored-accounts.ts";
 
 export { forgetSettings } from "../nex/nex.ts";
 

@@ -17,27 +17,27 @@ import {
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
-import { changedAccounts, startedWith } from "./audited.ts";
-import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
-import { completeConfig, type NexusConfig, requireTokenOnPublicHost } from "./config.ts";
-import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
-import { lockDataDir } from "./data-lock.ts";
-import { createEngineServices, openMcp } from "./engine-services.ts";
+import { idleChannels, idleRemedy, nexConfig } from "./config/channels.ts";
+import { completeConfig, type NexusConfig, requireTokenOnPublicHost } from "./config/config.ts";
+import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data/data-dir.ts";
+import { lockDataDir } from "./data/data-lock.ts";
+import { openStore, type Store } from "./data/store.ts";
 import { openGrpcPort } from "./grpc-port.ts";
-import { stateFeed } from "./health.ts";
-import { reportAttachments } from "./jobs.ts";
-import { createLab } from "./lab.ts";
-import { createLogger } from "./logger.ts";
-import { createMemory, MEMORY_DEFAULTS } from "./memory.ts";
-import type { MetricsSource } from "./metrics.ts";
+import { createLab } from "./lab/lab.ts";
+import { createLogger } from "./observe/logger.ts";
+import type { MetricsSource } from "./observe/metrics.ts";
+import { RunCounts } from "./observe/run-counts.ts";
+import { openTracing, type Tracing, tracingConfig } from "./observe/tracing.ts";
 import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions } from "./port.ts";
 import { keepRetention } from "./retention.ts";
-import { RunCounts } from "./run-counts.ts";
-import { createServices, type RunningServices } from "./services.ts";
 import { Starting } from "./starting.ts";
-import { openStore, type Store } from "./store.ts";
-import { openTracing, type Tracing, tracingConfig } from "./tracing.ts";
+import { changedAccounts, startedWith } from "./wiring/audited.ts";
+import { createEngineServices, openMcp } from "./wiring/engine-services.ts";
+import { stateFeed } from "./wiring/health.ts";
+import { reportAttachments } from "./wiring/jobs.ts";
+import { createMemory, MEMORY_DEFAULTS } from "./wiring/memory.ts";
+import { createServices, type RunningServices } from "./wiring/services.ts";
 
 /** Everything that was started, newest last: undone in the reverse order. */
 type Undo = { what: string; stop: () => void | Promise<void> }[];
@@ -391,7 +391,7 @@ const both = (one: RunObserver, other: RunObserver): RunObserver => ({
 
 /** The library is loaded by the first scrape, not by the start. */
 function lazyMetrics(source: () => MetricsSource) {
-	const load = loadOnce(async () => (await import("./metrics.ts")).createMetrics(source()));
+	const load = loadOnce(async () => (await import("./observe/metrics.ts")).createMetrics(source()));
 	return {
 		contentType: "text/plain; version=0.0.4; charset=utf-8",
 		render: async () => (await load())(),

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Edge, GrpcTls } from "../edge/edge.ts";
-import type { NexusConfig } from "./config.ts";
+import type { NexusConfig } from "./config/config.ts";
 
 type GrpcConfig = Pick<NexusConfig, "host" | "port" | "grpc" | "base">;
 

@@ -3,7 +3,7 @@
 import type { DaemonState } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Engine, EngineChoice } from "../engine/engine.ts";
-import type { PartialConfig } from "./config.ts";
+import type { PartialConfig } from "./config/config.ts";
 
 /** A configuration, or what a program that embeds the daemon hands over instead. */
 export type DaemonOptions = Omit<PartialConfig, "engine"> & {

@@ -16,7 +16,7 @@ import {
 	workflowWrites,
 } from "../ledger/ledger.ts";
 import { keptNotices } from "../services/services.ts";
-import type { RetentionConfig } from "./config.ts";
+import type { RetentionConfig } from "./config/config.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 /** The first sweep waits until the rush of a start is over. */

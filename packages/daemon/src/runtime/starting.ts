@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import { httpStatusOf, NexusError, type ReadinessJson } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { isDiskTrouble } from "./data-dir.ts";
+import { isDiskTrouble } from "./data/data-dir.ts";
 
 export interface StartingOptions {
 	host: string;

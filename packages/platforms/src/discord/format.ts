@@ -1,7 +1,7 @@
 /** Markdown as Discord reads it: the source as it is, except where Discord reads it differently. */
 
-import { parseMarkdown } from "@nexus-stream/adapter/kit/markdown";
-import { tableText } from "@nexus-stream/adapter/kit/table";
+import { parseMarkdown } from "@nexus-stream/adapter/markdown/markdown";
+import { tableText } from "@nexus-stream/adapter/markdown/table";
 import type { Nodes, Parents, Table } from "mdast";
 
 interface Change {

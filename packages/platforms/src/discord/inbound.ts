@@ -1,7 +1,7 @@
 /** What a person wrote, from a message of Discord's gateway. */
 
 import type { InboundMessage, RemoteFile } from "@nexus-stream/adapter";
-import { inReplyTo } from "@nexus-stream/adapter/kit/reply";
+import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import { type APIMessage, type GatewayMessageCreateDispatchData, MessageType } from "discord-api-types/v10";
 
 export interface DiscordFile extends RemoteFile {

@@ -1,7 +1,7 @@
 /** Markdown as a mail: the text as it is, which every reader can show, and HTML beside it. */
 
-import { lengthOf } from "@nexus-stream/adapter/kit/length";
-import { SYNTAX } from "@nexus-stream/adapter/kit/markdown";
+import { lengthOf } from "@nexus-stream/adapter/markdown/length";
+import { SYNTAX } from "@nexus-stream/adapter/markdown/markdown";
 import { isHostile } from "@nexus-stream/protocol/markdown";
 import { micromark } from "micromark";
 import { gfmHtml } from "micromark-extension-gfm";

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { networkError, PlatformError } from "@nexus-stream/adapter";
-import { createLineReader } from "@nexus-stream/adapter/kit/lines";
+import { createLineReader } from "@nexus-stream/adapter/serve/lines";
 import type { Log } from "@nexus-stream/protocol/log";
 
 const LINE_BYTES_MAX = 16_000_000;

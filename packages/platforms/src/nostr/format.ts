@@ -1,7 +1,7 @@
 /** Markdown as plain text, which notes and private messages are, counted in bytes. */
 
-import { lengthOf } from "@nexus-stream/adapter/kit/length";
-import { renderPlain } from "@nexus-stream/adapter/kit/plain";
+import { lengthOf } from "@nexus-stream/adapter/markdown/length";
+import { renderPlain } from "@nexus-stream/adapter/markdown/plain";
 
 export const render = (markdown: string): string => renderPlain(markdown);
 

@@ -1,7 +1,7 @@
 /** What a person wrote, from a signal-cli envelope. */
 
 import type { InboundMessage, RemoteFile, Target } from "@nexus-stream/adapter";
-import { inReplyTo } from "@nexus-stream/adapter/kit/reply";
+import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import { GROUP } from "./chat.ts";
 
 export interface SignalFile extends RemoteFile {

@@ -1,6 +1,6 @@
 /** Markdown as Slack's mrkdwn. */
 
-import { renderMarks, writtenOut } from "@nexus-stream/adapter/kit/marks";
+import { renderMarks, writtenOut } from "@nexus-stream/adapter/markdown/marks";
 
 /** Slack counts the text as it is sent. */
 export const measure = (rendered: string): number => rendered.length;

@@ -1,7 +1,7 @@
 /** What a person wrote, from a Telegram update. */
 
 import type { InboundMessage, RemoteFile, Target } from "@nexus-stream/adapter";
-import { inReplyTo } from "@nexus-stream/adapter/kit/reply";
+import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import type { Chat, Message, MessageEntity, Sticker, Update, User } from "grammy/types";
 
 export interface TelegramFile extends RemoteFile {

@@ -1,6 +1,6 @@
 /** Markdown in WhatsApp's own marks. It makes links of addresses by itself. */
 
-import { renderMarks, writtenOut } from "@nexus-stream/adapter/kit/marks";
+import { renderMarks, writtenOut } from "@nexus-stream/adapter/markdown/marks";
 
 export const measure = (rendered: string): number => rendered.length;
 

@@ -10,7 +10,7 @@ import {
 	type Session,
 	serve,
 	type Target,
-} from "../../../../packages/adapter/src/kit/kit.ts";
+} from "../../../../packages/adapter/src/kit.ts";
 import { linesOf } from "../../../lines.ts";
 
 interface Line {

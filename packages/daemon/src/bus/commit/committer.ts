@@ -5,7 +5,7 @@ import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
-import type { CommitPart, LiveLog, WriteRequest } from "../live-log.ts";
+import type { CommitPart, LiveLog, WriteRequest } from "../logs/live-log.ts";
 import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
 import {
 	type CommitLimits,

@@ -4,7 +4,7 @@ import { NexusError, Refused, wordsOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sqliteFailure } from "../../std/sqlite.ts";
-import type { CommitPart, LiveLog } from "../live-log.ts";
+import type { CommitPart, LiveLog } from "../logs/live-log.ts";
 import type { Committed, Storage } from "../storage.ts";
 
 export interface CommitLimits {

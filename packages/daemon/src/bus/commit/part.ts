@@ -1,7 +1,7 @@
 /** The units of a commit: how they are made of what waits, and what becomes of them when they are given up. */
 
 import type { Write } from "../../std/write.ts";
-import type { CommitPart, LiveLog, Seal, WriteRequest } from "../live-log.ts";
+import type { CommitPart, LiveLog, Seal, WriteRequest } from "../logs/live-log.ts";
 import type { Commit, Committed, LogWrite } from "../storage.ts";
 import { unwritten } from "./outcome.ts";
 

@@ -1,6 +1,6 @@
 /** Logs with something to commit, those that have waited longest first, each once. A set would make two objects for every token. */
 
-import type { LiveLog } from "../live-log.ts";
+import type { LiveLog } from "../logs/live-log.ts";
 
 export class CommitQueue {
 	#logs: LiveLog[] = [];

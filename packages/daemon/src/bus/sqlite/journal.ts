@@ -1,6 +1,6 @@
 /** What a row of the journal holds: the new records of all logs of one commit. */
 
-import { Batch } from "../batch.ts";
+import { Batch } from "../reading/batch.ts";
 import type { LogWrite, StoredLog } from "../storage.ts";
 import { isWholeJournal } from "./checksum.ts";
 import type { Statements } from "./schema.ts";

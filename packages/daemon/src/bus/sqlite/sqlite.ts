@@ -7,8 +7,8 @@ import { crc32 } from "node:zlib";
 import { Refused } from "@nexus-stream/protocol";
 import { migrate, readTogether, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
 import type { Query, Reading } from "../../std/write.ts";
-import { Batch } from "../batch.ts";
 import type { LogQuery, LogSpec } from "../port.ts";
+import { Batch } from "../reading/batch.ts";
 import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../refusals.ts";
 import {
 	type Adopted,

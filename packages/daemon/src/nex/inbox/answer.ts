@@ -5,7 +5,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { ExecuteRequest, PassedOn } from "../../broker/broker.ts";
 import { type NewDelivery, type Requester, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import type { HistoryRights } from "../acl/history.ts";
+import type { HistoryRights } from "../access/history.ts";
 import type { Outbound } from "../port.ts";
 import { destinationsOf, hasOthers, type InboxMessage, isFromGroup, rightsTogether } from "./message.ts";
 

@@ -5,7 +5,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { Execution } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { Turn } from "../../ledger/ledger.ts";
-import type { Hooks } from "../hooks/hooks.ts";
+import type { Hooks } from "../plugins/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type PreparedRun, stagesOf, traceWrite } from "./answer.ts";
 import { hookRequestOf } from "./message.ts";

@@ -4,10 +4,10 @@ import { NexusError } from "@nexus-stream/protocol";
 import { own } from "@nexus-stream/protocol/own";
 import type { Engine } from "../../engine/engine.ts";
 import type { QueueSettings } from "../../ledger/ledger.ts";
-import { type AclConfig, aclOf } from "../acl/acl.ts";
-import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
+import { type AclConfig, aclOf } from "../access/acl.ts";
+import { PAIRING_LIMITS, type PairingLimits } from "../access/pairing.ts";
 import type { ApprovalsConfig } from "../approvals/config.ts";
-import { HOOK_LIMITS, type HookLimits, type Hooks } from "../hooks/hooks.ts";
+import { HOOK_LIMITS, type HookLimits, type Hooks } from "../plugins/hooks.ts";
 import { checkSessionRule, type SessionRule } from "./session.ts";
 
 export interface QueueConfig {

@@ -10,14 +10,14 @@ import type { Broker, Execution } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { InboundEvent, Ledger } from "../../ledger/ledger.ts";
-import { decide } from "../acl/acl.ts";
-import { HistoryRights } from "../acl/history.ts";
-import { type PairingService, pairingText } from "../acl/pairing.ts";
-import { rightsOf } from "../acl/rights.ts";
-import type { Trust } from "../acl/trust.ts";
+import { decide } from "../access/acl.ts";
+import { HistoryRights } from "../access/history.ts";
+import { type PairingService, pairingText } from "../access/pairing.ts";
+import { rightsOf } from "../access/rights.ts";
+import type { Trust } from "../access/trust.ts";
 import type { ChatApprovals } from "../approvals/approvals.ts";
 import { takeDecision } from "../approvals/inbound.ts";
-import type { Hooks } from "../hooks/hooks.ts";
+import type { Hooks } from "../plugins/hooks.ts";
 import type { Outbound } from "../port.ts";
 import {
 	type PlannedDelivery,

@@ -4,7 +4,7 @@ import { isSameChat } from "@nexus-stream/platforms";
 import type { Joining } from "../../broker/broker.ts";
 import { inboxWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import { narrows } from "../acl/rights.ts";
+import { narrows } from "../access/rights.ts";
 import { type InboxMessage, rightsTogether } from "./message.ts";
 import type { SessionLane } from "./queue.ts";
 

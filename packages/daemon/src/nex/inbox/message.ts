@@ -12,8 +12,8 @@ import type {
 	StageTiming,
 	StoredAttachment,
 } from "../../ledger/ledger.ts";
-import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../acl/rights.ts";
-import type { HookContext, HookRequest } from "../hooks/port.ts";
+import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../access/rights.ts";
+import type { HookContext, HookRequest } from "../plugins/port.ts";
 import { agentOf, type InboundConfig, interruptingOf, queueOf, rulesOf, WEB } from "./config.ts";
 import type { InboxLimits } from "./limits.ts";
 import { type RunOutcome, responseOf } from "./response.ts";

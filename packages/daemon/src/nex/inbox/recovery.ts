@@ -6,7 +6,7 @@ import type { Broker } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { inboxWrites, type Ledger, type Turn } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import type { Hooks } from "../hooks/hooks.ts";
+import type { Hooks } from "../plugins/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { stagesOf, traceWrite } from "./answer.ts";
 import type { InboxLimits } from "./limits.ts";

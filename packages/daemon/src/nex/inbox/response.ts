@@ -2,7 +2,7 @@
 
 import { isShown } from "@nexus-stream/protocol";
 import type { Delivery, StoredToolCall, Turn } from "../../ledger/ledger.ts";
-import type { DeliveryResult, HookResponse, HookToolCall } from "../hooks/port.ts";
+import type { DeliveryResult, HookResponse, HookToolCall } from "../plugins/port.ts";
 
 export interface RunOutcome {
 	turn: Turn;
