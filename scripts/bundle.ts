@@ -69,7 +69,7 @@ const directBuiltins: Plugin = {
 
 /** The packages that are published, each with its entries. */
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
-	protocol: ["protocol", "clock", "engine", "keyed-queue", "log", "markdown", "own", "retry"],
+	protocol: ["protocol", "clock", "defaults", "engine", "keyed-queue", "log", "markdown", "own", "retry"],
 	client: ["client", "runtime/runtime-client", ...sourcesBelow("client", "gen")],
 	adapter: [
 		"kit",
@@ -97,6 +97,7 @@ const DAEMON = {
 const LEAVES = [
 	"protocol/src/clock",
 	"protocol/src/log",
+	"protocol/src/defaults",
 	"protocol/src/keyed-queue",
 	"protocol/src/own",
 	"protocol/src/retry",
@@ -131,7 +132,10 @@ const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/packages/(?:
 
 /** Files that many need: else each way of sharing them would be a file of its own, which a start has to open. */
 const GROUPS = [
-	{ name: "protocol", test: /\/packages\/protocol\/src\/(?!clock|keyed-queue|log|own|markdown|hostile|retry)/ },
+	{
+		name: "protocol",
+		test: /\/packages\/protocol\/src\/(?!clock|defaults|keyed-queue|log|own|markdown|hostile|retry)/,
+	},
 	{ name: "gen", test: /\/packages\/client\/src\/gen\// },
 	{ name: "chats", test: /\/packages\/platforms\/src\/\w+\/chat\.ts$/ },
 	{ name: "leaves", test: sourceIn(LEAVES) },

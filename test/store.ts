@@ -38,7 +38,7 @@ function open(path: string, options: Omit<BusOptions, "storage"> = {}, seed?: nu
 	const ledger = sqliteLedger(file);
 	const storage = sqliteStorage(file);
 	// A connection that is lost is back at once.
-	const limits = { commitRetryMs: seed === undefined ? undefined : 5, ...options.limits };
+	const limits = { ...(seed !== undefined && { commitRetryMs: 5 }), ...options.limits };
 	const bus = createBus({ ...options, limits, storage: seed === undefined ? storage : faulty(storage, seed) });
 	return {
 		file,

@@ -2,6 +2,7 @@
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { createParser } from "eventsource-parser";
 import { queryOf } from "./api.ts";
 import { type Http, textOf } from "./http.ts";
@@ -34,7 +35,7 @@ export async function* followEvents<T>(
 	isLast: (event: T) => boolean,
 	{ signal, clock = systemClock, random = Math.random, onOpen, onDrop, ...options }: EventsOptions = {},
 ): AsyncGenerator<EventRecord<T>> {
-	const limits = { ...LINK_LIMITS, ...options.limits };
+	const limits = withDefaults(LINK_LIMITS, options.limits);
 	let { after } = options;
 	let lostAt: number | undefined;
 	let internals = 0;

@@ -9,6 +9,7 @@ import {
 	toNexusError,
 } from "@nexus-stream/protocol";
 import { type Clock, steady, systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { pathOf, queryOf } from "./api.ts";
 import { type Http, textOf } from "./http.ts";
@@ -87,7 +88,7 @@ class StreamConnection {
 		this.#path = pathOfStream(source);
 		this.#endsWithRun = closeModeOf(source) === "A";
 		this.#options = options;
-		this.#limits = { ...LINK_LIMITS, ...options.limits };
+		this.#limits = withDefaults(LINK_LIMITS, options.limits);
 		this.#clock = steady(options.clock ?? systemClock);
 		this.#random = options.random ?? Math.random;
 		this.state = newLink(options.after ?? ("run" in source ? 0 : undefined));

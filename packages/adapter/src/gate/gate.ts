@@ -1,6 +1,7 @@
 /** The rate gate of one account: every platform call waits here for its turn. The rules are in gate-step.ts; this owns the timer and the calls. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { type Pace, PlatformError } from "../platform/platform.ts";
 import { EMPTY_GATE, GATE_LIMITS, type GateInput, type GateLimits, type Rank, stepGate } from "./gate-step.ts";
 
@@ -37,7 +38,7 @@ export interface GateOptions {
 }
 
 export function createGate(options: GateOptions): RateGate {
-	const limits = { ...GATE_LIMITS, ...options.limits };
+	const limits = withDefaults(GATE_LIMITS, options.limits);
 	const { clock } = options;
 	const jobs = new Map<number, GateJob>();
 	const errors = new Map<number, PlatformError>();

@@ -1,6 +1,7 @@
 /** What the verbs that write share: one session, its gate, its caller, and how its texts are measured. */
 
 import { type Clock, steady } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import { statusLine, type ToolCall } from "../draft/tool-line.ts";
 import { createGate, type GateJob, type RateGate } from "../gate/gate.ts";
@@ -62,7 +63,7 @@ export function createAdapterContext(options: AdapterContextOptions): AdapterCon
 	const { platform, session, account } = options;
 	// Set back, the clock must not keep an account silent for the time that was taken away.
 	const clock = steady(options.clock);
-	const limits = { ...ADAPTER_LIMITS, ...options.limits };
+	const limits = withDefaults(ADAPTER_LIMITS, options.limits);
 	const gate = createGate({
 		clock,
 		random: options.random,

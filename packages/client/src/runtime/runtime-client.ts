@@ -7,6 +7,7 @@ import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { RuntimeAccountService } from "../gen/nexus/runtime/v1/account_pb.ts";
 import { RuntimeAgentService } from "../gen/nexus/runtime/v1/agent_pb.ts";
 import { RuntimeAiService } from "../gen/nexus/runtime/v1/ai_pb.ts";
@@ -78,7 +79,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 	const line: CallContext = {
 		clock,
 		random,
-		limits: { ...RETRY_LIMITS, ...options.limits },
+		limits: withDefaults(RETRY_LIMITS, options.limits),
 		emit(event) {
 			for (const { type, call } of listeners) if (type === event.type) call(event);
 		},

@@ -2,6 +2,7 @@
 
 import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "@nexus-stream/protocol";
 import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -60,14 +61,14 @@ class TurnBroker implements Broker {
 	#draining = false;
 
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
-		const limits = { ...BROKER_LIMITS, ...options.limits };
+		const limits = withDefaults(BROKER_LIMITS, options.limits);
 		const approvals = new Approvals({
 			bus,
 			ledger,
 			clock,
 			log,
 			random: options.random ?? secureRandom,
-			limits: { ...APPROVAL_LIMITS, ...options.approvals },
+			limits: withDefaults(APPROVAL_LIMITS, options.approvals),
 		});
 		const stopping = () => this.#draining;
 		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);

@@ -2,6 +2,7 @@
 
 import { type LogKind, NexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import type { Bus, LogInfo } from "../bus/bus.ts";
 import type { Write } from "../std/write.ts";
@@ -59,7 +60,7 @@ class LiveModelCalls implements ModelCalls {
 
 	constructor({ bus, limits, clock = systemClock, log = silentLog, settleOrphan = () => [] }: ModelCallsOptions) {
 		const settleLate = (runId: string) => void this.#later(runId, UNWRITTEN);
-		this.#deps = { bus, clock, log, limits: { ...BROKER_LIMITS, ...limits }, settleLate };
+		this.#deps = { bus, clock, log, limits: withDefaults(BROKER_LIMITS, limits), settleLate };
 		this.#settleOrphan = settleOrphan;
 	}
 

@@ -2,6 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing, systemClock, within } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import type { Query, Write } from "../std/write.ts";
 import { Committer } from "./commit/committer.ts";
@@ -66,7 +67,7 @@ class LogBus implements Bus {
 	#closing: Promise<void> | undefined;
 
 	constructor(options: BusOptions) {
-		this.#limits = { ...BUS_LIMITS, ...options.limits };
+		this.#limits = withDefaults(BUS_LIMITS, options.limits);
 		this.#clock = options.clock ?? systemClock;
 		this.#asked = trackRequests(options.storage, this.#clock);
 		const { storage } = this.#asked;

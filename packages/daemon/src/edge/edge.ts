@@ -3,6 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { createAuth } from "./http/auth.ts";
 import { guardConnections } from "./http/connection.ts";
 import { createGate, hostNameOf, requireAuth, requireReach, whenEnded } from "./http/gate.ts";
@@ -28,7 +29,7 @@ interface Door {
 }
 
 export function createEdge(deps: EdgeDeps): Edge {
-	const limits: EdgeLimits = { ...EDGE_LIMITS, ...deps.limits };
+	const limits: EdgeLimits = withDefaults(EDGE_LIMITS, deps.limits);
 	const clock = deps.clock ?? systemClock;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
 	const { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby } = assemble(

@@ -2,6 +2,7 @@
 
 import { type Random, toNexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import { answerOf, type Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
@@ -93,8 +94,8 @@ export function createNex(options: NexOptions): Nex {
 	const { broker, bus, ledger, outbound, engine = {}, clock = systemClock, log = silentLog } = options;
 	let { config = {} } = options;
 	checkInboundConfig(config);
-	const limits: InboundLimits = { ...INBOUND_LIMITS, ...config.limits };
-	const inboxLimits: InboxLimits = { ...INBOX_LIMITS, ...options.limits };
+	const limits: InboundLimits = withDefaults(INBOUND_LIMITS, config.limits);
+	const inboxLimits: InboxLimits = withDefaults(INBOX_LIMITS, options.limits);
 	const own = (options.plugins ?? []).map((plugin, n) => pluginFrom(plugin, `plugin-${n + 1}`));
 	let hooks: Hooks = createHooks({ plugins: own, limits, clock, log });
 

@@ -1,6 +1,7 @@
 /** How much of the disk an application may take: everything that is stored for it counts, whatever made it. */
 
 import { NexusError } from "@nexus-stream/protocol";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Bus } from "../bus/bus.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 
@@ -41,7 +42,7 @@ export interface QuotaDeps {
 }
 
 export function createQuota({ bus, ledger, limits }: QuotaDeps): Quota {
-	const { bytesPerAppMax } = { ...QUOTA_LIMITS, ...limits };
+	const { bytesPerAppMax } = withDefaults(QUOTA_LIMITS, limits);
 	/** Bytes that are on their way into the store, by application. */
 	const held = new Map<string, number>();
 	const hold = (appId: string, bytes: number) => {

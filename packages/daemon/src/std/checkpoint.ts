@@ -3,6 +3,7 @@
 import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 
 export interface CheckpointLimits {
 	/** How often the size of the write-ahead log is looked at. */
@@ -24,7 +25,7 @@ const DEFAULT_LIMITS: CheckpointLimits = {
 
 /** Takes checkpoints over from the writer's connection; returns how to stop. */
 export function checkpointBeside(db: DatabaseSync, path: string, limits: Partial<CheckpointLimits> = {}): () => void {
-	const { lookMs, walBytesSoft, walBytesMax, workerIdleMs } = { ...DEFAULT_LIMITS, ...limits };
+	const { lookMs, walBytesSoft, walBytesMax, workerIdleMs } = withDefaults(DEFAULT_LIMITS, limits);
 	// A log that begins anew gives back what it had grown to, or its size would ask for checkpoints for ever.
 	db.exec(`PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${walBytesSoft - 1}`);
 	const restart = db.prepare("PRAGMA wal_checkpoint(RESTART)");

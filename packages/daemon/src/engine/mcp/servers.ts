@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path";
 import { systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { RESTART_RULES } from "../../std/supervision.ts";
 import type { EnvironmentVariables } from "../entry.ts";
 import { filledIn } from "./entry.ts";
@@ -11,7 +12,7 @@ import { McpServer } from "./server.ts";
 import { stdioLink } from "./stdio.ts";
 
 export function makeServers({ servers, ...own }: McpConfig, parts: McpParts): McpServer[] {
-	const limits = { ...MCP_LIMITS, ...own };
+	const limits = withDefaults(MCP_LIMITS, own);
 	const { base, env, version, log, clock = systemClock, random = Math.random, rules = RESTART_RULES } = parts;
 	return Object.entries(servers).map(
 		([name, spec]) =>

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import type { PhasesConfig } from "../agents/agents.ts";
 import type { EngineSetup } from "../entry.ts";
@@ -100,7 +101,7 @@ export async function setupFor(
 	clock: Clock = systemClock,
 ): Promise<LoopSetup> {
 	const { validateToolArguments } = await import("@earendil-works/pi-ai");
-	const values = { ...REASON_ACT_DEFAULTS, ...config };
+	const values = withDefaults(REASON_ACT_DEFAULTS, config);
 	const phases = phasesOf(config);
 	const phase = config.phase ?? FIRST_PHASE;
 	if (!Object.hasOwn(phases, phase))
@@ -144,6 +145,6 @@ function phasesOf({ phases = {} }: ReasonActConfig): Record<string, PhaseRules> 
 }
 
 function limitsOf(config: ReasonActConfig): RunLimits {
-	const { modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax } = { ...RUN_LIMITS, ...config };
+	const { modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax } = withDefaults(RUN_LIMITS, config);
 	return { ...RUN_LIMITS, modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax };
 }

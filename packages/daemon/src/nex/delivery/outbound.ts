@@ -2,6 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, neverBack, steady, systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
 import type { Delivery, Ledger } from "../../ledger/ledger.ts";
@@ -134,7 +135,7 @@ function assemble(options: OutboundOptions) {
 	const clock = steady(options.clock ?? systemClock);
 	/** What is written into rows: the wall clock's time, which never goes back. */
 	const stamp = neverBack(options.clock ?? systemClock);
-	const limits = { ...OUTBOUND_LIMITS, ...options.limits };
+	const limits = withDefaults(OUTBOUND_LIMITS, options.limits);
 	const stopping = new AbortController();
 	const { signal } = stopping;
 	const write: Bus["write"] = (writes, patienceMs) => committer.write(writes, patienceMs);

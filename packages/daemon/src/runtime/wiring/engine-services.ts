@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import { BROKER_LIMITS } from "../../broker/broker.ts";
 import {
@@ -63,7 +64,7 @@ export function createEngineServices(
 }
 
 function sourcesOf(config: NexusConfig, { memory, mcp }: Offered): ToolSource[] {
-	const limits = { ...MEMORY_DEFAULTS, ...config.memory };
+	const limits = withDefaults(MEMORY_DEFAULTS, config.memory);
 	const noting = memory && limits.enabled ? [memorySource(memory, limits)] : [];
 	return mcp ? [...noting, mcp.source] : noting;
 }

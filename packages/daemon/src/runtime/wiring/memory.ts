@@ -2,6 +2,7 @@
 
 import { NexusError, newId, Refused } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Bus } from "../../bus/bus.ts";
 import type { MemoryPort } from "../../engine/engine.ts";
 import { checkpointWrites, type Ledger, memoryWrites } from "../../ledger/ledger.ts";
@@ -32,7 +33,7 @@ export interface MemoryDeps {
 }
 
 export function createMemory({ bus, ledger, config, clock }: MemoryDeps): MemoryPort {
-	const { itemsMax, itemsTotalMax, charsMax } = { ...MEMORY_DEFAULTS, ...config };
+	const { itemsMax, itemsTotalMax, charsMax } = withDefaults(MEMORY_DEFAULTS, config);
 	const { memory } = ledger;
 	return {
 		async add(bank, text, from) {

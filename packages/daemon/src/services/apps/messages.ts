@@ -2,6 +2,7 @@
 
 import { NexusError, newId, Refused } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Bus } from "../../bus/bus.ts";
 import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import { type Ledger, noticeWrites, type Receipt, receiptWrites } from "../../ledger/ledger.ts";
@@ -34,7 +35,7 @@ const REASON_CHARS_MAX = 1000;
 
 export function createAppMessages(deps: AppMessageDeps): AppMessages {
 	const { bus, ledger, apps, notices, clock } = deps;
-	const limits = { ...MESSAGE_LIMITS, ...deps.limits };
+	const limits = withDefaults(MESSAGE_LIMITS, deps.limits);
 	const pace = createPace(limits, elapsing(clock));
 	let sweptAt = clock.now();
 	/** The owner takes messages, too, under the name that it acts by. */

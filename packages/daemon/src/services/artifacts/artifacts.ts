@@ -3,6 +3,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
 import { ADMIT_MS_MAX } from "../../bus/bus.ts";
@@ -50,7 +51,7 @@ class ArtifactService implements Artifacts {
 
 	constructor(deps: ArtifactsDeps) {
 		this.#deps = deps;
-		this.#limits = { ...ARTIFACT_LIMITS, ...deps.limits };
+		this.#limits = withDefaults(ARTIFACT_LIMITS, deps.limits);
 		this.#files = artifactFiles(deps.dir);
 		this.transfers = createTransfers(deps.clock, this.#limits.transferIdleMs);
 	}

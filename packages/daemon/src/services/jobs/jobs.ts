@@ -2,6 +2,7 @@
 
 import { NexusError, newId, reasonOfFailure, toNexusError } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import { ADMIT_MS_MAX, type Bus, follow } from "../../bus/bus.ts";
 import { jobWrites, type Ledger } from "../../ledger/ledger.ts";
@@ -68,7 +69,7 @@ class JobService implements Jobs {
 
 	constructor(deps: JobsDeps) {
 		this.#deps = deps;
-		this.#limits = { ...JOB_LIMITS, ...deps.limits };
+		this.#limits = withDefaults(JOB_LIMITS, deps.limits);
 		this.#graceMs = this.#limits.cancelGraceMs;
 		this.#readmit = readmission(deps.connectors);
 		this.#reads = jobReads({ ...deps, textOf: (job) => textSoFar(this.#attemptDeps, job) }, () => this.#schedule);

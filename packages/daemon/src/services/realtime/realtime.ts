@@ -2,6 +2,7 @@
 
 import { isSessionLabel, LOG_KINDS, NexusError, newId } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import { chainOf } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
@@ -45,7 +46,7 @@ const INPUT_ID_CHARS_MAX = 128;
 
 export function createRealtime(deps: RealtimeDeps): Realtime {
 	const { bus, clock = systemClock, log } = deps;
-	const limits = { ...REALTIME_LIMITS, ...deps.limits };
+	const limits = withDefaults(REALTIME_LIMITS, deps.limits);
 	const sessions = new Map<string, RealtimeSession>();
 	/** The applications of those that are not on record yet, by their ids. */
 	const opening = new Map<string, string>();

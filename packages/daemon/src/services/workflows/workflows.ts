@@ -9,6 +9,7 @@ import {
 	type WorkflowJson,
 } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, Cursor, LogWriter } from "../../bus/bus.ts";
 import { ADMIT_MS_MAX } from "../../bus/bus.ts";
@@ -77,7 +78,7 @@ class WorkflowService implements Workflows {
 
 	constructor(deps: WorkflowsDeps) {
 		this.#deps = deps;
-		this.#limits = { ...WORKFLOW_LIMITS, ...deps.limits };
+		this.#limits = withDefaults(WORKFLOW_LIMITS, deps.limits);
 		const { bus, clock, log, scenarios, jobs, agents } = deps;
 		const scripts = loadOnce(async () => {
 			const { createScripts } = await import("./script.ts");
