@@ -54,7 +54,8 @@ export function createClient({ limits, clock, ...options }: ClientOptions): Clie
 		watch: (source, given = {}) => watch(http, source, withClientDefaults(given)),
 		watchWorkflow: (workflow, given = {}) =>
 			followEvents(http, pathOf("workflows", workflow, "stream"), isLastEvent, withClientDefaults(given)),
-		watchJob: (job, given = {}) => followEvents(http, pathOf("jobs", job, "stream"), isJobsEnd, withClientDefaults(given)),
+		watchJob: (job, given = {}) =>
+			followEvents(http, pathOf("jobs", job, "stream"), isJobsEnd, withClientDefaults(given)),
 		open: (source, given) => openStream(http, source, withClientDefaults(given)),
 	};
 }
