@@ -11,7 +11,9 @@ export {
 	type LineWriter,
 } from "./kit/lines.ts";
 export { openNotes } from "./kit/notes.ts";
-export { type Cut, cut, type Place, placeAt } from "./kit/split.ts";
+export { FenceWatch, isInFence, placeAfter, placeAt } from "./kit/outline.ts";
+export { type Place, START as MARKDOWN_START } from "./kit/place.ts";
+export { type Cut, cut } from "./kit/split.ts";
 export { forgetLeft, leftStates, readState, writeState } from "./kit/state.ts";
 export * from "./nonce.ts";
 export * from "./port.ts";

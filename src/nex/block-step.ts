@@ -1,6 +1,15 @@
 /** The block pipeline as a pure step: text gathers until one of four rules makes a message of it. Ranges are contiguous and cover the answer. */
 
-import { type Cut, cut, type Place, type RunFacts, type WireAttachment } from "../adapter/adapter.ts";
+import {
+	type Cut,
+	cut,
+	isInFence,
+	MARKDOWN_START,
+	type Place,
+	placeAfter,
+	type RunFacts,
+	type WireAttachment,
+} from "../adapter/adapter.ts";
 import type { Aside } from "./aside.ts";
 
 export interface BlockRules {
@@ -63,8 +72,6 @@ export interface BlockStep {
 	/** When to tick. */
 	wakeAt: number | undefined;
 }
-
-export const MARKDOWN_START: Place = { containers: [], leaf: "none", inLine: false, cells: 0 };
 
 export const beginBlocks = (from: number, place: Place = MARKDOWN_START): BlockState => ({
 	...{ since: from, from, text: "", inked: false, place, read: 0, said: "", notes: [], heardAt: undefined },
@@ -206,8 +213,7 @@ function paragraphEnd(state: BlockState, { minChars, maxChars }: BlockRules): { 
 	for (let found = EMPTY_LINE.exec(text); found; found = EMPTY_LINE.exec(text)) {
 		const end = found.index + found[0].length;
 		const head = text.slice(0, end);
-		const after = cut(head, 0, { fits: () => true, more: false, at: place });
-		if (hasInk(head) && typeof after?.next.leaf !== "object") return { end, read };
+		if (hasInk(head) && !isInFence(placeAfter(place, head))) return { end, read };
 		// More empty lines are no better.
 		INK.lastIndex = end;
 		read = INK.exec(text)?.index ?? text.length;

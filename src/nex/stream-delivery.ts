@@ -1,13 +1,12 @@
 /** Native streaming: pushes a run's log to the adapter's `stream` process, and after a crash goes on in the next one where the platform is. */
 
 import { setImmediate } from "node:timers/promises";
-import type { StreamLine } from "../adapter/adapter.ts";
+import { FenceWatch, type StreamLine } from "../adapter/adapter.ts";
 import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
 import { type Aside, isErrorSaid, showsPart, showsParts, showsReasoning, wantedAside } from "./aside.ts";
 import { isAside } from "./aside-nonce.ts";
 import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
-import { createFenceWatch } from "./fence-watch.ts";
 import { isResumable, isUnshown, leaveHalfShown } from "./half-shown.ts";
 import { sayError, settleAside } from "./send-delivery.ts";
 import { isEnd, type PartEvent, readSource, type SourceEvent } from "./source.ts";
@@ -201,7 +200,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	let ends = 0;
 	/** The adapter may have begun a message, with text or before it (a tool, the placeholder), that has not been ended. */
 	let begun = tracked.unfinished !== undefined || (delivering.options.placeholder ?? "") !== "";
-	const fence = createFenceWatch();
+	const fence = new FenceWatch();
 	/** Where the next token line begins. */
 	let written = start;
 	/** Notes of what a process can have shown that does not say so. */

@@ -31,11 +31,6 @@ export function compose(place: Place, text: string, ended: boolean, rules: Compo
 	return { length: text.length, markdown: standalone(text, 0, text.length, place), done: false, next: place };
 }
 
-/** The place after a text. */
-export function placeAfter(place: Place, text: string): Place {
-	return cut(text, 0, { fits: () => true, more: false, at: place })?.next ?? place;
-}
-
 const MARK = "\uE000";
 
 /** The text so far without what would close it: more of the source can follow. */

@@ -1,6 +1,6 @@
 /** A draft's turn has come: which call to make, with the text as it is now. */
 
-import { compose, placeAfter, remainder, unclosed, type View } from "./compose.ts";
+import { compose, remainder, unclosed, type View } from "./compose.ts";
 import { advance, announce, sent } from "./draft-moves.ts";
 import { giveUp } from "./draft-outcome.ts";
 import {
@@ -17,6 +17,7 @@ import {
 	retracted,
 	segmentOf,
 } from "./draft-state.ts";
+import { placeAfter } from "./outline.ts";
 import { toolLines } from "./tool-line.ts";
 
 const CANNOT_TELL = {

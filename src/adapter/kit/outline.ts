@@ -1,6 +1,6 @@
-/** The lines of a source from a position on, read as far as somebody asked, each with its place in the markdown's structure. */
+/** Reads the lines of a source from a position on, as far as the caller needs them, each with its place in the markdown's structure. */
 
-import { type LineKind, type Place, placeInLine, readLine, readRest } from "./place.ts";
+import { fenceOf, type LineKind, type Place, placeInLine, readLine, readRest, START } from "./place.ts";
 
 export interface Line {
 	start: number;
@@ -87,5 +87,43 @@ export class Outline {
 		this.lines.push({ start, end, textEnd, kind, before, after, lazy, matched });
 		this.place = end === textEnd ? placeInLine(before, source.slice(start, end), read) : after;
 		this.position = end;
+	}
+}
+
+/** The place at a position of a source that begins at `start`. */
+export function placeAt(source: string, position: number, start = START): Place {
+	return position <= 0 ? start : new Outline(source, 0, start).placeAt(position);
+}
+
+/** The place after all of a text that begins at `place`. */
+export const placeAfter = (place: Place, text: string): Place => placeAt(text, text.length, place);
+
+/** Whether what follows is code of a fence that is still open. */
+export const isInFence = (place: Place): boolean => fenceOf(place) !== undefined;
+
+/** The beginning of a line decides what it is; the rest of a long line is not held. */
+const LINE_CHARS_MAX = 200;
+
+/** Tells whether a text that arrives in pieces is inside a code fence, where ending a message would tear the code. */
+export class FenceWatch {
+	/** The place before the line that is still arriving. */
+	#place = START;
+	#line = "";
+
+	push(text: string): void {
+		const held = this.#line + text;
+		const complete = held.lastIndexOf("\n") + 1;
+		this.#place = placeAfter(this.#place, held.slice(0, complete));
+		this.#line = held.slice(complete, complete + LINE_CHARS_MAX);
+	}
+
+	/** A new text begins. */
+	reset(): void {
+		this.#place = START;
+		this.#line = "";
+	}
+
+	get inside(): boolean {
+		return isInFence(this.#place) || isInFence(placeAfter(this.#place, this.#line));
 	}
 }

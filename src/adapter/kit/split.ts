@@ -5,8 +5,8 @@
  */
 
 import { NexusError } from "../../protocol/protocol.ts";
-import { Outline } from "./outline.ts";
-import { type Place, START } from "./place.ts";
+import { Outline, placeAt } from "./outline.ts";
+import type { Place } from "./place.ts";
 import { findEnd, withinGrapheme } from "./search.ts";
 import { standaloneText } from "./standalone.ts";
 
@@ -62,11 +62,6 @@ export function cut(source: string, from: number, options: CutOptions): Cut | un
 /** The text of a range on its own, as `cut` makes it: for a draft that still grows. */
 export function standalone(source: string, from: number, to = source.length, at?: Place): string {
 	return standaloneText(new Outline(source, from, at ?? placeAt(source, from)), to, "full");
-}
-
-/** The place of a position, read from the start of the source. */
-export function placeAt(source: string, position: number): Place {
-	return position <= 0 ? START : new Outline(source, 0, START).placeAt(position);
 }
 
 export interface Piece {

@@ -1,8 +1,8 @@
 /** `mode: accumulate`: nothing leaves before the answer has ended. */
 
 import { expect, it } from "vitest";
+import { MARKDOWN_START } from "../../../src/adapter/adapter.ts";
 import { createBlockMachine } from "../../../src/nex/block-machine.ts";
-import { MARKDOWN_START } from "../../../src/nex/block-step.ts";
 import type { Delivering } from "../../../src/nex/delivering.ts";
 import type { SourceEvent } from "../../../src/nex/source.ts";
 
