@@ -10,11 +10,11 @@ export {
 	type LineFault,
 	type LineWriter,
 } from "./kit/lines.ts";
+export { type MarkdownState, START as MARKDOWN_START } from "./kit/markdown-state.ts";
 export { openNotes } from "./kit/notes.ts";
-export { FenceWatch, isInFence, placeAfter, placeAt } from "./kit/outline.ts";
-export { type Place, START as MARKDOWN_START } from "./kit/place.ts";
-export { type Cut, cut } from "./kit/split.ts";
-export { forgetLeft, leftStates, readState, writeState } from "./kit/state.ts";
+export { FenceWatch, isInFence, stateAfter, stateAt } from "./kit/outline.ts";
+export { cut, type MarkdownCut } from "./kit/split.ts";
+export { forgetOrphan, orphanedStates, readState, writeState } from "./kit/state.ts";
 export * from "./nonce.ts";
 export * from "./port.ts";
 export { buttonsFault, questionFault } from "./question.ts";

@@ -10,9 +10,9 @@ export interface Local {
 }
 
 /** For a command that talks to the daemon. */
-export interface Context extends Local {
+export interface CommandContext extends Local {
 	client: Client;
 }
 
 /** The exit code. */
-export type Outcome = Promise<number>;
+export type CommandExit = Promise<number>;

@@ -33,9 +33,9 @@ export interface HttpOptions {
 	reword?(error: NexusError, response: Response | undefined): NexusError;
 }
 
-export type Method = "GET" | "POST" | "PUT" | "DELETE";
+export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
 
-export interface RequestOptions {
+export interface HttpRequestOptions {
 	body?: unknown;
 	accept?: string;
 	signal?: AbortSignal;
@@ -43,8 +43,8 @@ export interface RequestOptions {
 
 export interface Http {
 	/** An answer in the 200s; any other is thrown. */
-	request(method: Method, path: string, options?: RequestOptions): Promise<Response>;
-	json<T>(method: Method, path: string, body?: unknown): Promise<T>;
+	request(method: HttpMethod, path: string, options?: HttpRequestOptions): Promise<Response>;
+	json<T>(method: HttpMethod, path: string, body?: unknown): Promise<T>;
 }
 
 const NO_URL =
@@ -64,7 +64,7 @@ export function createHttp(options: HttpOptions): Http {
 		}
 	}
 
-	async function send(method: Method, path: string, { body, accept, signal }: RequestOptions = {}) {
+	async function send(method: HttpMethod, path: string, { body, accept, signal }: HttpRequestOptions = {}) {
 		const address = await located();
 		const headers: Record<string, string> = { accept: accept ?? "application/json" };
 		if (address.token !== undefined) headers.authorization = `Bearer ${address.token}`;
@@ -89,7 +89,7 @@ export function createHttp(options: HttpOptions): Http {
 
 	return {
 		request: async (method, path, given) => (await send(method, path, given)).response,
-		async json<T>(method: Method, path: string, body?: unknown) {
+		async json<T>(method: HttpMethod, path: string, body?: unknown) {
 			const { response, address } = await send(method, path, { body });
 			let text: string;
 			try {

@@ -18,16 +18,16 @@ import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { defined } from "./present.ts";
 import { AUDIT_ROUTES } from "./routes-audit.ts";
 import { type Streaming, sendStream } from "./send-stream.ts";
-import { type Dialect, resumeAfter, SSE, upTo } from "./stream/stream.ts";
+import { resumeAfter, SSE, type StreamFormat, upTo } from "./stream/stream.ts";
 
 const LIMIT_DEFAULT = 50;
 
-interface Parts extends Streaming {
+interface AuditHandlerParts extends Streaming {
 	deps: EdgeDeps;
 	limits: EdgeLimits;
 }
 
-export function auditHandlers({ deps, limits, ...streaming }: Parts) {
+export function auditHandlers({ deps, limits, ...streaming }: AuditHandlerParts) {
 	const { admitStream } = streaming;
 	return {
 		async listAudit({ query: { limit = LIMIT_DEFAULT, before, ...query } }) {
@@ -43,7 +43,7 @@ export function auditHandlers({ deps, limits, ...streaming }: Parts) {
 			const spelling = auditSpelling(format, filterOf(query));
 			const header = auditHeader(format, after);
 			const { cursor, head } = await servicesOf(deps).audit.export(after, caller.address);
-			const dialect: Dialect = {
+			const dialect: StreamFormat = {
 				headers: { "Content-Type": AUDIT_MIME[format], ...attachment(`audit.${format}`) },
 				open: () => ({ open: () => header, text: spelling }),
 			};
@@ -79,7 +79,7 @@ const filterOf = ({ app_id, domain, operation, since, until }: FilterQuery): Aud
 const attachment = (name: string) => ({ "Content-Disposition": `attachment; filename="${name}"` });
 
 /** It begins with the place where the reader is: one that is cut before its first event has something to resume from. */
-function agentDialect(after: number, filter: AgentEventFilter): Dialect {
+function agentDialect(after: number, filter: AgentEventFilter): StreamFormat {
 	const fits = agentMatcher(filter);
 	const { text, heartbeat, ...encoder } = SSE.open();
 	const open = () => `${encoder.open?.() ?? ""}id: ${after}\n\n`;

@@ -14,7 +14,7 @@ import { healthFeed, healthView } from "./health.ts";
 import { jobHandlers } from "./jobs.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
-import { type Json, openapi } from "./openapi.ts";
+import { type OpenApiObject, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
@@ -22,7 +22,6 @@ import { ROUTES } from "./routes.ts";
 import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 import {
-	type Answer,
 	feedCursor,
 	framesMissing,
 	NDJSON,
@@ -30,6 +29,7 @@ import {
 	resumeAfter,
 	type Sources,
 	SSE,
+	type StreamResponse,
 	upTo,
 } from "./stream/stream.ts";
 import { workflowHandlers } from "./workflows.ts";
@@ -124,7 +124,8 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 }
 
 function streamHandlers({ deps: { bus, ledger, services }, limits, sources, readers, admitStream }: HandlerParts) {
-	const send = (outgoing: ServerResponse, answer: Answer) => sendStream({ readers, admitStream }, outgoing, answer);
+	const send = (outgoing: ServerResponse, answer: StreamResponse) =>
+		sendStream({ readers, admitStream }, outgoing, answer);
 	return {
 		async streamRun({ params, query }, { headers, outgoing }) {
 			admitStream();
@@ -164,7 +165,7 @@ function streamHandlers({ deps: { bus, ledger, services }, limits, sources, read
 }
 
 function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts) {
-	let document: Json | undefined;
+	let document: OpenApiObject | undefined;
 	return {
 		async signIn({ body }, { caller, headers }) {
 			const value = await auth.signIn(body, caller.address).catch((cause: unknown) => {

@@ -5,12 +5,12 @@ import { type ErrorCode, httpStatusOf } from "../protocol/protocol.ts";
 import { ROUTES, type Route } from "./routes.ts";
 import { COMPONENTS, Failure } from "./schema.ts";
 
-export type Json = Record<string, unknown>;
+export type OpenApiObject = Record<string, unknown>;
 
 const refTo = (id: string) => `#/components/schemas/${id}`;
 
-export function openapi(version: string): Json {
-	const paths: Record<string, Json> = {};
+export function openapi(version: string): OpenApiObject {
+	const paths: Record<string, OpenApiObject> = {};
 	for (const [id, route] of Object.entries<Route>(ROUTES)) {
 		paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(id, route) };
 	}
@@ -34,12 +34,12 @@ export function openapi(version: string): Json {
 }
 
 /** As a client has to write them: what has a default may be left out. */
-function components(): Json {
+function components(): OpenApiObject {
 	const { schemas } = z.toJSONSchema(COMPONENTS, { uri: refTo, unrepresentable: "any", io: "input" });
 	return Object.fromEntries(Object.entries(schemas).map(([id, { $schema, $id, ...schema }]) => [id, schema]));
 }
 
-function operation(id: string, route: Route): Json {
+function operation(id: string, route: Route): OpenApiObject {
 	return {
 		operationId: id,
 		summary: route.summary,
@@ -80,19 +80,19 @@ const TRACEPARENT = {
 /** A wrong request, a foreign Host or Origin, too many connections, a fault of ours, a daemon that is stopping. */
 const ANYWHERE = ["invalid", "forbidden", "busy", "internal", "unavailable"] as const satisfies ErrorCode[];
 
-function responses(route: Route): Json {
+function responses(route: Route): OpenApiObject {
 	const { schema, type } = route.answer;
 	const other = route.otherType === undefined ? {} : { [route.otherType]: { schema: {} } };
 	const body = { [type]: { schema: schema ? schemaOf(schema) : {} }, ...other };
 	const content = route.status === 101 ? {} : { content: body };
-	const answers: Json = { [route.status]: { description: route.summary, ...content } };
+	const answers: OpenApiObject = { [route.status]: { description: route.summary, ...content } };
 	if (route.close === "A" || route.close === "B")
 		answers[204] = { description: "The stream has ended and everything was sent before." };
 	if (route.ranges) {
 		answers[206] = { description: "The part that a Range asked for.", ...content };
 		answers[416] = { description: "The Range lies beyond the end." };
 	}
-	if (route.path === "/readyz") answers[503] = { ...(answers[200] as Json), description: "Not ready." };
+	if (route.path === "/readyz") answers[503] = { ...(answers[200] as OpenApiObject), description: "Not ready." };
 	const codes: ErrorCode[] = [
 		...route.errors,
 		...ANYWHERE,
@@ -108,7 +108,7 @@ function responses(route: Route): Json {
 	return answers;
 }
 
-function parameters(schema: z.ZodObject | undefined, place: "path" | "query"): Json[] {
+function parameters(schema: z.ZodObject | undefined, place: "path" | "query"): OpenApiObject[] {
 	return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
 		const { $schema, description, ...rest } = z.toJSONSchema(field as z.ZodType, { unrepresentable: "any" });
 		const required = place === "path" || !(field as z.ZodType).safeParse(undefined).success;
@@ -116,7 +116,7 @@ function parameters(schema: z.ZodObject | undefined, place: "path" | "query"): J
 	});
 }
 
-function schemaOf(schema: z.ZodType): Json {
+function schemaOf(schema: z.ZodType): OpenApiObject {
 	const id = COMPONENTS.get(schema)?.id;
 	if (id !== undefined) return { $ref: refTo(id) };
 	const { $schema, ...rest } = z.toJSONSchema(schema, { unrepresentable: "any" });

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Context } from "../../src/cli/command.ts";
+import type { CommandContext } from "../../src/cli/command.ts";
 import { exportAudit } from "../../src/cli/commands/audit.ts";
 import { timeOf } from "../../src/cli/time.ts";
 import { NexusError } from "../../src/protocol/protocol.ts";
@@ -70,7 +70,7 @@ describe("nexus audit", () => {
 		const context = {
 			...{ host: { cwd: () => cwd, stderr: {} }, terminal },
 			client: { api: { exportAudit: cut } },
-		} as unknown as Context;
+		} as unknown as CommandContext;
 		const exported = exportAudit(context, { format: "ndjson", output: "audit.ndjson" });
 		await expect(exported).rejects.toMatchObject({
 			code: "unavailable",

@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { ENGINES } from "../../src/engine/engine.ts";
-import { THINGS } from "../../src/ledger/sqlite.ts";
+import { TABLES } from "../../src/ledger/sqlite.ts";
 import { type ImportGraph, importsOf, sourcesBelow, withoutComments } from "./imports.ts";
 import {
 	brokenBrowserRules,
@@ -52,12 +52,12 @@ describe("structure: the sources", () => {
 			expect(graph.has(`ledger/${kind}/port.ts`), kind).toBe(true);
 			expect(graph.has(`ledger/${kind}/sqlite.ts`), kind).toBe(true);
 		}
-		expect(Object.keys(THINGS).toSorted()).toEqual([...kinds].toSorted());
+		expect(Object.keys(TABLES).toSorted()).toEqual([...kinds].toSorted());
 	});
 
 	it("ST7: SQL stands with the thing that it is about, and nowhere else", () => {
 		const statement = /\b(?:SELECT|INSERT INTO|DELETE FROM|CREATE (?:TABLE|INDEX)|UPDATE \S+ SET)\b/;
-		const home = /^(?:bus|ledger\/\w+)\/|^ledger\/thing\.ts$|^std\/sqlite\.ts$/;
+		const home = /^(?:bus|ledger\/\w+)\/|^ledger\/table\.ts$|^std\/sqlite\.ts$/;
 		const files = [...sources].filter(([file, source]) => statement.test(source) && !home.test(file));
 		expect(files.map(([file]) => file)).toEqual([]);
 	});

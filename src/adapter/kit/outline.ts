@@ -1,16 +1,24 @@
-/** Reads the lines of a source from a position on, as far as the caller needs them, each with its place in the markdown's structure. */
+/** Reads the lines of a source from a position on, as far as the caller needs them, each with the markdown's state before and after it. */
 
-import { fenceOf, type LineKind, type Place, placeInLine, readLine, readRest, START } from "./place.ts";
+import {
+	fenceOf,
+	type LineKind,
+	type MarkdownState,
+	readLine,
+	readRest,
+	START,
+	stateInLine,
+} from "./markdown-state.ts";
 
-export interface Line {
+export interface OutlineLine {
 	start: number;
 	/** After the line end. */
 	end: number;
 	/** Before the line end. */
 	textEnd: number;
 	kind: LineKind;
-	before: Place;
-	after: Place;
+	before: MarkdownState;
+	after: MarkdownState;
 	lazy: boolean;
 	matched: number;
 }
@@ -18,15 +26,15 @@ export interface Line {
 export class Outline {
 	readonly source: string;
 	readonly from: number;
-	readonly lines: Line[] = [];
-	private place: Place;
+	readonly lines: OutlineLine[] = [];
+	private markdown: MarkdownState;
 	private position: number;
 	private returnAt = -2;
 
-	constructor(source: string, from: number, place: Place) {
+	constructor(source: string, from: number, markdown: MarkdownState) {
 		this.source = source;
 		this.from = from;
-		this.place = place;
+		this.markdown = markdown;
 		this.position = from;
 	}
 
@@ -36,7 +44,7 @@ export class Outline {
 	}
 
 	/** The line that holds `position`; undefined at the end of the source. */
-	lineAt(position: number): Line | undefined {
+	lineAt(position: number): OutlineLine | undefined {
 		this.reach(position);
 		const index = this.indexAt(position);
 		return index < this.lines.length ? this.lines[index] : undefined;
@@ -55,11 +63,11 @@ export class Outline {
 		return low;
 	}
 
-	placeAt(position: number): Place {
+	stateAt(position: number): MarkdownState {
 		const line = this.lineAt(position);
-		if (line === undefined) return this.place;
+		if (line === undefined) return this.markdown;
 		if (position <= line.start) return line.before;
-		return placeInLine(line.before, this.source.slice(line.start, position), line);
+		return stateInLine(line.before, this.source.slice(line.start, position), line);
 	}
 
 	/** Where the open line ends: after `\n`, `\r\n` or a lone `\r`. */
@@ -74,7 +82,7 @@ export class Outline {
 	}
 
 	private readNext(): void {
-		const { source, position: start, place: before } = this;
+		const { source, position: start, markdown: before } = this;
 		const { textEnd, end } = this.lineEnd();
 		const read = before.inLine
 			? readRest(before, source.slice(start, textEnd))
@@ -85,45 +93,45 @@ export class Outline {
 			if (head !== undefined) head.kind = "row";
 		}
 		this.lines.push({ start, end, textEnd, kind, before, after, lazy, matched });
-		this.place = end === textEnd ? placeInLine(before, source.slice(start, end), read) : after;
+		this.markdown = end === textEnd ? stateInLine(before, source.slice(start, end), read) : after;
 		this.position = end;
 	}
 }
 
-/** The place at a position of a source that begins at `start`. */
-export function placeAt(source: string, position: number, start = START): Place {
-	return position <= 0 ? start : new Outline(source, 0, start).placeAt(position);
+/** The state at a position of a source that begins with `start`. */
+export function stateAt(source: string, position: number, start = START): MarkdownState {
+	return position <= 0 ? start : new Outline(source, 0, start).stateAt(position);
 }
 
-/** The place after all of a text that begins at `place`. */
-export const placeAfter = (place: Place, text: string): Place => placeAt(text, text.length, place);
+/** The state after all of a text that begins with `state`. */
+export const stateAfter = (state: MarkdownState, text: string): MarkdownState => stateAt(text, text.length, state);
 
 /** Whether what follows is code of a fence that is still open. */
-export const isInFence = (place: Place): boolean => fenceOf(place) !== undefined;
+export const isInFence = (state: MarkdownState): boolean => fenceOf(state) !== undefined;
 
 /** The beginning of a line decides what it is; the rest of a long line is not held. */
 const LINE_CHARS_MAX = 200;
 
 /** Tells whether a text that arrives in pieces is inside a code fence, where ending a message would tear the code. */
 export class FenceWatch {
-	/** The place before the line that is still arriving. */
-	#place = START;
+	/** The state before the line that is still arriving. */
+	#state = START;
 	#line = "";
 
 	push(text: string): void {
 		const held = this.#line + text;
 		const complete = held.lastIndexOf("\n") + 1;
-		this.#place = placeAfter(this.#place, held.slice(0, complete));
+		this.#state = stateAfter(this.#state, held.slice(0, complete));
 		this.#line = held.slice(complete, complete + LINE_CHARS_MAX);
 	}
 
 	/** A new text begins. */
 	reset(): void {
-		this.#place = START;
+		this.#state = START;
 		this.#line = "";
 	}
 
 	get inside(): boolean {
-		return isInFence(this.#place) || isInFence(placeAfter(this.#place, this.#line));
+		return isInFence(this.#state) || isInFence(stateAfter(this.#state, this.#line));
 	}
 }

@@ -1,15 +1,15 @@
 /** `nexus app`: applications with tokens of their own, for the owner who lets them in. */
 
 import type { AppJson } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { since, table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
 export async function addApp(
-	{ client, terminal }: Context,
+	{ client, terminal }: CommandContext,
 	id: string,
 	{ name, json }: { name?: string; json?: boolean },
-): Outcome {
+): CommandExit {
 	const added = await client.api.addApp({ app_id: id, ...(name !== undefined && { name }) });
 	if (json) terminal.json(added);
 	else {
@@ -20,9 +20,9 @@ export async function addApp(
 }
 
 export async function listApps(
-	{ client, terminal }: Context,
+	{ client, terminal }: CommandContext,
 	{ all, json }: { all?: boolean; json?: boolean },
-): Outcome {
+): CommandExit {
 	const { apps } = await client.api.apps();
 	const shown = all ? apps : apps.filter(({ removed_at }) => removed_at === undefined);
 	if (shown.length === 0) terminal.note("there are no applications; `nexus app add <id>` adds one");
@@ -42,7 +42,7 @@ export async function listApps(
 	return 0;
 }
 
-export async function clearApps({ client, terminal }: Context, ids: readonly string[]): Outcome {
+export async function clearApps({ client, terminal }: CommandContext, ids: readonly string[]): CommandExit {
 	for (const id of ids) {
 		const app = await client.api.clearApp(id);
 		terminal.out(`cleared ${oneLine(id, 100)}: ${storedText(app)}\n`);
@@ -58,7 +58,7 @@ const storedText = ({
 }: Pick<AppJson, "stored_bytes" | "stored_bytes_max">): string =>
 	`${(bytes / MIB).toFixed(1)} of ${(max / MIB).toFixed(1)} MiB`;
 
-export async function removeApps({ client, terminal }: Context, ids: readonly string[]): Outcome {
+export async function removeApps({ client, terminal }: CommandContext, ids: readonly string[]): CommandExit {
 	for (const id of ids) {
 		await client.api.removeApp(id);
 		terminal.out(`removed ${oneLine(id, 100)}\n`);

@@ -7,7 +7,7 @@ import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { type AuditEventJson, NexusError, toNexusError } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { since as ago, table } from "../table.ts";
 import { Hinted, oneLine } from "../terminal.ts";
 import { timeOf } from "../time.ts";
@@ -20,7 +20,7 @@ export interface FilterOptions {
 	until?: string;
 }
 
-export interface ListOptions extends FilterOptions {
+export interface ListAuditOptions extends FilterOptions {
 	limit: number;
 	json?: boolean;
 }
@@ -38,7 +38,7 @@ const queryOf = ({ domain, operation, app, since, until }: FilterOptions) => ({
 	until: until === undefined ? undefined : timeOf(until, Date.now()),
 });
 
-export async function listAudit({ client, terminal }: Context, options: ListOptions): Outcome {
+export async function listAudit({ client, terminal }: CommandContext, options: ListAuditOptions): CommandExit {
 	const events: AuditEventJson[] = [];
 	let before: number | undefined;
 	do {
@@ -65,7 +65,7 @@ export async function listAudit({ client, terminal }: Context, options: ListOpti
 	return 0;
 }
 
-export async function exportAudit(context: Context, options: ExportOptions): Outcome {
+export async function exportAudit(context: CommandContext, options: ExportOptions): CommandExit {
 	const { client, host } = context;
 	const { output, gzip = false, after } = options;
 	const format = formatOf(options.format);
@@ -84,7 +84,7 @@ function formatOf(text: string): "ndjson" | "csv" {
 }
 
 /** Under another name until it is whole: half an export is never taken for one. */
-async function writeFile(_context: Context, file: string, pieces: Readable, gzip: boolean): Promise<void> {
+async function writeFile(_context: CommandContext, file: string, pieces: Readable, gzip: boolean): Promise<void> {
 	const part = `${file}.part`;
 	const written = createWriteStream(part);
 	try {
@@ -106,7 +106,7 @@ async function writeFile(_context: Context, file: string, pieces: Readable, gzip
 const NOTE_EVERY_MS = 2000;
 
 /** For whoever waits for a file: how much there is so far. */
-function progress({ terminal, host }: Context, isFile: boolean) {
+function progress({ terminal, host }: CommandContext, isFile: boolean) {
 	let bytes = 0;
 	let lines = 0;
 	let notedAt = performance.now();

@@ -6,7 +6,7 @@ import { text as streamText } from "node:stream/consumers";
 import type { AdapterSetting } from "../../adapter/adapter.ts";
 import { type ConnectorJson, exitCodeOf, NexusError } from "../../protocol/protocol.ts";
 import { ask } from "../ask.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import type { Host } from "../host.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
@@ -17,7 +17,7 @@ interface KeyOptions {
 	test: boolean;
 }
 
-export interface AddOptions extends KeyOptions {
+export interface AddConnectorOptions extends KeyOptions {
 	type?: string;
 	endpoint?: string;
 	model?: string;
@@ -33,7 +33,7 @@ const TYPE = setting("type", "provider: openai, anthropic, google, openai-compat
 const ENDPOINT = setting("endpoint", "address, such as https://models.example/v1");
 const KEY = setting("key", "API key (empty: none)", { secret: true, required: false });
 
-export async function add(context: Context, id: string, options: AddOptions): Outcome {
+export async function add(context: CommandContext, id: string, options: AddConnectorOptions): CommandExit {
 	const { host, client } = context;
 	const settings = await addSettings(host, options);
 	const made = await client.api.addConnector({
@@ -55,7 +55,7 @@ export async function add(context: Context, id: string, options: AddOptions): Ou
 }
 
 /** What was not given is asked, where a person sits; a key is never an argument, which others on this machine could read. */
-async function addSettings(host: Host, options: AddOptions): Promise<Record<string, string>> {
+async function addSettings(host: Host, options: AddConnectorOptions): Promise<Record<string, string>> {
 	const { type, endpoint } = options;
 	const key = await givenKey(host, options);
 	const known = {
@@ -77,7 +77,7 @@ async function addSettings(host: Host, options: AddOptions): Promise<Record<stri
 	);
 }
 
-export async function list({ client, terminal }: Context, options: { json?: boolean }): Outcome {
+export async function list({ client, terminal }: CommandContext, options: { json?: boolean }): CommandExit {
 	const { connectors } = await client.api.connectors();
 	if (options.json) for (const connector of connectors) terminal.json(connector);
 	else
@@ -99,7 +99,7 @@ export async function list({ client, terminal }: Context, options: { json?: bool
 
 const modelsOf = ({ default_model, models }: ConnectorJson): string => default_model ?? models.join(", ");
 
-export async function test(context: Context, ids: readonly string[]): Outcome {
+export async function test(context: CommandContext, ids: readonly string[]): CommandExit {
 	const { client } = context;
 	const asked = ids.length > 0 ? ids : (await client.api.connectors()).connectors.map(({ id }) => id);
 	let failed = false;
@@ -107,13 +107,13 @@ export async function test(context: Context, ids: readonly string[]): Outcome {
 	return failed ? exitCodeOf("unavailable") : 0;
 }
 
-async function works({ client, terminal }: Context, id: string): Promise<boolean> {
+async function works({ client, terminal }: CommandContext, id: string): Promise<boolean> {
 	const { ok, message } = await client.api.testConnector(id);
 	terminal.note(oneLine(`${id} ${ok ? "works" : "does not work"}: ${message}`, 700));
 	return ok;
 }
 
-export async function key(context: Context, id: string, options: KeyOptions): Outcome {
+export async function key(context: CommandContext, id: string, options: KeyOptions): CommandExit {
 	const { host, client, terminal } = context;
 	const given = await givenKey(host, options);
 	const { key } =
@@ -125,7 +125,7 @@ export async function key(context: Context, id: string, options: KeyOptions): Ou
 	return !options.test || (await works(context, id)) ? 0 : exitCodeOf("unavailable");
 }
 
-export async function remove({ client, terminal }: Context, ids: readonly string[]): Outcome {
+export async function remove({ client, terminal }: CommandContext, ids: readonly string[]): CommandExit {
 	for (const id of ids) {
 		await client.api.removeConnector(id);
 		terminal.out(`removed ${oneLine(id, 100)}\n`);

@@ -1,7 +1,7 @@
 /** `nexus jobs`: the queue of model calls, for a person who looks after it. */
 
 import { exitCodeOf, isErrorCode, type JobJson, type JobState } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { since, table } from "../table.ts";
 import { type Colour, noteDrop, oneLine, type Terminal } from "../terminal.ts";
@@ -11,9 +11,9 @@ interface Json {
 }
 
 export async function listJobs(
-	{ client, terminal }: Context,
+	{ client, terminal }: CommandContext,
 	{ json, state, app, limit }: Json & { state?: string; app?: string; limit: number },
-): Outcome {
+): CommandExit {
 	const { jobs, queued, running } = await client.api.jobs({ state, app_id: app, limit });
 	if (jobs.length === 0) terminal.note(state || app ? "there is no such job" : "there are no jobs");
 	if (json) for (const job of jobs) terminal.json(job);
@@ -36,7 +36,7 @@ export async function listJobs(
 	return 0;
 }
 
-export async function showJob({ client, terminal }: Context, id: string, { json }: Json): Outcome {
+export async function showJob({ client, terminal }: CommandContext, id: string, { json }: Json): CommandExit {
 	const job = await client.api.job(id);
 	if (json) terminal.json(job);
 	else {
@@ -46,7 +46,12 @@ export async function showJob({ client, terminal }: Context, id: string, { json 
 	return 0;
 }
 
-export async function cancelJob({ client, terminal }: Context, id: string, reason: string, { json }: Json): Outcome {
+export async function cancelJob(
+	{ client, terminal }: CommandContext,
+	id: string,
+	reason: string,
+	{ json }: Json,
+): CommandExit {
 	const job = await client.api.cancelJob(id, reason);
 	if (json) terminal.json(job);
 	else terminal.out(`${job.job_id}: ${job.state}\n`);
@@ -54,10 +59,10 @@ export async function cancelJob({ client, terminal }: Context, id: string, reaso
 }
 
 export async function watchJob(
-	{ client, host, terminal }: Context,
+	{ client, host, terminal }: CommandContext,
 	id: string,
 	{ json, after }: Json & { after?: number },
-): Outcome {
+): CommandExit {
 	const left = new AbortController();
 	onInterrupt(host, () => left.abort());
 	const watching = { signal: left.signal, onDrop: noteDrop(terminal), ...(after !== undefined && { after }) };

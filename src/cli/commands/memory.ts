@@ -1,7 +1,7 @@
 /** `nexus memory`: what agents have noted, for a person who looks it up or has it forgotten. */
 
 import type { MemoryJson, MemoryProvenanceJson } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { since, table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
@@ -11,20 +11,24 @@ export interface MemoryOptions {
 	limit: number;
 }
 
-export async function listMemory(context: Context, options: MemoryOptions): Outcome {
+export async function listMemory(context: CommandContext, options: MemoryOptions): CommandExit {
 	const { bank, limit } = options;
 	const { memory, enabled } = await context.client.api.memory({ bank, limit });
 	const off = "; memory is off: `memory: { enabled: true }` in the configuration switches it on";
 	return show(context, options, memory, `nothing is noted${enabled ? "" : off}`);
 }
 
-export async function searchMemory(context: Context, words: readonly string[], options: MemoryOptions): Outcome {
+export async function searchMemory(
+	context: CommandContext,
+	words: readonly string[],
+	options: MemoryOptions,
+): CommandExit {
 	const { bank, limit } = options;
 	const { memory } = await context.client.api.memory({ bank, limit, query: words.join(" ") });
 	return show(context, options, memory, "nothing is noted about that");
 }
 
-export async function removeMemory({ client, terminal }: Context, ids: readonly string[]): Outcome {
+export async function removeMemory({ client, terminal }: CommandContext, ids: readonly string[]): CommandExit {
 	for (const id of ids) {
 		const { note } = await client.api.forgetMemory(id);
 		terminal.out(`forgotten: ${oneLine(id, 100)} (${note})\n`);
@@ -32,7 +36,10 @@ export async function removeMemory({ client, terminal }: Context, ids: readonly 
 	return 0;
 }
 
-export async function memoryLog({ client, terminal }: Context, options: Omit<MemoryOptions, "bank">): Outcome {
+export async function memoryLog(
+	{ client, terminal }: CommandContext,
+	options: Omit<MemoryOptions, "bank">,
+): CommandExit {
 	const { changes } = await client.api.memoryChanges({ limit: options.limit });
 	if (changes.length === 0) terminal.note("nothing was noted or forgotten");
 	if (options.json) for (const change of changes) terminal.json(change);
@@ -51,7 +58,12 @@ export async function memoryLog({ client, terminal }: Context, options: Omit<Mem
 	return 0;
 }
 
-function show({ terminal }: Context, options: MemoryOptions, memory: readonly MemoryJson[], none: string): number {
+function show(
+	{ terminal }: CommandContext,
+	options: MemoryOptions,
+	memory: readonly MemoryJson[],
+	none: string,
+): number {
 	if (memory.length === 0) terminal.note(none);
 	if (options.json) for (const item of memory) terminal.json(item);
 	else

@@ -17,7 +17,7 @@ import {
 	type WorkflowState,
 } from "../../protocol/protocol.ts";
 import { overRestarts } from "../client.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { since, table } from "../table.ts";
 import { type Colour, Hinted, noteDrop, oneLine, type Terminal } from "../terminal.ts";
@@ -31,7 +31,7 @@ export interface RunOptions extends Json {
 	app?: string;
 }
 
-export async function runWorkflow(context: Context, file: string, options: RunOptions): Outcome {
+export async function runWorkflow(context: CommandContext, file: string, options: RunOptions): CommandExit {
 	const { client, terminal } = context;
 	const definition = withInput(await readDefinition(context, file), options.input ?? []);
 	const submitted = {
@@ -45,7 +45,7 @@ export async function runWorkflow(context: Context, file: string, options: RunOp
 	return follow(context, id, { ...options, after: 0 });
 }
 
-async function readDefinition({ host }: Context, file: string): Promise<WorkflowDefinitionJson> {
+async function readDefinition({ host }: CommandContext, file: string): Promise<WorkflowDefinitionJson> {
 	let source: string;
 	try {
 		source = file === "-" ? await readAll(host.stdin) : readFileSync(resolve(host.cwd(), file), "utf8");
@@ -82,14 +82,18 @@ function inputValue(text: string): unknown {
 	}
 }
 
-interface FollowOptions extends Json {
+interface FollowCommandOptions extends Json {
 	after?: number;
 }
 
-export const watchWorkflow = (context: Context, id: string, options: FollowOptions): Outcome =>
+export const watchWorkflow = (context: CommandContext, id: string, options: FollowCommandOptions): CommandExit =>
 	follow(context, id, options);
 
-async function follow({ client, host, terminal }: Context, id: string, options: FollowOptions): Outcome {
+async function follow(
+	{ client, host, terminal }: CommandContext,
+	id: string,
+	options: FollowCommandOptions,
+): CommandExit {
 	const left = new AbortController();
 	onInterrupt(host, () => left.abort());
 	const nodes = createNodes(terminal);
@@ -158,9 +162,9 @@ function exitCodeFor({ state, error }: WorkflowJson): number {
 }
 
 export async function listWorkflows(
-	{ client, terminal }: Context,
+	{ client, terminal }: CommandContext,
 	{ json, state, app, limit }: Json & { state?: string; app?: string; limit: number },
-): Outcome {
+): CommandExit {
 	const { workflows } = await client.api.workflows({ state, app_id: app, limit });
 	if (workflows.length === 0)
 		terminal.note(
@@ -184,7 +188,7 @@ export async function listWorkflows(
 	return 0;
 }
 
-export async function showWorkflow({ client, terminal }: Context, id: string, { json }: Json): Outcome {
+export async function showWorkflow({ client, terminal }: CommandContext, id: string, { json }: Json): CommandExit {
 	const found = await client.api.workflow(id);
 	if (json) {
 		terminal.json(found);
@@ -211,11 +215,11 @@ export async function showWorkflow({ client, terminal }: Context, id: string, { 
 }
 
 export async function cancelWorkflow(
-	{ client, terminal }: Context,
+	{ client, terminal }: CommandContext,
 	id: string,
 	reason: string,
 	{ json }: Json,
-): Outcome {
+): CommandExit {
 	const workflow = await client.api.cancelWorkflow(id, reason);
 	if (json) terminal.json(workflow);
 	else terminal.out(`${workflow.workflow_id}: ${workflow.state}\n`);

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Outline, placeAfter, placeAt } from "../../../src/adapter/kit/outline.ts";
-import { fenceOf, START } from "../../../src/adapter/kit/place.ts";
+import { fenceOf, START } from "../../../src/adapter/kit/markdown-state.ts";
+import { Outline, stateAfter, stateAt } from "../../../src/adapter/kit/outline.ts";
 import { atEffort } from "../../effort.ts";
 import { markdown } from "./arbitrary.ts";
 import { type TreeLine, treeLines } from "./tree.ts";
@@ -53,13 +53,13 @@ describe("I7: the line reader", () => {
 		);
 	}, 300_000);
 
-	it("knows the place after a text, wherever the text begins", () => {
+	it("knows the state after a text, wherever the text begins", () => {
 		fc.assert(
 			fc.property(markdown, fc.double({ min: 0, max: 1, noNaN: true }), (source, share) => {
 				const starts = [...source.matchAll(/^/gm)].map(({ index }) => index);
 				const at = starts[Math.floor(share * (starts.length - 1))] ?? 0;
-				const after = placeAfter(placeAt(source, at), source.slice(at));
-				expect(after).toEqual(placeAt(source, source.length));
+				const after = stateAfter(stateAt(source, at), source.slice(at));
+				expect(after).toEqual(stateAt(source, source.length));
 			}),
 			{ numRuns: atEffort(2_000, 100) },
 		);
@@ -67,8 +67,8 @@ describe("I7: the line reader", () => {
 
 	it("knows that a fence is open behind a heading that was torn", () => {
 		const source = "## A heading that is torn\n2. ```\n   code\n";
-		const place = placeAfter(placeAt(source, 12), source.slice(12));
-		expect(fenceOf(place)).toEqual(fenceOf(placeAt(source, source.length)));
-		expect(fenceOf(place)?.mark).toBe("`");
+		const state = stateAfter(stateAt(source, 12), source.slice(12));
+		expect(fenceOf(state)).toEqual(fenceOf(stateAt(source, source.length)));
+		expect(fenceOf(state)?.mark).toBe("`");
 	});
 });
