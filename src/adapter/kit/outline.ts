@@ -12,9 +12,9 @@ import {
 
 export interface OutlineLine {
 	start: number;
-	/** After the line end. */
+	/** Position after the line end. */
 	end: number;
-	/** Before the line end. */
+	/** Position before the line end. */
 	textEnd: number;
 	kind: LineKind;
 	before: MarkdownState;
@@ -27,20 +27,20 @@ export class Outline {
 	readonly source: string;
 	readonly from: number;
 	readonly lines: OutlineLine[] = [];
-	private markdown: MarkdownState;
-	private position: number;
-	private returnAt = -2;
+	#markdown: MarkdownState;
+	#position: number;
+	#returnAt = -2;
 
 	constructor(source: string, from: number, markdown: MarkdownState) {
 		this.source = source;
 		this.from = from;
-		this.markdown = markdown;
-		this.position = from;
+		this.#markdown = markdown;
+		this.#position = from;
 	}
 
-	/** Reads on until the line that holds `position` is known. */
+	/** Reads until the line that holds `position` is known. */
 	reach(position: number): void {
-		while (this.position <= position && this.position < this.source.length) this.readNext();
+		while (this.#position <= position && this.#position < this.source.length) this.#readNext();
 	}
 
 	/** The line that holds `position`; undefined at the end of the source. */
@@ -65,25 +65,28 @@ export class Outline {
 
 	stateAt(position: number): MarkdownState {
 		const line = this.lineAt(position);
-		if (line === undefined) return this.markdown;
+		if (line === undefined) return this.#markdown;
 		if (position <= line.start) return line.before;
 		return stateInLine(line.before, this.source.slice(line.start, position), line);
 	}
 
-	/** Where the open line ends: after `\n`, `\r\n` or a lone `\r`. */
-	private lineEnd(): { textEnd: number; end: number } {
-		const { source, position } = this;
-		if (this.returnAt !== -1 && this.returnAt < position) this.returnAt = source.indexOf("\r", position);
+	/** Finds the end of the next line: `\n`, `\r\n` or a lone `\r`. */
+	#lineEnd(): { textEnd: number; end: number } {
+		const { source } = this;
+		const position = this.#position;
+		if (this.#returnAt !== -1 && this.#returnAt < position) this.#returnAt = source.indexOf("\r", position);
 		const feed = source.indexOf("\n", position);
-		const back = this.returnAt;
+		const back = this.#returnAt;
 		if (back !== -1 && (feed === -1 || back < feed))
 			return { textEnd: back, end: feed === back + 1 ? feed + 1 : back + 1 };
 		return feed === -1 ? { textEnd: source.length, end: source.length } : { textEnd: feed, end: feed + 1 };
 	}
 
-	private readNext(): void {
-		const { source, position: start, markdown: before } = this;
-		const { textEnd, end } = this.lineEnd();
+	#readNext(): void {
+		const { source } = this;
+		const start = this.#position;
+		const before = this.#markdown;
+		const { textEnd, end } = this.#lineEnd();
 		const read = before.inLine
 			? readRest(before, source.slice(start, textEnd))
 			: readLine(before, source.slice(start, textEnd));
@@ -93,8 +96,8 @@ export class Outline {
 			if (head !== undefined) head.kind = "row";
 		}
 		this.lines.push({ start, end, textEnd, kind, before, after, lazy, matched });
-		this.markdown = end === textEnd ? stateInLine(before, source.slice(start, end), read) : after;
-		this.position = end;
+		this.#markdown = end === textEnd ? stateInLine(before, source.slice(start, end), read) : after;
+		this.#position = end;
 	}
 }
 
