@@ -187,45 +187,6 @@ function openContainers(scan: Scan, into: Container[], interrupts: boolean): boo
 	}
 }
 
-const HEAD_CHARS_MAX = 200;
-
-/** The state inside a line, behind `begun`; the line began in the state `before`. */
-export function stateInLine(
-	before: MarkdownState,
-	begun: string,
-	{ kind, after }: Pick<LineRead, "kind" | "after">,
-): MarkdownState {
-	const text = (before.head?.text ?? "") + begun;
-	const start = before.head?.before ?? before;
-	const { head: _, ...markdown } = after;
-	const open = text.length <= HEAD_CHARS_MAX && !start.inLine && isUndecided(start, text, kind);
-	return open ? { ...markdown, inLine: true, head: { text, before: start } } : { ...markdown, inLine: true };
-}
-
-/** True while the line has only marks, or marks that are a fence's or could become one. */
-function isUndecided(before: MarkdownState, text: string, kind: LineKind): boolean {
-	if (kind === "open" || kind === "close" || text.replace(MARKS, "") === "") return true;
-	const mark = fenceOf(before)?.mark ?? text.at(-1);
-	if ((mark !== "`" && mark !== "~") || !text.endsWith(mark)) return false;
-	const more = readLine(before, text + mark.repeat(fenceOf(before)?.length ?? 2)).kind;
-	return more === "open" || more === "close";
-}
-
-/** Reads the rest of a line. Its beginning has decided the line's kind, unless it was too short. */
-export function readRest(markdown: MarkdownState, rest: string): LineRead {
-	const { head, ...known } = markdown;
-	const matched = markdown.containers.length;
-	if (head === undefined) {
-		const kind = fenceOf(markdown) ? "code" : markdown.leaf === "table" ? "row" : "text";
-		const { table, ...bare } = known;
-		// The beginning of the line is in an earlier message, so it cannot be a table's head.
-		const after = { ...bare, inLine: false, ...(kind === "row" && headOf(table)) };
-		return { kind, after, lazy: false, matched };
-	}
-	const read = readLine(head.before, head.text + rest);
-	return { ...read, lazy: false, matched: head.text.trim() === "" ? read.matched : matched };
-}
-
 const settled = (containers: readonly Container[]): readonly Container[] =>
 	containers.some((each) => each.fresh) ? containers.map((each) => ({ ...each, fresh: false })) : containers;
 
@@ -265,7 +226,7 @@ function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number):
 		const rest = scan.line.slice(scan.at + indent);
 		if (indent < 4 && isDelimiter(rest, markdown.cells)) {
 			const read = at("delimiter", "table");
-			const head = markdown.table === undefined ? {} : headOf(`${markdown.table}\n${rest.trimEnd()}`);
+			const head = markdown.table === undefined ? {} : keptHead(`${markdown.table}\n${rest.trimEnd()}`);
 			return { ...read, after: { ...read.after, ...head } };
 		}
 		if (indent < 4 && UNDERLINE.test(rest)) return at("underline", "none");
@@ -293,7 +254,7 @@ function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number):
 	}
 	if (leaf === "table" && all && !begun && indent < 4) {
 		const read = at("row", "table");
-		return { ...read, after: { ...read.after, ...headOf(markdown.table) } };
+		return { ...read, after: { ...read.after, ...keptHead(markdown.table) } };
 	}
 	if (indent > 3) return at(opened ? "item" : "indented", "indented");
 	const after = textPlace(settled(open), rest);
@@ -305,14 +266,14 @@ function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number):
 const textPlace = (containers: readonly Container[], text: string): MarkdownState => {
 	const markdown = { containers, leaf: "paragraph" as const, inLine: false };
 	return text.includes("|")
-		? { ...markdown, cells: cellsOf(text), ...headOf(text.trimEnd()) }
+		? { ...markdown, cells: cellsOf(text), ...keptHead(text.trimEnd()) }
 		: { ...markdown, cells: 1 };
 };
 
 /** Repeating a longer head would leave little room for rows. */
 const TABLE_HEAD_CHARS_MAX = 500;
 
-const headOf = (table: string | undefined): Pick<MarkdownState, "table"> =>
+export const keptHead = (table: string | undefined): Pick<MarkdownState, "table"> =>
 	table === undefined || table.length > TABLE_HEAD_CHARS_MAX ? {} : { table };
 
 function isDelimiter(text: string, cells: number): boolean {

@@ -2,12 +2,13 @@
 
 import {
 	fenceOf,
+	keptHead,
 	type LineKind,
+	type LineRead,
+	MARKS,
 	type MarkdownState,
 	readLine,
-	readRest,
 	START,
-	stateInLine,
 } from "./markdown-state.ts";
 
 export interface OutlineLine {
@@ -99,6 +100,46 @@ export class Outline {
 		this.#markdown = end === textEnd ? stateInLine(before, source.slice(start, end), read) : after;
 		this.#position = end;
 	}
+}
+
+/** A line whose kind is still open after so many characters is read as it stands. */
+const HEAD_CHARS_MAX = 200;
+
+/** The state inside a line, behind `begun`; the line began in the state `before`. */
+function stateInLine(
+	before: MarkdownState,
+	begun: string,
+	{ kind, after }: Pick<LineRead, "kind" | "after">,
+): MarkdownState {
+	const text = (before.head?.text ?? "") + begun;
+	const start = before.head?.before ?? before;
+	const { head: _, ...markdown } = after;
+	const open = text.length <= HEAD_CHARS_MAX && !start.inLine && isUndecided(start, text, kind);
+	return open ? { ...markdown, inLine: true, head: { text, before: start } } : { ...markdown, inLine: true };
+}
+
+/** True while the line has only marks, or marks that are a fence's or could become one. */
+function isUndecided(before: MarkdownState, text: string, kind: LineKind): boolean {
+	if (kind === "open" || kind === "close" || text.replace(MARKS, "") === "") return true;
+	const mark = fenceOf(before)?.mark ?? text.at(-1);
+	if ((mark !== "`" && mark !== "~") || !text.endsWith(mark)) return false;
+	const more = readLine(before, text + mark.repeat(fenceOf(before)?.length ?? 2)).kind;
+	return more === "open" || more === "close";
+}
+
+/** Reads the rest of a line. Its beginning has decided the line's kind, unless it was too short. */
+function readRest(markdown: MarkdownState, rest: string): LineRead {
+	const { head, ...known } = markdown;
+	const matched = markdown.containers.length;
+	if (head === undefined) {
+		const kind = fenceOf(markdown) ? "code" : markdown.leaf === "table" ? "row" : "text";
+		const { table, ...bare } = known;
+		// The beginning of the line is in an earlier message, so it cannot be a table's head.
+		const after = { ...bare, inLine: false, ...(kind === "row" && keptHead(table)) };
+		return { kind, after, lazy: false, matched };
+	}
+	const read = readLine(head.before, head.text + rest);
+	return { ...read, lazy: false, matched: head.text.trim() === "" ? read.matched : matched };
 }
 
 /** The state at a position of a source that begins with `start`. */

@@ -34,21 +34,6 @@ export function findEnd(outline: Outline, options: SearchOptions, decoration: De
 	return to === undefined ? undefined : { to, most };
 }
 
-/** Cuts a grapheme that is longer than a message: as much of it as fits, never half of a surrogate pair. */
-export function withinGrapheme(outline: Outline, fits: (text: string) => boolean): number | undefined {
-	const { source, from } = outline;
-	let low = 0;
-	let high = graphemeAfter(source, from) - from;
-	while (high - low > 1) {
-		const middle = (low + high) >> 1;
-		if (fits(standaloneText(outline, from + middle, "none"))) low = middle;
-		else high = middle;
-	}
-	const last = source.charCodeAt(from + low - 1);
-	const to = from + low - (last >= 0xd800 && last <= 0xdbff ? 1 : 0);
-	return to > from ? to : undefined;
-}
-
 /** Kinds of line ends, the best first. A worse one is used only if every better one would leave too short a message. */
 const RANKS = ["paragraph", "item", "line", "inner"] as const;
 /** Line ends that tear no item, table or section. */
@@ -120,44 +105,42 @@ class Search {
 		return this.#options.fits(standaloneText(this.#outline, to, this.#decoration));
 	}
 
-	/** Finds about the longest prefix that fits from the share of a message that shorter and longer ones take. */
-	#longestByShare(share: (text: string) => number): number {
+	/** Finds about the longest prefix that fits; exact for short texts. */
+	longest(): number {
+		const { share, guess = GUESS_CHARS } = this.#options;
 		const rest = this.#source.length - this.#from;
+		const first = rest <= 2 * guess ? rest : Math.max(1, guess);
+		return this.#from + ((share && this.#longestByShare(share, first, rest)) || this.#longestByTrial(first, rest));
+	}
+
+	/** Scales the size by the share of a message that each try takes. Returns 0 if no try fits. */
+	#longestByShare(share: (text: string) => number, first: number, rest: number): number {
 		let low = 0;
 		let high = rest + 1;
-		const guess = Math.max(1, this.#options.guess ?? GUESS_CHARS);
-		let size = rest <= 2 * guess ? rest : guess;
+		let size = first;
 		for (let tries = 0; tries < SHARE_TRIES && high - low > 1; tries += 1) {
 			const taken = share(standaloneText(this.#outline, this.#from + size, this.#decoration));
 			if (taken <= 1) low = size;
 			else high = size;
 			const room = size * (1 - taken);
-			if (low === rest || (room >= 0 && room < 1 + (size >> (size < 1024 ? 8 : 5)))) return this.#from + low;
+			if (low === rest || (room >= 0 && room < 1 + (size >> (size < 1024 ? 8 : 5)))) break;
 			const wanted = Math.floor(size / Math.max(taken, 0.1));
 			size = Math.min(rest, Math.max(low + 1, Math.min(wanted, high - 1)));
 		}
-		return low > 0 ? this.#from + low : this.longest(true);
+		return low;
 	}
 
-	/** Finds about the longest prefix that fits: doubles from the guess, then bisects. Exact for short texts. */
-	longest(exact = false): number {
-		if (this.#options.share && !exact) return this.#longestByShare(this.#options.share);
-		const rest = this.#source.length - this.#from;
-		const guess = Math.max(1, this.#options.guess ?? GUESS_CHARS);
+	/** Doubles the size while it fits, then bisects. */
+	#longestByTrial(first: number, rest: number): number {
 		let low = 0;
 		let high = rest + 1;
-		let size = rest <= 2 * guess ? rest : guess;
-		while (high - low > 1 + (low >> 8)) {
-			if (this.#fits(this.#from + size)) {
-				low = size;
-				if (size === rest) return this.#source.length;
-				size = high > rest ? Math.min(rest, size * 2) : (low + high) >> 1;
-			} else {
-				high = size;
-				size = (low + high) >> 1;
-			}
+		let size = first;
+		while (low < rest && high - low > 1 + (low >> 8)) {
+			if (this.#fits(this.#from + size)) low = size;
+			else high = size;
+			size = high > rest ? Math.min(rest, size * 2) : (low + high) >> 1;
 		}
-		return this.#from + low;
+		return low;
 	}
 
 	/** Positions to cut at, the best first. */

@@ -5,9 +5,10 @@
  */
 
 import { NexusError } from "../../protocol/protocol.ts";
+import { graphemeAfter } from "./boundary.ts";
 import type { MarkdownState } from "./markdown-state.ts";
 import { Outline, stateAt } from "./outline.ts";
-import { findEnd, withinGrapheme } from "./search.ts";
+import { findEnd } from "./search.ts";
 import { standaloneText } from "./standalone.ts";
 
 export type { MarkdownState } from "./markdown-state.ts";
@@ -57,6 +58,21 @@ export function cut(source: string, from: number, options: CutOptions): Markdown
 	const to = withinGrapheme(outline, options.fits);
 	if (to !== undefined) return { to, text: standaloneText(outline, to, "none"), next: outline.stateAt(to) };
 	throw new NexusError("invalid", "The message limit is too small for a single character of the text: raise it.");
+}
+
+/** Cuts a grapheme that is longer than a message: as much of it as fits, never half of a surrogate pair. */
+function withinGrapheme(outline: Outline, fits: (text: string) => boolean): number | undefined {
+	const { source, from } = outline;
+	let low = 0;
+	let high = graphemeAfter(source, from) - from;
+	while (high - low > 1) {
+		const middle = (low + high) >> 1;
+		if (fits(standaloneText(outline, from + middle, "none"))) low = middle;
+		else high = middle;
+	}
+	const last = source.charCodeAt(from + low - 1);
+	const to = from + low - (last >= 0xd800 && last <= 0xdbff ? 1 : 0);
+	return to > from ? to : undefined;
 }
 
 /** The text of a range as `cut` writes it, for a draft that still grows. */
