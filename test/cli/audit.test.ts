@@ -4,10 +4,10 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { CommandContext } from "../../src/cli/command.ts";
-import { exportAudit } from "../../src/cli/commands/audit.ts";
-import { timeOf } from "../../src/cli/time.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import type { CommandContext } from "../../packages/daemon/src/cli/command.ts";
+import { exportAudit } from "../../packages/daemon/src/cli/commands/audit.ts";
+import { timeOf } from "../../packages/daemon/src/cli/time.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, run } from "./in-process.ts";
 
@@ -68,7 +68,8 @@ describe("nexus audit", () => {
 		}
 		const terminal = { note() {}, dim: (text: string) => text };
 		const context = {
-			...{ host: { cwd: () => cwd, stderr: {} }, terminal },
+			host: { cwd: () => cwd, stderr: {} },
+			terminal,
 			client: { api: { exportAudit: cut } },
 		} as unknown as CommandContext;
 		const exported = exportAudit(context, { format: "ndjson", output: "audit.ndjson" });

@@ -3,7 +3,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { WorkflowEventJson, WorkflowJson } from "../../src/protocol/protocol.ts";
+import type { WorkflowEventJson, WorkflowJson } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, nexus } from "./in-process.ts";
 

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { ROUTES, type Route } from "../../src/edge/routes.ts";
+import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
 import { createRig, expectAnswer, expectError, type Rig, readSse } from "./rig.ts";
 
 const routes = Object.entries<Route>(ROUTES);

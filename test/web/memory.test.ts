@@ -1,7 +1,7 @@
 /** The memory page in words. */
 
 import { expect, it } from "vitest";
-import { bankWords, provenanceWords } from "../../src/web/memory.ts";
+import { bankWords, provenanceWords } from "../../packages/web/src/memory/memory.ts";
 
 it("A17: says whose a note is", () => {
 	expect(bankWords("agent:writer")).toBe("Agent writer");

@@ -1,11 +1,11 @@
 /** The page follows a workflow: over a lost connection, with the texts of its nodes, to its end. */
 
 import { expect, it, onTestFinished, vi } from "vitest";
-import type { WorkflowEventJson, WorkflowJson, WorkflowNodeStatusJson } from "../../src/protocol/protocol.ts";
-import type { WorkflowView } from "../../src/web/workflow.ts";
-import { openWorkflow } from "../../src/web/workflow-feed.ts";
-import { NEW_WORKFLOWS, type WorkflowsView } from "../../src/web/workflows.ts";
-import { openWorkflows } from "../../src/web/workflows-feed.ts";
+import type { WorkflowEventJson, WorkflowJson, WorkflowNodeStatusJson } from "../../packages/protocol/src/protocol.ts";
+import type { WorkflowView } from "../../packages/web/src/workflows/workflow.ts";
+import { openWorkflow } from "../../packages/web/src/workflows/workflow-feed.ts";
+import { NEW_WORKFLOWS, type WorkflowsView } from "../../packages/web/src/workflows/workflows.ts";
+import { openWorkflows } from "../../packages/web/src/workflows/workflows-feed.ts";
 
 const node = (state: WorkflowNodeStatusJson["state"], id = "draft"): WorkflowNodeStatusJson => ({
 	node_id: id,

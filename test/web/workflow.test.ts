@@ -7,8 +7,8 @@ import type {
 	WorkflowJson,
 	WorkflowNodeStatusJson,
 	WorkflowViewJson,
-} from "../../src/protocol/protocol.ts";
-import { formatRoute, parseRoute } from "../../src/web/route.ts";
+} from "../../packages/protocol/src/protocol.ts";
+import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";
 import {
 	adviceOf,
 	attemptWords,
@@ -22,7 +22,7 @@ import {
 	textRunsOf,
 	withEvent,
 	withRead,
-} from "../../src/web/workflow.ts";
+} from "../../packages/web/src/workflows/workflow.ts";
 import {
 	isOver,
 	jobDetail,
@@ -31,7 +31,7 @@ import {
 	pollDelay,
 	sizeText,
 	stateWords,
-} from "../../src/web/workflows.ts";
+} from "../../packages/web/src/workflows/workflows.ts";
 
 const node = (
 	id: string,

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fenceOf, START } from "../../../src/adapter/kit/markdown-state.ts";
-import { Outline, stateAfter, stateAt } from "../../../src/adapter/kit/outline.ts";
+import { fenceOf, START } from "../../../packages/adapter/src/markdown/markdown-state.ts";
+import { Outline, stateAfter, stateAt } from "../../../packages/adapter/src/markdown/outline.ts";
 import { atEffort } from "../../effort.ts";
 import { markdown } from "./arbitrary.ts";
 import { type TreeLine, treeLines } from "./tree.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FenceWatch } from "../../../src/adapter/kit/outline.ts";
+import { FenceWatch } from "../../../packages/adapter/src/markdown/outline.ts";
 
 const insideAfter = (...pieces: string[]): boolean => {
 	const fence = new FenceWatch();

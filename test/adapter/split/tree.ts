@@ -1,7 +1,7 @@
 /** The lines of a markdown source as the parser's tree has them: what the line reader has to agree with. */
 
 import type { Nodes } from "mdast";
-import { parseMarkdown } from "../../../src/adapter/kit/markdown.ts";
+import { parseMarkdown } from "../../../packages/adapter/src/markdown/markdown.ts";
 
 export interface TreeLine {
 	kind: "blank" | "text" | "heading" | "rule" | "row" | "code" | "indented";

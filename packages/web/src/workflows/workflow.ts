@@ -1,0 +1,234 @@
+/** One workflow as a value: its nodes in the order of their dependencies, what they gave, and the texts as they come. */
+
+import type {
+	RunView,
+	WorkflowErrorJson,
+	WorkflowEventJson,
+	WorkflowJson,
+	WorkflowNodeKind,
+	WorkflowNodeStatusJson,
+	WorkflowViewJson,
+} from "@nexus-stream/protocol";
+import { plural } from "../app/words.ts";
+
+export interface WorkflowView {
+	readonly workflowId: string;
+	readonly link: "connecting" | "live" | "reconnecting" | "ended" | "refused";
+	/** As the last event told it. */
+	readonly workflow?: WorkflowJson;
+	/** What nodes gave, by their ids. Events have none of it. */
+	readonly outputs: Readonly<Record<string, NodeOutputView>>;
+	/** What runs of nodes have written so far, by the runs' ids. */
+	readonly texts: Readonly<Record<string, RunView>>;
+	/** Why there is nothing to show, or what is shown may be old. */
+	readonly failure?: string;
+	readonly canceling: boolean;
+	readonly notice?: string;
+}
+
+type NodeOutputView = Readonly<Record<string, unknown>>;
+
+export const newWorkflowView = (workflowId: string): WorkflowView => ({
+	workflowId,
+	link: "connecting",
+	outputs: {},
+	texts: {},
+	canceling: false,
+});
+
+/** An event's snapshot replaces what was known (close mode B). */
+export const withEvent = (view: WorkflowView, { workflow }: WorkflowEventJson): WorkflowView => ({ ...view, workflow });
+
+/** What was read of it: outputs always, states only until the first event, because the stream is never behind. */
+export const withRead = (view: WorkflowView, { workflow }: WorkflowViewJson): WorkflowView => {
+	const given = workflow.nodes.flatMap(({ node_id: id, state, output }) =>
+		// One that completed without a word has nothing that could still be read.
+		output || state === "completed" ? [[id, output ?? {}] as const] : [],
+	);
+	return { ...view, outputs: Object.fromEntries(given), workflow: view.workflow ?? workflow };
+};
+
+/** Nodes that gave something that has not been read yet. */
+export const hasUnreadOutputs = ({ workflow, outputs }: WorkflowView): boolean =>
+	workflow?.nodes.some(({ node_id: id, state }) => state === "completed" && !outputs[id]) ?? false;
+
+const WRITES: ReadonlySet<WorkflowNodeKind> = new Set(["AI_STREAM", "AI_GENERATE", "AGENT_RUN"] as const);
+
+export const writes = ({ kind }: Pick<WorkflowNodeStatusJson, "kind">): boolean => WRITES.has(kind);
+
+/** The runs to read for their text, in the order of the nodes: those whose text no output has. */
+export const textRunsOf = ({ workflow, outputs }: WorkflowView): string[] =>
+	(workflow?.nodes ?? [])
+		.filter(writes)
+		.flatMap(({ node_id: id, run_id: runId }) => (runId === undefined || outputs[id] ? [] : [runId]));
+
+/** Nodes by how far they are from the beginning. Within a layer, each is near what it depends on. */
+export function layersOf(nodes: readonly WorkflowNodeStatusJson[]): WorkflowNodeStatusJson[][] {
+	const byId = new Map(nodes.map((node) => [node.node_id, node]));
+	const depths = new Map<string, number>();
+	const depthOf = (node: WorkflowNodeStatusJson): number => {
+		const known = depths.get(node.node_id);
+		if (known !== undefined) return known;
+		// A definition has no cycle; with one this would still end.
+		depths.set(node.node_id, 0);
+		const before = node.depends_on.flatMap((id) => byId.get(id) ?? []);
+		const depth = before.length === 0 ? 0 : 1 + Math.max(...before.map(depthOf));
+		depths.set(node.node_id, depth);
+		return depth;
+	};
+	const depthsMax = Math.max(-1, ...nodes.map(depthOf));
+	const layers = Array.from({ length: depthsMax + 1 }, (_, depth) => nodes.filter((node) => depthOf(node) === depth));
+	const places = new Map<string, number>();
+	return layers.map((layer) => {
+		const mean = ({ depends_on: before }: WorkflowNodeStatusJson) =>
+			before.reduce((sum, id) => sum + (places.get(id) ?? 0), 0) / Math.max(1, before.length);
+		const ordered = layer.toSorted((one, other) => mean(one) - mean(other));
+		for (const [at, node] of ordered.entries()) places.set(node.node_id, at - (ordered.length - 1) / 2);
+		return ordered;
+	});
+}
+
+export interface PlacedNode {
+	readonly node: WorkflowNodeStatusJson;
+	/** In columns and rows; a layer with fewer nodes than the widest one stands in the middle. */
+	readonly x: number;
+	readonly y: number;
+}
+
+export interface WorkflowLayout {
+	readonly columns: number;
+	readonly rows: number;
+	readonly nodes: readonly PlacedNode[];
+	/** Without those that others imply: what has to wait for what can be seen, and little crosses. */
+	readonly edges: readonly { readonly from: PlacedNode; readonly to: PlacedNode }[];
+}
+
+export function graphOf(nodes: readonly WorkflowNodeStatusJson[]): WorkflowLayout {
+	const layers = layersOf(nodes);
+	const columns = Math.max(0, ...layers.map((layer) => layer.length));
+	const placed = layers.flatMap((layer, y) =>
+		layer.map((node, at): PlacedNode => ({ node, x: at + (columns - layer.length) / 2, y })),
+	);
+	const byId = new Map(placed.map((each) => [each.node.node_id, each]));
+	const before = new Map<string, ReadonlySet<string>>();
+	const edges = placed.flatMap((to) => {
+		const { node_id: id, depends_on: direct } = to.node;
+		// Layer by layer: what is before them is known already.
+		const further = new Set(direct.flatMap((each) => [...(before.get(each) ?? [])]));
+		before.set(id, new Set([...direct, ...further]));
+		return direct.flatMap((each) => {
+			const from = byId.get(each);
+			return from && !further.has(each) ? [{ from, to }] : [];
+		});
+	});
+	return { columns, rows: layers.length, nodes: placed, edges };
+}
+
+/** Those that nobody depends on: what they give is what the workflow gives. */
+export function resultNodesOf(nodes: readonly WorkflowNodeStatusJson[]): ReadonlySet<string> {
+	const needed = new Set(nodes.flatMap(({ depends_on: before }) => before));
+	return new Set(nodes.map(({ node_id: id }) => id).filter((id) => !needed.has(id)));
+}
+
+const KINDS: Readonly<Record<WorkflowNodeKind, string>> = {
+	AI_GENERATE: "Text",
+	AI_STREAM: "Text",
+	AI_EMBED: "Embedding",
+	AI_IMAGE: "Image",
+	AI_TTS: "Speech",
+	AI_STT: "Transcription",
+	TRANSFORM_EXTRACT: "Extract",
+	TRANSFORM_TEMPLATE: "Template",
+	TRANSFORM_SCRIPT: "Script",
+	CONTROL_BRANCH: "Branch",
+	CONTROL_MERGE: "Merge",
+	CONTROL_NOOP: "Pass on",
+	AGENT_RUN: "Agent",
+};
+
+export const nodeKindWords = (kind: WorkflowNodeKind): string => KINDS[kind] ?? kind;
+
+/** Attempts that are worth a word. */
+export function attemptWords({ attempt, after_crash: afterCrash }: WorkflowNodeStatusJson): string | undefined {
+	const parts = [attempt > 1 && `Attempt ${attempt}`, afterCrash && "after a crash"].filter(Boolean).join(", ");
+	return parts === "" ? undefined : parts[0]!.toUpperCase() + parts.slice(1);
+}
+
+export function skippedWords(node: WorkflowNodeStatusJson, nodes: readonly WorkflowNodeStatusJson[]): string {
+	const before = nodes.filter(({ node_id: id }) => node.depends_on.includes(id));
+	const branch = before.find(({ kind, state }) => kind === "CONTROL_BRANCH" && state === "completed");
+	if (before.every(({ state }) => state === "completed") && branch)
+		return `The branch ${branch.node_id} went the other way.`;
+	const lacking = before.filter(({ state }) => state !== "completed").map(({ node_id: id }) => id);
+	return lacking.length === 0 ? "Not needed." : `Nothing came from ${lacking.join(" and ")}.`;
+}
+
+const ADVICE: readonly (readonly [RegExp, string])[] = [
+	[/^(CRASHED|crashed)$/, "retry_max_attempts: 2 in its definition tries such a node again."],
+	[/^AI_CONNECTOR_/, "See `nexus connector list`, and connector_id in the node's config."],
+	[/^(AI_PROVIDER_|engine_failed$|unavailable$)/, "`nexus connector test` asks the provider what is wrong."],
+	[/^AI_ENDPOINT_/, "See connectors.allow in nexus.yaml for servers of your own network."],
+	[/^(AI_MODEL_NOT_FOUND|AI_SCENARIO_UNSUPPORTED)$/, "Choose another model or connector in the node's config."],
+	[/^(TIMEOUT|timeout)$/, "Raise timeout_ms in its definition if it needs longer."],
+];
+
+/** What to do about a node's error, where its message does not say it. */
+export function adviceOf({ reason = "", code }: WorkflowErrorJson): string | undefined {
+	return ADVICE.find(([pattern]) => pattern.test(reason) || pattern.test(code))?.[1];
+}
+
+export interface ShownOutput {
+	/** Its text, if that is what it gave. */
+	readonly text?: string;
+	/** Everything else, as JSON; long lists and texts are shortened. */
+	readonly json?: string;
+	/** Of a model call: who answered, and what it used. */
+	readonly facts?: string;
+	readonly artifacts: readonly { artifact_id: string; name: string; size_bytes: number }[];
+	/** Something was left out. */
+	readonly cut: boolean;
+}
+
+const TEXT_CHARS_MAX = 20_000;
+const VALUE_CHARS_MAX = 1000;
+const JSON_CHARS_MAX = 6000;
+const ITEMS_MAX = 8;
+/** Said elsewhere, or of no use to a person. */
+const ASIDE: ReadonlySet<string> = new Set(["text", "artifacts", "artifact_id", "run_id"]);
+const FACTS: ReadonlySet<string> = new Set(["model", "usage", "demo"]);
+
+/** Undefined for what no model gave. */
+function factsOf({ model, usage, demo }: NodeOutputView): string | undefined {
+	if (typeof model !== "string") return undefined;
+	const { input_tokens: input = -1, output_tokens: written = -1 } = (usage ?? {}) as Record<string, number>;
+	// -1: the model did not say.
+	const tokens = [input >= 0 && `${plural(input, "token")} in`, written > 0 && `${written} out`].filter(Boolean);
+	return [demo === true ? "Demo, no model answered" : model, ...tokens].join(" · ");
+}
+
+export function shownOutput(output: NodeOutputView): ShownOutput {
+	let cut = false;
+	const clip = (text: string, most: number) => {
+		if (text.length <= most) return text;
+		cut = true;
+		return `${text.slice(0, most)}…`;
+	};
+	const short = (value: unknown): unknown => {
+		if (typeof value === "string") return clip(value, VALUE_CHARS_MAX);
+		if (!Array.isArray(value)) return value;
+		if (value.length <= ITEMS_MAX) return value;
+		cut = true;
+		return [...value.slice(0, ITEMS_MAX), `… ${value.length - ITEMS_MAX} more`];
+	};
+	const text = typeof output.text === "string" ? clip(output.text, TEXT_CHARS_MAX) : undefined;
+	const facts = factsOf(output);
+	const isShownElsewhere = (name: string) =>
+		name === "text" ? text !== undefined : ASIDE.has(name) || (facts !== undefined && FACTS.has(name));
+	const rest = Object.entries(output).filter(([name]) => !isShownElsewhere(name));
+	const json = rest.length === 0 ? undefined : jsonText(Object.fromEntries(rest), short);
+	const artifacts = Array.isArray(output.artifacts) ? (output.artifacts as ShownOutput["artifacts"]) : [];
+	return { text, json: json === undefined ? undefined : clip(json, JSON_CHARS_MAX), facts, artifacts, cut };
+}
+
+const jsonText = (value: unknown, short: (value: unknown) => unknown): string =>
+	JSON.stringify(value, (_, each: unknown) => short(each), 2);
