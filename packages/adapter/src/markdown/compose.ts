@@ -1,15 +1,8 @@
 /** Composes one platform message: the longest piece of the held text that fits, as markdown that stands alone. */
 
+import type { FitRules } from "./fit.ts";
 import { type MarkdownState, START } from "./markdown-state.ts";
 import { cut, standalone } from "./split.ts";
-
-export interface ComposeRules {
-	fits(markdown: string): boolean;
-	/** Share of a message that a text takes. */
-	share?(markdown: string): number;
-	/** About how many characters fit; saves tries. */
-	guess: number;
-}
 
 export interface View {
 	/** How many UTF-16 units of the text the message shows. */
@@ -23,7 +16,7 @@ export interface View {
 }
 
 /** `markdown` is the state at the beginning of `text`; `ended`: this message gets no more text. */
-export function compose(markdown: MarkdownState, text: string, ended: boolean, rules: ComposeRules): View {
+export function compose(markdown: MarkdownState, text: string, ended: boolean, rules: FitRules): View {
 	if (text === "") return { length: 0, markdown: "", done: ended, next: markdown };
 	const { fits, share, guess } = rules;
 	const piece = cut(text, 0, { fits, more: !ended, at: markdown, guess, share });

@@ -1,22 +1,20 @@
-/** Finds where a message ends: the longest prefix that fits, then the best boundary in it. */
+/** Finds where a message ends: at the best boundary in the longest prefix that fits. */
 
 import { graphemeAfter, graphemeAtOrBefore, inlineBoundaries, inlineSpans } from "./boundary.ts";
+import { type FitRules, longestPrefix } from "./fit.ts";
 import { fenceOf, MARKS, readLine } from "./markdown-state.ts";
 import type { Outline, OutlineLine } from "./outline.ts";
 import { type Decoration, standaloneText, startsBlock } from "./standalone.ts";
 
-export interface SearchOptions {
-	fits(text: string): boolean;
-	share?(text: string): number;
+export interface SearchRules extends FitRules {
+	/** The source still grows, so nothing is cut while all of it fits. */
 	more: boolean;
+	/** A boundary that leaves at least this many characters is good; default: half of what fits. */
 	prefer?: number;
-	guess?: number;
 }
 
-const GUESS_CHARS = 1500;
 /** How many characters behind a cut the search for the end of a link or code span covers. */
 const SPAN_MAX = 500;
-const SHARE_TRIES = 12;
 /** How many graphemes to try before accepting a boundary behind which the text needs an escape. */
 const GRAPHEME_TRIES = 64;
 
@@ -27,10 +25,9 @@ export interface End {
 }
 
 /** Returns undefined if no prefix fits with this much decoration. */
-export function findEnd(outline: Outline, options: SearchOptions, decoration: Decoration): End | undefined {
-	const search = new Search(outline, options, decoration);
-	const most = search.longest();
-	const to = search.find(most);
+export function findEnd(outline: Outline, rules: SearchRules, decoration: Decoration): End | undefined {
+	const most = longestPrefix(outline, rules, decoration);
+	const to = new Search(outline, rules, decoration).find(most);
 	return to === undefined ? undefined : { to, most };
 }
 
@@ -43,14 +40,14 @@ type Ends = Record<BoundaryRank, number[]>;
 
 class Search {
 	readonly #outline: Outline;
-	readonly #options: SearchOptions;
+	readonly #rules: SearchRules;
 	readonly #decoration: Decoration;
 	readonly #from: number;
 	readonly #source: string;
 
-	constructor(outline: Outline, options: SearchOptions, decoration: Decoration) {
+	constructor(outline: Outline, rules: SearchRules, decoration: Decoration) {
 		this.#outline = outline;
-		this.#options = options;
+		this.#rules = rules;
 		this.#decoration = decoration;
 		this.#from = outline.from;
 		this.#source = outline.source;
@@ -102,55 +99,17 @@ class Search {
 	}
 
 	#fits(to: number): boolean {
-		return this.#options.fits(standaloneText(this.#outline, to, this.#decoration));
-	}
-
-	/** Finds about the longest prefix that fits; exact for short texts. */
-	longest(): number {
-		const { share, guess = GUESS_CHARS } = this.#options;
-		const rest = this.#source.length - this.#from;
-		const first = rest <= 2 * guess ? rest : Math.max(1, guess);
-		return this.#from + ((share && this.#longestByShare(share, first, rest)) || this.#longestByTrial(first, rest));
-	}
-
-	/** Scales the size by the share of a message that each try takes. Returns 0 if no try fits. */
-	#longestByShare(share: (text: string) => number, first: number, rest: number): number {
-		let low = 0;
-		let high = rest + 1;
-		let size = first;
-		for (let tries = 0; tries < SHARE_TRIES && high - low > 1; tries += 1) {
-			const taken = share(standaloneText(this.#outline, this.#from + size, this.#decoration));
-			if (taken <= 1) low = size;
-			else high = size;
-			const room = size * (1 - taken);
-			if (low === rest || (room >= 0 && room < 1 + (size >> (size < 1024 ? 8 : 5)))) break;
-			const wanted = Math.floor(size / Math.max(taken, 0.1));
-			size = Math.min(rest, Math.max(low + 1, Math.min(wanted, high - 1)));
-		}
-		return low;
-	}
-
-	/** Doubles the size while it fits, then bisects. */
-	#longestByTrial(first: number, rest: number): number {
-		let low = 0;
-		let high = rest + 1;
-		let size = first;
-		while (low < rest && high - low > 1 + (low >> 8)) {
-			if (this.#fits(this.#from + size)) low = size;
-			else high = size;
-			size = high > rest ? Math.min(rest, size * 2) : (low + high) >> 1;
-		}
-		return low;
+		return this.#rules.fits(standaloneText(this.#outline, to, this.#decoration));
 	}
 
 	/** Positions to cut at, the best first. */
 	*#candidates(most: number): Generator<number> {
 		const length = most - this.#from;
-		const floor = this.#from + Math.min(this.#options.prefer ?? Math.ceil(length / 2), length);
+		const floor = this.#from + Math.min(this.#rules.prefer ?? Math.ceil(length / 2), length);
 		const before = this.#beforeBlock(most);
 		if (before !== undefined) yield before;
 		const ends = this.#lineEnds(most);
-		const low = this.#options.prefer === undefined ? this.#from + length / 3 : floor;
+		const low = this.#rules.prefer === undefined ? this.#from + length / 3 : floor;
 		for (const least of [floor, low]) {
 			for (const rank of OUTER) for (const to of ends[rank]) if (to >= least) yield to;
 		}
@@ -197,7 +156,7 @@ class Search {
 			this.#outline.reach(line.end);
 			const next = lines[last + 1];
 			if (line.kind === "close" || next === undefined || (table && !isRow(next))) {
-				return this.#options.fits(this.#source.slice(start, line.end));
+				return this.#rules.fits(this.#source.slice(start, line.end));
 			}
 			last += 1;
 		}
@@ -269,7 +228,7 @@ class Search {
 		if (line.kind === "open" || line.kind === "close") return false;
 		const head = this.#source.slice(line.start, Math.min(to, line.textEnd));
 		const rest = this.#source.slice(to, line.textEnd);
-		const open = line.textEnd === this.#source.length && this.#options.more;
+		const open = line.textEnd === this.#source.length && this.#rules.more;
 		const fence = fenceOf(line.before);
 		if (!line.before.inLine && head.replace(MARKS, "") === "") return false;
 		const before = { ...line.before, inLine: false, ...(line.before.inLine ? { containers: [] } : {}) };

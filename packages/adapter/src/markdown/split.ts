@@ -5,30 +5,20 @@
  */
 
 import { NexusError } from "@nexus-stream/protocol";
-import { graphemeAfter } from "./boundary.ts";
+import { type FitRules, withinGrapheme } from "./fit.ts";
 import type { MarkdownState } from "./markdown-state.ts";
 import { Outline, stateAt } from "./outline.ts";
-import { findEnd } from "./search.ts";
+import { findEnd, type SearchRules } from "./search.ts";
 import { standaloneText } from "./standalone.ts";
 
 export type { MarkdownState } from "./markdown-state.ts";
 
-export interface CutOptions {
-	/** Whether a message with this markdown is short enough; the caller renders and measures it. */
-	fits(text: string): boolean;
-	/** Share of a message that a text takes, 1 = all of it. Saves tries, each of which may render the text. */
-	share?(text: string): number;
-	/** The source still grows, so nothing is cut while all of it fits. */
-	more: boolean;
-	/** A boundary that leaves at least this many characters is good; default: half of what fits. */
-	prefer?: number;
-	/** About how many characters fit; saves tries. */
-	guess?: number;
+export interface CutOptions extends SearchRules {
 	/** The state at `from`, as the cut before returned it. Without it the source is read from its beginning. */
 	at?: MarkdownState;
 }
 
-export type SplitRules = Pick<CutOptions, "fits" | "share">;
+export type SplitRules = Pick<FitRules, "fits" | "share">;
 
 export interface MarkdownCut {
 	to: number;
@@ -55,24 +45,9 @@ export function cut(source: string, from: number, options: CutOptions): Markdown
 		least ??= piece;
 	}
 	if (least !== undefined) return least;
-	const to = withinGrapheme(outline, options.fits);
+	const to = withinGrapheme(outline, options);
 	if (to !== undefined) return { to, text: standaloneText(outline, to, "none"), next: outline.stateAt(to) };
 	throw new NexusError("invalid", "The message limit is too small for a single character of the text: raise it.");
-}
-
-/** Cuts a grapheme that is longer than a message: as much of it as fits, never half of a surrogate pair. */
-function withinGrapheme(outline: Outline, fits: (text: string) => boolean): number | undefined {
-	const { source, from } = outline;
-	let low = 0;
-	let high = graphemeAfter(source, from) - from;
-	while (high - low > 1) {
-		const middle = (low + high) >> 1;
-		if (fits(standaloneText(outline, from + middle, "none"))) low = middle;
-		else high = middle;
-	}
-	const last = source.charCodeAt(from + low - 1);
-	const to = from + low - (last >= 0xd800 && last <= 0xdbff ? 1 : 0);
-	return to > from ? to : undefined;
 }
 
 /** The text of a range as `cut` writes it, for a draft that still grows. */
