@@ -3,7 +3,7 @@
 let made: Intl.Segmenter | undefined;
 
 /** Created on first use: it takes megabytes, and the daemon loads this file even if it never cuts a text. */
-const graphemes = (): Intl.Segmenter => {
+export const graphemes = (): Intl.Segmenter => {
 	made ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
 	return made;
 };
