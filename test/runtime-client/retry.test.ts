@@ -42,7 +42,7 @@ describe("runtime client: verdicts", () => {
 		expect(verdictOf(error(code, reason))).toBe(verdict);
 	});
 
-	it("a reason is read with and without its prefix; one that is not known is none", () => {
+	it("a reason is read with and without its prefix; an unknown one is undefined", () => {
 		expect(reasonCodeOf(error(Code.NotFound, "REASON_CODE_NOT_FOUND"))).toBe(ReasonCode.NOT_FOUND);
 		expect(reasonCodeOf(error(Code.NotFound, "NOT_FOUND"))).toBe(ReasonCode.NOT_FOUND);
 		expect(reasonCodeOf(error(Code.NotFound, "toString"))).toBe(ReasonCode.UNSPECIFIED);

@@ -18,7 +18,7 @@ export { createRunFolds, createRunVerifier, type RunCheck, type RunFolds, type R
 export type { FrameRecord, Source, Stream, StreamOptions, StreamRecord } from "./stream.ts";
 
 export interface ClientOptions extends HttpOptions {
-	/** Of every stream, unless it is given its own. */
+	/** Default for every stream. */
 	limits?: Partial<LinkLimits>;
 	clock?: Clock;
 }
@@ -30,11 +30,11 @@ export interface Client {
 	 * session's do not end. Throws what the daemon refused with, and `data_loss` after the end of a run that is damaged.
 	 */
 	follow(source: Source, options?: FollowOptions): AsyncGenerator<FollowedRecord>;
-	/** What a person sees of a run, or of each run of a session, whenever it has changed. Ends and throws as `follow` does. */
+	/** The view of a run, or of each run of a session, after every change. Ends and throws as `follow` does. */
 	watch(source: Source, options?: Omit<FollowOptions, "partial">): AsyncGenerator<RunView>;
-	/** What happens in a workflow, each with the workflow as it was then; ends with its end. */
+	/** The events of a workflow, each with the workflow's state at that time; ends with the workflow. */
 	watchWorkflow(workflow: string, options?: EventsOptions): AsyncGenerator<EventRecord<WorkflowEventJson>>;
-	/** What happens to a job, each with the job as it was then; ends with its end. */
+	/** The events of a job, each with the job's state at that time; ends with the job. */
 	watchJob(job: string, options?: EventsOptions): AsyncGenerator<EventRecord<JobEventJson>>;
 	/** The same stream by callbacks, with a say in its connection: pause it, resume it, hurry it. */
 	open(source: Source, options: StreamOptions): Stream;

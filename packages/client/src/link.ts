@@ -6,11 +6,11 @@ export interface LinkLimits {
 	/** The first wait before another try; doubles with each, up to `retryMaxMs`. */
 	retryFirstMs: number;
 	retryMaxMs: number;
-	/** Nothing heard for this long, not even a heartbeat: the connection is dead although nobody said so. */
+	/** Silence for this long, without even a heartbeat, means that the connection is dead. */
 	silenceMs: number;
 	/** A connection that was open this long was a good one, also when nothing came over it. */
 	steadyMs: number;
-	/** Without a good connection for this long, the reader is told that the server is lost. */
+	/** Without a good connection for this long, the link reports the server as lost. */
 	giveUpMs: number;
 }
 
@@ -29,13 +29,13 @@ export type LinkPhase =
 	| "live"
 	/** The connection was lost; another try is due. */
 	| "waiting"
-	/** Given up on purpose for a while (the page is hidden); goes on from the same place. */
+	/** Closed on purpose for a while (the page is hidden); resumes from the same offset. */
 	| "paused"
 	/** The log is finished. */
 	| "ended"
 	/** The server said no. */
 	| "refused"
-	/** Nobody answered for `giveUpMs`. */
+	/** The server did not answer for `giveUpMs`. */
 	| "lost"
 	| "stopped";
 
@@ -72,7 +72,7 @@ export type LinkInput =
 	| { type: "heartbeat" }
 	| { type: "lost"; error: NexusError }
 	| { type: "refused"; error: NexusError }
-	/** Whoever takes the records failed: nothing more is of use to it. */
+	/** The consumer of the records failed: stop reading. */
 	| { type: "failed"; error: NexusError }
 	/** The server has nothing more for this log (204). */
 	| { type: "nothing-more" }

@@ -21,7 +21,7 @@ export type RuntimeEvent =
 	  }
 	| { type: "runtime.reconnected"; procedure: string; closes: CloseMode | "unary"; attempts: number };
 
-/** What every call of a client shares. */
+/** Shared by all calls of a client. */
 export interface CallContext {
 	clock: Clock;
 	random(): number;
@@ -36,7 +36,7 @@ export interface CallTarget {
 	closes: CloseMode | "unary";
 }
 
-/** What is heard of a call beside its messages. */
+/** Events of a call other than its messages. */
 export interface CallAttempt {
 	signal: AbortSignal;
 	onHeader(header: Headers): void;
@@ -49,7 +49,7 @@ const CLOSE_MS = 1000;
 /** Where a log's stream begins that was asked for "from now on". */
 const BEGINS_HEADER = "x-nexus-after";
 
-/** The outages of one stream or one call: when to try again, and who is told. */
+/** The outages of one stream or call: decides on retries and emits their events. */
 export function createTries({ clock, random, limits, emit }: CallContext, { procedure, closes }: CallTarget) {
 	let state: RetryState = FRESH;
 	let upAt: number | undefined;
@@ -166,7 +166,7 @@ async function* attempt<Message>(
 const nextOf = <Message>(messages: AsyncIterator<Message>): Promise<IteratorResult<Message> | ConnectError> =>
 	messages.next().catch(endOf);
 
-/** A clean close without its terminal is none: the reader does not know the outcome (P5.2). */
+/** A clean close without a terminal event counts as an outage: the outcome is unknown (P5.2). */
 const closedEarly = () => new ConnectError("the stream was closed without its end", Code.Internal);
 
 /** Lets the server close, so that its connection can be used again. The outcome is known: how it closes changes nothing. */

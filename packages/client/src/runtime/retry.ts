@@ -16,7 +16,7 @@ export const RETRY_LIMITS: RetryLimits = {
 	giveUpMs: 120_000,
 };
 
-/** Set by the daemon on every error of its own; what comes from the network between has none. */
+/** The daemon sets it on all of its errors; errors of the network in between have none. */
 const REASON_HEADER = "x-nexus-reason-code";
 
 /** Why the daemon refused or cut, as it names it; unspecified when the network failed. */
@@ -25,7 +25,7 @@ export function reasonCodeOf({ metadata }: Pick<ConnectError, "metadata">): Reas
 	return Object.hasOwn(ReasonCode, name) ? ReasonCode[name as keyof typeof ReasonCode] : ReasonCode.UNSPECIFIED;
 }
 
-/** What ended a call. A reader that was reset because it took nothing is RESOURCE_EXHAUSTED (Z8): over Node's HTTP/2, Connect calls it INTERNAL. */
+/** The error that ended a call. A reset of a stalled reader is RESOURCE_EXHAUSTED (Z8), although Connect reports INTERNAL over Node's HTTP/2. */
 export function endOf(cause: unknown): ConnectError {
 	const error = ConnectError.from(cause);
 	const isReset = error.code === Code.Internal && error.rawMessage.includes("NGHTTP2_ENHANCE_YOUR_CALM");
@@ -91,7 +91,7 @@ export const FRESH: RetryState = { attempt: 0, doubts: 0, lostAt: 0 };
 
 const DOUBTS_MAX = 5;
 
-/** What follows a failed try: another one after a wait, or none. `random` spreads the tries of many readers that lost the same daemon. */
+/** The step after a failed attempt: retry after a delay, or give up. `random` spreads the retries of readers that lost the same daemon. */
 export function stepRetry(
 	state: RetryState,
 	verdict: FailureKind,
