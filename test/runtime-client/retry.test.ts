@@ -2,14 +2,8 @@
 
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import {
-	FRESH,
-	RETRY_LIMITS,
-	type RetryState,
-	reasonCodeOf,
-	stepRetry,
-	verdictOf,
-} from "../../packages/client/src/runtime/retry.ts";
+import { NO_OUTAGE, type Outage, stepOutage } from "../../packages/client/src/outage.ts";
+import { RETRY_LIMITS, reasonCodeOf, verdictOf } from "../../packages/client/src/runtime/retry.ts";
 import { ReasonCode } from "../../packages/client/src/runtime/runtime-client.ts";
 
 const error = (code: Code, reason?: string) => ({
@@ -52,11 +46,11 @@ describe("runtime client: verdicts", () => {
 describe("runtime client: waits", () => {
 	const steps = (count: number, verdict: "cut" | "doubt", random: () => number, everyMs = 1000) => {
 		const delays: number[] = [];
-		let state: RetryState = FRESH;
+		let outage: Outage = NO_OUTAGE;
 		for (let now = 0; delays.length < count; now += everyMs) {
-			const step = stepRetry(state, verdict, now, random, RETRY_LIMITS);
-			if (!step) break;
-			state = step.state;
+			const step = stepOutage(outage, verdict, now, random, RETRY_LIMITS);
+			if (typeof step === "string") break;
+			outage = step.outage;
 			delays.push(step.delayMs);
 		}
 		return delays;

@@ -13,7 +13,8 @@ export type { Api } from "./api.ts";
 export type { EventRecord, EventsOptions } from "./events.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
 export type { Address, Fetch, HttpOptions } from "./http.ts";
-export { isTemporary, LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState, retryDelayMs } from "./link.ts";
+export { LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState } from "./link.ts";
+export { failureKindOf, NO_OUTAGE, type Outage, stepOutage } from "./outage.ts";
 export { createRunFolds, createRunVerifier, type RunCheck, type RunFolds, type RunVerifier } from "./runs.ts";
 export type { FrameRecord, Source, Stream, StreamOptions, StreamRecord } from "./stream.ts";
 
@@ -42,19 +43,19 @@ export interface Client {
 
 export function createClient({ limits, clock, ...options }: ClientOptions): Client {
 	const http = createHttp(options);
-	const withDefaults = <T extends { limits?: Partial<LinkLimits>; clock?: Clock }>(given: T): T => ({
+	const withClientDefaults = <T extends { limits?: Partial<LinkLimits>; clock?: Clock }>(given: T): T => ({
 		...(clock && { clock }),
 		...given,
 		limits: { ...limits, ...given.limits },
 	});
 	return {
 		api: createApi(http),
-		follow: (source, given = {}) => follow(http, source, withDefaults(given)),
-		watch: (source, given = {}) => watch(http, source, withDefaults(given)),
+		follow: (source, given = {}) => follow(http, source, withClientDefaults(given)),
+		watch: (source, given = {}) => watch(http, source, withClientDefaults(given)),
 		watchWorkflow: (workflow, given = {}) =>
-			followEvents(http, pathOf("workflows", workflow, "stream"), isLastEvent, withDefaults(given)),
-		watchJob: (job, given = {}) => followEvents(http, pathOf("jobs", job, "stream"), isJobsEnd, withDefaults(given)),
-		open: (source, given) => openStream(http, source, withDefaults(given)),
+			followEvents(http, pathOf("workflows", workflow, "stream"), isLastEvent, withClientDefaults(given)),
+		watchJob: (job, given = {}) => followEvents(http, pathOf("jobs", job, "stream"), isJobsEnd, withClientDefaults(given)),
+		open: (source, given) => openStream(http, source, withClientDefaults(given)),
 	};
 }
 

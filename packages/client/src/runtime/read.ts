@@ -3,9 +3,11 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { CloseMode } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import type { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
+import { NO_OUTAGE, type Outage, type RetryLimits, stepOutage } from "../outage.ts";
 import type { ResumeFields, StreamPosition } from "./resume-position.ts";
-import { endOf, FRESH, type RetryLimits, type RetryState, reasonCodeOf, stepRetry, verdictOf } from "./retry.ts";
+import { endOf, reasonCodeOf, verdictOf } from "./retry.ts";
 
 /** S-RUNTIME-028: a stream lost its connection, or has one again. One of each for every outage of every stream. */
 export type RuntimeEvent =
@@ -51,7 +53,7 @@ const BEGINS_HEADER = "x-nexus-after";
 
 /** The outages of one stream or call: decides on retries and emits their events. */
 export function createTries({ clock, random, limits, emit }: CallContext, { procedure, closes }: CallTarget) {
-	let state: RetryState = FRESH;
+	let outage: Outage = NO_OUTAGE;
 	let upAt: number | undefined;
 	let isDown = false;
 	const patience = closes === "B" || closes === "D" ? { ...limits, giveUpMs: Number.POSITIVE_INFINITY } : limits;
@@ -61,42 +63,29 @@ export function createTries({ clock, random, limits, emit }: CallContext, { proc
 			upAt ??= clock.now();
 			if (!isDown) return;
 			isDown = false;
-			emit({ type: "runtime.reconnected", procedure, closes, attempts: state.attempt });
+			emit({ type: "runtime.reconnected", procedure, closes, attempts: outage.attempt });
 		},
 		/** Something new came: the line is good. */
 		progress() {
-			state = FRESH;
+			outage = NO_OUTAGE;
 		},
 		/** Waits for the next try; throws what was lost when there is none. */
 		async again(error: ConnectError, signal: AbortSignal): Promise<void> {
 			const now = clock.now();
-			if (upAt !== undefined && now - upAt >= limits.steadyMs) state = FRESH;
+			if (upAt !== undefined && now - upAt >= limits.steadyMs) outage = NO_OUTAGE;
 			upAt = undefined;
-			const step = stepRetry(state, verdictOf(error), now, random, patience);
-			if (!step) throw error;
-			state = step.state;
+			const step = stepOutage(outage, verdictOf(error), now, random, patience);
+			if (typeof step === "string") throw error;
+			outage = step.outage;
 			if (!isDown) {
 				isDown = true;
 				const { code, rawMessage: message } = error;
 				emit({ type: "runtime.disconnected", procedure, closes, code, reasonCode: reasonCodeOf(error), message });
 			}
-			await wait(clock, step.delayMs, signal);
+			await sleep(clock, step.delayMs, signal, "due");
 		},
 	};
 }
-
-/** Returns early when the signal aborts. */
-const wait = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
-	new Promise((resolve) => {
-		const end = () => {
-			cancel();
-			signal.removeEventListener("abort", end);
-			resolve();
-		};
-		const cancel = clock.after(ms, end, "due");
-		if (signal.aborted) end();
-		else signal.addEventListener("abort", end, { once: true });
-	});
 
 /**
  * Every new message, once and in order. Ends after the `last` one, or in mode D with a clean close; throws what the daemon refused with,
