@@ -2,7 +2,7 @@
 
 import type { GateTicket } from "../gate/gate.ts";
 import type { Rank } from "../gate/gate-step.ts";
-import type { ComposeRules } from "../markdown/compose.ts";
+import type { FitRules } from "../markdown/fit.ts";
 import { nonceOf } from "../nonce.ts";
 import type { DraftStyle, PlatformError, Session } from "../platform/platform.ts";
 import type { DeliveryFields, StreamLine, StreamStatus, Target } from "../port.ts";
@@ -208,7 +208,7 @@ function rulesOf(
 	context: AdapterContext,
 	line: StartLine,
 	key: string,
-	sizes: Omit<ComposeRules, "guess">,
+	sizes: Pick<FitRules, "fits" | "share">,
 ): DraftRules {
 	const { session, platform, limits } = context;
 	const style = styleOf(session, line.target as Target);
