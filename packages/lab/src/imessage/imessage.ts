@@ -105,7 +105,7 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 		close: world.http.close,
 		messages: world.messages,
 		sending: world.sending,
-		imsgCommand: `${process.execPath} ${join(import.meta.dirname, "imsg.ts")} ${world.http.url}`,
+		imsgCommand: `${process.execPath} --conditions=nexus-source ${join(import.meta.dirname, "imsg.ts")} ${world.http.url}`,
 		raw: ours,
 		visible: (to) => ours(to).map(({ text }) => text),
 		wire: (message) => wire(message),
@@ -127,7 +127,8 @@ type Put = Omit<IMessageMessage, "row" | "guid" | "created"> & { created?: numbe
 
 function put(world: World, given: Put): IMessageMessage {
 	const row = world.messages.length + 1;
-	const message = { row, guid: `GUID-${String(row).padStart(4, "0")}`, created: world.options.clock.now(), ...given };
+	const created = given.created ?? world.options.clock.now();
+	const message = { row, guid: `GUID-${String(row).padStart(4, "0")}`, ...given, created };
 	world.messages.push(message);
 	return message;
 }
