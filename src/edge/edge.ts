@@ -141,7 +141,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const rpc =
 		deps.services &&
 		createRpc({
-			...{ deps, services: deps.services, limits, flusher, admitStream, holdStream, clock, log },
+			...{ deps, services: deps.services, limits, flusher, readers, admitStream, holdStream, clock, log },
 			identify(request) {
 				door.requests++;
 				return gate.identify(request);
@@ -162,7 +162,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 				page,
 				admit,
 				holdStream,
-				...(rpc && { rpc: { enter: enterRpc, answer: rpc.answer } }),
+				...(rpc && { rpc: { enter: enterRpc, answer: rpc.answer, rest: rpc.rest } }),
 			});
 		},
 		upgrade(request, socket, head) {

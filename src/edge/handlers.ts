@@ -19,6 +19,7 @@ import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
+import type { Rest } from "./rpc/rest.ts";
 import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 import {
@@ -44,6 +45,7 @@ export interface HandlerParts {
 	admitStream(): void;
 	cookieName(): string;
 	signIn(): { code: string; url: string };
+	rest?: (() => Promise<Pick<Rest, "openapi">>) | undefined;
 }
 
 export function createHandlers(parts: HandlerParts): Handlers {
@@ -163,7 +165,7 @@ function streamHandlers({ deps: { bus, ledger, services }, limits, sources, read
 	} satisfies Partial<Handlers>;
 }
 
-function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts) {
+function daemonHandlers({ deps, limits, auth, cookieName, signIn, rest }: HandlerParts) {
 	let document: Json | undefined;
 	return {
 		async signIn({ body }, { caller, headers }) {
@@ -189,9 +191,9 @@ function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts
 			return Response.json({ signed_out: true }, { headers: { "Set-Cookie": gone } });
 		},
 		createSignInCode: () => signIn(),
-		openapi() {
-			// Made when somebody asks: it would take a tenth of the start.
-			document ??= openapi(deps.version);
+		async openapi() {
+			// Built by the first request for it: it would take a tenth of the start.
+			document ??= openapi(deps.version, await rest?.().then((routes) => routes.openapi()));
 			return document;
 		},
 		healthz: () => ({ status: "ok" }),

@@ -1,0 +1,22 @@
+/** The runtime contract as REST: its routes, and its part of the OpenAPI document. The door of this folder. */
+
+import type { Hono } from "hono";
+import type { AppEnv } from "../app.ts";
+import { SERVICES } from "../grpc/routes.ts";
+import type { Described } from "../openapi.ts";
+import { httpRoutes } from "./http-rules.ts";
+import { describeRoutes } from "./openapi.ts";
+import { createTranscoder, type TranscodeParts } from "./transcode.ts";
+
+export interface Rest {
+	fetch: Hono<AppEnv>["fetch"];
+	openapi(): Described;
+}
+
+export function createRest(parts: TranscodeParts): Rest {
+	const routes = httpRoutes(SERVICES);
+	return {
+		fetch: createTranscoder(routes, parts).fetch,
+		openapi: () => describeRoutes(routes),
+	};
+}
