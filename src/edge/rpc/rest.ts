@@ -10,13 +10,17 @@ import { createTranscoder, type TranscodeParts } from "./transcode.ts";
 
 export interface Rest {
 	fetch: Hono<AppEnv>["fetch"];
-	openapi(): Described;
+	openapi(): Promise<Described>;
 }
 
 export function createRest(parts: TranscodeParts): Rest {
 	const routes = httpRoutes(SERVICES);
 	return {
 		fetch: createTranscoder(routes, parts).fetch,
-		openapi: () => describeRoutes(routes),
+		async openapi() {
+			// Read by this document alone.
+			const { COMMENTS } = await import("../../gen/nexus/runtime/v1/comments.ts");
+			return describeRoutes(routes, COMMENTS);
+		},
 	};
 }

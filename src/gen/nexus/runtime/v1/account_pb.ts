@@ -220,6 +220,8 @@ export const AccountSessionStateSchema: GenEnum<AccountSessionState> = /*@__PURE
  */
 export const RuntimeAccountService: GenService<{
   /**
+   * Accounts on chat platforms, and sign-ins, with their states.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAccountService.ListAccounts
    */
   listAccounts: {
@@ -228,7 +230,7 @@ export const RuntimeAccountService: GenService<{
     output: typeof ListAccountsResponseSchema;
   },
   /**
-   * Close mode D; the current states first.
+   * The current state of every account, then every change. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAccountService.SubscribeAccountSessionEvents
    */

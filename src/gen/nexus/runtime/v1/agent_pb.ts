@@ -330,6 +330,8 @@ export const AgentEventTypeSchema: GenEnum<AgentEventType> = /*@__PURE__*/
  */
 export const RuntimeAgentService: GenService<{
   /**
+   * The engine and its agents.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAgentService.ListAgents
    */
   listAgents: {
@@ -338,6 +340,8 @@ export const RuntimeAgentService: GenService<{
     output: typeof ListAgentsResponseSchema;
   },
   /**
+   * Sends a message to a session: the message starts a run, or waits behind the active one.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAgentService.SendMessage
    */
   sendMessage: {
@@ -346,7 +350,7 @@ export const RuntimeAgentService: GenService<{
     output: typeof SendMessageResponseSchema;
   },
   /**
-   * Of a session's run, or of a scenario's.
+   * Stops a session's run or a scenario's, and answers once it has settled.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAgentService.AbortRun
    */
@@ -356,7 +360,7 @@ export const RuntimeAgentService: GenService<{
     output: typeof AbortRunResponseSchema;
   },
   /**
-   * Close mode D.
+   * Events of the runs of all sessions: ids and states. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAgentService.SubscribeAgentEvents
    */

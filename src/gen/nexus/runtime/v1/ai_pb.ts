@@ -1169,6 +1169,8 @@ export const ScenarioJobEventTypeSchema: GenEnum<ScenarioJobEventType> = /*@__PU
  */
 export const RuntimeAiService: GenService<{
   /**
+   * Calls a model and answers with the whole result.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAiService.ExecuteScenario
    */
   executeScenario: {
@@ -1177,7 +1179,7 @@ export const RuntimeAiService: GenService<{
     output: typeof ExecuteScenarioResponseSchema;
   },
   /**
-   * Close mode A: the last event has done = true, then OK.
+   * Calls a model and streams the result. Close mode A: the last event has done = true, then OK.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAiService.StreamScenario
    */
@@ -1187,6 +1189,8 @@ export const RuntimeAiService: GenService<{
     output: typeof StreamScenarioResponseSchema;
   },
   /**
+   * Submits a model call as a job, which survives a restart of the daemon.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAiService.SubmitScenarioJob
    */
   submitScenarioJob: {
@@ -1195,6 +1199,8 @@ export const RuntimeAiService: GenService<{
     output: typeof SubmitScenarioJobResponseSchema;
   },
   /**
+   * One job: its progress, or its result.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAiService.GetScenarioJob
    */
   getScenarioJob: {
@@ -1203,6 +1209,8 @@ export const RuntimeAiService: GenService<{
     output: typeof GetScenarioJobResponseSchema;
   },
   /**
+   * Cancels a job and answers once it has ended. A job that has ended before stays as it is.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAiService.CancelScenarioJob
    */
   cancelScenarioJob: {
@@ -1211,6 +1219,8 @@ export const RuntimeAiService: GenService<{
     output: typeof CancelScenarioJobResponseSchema;
   },
   /**
+   * Jobs, newest first, without their texts and embeddings, and the numbers of queued and running jobs.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAiService.ListScenarioJobs
    */
   listScenarioJobs: {
@@ -1219,7 +1229,7 @@ export const RuntimeAiService: GenService<{
     output: typeof ListScenarioJobsResponseSchema;
   },
   /**
-   * Close mode B: an event in a terminal state, then OK.
+   * Events of a job; each has the job as it was then and replaces earlier ones. Close mode B: an event in a terminal state, then OK.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAiService.SubscribeScenarioJobEvents
    */
@@ -1229,6 +1239,8 @@ export const RuntimeAiService: GenService<{
     output: typeof SubscribeScenarioJobEventsResponseSchema;
   },
   /**
+   * A piece of an artifact.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAiService.GetArtifact
    */
   getArtifact: {

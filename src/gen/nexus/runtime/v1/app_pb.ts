@@ -543,7 +543,7 @@ export const AppMessageEventTypeSchema: GenEnum<AppMessageEventType> = /*@__PURE
  */
 export const RuntimeAppService: GenService<{
   /**
-   * Oldest first, removed ones included.
+   * Applications, oldest first, removed ones included.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.ListApps
    */
@@ -553,7 +553,7 @@ export const RuntimeAppService: GenService<{
     output: typeof ListAppsResponseSchema;
   },
   /**
-   * Answers with the application's token, which is not stored and cannot be read again. A removed application gets a new token.
+   * Adds an application and answers with its token, which cannot be read again. A removed application gets a new token.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.AddApp
    */
@@ -563,7 +563,7 @@ export const RuntimeAppService: GenService<{
     output: typeof AddAppResponseSchema;
   },
   /**
-   * Removes what the application has stored and what has ended: jobs, workflows, logs of model calls, artifacts. Messages and work in progress stay.
+   * Removes what an application has stored and what has ended: jobs, workflows, logs of model calls, artifacts. Messages and work in progress stay.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.ClearApp
    */
@@ -573,7 +573,7 @@ export const RuntimeAppService: GenService<{
     output: typeof ClearAppResponseSchema;
   },
   /**
-   * Revokes the application's token at once; what the application made stays.
+   * Revokes an application's token at once; what the application made stays.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.RemoveApp
    */
@@ -583,6 +583,8 @@ export const RuntimeAppService: GenService<{
     output: typeof RemoveAppResponseSchema;
   },
   /**
+   * Sends a message to another application.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.SendAppMessage
    */
   sendAppMessage: {
@@ -591,7 +593,7 @@ export const RuntimeAppService: GenService<{
     output: typeof SendAppMessageResponseSchema;
   },
   /**
-   * Tells the sender; nothing is sent again.
+   * Reports to the sender that the message was handled or failed; nothing is sent again.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.AckAppMessage
    */
@@ -601,7 +603,7 @@ export const RuntimeAppService: GenService<{
     output: typeof AckAppMessageResponseSchema;
   },
   /**
-   * Close mode D.
+   * Messages to an application, and the receipts of those that it sent. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.SubscribeAppMessages
    */

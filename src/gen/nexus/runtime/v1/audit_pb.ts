@@ -642,6 +642,8 @@ export const ProviderStateSchema: GenEnum<ProviderState> = /*@__PURE__*/
  */
 export const RuntimeAuditService: GenService<{
   /**
+   * Audit events, newest first: ids and numbers, never the text of a message.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAuditService.ListAuditEvents
    */
   listAuditEvents: {
@@ -650,7 +652,7 @@ export const RuntimeAuditService: GenService<{
     output: typeof ListAuditEventsResponseSchema;
   },
   /**
-   * Close mode C: an empty chunk with eof = true, then OK.
+   * The audit log as a file, up to the newest event at the time of the call. Close mode C: an empty chunk with eof = true, then OK.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAuditService.ExportAuditEvents
    */
@@ -660,6 +662,8 @@ export const RuntimeAuditService: GenService<{
     output: typeof ExportAuditEventsResponseSchema;
   },
   /**
+   * The daemon's state and load.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAuditService.GetRuntimeHealth
    */
   getRuntimeHealth: {
@@ -668,7 +672,7 @@ export const RuntimeAuditService: GenService<{
     output: typeof GetRuntimeHealthResponseSchema;
   },
   /**
-   * Close mode D; the current state first.
+   * The daemon's state and load: now, then one sample a second and every change. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAuditService.SubscribeRuntimeHealthEvents
    */
@@ -678,6 +682,8 @@ export const RuntimeAuditService: GenService<{
     output: typeof SubscribeRuntimeHealthEventsResponseSchema;
   },
   /**
+   * Model providers and the health of their recent calls.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAuditService.ListAIProviderHealth
    */
   listAIProviderHealth: {
@@ -686,7 +692,7 @@ export const RuntimeAuditService: GenService<{
     output: typeof ListAIProviderHealthResponseSchema;
   },
   /**
-   * Close mode D; the current states first.
+   * The current health of every model provider, then every change. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAuditService.SubscribeAIProviderHealthEvents
    */

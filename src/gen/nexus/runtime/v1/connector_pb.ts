@@ -394,6 +394,8 @@ export const TestConnectorResponseSchema: GenMessage<TestConnectorResponse> = /*
  */
 export const RuntimeConnectorService: GenService<{
   /**
+   * Adds a model provider. The daemon encrypts its key and checks its address with the address guard.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeConnectorService.CreateConnector
    */
   createConnector: {
@@ -402,6 +404,8 @@ export const RuntimeConnectorService: GenService<{
     output: typeof CreateConnectorResponseSchema;
   },
   /**
+   * One connector, without its key.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeConnectorService.GetConnector
    */
   getConnector: {
@@ -410,6 +414,8 @@ export const RuntimeConnectorService: GenService<{
     output: typeof GetConnectorResponseSchema;
   },
   /**
+   * Model providers, without their keys: `default`, then the added ones.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeConnectorService.ListConnectors
    */
   listConnectors: {
@@ -418,6 +424,8 @@ export const RuntimeConnectorService: GenService<{
     output: typeof ListConnectorsResponseSchema;
   },
   /**
+   * Changes a connector. Fields that are left out stay; another endpoint needs the key again.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeConnectorService.UpdateConnector
    */
   updateConnector: {
@@ -426,6 +434,8 @@ export const RuntimeConnectorService: GenService<{
     output: typeof UpdateConnectorResponseSchema;
   },
   /**
+   * Removes a connector and its key.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeConnectorService.DeleteConnector
    */
   deleteConnector: {
@@ -434,6 +444,8 @@ export const RuntimeConnectorService: GenService<{
     output: typeof DeleteConnectorResponseSchema;
   },
   /**
+   * Asks the provider for its models and reports the outcome. The provider charges nothing for it.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeConnectorService.TestConnector
    */
   testConnector: {

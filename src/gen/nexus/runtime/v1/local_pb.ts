@@ -454,6 +454,8 @@ export const LocalTransferStateSchema: GenEnum<LocalTransferState> = /*@__PURE__
  */
 export const RuntimeLocalService: GenService<{
   /**
+   * Uploads a piece of an artifact.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeLocalService.UploadArtifact
    */
   uploadArtifact: {
@@ -462,6 +464,8 @@ export const RuntimeLocalService: GenService<{
     output: typeof UploadArtifactResponseSchema;
   },
   /**
+   * Uploads, downloads and fetches.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeLocalService.ListLocalTransfers
    */
   listLocalTransfers: {
@@ -470,6 +474,8 @@ export const RuntimeLocalService: GenService<{
     output: typeof ListLocalTransfersResponseSchema;
   },
   /**
+   * Pauses a transfer.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeLocalService.PauseLocalTransfer
    */
   pauseLocalTransfer: {
@@ -478,6 +484,8 @@ export const RuntimeLocalService: GenService<{
     output: typeof PauseLocalTransferResponseSchema;
   },
   /**
+   * Resumes a paused transfer.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeLocalService.ResumeLocalTransfer
    */
   resumeLocalTransfer: {
@@ -486,6 +494,8 @@ export const RuntimeLocalService: GenService<{
     output: typeof ResumeLocalTransferResponseSchema;
   },
   /**
+   * Cancels a transfer.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeLocalService.CancelLocalTransfer
    */
   cancelLocalTransfer: {
@@ -494,7 +504,7 @@ export const RuntimeLocalService: GenService<{
     output: typeof CancelLocalTransferResponseSchema;
   },
   /**
-   * Close mode D; the current states first.
+   * The current state of every transfer, then every change. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeLocalService.WatchLocalTransfers
    */

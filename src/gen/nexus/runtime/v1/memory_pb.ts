@@ -481,6 +481,8 @@ export const MemoryEventTypeSchema: GenEnum<MemoryEventType> = /*@__PURE__*/
  */
 export const RuntimeMemoryService: GenService<{
   /**
+   * Notes a text in a bank; a text that is already there is not noted twice.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.Retain
    */
   retain: {
@@ -489,6 +491,8 @@ export const RuntimeMemoryService: GenService<{
     output: typeof RetainResponseSchema;
   },
   /**
+   * Items that match a query best, or the newest.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.Recall
    */
   recall: {
@@ -497,7 +501,7 @@ export const RuntimeMemoryService: GenService<{
     output: typeof RecallResponseSchema;
   },
   /**
-   * The owner's view: newest first, or the best matches of a query.
+   * Items, newest first, or the best matches of a query.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.ListMemory
    */
@@ -507,7 +511,7 @@ export const RuntimeMemoryService: GenService<{
     output: typeof ListMemoryResponseSchema;
   },
   /**
-   * Newest first: ids and provenance, never the text.
+   * Items that were noted and forgotten, newest first: ids and provenance, never the text.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.ListMemoryChanges
    */
@@ -517,7 +521,7 @@ export const RuntimeMemoryService: GenService<{
     output: typeof ListMemoryChangesResponseSchema;
   },
   /**
-   * For good. Turns keep their text.
+   * Removes an item for good. Turns keep their text.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.Forget
    */
@@ -527,7 +531,7 @@ export const RuntimeMemoryService: GenService<{
     output: typeof ForgetResponseSchema;
   },
   /**
-   * Close mode D.
+   * Items that are noted and forgotten, without their text. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.SubscribeMemoryEvents
    */

@@ -371,6 +371,8 @@ export const RealtimeEventTypeSchema: GenEnum<RealtimeEventType> = /*@__PURE__*/
  */
 export const RuntimeRealtimeService: GenService<{
   /**
+   * Opens a conversation by voice or text.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeRealtimeService.OpenRealtimeSession
    */
   openRealtimeSession: {
@@ -379,6 +381,8 @@ export const RuntimeRealtimeService: GenService<{
     output: typeof OpenRealtimeSessionResponseSchema;
   },
   /**
+   * Appends text or audio; `commit` asks for the answer.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeRealtimeService.AppendRealtimeInput
    */
   appendRealtimeInput: {
@@ -387,7 +391,7 @@ export const RuntimeRealtimeService: GenService<{
     output: typeof AppendRealtimeInputResponseSchema;
   },
   /**
-   * Close mode D; closing the session ends it with OK.
+   * Events of a conversation. Close mode D; closing the session ends it with OK.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeRealtimeService.ReadRealtimeEvents
    */
@@ -397,6 +401,8 @@ export const RuntimeRealtimeService: GenService<{
     output: typeof ReadRealtimeEventsResponseSchema;
   },
   /**
+   * Closes a conversation.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeRealtimeService.CloseRealtimeSession
    */
   closeRealtimeSession: {

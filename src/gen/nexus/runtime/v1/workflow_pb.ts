@@ -784,6 +784,8 @@ export const WorkflowEventTypeSchema: GenEnum<WorkflowEventType> = /*@__PURE__*/
  */
 export const RuntimeWorkflowService: GenService<{
   /**
+   * Validates and submits a workflow, which survives a restart of the daemon.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeWorkflowService.SubmitWorkflow
    */
   submitWorkflow: {
@@ -792,6 +794,8 @@ export const RuntimeWorkflowService: GenService<{
     output: typeof SubmitWorkflowResponseSchema;
   },
   /**
+   * One workflow: the states and outputs of its nodes, and its definition.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeWorkflowService.GetWorkflow
    */
   getWorkflow: {
@@ -800,6 +804,8 @@ export const RuntimeWorkflowService: GenService<{
     output: typeof GetWorkflowResponseSchema;
   },
   /**
+   * Cancels a workflow and stops its running nodes. A workflow that has ended stays as it is.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeWorkflowService.CancelWorkflow
    */
   cancelWorkflow: {
@@ -808,6 +814,8 @@ export const RuntimeWorkflowService: GenService<{
     output: typeof CancelWorkflowResponseSchema;
   },
   /**
+   * Workflows, newest first, without their outputs.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeWorkflowService.ListWorkflows
    */
   listWorkflows: {
@@ -816,7 +824,7 @@ export const RuntimeWorkflowService: GenService<{
     output: typeof ListWorkflowsResponseSchema;
   },
   /**
-   * Close mode B: an event in a terminal state, then OK.
+   * Events of a workflow; each has the workflow as it was then and replaces earlier ones. Close mode B: an event in a terminal state, then OK.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeWorkflowService.SubscribeWorkflowEvents
    */
