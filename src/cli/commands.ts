@@ -29,7 +29,7 @@ function pointToHelp(command: Command, called: string): void {
 /** Runs a command that talks to the daemon. */
 async function withDaemon(local: Local, where: WhereOptions, command: (context: Context) => Outcome): Promise<void> {
 	const { clientFor } = await import("./client.ts");
-	local.host.exitCode = await command({ ...local, client: clientFor(local.host, where) });
+	local.host.exitCode = await command({ ...local, where, client: clientFor(local.host, where) });
 }
 
 const whole = (text: string): number => {

@@ -114,11 +114,6 @@ export function createApi({ json, request }: Http) {
 		signIn: (credentials: wire.SignInRequest) => post<wire.SignedInJson>(pathOf("sign-in"), credentials),
 		/** Signs this page out: its cookie is worth nothing any more. */
 		signOut: () => post<wire.SignedOutJson>(pathOf("sign-out")),
-		apps: () => get<wire.AppListJson>(pathOf("apps")),
-		/** The token is told once. */
-		addApp: (app: wire.AppRequest) => post<wire.AppAddedJson>(pathOf("apps"), app),
-		clearApp: (app: string) => post<wire.AppClearedJson>(pathOf("apps", app, "clear")),
-		removeApp: (app: string) => json<wire.AppRemovedJson>("DELETE", pathOf("apps", app)),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};
 }

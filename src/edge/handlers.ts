@@ -3,7 +3,6 @@
 import type { ServerResponse } from "node:http";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import { approvalHandlers } from "./approvals.ts";
-import { appHandlers } from "./apps.ts";
 import { auditHandlers } from "./audit.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
@@ -61,7 +60,6 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
 		...connectorHandlers(parts.deps),
-		...appHandlers(parts.deps),
 		...workflowHandlers(parts),
 		...daemonHandlers(parts),
 	};

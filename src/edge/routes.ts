@@ -4,7 +4,6 @@ import type { z } from "zod";
 import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
-import { APP_ROUTES } from "./routes-apps.ts";
 import { AUDIT_ROUTES } from "./routes-audit.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
@@ -237,7 +236,6 @@ export const ROUTES = {
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
 	...CONNECTOR_ROUTES,
-	...APP_ROUTES,
 	streamHealth: route({
 		method: "GET",
 		path: "/v1/health/stream",

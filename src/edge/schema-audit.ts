@@ -3,8 +3,13 @@
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
 import { component, count, type Fields, limit, offset } from "./schema.ts";
-import { appId } from "./schema-apps.ts";
 
+const appId = z
+	.string()
+	.regex(
+		/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+		"must be 1 to 64 letters, digits and . _ - beginning with a letter or digit",
+	);
 const name = z.string().min(1).max(128);
 const instant = z.iso
 	.datetime({ offset: true })

@@ -1,7 +1,6 @@
 /** The words of Nexus: pure, browser-safe, no imports from outside this folder. The door of this folder. */
 export type * from "./api.ts";
 export type * from "./api-approvals.ts";
-export type * from "./api-apps.ts";
 export type * from "./api-audit.ts";
 export type * from "./api-channels.ts";
 export type * from "./api-channels.ts";

@@ -4,12 +4,15 @@ import { mkdtempSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { createParser } from "eventsource-parser";
 import { expect } from "vitest";
 import { type Broker, createBroker } from "../../src/broker/broker.ts";
 import type { Bus, Cursor } from "../../src/bus/bus.ts";
 import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../src/edge/edge.ts";
+import { SERVICES } from "../../src/edge/grpc/routes.ts";
 import { ROUTES, type Route, type RouteId } from "../../src/edge/routes.ts";
+import { httpRoutes } from "../../src/edge/rpc/http-rules.ts";
 import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../src/nex/nex.ts";
@@ -92,6 +95,14 @@ export interface Rig {
 	close(): Promise<void>;
 }
 
+/** Where a test gives none: applications have stored nothing. */
+const NO_SERVICES: Partial<Services> = {
+	quota: {
+		usage: async () => ({ jobs: 0, workflows: 0, logs: 0, artifacts: 0, messages: 0 }),
+		bytesPerAppMax: 1000,
+	} as unknown as Services["quota"],
+};
+
 export async function createRig(options: RigOptions = {}): Promise<Rig> {
 	const dir = mkdtempSync(join(tmpdir(), "nexus-edge-"));
 	const puppets = new Map<string, Puppet>();
@@ -134,7 +145,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			version: "0.0.0-test",
 			...(options.limits && { limits: options.limits }),
 			...(options.clock && { clock: options.clock }),
-			...(options.services && { services: options.services({ bus, ledger }) as Services }),
+			services: { ...NO_SERVICES, ...options.services?.({ bus, ledger }) } as Services,
 			...options.deps,
 		});
 		const { url } = await edge.listen("127.0.0.1", 0);
@@ -263,10 +274,23 @@ export function rawClient(port: number, text: string): RawClient {
 	return { socket, received: () => received, closed };
 }
 
-/** An answer must be what the OpenAPI document promises: status and shape. */
-export async function expectAnswer(id: RouteId, response: Response): Promise<unknown> {
-	const route: Route = ROUTES[id];
+const DERIVED = httpRoutes(SERVICES);
+
+/** An answer must be what the OpenAPI document promises: status and shape. A route of the runtime contract is named by its procedure. */
+export async function expectAnswer(id: string, response: Response): Promise<unknown> {
 	const body: unknown = await response.json();
+	const derived = DERIVED.find(({ method }) => method.localName === id);
+	if (derived) {
+		expect(response.status, JSON.stringify(body)).toBe(derived.status);
+		const { answer, method } = derived;
+		const shape = answer ? { [answer.name]: body as JsonValue } : (body as JsonValue);
+		const message = fromJson(method.output, shape);
+		expect(toJson(method.output, message, { useProtoFieldName: true, alwaysEmitImplicit: true })).toMatchObject(
+			shape as object,
+		);
+		return body;
+	}
+	const route: Route = ROUTES[id as RouteId];
 	expect(response.status, JSON.stringify(body)).toBe(route.status);
 	if (route.answer.schema) expect(route.answer.schema.parse(body)).toEqual(body);
 	return body;

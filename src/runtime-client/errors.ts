@@ -1,0 +1,43 @@
+/** The status of a call as the one error class, and back. */
+
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
+import {
+	ERROR_TABLE,
+	type ErrorCode,
+	grpcStatusOf,
+	NexusError,
+	type Reason,
+	reasonOf,
+	toNexusError,
+} from "../protocol/protocol.ts";
+import { reasonCodeOf } from "./retry.ts";
+
+/** Keeps the code that the daemon meant: its reason says more than the status, which several codes share. */
+export function nexusErrorOf(cause: unknown): NexusError {
+	if (!(cause instanceof ConnectError)) return toNexusError(cause);
+	// What was thrown before the request reached the daemon.
+	if (cause.cause instanceof NexusError) return cause.cause;
+	const reason = nameOf(reasonCodeOf(cause));
+	const code = CODES.find((each) => reasonOf(each) === reason) ?? codeOf(cause.code);
+	return new NexusError(code, cause.rawMessage, { cause, reason });
+}
+
+/** The project's error code of a reason, such as `crashed`; the reason itself says more. */
+export const errorCodeOf = (reason: ReasonCode): ErrorCode =>
+	CODES.find((each) => reasonOf(each) === nameOf(reason)) ?? "engine_failed";
+
+const CODES = Object.keys(ERROR_TABLE) as ErrorCode[];
+
+const nameOf = (reason: ReasonCode): Reason =>
+	(Object.entries(ReasonCode).find(([, value]) => value === reason)?.[0] ?? "UNSPECIFIED") as Reason;
+
+/** A status without a reason comes from the network between. */
+function codeOf(status: Code): ErrorCode {
+	if (status === Code.Unknown || status === Code.Aborted) return "unavailable";
+	if (status === Code.ResourceExhausted) return "busy";
+	return CODES.find((each) => grpcStatusOf(each) === Number(status)) ?? "internal";
+}
+
+export const connectErrorOf = (error: NexusError): ConnectError =>
+	new ConnectError(error.message, grpcStatusOf(error.code) as Code, undefined, undefined, error);
