@@ -23,9 +23,26 @@ export function nexusErrorOf(cause: unknown): NexusError {
 	return new NexusError(code, cause.rawMessage, { cause, reason });
 }
 
-/** The project's error code of a reason, such as `crashed`; the reason itself says more. */
+/** The error code of a failure that an answer tells by its reason. */
 export const errorCodeOf = (reason: ReasonCode): ErrorCode =>
-	CODES.find((each) => reasonOf(each) === nameOf(reason)) ?? "engine_failed";
+	CODES.find((each) => reasonOf(each) === nameOf(reason)) ?? CODE_OF_REASON[reason] ?? "engine_failed";
+
+/** Reasons that say more than a code does. */
+const CODE_OF_REASON: Readonly<Partial<Record<ReasonCode, ErrorCode>>> = {
+	[ReasonCode.STOPPING]: "unavailable",
+	[ReasonCode.IDEMPOTENCY_CONFLICT]: "invalid",
+	[ReasonCode.USER_TOKEN_INVALID]: "unauthenticated",
+	[ReasonCode.AI_CONNECTOR_NOT_FOUND]: "not_found",
+	[ReasonCode.AI_MODEL_NOT_FOUND]: "not_found",
+	[ReasonCode.AI_CONNECTOR_DISABLED]: "precondition",
+	[ReasonCode.AI_CONNECTOR_CREDENTIAL_MISSING]: "precondition",
+	[ReasonCode.AI_ENDPOINT_FORBIDDEN]: "forbidden",
+	[ReasonCode.AI_ENDPOINT_UNRESOLVED]: "unavailable",
+	[ReasonCode.AI_SCENARIO_UNSUPPORTED]: "invalid",
+	[ReasonCode.AI_PROVIDER_TIMEOUT]: "timeout",
+	[ReasonCode.WORKFLOW_INVALID]: "invalid",
+	[ReasonCode.QUOTA_EXCEEDED]: "busy",
+};
 
 const CODES = Object.keys(ERROR_TABLE) as ErrorCode[];
 
