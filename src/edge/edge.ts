@@ -46,9 +46,10 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const stop = async () => {
 		if (door.closing) return;
 		door.closing = true;
+		// A turn later: the last state of the daemon reaches the readers of its health before they are cut.
+		await rpc?.stop();
 		readers.cut();
 		sockets.close();
-		await rpc?.stop();
 	};
 	return {
 		async listen(host, port) {

@@ -3,13 +3,10 @@
 import type { ServerResponse } from "node:http";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import { approvalHandlers } from "./approvals.ts";
-import { auditHandlers } from "./audit.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
-import { connectorHandlers } from "./connectors.ts";
 import { principalOfCaller } from "./gate.ts";
 import type { Handlers } from "./handler.ts";
-import { healthFeed, healthView } from "./health.ts";
 import { jobHandlers } from "./jobs.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
@@ -23,7 +20,6 @@ import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 import {
 	type Answer,
-	feedCursor,
 	framesMissing,
 	NDJSON,
 	type Readers,
@@ -54,12 +50,10 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
 		...approvalHandlers(parts.deps, parts.limits),
-		...auditHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
 		...jobHandlers(parts),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
-		...connectorHandlers(parts.deps),
 		...workflowHandlers(parts),
 		...daemonHandlers(parts),
 	};
@@ -123,7 +117,7 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 	} satisfies Partial<Handlers>;
 }
 
-function streamHandlers({ deps: { bus, ledger, services }, limits, sources, readers, admitStream }: HandlerParts) {
+function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
 	const send = (outgoing: ServerResponse, answer: Answer) => sendStream({ readers, admitStream }, outgoing, answer);
 	return {
 		async streamRun({ params, query }, { headers, outgoing }) {
@@ -149,13 +143,6 @@ function streamHandlers({ deps: { bus, ledger, services }, limits, sources, read
 			const last = Math.min(info.head, after + Math.min(query.limit ?? limits.framesMax, limits.framesMax));
 			const cursor = upTo(await sources.run(run, after), last);
 			return send(outgoing, { cursor, dialect: NDJSON, closes: ROUTES.getFrames.close });
-		},
-		async streamHealth(_, { outgoing }) {
-			admitStream();
-			const health = services?.health;
-			if (!health) throw new NexusError("unavailable", "this daemon has no services to tell how it is");
-			const cursor = feedCursor({ ...healthFeed(health), record: (state) => JSON.stringify(healthView(state)) });
-			return send(outgoing, { cursor, dialect: SSE, closes: ROUTES.streamHealth.close });
 		},
 		webSocket() {
 			throw new NexusError("invalid", "this address speaks WebSocket: send an upgrade request");

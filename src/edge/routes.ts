@@ -4,9 +4,7 @@ import type { z } from "zod";
 import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
-import { AUDIT_ROUTES } from "./routes-audit.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
-import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
 import { JOB_ROUTES } from "./routes-jobs.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
 import { MEMORY_ROUTES } from "./routes-memory.ts";
@@ -230,22 +228,10 @@ export const ROUTES = {
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
 	...APPROVAL_ROUTES,
-	...AUDIT_ROUTES,
 	...CHANNEL_ROUTES,
 	...JOB_ROUTES,
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
-	...CONNECTOR_ROUTES,
-	streamHealth: route({
-		method: "GET",
-		path: "/v1/health/stream",
-		summary: "Server-sent events of how the daemon is: the current state, then one sample a second and every change.",
-		auth: true,
-		status: 200,
-		answer: { type: "text/event-stream" },
-		errors: [],
-		close: STREAM_ENDPOINTS["GET /v1/health/stream"].closes,
-	}),
 	...WORKFLOW_ROUTES,
 	signIn: route({
 		method: "POST",

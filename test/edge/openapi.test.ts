@@ -81,7 +81,11 @@ describe("OpenAPI", () => {
 
 	it("files are documented in all their formats, and with their parts", () => {
 		const { responses: audit } = document.paths["/v1/audit/export"]!.get!;
-		expect(Object.keys((audit["200"] as { content?: object }).content!)).toEqual(["application/x-ndjson", "text/csv"]);
+		expect(Object.keys((audit["200"] as { content?: object }).content!)).toEqual([
+			"application/x-ndjson",
+			"text/csv",
+			"application/gzip",
+		]);
 		expect(Object.keys(document.paths["/v1/artifacts/{artifact}"]!.get!.responses)).toEqual(
 			expect.arrayContaining(["200", "206", "416"]),
 		);

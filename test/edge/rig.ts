@@ -95,13 +95,12 @@ export interface Rig {
 	close(): Promise<void>;
 }
 
-/** Where a test gives none: applications have stored nothing. */
-const NO_SERVICES: Partial<Services> = {
-	quota: {
-		usage: async () => ({ jobs: 0, workflows: 0, logs: 0, artifacts: 0, messages: 0 }),
-		bytesPerAppMax: 1000,
-	} as unknown as Services["quota"],
-};
+/** The same object, which a test may fill later. Applications have stored nothing, unless it says otherwise. */
+function withQuota(services: Partial<Services>): Services {
+	const usage = async () => ({ jobs: 0, workflows: 0, logs: 0, artifacts: 0, messages: 0 });
+	const quota = { usage, bytesPerAppMax: 1000 } as unknown as Services["quota"];
+	return Object.assign(services as Services, { quota: services.quota ?? quota });
+}
 
 export async function createRig(options: RigOptions = {}): Promise<Rig> {
 	const dir = mkdtempSync(join(tmpdir(), "nexus-edge-"));
@@ -145,7 +144,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			version: "0.0.0-test",
 			...(options.limits && { limits: options.limits }),
 			...(options.clock && { clock: options.clock }),
-			services: { ...NO_SERVICES, ...options.services?.({ bus, ledger }) } as Services,
+			services: withQuota(options.services?.({ bus, ledger }) ?? {}),
 			...options.deps,
 		});
 		const { url } = await edge.listen("127.0.0.1", 0);

@@ -2,7 +2,7 @@
 
 export type { Dialect } from "./dialect.ts";
 export { Made } from "./encoding.ts";
-export { backlogOf, type Feed, feedCursor } from "./feed.ts";
+export { backlogOf, type Feed } from "./feed.ts";
 export { Flusher } from "./flusher.ts";
 export { type Answer, createReaders, type Readers } from "./http.ts";
 export { NDJSON } from "./ndjson.ts";
