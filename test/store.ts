@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { onTestFinished } from "vitest";
 import { type Bus, type BusOptions, createBus, sqliteStorage } from "../src/bus/bus.ts";
 import { type Ledger, sqliteLedger } from "../src/ledger/ledger.ts";
-import type { AtOnce } from "../src/ledger/thing.ts";
+import type { AtOnce } from "../src/ledger/table.ts";
 import { Refused } from "../src/protocol/protocol.ts";
 import { openSqlite, type SqliteFile } from "../src/std/sqlite.ts";
 import type { Write } from "../src/std/write.ts";
@@ -55,14 +55,14 @@ function open(path: string, options: Omit<BusOptions, "storage"> = {}, seed?: nu
 /** Reads that take a while, each a different one. */
 function late(ledger: Ledger, seed: number): Ledger {
 	const random = fc.sample(fc.infiniteStream(fc.nat(FAULTS.turnsMax)), { numRuns: 1, seed })[0]!;
-	const slow = <T extends object>(thing: T): T =>
-		new Proxy(thing, {
+	const slow = <T extends object>(table: T): T =>
+		new Proxy(table, {
 			get(_, name: string & keyof T) {
-				const member = thing[name];
+				const member = table[name];
 				if (typeof member !== "function") return slow(member as object);
 				return async (...args: unknown[]): Promise<unknown> => {
 					for (let turns = random.next().value as number; turns > 0; turns--) await setImmediate();
-					return member.apply(thing, args) as unknown;
+					return member.apply(table, args) as unknown;
 				};
 			},
 		});
@@ -101,11 +101,11 @@ export const lookInto = ({ stored: { turns, inbox, sessions } }: TestStore) => (
 });
 
 /** Refuses units with a write that `refuses` says so of, as a table would that cannot hold it. */
-export function refuseWrites({ file: { things } }: Pick<TestStore, "file">, refuses: (write: Write) => boolean): void {
-	const apply = things.apply.bind(things);
+export function refuseWrites({ file: { tables } }: Pick<TestStore, "file">, refuses: (write: Write) => boolean): void {
+	const apply = tables.apply.bind(tables);
 	// A commit with a unit that is refused is applied a second time.
 	const verdicts = new WeakMap<Write, boolean>();
-	things.apply = (write, facts) => {
+	tables.apply = (write, facts) => {
 		const isRefused = verdicts.get(write) ?? refuses(write);
 		verdicts.set(write, isRefused);
 		if (isRefused) throw new Refused("conflict", "CHECK constraint failed");

@@ -3,12 +3,18 @@
  * platform's dialect, beside only parsing their markdown.
  */
 
-import { createRenderer } from "../../src/adapter/kit/desk.ts";
+import { createRenderer } from "../../src/adapter/kit/context.ts";
 import { parseMarkdown } from "../../src/adapter/kit/markdown.ts";
 import type { Platform } from "../../src/adapter/kit/platform.ts";
 import { splitAll } from "../../src/adapter/kit/split.ts";
 import { blocksOf } from "../../src/nex/block-machine.ts";
-import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "../../src/nex/block-step.ts";
+import {
+	type BlockInput,
+	type BlockRules,
+	beginBlocks,
+	type DeliveryBlock,
+	stepBlocks,
+} from "../../src/nex/block-step.ts";
 import type { Figure } from "../figure.ts";
 import { median } from "../statistics.ts";
 
@@ -62,8 +68,8 @@ function answerOf(chars: number): string {
 const tokensOf = (text: string): string[] => text.match(/.{1,5}/gsu) ?? [];
 
 /** The daemon's part. */
-function blocksFrom(tokens: readonly string[], rules: BlockRules): Block[] {
-	const blocks: Block[] = [];
+function blocksFrom(tokens: readonly string[], rules: BlockRules): DeliveryBlock[] {
+	const blocks: DeliveryBlock[] = [];
 	let state = beginBlocks(0);
 	const take = (input: BlockInput) => {
 		const step = stepBlocks(state, input, 0, rules);
@@ -76,7 +82,7 @@ function blocksFrom(tokens: readonly string[], rules: BlockRules): Block[] {
 }
 
 /** The adapter's part: as many messages as a block needs, in the platform's dialect. */
-function messagesFrom(blocks: readonly Block[], platform: Platform): string[] {
+function messagesFrom(blocks: readonly DeliveryBlock[], platform: Platform): string[] {
 	return blocks.flatMap(({ text }) => {
 		const { render, fits } = createRenderer(platform);
 		return splitAll(text, fits, platform.info.limits.textMax).map((piece) => render(piece.text));

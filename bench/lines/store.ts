@@ -122,7 +122,7 @@ function turnsAlone(): Promise<number> {
 		perSecond(TURNS, () => {
 			for (let index = 0; index < TURNS; index++) {
 				const settle = turnWrites.settle(turnOf(index));
-				file.transaction(() => file.things.apply(settle, { node: 1, now: index }));
+				file.transaction(() => file.tables.apply(settle, { node: 1, now: index }));
 			}
 		}),
 	);

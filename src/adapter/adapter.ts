@@ -11,8 +11,8 @@ export {
 	type LineWriter,
 } from "./kit/lines.ts";
 export { openNotes } from "./kit/notes.ts";
-export { type Cut, cut, type Place, placeAt } from "./kit/split.ts";
-export { forgetLeft, leftStates, readState, writeState } from "./kit/state.ts";
+export { cut, type MarkdownCut, type MarkdownState, stateAt } from "./kit/split.ts";
+export { forgetOrphan, orphanedStates, readState, writeState } from "./kit/state.ts";
 export * from "./nonce.ts";
 export * from "./port.ts";
 export { buttonsFault, questionFault } from "./question.ts";

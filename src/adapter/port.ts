@@ -119,14 +119,14 @@ export type StreamLine =
 	| (TypingLine & DeliveryFields);
 
 /** Shows or hides typing. */
-export interface TypingLine extends Doing {
+export interface TypingLine extends Activity {
 	type: "typing";
 	target: Target;
 	on: boolean;
 }
 
 /** What is being done while somebody waits. */
-export interface Doing {
+export interface Activity {
 	/** The tool that runs, in words for a person: it may name arguments. */
 	text?: string;
 	/** The tool's name alone, for places where strangers read. */

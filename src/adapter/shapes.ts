@@ -6,7 +6,7 @@ import { CHOICE_ID_CHARS_MAX, ID_CHARS, QUESTION_ID_CHARS_MAX } from "./question
 /** By the line's type. */
 export type Shapes = ReadonlyMap<string, z.ZodType<object>>;
 
-export type Checked =
+export type CheckedLine =
 	| { value: object }
 	/** A known type with wrong fields, or no type at all. */
 	| { fault: string }
@@ -104,7 +104,7 @@ export const KEEP_SHAPES = shapes({
 	state: { id: name, key: name.max(STATE_KEY_CHARS_MAX), value: z.string().max(STATE_CHARS_MAX) },
 });
 
-export function checkLine(line: object, known: Shapes): Checked {
+export function checkLine(line: object, known: Shapes): CheckedLine {
 	const { type } = line as { type?: unknown };
 	if (typeof type !== "string") return { fault: "a line without a type" };
 	const shape = known.get(type);

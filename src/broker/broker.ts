@@ -6,7 +6,7 @@ import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus }
 import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "../protocol/protocol.ts";
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
-import { ASKING_LIMITS, AskingDesk, type AskingLimits, type Questions } from "./asking.ts";
+import { APPROVAL_LIMITS, type ApprovalLimits, Approvals, type ApprovalsPort } from "./approvals.ts";
 import { type ContinuationDeps, canContinue, continuationOf, retryRefusalOf } from "./continuation.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
@@ -22,18 +22,18 @@ import type {
 	Saved,
 } from "./port.ts";
 import { checkPhase } from "./recorder.ts";
-import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
+import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./recovery.ts";
 import { Run } from "./run.ts";
 import type { RunDeps } from "./run-deps.ts";
 
-export type { AskingLimits, Decision, Questions } from "./asking.ts";
-export { answerOf, isPersons } from "./asking.ts";
+export type { ApprovalDecision, ApprovalLimits, ApprovalsPort } from "./approvals.ts";
+export { answerOf, isPersons } from "./approvals.ts";
 export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
+export type { CallEvent, ModelCallEnd } from "./model-call.ts";
+export { createModelCalls, type ModelCalls } from "./model-calls.ts";
 export * from "./port.ts";
 export { chainOf, type RunMeta } from "./run-log.ts";
-export type { SoloEnd, SoloEvent } from "./solo-run.ts";
-export { createSoloRuns, type SoloRuns } from "./solo-runs.ts";
 
 export interface BrokerOptions {
 	bus: Bus;
@@ -46,7 +46,7 @@ export interface BrokerOptions {
 	clock?: Clock;
 	log?: Log;
 	/** Of questions to people. */
-	asking?: Partial<AskingLimits>;
+	approvals?: Partial<ApprovalLimits>;
 	random?: Random;
 }
 
@@ -61,9 +61,9 @@ class TurnBroker implements Broker {
 
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
 		const limits = { ...BROKER_LIMITS, ...options.limits };
-		const asking = new AskingDesk({
+		const approvals = new Approvals({
 			...{ bus, ledger, clock, log, random: options.random ?? secureRandom },
-			limits: { ...ASKING_LIMITS, ...options.asking },
+			limits: { ...APPROVAL_LIMITS, ...options.approvals },
 		});
 		const stopping = () => this.#draining;
 		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
@@ -80,13 +80,13 @@ class TurnBroker implements Broker {
 			settleLate,
 			history,
 			observer: options.observer,
-			asking,
+			approvals,
 			stopping,
 		};
 	}
 
-	get questions(): Questions {
-		return this.#deps.asking;
+	get approvals(): ApprovalsPort {
+		return this.#deps.approvals;
 	}
 
 	execute(request: ExecuteRequest): Execution {
@@ -155,10 +155,10 @@ class TurnBroker implements Broker {
 		return false;
 	}
 
-	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
-		await this.#deps.asking.load();
-		const { turns, later } = await settleLeftRuns(this.#deps, settle);
-		if (!this.#deps.engine.continues) await this.#deps.asking.abandon();
+	async recover(settle: SettleOrphan = () => []): Promise<Recovered> {
+		await this.#deps.approvals.load();
+		const { turns, later } = await settleOrphanedRuns(this.#deps, settle);
+		if (!this.#deps.engine.continues) await this.#deps.approvals.abandon();
 		for (const { status } of turns) this.settled[status]++;
 		const waiting = later.map(({ log, session }) => ({
 			session,
@@ -230,10 +230,10 @@ class TurnBroker implements Broker {
 		this.#draining = true;
 		const { clock, limits, log } = this.#deps;
 		// A person may take longer than any deadline.
-		for (const run of this.#runs.values()) if (run.isAsking) run.shutDown();
+		for (const run of this.#runs.values()) if (run.isWaiting) run.shutDown();
 		const settled = () => Promise.allSettled([...this.#runs.values()].map((run) => run.result));
 		const isDone = await within(clock, deadlineMs, settled());
-		this.#deps.asking.close();
+		this.#deps.approvals.close();
 		if (isDone) return;
 		log.info({ runs: this.#runs.size }, "stopping the runs that are left");
 		for (const run of this.#runs.values()) run.shutDown();

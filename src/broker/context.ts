@@ -3,7 +3,7 @@
 import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
 import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
 import { type ContentPart, isShown } from "../protocol/protocol.ts";
-import { toldText } from "./part-note.ts";
+import { modelText } from "./part-note.ts";
 import { partChars } from "./tool-content.ts";
 
 const CHARS_PER_TOKEN = 4;
@@ -50,11 +50,11 @@ export function chosenTurns(
 	fresh: readonly EngineMessage[],
 	contextTokensMax: number,
 ): PastTurn[] {
-	let left = contextTokensMax - tokensOf(fresh);
+	let orphans = contextTokensMax - tokensOf(fresh);
 	const chosen: PastTurn[] = [];
 	for (const turn of past) {
-		left -= turn.tokens;
-		if (left < 0) break;
+		orphans -= turn.tokens;
+		if (orphans < 0) break;
 		chosen.push(turn);
 	}
 	return chosen.reverse();
@@ -110,10 +110,10 @@ function messagesOf(turn: Turn): EngineMessage[] {
 	const messages: EngineMessage[] = [];
 	turn.messages.forEach((message, index) => {
 		if (message.role === "user") {
-			messages.push(asked(message));
+			messages.push(userMessage(message));
 			return;
 		}
-		const { text, moved, signedReasoning: reasoning } = toldOf(message);
+		const { text, moved, signedReasoning: reasoning } = modelTextOf(message);
 		const calls = turn.toolCalls.filter((call) => call.message === index).map((call) => pastCall(call, moved));
 		const interrupted = index === last ? cut : undefined;
 		if (text !== "" || calls.length > 0 || interrupted)
@@ -129,19 +129,19 @@ function messagesOf(turn: Turn): EngineMessage[] {
 }
 
 /** Of hidden words only what was done with tools is told. */
-function toldOf(message: StoredMessage): ReturnType<typeof toldText> & Pick<StoredMessage, "signedReasoning"> {
+function modelTextOf(message: StoredMessage): ReturnType<typeof modelText> & Pick<StoredMessage, "signedReasoning"> {
 	const { signedReasoning } = message;
 	if (!isShown(message)) return { text: "", moved: 0 };
-	return { ...toldText(message), ...(signedReasoning && { signedReasoning }) };
+	return { ...modelText(message), ...(signedReasoning && { signedReasoning }) };
 }
 
-export function asked(message: { text: string; attachments?: readonly Attachment[] }): EngineMessage {
+export function userMessage(message: { text: string; attachments?: readonly Attachment[] }): EngineMessage {
 	const { text, attachments = [] } = message;
 	return attachments.length === 0 ? { role: "user", text } : { role: "user", text, attachments };
 }
 
 /** Something that nobody said, for one run only. */
-export const told = (text: string): EngineMessage => ({ role: "user", text: `[Context]\n${text}` });
+export const contextMessage = (text: string): EngineMessage => ({ role: "user", text: `[Context]\n${text}` });
 
 function answered(
 	text: string,

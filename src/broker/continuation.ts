@@ -3,7 +3,7 @@
 import type { Continued, Engine } from "../engine/engine.ts";
 import type { CheckpointInfo, Ledger, StoredCheckpoint, Turn } from "../ledger/ledger.ts";
 import { isShown, NexusError } from "../protocol/protocol.ts";
-import { answerOf, isPersons } from "./asking.ts";
+import { answerOf, isPersons } from "./approvals.ts";
 import type { Continuation } from "./port.ts";
 
 export interface ContinuationDeps {

@@ -1,7 +1,7 @@
 /** What an engine yields, held against its port: user code may yield anything. Throws `engine_failed` with what to yield instead. */
 
-import type { Asking, EngineEvent } from "../engine/engine.ts";
-import { type AskedStatus, contentText, isToolDone, NexusError, wordsOf } from "../protocol/protocol.ts";
+import type { EngineEvent, ToolApproval } from "../engine/engine.ts";
+import { contentText, isToolDone, NexusError, type ToolApprovalStatus, wordsOf } from "../protocol/protocol.ts";
 import { clipped, clippedText } from "./pieces.ts";
 import { checkedContent } from "./tool-content.ts";
 
@@ -48,12 +48,29 @@ export function checkAgent(agent: unknown): void {
 
 /** What a frame carries beside the names of tool and call. */
 export function reportOf(event: ToolEvent) {
-	const { type: _type, callId: _id, name: _name, agent: _agent, content: _content, asking, ...report } = event;
-	return { ...report, ...(asking && { [asking.kind]: askedStatus(asking) }) };
+	const {
+		type: _type,
+		callId: _id,
+		name: _name,
+		agent: _agent,
+		content: _content,
+		asking: approval,
+		...report
+	} = event;
+	return { ...report, ...(approval && { [approval.kind]: askedStatus(approval) }) };
 }
 
 /** As frames carry it (P2.8). */
-const askedStatus = ({ id, state, question = "", choices, by, because, once, expiresAt = 0 }: Asking): AskedStatus => ({
+const askedStatus = ({
+	id,
+	state,
+	question = "",
+	choices,
+	by,
+	because,
+	once,
+	expiresAt = 0,
+}: ToolApproval): ToolApprovalStatus => ({
 	...{ id, state, text: question },
 	...(because !== undefined && { because }),
 	...(once && { once }),

@@ -3,7 +3,7 @@
 import type { Engine, EngineContext, EngineRequest, EngineYield } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
-import { asked, assembleContext, chosenTurns, told } from "./context.ts";
+import { assembleContext, chosenTurns, contextMessage, userMessage } from "./context.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
 import { type ExecuteRequest, passedOn } from "./port.ts";
@@ -21,7 +21,7 @@ export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteReque
 	const { session, runId, events, context = [], continues } = request;
 	const past = await history.past(session, runId);
 	const chain = continues ? chainLength(past) : 0;
-	const fresh = [...context.map(told), ...events.map(asked)];
+	const fresh = [...context.map(contextMessage), ...events.map(userMessage)];
 	const turns = chosenTurns(past.slice(chain), fresh, limits.contextTokensMax);
 	// What the runs that it goes on from have read is in their checkpoint.
 	const read = [...turns, ...past.slice(0, chain).toReversed()].flatMap(({ events }) => events);
@@ -64,7 +64,7 @@ export function iteratorOf(engine: Engine, request: EngineRequest, context: Engi
 }
 
 /** Nobody waits for what it still does. */
-export function letGo(iterator: AsyncIterator<unknown>, failed: (cause: unknown) => void): void {
+export function closeIterator(iterator: AsyncIterator<unknown>, failed: (cause: unknown) => void): void {
 	try {
 		iterator.return?.().catch(failed);
 	} catch (cause) {

@@ -17,10 +17,10 @@ import {
 import { partPiecesOf, piecesOf } from "./pieces.ts";
 import {
 	DONE,
+	type FramedStream,
+	RunStreams,
 	type Sink,
 	type Speaker,
-	type Stream,
-	Streams,
 	type StreamsOptions,
 	type TextStream,
 } from "./streams.ts";
@@ -32,22 +32,22 @@ export interface FramerOptions extends StreamsOptions {
 }
 
 /** What one agent has open: agents work side by side (P1.16). The lane without an agent is the engine's own. */
-interface Lane extends Speaker {
+interface AgentOutput extends Speaker {
 	visible: boolean;
 	/** Its newest message. */
-	text: Stream | undefined;
+	text: FramedStream | undefined;
 	/** That message takes more. */
 	speaks: boolean;
-	reasoning: Stream | undefined;
+	reasoning: FramedStream | undefined;
 	/** By modality. */
-	readonly parts: Map<string, Stream>;
+	readonly parts: Map<string, FramedStream>;
 	/** Text that waits until it is whole. */
 	held: string;
 	/** Which model was used last. */
 	model: string | undefined;
 }
 
-const newLane = (agent: string | undefined): Lane => ({
+const newLane = (agent: string | undefined): AgentOutput => ({
 	...{ agent, visible: true, text: undefined, speaks: false, reasoning: undefined, parts: new Map() },
 	...{ held: "", model: undefined },
 });
@@ -57,17 +57,17 @@ const AGENTS_MAX = 256;
 
 export class Framer {
 	readonly #options: FramerOptions;
-	readonly #streams: Streams;
-	readonly #lanes: Map<string | undefined, Lane>;
+	readonly #streams: RunStreams;
+	readonly #lanes: Map<string | undefined, AgentOutput>;
 	/** Whose event was taken last: most of the time the next one's too. */
-	#lane: Lane;
-	readonly #tools = new Map<string, Stream>();
-	#compaction: Stream | undefined;
+	#lane: AgentOutput;
+	readonly #tools = new Map<string, FramedStream>();
+	#compaction: FramedStream | undefined;
 	#phase: string | undefined;
 
 	constructor(options: FramerOptions) {
 		this.#options = options;
-		this.#streams = new Streams(options);
+		this.#streams = new RunStreams(options);
 		this.#lane = newLane(undefined);
 		this.#lanes = new Map([[undefined, this.#lane]]);
 	}
@@ -188,14 +188,14 @@ export class Framer {
 	}
 
 	/** Makes the event's lane the current one, with a message that takes it. */
-	#turnTo({ agent }: { agent?: string }, ts: number, sink: Sink): Lane {
+	#turnTo({ agent }: { agent?: string }, ts: number, sink: Sink): AgentOutput {
 		if (agent !== this.#lane.agent) this.#lane = this.#laneOf(agent);
 		const lane = this.#lane;
 		if (!lane.speaks) this.#openMessage(lane, ts, sink);
 		return lane;
 	}
 
-	#laneOf(agent: string | undefined): Lane {
+	#laneOf(agent: string | undefined): AgentOutput {
 		const known = this.#lanes.get(agent);
 		if (known) return known;
 		checkAgent(agent);
@@ -214,7 +214,7 @@ export class Framer {
 	}
 
 	/** `isAll`: nothing more comes for this message. */
-	#release(lane: Lane, isAll: boolean, ts: number, sink: Sink): void {
+	#release(lane: AgentOutput, isAll: boolean, ts: number, sink: Sink): void {
 		if (lane.held === "") return;
 		const stream = lane.text!;
 		const pieces = piecesOf(lane.held.toWellFormed(), stream.bytesMax);
@@ -230,7 +230,7 @@ export class Framer {
 		this.#streams.partial(lane.reasoning, event.delta, ts, sink);
 	}
 
-	#endReasoning(lane: Lane, ts: number, sink: Sink): void {
+	#endReasoning(lane: AgentOutput, ts: number, sink: Sink): void {
 		if (lane.reasoning) this.#streams.end(lane.reasoning, DONE, ts, sink);
 		lane.reasoning = undefined;
 	}
@@ -249,7 +249,7 @@ export class Framer {
 	}
 
 	/** The message that was begun last stays open until the next one begins: it may be the one whose end is the run's. */
-	#takeMessageEnd(lane: Lane | undefined, ts: number, sink: Sink): void {
+	#takeMessageEnd(lane: AgentOutput | undefined, ts: number, sink: Sink): void {
 		if (!lane?.speaks) return;
 		this.#release(lane, true, ts, sink);
 		if (lane.text !== this.#streams.newestText) this.#endMessage(lane, ts, sink);
@@ -259,12 +259,12 @@ export class Framer {
 		}
 	}
 
-	#isOpen({ text }: Lane): boolean {
+	#isOpen({ text }: AgentOutput): boolean {
 		return text !== undefined && this.#streams.isOpen(text);
 	}
 
 	/** Ends the messages that nothing more comes for: those said to be whole, and the engine's own when an agent begins to speak. */
-	#openMessage(lane: Lane, ts: number, sink: Sink): void {
+	#openMessage(lane: AgentOutput, ts: number, sink: Sink): void {
 		for (const other of this.#lanes.values()) {
 			if (!other.speaks || (other.agent === undefined && lane.agent !== undefined)) this.#endMessage(other, ts, sink);
 		}
@@ -272,7 +272,7 @@ export class Framer {
 		lane.speaks = true;
 	}
 
-	#endMessage(lane: Lane, ts: number, sink: Sink): void {
+	#endMessage(lane: AgentOutput, ts: number, sink: Sink): void {
 		lane.speaks = false;
 		if (!this.#isOpen(lane)) return;
 		this.#release(lane, true, ts, sink);
@@ -281,13 +281,13 @@ export class Framer {
 	}
 
 	/** What stands beside a message's text. */
-	#endBeside(lane: Lane, ts: number, sink: Sink): void {
+	#endBeside(lane: AgentOutput, ts: number, sink: Sink): void {
 		this.#endReasoning(lane, ts, sink);
 		for (const part of lane.parts.values()) this.#streams.end(part, DONE, ts, sink);
 		lane.parts.clear();
 	}
 
-	#factsOf({ agent }: Stream): { model?: string; phase?: string } {
+	#factsOf({ agent }: FramedStream): { model?: string; phase?: string } {
 		const model = this.#lanes.get(agent)?.model;
 		const phase = this.#phase;
 		return { ...(model !== undefined && { model }), ...(phase !== undefined && { phase }) };
@@ -310,7 +310,7 @@ export class Framer {
 	}
 
 	/** Calls of an agent whose words are hidden are shown all the same. */
-	#beginTool({ agent }: Lane, { name, callId }: ToolEvent, ts: number, sink: Sink): Stream {
+	#beginTool({ agent }: AgentOutput, { name, callId }: ToolEvent, ts: number, sink: Sink): FramedStream {
 		const stream = this.#streams.begin({ agent, visible: true }, "tool", "application/json", ts, sink);
 		stream.tool = { toolName: name, toolCallId: callId };
 		this.#tools.set(callId, stream);
@@ -336,7 +336,7 @@ export class Framer {
 
 	/** One whose number of chunks is known: a stream of its own, after those of its modality that came before. */
 	#wholePart(
-		lane: Lane,
+		lane: AgentOutput,
 		{ modality, contentType }: PartEvent,
 		pieces: readonly string[],
 		align: Align | undefined,
@@ -353,7 +353,7 @@ export class Framer {
 		this.#streams.end(stream, DONE, ts, sink);
 	}
 
-	#partStream(lane: Lane, { modality, contentType }: PartEvent, ts: number, sink: Sink): Stream {
+	#partStream(lane: AgentOutput, { modality, contentType }: PartEvent, ts: number, sink: Sink): FramedStream {
 		const known = lane.parts.get(modality);
 		if (known) return known;
 		const stream = this.#streams.begin(lane, modality, contentType, ts, sink);

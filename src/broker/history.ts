@@ -13,7 +13,7 @@ const TURNS_PER_PAGE = 16;
 /** What a session takes beside its texts: many sessions with a short turn each must not fill the memory. */
 export const SESSION_CHARS = 512;
 
-interface Kept {
+interface CachedHistory {
 	/** How many turns the session had when this was read, and how often one had been changed. */
 	turns: number;
 	revision: number;
@@ -21,14 +21,14 @@ interface Kept {
 	past: PastTurn[];
 	chars: number;
 	/** The run that asked last: it holds the session, so its turn is the next one. */
-	askedBy: string | undefined;
+	lastReader: string | undefined;
 }
 
 export class History {
 	readonly #ledger: Ledger;
 	readonly #limits: BrokerLimits;
 	/** Least recently used first. */
-	readonly #kept = new Map<string, Kept>();
+	readonly #cached = new Map<string, CachedHistory>();
 	#chars = 0;
 
 	constructor(ledger: Ledger, limits: BrokerLimits) {
@@ -36,22 +36,22 @@ export class History {
 		this.#limits = limits;
 	}
 
-	/** Newest first. `askedBy` is the live run of the session that wants to know, if it is one. */
-	async past(session: string, askedBy?: string): Promise<readonly PastTurn[]> {
+	/** Newest first. `reader` is the live run of the session that wants to know, if it is one. */
+	async past(session: string, reader?: string): Promise<readonly PastTurn[]> {
 		const at = await this.#stateOf(session);
 		const { turns } = at;
 		const before = this.#take(session);
 		// More than there are: what was told is not on record.
 		const known = before && before.turns <= turns && before.revision === at.revision ? before : undefined;
 		if (known?.turns === turns) {
-			this.#keep(session, at, known.past, askedBy);
+			this.#keep(session, at, known.past, reader);
 			return known.past;
 		}
 		const read = await this.#read(session, known ? turns - known.turns : Infinity);
 		const past = this.#trim([...read, ...(known?.past ?? [])]);
 		// A turn that was saved meanwhile may be among them, or not: then nobody can tell how many they are.
 		const now = await this.#stateOf(session);
-		if (now.turns === turns && now.revision === at.revision) this.#keep(session, at, past, askedBy);
+		if (now.turns === turns && now.revision === at.revision) this.#keep(session, at, past, reader);
 		return past;
 	}
 
@@ -63,18 +63,18 @@ export class History {
 	/** The turn is on record. It is kept as it is, unless the store may have changed it, or others asked meanwhile. */
 	settled(turn: Turn): void {
 		const { session, runId } = turn;
-		const kept = this.#kept.get(session);
-		if (kept === undefined || kept.askedBy !== runId || !isStoredAsItIs(turn)) return;
+		const kept = this.#cached.get(session);
+		if (kept === undefined || kept.lastReader !== runId || !isStoredAsItIs(turn)) return;
 		const { turns, revision } = kept;
 		this.#keep(session, { turns: turns + 1, revision }, this.#trim([pastTurnOf(turn), ...kept.past]), undefined);
 	}
 
 	async #read(session: string, count: number): Promise<PastTurn[]> {
 		const read: PastTurn[] = [];
-		let left = Math.min(count, this.#limits.contextTurnsMax);
+		let orphans = Math.min(count, this.#limits.contextTurnsMax);
 		let tokens = 0;
-		for (let before: string | undefined; left > 0 && tokens <= this.#limits.contextTokensMax; ) {
-			const limit = Math.min(left, TURNS_PER_PAGE);
+		for (let before: string | undefined; orphans > 0 && tokens <= this.#limits.contextTokensMax; ) {
+			const limit = Math.min(orphans, TURNS_PER_PAGE);
 			const page = await this.#ledger.turns.list({ session, limit, ...(before !== undefined && { before }) });
 			for (const turn of page.filter(isInContext)) {
 				const past = pastTurnOf(turn);
@@ -82,7 +82,7 @@ export class History {
 				read.push(past);
 			}
 			before = page.at(-1)?.runId;
-			left = page.length < limit ? 0 : left - page.length;
+			orphans = page.length < limit ? 0 : orphans - page.length;
 		}
 		return read;
 	}
@@ -97,22 +97,27 @@ export class History {
 		return end < 0 ? past : past.slice(0, end);
 	}
 
-	#take(session: string): Kept | undefined {
-		const kept = this.#kept.get(session);
+	#take(session: string): CachedHistory | undefined {
+		const kept = this.#cached.get(session);
 		if (kept) {
-			this.#kept.delete(session);
+			this.#cached.delete(session);
 			this.#chars -= kept.chars;
 		}
 		return kept;
 	}
 
-	#keep(session: string, at: Pick<Kept, "turns" | "revision">, past: PastTurn[], askedBy: string | undefined): void {
+	#keep(
+		session: string,
+		at: Pick<CachedHistory, "turns" | "revision">,
+		past: PastTurn[],
+		reader: string | undefined,
+	): void {
 		// Two that read at once keep the same session.
 		this.#take(session);
 		const chars = past.reduce((sum, turn) => sum + turn.chars, SESSION_CHARS);
-		this.#kept.set(session, { ...at, past, chars, askedBy });
+		this.#cached.set(session, { ...at, past, chars, lastReader: reader });
 		this.#chars += chars;
-		for (const oldest of this.#kept.keys()) {
+		for (const oldest of this.#cached.keys()) {
 			if (this.#chars <= this.#limits.historyCharsMax) return;
 			this.#take(oldest);
 		}

@@ -4,7 +4,7 @@ import type { LogWriter } from "../bus/bus.ts";
 import type { EngineMessage } from "../engine/engine.ts";
 import { encodeInjected } from "../protocol/protocol.ts";
 import type { Write } from "../std/write.ts";
-import { asked, told } from "./context.ts";
+import { contextMessage, userMessage } from "./context.ts";
 import type { Framer } from "./framer.ts";
 import type { Joining, RunInbox } from "./port.ts";
 import type { Recorder } from "./recorder.ts";
@@ -36,7 +36,7 @@ export class RunJoining {
 		const taken: EngineMessage[] = [];
 		await inbox?.take(async (events, writes) => {
 			if (isOver()) return false;
-			for (const { context = [], ...event } of events) taken.push(...context.map(told), asked(event));
+			for (const { context = [], ...event } of events) taken.push(...context.map(contextMessage), userMessage(event));
 			this.#committing = this.#join(writer, events, [...writes, ...this.#marked(taken, checkpointFor)]);
 			await this.#committing;
 			return true;

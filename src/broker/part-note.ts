@@ -9,13 +9,13 @@ const CARDS_NAMED_MAX = 10;
 /** Text and JSON up to here are kept whole; what is longer or binary stays in the run's frames. */
 const PAYLOAD_CHARS_MAX = 16 * 1024;
 
-interface Part {
+interface PartPayload {
 	modality: string;
 	contentType: string;
 	payload: string;
 }
 
-export function storedPart({ modality, contentType, payload }: Part, after: number): StoredPart {
+export function storedPart({ modality, contentType, payload }: PartPayload, after: number): StoredPart {
 	const isText = isTextual(contentType);
 	return {
 		modality,
@@ -27,7 +27,7 @@ export function storedPart({ modality, contentType, payload }: Part, after: numb
 	};
 }
 
-function descriptionOf({ modality, contentType, payload }: Part, isText: boolean): string {
+function descriptionOf({ modality, contentType, payload }: PartPayload, isText: boolean): string {
 	const value = payload.length <= PAYLOAD_CHARS_MAX * 4 && isText ? jsonOf(payload) : undefined;
 	const cards = cardsIn(value).flatMap((card) => titleOf(card) ?? []);
 	const named = cards.slice(0, CARDS_NAMED_MAX).join("; ");
@@ -61,7 +61,7 @@ function jsonOf(text: string): unknown {
 }
 
 /** An assistant message's text with what stood beside it, and how far its own text moved for that. */
-export function toldText(message: StoredMessage): { text: string; moved: number } {
+export function modelText(message: StoredMessage): { text: string; moved: number } {
 	const { text, parts = [], reasoning, signedReasoning } = message;
 	// Signed, the model gets it back as its own.
 	const isTold = reasoning !== undefined && signedReasoning === undefined;

@@ -1,9 +1,9 @@
 /** The Broker runs one turn: EngineEvents become frames on the Bus; the settled run becomes a turn in the Ledger. */
 
-import type { Asking, Attachment, Continued, EngineEvent, EngineRequest } from "../engine/engine.ts";
-import type { AskedFor, StoredMessage, StoredPhase, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
+import type { Attachment, Continued, EngineEvent, EngineRequest, ToolApproval } from "../engine/engine.ts";
+import type { Requester, StoredMessage, StoredPhase, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
 import type { Reading, Write } from "../std/write.ts";
-import type { Questions } from "./asking.ts";
+import type { ApprovalsPort } from "./approvals.ts";
 
 /** What of a request the Broker only passes on. */
 export type PassedOn = Pick<
@@ -43,7 +43,7 @@ export interface ExecuteRequest extends PassedOn {
 	/** What else the engine gets, once it is known which events of earlier runs have words in its context. */
 	reads?(events: readonly string[]): Promise<Partial<PassedOn>>;
 	/** For whom a person would be asked, and where. */
-	askedFor?: AskedFor;
+	requester?: Requester;
 	/** Goes on where an earlier run of the session was cut off: the events are those that that run was asked with. */
 	continues?: Continuation;
 	/** Where the answer should go, for consumers that push. Carried in stream.begin. */
@@ -134,7 +134,7 @@ export interface LiveToolCall extends Omit<StoredToolCall, "status" | "endedAt">
 	status: "started" | StoredToolCall["status"];
 	endedAt?: number;
 	/** What a person is or was asked about it. */
-	asking?: Asking;
+	asking?: ToolApproval;
 }
 
 export interface Recovered {
@@ -176,7 +176,7 @@ export interface Broker {
 	/** Stops a live run and waits for its turn; undefined when no such run is live. */
 	abort(runId: string): Promise<Turn> | undefined;
 	/** What runs ask people, those of earlier daemons included. */
-	readonly questions: Questions;
+	readonly approvals: ApprovalsPort;
 	live(runId: string): LiveRun | undefined;
 	liveRuns(): LiveRun[];
 	/** How many runs have ended and cannot be saved at the moment: they are tried again, and their sessions wait. */

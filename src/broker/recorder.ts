@@ -38,13 +38,13 @@ export interface RecorderOptions {
 /** What of an entry's data is somebody's words: kept only if the configuration asks for it. */
 const PRIVATE: ReadonlySet<string> = new Set(["args", "arguments", "result", "prompt", "messages"]);
 
-type Entry = Omit<ExecutionEntry, "kind"> & { kind: string };
+type RecordedEntry = Omit<ExecutionEntry, "kind"> & { kind: string };
 
 /** A name that comes from a model, a tool or a person. */
 const PHASE_CHARS_MAX = 64;
 
 /** `now`: the engine is asked for nothing more before it is durable (A4). `later`: with the next commit. */
-export type Owed = "now" | "later" | undefined;
+export type CommitTiming = "now" | "later" | undefined;
 
 export class Recorder {
 	readonly #options: RecorderOptions;
@@ -53,7 +53,7 @@ export class Recorder {
 	#entries: StoredEntry[] = [];
 	#entriesLeft: number;
 	#committing: Promise<void> | undefined;
-	#owed: Owed;
+	#due: CommitTiming;
 	readonly #toolsAt = new Map<string, number>();
 
 	constructor(options: RecorderOptions) {
@@ -78,22 +78,22 @@ export class Recorder {
 	}
 
 	/** A tool acts, and a checkpoint counts, only once it is durable (A4): until then the engine is asked for nothing more. */
-	async commitOwed(writer: LogWriter): Promise<undefined> {
-		const owed = this.#owed;
-		this.#owed = undefined;
-		if (owed === "now") await this.commit(writer);
+	async commitDue(writer: LogWriter): Promise<undefined> {
+		const due = this.#due;
+		this.#due = undefined;
+		if (due === "now") await this.commit(writer);
 		else this.commitLater(writer);
 		return undefined;
 	}
 
 	/** An event that was framed. Throws `engine_failed` when it is not one of the port's. */
-	take(event: EngineEvent, now: number): Owed {
-		const owed = this.#take(event, now);
-		if (this.#owed !== "now") this.#owed = owed ?? this.#owed;
-		return this.#owed;
+	take(event: EngineEvent, now: number): CommitTiming {
+		const due = this.#take(event, now);
+		if (this.#due !== "now") this.#due = due ?? this.#due;
+		return this.#due;
 	}
 
-	#take(event: EngineEvent, now: number): Owed {
+	#take(event: EngineEvent, now: number): CommitTiming {
 		switch (event.type) {
 			case "tool":
 				return this.#tool(event, now);
@@ -215,7 +215,7 @@ export class Recorder {
 		this.#add(entry, now);
 	}
 
-	#tool({ callId, name, status, args, summary, result, agent }: ToolEvent, now: number): Owed {
+	#tool({ callId, name, status, args, summary, result, agent }: ToolEvent, now: number): CommitTiming {
 		if (status === "progress") return undefined;
 		const done = isToolDone(status);
 		const startedAt = this.#toolsAt.get(callId);
@@ -227,13 +227,13 @@ export class Recorder {
 		return done ? "later" : "now";
 	}
 
-	#add(entry: Entry, at: number): void {
+	#add(entry: RecordedEntry, at: number): void {
 		const { runId, session, limits } = this.#options;
 		if (this.#entriesLeft < 0) return;
 		this.#entriesLeft--;
 		const isOver = this.#entriesLeft < 0;
 		const { executionEntriesMax: most } = limits;
-		const { kind, text, agent, data }: Entry = isOver
+		const { kind, text, agent, data }: RecordedEntry = isOver
 			? { kind: "note", text: `the run has more than ${most} entries (broker.executionEntriesMax)` }
 			: entry;
 		this.#entries.push({

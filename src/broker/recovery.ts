@@ -28,7 +28,7 @@ import { settle } from "./settlement.ts";
 import type { TextStream } from "./streams.ts";
 import { storedQuestion, Transcript } from "./transcript.ts";
 
-export interface RecoveryDeps {
+export interface RunRecoveryDeps {
 	bus: Bus;
 	ledger: Ledger;
 	limits: BrokerLimits;
@@ -37,19 +37,19 @@ export interface RecoveryDeps {
 }
 
 /** What commits beside the turn of a run that another process began: it may have to be read first. */
-export type SettleLeft = (turn: Turn) => Reading<readonly Write[]>;
+export type SettleOrphan = (turn: Turn) => Reading<readonly Write[]>;
 
 /** One run that cannot be settled does not keep the others from it, nor the port closed: those are settled `later`. */
-export async function settleLeftRuns(
-	deps: RecoveryDeps,
-	beside: SettleLeft,
+export async function settleOrphanedRuns(
+	deps: RunRecoveryDeps,
+	beside: SettleOrphan,
 ): Promise<{ turns: Turn[]; later: { log: string; session: string }[] }> {
 	const turns: Turn[] = [];
 	const later: { log: string; session: string }[] = [];
-	const left = await deps.bus.list({ kind: "run", left: true });
-	for (const info of left.toReversed()) {
+	const orphans = await deps.bus.list({ kind: "run", orphaned: true });
+	for (const info of orphans.toReversed()) {
 		try {
-			turns.push(await settleLeftRun(deps, info, CRASHED, beside, "at once"));
+			turns.push(await settleOrphanedRun(deps, info, CRASHED, beside, "at once"));
 			deps.log.info({ runId: info.log }, "settled a run that the last process left");
 		} catch (cause) {
 			deps.log.error({ runId: info.log, err: cause }, "a run of the last process could not be settled yet");
@@ -63,17 +63,19 @@ const RETRY_MS = 5_000;
 
 /** Settles a run that the store gave up or the Ledger refused, as soon as that can be done. */
 export async function settleWhenPossible(
-	deps: RecoveryDeps,
+	deps: RunRecoveryDeps,
 	stopping: () => boolean,
 	runId: string,
 	ending: Ending,
-	beside: SettleLeft,
+	beside: SettleOrphan,
 ): Promise<Saved> {
 	const { bus, ledger, log } = deps;
 	return untilSettled(deps, stopping, runId, async () => {
 		const info = await bus.describe(runId);
 		const isOpen = info !== undefined && info.sealedAt === undefined;
-		const turn = isOpen ? await settleLeftRun(deps, info, ending, beside, "patiently") : await ledger.turns.get(runId);
+		const turn = isOpen
+			? await settleOrphanedRun(deps, info, ending, beside, "patiently")
+			: await ledger.turns.get(runId);
 		if (turn) log.info({ runId }, "settled a run that had been given up");
 		else log.error({ runId }, "the log of a run that had been given up has ended, and there is no turn of it");
 		return turn ?? "lost";
@@ -82,7 +84,7 @@ export async function settleWhenPossible(
 
 /** Tries at intervals until the store takes it. Undefined when the daemon stops before. */
 export async function untilSettled<T>(
-	{ clock, log }: Pick<RecoveryDeps, "clock" | "log">,
+	{ clock, log }: Pick<RunRecoveryDeps, "clock" | "log">,
 	stopping: () => boolean,
 	runId: string,
 	settleIt: () => Promise<T>,
@@ -99,11 +101,11 @@ export async function untilSettled<T>(
 }
 
 /** `patiently`: what the Ledger refuses is tried again, and in the end left out. */
-async function settleLeftRun(
-	deps: RecoveryDeps,
+async function settleOrphanedRun(
+	deps: RunRecoveryDeps,
 	info: LogInfo,
 	why: Ending,
-	beside: SettleLeft,
+	beside: SettleOrphan,
 	how: "at once" | "patiently",
 ): Promise<Turn> {
 	const writer = await deps.bus.reopen(info.log);
@@ -124,7 +126,7 @@ async function settleLeftRun(
 }
 
 /** The run as its log tells it. */
-async function reread(deps: RecoveryDeps, info: LogInfo) {
+async function reread(deps: RunRecoveryDeps, info: LogInfo) {
 	const { ledger, limits, clock } = deps;
 	const { session, engine, startedAt, events, continues } = info.meta as RunMeta;
 	const framer = new Framer({ runId: info.log, session, continues, ...limits });
@@ -136,15 +138,15 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
 		startedAt,
 		continues,
 		...keptOf(limits),
-		asked: known.flatMap(askedIn),
+		userMessages: known.flatMap(userMessagesIn),
 	});
 	const joined = await ledger.inbox.joined(session, info.log);
-	const retell = reteller(transcript, new Map(joined.map((event) => [event.eventId, event])));
+	const replay = transcriptReplay(transcript, new Map(joined.map((event) => [event.eventId, event])));
 	// The clock may have been set back since; an answer does not end before its last token.
 	let now = Math.max(clock.now(), startedAt);
 	const damage = await readWhole(deps, info, (frame) => {
 		framer.replay(frame);
-		retell(frame);
+		replay(frame);
 		now = Math.max(now, frame.ts);
 	});
 	return { framer, transcript, damage, now };
@@ -155,7 +157,7 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
  * and sums up what came before, and nobody who verifies it takes the stream for whole.
  */
 export async function readWhole(
-	deps: Pick<RecoveryDeps, "bus" | "log">,
+	deps: Pick<RunRecoveryDeps, "bus" | "log">,
 	info: LogInfo,
 	take: (frame: Frame) => void,
 ): Promise<string | undefined> {
@@ -197,15 +199,15 @@ export async function readWhole(
 	return damage;
 }
 
-const askedIn = (event: InboundEvent | undefined): StoredMessage[] =>
+const userMessagesIn = (event: InboundEvent | undefined): StoredMessage[] =>
 	event === undefined ? [] : [storedQuestion(event)];
 
 /** Data of the run itself: nothing of it is kept. */
 const COMPACTION: ReadonlySet<string> = new Set(['{"compaction":"start"}', '{"compaction":"end"}']);
 
 /** Frames → the transcript that their events made, but for what frames do not carry: signed reasoning and what tools answered in parts. */
-function reteller(transcript: Transcript, joined: ReadonlyMap<string, InboundEvent>): (frame: Frame) => void {
-	const streams = new Map<string, Retold>();
+function transcriptReplay(transcript: Transcript, joined: ReadonlyMap<string, InboundEvent>): (frame: Frame) => void {
+	const streams = new Map<string, ReplayedStream>();
 	/** The newest message of each agent, and of all. */
 	const newest = new Map<string | undefined, TextStream>();
 	let last: TextStream | undefined;
@@ -219,7 +221,7 @@ function reteller(transcript: Transcript, joined: ReadonlyMap<string, InboundEve
 	};
 	/** Only what is on record as this run's: an engine may yield any data. */
 	const rejoin = ({ message_id: place, payload }: ChunkFrame): boolean => {
-		const messages = (injectedIn(payload) ?? []).flatMap((eventId) => askedIn(joined.get(eventId)));
+		const messages = (injectedIn(payload) ?? []).flatMap((eventId) => userMessagesIn(joined.get(eventId)));
 		transcript.join(messages, place);
 		return messages.length > 0;
 	};
@@ -227,18 +229,18 @@ function reteller(transcript: Transcript, joined: ReadonlyMap<string, InboundEve
 		if (frame.type === "stream.end") return;
 		if (frame.type === "stream.begin") return begin(frame);
 		const stream = streams.get(frame.message_id);
-		if (stream && !rejoin(frame)) retellChunk(transcript, stream, frame);
+		if (stream && !rejoin(frame)) replayChunk(transcript, stream, frame);
 	};
 }
 
-interface Retold {
+interface ReplayedStream {
 	modality: Modality;
 	contentType: string;
 	payload: string;
 	message: TextStream;
 }
 
-function retellChunk(transcript: Transcript, stream: Retold, frame: ChunkFrame): void {
+function replayChunk(transcript: Transcript, stream: ReplayedStream, frame: ChunkFrame): void {
 	const { message, modality, contentType } = stream;
 	switch (modality) {
 		case "text":

@@ -5,23 +5,23 @@ import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { AskingDesk } from "./asking.ts";
+import type { Approvals } from "./approvals.ts";
 import type { Ending } from "./ending.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
 import type { RunObserver, Saved } from "./port.ts";
-import type { SettleLeft } from "./recovery.ts";
+import type { SettleOrphan } from "./recovery.ts";
 
 export interface RunDeps {
 	bus: Bus;
 	ledger: Ledger;
 	engine: Engine;
 	history: History;
-	asking: AskingDesk;
+	approvals: Approvals;
 	/** The daemon stops: nobody is asked any more. */
 	stopping(): boolean;
 	/** Settles a run that the store gave up. */
-	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Saved>;
+	settleLate(runId: string, ending: Ending, settle: SettleOrphan): Promise<Saved>;
 	limits: BrokerLimits;
 	/** The execution log has arguments, results and prompts, too. */
 	withArguments: boolean;

@@ -25,7 +25,7 @@ export function partsOf({ engine, limits, withArguments, log }: RunDeps, request
 	const transcript = new Transcript({
 		...{ runId, session, continues, engine: engine.name, startedAt },
 		...keptOf(limits),
-		asked: ownEvents(request).map(storedQuestion),
+		userMessages: ownEvents(request).map(storedQuestion),
 	});
 	const recorder = new Recorder({
 		...{ runId, session, engine, continues: request.continues, limits, withArguments, log },

@@ -9,16 +9,16 @@ import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong, pause } from 
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { isOutcome, type ToolEvent } from "./engine-event.ts";
-import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
+import { closeIterator, engineRequestOf, iteratorOf } from "./engine-run.ts";
 import type { Framer } from "./framer.ts";
 import { RunJoining } from "./joining.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
-import type { Owed, Recorder } from "./recorder.ts";
-import type { SettleLeft } from "./recovery.ts";
+import type { CommitTiming, Recorder } from "./recorder.ts";
+import type { SettleOrphan } from "./recovery.ts";
+import { type NamedEvent, opening, RunApprovals } from "./run-approvals.ts";
 import type { RunDeps } from "./run-deps.ts";
 import { chainOf } from "./run-log.ts";
 import { metaOf, partsOf } from "./run-parts.ts";
-import { type NamedEvent, opening, RunQuestions } from "./run-questions.ts";
 import { settle } from "./settlement.ts";
 import { snapshotOf } from "./snapshot.ts";
 import type { Sink } from "./streams.ts";
@@ -41,10 +41,10 @@ export class Run {
 	readonly #abort = new AbortController();
 	readonly #result = Promise.withResolvers<Turn>();
 	readonly #onRecord = Promise.withResolvers<Saved>();
-	readonly #questions: RunQuestions;
+	readonly #approvals: RunApprovals;
 	readonly #joining: RunJoining;
 	readonly #starts = new ToolStarts();
-	#owed: Owed;
+	#due: CommitTiming;
 	/** A question that is being put on record: nothing is taken meanwhile. */
 	#opening: Promise<void> | undefined;
 	#append: Sink = () => {};
@@ -68,7 +68,7 @@ export class Run {
 		this.#framer = framer;
 		this.#transcript = transcript;
 		this.#recorder = recorder;
-		this.#questions = new RunQuestions(deps.asking, { request, now: this.#now, changed: () => this.#onQuestions() });
+		this.#approvals = new RunApprovals(deps.approvals, { request, now: this.#now, changed: () => this.#onApprovals() });
 		const isOver = () => this.#settled || this.#stop !== undefined;
 		this.#joining = new RunJoining({ inbox: request.inbox, framer, transcript, recorder, now: this.#now, isOver });
 		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
@@ -111,7 +111,7 @@ export class Run {
 		const meta = metaOf(this.request, engine.name, this.startedAt);
 		const marks = continues ? [turnWrites.continued(continues.runId, runId)] : [];
 		let writer: LogWriter;
-		const superseding = this.#deps.asking.superseding(session, runId);
+		const superseding = this.#deps.approvals.superseding(session, runId);
 		try {
 			writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, {
 				with: [...begin, ...marks, ...this.#recorder.begin(this.startedAt), ...superseding.writes],
@@ -131,8 +131,8 @@ export class Run {
 	}
 
 	/** A person is being asked. */
-	get isAsking(): boolean {
-		return this.#questions.isAsking;
+	get isWaiting(): boolean {
+		return this.#approvals.isWaiting;
 	}
 
 	/** Settles within the grace time, even if the engine ignores its signal (I12). */
@@ -174,7 +174,7 @@ export class Run {
 		if (this.#stop || this.#settled) return;
 		if (request.phase) this.#framer.enter(request.phase.name);
 		const { signal } = this.#abort;
-		const answer = this.#questions.answer.bind(this.#questions);
+		const answer = this.#approvals.answer.bind(this.#approvals);
 		const inbox: EngineContext["inbox"] = { take: (checkpointFor) => this.#joining.take(writer, checkpointFor) };
 		const iterator = iteratorOf(this.#deps.engine, request, { signal, answer, inbox });
 		this.#iterator = iterator;
@@ -190,7 +190,7 @@ export class Run {
 			} else if (isLong(said)) await this.#takeLong(said, writer);
 			else this.#take(said);
 			if (this.#opening) await this.#opening;
-			if (this.#owed !== undefined) this.#owed = await this.#recorder.commitOwed(writer);
+			if (this.#due !== undefined) this.#due = await this.#recorder.commitDue(writer);
 			if (writer.crowded || quiet >= EVENTS_PER_TURN_OF_LOOP_MAX) {
 				quiet = 0;
 				await pause(writer);
@@ -219,7 +219,7 @@ export class Run {
 	}
 
 	#frameTool(event: ToolEvent, now: number): void {
-		const named = event.asking ? this.#questions.take(event) : undefined;
+		const named = event.asking ? this.#approvals.take(event) : undefined;
 		if (named?.open) {
 			this.#open(named, now);
 			return;
@@ -231,7 +231,7 @@ export class Run {
 
 	#record(event: EngineEvent, now: number): void {
 		this.#deps.observer?.took(this.request.runId, event, now);
-		this.#owed = this.#recorder.take(event, now);
+		this.#due = this.#recorder.take(event, now);
 	}
 
 	/** The row, its frame and the checkpoint before it commit together; no person is asked before. */
@@ -241,13 +241,13 @@ export class Run {
 		this.#transcript.take(taken, this.#framer.text, now);
 		this.#opening = opening(this.#writer!, records, open!, this.#recorder.drain()).finally(() => {
 			this.#opening = undefined;
-			if (this.#deps.stopping() && this.isAsking) this.shutDown();
+			if (this.#deps.stopping() && this.isWaiting) this.shutDown();
 		});
 	}
 
 	/** A person is asked, or has answered: the wait counts as none. */
-	#onQuestions(): void {
-		if (!this.isAsking) this.#lastEventAt &&= this.#now();
+	#onApprovals(): void {
+		if (!this.isWaiting) this.#lastEventAt &&= this.#now();
 		if (this.#writer) this.#look();
 	}
 
@@ -299,7 +299,7 @@ export class Run {
 			startedAt,
 			lastEventAt: this.#lastEventAt,
 			stoppedAt: this.#stop?.at,
-			stills: this.#questions.stills,
+			pauses: this.#approvals.pauses,
 		};
 		const verdict = watch({ ...times, oldestToolAt: this.#transcript.oldestToolAt }, limits, this.#now());
 		if ("againMs" in verdict) {
@@ -316,9 +316,9 @@ export class Run {
 		if (this.#settled || this.#stop) return;
 		this.#stop = { ending, at: this.#now() };
 		// Nobody waits for a person at shutdown: the question stays open, and its answer begins a run that goes on from here.
-		const isCutOff = ending === SHUT_DOWN && this.isAsking;
+		const isCutOff = ending === SHUT_DOWN && this.isWaiting;
 		// Where no run can go on from here, nobody's answer would be of use.
-		if (ending === SHUT_DOWN && this.#deps.engine.continues) this.#questions.keep();
+		if (ending === SHUT_DOWN && this.#deps.engine.continues) this.#approvals.keep();
 		if (isCutOff && this.#writer && this.#transcript.oldestToolAt === undefined) {
 			this.#settle(ending);
 			return;
@@ -342,7 +342,7 @@ export class Run {
 		const { log } = this.#deps;
 		const { runId } = this.request;
 		this.#abort.abort(new NexusError("aborted", "the run is over"));
-		letGo(iterator, (cause) => log.debug({ runId, err: cause }, "the engine failed after its run"));
+		closeIterator(iterator, (cause) => log.debug({ runId, err: cause }, "the engine failed after its run"));
 	}
 
 	/** The turn and the final frame commit together (I5). */
@@ -351,7 +351,7 @@ export class Run {
 		const { clock, log } = this.#deps;
 		const { settle: others = () => [] } = this.request;
 		const now = this.#now();
-		const asked = this.#questions.atEnd(ending.reason === "aborted" ? "the run was stopped" : "the run has ended");
+		const asked = this.#approvals.atEnd(ending.reason === "aborted" ? "the run was stopped" : "the run has ended");
 		const beside = (turn: Turn) => [...others(turn), ...this.#recorder.end(turn), ...asked.writes];
 		const turn = this.#transcript.turn(ending, now);
 		const onRefused = () => {
@@ -374,7 +374,7 @@ export class Run {
 	}
 
 	/** The store did not take the end of the run. */
-	async #settleLate(cause: unknown, beside: SettleLeft, onSettled: () => void): Promise<void> {
+	async #settleLate(cause: unknown, beside: SettleOrphan, onSettled: () => void): Promise<void> {
 		const { log, settleLate } = this.#deps;
 		const { runId } = this.request;
 		this.#refused = true;

@@ -27,7 +27,7 @@ export interface Speaker {
 	readonly visible: boolean;
 }
 
-export interface Stream extends Speaker {
+export interface FramedStream extends Speaker {
 	readonly messageId: string;
 	readonly modality: Modality;
 	readonly contentType: string;
@@ -43,7 +43,7 @@ export interface Stream extends Speaker {
 }
 
 /** A message's text stream, as far as others need to know it. */
-export type TextStream = Pick<Stream, "messageId" | "agent" | "visible">;
+export type TextStream = Pick<FramedStream, "messageId" | "agent" | "visible">;
 
 export interface StreamsOptions {
 	runId: string;
@@ -63,14 +63,14 @@ export type EndFacts = Pick<EndFrame, "usage" | "usage_by" | "model" | "phase">;
 
 export const DONE: Ending = { reason: "completed" };
 
-export class Streams {
+export class RunStreams {
 	readonly #options: StreamsOptions;
 	#traceId: string;
-	readonly #open = new Map<string, Stream>();
+	readonly #open = new Map<string, FramedStream>();
 	#opened = 0;
 	#chunks = 0;
 	#finished = false;
-	#newestText: Stream | undefined;
+	#newestText: FramedStream | undefined;
 
 	constructor(options: StreamsOptions) {
 		this.#options = options;
@@ -78,7 +78,7 @@ export class Streams {
 	}
 
 	/** In order of opening. */
-	get open(): Stream[] {
+	get open(): FramedStream[] {
 		return [...this.#open.values()];
 	}
 
@@ -93,11 +93,11 @@ export class Streams {
 	}
 
 	/** The message that was begun last. */
-	get newestText(): Stream | undefined {
+	get newestText(): FramedStream | undefined {
 		return this.#newestText;
 	}
 
-	isOpen(stream: Stream): boolean {
+	isOpen(stream: FramedStream): boolean {
 		return this.#open.has(stream.messageId);
 	}
 
@@ -108,7 +108,7 @@ export class Streams {
 		ts: number,
 		sink: Sink,
 		expectedChunks?: number,
-	): Stream {
+	): FramedStream {
 		const { runId, session, continues, target } = this.#options;
 		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType, { agent, visible });
 		sink(
@@ -160,7 +160,7 @@ export class Streams {
 	}
 
 	/** The hot path: a piece of text that goes on. */
-	partial(stream: Stream, said: string, ts: number, sink: Sink): void {
+	partial(stream: FramedStream, said: string, ts: number, sink: Sink): void {
 		const delta = stream.half === "" && said.isWellFormed() ? said : mended(stream, said);
 		if (delta === "") return;
 		if (delta.length * UTF8_BYTES_PER_UNIT_MAX <= stream.bytesMax) {
@@ -174,12 +174,12 @@ export class Streams {
 		}
 	}
 
-	status(stream: Stream, status: ToolStatusEvent, ts: number, sink: Sink): void {
+	status(stream: FramedStream, status: ToolStatusEvent, ts: number, sink: Sink): void {
 		this.chunk(stream, encodeToolStatus(status), false, undefined, ts, sink);
 	}
 
 	chunk(
-		stream: Stream,
+		stream: FramedStream,
 		payload: string,
 		partial: boolean,
 		align: Align | undefined,
@@ -202,7 +202,7 @@ export class Streams {
 		);
 	}
 
-	end(stream: Stream, ending: Ending, ts: number, sink: Sink, facts: EndFacts = {}): void {
+	end(stream: FramedStream, ending: Ending, ts: number, sink: Sink, facts: EndFacts = {}): void {
 		this.#endHalf(stream, ts, sink);
 		this.#chunks += stream.seqNo;
 		this.#open.delete(stream.messageId);
@@ -225,14 +225,14 @@ export class Streams {
 	}
 
 	/** The other half never came. */
-	#endHalf(stream: Stream, ts: number, sink: Sink): void {
+	#endHalf(stream: FramedStream, ts: number, sink: Sink): void {
 		if (stream.half === "") return;
 		stream.half = "";
 		this.partial(stream, "\uFFFD", ts, sink);
 	}
 
-	#add(messageId: string, modality: Modality, contentType: string, { agent, visible }: Speaker): Stream {
-		const stream: Stream = {
+	#add(messageId: string, modality: Modality, contentType: string, { agent, visible }: Speaker): FramedStream {
+		const stream: FramedStream = {
 			messageId,
 			modality,
 			contentType,
@@ -252,7 +252,7 @@ export class Streams {
 }
 
 /** A pair is never split between chunks, and half of one that stays alone is U+FFFD (P1.10): not every reader takes halves. */
-function mended(stream: Stream, said: string): string {
+function mended(stream: FramedStream, said: string): string {
 	const text = stream.half + said;
 	const last = text.charCodeAt(text.length - 1);
 	stream.half = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : "";

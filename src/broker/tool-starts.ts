@@ -9,12 +9,12 @@ export class ToolStarts {
 
 	/** The event with the start that it lacks, or as progress where it is a second start. A call that failed without a start never ran. */
 	mended(event: ToolEvent): readonly ToolEvent[] {
-		const { callId, status, asking } = event;
+		const { callId, status, asking: approval } = event;
 		const isRunning = this.#running.has(callId);
 		if (isToolDone(status)) this.#running.delete(callId);
-		else if (asking === undefined) this.#running.add(callId);
+		else if (approval === undefined) this.#running.add(callId);
 		if (isRunning) return status === "started" ? [{ ...event, status: "progress" }] : [event];
-		const isStart = status === "started" || status === "failed" || asking !== undefined;
+		const isStart = status === "started" || status === "failed" || approval !== undefined;
 		return isStart ? [event] : [startOf(event), event];
 	}
 }

@@ -18,7 +18,7 @@ type Signed = Pick<Extract<EngineEvent, { type: "signed_reasoning" }>, "text" | 
 const PARTS_MAX = 200;
 
 /** One message of the run. */
-interface Answer {
+interface TranscriptMessage {
 	readonly stream: TextStream;
 	/** Position among the run's begins. */
 	readonly order: number;
@@ -28,13 +28,13 @@ interface Answer {
 	calls: number;
 }
 
-const answerOf = (stream: TextStream): Answer => ({
+const answerOf = (stream: TextStream): TranscriptMessage => ({
 	...{ stream, order: streamNumberOf(stream.messageId) },
 	...{ text: new GrowingText(), reasoning: new GrowingText(), beside: {}, calls: 0 },
 });
 
 /** A message that joined the run stands between answers. */
-interface Joined {
+interface JoinedMessage {
 	readonly order: number;
 	readonly joined: StoredMessage;
 }
@@ -48,7 +48,7 @@ export const storedQuestion = (event: {
 	...(event.attachments.length > 0 && { attachments: [...event.attachments] }),
 });
 
-type Call = Omit<LiveToolCall, "message"> & { answer: Answer };
+type TranscriptCall = Omit<LiveToolCall, "message"> & { answer: TranscriptMessage };
 
 export interface TranscriptOptions {
 	runId: string;
@@ -58,7 +58,7 @@ export interface TranscriptOptions {
 	/** The run that it continues. */
 	continues?: string | undefined;
 	/** The user's messages that the run answers. */
-	asked: readonly StoredMessage[];
+	userMessages: readonly StoredMessage[];
 	/** Reasoning is kept up to here; 0 = not at all. */
 	reasoningCharsMax: number;
 	/** Of all messages together. */
@@ -70,13 +70,13 @@ export interface TranscriptOptions {
 export class Transcript {
 	readonly #options: TranscriptOptions;
 	/** In order of their begins. */
-	readonly #answers: [Answer, ...Answer[]];
-	#joined: readonly Joined[] = [];
+	readonly #answers: [TranscriptMessage, ...TranscriptMessage[]];
+	#joined: readonly JoinedMessage[] = [];
 	/** The one that grew last: most of the time the next delta is its too. */
-	#answer: Answer;
+	#answer: TranscriptMessage;
 	/** In order of starting. */
-	readonly #calls: Call[] = [];
-	readonly #running = new Map<string, Call>();
+	readonly #calls: TranscriptCall[] = [];
+	readonly #running = new Map<string, TranscriptCall>();
 	#firstTextAt: number | undefined;
 	#signedChars = 0;
 	#contentChars = 0;
@@ -104,8 +104,8 @@ export class Transcript {
 	get oldestToolAt(): number | undefined {
 		// One that waits for a person is not running.
 		let oldest: number | undefined;
-		for (const { asking, startedAt } of this.#running.values())
-			if (asking?.state !== "pending" && (oldest === undefined || startedAt < oldest)) oldest = startedAt;
+		for (const { asking: approval, startedAt } of this.#running.values())
+			if (approval?.state !== "pending" && (oldest === undefined || startedAt < oldest)) oldest = startedAt;
 		return oldest;
 	}
 
@@ -121,8 +121,8 @@ export class Transcript {
 	}
 
 	get messages(): StoredMessage[] {
-		const { asked, reasoningCharsMax } = this.#options;
-		const told = this.#told.map((one): StoredMessage => {
+		const { userMessages: asked, reasoningCharsMax } = this.#options;
+		const told = this.#ordered.map((one): StoredMessage => {
 			if ("joined" in one) return one.joined;
 			const { text, reasoning, beside, stream } = one;
 			const kept = reasoning.toString().slice(0, reasoningCharsMax).toWellFormed();
@@ -138,21 +138,21 @@ export class Transcript {
 	}
 
 	/** Answers and messages that joined, by their places in the log. */
-	get #told(): readonly (Answer | Joined)[] {
+	get #ordered(): readonly (TranscriptMessage | JoinedMessage)[] {
 		if (this.#joined.length === 0) return this.#kept;
 		return [...this.#kept, ...this.#joined].sort((one, other) => one.order - other.order);
 	}
 
 	/** Every run has an answer; one that agents gave has not the empty message that it began with. */
-	get #kept(): readonly Answer[] {
+	get #kept(): readonly TranscriptMessage[] {
 		const [first, ...others] = this.#answers;
 		const isEmpty = first.text.length === 0 && first.reasoning.length === 0 && first.calls === 0;
 		return isEmpty && others.length > 0 && Object.keys(first.beside).length === 0 ? others : this.#answers;
 	}
 
 	get toolCalls(): LiveToolCall[] {
-		const told = this.#told;
-		const { length } = this.#options.asked;
+		const told = this.#ordered;
+		const { length } = this.#options.userMessages;
 		return this.#calls.map(({ answer, ...call }) => ({ ...call, message: length + told.indexOf(answer) }));
 	}
 
@@ -243,11 +243,11 @@ export class Transcript {
 		return turn;
 	}
 
-	#start({ callId, name }: ToolReport, stream: TextStream, now: number): Call {
+	#start({ callId, name }: ToolReport, stream: TextStream, now: number): TranscriptCall {
 		const answer = this.#turnTo(stream);
 		answer.calls++;
 		const { agent } = stream;
-		const call: Call = {
+		const call: TranscriptCall = {
 			...{ callId, name, status: "started", answer, after: answer.text.length, startedAt: now },
 			...(agent !== undefined && { agent }),
 		};
@@ -256,23 +256,23 @@ export class Transcript {
 		return call;
 	}
 
-	#keepContent(call: Call, content: NonNullable<ToolReport["content"]>): void {
+	#keepContent(call: TranscriptCall, content: NonNullable<ToolReport["content"]>): void {
 		const fitted = fitContent(content, this.#options.toolContentCharsMax - this.#contentChars);
 		this.#contentChars += fitted.chars;
 		call.content = fitted.content;
 	}
 
-	#turnTo(stream: TextStream): Answer {
+	#turnTo(stream: TextStream): TranscriptMessage {
 		if (this.#answer.stream.messageId !== stream.messageId) this.#answer = this.#find(stream) ?? this.#add(stream);
 		return this.#answer;
 	}
 
-	#find({ messageId }: TextStream): Answer | undefined {
+	#find({ messageId }: TextStream): TranscriptMessage | undefined {
 		return this.#answers.findLast(({ stream }) => stream.messageId === messageId);
 	}
 
 	/** Which agent spoke first does not matter: the order of begins is the order a person sees. */
-	#add(stream: TextStream): Answer {
+	#add(stream: TextStream): TranscriptMessage {
 		const answer = answerOf(stream);
 		const before = this.#answers.findLastIndex(({ order }) => order < answer.order);
 		this.#answers.splice(before + 1, 0, answer);

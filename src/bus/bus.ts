@@ -4,7 +4,6 @@ import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import type { Query, Write } from "../std/write.ts";
-import { type AskedStorage, asked } from "./asked.ts";
 import type { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
 import { unwritten } from "./commit/outcome.ts";
@@ -12,9 +11,10 @@ import { topicsOf } from "./commit/part.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
-import { LiveLog, type Seal, type Waiting } from "./live-log.ts";
+import { LiveLog, type Seal, type Waiter } from "./live-log.ts";
 import { Membership } from "./membership.ts";
-import { type BusOptions, type Tell, withTold } from "./options.ts";
+import { type TrackedStorage, trackRequests } from "./open-requests.ts";
+import { type BusOptions, type Tell, withTellWrites } from "./options.ts";
 import { createPages, type Pages } from "./pages.ts";
 import type {
 	Bus,
@@ -22,10 +22,10 @@ import type {
 	Cursor,
 	LogInfo,
 	LogQuery,
+	LogSource,
 	LogSpec,
 	LogWriter,
 	Retention,
-	Source,
 	Together,
 } from "./port.ts";
 import { beyond, existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
@@ -35,6 +35,7 @@ import type { Grown, Wake } from "./wake.ts";
 
 export { Batch } from "./batch.ts";
 export { follow } from "./follow.ts";
+export { ADMIT_MS_MAX } from "./limits.ts";
 export type { BusOptions, Changes, Tell } from "./options.ts";
 export * from "./port.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
@@ -45,7 +46,7 @@ export const createBus = (options: BusOptions): Bus => new LogBus(options);
 
 class LogBus implements Bus {
 	readonly #storage: Storage;
-	readonly #asked: AskedStorage;
+	readonly #asked: TrackedStorage;
 	readonly #limits: BusLimits;
 	readonly #clock: Clock;
 	readonly #log: Log;
@@ -67,7 +68,7 @@ class LogBus implements Bus {
 	constructor(options: BusOptions) {
 		this.#limits = { ...BUS_LIMITS, ...options.limits };
 		this.#clock = options.clock ?? systemClock;
-		this.#asked = asked(options.storage, this.#clock);
+		this.#asked = trackRequests(options.storage, this.#clock);
 		const { storage } = this.#asked;
 		this.#storage = storage;
 		this.#log = options.log ?? silentLog;
@@ -126,7 +127,7 @@ class LogBus implements Bus {
 		if (chain !== undefined && this.#directory.liveLink(chain)) throw linkUnsealed(chain);
 		// The name and the chain are taken before anything is awaited; the store has the last word when it commits.
 		const log = new LiveLog(0, { ...spec, base: 0, createdAt: this.now(), head: 0, bytes: 0 });
-		const writes = withTold(this.#tell, { writes: beside, log: spec, isNew: true });
+		const writes = withTellWrites(this.#tell, { writes: beside, log: spec, isNew: true });
 		const created = new Promise<void>((resolve, reject) => {
 			log.creation = { writes, patienceMs, resolve, reject };
 		});
@@ -151,7 +152,7 @@ class LogBus implements Bus {
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
 		this.#refuseWhenClosed();
 		if (this.#membership.isJoining) await this.#membership.joined(patienceMs);
-		await this.#committer.write(withTold(this.#tell, { writes }), patienceMs);
+		await this.#committer.write(withTellWrites(this.#tell, { writes }), patienceMs);
 	}
 
 	async reopen(name: string): Promise<LogWriter> {
@@ -233,17 +234,22 @@ class LogBus implements Bus {
 		const { promise, resolve, reject } = Promise.withResolvers<void>();
 		const last = log.assigned + records.length;
 		const settled = promise.catch(() => {});
-		const told = withTold(this.#tell, { writes, log: log.spec });
+		const told = withTellWrites(this.#tell, { writes, log: log.spec });
 		log.joint = { records, writes: told, last, resolve, reject, settled };
 		this.#committer.touch(log);
 		await promise;
 		return last;
 	}
 
-	#seal(log: LiveLog, last: Omit<Seal, keyof Waiting>): Promise<void> {
+	#seal(log: LiveLog, last: Omit<Seal, keyof Waiter>): Promise<void> {
 		if (!log.open || this.#closed) return Promise.reject(this.#refusal(log));
 		return new Promise((resolve, reject) => {
-			log.seal = { ...last, writes: withTold(this.#tell, { writes: last.writes, log: log.spec }), resolve, reject };
+			log.seal = {
+				...last,
+				writes: withTellWrites(this.#tell, { writes: last.writes, log: log.spec }),
+				resolve,
+				reject,
+			};
 			this.#committer.touch(log);
 		});
 	}
@@ -293,7 +299,7 @@ class LogBus implements Bus {
 		}
 	}
 
-	async cursor(source: Source, after: number): Promise<Cursor> {
+	async cursor(source: LogSource, after: number): Promise<Cursor> {
 		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
 		if (!Number.isSafeInteger(after) || after < 0) throw new NexusError("invalid", "an offset is a whole number ≥ 0");
 		this.#cursors++;
@@ -352,7 +358,7 @@ class LogBus implements Bus {
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
-		if (query.left) await this.#membership.joined();
+		if (query.orphaned) await this.#membership.joined();
 		return this.#directory.list(query);
 	}
 

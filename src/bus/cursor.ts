@@ -7,7 +7,7 @@ import type { Cursor } from "./port.ts";
 import type { Wake } from "./wake.ts";
 
 /** What a cursor needs of the Bus. */
-export interface Reading {
+export interface SegmentReader {
 	/** The segment that begins at, or holds, the offset. */
 	page(id: number, offset: number): Batch | undefined | Promise<Batch | undefined>;
 	closed(): boolean;
@@ -25,12 +25,12 @@ export interface Readable {
 export class LogCursor implements Cursor {
 	offset: number;
 	readonly #readable: Readable;
-	readonly #reading: Reading;
+	readonly #reading: SegmentReader;
 	#wake: Wake | undefined;
 	#closed = false;
 	#release: (() => void) | undefined;
 
-	constructor(readable: Readable, after: number, reading: Reading, release?: () => void) {
+	constructor(readable: Readable, after: number, reading: SegmentReader, release?: () => void) {
 		this.#release = release;
 		this.#readable = readable;
 		this.offset = after;
@@ -105,15 +105,15 @@ export class LogCursor implements Cursor {
 	}
 }
 
-export interface Link {
+export interface ChainLink {
 	readable: Readable;
 	base: number;
 }
 
 /** What a chain cursor needs beyond that: the next link, and to be told of new ones. */
-export interface ChainReading extends Reading {
+export interface ChainReading extends SegmentReader {
 	/** The link that holds or follows the chain offset, with where it begins. */
-	link(chain: string, after: number): Link | undefined | Promise<Link | undefined>;
+	link(chain: string, after: number): ChainLink | undefined | Promise<ChainLink | undefined>;
 	watchChain(chain: string, wake: Wake): () => void;
 }
 
@@ -165,7 +165,7 @@ export class ChainCursor implements Cursor {
 		return found instanceof Promise ? found.then((link) => this.#open(link)) : this.#open(found);
 	}
 
-	#open(found: Link | undefined): boolean {
+	#open(found: ChainLink | undefined): boolean {
 		if (!found || this.#closed) return false;
 		if (found.base > this.offset) throw expired(this.#chain);
 		const cursor = new LogCursor(found.readable, this.offset - found.base, this.#reading);

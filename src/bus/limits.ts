@@ -3,6 +3,9 @@
 import type { CommitLimits } from "./commit/outcome.ts";
 import type { MembershipLimits } from "./membership.ts";
 
+/** How long a caller waits for a store that refuses to write, for example because the disk is full, before the call fails. */
+export const ADMIT_MS_MAX = 1000;
+
 export interface BusLimits extends CommitLimits, MembershipLimits {
 	/** Records or characters of one log that one commit should hold at most; beyond it the writer is `crowded`. */
 	commitRecordsMax: number;

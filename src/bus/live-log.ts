@@ -3,17 +3,17 @@
 import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import type { LogInfo, LogSpec } from "./port.ts";
-import type { Cut, LogWrite, Unit } from "./storage.ts";
+import type { LogWrite, NewSegment, Unit } from "./storage.ts";
 import { afterInCut, Tail } from "./tail.ts";
 import type { Grown, Wake } from "./wake.ts";
 
-export interface Waiting {
+export interface Waiter {
 	resolve(): void;
 	reject(cause: unknown): void;
 }
 
 /** The last records, with what commits together with them. */
-export interface Seal extends Waiting {
+export interface Seal extends Waiter {
 	records: readonly string[];
 	writes: readonly Write[];
 	/** For how long a failing store is waited for. */
@@ -21,7 +21,7 @@ export interface Seal extends Waiting {
 }
 
 /** Records in the middle of a log that commit together with writes: what is appended behind them waits for their outcome. */
-export interface Joint extends Waiting {
+export interface Joint extends Waiter {
 	records: readonly string[];
 	writes: readonly Write[];
 	/** Offset of its last record, if it is taken. */
@@ -30,20 +30,20 @@ export interface Joint extends Waiting {
 	settled: Promise<void>;
 }
 
-export interface Creation extends Waiting {
+export interface Creation extends Waiter {
 	writes: readonly Write[];
 	/** For how long a failing store is waited for. */
 	patienceMs: number;
 }
 
 /** Changes of stored things that need no record. */
-export interface WriteRequest extends Waiting {
+export interface WriteRequest extends Waiter {
 	writes: readonly Write[];
 	patienceMs: number;
 }
 
 /** One unit of a commit, with whom it is for. What the outcome does is read from here: the log takes new records meanwhile. */
-export interface Part extends Unit {
+export interface CommitPart extends Unit {
 	writes: readonly Write[];
 	readonly log: Required<LogWrite> | undefined;
 	readonly live: LiveLog | undefined;
@@ -93,7 +93,7 @@ export class LiveLog implements Growing {
 	/** Waits for the next commit. */
 	queued = false;
 	/** What the commit under way does for it: one object, because it is in one commit at a time. */
-	part: Part | undefined;
+	part: CommitPart | undefined;
 
 	/** What the next commit takes: records joined by line feeds. */
 	pending = "";
@@ -106,8 +106,8 @@ export class LiveLog implements Growing {
 	joint: Joint | undefined;
 	/** Appended while a joint waits for its outcome. */
 	#behind: string[] = [];
-	#flushes: (Waiting & { upTo: number })[] = [];
-	#rooms: Waiting[] = [];
+	#flushes: (Waiter & { upTo: number })[] = [];
+	#rooms: Waiter[] = [];
 
 	readonly wakes = new Set<Wake>();
 	readers = 0;
@@ -116,7 +116,7 @@ export class LiveLog implements Growing {
 	/** The same for readers that are a little behind, and ask together. */
 	#asked: Batch | undefined;
 	/** What the last commit cut from the tail, until the readers were woken: those who waited for a flush share it, instead of a page each. */
-	#cut: Cut | undefined;
+	#cut: NewSegment | undefined;
 
 	constructor(id: number, info: Omit<LogInfo, "sealedAt">) {
 		const { base, createdAt, head, bytes, damaged, ...spec } = info;
@@ -246,7 +246,7 @@ export class LiveLog implements Growing {
 	}
 
 	/** Makes committed records visible; with a cut, the tail begins anew. */
-	publish(batch: Batch | undefined, cut: Cut | undefined): void {
+	publish(batch: Batch | undefined, cut: NewSegment | undefined): void {
 		this.#cut = cut;
 		if (cut) this.tail.clear();
 		else if (batch) this.tail.push(batch);

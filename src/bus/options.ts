@@ -33,7 +33,7 @@ export interface BusOptions {
 }
 
 /** The changes with what is told of them. */
-export function withTold(tell: Tell | undefined, changes: Changes): readonly Write[] {
+export function withTellWrites(tell: Tell | undefined, changes: Changes): readonly Write[] {
 	const { writes, isNew = false } = changes;
 	if (!tell || (writes.length === 0 && !isNew)) return writes;
 	const told = tell(changes);

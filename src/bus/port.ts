@@ -63,7 +63,7 @@ export interface LogWriter {
 	seal(records: readonly string[], writes?: readonly Write[], patienceMs?: number): Promise<void>;
 }
 
-export type Source = { log: string } | { chain: string };
+export type LogSource = { log: string } | { chain: string };
 
 /** A consumer: a position in a log that pulls. A slow one is merely further behind (I6). */
 export interface Cursor {
@@ -85,7 +85,7 @@ export interface LogQuery {
 	chain?: string;
 	live?: boolean;
 	/** Live logs whose owner is dead: what recovery has to end. */
-	left?: boolean;
+	orphaned?: boolean;
 	/** Newest first, at most this many. */
 	limit?: number;
 	/** Only logs created before this one. */
@@ -120,7 +120,7 @@ export interface Bus {
 	 */
 	reopen(log: string): Promise<LogWriter>;
 	/** Reads strictly after an offset, then follows (I4). Rejects with `not_found`, `expired` or `invalid` (after > head). */
-	cursor(source: Source, after: number): Promise<Cursor>;
+	cursor(source: LogSource, after: number): Promise<Cursor>;
 	describe(log: string): Promise<LogInfo | undefined>;
 	/** First and last readable position of a chain: records in (start, head] can be read. */
 	describeChain(chain: string): Promise<{ start: number; head: number } | undefined>;

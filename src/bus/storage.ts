@@ -15,7 +15,7 @@ export interface StoredLog extends LogInfo {
 }
 
 /** Records that become a segment: UTF-8, joined by line feeds. As bytes, because a tail has them so. */
-export interface Cut {
+export interface NewSegment {
 	/** Offset of the first record. */
 	readonly first: number;
 	readonly count: number;
@@ -23,7 +23,7 @@ export interface Cut {
 }
 
 /** What a segment counts for in the size of its log: a line feed for each record. */
-export const segmentBytesOf = ({ bytes }: Cut): number => bytes.length + 1;
+export const segmentBytesOf = ({ bytes }: NewSegment): number => bytes.length + 1;
 
 /** What one commit makes durable for one log. */
 export interface LogWrite {
@@ -33,7 +33,7 @@ export interface LogWrite {
 	/** New records. */
 	batch?: Batch | undefined;
 	/** Present when this commit moves the log's tail (all since the last cut, `batch` included) into a segment. */
-	cut?: Cut | undefined;
+	cut?: NewSegment | undefined;
 	/** This commit closes the log; then `cut` is present unless the log is empty. */
 	seal?: boolean;
 }

@@ -2,10 +2,10 @@
 
 import { Batch } from "./batch.ts";
 import { giveBlock, takeBlock } from "./blocks.ts";
-import type { Cut } from "./storage.ts";
+import type { NewSegment } from "./storage.ts";
 
 /** Neighbouring records, joined by line feeds. No record is in two blocks. */
-interface Block {
+interface RecordBlock {
 	readonly bytes: Buffer;
 	used: number;
 	/** Offset of its first record. */
@@ -15,7 +15,7 @@ interface Block {
 
 export class Tail {
 	/** In order; the last one takes what comes. */
-	readonly #blocks: Block[] = [];
+	readonly #blocks: RecordBlock[] = [];
 	#size = 0;
 
 	/** Bytes of the records, with a line feed each. */
@@ -36,7 +36,7 @@ export class Tail {
 		this.#size += written + 1;
 	}
 
-	#begin(first: number, bytes: number): Block {
+	#begin(first: number, bytes: number): RecordBlock {
 		const block = { bytes: takeBlock(bytes), used: 0, first, count: 0 };
 		this.#blocks.push(block);
 		return block;
@@ -49,7 +49,7 @@ export class Tail {
 	}
 
 	/** All of it together with records that follow it, as bytes. */
-	bytesWith(batch: Batch | undefined): Cut | undefined {
+	bytesWith(batch: Batch | undefined): NewSegment | undefined {
 		const [oldest] = this.#blocks;
 		if (!oldest) return batch && { first: batch.first, count: batch.count, bytes: Buffer.from(batch.text) };
 		const room = this.#size + (batch ? batch.text.length * UTF8_BYTES_PER_UNIT_MAX : 0);
@@ -87,7 +87,7 @@ export class Tail {
 
 /** The same of a tail that was cut. */
 export function afterInCut(
-	{ first, count, bytes: { buffer, byteOffset, length } }: Cut,
+	{ first, count, bytes: { buffer, byteOffset, length } }: NewSegment,
 	offset: number,
 ): Batch | undefined {
 	if (offset + 1 < first) return undefined;
@@ -97,7 +97,7 @@ export function afterInCut(
 }
 
 /** Where the record with the offset begins, or the block does. Counted from the end: who asks is mostly only a little behind. */
-function startOf({ bytes, used, first, count }: Block, offset: number): number {
+function startOf({ bytes, used, first, count }: RecordBlock, offset: number): number {
 	if (offset <= first) return 0;
 	let at = used;
 	for (let left = first + count - offset; left > 0; left--) at = bytes.lastIndexOf(LINE_FEED, at - 1);

@@ -12,7 +12,7 @@ import {
 } from "../client/client.ts";
 import { NexusError, toNexusError } from "../protocol/protocol.ts";
 import { dataPaths, isForAnother, loadConfig, readDaemonRecord, readToken } from "../runtime/runtime.ts";
-import { type Host, placeOf } from "./host.ts";
+import { configSourceOf, type Host } from "./host.ts";
 import { Hinted } from "./terminal.ts";
 
 /** How a command is told where the daemon is. */
@@ -24,7 +24,7 @@ export interface WhereOptions {
 }
 
 /** Flags, and the environment and folder that speak where there is none. */
-interface Route {
+interface ClientRoute {
 	readonly host: Host;
 	readonly where: WhereOptions;
 }
@@ -36,12 +36,12 @@ export const clientFor = (host: Host, where: WhereOptions): Client =>
 	createClient({ locate: () => findDaemon({ host, where }), reword: withHint, limits: LIMITS });
 
 /** The daemon as flags, environment and the data directory say. Asked again on every reconnect: a restart may change the port. */
-export async function findDaemon({ host, where }: Route): Promise<Address> {
+export async function findDaemon({ host, where }: ClientRoute): Promise<Address> {
 	const { data, token: given, config: file } = where;
-	const config = await loadConfig({ data, token: given, config: file }, placeOf(host));
+	const config = await loadConfig({ data, token: given, config: file }, configSourceOf(host));
 	const paths = dataPaths(config.data);
 	const record = readDaemonRecord(paths);
-	const url = askedFor(where.url, "--url") ?? askedFor(host.env.NEXUS_URL || undefined, "NEXUS_URL") ?? record?.url;
+	const url = checkedUrl(where.url, "--url") ?? checkedUrl(host.env.NEXUS_URL || undefined, "NEXUS_URL") ?? record?.url;
 	if (url === undefined && isForAnother(paths))
 		throw new Hinted(
 			new NexusError("forbidden", `${config.data} belongs to another user`),
@@ -63,7 +63,7 @@ export async function findDaemon({ host, where }: Route): Promise<Address> {
 }
 
 /** An address that a person gave, without what `/v1` would not fit behind. */
-function askedFor(text: string | undefined, from: string): string | undefined {
+function checkedUrl(text: string | undefined, from: string): string | undefined {
 	if (text === undefined) return undefined;
 	const url = URL.parse(text);
 	if (url === null || !/^https?:$/.test(url.protocol))

@@ -11,11 +11,11 @@ export interface Local {
 }
 
 /** For a command that talks to the daemon. */
-export interface Context extends Local {
+export interface CommandContext extends Local {
 	client: Client;
 	/** The flags that name the daemon. */
 	where: WhereOptions;
 }
 
 /** The exit code. */
-export type Outcome = Promise<number>;
+export type CommandExit = Promise<number>;

@@ -1,14 +1,14 @@
 /** The commands about approvals and questions, with their arguments and options. */
 
 import type { Command } from "commander";
-import type { Context, Outcome } from "./command.ts";
+import type { CommandContext, CommandExit } from "./command.ts";
 
 /** What adding a command needs of the others. */
 export interface Adding {
 	remote(command: Command): Command;
 	asJson(command: Command, what: string): Command;
 	whole(text: string): number;
-	run(options: object, command: (context: Context) => Outcome): Promise<void>;
+	run(options: object, command: (context: CommandContext) => CommandExit): Promise<void>;
 }
 
 const commands = () => import("./commands/approvals.ts");

@@ -2,7 +2,7 @@
 
 import { Argument, type Command, InvalidArgumentError } from "commander";
 import type { WhereOptions } from "./client.ts";
-import type { Context, Local, Outcome } from "./command.ts";
+import type { CommandContext, CommandExit, Local } from "./command.ts";
 import { type Adding, addApprovals } from "./commands-approvals.ts";
 import { addApps } from "./commands-apps.ts";
 import { addAudit } from "./commands-audit.ts";
@@ -27,7 +27,11 @@ function pointToHelp(command: Command, called: string): void {
 }
 
 /** Runs a command that talks to the daemon. */
-async function withDaemon(local: Local, where: WhereOptions, command: (context: Context) => Outcome): Promise<void> {
+async function withDaemon(
+	local: Local,
+	where: WhereOptions,
+	command: (context: CommandContext) => CommandExit,
+): Promise<void> {
 	const { clientFor } = await import("./client.ts");
 	local.host.exitCode = await command({ ...local, where, client: clientFor(local.host, where) });
 }

@@ -1,12 +1,12 @@
 /** The process that a command runs in, as far as commands deal with it: `process` is one, a test makes its own. */
 
-export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
-export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
+export type InputStream = NodeJS.ReadableStream & { readonly isTTY?: boolean };
+export type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
 export interface Host {
-	readonly stdin: Input;
-	readonly stdout: Output;
-	readonly stderr: Output;
+	readonly stdin: InputStream;
+	readonly stdout: OutputStream;
+	readonly stderr: OutputStream;
 	readonly env: Readonly<Record<string, string | undefined>>;
 	cwd(): string;
 	on(event: "SIGINT" | "SIGTERM" | "SIGHUP", listener: (signal: NodeJS.Signals) => void): unknown;
@@ -19,4 +19,4 @@ export interface Host {
 }
 
 /** Where configuration is looked for. */
-export const placeOf = (host: Host) => ({ cwd: host.cwd(), env: host.env });
+export const configSourceOf = (host: Host) => ({ cwd: host.cwd(), env: host.env });

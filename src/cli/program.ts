@@ -5,7 +5,7 @@ import { exitCodeOf } from "../protocol/protocol.ts";
 import { packageVersion } from "../runtime/runtime.ts";
 import type { Local } from "./command.ts";
 import { addCommands } from "./commands.ts";
-import type { Host, Output } from "./host.ts";
+import type { Host, OutputStream } from "./host.ts";
 import { createTerminal, endOnClosedPipe, reportFailure } from "./terminal.ts";
 
 export interface Program {
@@ -34,7 +34,7 @@ export function createProgram(host: Host): Program {
 
 const HELP_COLUMNS = 80;
 
-const widthOf = ({ isTTY, columns }: Output) => (isTTY && columns) || HELP_COLUMNS;
+const widthOf = ({ isTTY, columns }: OutputStream) => (isTTY && columns) || HELP_COLUMNS;
 
 const nexusCommand = ({ stdout, stderr }: Host): Command =>
 	new Command("nexus")

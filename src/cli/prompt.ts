@@ -1,8 +1,8 @@
 /** What a followed run asks: put to the person at the terminal, or printed with the command that decides it. */
 
 import { createInterface } from "node:readline/promises";
-import { type AskedStatus, decodeToolStatus, type Frame, toNexusError } from "../protocol/protocol.ts";
-import type { Context } from "./command.ts";
+import { decodeToolStatus, type Frame, type ToolApprovalStatus, toNexusError } from "../protocol/protocol.ts";
+import type { CommandContext } from "./command.ts";
 
 export interface Prompter {
 	frame(frame: Frame): void;
@@ -12,7 +12,7 @@ export interface Prompter {
 
 type Kind = "approval" | "question";
 
-export function createPrompter(context: Context): Prompter {
+export function createPrompter(context: CommandContext): Prompter {
 	const { host, terminal } = context;
 	const isPerson = host.stdin.isTTY === true && host.stderr.isTTY === true;
 	const runs = new Map<string, string>();
@@ -20,7 +20,7 @@ export function createPrompter(context: Context): Prompter {
 	let last = Promise.resolve();
 	const open = new Map<string, AbortController>();
 
-	const began = (runId: string, kind: Kind, asked: AskedStatus) => {
+	const began = (runId: string, kind: Kind, asked: ToolApprovalStatus) => {
 		if (open.has(asked.id)) return;
 		const withdrawn = new AbortController();
 		open.set(asked.id, withdrawn);
@@ -29,7 +29,7 @@ export function createPrompter(context: Context): Prompter {
 			.catch((cause: unknown) => terminal.note(`nexus: ${toNexusError(cause).message}`))
 			.finally(() => open.delete(asked.id));
 	};
-	const ended = ({ id, state, by }: AskedStatus) => {
+	const ended = ({ id, state, by }: ToolApprovalStatus) => {
 		open.get(id)?.abort();
 		const who = by === undefined || by === "nexus" ? "" : ` by ${by}`;
 		terminal.note(terminal.dim(`[${id}] ${state}${who}`));
@@ -55,11 +55,11 @@ export function createPrompter(context: Context): Prompter {
 }
 
 async function put(
-	context: Context,
+	context: CommandContext,
 	isPerson: boolean,
 	runId: string,
 	kind: Kind,
-	asked: AskedStatus,
+	asked: ToolApprovalStatus,
 	signal: AbortSignal,
 ): Promise<void> {
 	const { client, terminal } = context;
@@ -82,9 +82,9 @@ async function put(
 }
 
 async function askApproval(
-	context: Context,
+	context: CommandContext,
 	run: string,
-	{ id, once }: AskedStatus,
+	{ id, once }: ToolApprovalStatus,
 	signal: AbortSignal,
 ): Promise<void> {
 	const ways = once ? "[y]es, [n]o" : "[y]es, [n]o, [a]llow for this session";
@@ -104,7 +104,12 @@ async function askApproval(
 	});
 }
 
-async function askQuestion(context: Context, run: string, asked: AskedStatus, signal: AbortSignal): Promise<void> {
+async function askQuestion(
+	context: CommandContext,
+	run: string,
+	asked: ToolApprovalStatus,
+	signal: AbortSignal,
+): Promise<void> {
 	const line = await question(context, `Answer ${asked.id}: `, signal);
 	if (line === undefined || line === "") return;
 	await context.client.api.answerQuestion(run, asked.id, { answer: chosenOf(asked.choices, line) });
@@ -115,7 +120,7 @@ export const chosenOf = (choices: readonly string[] | undefined, text: string): 
 	(/^\d{1,2}$/.test(text) && !choices?.includes(text) ? choices?.[Number(text) - 1] : undefined) ?? text;
 
 /** The terminal edits the line: Ctrl-C stays what it is for the command. Undefined when the question was withdrawn, or nothing can be typed. */
-async function question({ host }: Context, prompt: string, signal: AbortSignal): Promise<string | undefined> {
+async function question({ host }: CommandContext, prompt: string, signal: AbortSignal): Promise<string | undefined> {
 	const lines = createInterface({ input: host.stdin, output: host.stderr, terminal: false });
 	const gone = new AbortController();
 	lines.once("close", () => gone.abort());

@@ -12,11 +12,11 @@ import {
 	reasonCodeOf,
 } from "../runtime-client/runtime-client.ts";
 import { findDaemon, LIMITS, START_HINT, withHint } from "./client.ts";
-import type { Context } from "./command.ts";
+import type { CommandContext } from "./command.ts";
 import { since } from "./table.ts";
 import { Hinted, noteDrop } from "./terminal.ts";
 
-export function runtimeOf({ host, where, terminal }: Context): Runtime {
+export function runtimeOf({ host, where, terminal }: CommandContext): Runtime {
 	const { giveUpMs } = LIMITS;
 	const runtime = createRuntime({
 		locate: () => findDaemon({ host, where }),

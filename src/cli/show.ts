@@ -38,13 +38,13 @@ interface Screen {
 	/** What stood last on stdout: decides how much space the next message needs. */
 	last: "nothing" | "text" | "reasoning" | "closed";
 	/** Messages that have begun and not been shown whole, in order of their begins: the first is being written, the others wait (P3.11). */
-	readonly messages: Map<string, Waiting>;
+	readonly messages: Map<string, BufferedMessage>;
 	/** Who was said to speak. */
 	speaker: string | undefined;
 }
 
 /** A message of an agent that works beside the one whose message is being written. */
-interface Waiting {
+interface BufferedMessage {
 	text: string;
 	ended: boolean;
 }

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { LinkState } from "../client/client.ts";
 import { exitCodeOf, NexusError, toNexusError } from "../protocol/protocol.ts";
 import { printable, printableJson } from "../std/printable.ts";
-import type { Host, Output } from "./host.ts";
+import type { Host, OutputStream } from "./host.ts";
 
 export interface Terminal {
 	/** The answer. What could steer a terminal is left out, as in `note`: whatever comes from outside passes here. */
@@ -29,7 +29,7 @@ export type Colour = "red" | "green" | "yellow";
 
 const CODE: Record<Colour, number> = { red: 31, green: 32, yellow: 33 };
 
-export function createTerminal(stdout: Output, stderr: Output, env: Host["env"]): Terminal {
+export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: Host["env"]): Terminal {
 	// https://no-color.org: any value but the empty one counts.
 	const colour = stdout.isTTY && stderr.isTTY && !env.NO_COLOR && env.TERM !== "dumb";
 	/** Stands for our own escape sequences until all others are gone; nobody outside can guess it. */

@@ -6,7 +6,7 @@ import { type Http, linesOf } from "./http.ts";
 type Param = string | number | undefined;
 
 /** A page of a list: the newest ones, or those before the last one seen. */
-interface Page {
+interface PageQuery {
 	limit?: number | undefined;
 	before?: Param;
 }
@@ -27,25 +27,25 @@ export function createApi({ json, request }: Http) {
 		/** Answers the messages of a run that was cut off from the start; resolves once the new run has begun. */
 		retry: (run: string) => post<wire.RunRetriedJson>(pathOf("runs", run, "retry")),
 		run: (run: string) => get<wire.RunJson>(pathOf("runs", run)),
-		runs: (query?: Page & { session?: Param }) => get<wire.RunListJson>(pathOf("runs"), query),
+		runs: (query?: PageQuery & { session?: Param }) => get<wire.RunListJson>(pathOf("runs"), query),
 		/** The frames so far, as JSON lines; line k has offset `after` + k. */
 		async *frames(run: string, query: { after?: number; limit?: number } = {}) {
 			yield* linesOf(await request("GET", pathOf("runs", run, "frames") + queryOf(query)));
 		},
-		sessions: (query?: Page) => get<wire.SessionListJson>(pathOf("sessions"), query),
-		turns: (session: string, query?: Page) => get<wire.TurnsJson>(pathOf("sessions", session, "turns"), query),
+		sessions: (query?: PageQuery) => get<wire.SessionListJson>(pathOf("sessions"), query),
+		turns: (session: string, query?: PageQuery) => get<wire.TurnsJson>(pathOf("sessions", session, "turns"), query),
 		settings: (session: string) => get<wire.SessionSettingsJson>(pathOf("sessions", session, "settings")),
 		setSettings: (session: string, settings: wire.SessionSettingsRequest) =>
 			json<wire.SessionSettingsJson>("PUT", pathOf("sessions", session, "settings"), settings),
 		phase: (session: string) => get<wire.SessionPhaseJson>(pathOf("sessions", session, "phase")),
 		setPhase: (session: string, phase: wire.PhaseRequest) =>
 			json<wire.SessionPhaseJson>("PUT", pathOf("sessions", session, "phase"), phase),
-		log: (session: string, query?: Page & { run?: Param }) =>
+		log: (session: string, query?: PageQuery & { run?: Param }) =>
 			get<wire.SessionLogJson>(pathOf("sessions", session, "log"), query),
 		event: (event: string) => get<wire.EventJson>(pathOf("events", event)),
 		/** Takes back a message that waits. */
 		cancel: (event: string) => json<wire.EventJson>("DELETE", pathOf("events", event)),
-		events: (query?: Page & { session?: Param; channel?: Param; state?: Param }) =>
+		events: (query?: PageQuery & { session?: Param; channel?: Param; state?: Param }) =>
 			get<wire.EventListJson>(pathOf("events"), query),
 		approvals: (query?: { state?: Param; session?: Param; limit?: Param }) =>
 			get<wire.ApprovalListJson>(pathOf("approvals"), query),
@@ -60,23 +60,23 @@ export function createApi({ json, request }: Http) {
 			post<wire.AccountHealthJson>(pathOf("accounts", channel, account, "health")),
 		reloadAccounts: () => post<wire.AccountChangesJson>(pathOf("accounts", "reload")),
 		deliver: (delivery: wire.DeliveryRequest) => post<wire.DeliveryAccepted>(pathOf("deliveries"), delivery),
-		deliveries: (query?: Page & { run?: Param; channel?: Param; account?: Param; state?: Param }) =>
+		deliveries: (query?: PageQuery & { run?: Param; channel?: Param; account?: Param; state?: Param }) =>
 			get<wire.DeliveryListJson>(pathOf("deliveries"), query),
 		pairings: () => get<wire.PairingListJson>(pathOf("pairings")),
 		approve: (code: string) => post<wire.PairingJson>(pathOf("pairings", code, "approve")),
 		removePairing: (channel: string, account: string, sender: string) =>
 			json<wire.PairingRemovedJson>("DELETE", pathOf("pairings", channel, account, sender)),
-		memory: (query?: Page & { bank?: Param; query?: Param }) => get<wire.MemoryListJson>(pathOf("memory"), query),
-		memoryChanges: (query?: Page) => get<wire.MemoryChangesJson>(pathOf("memory", "changes"), query),
+		memory: (query?: PageQuery & { bank?: Param; query?: Param }) => get<wire.MemoryListJson>(pathOf("memory"), query),
+		memoryChanges: (query?: PageQuery) => get<wire.MemoryChangesJson>(pathOf("memory", "changes"), query),
 		forgetMemory: (id: string) => json<wire.MemoryForgottenJson>("DELETE", pathOf("memory", id)),
 		/** Submits a workflow; resolves once it is durable. */
 		submitWorkflow: (workflow: wire.WorkflowRequest) => post<wire.WorkflowJson>(pathOf("workflows"), workflow),
 		workflow: (workflow: string) => get<wire.WorkflowViewJson>(pathOf("workflows", workflow)),
-		workflows: (query?: Page & { app_id?: Param; state?: Param }) =>
+		workflows: (query?: PageQuery & { app_id?: Param; state?: Param }) =>
 			get<wire.WorkflowListJson>(pathOf("workflows"), query),
 		cancelWorkflow: (workflow: string, reason = "") =>
 			post<wire.WorkflowJson>(pathOf("workflows", workflow, "cancel"), { reason }),
-		jobs: (query?: Page & { app_id?: Param; state?: Param }) => get<wire.JobListJson>(pathOf("jobs"), query),
+		jobs: (query?: PageQuery & { app_id?: Param; state?: Param }) => get<wire.JobListJson>(pathOf("jobs"), query),
 		job: (job: string) => get<wire.JobJson>(pathOf("jobs", job)),
 		/** Ends a job; resolves once it has ended. */
 		cancelJob: (job: string, reason = "") => post<wire.JobJson>(pathOf("jobs", job, "cancel"), { reason }),

@@ -14,7 +14,7 @@ export type { EventRecord, EventsOptions } from "./events.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
 export { type Address, createReach, type Fetch, type HttpOptions, type Reach } from "./http.ts";
 export { isTemporary, LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState, retryDelayMs } from "./link.ts";
-export { type Checked, createRunFolds, createRunVerifier, type RunFolds, type RunVerifier } from "./runs.ts";
+export { createRunFolds, createRunVerifier, type RunCheck, type RunFolds, type RunVerifier } from "./runs.ts";
 export type { FrameRecord, Source, Stream, StreamOptions, StreamRecord } from "./stream.ts";
 
 export interface ClientOptions extends HttpOptions {

@@ -3,7 +3,7 @@
 import { NexusError, type RunView, type Violation } from "../protocol/protocol.ts";
 import type { Http } from "./http.ts";
 import { isOver, type LinkState } from "./link.ts";
-import { type Checked, createRunFolds, createRunVerifier } from "./runs.ts";
+import { createRunFolds, createRunVerifier, type RunCheck } from "./runs.ts";
 import { closeModeOf, openStream, type Source, type StreamOptions, type StreamRecord } from "./stream.ts";
 
 export interface FollowOptions extends Pick<StreamOptions, "after" | "onState" | "limits" | "clock" | "random"> {
@@ -13,7 +13,7 @@ export interface FollowOptions extends Pick<StreamOptions, "after" | "onState" |
 	partial?: boolean;
 }
 
-export interface FollowedRecord extends StreamRecord, Checked {}
+export interface FollowedRecord extends StreamRecord, RunCheck {}
 
 /**
  * Every record, once and in order, across lost connections and restarts (I4). A run's records end with its final end; a session's do not

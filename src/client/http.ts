@@ -33,9 +33,9 @@ export interface HttpOptions {
 	reword?(error: NexusError, response: Response | undefined): NexusError;
 }
 
-export type Method = "GET" | "POST" | "PUT" | "DELETE";
+export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
 
-export interface RequestOptions {
+export interface HttpRequestOptions {
 	body?: unknown;
 	accept?: string;
 	signal?: AbortSignal;
@@ -43,8 +43,8 @@ export interface RequestOptions {
 
 export interface Http {
 	/** An answer in the 200s; any other is thrown. */
-	request(method: Method, path: string, options?: RequestOptions): Promise<Response>;
-	json<T>(method: Method, path: string, body?: unknown): Promise<T>;
+	request(method: HttpMethod, path: string, options?: HttpRequestOptions): Promise<Response>;
+	json<T>(method: HttpMethod, path: string, body?: unknown): Promise<T>;
 }
 
 const NO_URL =
@@ -92,7 +92,7 @@ export function createHttp(options: HttpOptions): Http {
 	const { reword = (error) => error } = options;
 	const reach = createReach(options);
 
-	async function send(method: Method, path: string, { body, accept, signal }: RequestOptions = {}) {
+	async function send(method: HttpMethod, path: string, { body, accept, signal }: HttpRequestOptions = {}) {
 		const init: RequestInit = { method, headers: { accept: accept ?? "application/json" } };
 		if (body !== undefined) {
 			init.body = JSON.stringify(body);
@@ -106,7 +106,7 @@ export function createHttp(options: HttpOptions): Http {
 
 	return {
 		request: async (method, path, given) => (await send(method, path, given)).response,
-		async json<T>(method: Method, path: string, body?: unknown) {
+		async json<T>(method: HttpMethod, path: string, body?: unknown) {
 			const { response, address } = await send(method, path, { body });
 			let text: string;
 			try {

@@ -45,7 +45,7 @@ export interface LinkState {
 	readonly lastId: number | undefined;
 	/** Tries since the last sign of life. */
 	readonly attempt: number;
-	readonly heardAt: number;
+	readonly receivedAt: number;
 	/** When the connection was made (phase live). */
 	readonly openedAt: number;
 	/** How often the server answered with `internal` since then. */
@@ -95,7 +95,7 @@ export const newLink = (after: number | undefined): LinkState => ({
 	lastId: after,
 	attempt: 0,
 	internals: 0,
-	heardAt: 0,
+	receivedAt: 0,
 	openedAt: 0,
 	lostAt: 0,
 	dueAt: 0,
@@ -120,12 +120,12 @@ export function stepLink(
 			return state.phase === "stopped" ? connect(state, now) : stay(state);
 		case "opened":
 			return state.phase === "connecting"
-				? stay({ ...state, phase: "live", heardAt: now, openedAt: now })
+				? stay({ ...state, phase: "live", receivedAt: now, openedAt: now })
 				: stay(state);
 		case "heard":
-			return isOpen(state) ? stay({ ...state, heardAt: now }) : stay(state);
+			return isOpen(state) ? stay({ ...state, receivedAt: now }) : stay(state);
 		case "heartbeat":
-			return stay({ ...state, heardAt: now, attempt: 0, internals: 0 });
+			return stay({ ...state, receivedAt: now, attempt: 0, internals: 0 });
 		case "record":
 			return takeRecord(state, input, now);
 		case "lost":
@@ -155,7 +155,7 @@ const isOpen = (state: LinkState): boolean => state.phase === "connecting" || st
 const canGoOn = (state: LinkState): boolean => isOpen(state) || state.phase === "waiting";
 
 const connect = (state: LinkState, now: number): LinkStep => ({
-	state: { ...state, phase: "connecting", heardAt: now },
+	state: { ...state, phase: "connecting", receivedAt: now },
 	effects: [{ type: "connect", after: state.lastId }],
 });
 
@@ -166,12 +166,12 @@ export const isOver = ({ phase }: LinkState): boolean =>
 function takeRecord(state: LinkState, input: { id: number; final: boolean }, now: number): LinkStep {
 	if (!isOpen(state)) return stay(state);
 	const expected = state.lastId === undefined ? input.id : state.lastId + 1;
-	if (input.id < expected) return stay({ ...state, heardAt: now, faults: state.faults + 1 });
+	if (input.id < expected) return stay({ ...state, receivedAt: now, faults: state.faults + 1 });
 	if (input.id > expected && state.gapAt !== expected) {
 		// Ask once more for what is missing. If it still does not come, it is gone, and the verifier will say so.
 		return connectAgain({ ...state, gapAt: expected, faults: state.faults + 1 }, now);
 	}
-	const next: LinkState = { ...state, phase: "live", lastId: input.id, heardAt: now, attempt: 0, internals: 0 };
+	const next: LinkState = { ...state, phase: "live", lastId: input.id, receivedAt: now, attempt: 0, internals: 0 };
 	if (!input.final) return { state: next, effects: TAKE };
 	return { state: { ...next, phase: "ended" }, effects: [...TAKE, DISCONNECT] };
 }
@@ -221,7 +221,7 @@ function refused(state: LinkState, code: ErrorCode, now: number, random: () => n
 
 function tick(state: LinkState, now: number, random: () => number, limits: LinkLimits): LinkStep {
 	if (state.phase === "waiting" && now >= state.dueAt) return connect(state, now);
-	if (!isOpen(state) || now - state.heardAt < limits.silenceMs) return stay(state);
+	if (!isOpen(state) || now - state.receivedAt < limits.silenceMs) return stay(state);
 	const error = new NexusError("unavailable", "the connection fell silent");
 	return retry({ ...state, error }, now, random, limits);
 }
@@ -229,5 +229,5 @@ function tick(state: LinkState, now: number, random: () => number, limits: LinkL
 /** When the next `tick` can do something; undefined when only an event can. */
 export function nextTickAt(state: LinkState, limits: LinkLimits = LINK_LIMITS): number | undefined {
 	if (state.phase === "waiting") return state.dueAt;
-	return isOpen(state) ? state.heardAt + limits.silenceMs : undefined;
+	return isOpen(state) ? state.receivedAt + limits.silenceMs : undefined;
 }

@@ -17,7 +17,7 @@ const runOf = (frame: Frame): string => (frame.type === "stream.begin" ? frame.r
 const finalOf = (frame: Frame): EndFrame | undefined =>
 	frame.type === "stream.end" && frame.final ? frame : undefined;
 
-export interface Checked {
+export interface RunCheck {
 	runId: string;
 	/** The run's final end, when this is it. */
 	end?: EndFrame;
@@ -26,7 +26,7 @@ export interface Checked {
 }
 
 export interface RunVerifier {
-	push(frame: Frame): Checked;
+	push(frame: Frame): RunCheck;
 }
 
 /** `partial`: reading begins in the middle of a run, which can then not be verified; the runs after it are. */

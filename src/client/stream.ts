@@ -54,7 +54,7 @@ export const closeModeOf = (source: Source): CloseMode =>
 	STREAM_ENDPOINTS["run" in source ? "GET /v1/runs/{run}/stream" : "GET /v1/sessions/{session}/stream"].closes;
 
 export function openStream(http: Pick<Http, "request">, source: Source, options: StreamOptions): Stream {
-	const connection = new Connection(http, source, options);
+	const connection = new StreamConnection(http, source, options);
 	connection.apply({ type: "start" });
 	return {
 		get state() {
@@ -64,7 +64,7 @@ export function openStream(http: Pick<Http, "request">, source: Source, options:
 	};
 }
 
-class Connection {
+class StreamConnection {
 	state: LinkState;
 	readonly #http: Pick<Http, "request">;
 	readonly #path: string;
@@ -78,7 +78,7 @@ class Connection {
 	#records: StreamRecord[] = [];
 	/** What `onRecords` has returned since the last wait for it. Never rejects. */
 	#pending: Promise<unknown> | undefined;
-	#told: LinkState["phase"] = "stopped";
+	#reportedPhase: LinkState["phase"] = "stopped";
 	/** The reader has not taken the last records yet: nothing is heard meanwhile, and that is not the server's silence. */
 	#isHeld = false;
 
@@ -118,8 +118,8 @@ class Connection {
 		const records = this.#records;
 		this.#records = [];
 		if (records.length > 0) this.#call(() => this.#options.onRecords(records));
-		if (this.#told === this.state.phase) return;
-		this.#told = this.state.phase;
+		if (this.#reportedPhase === this.state.phase) return;
+		this.#reportedPhase = this.state.phase;
 		this.#call(() => {
 			this.#options.onState?.(this.state);
 		});

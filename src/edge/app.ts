@@ -11,7 +11,7 @@ import type { Log } from "../std/log.ts";
 import { sqliteFailure } from "../std/sqlite.ts";
 import { parseJson } from "./body.ts";
 import { type Caller, principalOfCaller, requireAuth, requireReach, whenEnded } from "./gate.ts";
-import type { Context, Handlers } from "./handler.ts";
+import type { Handlers, RequestContext } from "./handler.ts";
 import type { Page } from "./page.ts";
 import type { EdgeLimits } from "./port.ts";
 import { type RawBody, ROUTES, type Route, type RouteId } from "./routes.ts";
@@ -37,7 +37,7 @@ export function createApp({ handlers, page, holdStream, rest, limits, clock, log
 	const read = jsonReader(limits, clock);
 	for (const [id, route] of Object.entries<Route>(ROUTES)) {
 		// The table ties each id to its input; over the union of all of them the compiler cannot follow.
-		const handle = handlers[id as RouteId] as (input: object, context: Context) => Promise<object> | object;
+		const handle = handlers[id as RouteId] as (input: object, context: RequestContext) => Promise<object> | object;
 		app.on(route.method, honoPath(route.path), async (c) => {
 			const { caller, outgoing } = c.env;
 			if (route.auth) {

@@ -8,17 +8,17 @@ import { defined } from "./present.ts";
 
 const OWNER = "the owner";
 
-export function approvalHandlers({ ledger, broker, asking }: EdgeDeps, limits: EdgeLimits) {
+export function approvalHandlers({ ledger, broker, approvals }: EdgeDeps, limits: EdgeLimits) {
 	const grants = () => {
-		if (asking) return asking.grants;
+		if (approvals) return approvals.grants;
 		throw new NexusError("not_found", "nothing is allowed for sessions here");
 	};
 	const found = async (runId: string, id: string, kind: Approval["kind"]) => {
 		const row = await ledger.approvals.get(runId, id);
 		if (row?.kind !== kind) throw new NexusError("not_found", `there is no ${kind} ${id} of run ${runId}`);
 	};
-	const decide = (...args: Parameters<NonNullable<EdgeDeps["asking"]>["decide"]>) =>
-		asking ? asking.decide(...args) : broker.questions.decide(args[0], args[1], args[2]);
+	const decide = (...args: Parameters<NonNullable<EdgeDeps["approvals"]>["decide"]>) =>
+		approvals ? approvals.decide(...args) : broker.approvals.decide(args[0], args[1], args[2]);
 	return {
 		async listApprovals({ query: { limit = limits.listItemsMax, ...query } }) {
 			const asked = { ...query, limit: Math.min(limit, limits.listItemsMax) };
@@ -34,7 +34,7 @@ export function approvalHandlers({ ledger, broker, asking }: EdgeDeps, limits: E
 			await found(run, id, "question");
 			return approvalView(await decide(run, id, { state: "answered", by: OWNER, text: answer }));
 		},
-		listGrants: () => ({ grants: (asking?.grants.list() ?? []).map(grantView) }),
+		listGrants: () => ({ grants: (approvals?.grants.list() ?? []).map(grantView) }),
 		async revokeGrant({ params: { grant } }) {
 			await grants().revoke(grant);
 			return { revoked: true };
@@ -45,7 +45,7 @@ export function approvalHandlers({ ledger, broker, asking }: EdgeDeps, limits: E
 const grantView = ({ digest: _digest, createdAt, ...grant }: Grant): GrantJson => ({ ...grant, created_at: createdAt });
 
 function approvalView(row: Approval): ApprovalJson {
-	const { askedFor } = row;
+	const { requester } = row;
 	const facts = defined({
 		id: row.id,
 		kind: row.kind,
@@ -57,9 +57,9 @@ function approvalView(row: Approval): ApprovalJson {
 		text: row.kind === "question" ? shownText(row.question ?? "") : `${row.tool} ${shownJson(row.args)}`,
 		because: row.because,
 		choices: row.choices && [...row.choices],
-		asked_for: askedFor && {
-			...{ channel: askedFor.channel, account: askedFor.account, sender: askedFor.sender },
-			...(askedFor.senderName !== undefined && { sender_name: askedFor.senderName }),
+		asked_for: requester && {
+			...{ channel: requester.channel, account: requester.account, sender: requester.sender },
+			...(requester.senderName !== undefined && { sender_name: requester.senderName }),
 		},
 		state: row.state,
 		created_at: row.createdAt,

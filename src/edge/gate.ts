@@ -26,7 +26,7 @@ export interface Caller {
 
 export type GateRequest = Pick<IncomingMessage, "method" | "headers" | "rawHeaders" | "socket" | "url">;
 
-export interface Gate {
+export interface RequestGate {
 	/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page), `invalid` for several Hosts. */
 	admit(request: GateRequest): Caller;
 	/** For the gRPC port, where a bearer token is all that counts: no page can present one by accident. */
@@ -82,7 +82,7 @@ export function principalOfCaller({ proof, address, https }: Caller): Principal 
 const whoOf = (proof: Proof | undefined): Pick<Principal, "owner" | "appId"> =>
 	proof?.appId === undefined ? { owner: proof !== undefined } : { owner: false, appId: proof.appId };
 
-export function createGate(facts: GateFacts): Gate {
+export function createGate(facts: GateFacts): RequestGate {
 	return {
 		admit(request) {
 			const { headers } = request;

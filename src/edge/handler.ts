@@ -2,9 +2,9 @@
 
 import type { ServerResponse } from "node:http";
 import type { Caller } from "./gate.ts";
-import type { Answer, Input, RouteId } from "./routes.ts";
+import type { RouteId, RouteInput, RouteResponse } from "./routes.ts";
 
-export interface Context {
+export interface RequestContext {
 	caller: Caller;
 	headers: Headers;
 	url: string;
@@ -13,5 +13,5 @@ export interface Context {
 }
 
 export type Handlers = {
-	[Id in RouteId]: (input: Input<Id>, context: Context) => Promise<Answer<Id>> | Answer<Id>;
+	[Id in RouteId]: (input: RouteInput<Id>, context: RequestContext) => Promise<RouteResponse<Id>> | RouteResponse<Id>;
 };

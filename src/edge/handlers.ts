@@ -10,7 +10,7 @@ import type { Handlers } from "./handler.ts";
 import { jobHandlers } from "./jobs.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
-import { type Json, openapi } from "./openapi.ts";
+import { type OpenApiObject, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
@@ -19,13 +19,13 @@ import type { Rest } from "./rpc/rest.ts";
 import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 import {
-	type Answer,
 	framesMissing,
 	NDJSON,
 	type Readers,
 	resumeAfter,
 	type Sources,
 	SSE,
+	type StreamResponse,
 	upTo,
 } from "./stream/stream.ts";
 import { workflowHandlers } from "./workflows.ts";
@@ -118,7 +118,8 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 }
 
 function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
-	const send = (outgoing: ServerResponse, answer: Answer) => sendStream({ readers, admitStream }, outgoing, answer);
+	const send = (outgoing: ServerResponse, answer: StreamResponse) =>
+		sendStream({ readers, admitStream }, outgoing, answer);
 	return {
 		async streamRun({ params, query }, { headers, outgoing }) {
 			admitStream();
@@ -151,7 +152,7 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 }
 
 function daemonHandlers({ deps, limits, auth, cookieName, signIn, rest }: HandlerParts) {
-	let document: Json | undefined;
+	let document: OpenApiObject | undefined;
 	return {
 		async signIn({ body }, { caller, headers }) {
 			const value = await auth.signIn(body, caller.address).catch((cause: unknown) => {

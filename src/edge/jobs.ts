@@ -10,16 +10,16 @@ import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { defined } from "./present.ts";
 import { JOB_ROUTES } from "./routes-jobs.ts";
 import { type Streaming, sendStream } from "./send-stream.ts";
-import { type Dialect, resumeAfter, SSE } from "./stream/stream.ts";
+import { resumeAfter, SSE, type StreamFormat } from "./stream/stream.ts";
 
 const LIMIT_DEFAULT = 50;
 
-interface Parts extends Streaming {
+interface JobHandlerParts extends Streaming {
 	deps: EdgeDeps;
 	limits: EdgeLimits;
 }
 
-export function jobHandlers({ deps, limits, ...streaming }: Parts) {
+export function jobHandlers({ deps, limits, ...streaming }: JobHandlerParts) {
 	return {
 		async listJobs({ query: { app_id: appId, state, limit = LIMIT_DEFAULT, before } }, { caller }) {
 			const query = {
@@ -75,7 +75,7 @@ const eventText = ({ first, records }: Batch): string =>
 		.join("");
 
 /** A record is spelled anew, as the API spells things. */
-const JOB_EVENTS: Dialect = { headers: SSE.headers, open: () => ({ ...SSE.open(), text: eventText }) };
+const JOB_EVENTS: StreamFormat = { headers: SSE.headers, open: () => ({ ...SSE.open(), text: eventText }) };
 
 const artifactView = (artifact: ArtifactInfo): ArtifactJson => ({
 	artifact_id: artifact.id,

@@ -7,10 +7,10 @@ import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-
 import { toNexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import { createApp, failure } from "./app.ts";
-import { isRpcPath, type Rpc } from "./grpc/grpc.ts";
+import { isRpcPath, type RpcServer } from "./grpc/grpc.ts";
 import { createHandlers, type HandlerParts } from "./handlers.ts";
 import type { Page } from "./page.ts";
-import type { Admit, Listener } from "./server.ts";
+import type { Admit, HttpListener } from "./server.ts";
 import type { HoldStream } from "./shares.ts";
 
 export interface ListenerParts extends HandlerParts {
@@ -20,15 +20,15 @@ export interface ListenerParts extends HandlerParts {
 	admit: Admit;
 	holdStream: HoldStream;
 	/** Lets in and answers remote procedures, where there are any. */
-	rpc?: { enter: Admit; answer: Rpc["answer"]; rest: Rpc["rest"] };
+	rpc?: { enter: Admit; answer: RpcServer["answer"]; rest: RpcServer["rest"] };
 }
 
-export function createListener({ page, admit, holdStream, rpc, ...parts }: ListenerParts): Listener {
+export function createListener({ page, admit, holdStream, rpc, ...parts }: ListenerParts): HttpListener {
 	const { log } = parts.deps;
 	const { limits, clock } = parts;
 	const rest = rpc?.rest;
 	const app = createApp({ handlers: createHandlers({ ...parts, rest }), page, holdStream, rest, limits, clock, log });
-	const answer: Listener = getRequestListener(
+	const answer: HttpListener = getRequestListener(
 		(request, env) => {
 			const { incoming, outgoing } = env as HttpBindings;
 			const caller = admit(incoming, outgoing);

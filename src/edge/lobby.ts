@@ -26,7 +26,7 @@ interface Guest {
 	since: number;
 }
 
-interface Waiting extends Guest {
+interface WaitingGuest extends Guest {
 	serve(): void;
 }
 
@@ -52,7 +52,7 @@ export function createLobby(limits: LobbyLimits, clock: Clock, isRefused: (key: 
 	const guests = new Map<Socket, Guest>();
 	const byClient = new Map<string, Map<Socket, Guest>>();
 	/** The last to come is served first: connections that only hold their place do not delay it. */
-	const waiting: Waiting[] = [];
+	const waiting: WaitingGuest[] = [];
 	let refused = 0;
 	let isClosed = false;
 	let isServing = false;
@@ -99,7 +99,7 @@ export function createLobby(limits: LobbyLimits, clock: Clock, isRefused: (key: 
 		const crowd = crowdOf(key);
 		return crowd === undefined || makeRoom(crowd);
 	};
-	const begin = ({ socket, key, serve }: Waiting) => {
+	const begin = ({ socket, key, serve }: WaitingGuest) => {
 		if (socket.destroyed) return;
 		add(socket, key);
 		serve();
@@ -107,7 +107,7 @@ export function createLobby(limits: LobbyLimits, clock: Clock, isRefused: (key: 
 	/** What waits too long was sent by a client that has given up. */
 	const dropOld = () => {
 		const time = now();
-		const isOld = ({ key, since }: Waiting) =>
+		const isOld = ({ key, since }: WaitingGuest) =>
 			time - since > (isRefused(key) ? REFUSED_WAITING_MS_MAX : WAITING_MS_MAX);
 		for (let at = 0, dropped = 0; at < waiting.length && dropped < DROPPED_PER_TURN_MAX; ) {
 			const next = waiting[at]!;

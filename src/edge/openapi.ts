@@ -5,18 +5,18 @@ import { type ErrorCode, httpStatusOf } from "../protocol/protocol.ts";
 import { ROUTES, type Route } from "./routes.ts";
 import { COMPONENTS, Failure } from "./schema.ts";
 
-export type Json = Record<string, unknown>;
+export type OpenApiObject = Record<string, unknown>;
 
 /** The routes that are derived from the runtime contract. */
 export interface Described {
-	paths: Record<string, Json>;
-	schemas: Record<string, Json>;
+	paths: Record<string, OpenApiObject>;
+	schemas: Record<string, OpenApiObject>;
 }
 
 export const refTo = (id: string) => `#/components/schemas/${id}`;
 
-export function openapi(version: string, derived: Described = { paths: {}, schemas: {} }): Json {
-	const paths: Record<string, Json> = { ...derived.paths };
+export function openapi(version: string, derived: Described = { paths: {}, schemas: {} }): OpenApiObject {
+	const paths: Record<string, OpenApiObject> = { ...derived.paths };
 	for (const [id, route] of Object.entries<Route>(ROUTES)) {
 		paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(id, route) };
 	}
@@ -40,12 +40,12 @@ export function openapi(version: string, derived: Described = { paths: {}, schem
 }
 
 /** As a client has to write them: what has a default may be left out. */
-function components(): Json {
+function components(): OpenApiObject {
 	const { schemas } = z.toJSONSchema(COMPONENTS, { uri: refTo, unrepresentable: "any", io: "input" });
 	return Object.fromEntries(Object.entries(schemas).map(([id, { $schema, $id, ...schema }]) => [id, schema]));
 }
 
-function operation(id: string, route: Route): Json {
+function operation(id: string, route: Route): OpenApiObject {
 	return {
 		operationId: id,
 		summary: route.summary,
@@ -67,7 +67,7 @@ function operation(id: string, route: Route): Json {
 	};
 }
 
-export const SECURITY: Json[] = [{ bearer: [] }, { cookie: [] }];
+export const SECURITY: OpenApiObject[] = [{ bearer: [] }, { cookie: [] }];
 
 export const LAST_EVENT_ID = {
 	name: "Last-Event-ID",
@@ -88,19 +88,19 @@ const TRACEPARENT = {
 /** A wrong request, a foreign Host or Origin, too many connections, a fault of ours, a daemon that is stopping. */
 const ANYWHERE = ["invalid", "forbidden", "busy", "internal", "unavailable"] as const satisfies ErrorCode[];
 
-function responses(route: Route): Json {
+function responses(route: Route): OpenApiObject {
 	const { schema, type } = route.answer;
 	const other = route.otherType === undefined ? {} : { [route.otherType]: { schema: {} } };
 	const body = { [type]: { schema: schema ? schemaOf(schema) : {} }, ...other };
 	const content = route.status === 101 ? {} : { content: body };
-	const answers: Json = { [route.status]: { description: route.summary, ...content } };
+	const answers: OpenApiObject = { [route.status]: { description: route.summary, ...content } };
 	if (route.close === "A" || route.close === "B")
 		answers[204] = { description: "The stream has ended and everything was sent before." };
 	if (route.ranges) {
 		answers[206] = { description: "The part that a Range asked for.", ...content };
 		answers[416] = { description: "The Range lies beyond the end." };
 	}
-	if (route.path === "/readyz") answers[503] = { ...(answers[200] as Json), description: "Not ready." };
+	if (route.path === "/readyz") answers[503] = { ...(answers[200] as OpenApiObject), description: "Not ready." };
 	return describeFailures(answers, [
 		...route.errors,
 		...(route.body ? (["too_large"] as const) : []),
@@ -109,7 +109,7 @@ function responses(route: Route): Json {
 }
 
 /** Adds the statuses of these errors, and of those that every route may have. */
-export function describeFailures(answers: Json, codes: readonly ErrorCode[]): Json {
+export function describeFailures(answers: OpenApiObject, codes: readonly ErrorCode[]): OpenApiObject {
 	for (const code of [...codes, ...ANYWHERE]) {
 		answers[httpStatusOf(code)] ??= {
 			description: code,
@@ -119,7 +119,7 @@ export function describeFailures(answers: Json, codes: readonly ErrorCode[]): Js
 	return answers;
 }
 
-function parameters(schema: z.ZodObject | undefined, place: "path" | "query"): Json[] {
+function parameters(schema: z.ZodObject | undefined, place: "path" | "query"): OpenApiObject[] {
 	return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
 		const { $schema, description, ...rest } = z.toJSONSchema(field as z.ZodType, { unrepresentable: "any" });
 		const required = place === "path" || !(field as z.ZodType).safeParse(undefined).success;
@@ -127,7 +127,7 @@ function parameters(schema: z.ZodObject | undefined, place: "path" | "query"): J
 	});
 }
 
-function schemaOf(schema: z.ZodType): Json {
+function schemaOf(schema: z.ZodType): OpenApiObject {
 	const id = COMPONENTS.get(schema)?.id;
 	if (id !== undefined) return { $ref: refTo(id) };
 	const { $schema, ...rest } = z.toJSONSchema(schema, { unrepresentable: "any" });

@@ -229,7 +229,7 @@ export interface EdgeDeps {
 	/** Takes back a message that waits. */
 	cancel(eventId: string): Promise<InboundEvent>;
 	/** Decides what runs wait for; without it nothing is remembered for a session. */
-	asking?: Nex["asking"];
+	approvals?: Nex["approvals"];
 	trust?: Nex["trust"];
 	/** Whether agents may note and recall. */
 	remembers?: boolean;

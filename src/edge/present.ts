@@ -135,13 +135,13 @@ export function queuedView(event: InboundEvent): QueuedJson {
 }
 
 /** Who wrote; undefined for the owner, whose own page and command line show it. */
-export function writerOf(origin: Writer | undefined) {
+export function writerOf(origin: EventSender | undefined) {
 	if (!origin || (origin.channel === "web" && origin.sender === "owner")) return undefined;
 	const { channel, account, sender, senderName } = origin;
 	return defined({ channel, account, sender, sender_name: senderName });
 }
 
-type Writer = Pick<NonNullable<InboundEvent["origin"]>, "channel" | "account" | "sender" | "senderName">;
+type EventSender = Pick<NonNullable<InboundEvent["origin"]>, "channel" | "account" | "sender" | "senderName">;
 
 function beginnerOf(origin: SessionInfo["origin"]) {
 	const writer = writerOf(origin);

@@ -5,7 +5,7 @@ import { BlockList, isIP, isIPv4 } from "node:net";
 import { NexusError } from "../protocol/protocol.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 
-export interface Client {
+export interface ClientAddress {
 	/**
 	 * The rightmost address that is no trusted proxy. When a proxy's headers do not tell, that proxy's own behind a question mark: whoever
 	 * confuses them must not count as who sits at the proxy itself.
@@ -22,7 +22,7 @@ export interface Proxies {
 	clientOf(request: {
 		headers: IncomingMessage["headers"];
 		socket: Pick<IncomingMessage["socket"], "remoteAddress">;
-	}): Client;
+	}): ClientAddress;
 }
 
 interface Hop {

@@ -13,17 +13,17 @@ import {
 	type TurnsJson,
 } from "../protocol/protocol.ts";
 import { eventView, liveView, queuedView, sessionView, turnView, writerOf } from "./present.ts";
-import type { Input } from "./routes.ts";
+import type { RouteInput } from "./routes.ts";
 
 const LIMIT_DEFAULT = 50;
 
 export interface Reads {
 	event(eventId: string): Promise<EventJson>;
-	events(query: Input<"listEvents">["query"]): Promise<EventListJson>;
+	events(query: RouteInput<"listEvents">["query"]): Promise<EventListJson>;
 	run(runId: string): Promise<RunJson>;
-	runs(query: Input<"listRuns">["query"]): Promise<RunListJson>;
-	sessions(query: Input<"listSessions">["query"]): Promise<SessionListJson>;
-	turns(session: string, query: Input<"listTurns">["query"]): Promise<TurnsJson>;
+	runs(query: RouteInput<"listRuns">["query"]): Promise<RunListJson>;
+	sessions(query: RouteInput<"listSessions">["query"]): Promise<SessionListJson>;
+	turns(session: string, query: RouteInput<"listTurns">["query"]): Promise<TurnsJson>;
 }
 
 export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsMax: number): Reads {

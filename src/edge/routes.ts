@@ -223,7 +223,7 @@ export const ROUTES = {
 		summary: "WebSocket: many runs and sessions over one connection, with subscribe, unsubscribe and resume.",
 		auth: true,
 		status: 101,
-		answer: { type: "application/json", schema: shape.ClientMessage },
+		answer: { type: "application/json", schema: shape.WebSocketClientMessage },
 		errors: [],
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
@@ -304,7 +304,7 @@ export type RouteId = keyof typeof ROUTES;
 type Parsed<R, K extends string> = R extends { [key in K]: infer S extends z.ZodType } ? z.infer<S> : undefined;
 
 /** What a handler of the route answers with: what its schema says, or a response of its own making. */
-export type Answer<Id extends RouteId> =
+export type RouteResponse<Id extends RouteId> =
 	| Response
 	| ((typeof ROUTES)[Id] extends { answer: { schema: infer S extends z.ZodType } } ? z.infer<S> : object);
 
@@ -312,7 +312,7 @@ export type Answer<Id extends RouteId> =
 export type RawBody = (bytesMax: number, arrived: (bytes: number) => void, signal: AbortSignal) => Promise<Buffer>;
 
 /** What a handler of the route is given: already checked. */
-export interface Input<Id extends RouteId> {
+export interface RouteInput<Id extends RouteId> {
 	params: Parsed<(typeof ROUTES)[Id], "params">;
 	query: Parsed<(typeof ROUTES)[Id], "query">;
 	body: (typeof ROUTES)[Id] extends { raw: true } ? RawBody : Parsed<(typeof ROUTES)[Id], "body">;

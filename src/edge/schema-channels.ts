@@ -125,7 +125,7 @@ const where = {
 		.exactOptional()
 		.describe("Shows tool status while it is written; else as the channel's config says."),
 	reasoning: z.boolean().exactOptional().describe("Shows the reasoning, quoted; else as the channel's config says."),
-} satisfies Fields<wire.DeliveryPlace>;
+} satisfies Fields<wire.DeliveryDestination>;
 export const DeliveryRequest = component(
 	"DeliveryRequest",
 	z.union([

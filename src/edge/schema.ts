@@ -361,7 +361,7 @@ export const ReadinessView = component(
 
 /** What a WebSocket client says. */
 const subscriptionId = z.string().min(1).max(128);
-export const ClientMessage = component(
+export const WebSocketClientMessage = component(
 	"WebSocketClientMessage",
 	z.union([
 		z.strictObject({
@@ -379,4 +379,4 @@ export const ClientMessage = component(
 		z.strictObject({ type: z.literal("unsubscribe"), id: subscriptionId }),
 	]),
 );
-export type ClientMessage = z.infer<typeof ClientMessage>;
+export type WebSocketClientMessage = z.infer<typeof WebSocketClientMessage>;

@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import type { Answer, Readers } from "./stream/stream.ts";
+import type { Readers, StreamResponse } from "./stream/stream.ts";
 
 export interface Streaming {
 	readers: Readers;
@@ -13,7 +13,7 @@ export interface Streaming {
 export async function sendStream(
 	{ readers, admitStream }: Streaming,
 	outgoing: ServerResponse,
-	answer: Answer,
+	answer: StreamResponse,
 ): Promise<Response> {
 	const { cursor } = answer;
 	try {

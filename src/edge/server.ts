@@ -52,11 +52,11 @@ export function createHttpServer(limits: EdgeLimits): Server {
 /** Lets a request in, until `ended` closes, or throws why not. */
 export type Admit = (request: IncomingMessage, ended: EventEmitter) => Caller;
 /** Answers one request, with an error if need be. */
-export type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
+export type HttpListener = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
 
 export interface Answering {
 	/** Called by the first request, and again only after a failure. */
-	load(): Promise<Listener>;
+	load(): Promise<HttpListener>;
 	upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void;
 	closing(): boolean;
 	/** The address of who asks, for the log. */

@@ -87,7 +87,7 @@ export function createStrangers(limits: StrangerLimits, clock: Clock): Strangers
 	};
 }
 
-interface Pace {
+interface AddressRate {
 	/** Calls that count, of which `perSecondMax` are forgotten in a second. */
 	level: number;
 	at: number;
@@ -95,7 +95,7 @@ interface Pace {
 }
 
 function createPaces({ tokenlessCallsPerSecondMax, tokenlessRefusedMs }: StrangerLimits, now: () => number) {
-	const paces = new Map<string, Pace>();
+	const paces = new Map<string, AddressRate>();
 	return {
 		isRefused: (key: string): boolean => now() < (paces.get(key)?.refusedUntil ?? 0),
 		take(key: string): boolean {

@@ -3,9 +3,9 @@
 import { NexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { Context, Handlers } from "./handler.ts";
+import type { Handlers, RequestContext } from "./handler.ts";
 import type { Channels, EdgeLimits } from "./port.ts";
-import type { Input } from "./routes.ts";
+import type { RouteInput } from "./routes.ts";
 
 /** Headers that are about the connection to the adapter's side, not about what it says. */
 const NOT_PASSED_ON = new Set(["connection", "content-length", "transfer-encoding", "keep-alive", "set-cookie"]);
@@ -16,7 +16,10 @@ export function webhookHandlers(needed: () => Channels, limits: EdgeLimits, cloc
 	const bytesMax = Math.min(limits.bodyBytesMax, limits.webhookBodyBytesMax);
 	const pass =
 		(method: "GET" | "POST") =>
-		async ({ params, body }: Pick<Input<"postWebhook">, "params" | "body">, { caller, headers, url }: Context) => {
+		async (
+			{ params, body }: Pick<RouteInput<"postWebhook">, "params" | "body">,
+			{ caller, headers, url }: RequestContext,
+		) => {
 			const { outbound } = needed();
 			const { channel, account } = params;
 			const head = { method, query: new URL(url).search.slice(1), headers: Object.fromEntries(headers) };

@@ -11,12 +11,12 @@ import { resumeAfter, SSE } from "./stream/stream.ts";
 
 const LIMIT_DEFAULT = 50;
 
-interface Parts extends Streaming {
+interface WorkflowHandlerParts extends Streaming {
 	deps: EdgeDeps;
 	limits: EdgeLimits;
 }
 
-export function workflowHandlers({ deps, limits, ...streaming }: Parts) {
+export function workflowHandlers({ deps, limits, ...streaming }: WorkflowHandlerParts) {
 	return {
 		submitWorkflow({ body }, { caller, headers }) {
 			const { definition, app_id: appId = "", user_id: userId = "", idempotency_key: idempotencyKey } = body;

@@ -11,7 +11,7 @@ export {
 	engineNamed,
 	sectionFor,
 } from "./engines.ts";
-export type { EngineHouse } from "./entry.ts";
+export type { EngineServices } from "./entry.ts";
 export { loadEngine } from "./load.ts";
 export {
 	createMcp,

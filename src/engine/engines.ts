@@ -1,22 +1,22 @@
 /** The registry as a list and as types: what `engine:` may say, and which sections of the configuration belong to engines. */
 
-import type { EngineEntry, Environment } from "./entry.ts";
+import type { EngineEntry, EnvironmentVariables } from "./entry.ts";
 import * as registry from "./registry.ts";
 
 /** Everything that asks for engines takes such a list, so that a program or a test may bring more. */
 export type Engines = readonly EngineEntry[];
 
-type Entry = (typeof registry)[keyof typeof registry];
+type RegisteredEngine = (typeof registry)[keyof typeof registry];
 type SectionOf<E> = E extends { section: infer Section extends string } ? Section : never;
 
-export type EngineName = Entry["name"];
+export type EngineName = RegisteredEngine["name"];
 
 /** An engine by name, or a module of one's own. */
 export type EngineChoice = EngineName | { module: string };
 
 /** By section: what configures the engines. */
 export type EngineSections = {
-	[E in Entry as SectionOf<E>]?: NonNullable<Parameters<E["load"]>[0]>;
+	[E in RegisteredEngine as SectionOf<E>]?: NonNullable<Parameters<E["load"]>[0]>;
 };
 
 /** Each entry's own type of configuration is checked where it is declared; a list of them has one for all. */
@@ -33,7 +33,7 @@ export const sectionFor = ({ section }: EngineEntry, sections: object): unknown 
 export function chooseEngine(
 	configured: EngineChoice | undefined,
 	sections: object,
-	env: Environment,
+	env: EnvironmentVariables,
 	engines: Engines = ENGINES,
 ): EngineChoice {
 	if (configured !== undefined) return configured;

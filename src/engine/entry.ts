@@ -3,26 +3,26 @@
 import type { z } from "zod";
 import type * as words from "../std/config-words.ts";
 import type { Counters } from "../std/counters.ts";
-import type { Environment } from "./environment.ts";
+import type { EnvironmentVariables } from "./environment.ts";
 import type { CallModel, ConfiguredModel } from "./model.ts";
 import type { Engine } from "./port.ts";
 import type { ToolSource } from "./tools/tools.ts";
 
-export type { Environment };
+export type { EnvironmentVariables };
 
 /** The words that configuration schemas are made of; handed over, so that only whoever checks a file loads the library. */
 export type ConfigWords = typeof words;
 
-export interface EnginePlace {
+export interface EngineSetup {
 	/** Relative paths of the configuration start here. */
 	base: string;
-	env: Environment;
+	env: EnvironmentVariables;
 	/** Left out when an engine is only looked at. */
-	house?: EngineHouse;
+	services?: EngineServices;
 }
 
 /** What the daemon has that an engine may offer to its agents. */
-export interface EngineHouse {
+export interface EngineServices {
 	/** In addition to the engine's own tools. */
 	toolSources: readonly ToolSource[];
 	/** No tool reaches it. */
@@ -59,19 +59,19 @@ export interface EngineEntry<Config = unknown> {
 	readonly uses?: readonly string[];
 	configSchema?(words: ConfigWords): z.ZodType<Config | undefined>;
 	/** How much configuration and environment ask for it when `engine:` is left out: the highest above 0 runs. Never without it. */
-	priority?(config: Config | undefined, env: Environment): number;
+	priority?(config: Config | undefined, env: EnvironmentVariables): number;
 	/** Why it runs although nobody named it. */
 	readonly because?: string;
 	/** How to get it chosen, for whoever runs an engine that needs no key. */
 	readonly hint?: string;
 	/** Left out: it needs no keys. */
-	checkKeys?(config: Config | undefined, env: Environment): KeyCheck;
+	checkKeys?(config: Config | undefined, env: EnvironmentVariables): KeyCheck;
 	/** The one that it asks unless an agent has its own; undefined when it asks none. Throws what `load` would. */
-	model?(config: Config | undefined, env: Environment): ConfiguredModel | undefined;
+	model?(config: Config | undefined, env: EnvironmentVariables): ConfiguredModel | undefined;
 	/** By provider: what it asks when nobody names a model. */
 	readonly usualModels?: Readonly<Record<string, string>>;
 	/** Loads what asks a model without an agent. */
 	caller?(): Promise<CallModel>;
 	/** Rejects with a `config` error that says what to change. */
-	load(config: Config | undefined, place: EnginePlace): Promise<Engine>;
+	load(config: Config | undefined, place: EngineSetup): Promise<Engine>;
 }

@@ -1,3 +1,3 @@
 /** Environment variables, as an argument. */
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type EnvironmentVariables = Readonly<Record<string, string | undefined>>;

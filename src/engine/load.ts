@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";
 import { importWithin } from "../std/import-within.ts";
 import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
-import type { EngineHouse, Environment } from "./entry.ts";
+import type { EngineServices, EnvironmentVariables } from "./entry.ts";
 import type { Engine } from "./port.ts";
 import { unusedSettings, usedBy } from "./unused.ts";
 
@@ -15,11 +15,11 @@ export interface LoadOptions {
 	config?: object;
 	/** Relative paths start at this folder: the config's. */
 	base: string;
-	env?: Environment;
+	env?: EnvironmentVariables;
 	/** A module whose top level takes longer is refused, so that a start never hangs without a word. */
 	moduleLoadMs?: number;
 	engines?: Engines;
-	house?: EngineHouse;
+	services?: EngineServices;
 }
 
 const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
@@ -28,9 +28,9 @@ const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 export async function loadEngine(choice: EngineChoice, options: LoadOptions): Promise<Engine> {
 	refuseUnused(choice, options);
 	if (typeof choice === "object") return await loadModule(choice, options);
-	const { config = {}, base, env = process.env, engines = ENGINES, house } = options;
+	const { config = {}, base, env = process.env, engines = ENGINES, services } = options;
 	const entry = engineNamed(choice, engines);
-	if (entry) return await entry.load(sectionFor(entry, config), { base, env, ...(house && { house }) });
+	if (entry) return await entry.load(sectionFor(entry, config), { base, env, ...(services && { services }) });
 	const names = engines.map(({ name }) => name).join(", ");
 	throw new NexusError("config", `there is no engine "${choice}"; there are ${names}, and { module: ./my-agent.ts }`);
 }

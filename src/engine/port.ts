@@ -110,14 +110,14 @@ export interface Continued {
 	/** What was shown after that checkpoint: the model has to go on behind it, and must not repeat it. */
 	shown: string;
 	/** What became of the approval or the question that the run was cut off at. */
-	answer?: Answer & { callId: string };
+	answer?: ApprovalOutcome & { callId: string };
 }
 
 /** Whether a person has to agree before a tool acts. */
 export type ApprovalPolicy = "never" | "non-owner" | "always";
 
 /** A person is asked about a tool call, and answers. */
-export interface Asking {
+export interface ToolApproval {
 	/** Of the engine's choice, unique in the run: what `context.answer` is asked for. People see a short id that the Broker gives it, such as `K7Q2`. */
 	id: string;
 	kind: "approval" | "question";
@@ -137,10 +137,10 @@ export interface Asking {
 	by?: string;
 }
 
-export interface Answer {
+export interface ApprovalOutcome {
 	/** As people saw it. */
 	id: string;
-	state: Exclude<Asking["state"], "pending">;
+	state: Exclude<ToolApproval["state"], "pending">;
 	/** In words: who decided, why, or what was answered. */
 	by?: string;
 	reason?: string;
@@ -186,7 +186,7 @@ export type EngineEvent =
 			agent?: string;
 			args?: unknown;
 			/** A person is or was asked about this call; with `progress`, before `started`. */
-			asking?: Asking;
+			asking?: ToolApproval;
 			summary?: string;
 			/** What a person is shown; with `content` alone it is the text of that. */
 			result?: unknown;
@@ -220,8 +220,8 @@ export type EngineYield = EngineEvent | readonly EngineEvent[];
 /** What a run may use of the house. Only `signal` is always there. */
 export interface EngineContext {
 	signal: AbortSignal;
-	/** Waits for the answer to what was yielded as `asking` in the state `pending`. Clocks of the run stand still meanwhile; the signal withdraws the question. */
-	answer?(id: string, signal: AbortSignal): Promise<Answer>;
+	/** Waits for the answer to what was yielded as `lookup` in the state `pending`. Clocks of the run stand still meanwhile; the signal withdraws the question. */
+	answer?(id: string, signal: AbortSignal): Promise<ApprovalOutcome>;
 	/**
 	 * Messages that arrived during the run and are handed to it, oldest first; from then on they are this run's. Where there are some, `checkpoint`
 	 * is asked for the one that knows them, which commits with them: a run that goes on from there has read them.

@@ -1,24 +1,24 @@
 /** The Ledger: settled truth, one folder per kind of thing. It is read here; it is changed by the writes of its things, inside a commit. */
 
 import { queriesOf } from "../std/write.ts";
-import type { Approvals } from "./approvals/port.ts";
+import type { StoredApprovals } from "./approvals/port.ts";
 import type { Apps } from "./apps/port.ts";
 import type { StoredArtifacts } from "./artifacts/port.ts";
 import type { Checkpoints } from "./checkpoints/port.ts";
 import type { StoredConnectors } from "./connectors/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
-import type { Execution } from "./execution/port.ts";
+import type { StoredExecution } from "./execution/port.ts";
 import type { Grants } from "./grants/port.ts";
 import type { Idempotency } from "./idempotency/port.ts";
-import type { InboundEvent, Inbox } from "./inbox/port.ts";
+import type { InboundEvent, StoredInbox } from "./inbox/port.ts";
 import type { StoredJobs } from "./jobs/port.ts";
 import type { Memory } from "./memory/port.ts";
-import type { Notes } from "./notes/port.ts";
+import type { StoredNotes } from "./notes/port.ts";
 import type { Notices } from "./notices/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
 import type { Receipts } from "./receipts/port.ts";
-import type { Sessions } from "./sessions/port.ts";
+import type { StoredSessions } from "./sessions/port.ts";
 import type { SignIns } from "./signins/port.ts";
 import type { Trusts } from "./trust/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
@@ -26,18 +26,18 @@ import type { WorkflowRows } from "./workflows/port.ts";
 
 export interface Ledger {
 	readonly turns: Turns;
-	readonly sessions: Sessions;
-	readonly inbox: Inbox;
+	readonly sessions: StoredSessions;
+	readonly inbox: StoredInbox;
 	readonly deliveries: Deliveries;
 	readonly pairings: Pairings;
-	readonly notes: Notes;
-	readonly approvals: Approvals;
+	readonly notes: StoredNotes;
+	readonly approvals: StoredApprovals;
 	readonly grants: Grants;
 	readonly memory: Memory;
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
 	readonly trust: Trusts;
-	readonly execution: Execution;
+	readonly execution: StoredExecution;
 	readonly apps: Apps;
 	readonly signins: SignIns;
 	readonly receipts: Receipts;

@@ -22,13 +22,13 @@ import type { Ledger, LedgerQuestions } from "./port.ts";
 import { receiptsInSqlite } from "./receipts/sqlite.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { signInsInSqlite } from "./signins/sqlite.ts";
-import { greatestId, openThings } from "./thing.ts";
+import { greatestId, openTables } from "./table.ts";
 import { trustInSqlite } from "./trust/sqlite.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
 import { workflowsInSqlite } from "./workflows/sqlite.ts";
 
 /** In the order in which their tables are made. A new kind is one folder and one line here. */
-export const THINGS = {
+export const TABLES = {
 	sessions: sessionsInSqlite,
 	turns: turnsInSqlite,
 	inbox: inboxInSqlite,
@@ -64,10 +64,10 @@ const LISTED_BY_ID = {
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {
-	const things = openThings(file, THINGS);
+	const tables = openTables(file, TABLES);
 	for (const [table, id] of Object.entries(LISTED_BY_ID)) idsAfter(greatestId(file, table, id) ?? "");
-	const { turns, inbox } = things;
-	file.things.registerAnswers<LedgerQuestions>("ledger", {
+	const { turns, inbox } = tables;
+	file.tables.registerAnswers<LedgerQuestions>("ledger", {
 		sessionSnapshot(session, page) {
 			const [newestTurn] = turns.list({ session, limit: 1 });
 			return {
@@ -77,5 +77,5 @@ export function sqliteLedger(file: SqliteFile): Ledger {
 			};
 		},
 	});
-	return things;
+	return tables;
 }

@@ -17,19 +17,19 @@ import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall, StreamingConfig } from "./port.ts";
 import { sleep } from "./sleep.ts";
-import { type KeeperOptions, type ProcessStatus, unreachable } from "./supervise/keeper.ts";
-import type { AccountFiles, KeptNotes, NoteKeeping } from "./supervise/kept-notes.ts";
+import { type AccountFiles, inherited, noteChannelProcess, prepareAccountFiles } from "./supervise/account-files.ts";
+import type { KeptNotes, NoteFiles, NoteKeeping } from "./supervise/kept-notes.ts";
 import {
 	createMonitorPort,
 	type IsUrgent,
 	type MonitorPort,
 	type OnChoice,
 	type OnMessage,
-	type WebhookAnswer,
-	type WebhookRequest,
+	type WireWebhookAnswer,
+	type WireWebhookRequest,
 } from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
-import { inherited, noteChannelProcess, type Places, preparePlaces } from "./supervise/places.ts";
+import { type ProcessStatus, type ProcessSupervisorOptions, unreachable } from "./supervise/process-supervisor.ts";
 import { SendPort } from "./supervise/send-port.ts";
 import { createStreamPort, type StreamPort } from "./supervise/stream-port.ts";
 
@@ -59,39 +59,44 @@ export interface InfoCacheOptions {
 	signal: AbortSignal;
 	dataDir: string;
 	/** Called when more is known of an adapter. */
-	onKnown(): void;
+	onInfo(): void;
 }
 
 /** What the adapter of a channel says of itself. Asked once; a failure is asked again the next time. */
 export interface InfoCache {
 	ask(channel: string): Promise<AdapterInfo>;
 	/** The last answer, or why there was none. */
-	known(channel: string): { info?: AdapterInfo; error?: string };
+	cached(channel: string): { info?: AdapterInfo; error?: string };
 }
 
 export function createInfoCache(adapters: () => AdapterConfig, options: InfoCacheOptions): InfoCache {
-	const { limits, signal, dataDir, onKnown } = options;
+	const { limits, signal, dataDir, onInfo } = options;
 	const asked = new Map<string, Promise<AdapterInfo>>();
 	const known = new Map<string, { info?: AdapterInfo; error?: string }>();
 	return {
-		known: (channel) => known.get(channel) ?? {},
+		cached: (channel) => known.get(channel) ?? {},
 		ask(channel) {
 			const before = asked.get(channel);
 			if (before) return before;
 			const config = own(adapters(), channel) ?? { accounts: {} };
 			const command = commandOf(channel, config);
-			const born = noteChannelProcess(dataDir, channel, "info");
-			const answer = askInfo(channel, command, { ...inherited(process.env), ...config.env }, { limits, signal, born });
+			const onSpawn = noteChannelProcess(dataDir, channel, "info");
+			const answer = askInfo(
+				channel,
+				command,
+				{ ...inherited(process.env), ...config.env },
+				{ limits, signal, onSpawn },
+			);
 			asked.set(channel, answer);
 			answer.then(
 				(info) => {
 					known.set(channel, { info });
-					onKnown();
+					onInfo();
 				},
 				(cause: Error) => {
 					asked.delete(channel);
 					known.set(channel, { error: cause.message });
-					onKnown();
+					onInfo();
 				},
 			);
 			return answer;
@@ -102,7 +107,7 @@ export function createInfoCache(adapters: () => AdapterConfig, options: InfoCach
 export const commandOf = (channel: string, config: ChannelConfig): readonly string[] =>
 	config.command ?? bundledCommand(channel);
 
-export class Account {
+export class ChannelAccount {
 	readonly channel: string;
 	readonly id: string;
 	readonly config: ChannelConfig;
@@ -110,7 +115,7 @@ export class Account {
 	readonly streaming: StreamingConfig;
 	readonly gate: AccountGate;
 	readonly #options: AccountOptions;
-	readonly #places: Places;
+	readonly #accountFiles: AccountFiles;
 	readonly #env: Record<string, string>;
 	#stream: StreamPort | undefined;
 	#send: SendPort | undefined;
@@ -129,10 +134,10 @@ export class Account {
 		this.#options = options;
 		this.gate = createGate(options.clock);
 		this.#calls = createCallHealth(options.clock);
-		this.#places = preparePlaces(options.dataDir, this.channel, this.id, {
+		this.#accountFiles = prepareAccountFiles(options.dataDir, this.channel, this.id, {
 			...own(options.config.accounts, this.id)?.settings,
 		});
-		this.#env = { ...this.#places.env, ...options.config.env };
+		this.#env = { ...this.#accountFiles.env, ...options.config.env };
 	}
 
 	info(): Promise<AdapterInfo> {
@@ -141,8 +146,8 @@ export class Account {
 
 	health(): Promise<HealthReport> {
 		const { limits, stopping } = this.#options;
-		const born = (pid: number) => this.#places.born("health", pid);
-		return askHealth(this.#command(), this.id, this.#env, { limits: limits.oneShot, signal: stopping, born });
+		const onSpawn = (pid: number) => this.#accountFiles.onSpawn("health", pid);
+		return askHealth(this.#command(), this.id, this.#env, { limits: limits.oneShot, signal: stopping, onSpawn });
 	}
 
 	stream(info: AdapterInfo): StreamPort {
@@ -180,7 +185,7 @@ export class Account {
 	 * The monitor's answer. At a start the adapter is asked first what it can do, and a request that comes meanwhile waits: some platforms ask
 	 * only once. Throws `unavailable` when the account is not listened to in time, never, or too many wait already.
 	 */
-	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
+	async webhook(request: WireWebhookRequest): Promise<WireWebhookAnswer> {
 		const now = elapsing(this.#options.clock);
 		const since = now();
 		const monitor = await this.#listened();
@@ -189,7 +194,7 @@ export class Account {
 
 	async #listened(): Promise<MonitorPort> {
 		const { webhookMs, webhooksHeldMax } = this.#options.limits;
-		const isDeaf = this.#options.infos.known(this.channel).info?.supports.includes("monitor") === false;
+		const isDeaf = this.#options.infos.cached(this.channel).info?.supports.includes("monitor") === false;
 		if (!this.#monitor && !isDeaf && this.#held < webhooksHeldMax) {
 			this.#held++;
 			await sleep(this.#options.clock, webhookMs, this.#hearing.signal);
@@ -208,7 +213,7 @@ export class Account {
 			processes[verb as keyof typeof ports] = unreachable(port.status(), called);
 		}
 		const all: ProcessStatus[] = Object.values(processes);
-		const { info, error } = this.#options.infos.known(this.channel);
+		const { info, error } = this.#options.infos.cached(this.channel);
 		const lastError = all.findLast((each) => each.lastError !== undefined)?.lastError ?? error;
 		const { pausedUntil } = this.gate;
 		return {
@@ -235,7 +240,7 @@ export class Account {
 	}
 
 	/** Nothing is heard from it any more. */
-	async deafen(): Promise<void> {
+	async stopListening(): Promise<void> {
 		this.#hearing.abort();
 		await this.#monitor?.stop();
 	}
@@ -249,7 +254,7 @@ export class Account {
 		return commandOf(this.channel, this.config);
 	}
 
-	#process(verb: "stream" | "send" | "monitor"): Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+	#process(verb: "stream" | "send" | "monitor"): Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
 		const { limits, clock, random, log } = this.#options;
 		const format = verb === "send" ? [] : ["--format", "jsonl"];
 		const notes = this.#notes();
@@ -262,7 +267,7 @@ export class Account {
 			rules: limits.restart,
 			// Without it a monitor only misses the acks.
 			mayIgnoreInput: verb === "monitor",
-			born: (pid) => this.#places.born(verb, pid),
+			onSpawn: (pid) => this.#accountFiles.onSpawn(verb, pid),
 			changed: this.#options.onStatus,
 			...{ clock, random, log },
 		};
@@ -271,13 +276,13 @@ export class Account {
 	/** What it has to remember, if it leaves that to the daemon. */
 	#notes(): KeptNotes | undefined {
 		const { infos, notes } = this.#options;
-		const { info } = infos.known(this.channel);
+		const { info } = infos.cached(this.channel);
 		// Without `runId` the input of `send` ends before an answer could come.
 		if (!info || !speaks(info, "notes") || !speaks(info, "runId")) return undefined;
 		return notes.of({ channel: this.channel, account: this.id }, this.#files());
 	}
 
-	#files(): AccountFiles {
+	#files(): NoteFiles {
 		const state = this.#env.NEXUS_STATE_FILE ?? "";
 		return { state, notes: `${state}.sent` };
 	}

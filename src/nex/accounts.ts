@@ -2,7 +2,7 @@
 
 import { NexusError } from "../protocol/protocol.ts";
 import { own } from "../std/own.ts";
-import { Account, type AccountOptions, createInfoCache, type InfoCache } from "./account.ts";
+import { type AccountOptions, ChannelAccount, createInfoCache, type InfoCache } from "./account.ts";
 import type { AccountChanges, AccountName, AdapterConfig, ChannelConfig } from "./port.ts";
 
 export interface Accounts {
@@ -10,11 +10,11 @@ export interface Accounts {
 	/** Throws `not_found` for one that is not configured. */
 	check(channel: string, id: string): void;
 	/** Throws like `check`. */
-	of(channel: string, id: string): Account;
+	of(channel: string, id: string): ChannelAccount;
 	/** All that are configured. */
-	all(): Account[];
+	all(): ChannelAccount[];
 	/** Takes up another configuration. Those that are gone or different are handed out to be ended: nobody gets them any more. */
-	reconfigure(adapters: AdapterConfig): AccountChanges & { retired: Account[] };
+	reconfigure(adapters: AdapterConfig): AccountChanges & { retired: ChannelAccount[] };
 	stop(): Promise<void>;
 }
 
@@ -35,9 +35,9 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 	const ending = new AbortController();
 	const stopping = ending.signal;
 	const { limits, dataDir, onStatus } = deps;
-	const oneShot = { limits: limits.oneShot, signal: stopping, dataDir, onKnown: onStatus };
+	const oneShot = { limits: limits.oneShot, signal: stopping, dataDir, onInfo: onStatus };
 	const infos = createInfoCache(() => adapters, oneShot);
-	const made = new Map<string, Account>();
+	const made = new Map<string, ChannelAccount>();
 	const configOf = (channel: string, id: string): ChannelConfig => {
 		const config = own(adapters, channel);
 		if (config && own(config.accounts, id)) return config;
@@ -46,11 +46,11 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 		const known = others.length === 0 ? "" : `; the channel has ${others.join(", ")} (\`--account\`)`;
 		throw new NexusError("not_found", `There is no account ${channel}/${id}: add it with \`${add}\`${known}.`);
 	};
-	const of = (channel: string, id: string): Account => {
+	const of = (channel: string, id: string): ChannelAccount => {
 		const key = keyOf(channel, id);
 		const known = made.get(key);
 		if (known) return known;
-		const account = new Account({ channel, id, config: configOf(channel, id), infos, stopping, ...deps });
+		const account = new ChannelAccount({ channel, id, config: configOf(channel, id), infos, stopping, ...deps });
 		made.set(key, account);
 		return account;
 	};

@@ -5,7 +5,7 @@ import type { Delivery } from "../ledger/ledger.ts";
 import { NexusError, newId, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { type OwingDeps, take } from "./owing.ts";
+import { type PlanDeps, take } from "./planned-deliveries.ts";
 import type { AskChoice, AskRequest } from "./port.ts";
 import { sleep } from "./sleep.ts";
 import { writeTextLog } from "./text-log.ts";
@@ -21,19 +21,19 @@ type Taken = Awaited<ReturnType<typeof take>>;
 const FORMS = ["buttons", "words"] as const;
 const logOf = (id: string, what: (typeof FORMS)[number] | "done"): string => `ask_${id}_${what}`;
 
-export async function ask(deps: OwingDeps, request: AskRequest): Promise<Taken> {
+export async function ask(deps: PlanDeps, request: AskRequest): Promise<Taken> {
 	const { account, target, id, choices, text } = request;
 	check(request, deps.limits.textCharsMax);
 	deps.accounts.check(account.channel, account.id);
 	// An adapter that cannot be asked now may have buttons or not: words are understood in any case.
 	const info = await deps.accounts.infos.ask(account.channel).catch(() => undefined);
 	const question: Question = { id, choices: choices.map(({ reply: _reply, ...choice }) => choice) };
-	const known = (await askedIn(deps, id)).find(
+	const earlier = (await questionDeliveries(deps, id)).find(
 		(row) =>
 			row.channel === account.channel && row.account === account.id && isSameChat(row.channel, row.target, target),
 	);
 	// Asked again, it is asked the same way.
-	const buttons = known ? "ask" in known.options : info !== undefined && buttonsFault(info, question) === undefined;
+	const buttons = earlier ? "ask" in earlier.options : info !== undefined && buttonsFault(info, question) === undefined;
 	const runId = logOf(id, buttons ? "buttons" : "words");
 	await ensureLog(deps, runId, buttons ? text : `${text}\n\n${inWords(choices)}`);
 	return take(deps, { account, target, runId, options: { disableStreaming: true, ...(buttons && { ask: question }) } });
@@ -53,7 +53,7 @@ function inWords(choices: readonly AskChoice[]): string {
 }
 
 /** Written once, whoever asks again, and in however many chats at the same time. */
-async function ensureLog({ bus, stamp, inOrder, signal }: OwingDeps, log: string, text: string): Promise<void> {
+async function ensureLog({ bus, stamp, inOrder, signal }: PlanDeps, log: string, text: string): Promise<void> {
 	await inOrder(log, signal, async () => {
 		if (await bus.describe(log)) return;
 		try {
@@ -65,26 +65,26 @@ async function ensureLog({ bus, stamp, inOrder, signal }: OwingDeps, log: string
 	});
 }
 
-interface AskedDeps extends OwingDeps {
+interface SettleDeps extends PlanDeps {
 	clock: Clock;
 	log: Log;
 }
 
 /** What has to be delivered because a question cannot be changed where it stands. */
-export async function asked(deps: AskedDeps, id: string, text: string): Promise<Taken[]> {
-	const told: Taken[] = [];
-	for (const row of await askedIn(deps, id)) {
+export async function settleQuestions(deps: SettleDeps, id: string, text: string): Promise<Taken[]> {
+	const taken: Taken[] = [];
+	for (const row of await questionDeliveries(deps, id)) {
 		if (await settle(deps, id, row, text)) continue;
 		const { channel, account, target } = row;
 		const runId = logOf(id, "done");
 		await ensureLog(deps, runId, text);
 		const place = { account: { channel, id: account }, target: target as Target, runId };
-		told.push(await take(deps, { ...place, options: { disableStreaming: true } }));
+		taken.push(await take(deps, { ...place, options: { disableStreaming: true } }));
 	}
-	return told;
+	return taken;
 }
 
-async function askedIn({ deliveries }: OwingDeps, id: string): Promise<Delivery[]> {
+async function questionDeliveries({ deliveries }: PlanDeps, id: string): Promise<Delivery[]> {
 	const rows = await Promise.all(
 		FORMS.map(async (form) => deliveries.list({ runId: logOf(id, form), limit: CHATS_MAX })),
 	);
@@ -92,12 +92,12 @@ async function askedIn({ deliveries }: OwingDeps, id: string): Promise<Delivery[
 }
 
 /** Takes the buttons away. False: there are none, or they cannot be taken away. */
-async function settle(deps: AskedDeps, id: string, asked: Delivery, text: string): Promise<boolean> {
-	if (!("ask" in asked.options)) return false;
-	const { carrier, deliveries, accounts, clock, stamp, signal, log } = deps;
+async function settle(deps: SettleDeps, id: string, delivery: Delivery, text: string): Promise<boolean> {
+	if (!("ask" in delivery.options)) return false;
+	const { runner, deliveries, accounts, clock, stamp, signal, log } = deps;
 	// A question that is still on its way gets its buttons first.
-	await carrier.settled(asked.id);
-	const row = (await deliveries.get(asked.id)) ?? asked;
+	await runner.settled(delivery.id);
+	const row = (await deliveries.get(delivery.id)) ?? delivery;
 	const messageId = row.messages.findLast(({ state }) => state === "sent")?.messageId;
 	if (messageId === undefined) return false;
 	// A nonce of its own: it may be said twice at the same time.

@@ -1,9 +1,9 @@
 /** The messages of an answer for a channel without streaming, as they become ready: owns the timers of the block pipeline. */
 
-import { type Place, placeAt } from "../adapter/adapter.ts";
+import { type MarkdownState, stateAt } from "../adapter/adapter.ts";
 import { createBlockMachine } from "./block-machine.ts";
-import type { Block } from "./block-step.ts";
-import type { Delivering } from "./delivering.ts";
+import type { DeliveryBlock } from "./block-step.ts";
+import type { DeliveryContext } from "./delivery-context.ts";
 import type { BlockMachine } from "./machine.ts";
 import { sleep } from "./sleep.ts";
 import { readSource, type SourceEvent } from "./source.ts";
@@ -11,31 +11,34 @@ import type { Typing } from "./typing.ts";
 import { typingInputOf } from "./typing-rules.ts";
 
 /** From the delivery's cursor on. The next is looked for when the one before was taken care of. */
-export async function* readBlocks(delivering: Delivering, typing: Typing): AsyncGenerator<Block, void, undefined> {
-	const { tracked, bus, signal, log, clock } = delivering;
-	const machine = createBlockMachine(delivering, await placeOfCursor(delivering));
+export async function* readBlocks(
+	context: DeliveryContext,
+	typing: Typing,
+): AsyncGenerator<DeliveryBlock, void, undefined> {
+	const { live, bus, signal, log, clock } = context;
+	const machine = createBlockMachine(context, await markdownStateAt(context));
 	const over = new AbortController();
 	const reading = AbortSignal.any([signal, over.signal]);
-	const source = readSource(bus, tracked.row.runId, {
-		position: tracked.reach,
+	const source = readSource(bus, live.row.runId, {
+		position: live.reach,
 		signal: reading,
 		log,
 		onDamage: (reason) => {
-			delivering.damage = reason;
+			context.damage = reason;
 		},
 	});
 	let next = source.next();
 	let ended = false;
 	try {
 		while (!ended && !signal.aborted) {
-			const arrived = await earlier(delivering, next, machine.wakeAt);
+			const arrived = await earlier(context, next, machine.wakeAt);
 			if (arrived === undefined) machine.tick(clock.now());
 			else if (arrived.done) ended = true;
 			else {
 				take(machine, typing, arrived.value, clock.now());
 				next = source.next();
 			}
-			yield* withDelays(delivering, machine);
+			yield* withDelays(context, machine);
 		}
 	} finally {
 		over.abort();
@@ -46,7 +49,7 @@ export async function* readBlocks(delivering: Delivering, typing: Typing): Async
 
 /** What the source has next; undefined when the time came first. */
 async function earlier<T>(
-	{ clock, signal }: Delivering,
+	{ clock, signal }: DeliveryContext,
 	next: Promise<T>,
 	wakeAt: number | undefined,
 ): Promise<T | undefined> {
@@ -69,11 +72,14 @@ function take(machine: BlockMachine, typing: Typing, events: readonly SourceEven
 }
 
 /** From the second block on a person would need a moment. */
-async function* withDelays(delivering: Delivering, machine: BlockMachine): AsyncGenerator<Block, void, undefined> {
-	const { tracked, clock, random, signal } = delivering;
+async function* withDelays(
+	context: DeliveryContext,
+	machine: BlockMachine,
+): AsyncGenerator<DeliveryBlock, void, undefined> {
+	const { live, clock, random, signal } = context;
 	for (let block = machine.ready(); block; block = machine.ready()) {
 		const { humanDelayMs } = machine;
-		if (humanDelayMs && tracked.row.messages.length > 0) {
+		if (humanDelayMs && live.row.messages.length > 0) {
 			await sleep(clock, humanDelayMs.min + random() * (humanDelayMs.max - humanDelayMs.min), signal);
 		}
 		if (signal.aborted) return;
@@ -82,9 +88,9 @@ async function* withDelays(delivering: Delivering, machine: BlockMachine): Async
 }
 
 /** Where in its message's markdown the cursor is: a code fence that was open before a crash is opened again. */
-async function placeOfCursor({ tracked, bus, signal, log }: Delivering): Promise<Place> {
-	const { reach: cursor } = tracked;
-	const { runId } = tracked.row;
+async function markdownStateAt({ live, bus, signal, log }: DeliveryContext): Promise<MarkdownState> {
+	const { reach: cursor } = live;
+	const { runId } = live.row;
 	let begin = 0;
 	let text = "";
 	const textOf = (events: readonly SourceEvent[]) => {
@@ -103,5 +109,5 @@ async function placeOfCursor({ tracked, bus, signal, log }: Delivering): Promise
 			if (begin === cursor || begin + text.length > cursor) break;
 		}
 	}
-	return placeAt(text, cursor - begin);
+	return stateAt(text, cursor - begin);
 }

@@ -1,16 +1,16 @@
 /** The block pipeline of one delivery, with the channel's figures. */
 
-import { type AdapterInfo, CHANNEL_BLOCKS, type Place } from "../adapter/adapter.ts";
+import { type AdapterInfo, CHANNEL_BLOCKS, type MarkdownState } from "../adapter/adapter.ts";
 import { own } from "../std/own.ts";
-import { errorAside, isErrorSaid, owedAside } from "./aside.ts";
-import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
-import type { Delivering } from "./delivering.ts";
-import { doubtOf, goesOnBlindly, goingOn } from "./half-shown.ts";
+import { errorAttachment, isErrorSent, unsentAttachment } from "./attachment.ts";
+import { type BlockInput, type BlockRules, beginBlocks, type DeliveryBlock, stepBlocks } from "./block-step.ts";
+import type { DeliveryContext } from "./delivery-context.ts";
+import { continuedText, doubtOf, goesOnBlindly } from "./half-shown.ts";
 import type { BlockMachine } from "./machine.ts";
+import { createMailMachine } from "./mail.ts";
 import type { BlocksConfig } from "./port.ts";
 import { isEnd, type SourceEvent } from "./source.ts";
 import { toolNote } from "./tool-note.ts";
-import { createWhole } from "./whole-machine.ts";
 
 /** Where a channel's adapter has none of its own in its info. */
 const BLOCK_RULES = { minChars: 800, maxChars: 1200, idleMs: 1000, humanDelayMs: { min: 800, max: 2500 } };
@@ -33,19 +33,19 @@ export function blocksOf(
 	return { minChars, maxChars, idleMs: rules.idleMs, humanDelayMs: humanDelayMs ?? undefined };
 }
 
-/** `place`: where in the markdown the delivery goes on. */
-export function createBlockMachine(delivering: Delivering, place: Place): BlockMachine {
-	const { tracked, info, account, question } = delivering;
-	const whole = tracked.row.mode === "whole";
+/** `markdown`: where in the markdown the delivery goes on. */
+export function createBlockMachine(context: DeliveryContext, place: MarkdownState): BlockMachine {
+	const { live, info, account, question } = context;
+	const whole = live.row.mode === "whole";
 	// A question's last message has its buttons, so all of them are one line.
-	if (whole && (question || info.delivery === "whole")) return createWhole(delivering);
+	if (whole && (question || info.delivery === "whole")) return createMailMachine(context);
 	const { textMax } = info.limits;
 	if (whole) {
 		const rules = { minChars: textMax, maxChars: textMax, idleMs: Infinity };
-		return heldToEnd(createBlocks(delivering, place, rules, undefined));
+		return heldToEnd(createBlocks(context, place, rules, undefined));
 	}
 	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks, account.channel);
-	return createBlocks(delivering, place, rules, humanDelayMs);
+	return createBlocks(context, place, rules, humanDelayMs);
 }
 
 /** Nothing is ready before the answer has ended, however many messages it has become by then. */
@@ -66,40 +66,40 @@ function heldToEnd(machine: BlockMachine): BlockMachine {
 }
 
 function createBlocks(
-	delivering: Delivering,
-	place: Place,
+	context: DeliveryContext,
+	place: MarkdownState,
 	rules: BlockRules,
 	humanDelayMs: BlockMachine["humanDelayMs"],
 ): BlockMachine {
-	const { tracked, options } = delivering;
-	const { row } = tracked;
-	let state = beginBlocks(tracked.reach, place);
+	const { live, options } = context;
+	const { row } = live;
+	let state = beginBlocks(live.reach, place);
 	/** Nothing was sent yet behind a message that was left half-way. */
-	let isBlind = goesOnBlindly(delivering);
+	let isBlind = goesOnBlindly(context);
 	let wakeAt: number | undefined;
-	const ready: Block[] = [];
+	const ready: DeliveryBlock[] = [];
 	const step = (input: BlockInput, now: number) => {
 		const next = stepBlocks(state, input, now, rules);
 		state = next.state;
 		wakeAt = next.wakeAt;
 		for (const block of next.blocks) {
-			if (isBlind) block.text = goingOn(block.text);
+			if (isBlind) block.text = continuedText(block.text);
 			isBlind = false;
 		}
 		ready.push(...next.blocks);
 		return next.blocks.at(-1);
 	};
 	const beside = (each: SourceEvent, now: number) => {
-		const aside = owedAside(delivering, each);
-		if (!aside) return;
+		const attachment = unsentAttachment(context, each);
+		if (!attachment) return;
 		step({ type: "flush" }, now);
-		ready.push({ from: state.since, to: state.since, text: aside.text, aside });
+		ready.push({ from: state.since, to: state.since, text: attachment.text, attachment });
 	};
 	/** What is damaged and has not been sent is not sent. */
 	const drop = (from: number, now: number) => {
 		step({ type: "drop", from }, now);
 		for (let at = ready.length - 1; at >= 0; at--)
-			if (!ready[at]?.aside && ready[at]!.from >= from) ready.splice(at, 1);
+			if (!ready[at]?.attachment && ready[at]!.from >= from) ready.splice(at, 1);
 	};
 	return {
 		take(each, now) {
@@ -115,12 +115,12 @@ function createBlocks(
 			}
 			if (!isEnd(event) || !options.errorText || each.reason === "aborted") return;
 			// Of an answer that ended well, some may be missing, and it is not known what.
-			if (event.type !== "stream_error" && !(isBlind && doubtOf(tracked) !== undefined)) return;
+			if (event.type !== "stream_error" && !(isBlind && doubtOf(live) !== undefined)) return;
 			// No part of the source: said after it, and only once.
-			const aside = errorAside(delivering);
-			const isSaid = aside ? row.messages.some(({ nonce }) => nonce === aside.nonce) : isErrorSaid(row);
+			const attachment = errorAttachment(context);
+			const isSaid = attachment ? row.messages.some(({ nonce }) => nonce === attachment.nonce) : isErrorSent(row);
 			const block = { from: state.since, to: state.since, text: options.errorText };
-			if (!isSaid) ready.push({ ...block, ...(aside && { aside }) });
+			if (!isSaid) ready.push({ ...block, ...(attachment && { attachment }) });
 		},
 		tick: (now) => step({ type: "tick" }, now),
 		get wakeAt() {

@@ -3,10 +3,10 @@
 import type { StreamStatus } from "../adapter/adapter.ts";
 import type { Clock } from "../std/clock.ts";
 
-type Call = Pick<Extract<StreamStatus, { type: "call" }>, "ok" | "call" | "detail">;
+type CallReport = Pick<Extract<StreamStatus, { type: "call" }>, "ok" | "call" | "detail">;
 
 export interface CallHealth {
-	note(call: Call): void;
+	note(call: CallReport): void;
 	/** Why the last call found no platform; undefined when it did, or was long ago. */
 	error(): string | undefined;
 }

@@ -7,9 +7,9 @@ import type { Approval, InboundEvent, Ledger, Pairing, Person } from "../ledger/
 import { type Random, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
-import { createPairingDesk } from "./acl/pairing.ts";
+import { createPairingService } from "./acl/pairing.ts";
 import { createTrust, type Trust } from "./acl/trust.ts";
-import { type Asking, createAsking } from "./asking/asking.ts";
+import { type ChatApprovals, createApprovals } from "./approvals/approvals.ts";
 import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
 import { loadPlugins, pluginFrom } from "./hooks/load.ts";
 import type { Plugin } from "./hooks/port.ts";
@@ -23,7 +23,7 @@ import type { InboxStats } from "./inbox/refusals.ts";
 import type { AccountName, Outbound } from "./port.ts";
 
 /** What the inbound side needs of the outbound side. */
-export type NexOutbound = InboxOutbound & Pick<Outbound, "deliver" | "info" | "monitor" | "ask" | "asked">;
+export type NexOutbound = InboxOutbound & Pick<Outbound, "deliver" | "info" | "monitor" | "ask" | "settleQuestion">;
 
 export interface NexOptions {
 	broker: Broker;
@@ -66,9 +66,9 @@ export interface Nex {
 		revoke(person: Person): Promise<void>;
 	};
 	/** A button was pressed: what to tell whoever pressed it. */
-	pressed: Asking["pressed"];
+	pressed: ChatApprovals["pressed"];
 	/** What runs wait for, and what was allowed for sessions. */
-	asking: Pick<Asking, "decide" | "grants">;
+	approvals: Pick<ChatApprovals, "decide" | "grants">;
 	/** Whether a session's history is trusted. */
 	trust: Trust;
 	/** Loads the plugins. Rejects with `config` for one that is none. Call before `recover`. */
@@ -105,11 +105,11 @@ export function createNex(options: NexOptions): Nex {
 		});
 	};
 	const { pairings } = ledger;
-	const pairing = createPairingDesk({ bus, pairings, clock, random: options.random ?? secureRandom, limits });
+	const pairing = createPairingService({ bus, pairings, clock, random: options.random ?? secureRandom, limits });
 	const shared = { broker, bus, ledger, outbound, engine, pairing, limits, inboxLimits, tell, clock, log };
-	const { questions } = broker;
-	const tellAsker = ({ askedFor }: Approval, text: string) => {
-		if (askedFor?.target) tell({ ...askedFor, target: askedFor.target as Destination["target"] }, text);
+	const { approvals: questions } = broker;
+	const tellAsker = ({ requester }: Approval, text: string) => {
+		if (requester?.target) tell({ ...requester, target: requester.target as Destination["target"] }, text);
 	};
 	const onLateAnswer = (row: Approval) => {
 		const facts = { runId: row.runId, approval: row.id };
@@ -123,9 +123,9 @@ export function createNex(options: NexOptions): Nex {
 			},
 		);
 	};
-	const asking = createAsking({ ...shared, questions, config: () => config, onLateAnswer });
+	const nexApprovals = createApprovals({ ...shared, approvals: questions, config: () => config, onLateAnswer });
 	const trust = createTrust({ bus, ledger, config: () => config, clock });
-	const inbox = new Inbox({ ...shared, asking, trust, config: () => config, hooks: () => hooks });
+	const inbox = new Inbox({ ...shared, approvals: nexApprovals, trust, config: () => config, hooks: () => hooks });
 	const receive = (inbound: Inbound) => inbox.receive(inbound);
 	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
 	const listening = createListening({
@@ -134,7 +134,7 @@ export function createNex(options: NexOptions): Nex {
 			const { disposition } = await receive(message);
 			if (!("because" in disposition)) options.arrived?.(message);
 		},
-		onChoice: (choice) => asking.pressed(choice),
+		onChoice: (choice) => nexApprovals.pressed(choice),
 	});
 	const letIn = (approved: Pairing) =>
 		tell(approved as Pairing & Destination, "You are let in. Write to me again, and I will answer.");
@@ -153,11 +153,11 @@ export function createNex(options: NexOptions): Nex {
 			approve: (code) => pairing.approve(code, letIn),
 			revoke: (person) => pairing.revoke(person),
 		},
-		pressed: asking.pressed,
-		asking,
+		pressed: nexApprovals.pressed,
+		approvals: nexApprovals,
 		trust,
 		async load() {
-			await asking.load();
+			await nexApprovals.load();
 			const loaded = await loadPlugins(config.plugins ?? [], config.base ?? process.cwd());
 			hooks = createHooks({ plugins: [...own, ...loaded], limits, clock, log });
 		},

@@ -6,13 +6,13 @@ import type { Delivery, DeliveryMessage, DeliveryOps } from "../ledger/ledger.ts
 type Verb = Exclude<keyof DeliveryOps, "open" | "reopen" | "adopt">;
 
 /** False: there is nothing to change. */
-type Changes = {
+type DeliveryChanges = {
 	readonly [V in Verb]: Parameters<DeliveryOps[V]> extends [string, ...infer Rest]
 		? (row: Delivery, ...rest: Rest) => boolean
 		: never;
 };
 
-export const CHANGES: Changes = {
+export const CHANGES: DeliveryChanges = {
 	setMode: (row, mode) => set(row, { mode }),
 	intend({ messages }, message) {
 		const at = messages.findIndex(({ nonce }) => nonce === message.nonce);
@@ -54,9 +54,9 @@ export const CHANGES: Changes = {
 const find = ({ messages }: Delivery, nonce: string): DeliveryMessage | undefined =>
 	messages.find((message) => message.nonce === nonce);
 
-function set<T extends object>(thing: T | undefined, values: Partial<T>): boolean {
-	if (thing) Object.assign(thing, values);
-	return thing !== undefined;
+function set<T extends object>(table: T | undefined, values: Partial<T>): boolean {
+	if (table) Object.assign(table, values);
+	return table !== undefined;
 }
 
 function drop({ messages }: Delivery, nonce: string, states: readonly DeliveryMessage["state"][]): boolean {

@@ -1,19 +1,19 @@
 /** Messages that a platform had taken and did not bring to their readers: the deliveries that were thought complete are not. */
 
 import type { MessageFailure } from "../adapter/adapter.ts";
-import { type Deliveries, deliveryWrites, type MessagePlace } from "../ledger/ledger.ts";
+import { type Deliveries, deliveryWrites, type MessageAddress } from "../ledger/ledger.ts";
 import { Refused } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
-import type { Carrier } from "./carrier.ts";
+import type { DeliveryRunner } from "./delivery-runner.ts";
 import { DeliveryRecord, type Records } from "./record.ts";
 
-type Failure = MessagePlace & MessageFailure;
+type Failure = MessageAddress & MessageFailure;
 
 export interface FailuresDeps {
 	deliveries: Deliveries;
 	records: Records;
 	/** It is made after this. */
-	carrier(): Carrier;
+	runner(): DeliveryRunner;
 	stamp: () => number;
 	log: Log;
 }
@@ -45,11 +45,11 @@ export function createFailures(deps: FailuresDeps): Failures {
 	};
 }
 
-async function record({ deliveries, records, carrier, stamp, log }: FailuresDeps, failure: Failure): Promise<void> {
+async function record({ deliveries, records, runner, stamp, log }: FailuresDeps, failure: Failure): Promise<void> {
 	const { channel, account, messageId, error } = failure;
 	const facts = { channel, account, messageId, error };
-	const live = carrier().ofMessage(failure);
-	const known = live ? { delivery: live.tracked.row, nonce: live.nonce } : await deliveries.ofMessage(failure);
+	const found = runner().ofMessage(failure);
+	const known = found ? { delivery: found.live.row, nonce: found.nonce } : await deliveries.ofMessage(failure);
 	if (!known) return log.warn(facts, "a message that no delivery knows was not delivered");
 	const { nonce, delivery } = known;
 	const stored = delivery.messages.find((message) => message.nonce === nonce);
@@ -57,7 +57,7 @@ async function record({ deliveries, records, carrier, stamp, log }: FailuresDeps
 	const of = { delivery: delivery.id, runId: delivery.runId };
 	log.error({ ...facts, ...of }, "the platform took a message and did not deliver it");
 	// It may have been taken up again while it was looked for.
-	const tracked = carrier().tracked(delivery.id);
+	const tracked = runner().live(delivery.id);
 	if (tracked) {
 		tracked.change("failed", nonce, { messageId, error });
 		return tracked.recorded();

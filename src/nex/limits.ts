@@ -14,7 +14,7 @@ export interface OutboundLimits {
 	/** Longest time an adapter may take for a line of `send`, or to finish a stream after its end, while it says nothing. */
 	answerMs: number;
 	/** How long an adapter without positions may take to finish a message before what stands beside it; later it comes after the text. */
-	asideMs: number;
+	attachmentMs: number;
 	/** An answer that has ended and cannot be delivered is given up after this. */
 	giveUpMs: number;
 	/** How long the deliveries of an account that was removed or changed may still take. */
@@ -44,7 +44,7 @@ export const OUTBOUND_LIMITS: OutboundLimits = {
 	oneShot: ONE_SHOT_LIMITS,
 	staleMs: 15 * 60_000,
 	answerMs: 5 * 60_000,
-	asideMs: 10_000,
+	attachmentMs: 10_000,
 	giveUpMs: 60 * 60_000,
 	retireMs: 60_000,
 	recordMs: 5_000,

@@ -1,6 +1,6 @@
 /** What collects an answer's text until a message of it is ready: blocks while it is written, or the whole at its end. */
 
-import type { Block } from "./block-step.ts";
+import type { DeliveryBlock } from "./block-step.ts";
 import type { SourceEvent } from "./source.ts";
 
 export interface BlockMachine {
@@ -10,6 +10,6 @@ export interface BlockMachine {
 	/** When `tick` is needed. */
 	readonly wakeAt: number | undefined;
 	/** The next message that is ready; each once. */
-	ready(): Block | undefined;
+	ready(): DeliveryBlock | undefined;
 	readonly humanDelayMs: { min: number; max: number } | undefined;
 }

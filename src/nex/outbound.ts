@@ -7,11 +7,11 @@ import { type Clock, neverBack, steady, systemClock } from "../std/clock.ts";
 import { createInTurn, createKeyedLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { createAccounts } from "./accounts.ts";
-import { ask, asked } from "./ask.ts";
-import { Carrier } from "./carrier.ts";
+import { ask, settleQuestions } from "./ask.ts";
+import { DeliveryRunner } from "./delivery-runner.ts";
 import { createFailures } from "./failures.ts";
 import { OUTBOUND_LIMITS, type OutboundLimits } from "./limits.ts";
-import { begun, owe, take } from "./owing.ts";
+import { begun, planDelivery, take } from "./planned-deliveries.ts";
 import type { AdapterConfig, DeliveryInfo, Outbound, PlatformCall } from "./port.ts";
 import { Records } from "./record.ts";
 import { recover } from "./recovery.ts";
@@ -39,54 +39,54 @@ export interface OutboundOptions {
 }
 
 export function createOutbound(options: OutboundOptions): Outbound {
-	const { clock, limits, records, accounts, carrier, retirement, failures, stopping, ...parts } = assemble(options);
+	const { clock, limits, records, accounts, runner, retirement, failures, stopping, ...parts } = assemble(options);
 	const { deliveries } = parts;
 	const inTurn = createInTurn();
 	let closing = false;
-	const current = (row: Delivery): DeliveryInfo => structuredClone(carrier.tracked(row.id)?.row ?? row);
+	const current = (row: Delivery): DeliveryInfo => structuredClone(runner.live(row.id)?.row ?? row);
 	/** While the daemon stops it is left to the next one. */
 	const launch = (row: Delivery) => {
-		if (!closing) carrier.launch(row);
+		if (!closing) runner.launch(row);
 	};
 	return {
-		start: () => recover({ ...parts, limits, carrier, clock, closing: () => closing }),
+		start: () => recover({ ...parts, limits, runner, clock, closing: () => closing }),
 		async deliver(request) {
 			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const owing = { ...parts, accounts, limits, carrier, signal: stopping.signal };
+			const planning = { ...parts, accounts, limits, runner, signal: stopping.signal };
 			// They begin in the order of the calls, however long each takes to be on record.
-			const { delivery, due } = await inTurn(take(owing, request));
+			const { delivery, due } = await inTurn(take(planning, request));
 			if (due) launch(delivery);
 			return current(delivery);
 		},
 		async ask(request) {
 			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const owing = { ...parts, accounts, limits, carrier, signal: stopping.signal };
-			const { delivery, due } = await ask(owing, request);
+			const planning = { ...parts, accounts, limits, runner, signal: stopping.signal };
+			const { delivery, due } = await ask(planning, request);
 			if (due) launch(delivery);
 			return current(delivery);
 		},
-		async asked(id, text) {
-			const owing = { ...parts, accounts, limits, carrier, signal: stopping.signal };
-			for (const { delivery, due } of await asked({ ...owing, clock, log: parts.log }, id, text))
+		async settleQuestion(id, text) {
+			const planning = { ...parts, accounts, limits, runner, signal: stopping.signal };
+			for (const { delivery, due } of await settleQuestions({ ...planning, clock, log: parts.log }, id, text))
 				if (due) launch(delivery);
 		},
-		owe: (request) => owe(accounts, request, parts.stamp()),
+		planDelivery: (request) => planDelivery(accounts, request, parts.stamp()),
 		launch: (delivery) => launch(begun(delivery)),
 		async settled(id) {
-			await carrier.settled(id);
+			await runner.settled(id);
 			const row = await deliveries.get(id);
 			if (!row) throw new NexusError("not_found", `There is no delivery ${id}.`);
 			return row;
 		},
 		deliveries: async (query) => (await deliveries.list(query)).map(current),
-		accounts: () => accounts.all().map((account) => account.status(carrier.count(account))),
+		accounts: () => accounts.all().map((account) => account.status(runner.count(account))),
 		onAccounts(listener) {
 			parts.watching.add(listener);
 			return () => void parts.watching.delete(listener);
 		},
 		counts: async (channel, account) => deliveries.counts(channel, account),
 		get live() {
-			return carrier.count();
+			return runner.count();
 		},
 		health: async (channel, account) => accounts.of(channel, account).health(),
 		info: (channel) => accounts.infos.ask(channel),
@@ -99,7 +99,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			accounts.of(channel, account).listen(onMessage, onChoice, isUrgent),
 		admitWebhook(channel, account, head) {
 			accounts.check(channel, account);
-			checkSignable(channel, accounts.infos.known(channel).info, head);
+			checkSignable(channel, accounts.infos.cached(channel).info, head);
 		},
 		async webhook(channel, account, request) {
 			const answer = await accounts.of(channel, account).webhook(request);
@@ -112,12 +112,12 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			closing = true;
 			const enough = new AbortController();
 			const within = (ms: number, work: Promise<unknown>) => Promise.race([work, sleep(clock, ms, enough.signal)]);
-			await within(deadlineMs, carrier.allSettled());
+			await within(deadlineMs, runner.allSettled());
 			// First no more lines, then the end of the adapters' input: what they still report is recorded.
 			stopping.abort();
 			await Promise.all([accounts.stop(), retirement.settled()]);
 			// What is not on record then is looked up by the next process.
-			await within(limits.recordMs, Promise.all([carrier.allSettled(), records.settled(), parts.notes.settled()]));
+			await within(limits.recordMs, Promise.all([runner.allSettled(), records.settled(), parts.notes.settled()]));
 			enough.abort();
 			records.close();
 		},
@@ -139,7 +139,7 @@ function assemble(options: OutboundOptions) {
 	const { signal } = stopping;
 	const write: Bus["write"] = (writes, patienceMs) => committer.write(writes, patienceMs);
 	const records = new Records({ committer, clock, log });
-	const failures = createFailures({ deliveries, records, stamp, log, carrier: () => carrier });
+	const failures = createFailures({ deliveries, records, stamp, log, runner: () => runner });
 	const notes = createNoteKeeping({ notes: ledger.notes, write, log });
 	const watching = new Set<() => void>();
 	const onStatus = () => {
@@ -147,11 +147,11 @@ function assemble(options: OutboundOptions) {
 	};
 	const shared = { notes, dataDir, limits, clock, random, log, onStatus, onFailure: failures.take };
 	const accounts = createAccounts(adapters, { ...shared, ...(onCall && { onCall }) });
-	const carrier = new Carrier({ bus, records, accounts, limits, clock, stamp, random, log, signal });
-	const retirement = createRetirement({ carrier, clock, log, limits, signal });
+	const runner = new DeliveryRunner({ bus, records, accounts, limits, clock, stamp, random, log, signal });
+	const retirement = createRetirement({ runner, clock, log, limits, signal });
 	const inOrder = createKeyedLock();
 	return {
 		...{ bus, write, deliveries, notes, dataDir, log, clock, stamp, limits, inOrder, watching },
-		...{ records, failures, accounts, carrier, retirement, stopping },
+		...{ records, failures, accounts, runner, retirement, stopping },
 	};
 }

@@ -2,7 +2,7 @@
 
 import type { AdapterInfo, WireAttachment } from "../adapter/adapter.ts";
 import { own } from "../std/own.ts";
-import type { PartEvent } from "./source.ts";
+import type { SourcePartEvent } from "./source.ts";
 
 export interface PartContent {
 	/** Markdown; empty when the file says it all. */
@@ -16,7 +16,7 @@ export interface PartContent {
 const ATTACHMENT_BYTES_MAX = 2_500_000;
 
 /** `offset` is the part's in the log: it makes names unique. Undefined: there is nothing to show. */
-export function contentOf(part: PartEvent, offset: number, info: AdapterInfo): PartContent | undefined {
+export function contentOf(part: SourcePartEvent, offset: number, info: AdapterInfo): PartContent | undefined {
 	const { modality, payload } = part;
 	if (modality === "reasoning") return /\S/.test(payload) ? { text: thought(payload) } : undefined;
 	if (modality === "card" || modality === "carousel") return { text: cardsText(payload) ?? `[${modality}]` };
@@ -52,7 +52,7 @@ const BASE64 = /^[A-Za-z0-9+/_=\s-]*$/;
 const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*),([\s\S]*)$/;
 
 /** Base64 as the protocol says, or an address, a data address, an SVG's text, or JSON with one of these and a name. */
-function fileOf({ modality, contentType, payload }: PartEvent, offset: number): FilePart {
+function fileOf({ modality, contentType, payload }: SourcePartEvent, offset: number): FilePart {
 	const json = payload.trimStart().startsWith("{") ? record(payload) : undefined;
 	const source = json ? (text(json.url) ?? text(json.data) ?? text(json.src) ?? "") : payload.trim();
 	const stated = text(json?.contentType) ?? text(json?.content_type) ?? contentType;

@@ -3,8 +3,8 @@
 import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "../adapter/adapter.ts";
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
-import type { ProcessStatus } from "./supervise/keeper.ts";
-import type { IsUrgent, OnChoice, OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
+import type { IsUrgent, OnChoice, OnMessage, WireWebhookAnswer, WireWebhookRequest } from "./supervise/monitor-port.ts";
+import type { ProcessStatus } from "./supervise/process-supervisor.ts";
 
 /** Per channel. */
 export type AdapterConfig = Readonly<Record<string, ChannelConfig>>;
@@ -70,8 +70,8 @@ export interface AccountChanges {
 }
 
 /** What is delivered: a run, live or finished, or a text of its own. */
-export type DeliverRequest = DeliverPlace & ({ runId: string } | NewText);
-export type RunDelivery = DeliverPlace & { runId: string };
+export type DeliverRequest = DeliverDestination & ({ runId: string } | NewText);
+export type RunDelivery = DeliverDestination & { runId: string };
 
 interface NewText {
 	text: string;
@@ -81,7 +81,7 @@ interface NewText {
 	beside?: readonly Write[];
 }
 
-interface DeliverPlace {
+interface DeliverDestination {
 	account: AccountName;
 	target: Target;
 	options?: DeliverOptions;
@@ -150,7 +150,7 @@ export interface Outbound {
 	 * The delivery of a run that is about to begin, and the write that puts it on record: it belongs into the unit of the run's begin, so that
 	 * neither is there without the other (I7). Nothing happens before `launch`. Throws `not_found` for an account that is not configured.
 	 */
-	owe(request: RunDelivery): { delivery: NewDelivery; write: Write };
+	planDelivery(request: RunDelivery): { delivery: NewDelivery; write: Write };
 	/** Begins with a delivery that is owed and durable. */
 	launch(delivery: NewDelivery): void;
 	/**
@@ -162,7 +162,7 @@ export interface Outbound {
 	 * Says what came of a question wherever it was asked: in the place of its buttons, or as a message where there are none. Resolves when
 	 * all of them were told, or could not be.
 	 */
-	asked(id: string, text: string): Promise<void>;
+	settleQuestion(id: string, text: string): Promise<void>;
 	/** Resolves when the delivery has ended, or this process stops working on it. */
 	settled(delivery: string): Promise<DeliveryInfo>;
 	deliveries(query: DeliveryQuery): Promise<DeliveryInfo[]>;
@@ -184,8 +184,8 @@ export interface Outbound {
 	/** Starts listening to an account; once per account. */
 	monitor(channel: string, account: string, onMessage: OnMessage, onChoice?: OnChoice, isUrgent?: IsUrgent): void;
 	/** What can be said of a request before its body is read. Throws `not_found`, or `forbidden` when it cannot be signed. */
-	admitWebhook(channel: string, account: string, head: Omit<WebhookRequest, "body">): void;
-	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;
+	admitWebhook(channel: string, account: string, head: Omit<WireWebhookRequest, "body">): void;
+	webhook(channel: string, account: string, request: WireWebhookRequest): Promise<WireWebhookAnswer>;
 	/** Hands what waits to the Bus, in the tick of the call: for a process that has to end. */
 	flush(): void;
 	/** Lets deliveries of finished answers end until the deadline; what is left is finished by the next process. */

@@ -27,7 +27,7 @@ interface Change {
 	refused?: Error;
 }
 
-interface Batch {
+interface ChangeBatch {
 	changes: Change[];
 	done: PromiseWithResolvers<void>;
 }
@@ -37,11 +37,11 @@ export class DeliveryRecord {
 	readonly #delivery: string;
 	readonly #records: Records;
 	/** Handed to the committer, or about to be again. */
-	#current: Batch | undefined;
+	#current: ChangeBatch | undefined;
 	/** The store has not taken the current ones; they are written again after a pause. */
 	#isPausing = false;
 	/** Made meanwhile. */
-	#next: Batch | undefined;
+	#next: ChangeBatch | undefined;
 
 	constructor(delivery: string, records: Records) {
 		this.#delivery = delivery;
@@ -176,7 +176,7 @@ export class Records {
 
 const allOf = (changes: readonly Change[]): Write[] => changes.flatMap(({ writes }) => writes);
 
-function newBatch(): Batch {
+function newBatch(): ChangeBatch {
 	const done = Promise.withResolvers<void>();
 	done.promise.catch(() => {}); // Whoever waits hears of it; it may be nobody.
 	return { changes: [], done };

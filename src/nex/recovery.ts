@@ -5,16 +5,16 @@ import { type Deliveries, type Delivery, deliveryWrites } from "../ledger/ledger
 import { decodeFrame, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { Carrier } from "./carrier.ts";
+import type { DeliveryRunner } from "./delivery-runner.ts";
+import { endOrphanedProcesses } from "./supervise/account-files.ts";
 import type { NoteKeeping } from "./supervise/kept-notes.ts";
-import { endLeftProcesses } from "./supervise/places.ts";
-import { leftTexts, PATIENCE_MS, sealLeft } from "./text-log.ts";
+import { orphanedTexts, PATIENCE_MS, sealOrphan } from "./text-log.ts";
 
-export interface RecoveryDeps {
+export interface DeliveryRecoveryDeps {
 	bus: Bus;
 	write: Bus["write"];
 	deliveries: Deliveries;
-	carrier: Carrier;
+	runner: DeliveryRunner;
 	notes: NoteKeeping;
 	dataDir: string;
 	limits: { staleMs: number; retryMs: number; retryMsMax: number };
@@ -26,22 +26,22 @@ export interface RecoveryDeps {
 }
 
 /** Resolves when everything was tried once: a store that refuses commits does not keep the daemon from starting. */
-export async function recover(deps: RecoveryDeps): Promise<void> {
+export async function recover(deps: DeliveryRecoveryDeps): Promise<void> {
 	const { bus, deliveries, dataDir, log } = deps;
 	// They were started from this data directory, which one daemon has at a time.
-	const left = endLeftProcesses(dataDir);
+	const left = endOrphanedProcesses(dataDir);
 	if (left.length > 0) log.warn({ pids: left }, "ended adapter processes of a daemon that was killed");
 	// First, because the Bus answers once it takes part in the store: only then do earlier starts count as dead.
 	await untilDone(deps, async () => {
-		for (const name of await leftTexts(bus)) await untilDone(deps, () => sealLeft(bus, name));
+		for (const name of await orphanedTexts(bus)) await untilDone(deps, () => sealOrphan(bus, name));
 	});
-	await untilDone(deps, async () => takeOver(deps, idsOf(await deliveries.left())));
+	await untilDone(deps, async () => takeOver(deps, idsOf(await deliveries.orphaned())));
 }
 
 const idsOf = (rows: readonly Delivery[]): string[] => rows.map(({ id }) => id);
 
 /** Tries again, ever later, what fails. Resolves after the first try. */
-async function untilDone(deps: RecoveryDeps, work: () => Promise<void>, tries = 0): Promise<void> {
+async function untilDone(deps: DeliveryRecoveryDeps, work: () => Promise<void>, tries = 0): Promise<void> {
 	const { clock, limits, log, bus } = deps;
 	try {
 		await work();
@@ -56,8 +56,8 @@ async function untilDone(deps: RecoveryDeps, work: () => Promise<void>, tries = 
 }
 
 /** One that fails is tried again by itself: it does not hold up the others. */
-async function takeOver(deps: RecoveryDeps, ids: readonly string[]): Promise<void> {
-	const left = ids.filter((id) => !deps.carrier.tracked(id));
+async function takeOver(deps: DeliveryRecoveryDeps, ids: readonly string[]): Promise<void> {
+	const left = ids.filter((id) => !deps.runner.live(id));
 	const adopted = new Map(left.map((id) => [id, adopt(deps, id)]));
 	await Promise.allSettled(adopted.values());
 	// From here on its daemon can note nothing more.
@@ -86,7 +86,7 @@ async function once<T>(done: Map<string, Promise<T>>, key: string, work: () => P
 }
 
 /** As it is once it is ours. Undefined when another daemon was first. */
-async function adopt({ write, deliveries }: RecoveryDeps, id: string): Promise<Delivery | undefined> {
+async function adopt({ write, deliveries }: DeliveryRecoveryDeps, id: string): Promise<Delivery | undefined> {
 	try {
 		await write([deliveryWrites.adopt([id])], PATIENCE_MS);
 		return await deliveries.get(id);
@@ -96,9 +96,9 @@ async function adopt({ write, deliveries }: RecoveryDeps, id: string): Promise<D
 	}
 }
 
-async function goOn({ bus, write, carrier, limits, stamp, log }: RecoveryDeps, row: Delivery): Promise<void> {
+async function goOn({ bus, write, runner, limits, stamp, log }: DeliveryRecoveryDeps, row: Delivery): Promise<void> {
 	const stale = await staleness(bus, row, stamp(), limits.staleMs);
-	if (stale === undefined) return carrier.launch(row);
+	if (stale === undefined) return runner.launch(row);
 	log.warn({ delivery: row.id, runId: row.runId, channel: row.channel, account: row.account }, stale);
 	await write([deliveryWrites.finish(row.id, "stale", stale, stamp())], PATIENCE_MS);
 }

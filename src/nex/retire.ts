@@ -2,19 +2,19 @@
 
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { Account } from "./account.ts";
-import type { Carrier } from "./carrier.ts";
+import type { ChannelAccount } from "./account.ts";
+import type { DeliveryRunner } from "./delivery-runner.ts";
 import { sleep } from "./sleep.ts";
 
 export interface Retirement {
 	/** Resolves when the account is not listened to any more; the rest takes its time. */
-	begin(account: Account): Promise<void>;
+	begin(account: ChannelAccount): Promise<void>;
 	/** Resolves when all are gone. */
 	settled(): Promise<void>;
 }
 
 export interface RetirementDeps {
-	carrier: Carrier;
+	runner: DeliveryRunner;
 	clock: Clock;
 	log: Log;
 	limits: { retireMs: number };
@@ -22,13 +22,13 @@ export interface RetirementDeps {
 	signal: AbortSignal;
 }
 
-export function createRetirement({ carrier, clock, log, limits, signal }: RetirementDeps): Retirement {
+export function createRetirement({ runner, clock, log, limits, signal }: RetirementDeps): Retirement {
 	const leaving = new Set<Promise<void>>();
 
-	async function leave(account: Account): Promise<void> {
+	async function leave(account: ChannelAccount): Promise<void> {
 		const enough = new AbortController();
 		const limit = sleep(clock, limits.retireMs, AbortSignal.any([signal, enough.signal]));
-		await Promise.race([carrier.settledOf(account), limit]);
+		await Promise.race([runner.settledOf(account), limit]);
 		enough.abort();
 		account.retire();
 		await account.stop();
@@ -37,7 +37,7 @@ export function createRetirement({ carrier, clock, log, limits, signal }: Retire
 	return {
 		async begin(account) {
 			const facts = { channel: account.channel, account: account.id };
-			await account.deafen();
+			await account.stopListening();
 			const work = leave(account)
 				.then(() => log.info(facts, "the account's processes have ended"))
 				.catch((cause: unknown) => log.error({ ...facts, err: cause }, "an account's processes did not end cleanly"))

@@ -1,10 +1,10 @@
 /** Where a delivery goes: native stream, blocks or one whole message, decided once when it begins. */
 
 import type { AdapterInfo } from "../adapter/adapter.ts";
-import type { DeliveryMode } from "../ledger/ledger.ts";
+import type { DeliveryMode } from "../protocol/protocol.ts";
 import { NexusError } from "../protocol/protocol.ts";
-import { isAside } from "./aside-nonce.ts";
-import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import { isAttachmentNonce } from "./attachment-nonce.ts";
+import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
 import { doubtOf } from "./half-shown.ts";
 import type { DeliverOptions, StreamingConfig } from "./port.ts";
 import { deliverBySend } from "./send-delivery.ts";
@@ -23,36 +23,36 @@ export function modeOf(info: AdapterInfo, config: StreamingConfig, options: Deli
 }
 
 /** Carries a delivery to its end, however often its adapter dies on the way. */
-export async function route(delivering: Delivering, options: DeliverOptions): Promise<Outcome> {
-	const { tracked, info, account } = delivering;
-	const begun = tracked.row.mode !== undefined;
+export async function route(context: DeliveryContext, options: DeliverOptions): Promise<DeliveryOutcome> {
+	const { live, info, account } = context;
+	const begun = live.row.mode !== undefined;
 	if (!begun) {
-		tracked.given = 0;
-		tracked.change("setMode", modeOf(info, account.streaming, options));
-		await tracked.recorded();
+		live.given = 0;
+		live.change("setMode", modeOf(info, account.streaming, options));
+		await live.recorded();
 	}
-	return inSum(delivering, await carry(delivering, begun));
+	return finalOutcome(context, await carry(context, begun));
 }
 
 /** The text is out; of something beside it nobody can tell, or it is not all of the answer. */
-function inSum({ tracked, damage }: Delivering, outcome: Outcome): Outcome {
+function finalOutcome({ live, damage }: DeliveryContext, outcome: DeliveryOutcome): DeliveryOutcome {
 	if (outcome.state === "complete" && damage !== undefined)
 		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
-	const doubt = doubtOf(tracked);
+	const doubt = doubtOf(live);
 	if (outcome.state === "complete" && doubt !== undefined) return { state: "unknown", error: doubt };
-	const doubtful = tracked.row.messages.some(({ state, nonce }) => state === "unknown" && isAside(nonce));
+	const doubtful = live.row.messages.some(({ state, nonce }) => state === "unknown" && isAttachmentNonce(nonce));
 	if (outcome.state !== "complete" || !doubtful) return outcome;
 	return { state: "unknown", error: "The text is there; an image, a file or the like may or may not be." };
 }
 
-async function carry(delivering: Delivering, begun: boolean): Promise<Outcome> {
-	const { tracked, info, log } = delivering;
-	if (tracked.row.mode !== "stream") return deliverBySend(delivering);
-	const outcome = await deliverByStream(delivering, begun);
+async function carry(context: DeliveryContext, begun: boolean): Promise<DeliveryOutcome> {
+	const { live, info, log } = context;
+	if (live.row.mode !== "stream") return deliverBySend(context);
+	const outcome = await deliverByStream(context, begun);
 	if (outcome.state !== "degraded") return outcome;
-	log.warn({ ...factsOf(delivering.tracked), error: outcome.error }, "streaming failed; what is owed is sent");
+	log.warn({ ...factsOf(context.live), error: outcome.error }, "streaming failed; what is owed is sent");
 	if (!info.supports.includes("send")) return { state: "failed", error: outcome.error };
-	tracked.change("setMode", "blocks");
-	await tracked.recorded();
-	return deliverBySend(delivering);
+	live.change("setMode", "blocks");
+	await live.recorded();
+	return deliverBySend(context);
 }

@@ -3,106 +3,118 @@
 import { type PlatformFault, pieceOf, type SendBody } from "../adapter/adapter.ts";
 import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
-import { type Aside, errorAside } from "./aside.ts";
-import { recallFiles } from "./aside-files.ts";
-import { isAside, lineOf } from "./aside-nonce.ts";
+import { type DeliveryAttachment, errorAttachment } from "./attachment.ts";
+import { recallFiles } from "./attachment-files.ts";
+import { isAttachmentNonce, lineOf } from "./attachment-nonce.ts";
 import { readBlocks } from "./block-feed.ts";
-import type { Block } from "./block-step.ts";
-import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import type { DeliveryBlock } from "./block-step.ts";
+import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
+import { isUnfinished } from "./live-delivery.ts";
 import { sleep } from "./sleep.ts";
-import type { OnPiece, SendAnswer, Request as SendRequest } from "./supervise/send-port.ts";
-import { isUnfinished } from "./tracked.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "./supervise/send-port.ts";
 import { createTyping, type Typing } from "./typing.ts";
 import { typingRulesOf } from "./typing-rules.ts";
 
-export async function deliverBySend(delivering: Delivering): Promise<Outcome> {
-	const { tracked, account, info, clock } = delivering;
-	const names = { delivery: tracked.id, runId: tracked.row.runId };
-	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
-		account.send(info).typing(delivering.target, on, doing, names),
+export async function deliverBySend(context: DeliveryContext): Promise<DeliveryOutcome> {
+	const { live, account, info, clock } = context;
+	const names = { delivery: live.id, runId: live.row.runId };
+	const typing = createTyping(typingRulesOf(context), clock, (on, doing) =>
+		account.send(info).typing(context.target, on, doing, names),
 	);
 	try {
-		for (const open of tracked.row.messages.filter(isUnfinished)) {
-			const settled = await settle(delivering, open, typing);
+		for (const open of live.row.messages.filter(isUnfinished)) {
+			const settled = await settle(context, open, typing);
 			if (settled) return settled;
 		}
-		for await (const block of readBlocks(delivering, typing)) {
-			const { aside } = block;
-			const outcome = await (aside ? sendAside(delivering, aside, typing) : sendBlock(delivering, block, typing));
+		for await (const block of readBlocks(context, typing)) {
+			const { attachment } = block;
+			const outcome = await (attachment
+				? sendAttachment(context, attachment, typing)
+				: sendBlock(context, block, typing));
 			if (outcome) return outcome;
 		}
-		return delivering.signal.aborted ? { state: "left" } : { state: "complete" };
+		return context.signal.aborted ? { state: "left" } : { state: "complete" };
 	} finally {
 		typing.take({ type: "run_end" });
 	}
 }
 
 /** Something beside the text: the text does not suffer from what becomes of it. */
-export async function sendAside(delivering: Delivering, aside: Aside, typing: Typing): Promise<Outcome | undefined> {
-	const { cursor: at } = delivering.tracked.row;
-	const { text, nonce, instead, attachments } = aside;
+export async function sendAttachment(
+	context: DeliveryContext,
+	attachment: DeliveryAttachment,
+	typing: Typing,
+): Promise<DeliveryOutcome | undefined> {
+	const { cursor: at } = context.live.row;
+	const { text, nonce, instead, attachments } = attachment;
 	const block = { from: at, to: at, text, ...(attachments && { attachments }) };
-	const outcome = await sendBlock(delivering, block, typing, nonce);
+	const outcome = await sendBlock(context, block, typing, nonce);
 	if (outcome?.state === "left") return outcome;
 	if (outcome)
-		delivering.log.warn({ ...factsOf(delivering.tracked), nonce, ...outcome }, "something beside the text is missing");
-	return outcome?.state === "failed" && instead ? sendAside(delivering, instead, typing) : undefined;
+		context.log.warn({ ...factsOf(context.live), nonce, ...outcome }, "something beside the text is missing");
+	return outcome?.state === "failed" && instead ? sendAttachment(context, instead, typing) : undefined;
 }
 
 /** The text that says that an answer failed, behind what there is of it; to an adapter that does not say it itself. */
-export async function sayError(delivering: Delivering): Promise<Outcome | undefined> {
-	const { tracked, info } = delivering;
-	const aside = errorAside(delivering);
-	const isSaid = tracked.row.messages.some(({ nonce }) => nonce === aside?.nonce);
-	return aside && !isSaid && info.supports.includes("send") ? sendAside(delivering, aside, QUIET) : undefined;
+export async function sayError(context: DeliveryContext): Promise<DeliveryOutcome | undefined> {
+	const { live, info } = context;
+	const attachment = errorAttachment(context);
+	const isSaid = live.row.messages.some(({ nonce }) => nonce === attachment?.nonce);
+	return attachment && !isSaid && info.supports.includes("send")
+		? sendAttachment(context, attachment, QUIET)
+		: undefined;
 }
 
 /** Something beside the text that an earlier process left without an end. */
-export async function settleAside(delivering: Delivering): Promise<Outcome | undefined> {
-	const { messages } = delivering.tracked.row;
-	const left = messages.find((message) => isUnfinished(message) && isAside(message.nonce));
-	return left && settle(delivering, left, QUIET);
+export async function settleAttachment(context: DeliveryContext): Promise<DeliveryOutcome | undefined> {
+	const { messages } = context.live.row;
+	const left = messages.find((message) => isUnfinished(message) && isAttachmentNonce(message.nonce));
+	return left && settle(context, left, QUIET);
 }
 
 /** Nobody is shown typing. */
 const QUIET: Typing = { take() {} };
 
 /** A message that an earlier process, or an earlier path, left without an end. */
-async function settle(delivering: Delivering, message: DeliveryMessage, typing: Typing): Promise<Outcome | undefined> {
-	const { tracked } = delivering;
+async function settle(
+	context: DeliveryContext,
+	message: DeliveryMessage,
+	typing: Typing,
+): Promise<DeliveryOutcome | undefined> {
+	const { live } = context;
 	if (message.state === "open") {
-		tracked.abandon(message);
+		live.abandon(message);
 		return undefined;
 	}
 	if (message.text === undefined || message.to === undefined) {
-		tracked.change("doubt", message.nonce);
+		live.change("doubt", message.nonce);
 		return { state: "unknown", error: "A message may or may not have been created; the platform cannot tell." };
 	}
-	await recallFiles(delivering, message.nonce);
-	const sending: Sending = { delivering, typing, line: lineOf(message.nonce) };
+	await recallFiles(context, message.nonce);
+	const sending: Sending = { delivering: context, typing, line: lineOf(message.nonce) };
 	const outcome = await send(sending, await reconcile(sending));
-	return outcome && outcome.state !== "left" && isAside(message.nonce) ? undefined : outcome;
+	return outcome && outcome.state !== "left" && isAttachmentNonce(message.nonce) ? undefined : outcome;
 }
 
 async function sendBlock(
-	delivering: Delivering,
-	{ from, to, text, attachments, facts = {} }: Block,
+	context: DeliveryContext,
+	{ from, to, text, attachments, facts = {} }: DeliveryBlock,
 	typing: Typing,
 	name?: string,
-): Promise<Outcome | undefined> {
-	const { tracked, files } = delivering;
-	const next = tracked.next();
+): Promise<DeliveryOutcome | undefined> {
+	const { live, files } = context;
+	const next = live.next();
 	const nonce = name ?? next.nonce;
 	if (attachments) files.set(nonce, attachments);
 	const told = Object.keys(facts).length > 0 && { facts: { ...facts } };
-	tracked.intend({ ordinal: next.ordinal, nonce, from, to, text, ...told });
-	await tracked.recorded();
-	return send({ delivering, typing, line: nonce }, { type: "absent" });
+	live.intend({ ordinal: next.ordinal, nonce, from, to, text, ...told });
+	await live.recorded();
+	return send({ delivering: context, typing, line: nonce }, { type: "absent" });
 }
 
 /** One line, however many messages and tries it takes. */
 interface Sending {
-	delivering: Delivering;
+	delivering: DeliveryContext;
 	typing: Typing;
 	/** Its nonce. */
 	line: string;
@@ -117,15 +129,15 @@ type Knowledge =
 	| { type: "left" };
 
 /** Tries until all of it is there, the platform refuses it for good, or nobody can tell. Undefined: it is there. */
-async function send(sending: Sending, known: Knowledge): Promise<Outcome | undefined> {
-	const { typing, delivering } = sending;
-	const { tracked, clock, limits } = delivering;
+async function send(sending: Sending, known: Knowledge): Promise<DeliveryOutcome | undefined> {
+	const { typing, delivering: context } = sending;
+	const { live, clock, limits } = context;
 	let since = clock.now();
 	let knowledge = known;
 	for (let tries = 0; knowledge.type === "absent"; tries++) {
 		const { nonce } = current(sending);
 		if (tries > 0 && clock.now() - since >= limits.giveUpMs) {
-			tracked.change("withdraw", nonce);
+			live.change("withdraw", nonce);
 			return { state: "failed", error: `Given up after ${tries} tries.` };
 		}
 		knowledge = await trySend(sending, tries);
@@ -137,14 +149,14 @@ async function send(sending: Sending, known: Knowledge): Promise<Outcome | undef
 	const { nonce, to } = current(sending);
 	switch (knowledge.type) {
 		case "there":
-			tracked.change("sent", nonce, { messageId: knowledge.messageId, to });
+			live.change("sent", nonce, { messageId: knowledge.messageId, to });
 			typing.take({ type: "message_out" });
 			return undefined;
 		case "unknown":
-			tracked.change("doubt", nonce);
+			live.change("doubt", nonce);
 			return { state: "unknown", error: knowledge.error };
 		case "failed":
-			tracked.change("withdraw", nonce);
+			live.change("withdraw", nonce);
 			return { state: "failed", error: knowledge.error };
 		case "left":
 			return { state: "left" };
@@ -153,14 +165,13 @@ async function send(sending: Sending, known: Knowledge): Promise<Outcome | undef
 	}
 }
 
-type Current = DeliveryMessage & Block;
+type Current = DeliveryMessage & DeliveryBlock;
 
 /** What is left of the send that is under way. */
-function current({ delivering: { tracked }, line }: Sending): Current {
-	const unfinished = tracked.unfinishedOf(line);
+function current({ delivering: { live }, line }: Sending): Current {
+	const unfinished = live.unfinishedOf(line);
 	const { text, to } = unfinished ?? {};
-	if (!unfinished || text === undefined || to === undefined)
-		throw new Error(`delivery ${tracked.id} has nothing to send`);
+	if (!unfinished || text === undefined || to === undefined) throw new Error(`delivery ${live.id} has nothing to send`);
 	return { ...unfinished, text, to };
 }
 
@@ -168,8 +179,8 @@ function current({ delivering: { tracked }, line }: Sending): Current {
 function bodyOf(sending: Sending): SendBody {
 	const { nonce, from, to, text, done, facts } = current(sending);
 	const { line, piece } = pieceOf(nonce);
-	const { tracked, target, files } = sending.delivering;
-	const { id: delivery, runId } = tracked.row;
+	const { live, target, files } = sending.delivering;
+	const { id: delivery, runId } = live.row;
 	const attachments = files.get(line);
 	return {
 		...{ delivery, runId, nonce: line, target, text, from, to },
@@ -183,13 +194,13 @@ function bodyOf(sending: Sending): SendBody {
 const PASSING: ReadonlySet<PlatformFault> = new Set<PlatformFault>(["rate_limited", "unavailable"]);
 
 async function trySend(sending: Sending, tries: number): Promise<Knowledge> {
-	const { delivering } = sending;
-	const { account, info, signal } = delivering;
+	const { delivering: context } = sending;
+	const { account, info, signal } = context;
 	await account.gate.open(signal);
 	if (signal.aborted) return { type: "left" };
 	const body = bodyOf(sending);
 	let partly = false;
-	const { question } = delivering;
+	const { question } = context;
 	const line: SendRequest = question ? { type: "ask", ...body, ...question } : { type: "send", ...body };
 	const answer = await ask(sending, line, () => {
 		partly = true;
@@ -201,23 +212,20 @@ async function trySend(sending: Sending, tries: number): Promise<Knowledge> {
 	if (partly && !speaks(info, "pieces")) {
 		return { type: certain ? "failed" : "unknown", error: `Only a part was sent: ${errorOf(answer)}` };
 	}
-	if (certain) return refused(delivering, answer, tries);
-	delivering.log.warn(
-		{ ...factsOf(delivering.tracked), nonce: body.nonce, error: errorOf(answer) },
-		"a send without an answer",
-	);
+	if (certain) return refused(context, answer, tries);
+	context.log.warn({ ...factsOf(context.live), nonce: body.nonce, error: errorOf(answer) }, "a send without an answer");
 	return reconcile(sending);
 }
 
 /** Messages that are a part of the line are on record as they are told of. Undefined: this process stops. */
 async function ask(
-	{ delivering: { account, info, tracked, signal }, typing, line: nonce }: Sending,
+	{ delivering: { account, info, live, signal }, typing, line: nonce }: Sending,
 	line: SendRequest,
 	onPiece: () => void,
 ): Promise<SendAnswer | undefined> {
 	const piece: OnPiece = (status) => {
 		onPiece();
-		if (tracked.piece(nonce, status)) typing.take({ type: "message_out" });
+		if (live.piece(nonce, status)) typing.take({ type: "message_out" });
 	};
 	return account.send(info).request(line, signal, piece).catch(asLeft(signal));
 }
@@ -225,25 +233,22 @@ async function ask(
 const errorOf = (answer: SendAnswer): string => ("error" in answer ? answer.error : "no answer");
 
 async function refused(
-	delivering: Delivering,
+	context: DeliveryContext,
 	answer: Extract<SendAnswer, { type: "refused" }>,
 	tries: number,
 ): Promise<Knowledge> {
-	const { clock, random, limits, signal } = delivering;
+	const { clock, random, limits, signal } = context;
 	const error = `${answer.code ? `${answer.code}: ` : ""}${answer.error}`;
 	if (!answer.code || !PASSING.has(answer.code)) return { type: "failed", error };
 	const backoff = Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax) * (0.75 + random() / 2);
-	delivering.log.info(
-		{ ...factsOf(delivering.tracked), error, tries: tries + 1 },
-		"a send was refused; it is tried again",
-	);
+	context.log.info({ ...factsOf(context.live), error, tries: tries + 1 }, "a send was refused; it is tried again");
 	await sleep(clock, Math.max(answer.retryAfterMs ?? 0, backoff), signal);
 	return signal.aborted ? { type: "left" } : { type: "absent" };
 }
 
 /** Asks the platform how much exists of a send whose outcome is not known. */
 async function reconcile(sending: Sending): Promise<Knowledge> {
-	const { tracked, account, info, signal, clock, limits } = sending.delivering;
+	const { live, account, info, signal, clock, limits } = sending.delivering;
 	const unknown = (error: string): Knowledge => ({ type: "unknown", error });
 	if (info.reconcile === undefined || info.reconcile === "none") {
 		return unknown("A message may or may not have been sent; the platform cannot tell.");
@@ -263,7 +268,7 @@ async function reconcile(sending: Sending): Promise<Knowledge> {
 		if (answer.messageId !== undefined) return { type: "there", messageId: answer.messageId };
 		if (answer.known) return { type: "absent" };
 		// The platform knows the nonce of what it created a moment ago, and does not create it again.
-		if (info.reconcile === "nonce" && tracked.idleMs < limits.nonceWindowMs) return { type: "absent" };
+		if (info.reconcile === "nonce" && live.idleMs < limits.nonceWindowMs) return { type: "absent" };
 		return unknown("A message may or may not have been sent; the platform could not tell.");
 	}
 	return unknown("A message may or may not have been sent; it could not be looked up.");

@@ -18,7 +18,7 @@ import type { Log } from "../std/log.ts";
 import { createMessageOrder } from "./message-order.ts";
 
 /** A card, an image … : what is neither text nor a tool. A passage of reasoning is one when it has ended. */
-export interface PartEvent {
+export interface SourcePartEvent {
 	type: "part";
 	modality: string;
 	contentType: string;
@@ -27,7 +27,7 @@ export interface PartEvent {
 
 export interface SourceEvent {
 	/** The run's end also says why. */
-	event: StreamEvent | PartEvent;
+	event: StreamEvent | SourcePartEvent;
 	/** Why a text ended. */
 	reason?: string;
 	/** What a text's end tells of its run: of several agents, the message's own. The usage is the run's, at its end. */
@@ -158,8 +158,8 @@ function createReader(start: number): Reader {
 
 	function eventOf(record: string, offset: number): SourceEvent | undefined {
 		const frame = frameOf(record, offset);
-		if (!order.isKnown(offset)) verify(frame);
-		if (!order.hears(frame, offset)) return undefined;
+		if (!order.wasRead(offset)) verify(frame);
+		if (!order.takes(frame, offset)) return undefined;
 		const heard = toEvents.push(frame);
 		const part = parts(frame);
 		const end = ends(frame);
@@ -182,8 +182,8 @@ function createReader(start: number): Reader {
 		if (payload === undefined) return undefined;
 		spoken.seq_no++;
 		const frame = { type: "stream.chunk" as const, ...spoken, payload, is_partial: true, ts: 0 };
-		if (!order.isKnown(offset)) verify(frame);
-		return order.hears(frame, offset) ? payload : undefined;
+		if (!order.wasRead(offset)) verify(frame);
+		return order.takes(frame, offset) ? payload : undefined;
 	}
 
 	function tokenOf(text: string, offset: number): SourceEvent | undefined {
@@ -262,7 +262,7 @@ function createEnds(): (frame: Frame) => { reason: string; facts: RunFacts; isEm
 const HEARD: ReadonlySet<string> = new Set(["text", "tool", "data"]);
 
 /** Puts the pieces of a part together. */
-function createParts(): (frame: Frame) => PartEvent | undefined {
+function createParts(): (frame: Frame) => SourcePartEvent | undefined {
 	const streams = new Map<string, { modality: string; contentType: string; payload: string }>();
 	return (frame) => {
 		if (frame.type === "stream.begin") {

@@ -4,14 +4,21 @@ import { setImmediate } from "node:timers/promises";
 import type { StreamLine } from "../adapter/adapter.ts";
 import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
-import { type Aside, isErrorSaid, showsPart, showsParts, showsReasoning, wantedAside } from "./aside.ts";
-import { isAside } from "./aside-nonce.ts";
-import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import {
+	type DeliveryAttachment,
+	isErrorSent,
+	showsPart,
+	showsParts,
+	showsReasoning,
+	wantedAttachment,
+} from "./attachment.ts";
+import { isAttachmentNonce } from "./attachment-nonce.ts";
+import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
 import { createFenceWatch } from "./fence-watch.ts";
 import { isResumable, isUnshown, leaveHalfShown } from "./half-shown.ts";
-import { sayError, settleAside } from "./send-delivery.ts";
-import { isEnd, type PartEvent, readSource, type SourceEvent } from "./source.ts";
-import { StreamAsides } from "./stream-asides.ts";
+import { sayError, settleAttachment } from "./send-delivery.ts";
+import { isEnd, readSource, type SourceEvent, type SourcePartEvent } from "./source.ts";
+import { StreamAttachments } from "./stream-attachments.ts";
 import { createLines } from "./stream-lines.ts";
 import { StreamReports } from "./stream-reports.ts";
 import { type AnswerWatch, watchAnswer } from "./supervise/answer-watch.ts";
@@ -20,58 +27,55 @@ import { createTyping, type Typing } from "./typing.ts";
 import { typingInputOf, typingRulesOf } from "./typing-rules.ts";
 
 /** `begun`: an earlier process may have written some of it. */
-export async function deliverByStream(delivering: Delivering, begun: boolean): Promise<Outcome> {
-	if (begun && isHalfShown(delivering)) return leaveHalfShown(delivering);
-	const left = await settleAside(delivering);
+export async function deliverByStream(context: DeliveryContext, begun: boolean): Promise<DeliveryOutcome> {
+	if (begun && isHalfShown(context)) return leaveHalfShown(context);
+	const left = await settleAttachment(context);
 	if (left) return left;
-	const asides = new StreamAsides(delivering);
-	const outcome = await attemptAll(delivering, asides);
-	await asides.idle();
+	const attachments = new StreamAttachments(context);
+	const outcome = await attemptAll(context, attachments);
+	await attachments.idle();
 	if (outcome.state !== "complete") return outcome;
 	// With the basic fields alone it does not hear of the error text.
-	const unheard = delivering.isFailed && !speaks(delivering.info, "runId");
-	return (await asides.rest()) ?? (unheard ? await sayError(delivering) : undefined) ?? outcome;
+	const unheard = context.isFailed && !speaks(context.info, "runId");
+	return (await attachments.rest()) ?? (unheard ? await sayError(context) : undefined) ?? outcome;
 }
 
-async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise<Outcome> {
-	const { signal, limits, clock, tracked } = delivering;
+async function attemptAll(context: DeliveryContext, attachments: StreamAttachments): Promise<DeliveryOutcome> {
+	const { signal, limits, clock, live } = context;
 	for (let known = "", since = clock.now(); ; ) {
-		const attempt = await attemptOnce(delivering, asides);
-		await asides.idle();
+		const attempt = await attemptOnce(context, attachments);
+		await attachments.idle();
 		if (attempt.state !== "lost") return attempt;
 		if (signal.aborted) return { state: "left" };
-		delivering.log.warn(
-			{ ...factsOf(delivering.tracked), error: attempt.error },
-			"the adapter was lost; the delivery goes on",
-		);
-		if (attempt.begun && isHalfShown(delivering)) return leaveHalfShown(delivering);
-		const progress = JSON.stringify([tracked.row.cursor, tracked.unfinished?.shown]);
+		context.log.warn({ ...factsOf(context.live), error: attempt.error }, "the adapter was lost; the delivery goes on");
+		if (attempt.begun && isHalfShown(context)) return leaveHalfShown(context);
+		const progress = JSON.stringify([live.row.cursor, live.unfinished?.shown]);
 		if (progress !== known) since = clock.now();
 		known = progress;
 		if (clock.now() - since >= limits.giveUpMs) return { state: "failed", error: `Given up: ${attempt.error}` };
 	}
 }
 
-type Attempt = Outcome | { state: "lost"; error: string; begun: boolean };
+type StreamOutcome = DeliveryOutcome | { state: "lost"; error: string; begun: boolean };
 
 /** Something of it may be on the platform, and no process can go on with it. */
-const isHalfShown = (delivering: Delivering): boolean => !isResumable(delivering) && !isUnshown(delivering.tracked);
+const isHalfShown = (context: DeliveryContext): boolean => !isResumable(context) && !isUnshown(context.live);
 
-async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promise<Attempt> {
-	const { tracked, clock, signal, target } = delivering;
-	const { promise, resolve } = Promise.withResolvers<Attempt>();
+async function attemptOnce(context: DeliveryContext, attachments: StreamAttachments): Promise<StreamOutcome> {
+	const { live, clock, signal, target } = context;
+	const { promise, resolve } = Promise.withResolvers<StreamOutcome>();
 	let seat: Seat | undefined;
 	let watch: AnswerWatch | undefined;
 	let isOver = false;
 	const write = (line: StreamLine, begun?: () => void) => seat?.write(line, begun);
-	const names = speaks(delivering.info, "runId") && { delivery: tracked.id, runId: tracked.row.runId };
-	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
+	const names = speaks(context.info, "runId") && { delivery: live.id, runId: live.row.runId };
+	const typing = createTyping(typingRulesOf(context), clock, (on, doing) =>
 		write({ type: "typing", target, on, ...doing, ...names }),
 	);
 	const message = (what: "out" | "grown") => typing.take({ type: what === "out" ? "message_out" : "message_grown" });
-	const reports = new StreamReports(delivering, { write, message });
+	const reports = new StreamReports(context, { write, message });
 	const client: StreamClient = {
-		runId: tracked.row.runId,
+		runId: live.row.runId,
 		lost(error) {
 			reports.lost();
 			resolve({ state: "lost", error, begun: true });
@@ -81,25 +85,31 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 			if (isOver) return;
 			watch?.touch();
 			const outcome = reports.take(status);
-			asides.moved();
+			attachments.moved();
 			if (!outcome) return;
 			isOver = true;
 			resolve(outcome);
 		},
 	};
-	seat = await takeSeat(delivering, client);
+	seat = await takeSeat(context, client);
 	if (!seat) return { state: "lost", error: "the adapter does not run", begun: false };
 	const taken = seat;
 	const over = new AbortController();
 	// Whoever took the delivery over goes on with its messages: this process must not touch them any more.
 	const lost = () => taken.kill("works on a delivery that another daemon has taken over");
-	if (tracked.lost.aborted) lost();
-	else tracked.lost.addEventListener("abort", lost, { signal: over.signal });
+	if (live.lost.aborted) lost();
+	else live.lost.addEventListener("abort", lost, { signal: over.signal });
 	// It ends by itself once it is over; a full pipe must not hold up the outcome.
-	const pushing = { delivering, seat, typing, asides, signal: AbortSignal.any([signal, over.signal]) };
-	const onEnd = (position: number, inked: boolean) => {
-		reports.ended(position, inked);
-		watch = watchdog(delivering, taken);
+	const pushing = {
+		delivering: context,
+		seat,
+		typing,
+		attachments,
+		signal: AbortSignal.any([signal, over.signal]),
+	};
+	const onEnd = (position: number, hasVisibleText: boolean) => {
+		reports.ended(position, hasVisibleText);
+		watch = watchdog(context, taken);
 	};
 	void pushAll(pushing, onEnd, () => resolve({ state: "complete" })).catch((cause: unknown) => {
 		if (!signal.aborted) resolve({ state: "failed", error: `The answer could not be read: ${String(cause)}` });
@@ -113,14 +123,14 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 }
 
 /** Undefined when there is none within the time that a delivery may wait, or this process stops. */
-async function takeSeat(delivering: Delivering, client: StreamClient): Promise<Seat | undefined> {
-	const { account, info, tracked, clock, limits } = delivering;
+async function takeSeat(context: DeliveryContext, client: StreamClient): Promise<Seat | undefined> {
+	const { account, info, live, clock, limits } = context;
 	const tooLate = new AbortController();
 	const cancel = clock.after(limits.giveUpMs, () => tooLate.abort());
-	const signal = AbortSignal.any([delivering.signal, tooLate.signal]);
+	const signal = AbortSignal.any([context.signal, tooLate.signal]);
 	try {
 		await account.gate.open(signal);
-		return await account.stream(info).seat(tracked.id, client, signal);
+		return await account.stream(info).seat(live.id, client, signal);
 	} catch (cause) {
 		if (!signal.aborted) throw cause;
 		return undefined;
@@ -130,10 +140,10 @@ async function takeSeat(delivering: Delivering, client: StreamClient): Promise<S
 }
 
 interface Pushing {
-	delivering: Delivering;
+	delivering: DeliveryContext;
 	seat: Seat;
 	typing: Typing;
-	asides: StreamAsides;
+	attachments: StreamAttachments;
 	/** The attempt is over. */
 	signal: AbortSignal;
 }
@@ -144,63 +154,63 @@ const LONG_BATCH = 64;
 /** Writes the source from where the platform is, as fast as the process reads. */
 async function pushAll(
 	pushing: Pushing,
-	onEnd: (position: number, inked: boolean) => void,
+	onEnd: (position: number, hasVisibleText: boolean) => void,
 	onNothing: () => void,
 ): Promise<void> {
-	const { delivering, seat, typing, signal } = pushing;
-	const { tracked, info, bus, log } = delivering;
-	const { runId } = tracked.row;
+	const { delivering: context, seat, typing, signal } = pushing;
+	const { live, info, bus, log } = context;
+	const { runId } = live.row;
 	const named = speaks(info, "runId");
-	const resume = named ? tracked.resume() : undefined;
+	const resume = named ? live.resume() : undefined;
 	const position = resume?.position ?? 0;
 	const push = pusher(pushing, position);
 	const onDamage = (reason: string) => {
-		delivering.damage = reason;
+		context.damage = reason;
 	};
 	for await (const events of readSource(bus, runId, { position, signal, log, onDamage })) {
 		if (signal.aborted) return;
 		const end = events.find(({ event }) => isEnd(event));
-		delivering.isFailed = end?.event.type === "stream_error";
+		context.isFailed = end?.event.type === "stream_error";
 		const [first] = events;
 		// Of this answer nothing can be read. With the basic fields alone an adapter need not answer a stream_error.
-		if (!named && first?.event.type === "stream_start" && events[1] === end && delivering.damage !== undefined)
+		if (!named && first?.event.type === "stream_start" && events[1] === end && context.damage !== undefined)
 			return onNothing();
-		if (first?.event.type === "stream_start") seat.write(startLine(delivering, first, named, resume));
-		const visible = tracked.unfinished?.state === "open" && !info.typing?.beside;
+		if (first?.event.type === "stream_start") seat.write(startLine(context, first, named, resume));
+		const visible = live.unfinished?.state === "open" && !info.typing?.beside;
 		await push.events(events);
 		for (const { event } of events) {
 			const input = typingInputOf(event, visible);
 			if (input) typing.take(input);
 		}
-		if (end && !signal.aborted) onEnd(end.position, push.inked);
+		if (end && !signal.aborted) onEnd(end.position, push.hasVisibleText);
 		await seat.turn();
 		if (events.length >= LONG_BATCH) await setImmediate();
 	}
 }
 
 /** Events become lines; what stands beside the text is sent between them. */
-function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
-	const { tracked, info, limits } = delivering;
-	const { id, runId } = tracked.row;
+function pusher({ delivering: context, seat, attachments, signal }: Pushing, start: number) {
+	const { live, info, limits } = context;
+	const { id, runId } = live.row;
 	const named = speaks(info, "runId");
-	const shows = { parts: showsParts(delivering), reasoning: showsReasoning(delivering) };
-	const isOwn = (part: PartEvent) => showsPart(delivering, part);
-	const resumable = isResumable(delivering);
+	const shows = { parts: showsParts(context), reasoning: showsReasoning(context) };
+	const isOwn = (part: SourcePartEvent) => showsPart(context, part);
+	const resumable = isResumable(context);
 	const fields = named ? { delivery: id, runId } : undefined;
 	const linesOf = createLines({
 		fields,
 		tokenCharsMax: limits.tokenCharsMax,
 		// The others get each passage as a message: with the lines as well they would show it twice.
-		reasoning: delivering.reasoning && shows.reasoning,
-		parts: delivering.parts && info.supports.includes("parts"),
+		reasoning: context.reasoning && shows.reasoning,
+		parts: context.parts && info.supports.includes("parts"),
 	});
 	/** How far the text that was written has something to see. */
-	let ink = 0;
+	let visibleUpTo = 0;
 	/** How far the messages were ended, and how many. */
-	let inkEnded = 0;
+	let visibleAtEnd = 0;
 	let ends = 0;
 	/** The adapter may have begun a message, with text or before it (a tool, the placeholder), that has not been ended. */
-	let begun = tracked.unfinished !== undefined || (delivering.options.placeholder ?? "") !== "";
+	let begun = live.unfinished !== undefined || (context.options.placeholder ?? "") !== "";
 	const fence = createFenceWatch();
 	/** Where the next token line begins. */
 	let written = start;
@@ -210,7 +220,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 		written += (JSON.parse(line) as { text: string }).text.length;
 		const reach = written;
 		return () => {
-			tracked.given = Math.max(tracked.given ?? 0, reach);
+			live.given = Math.max(live.given ?? 0, reach);
 		};
 	};
 	const write = (events: readonly SourceEvent[]) => {
@@ -219,47 +229,47 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 			if (event.type === "stream_end") {
 				fence.reset();
 				begun = false;
-				if (ink > inkEnded) ends++;
-				inkEnded = ink;
+				if (visibleUpTo > visibleAtEnd) ends++;
+				visibleAtEnd = visibleUpTo;
 			}
 			if (event.type === "tool_status") begun = true;
 			if (event.type !== "token") continue;
 			if (!shows.parts || !shows.reasoning) fence.push(event.text);
 			if (!/\S/.test(event.text)) continue;
-			ink = position + event.text.trimEnd().length;
+			visibleUpTo = position + event.text.trimEnd().length;
 			begun = true;
 		}
 	};
 	/** What follows is in a new message. One that shows text from behind this place was begun when this had been passed. */
 	const endMessage = ({ position, offset }: SourceEvent) => {
-		if (begun && (tracked.unfinished?.shown ?? 0) <= position)
+		if (begun && (live.unfinished?.shown ?? 0) <= position)
 			seat.write({ type: "stream_end", runId, final: false, ...fields, offset });
 		begun = false;
 	};
 	/** Without positions a message counts as finished when the adapter says so of the next one. One that does not is not waited for again. */
-	const besideBlindly = async (aside: Aside, event: SourceEvent) => {
-		if (asides.isHolding) return asides.hold();
+	const besideBlindly = async (attachment: DeliveryAttachment, event: SourceEvent) => {
+		if (attachments.isHolding) return attachments.hold();
 		const finished = () =>
-			tracked.row.messages.filter(({ state, nonce }) => state === "sent" && !isAside(nonce)).length;
+			live.row.messages.filter(({ state, nonce }) => state === "sent" && !isAttachmentNonce(nonce)).length;
 		const before = finished();
 		const due = ends + 1;
-		const isBegun = ink > inkEnded || tracked.unfinished !== undefined;
+		const isBegun = visibleUpTo > visibleAtEnd || live.unfinished !== undefined;
 		begun = isBegun;
 		endMessage(event);
-		inkEnded = ink;
+		visibleAtEnd = visibleUpTo;
 		if (isBegun) ends = due;
-		const isOut = () => finished() >= due && finished() > before && !tracked.unfinished;
-		await asides.sayBehind(() => !isBegun || isOut(), aside, signal);
+		const isOut = () => finished() >= due && finished() > before && !live.unfinished;
+		await attachments.sayBehind(() => !isBegun || isOut(), attachment, signal);
 	};
-	const beside = async (aside: Aside, event: SourceEvent) => {
+	const beside = async (attachment: DeliveryAttachment, event: SourceEvent) => {
 		// A message that ended here would tear the code.
-		if (fence.inside) return asides.hold();
-		if (!resumable) return besideBlindly(aside, event);
+		if (fence.inside) return attachments.hold();
+		if (!resumable) return besideBlindly(attachment, event);
 		endMessage(event);
-		await asides.say(aside, ink, signal);
+		await attachments.say(attachment, visibleUpTo, signal);
 	};
 	/** An earlier process sent it below a message that was then still to be ended or taken away. */
-	const isBelow = ({ ordinal }: DeliveryMessage) => (tracked.unfinished?.ordinal ?? ordinal) < ordinal;
+	const isBelow = ({ ordinal }: DeliveryMessage) => (live.unfinished?.ordinal ?? ordinal) < ordinal;
 	const all = async (events: readonly SourceEvent[]): Promise<void> => {
 		let from = 0;
 		for (const [at, each] of events.entries()) {
@@ -268,9 +278,9 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 			if (own && each.position >= start) continue;
 			write(events.slice(from, at));
 			from = at + 1;
-			const wanted = own ? undefined : wantedAside(delivering, each);
-			if (wanted && !wanted.known) await beside(wanted.aside, each);
-			else if (wanted?.known && isBelow(wanted.known)) endMessage(each);
+			const wanted = own ? undefined : wantedAttachment(context, each);
+			if (wanted && !wanted.row) await beside(wanted.attachment, each);
+			else if (wanted?.row && isBelow(wanted.row)) endMessage(each);
 			if (signal.aborted) return;
 		}
 		write(from === 0 ? events : events.slice(from));
@@ -278,31 +288,31 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	return {
 		events: all,
 		/** Something of what was written can be seen. */
-		get inked() {
-			return ink > 0;
+		get hasVisibleText() {
+			return visibleUpTo > 0;
 		},
 	};
 }
 
 function startLine(
-	delivering: Delivering,
+	context: DeliveryContext,
 	{ event, offset }: SourceEvent,
 	named: boolean,
-	resume: ReturnType<Delivering["tracked"]["resume"]>,
+	resume: ReturnType<DeliveryContext["live"]["resume"]>,
 ): StreamLine {
-	const { target, tracked, options } = delivering;
+	const { target, live, options } = context;
 	const sessionLabel = event.type === "stream_start" ? event.sessionLabel : "";
-	const line = { type: "stream_start" as const, runId: tracked.row.runId, sessionLabel, target };
+	const line = { type: "stream_start" as const, runId: live.row.runId, sessionLabel, target };
 	if (!named) return line;
 	// The error text is no part of the source: once said, it is not said again.
-	const choices = { tools: true, ...options, ...(isErrorSaid(tracked.row) && { errorText: "" }) };
-	return { ...line, delivery: tracked.id, offset, options: choices, ...(resume && { resume }) };
+	const choices = { tools: true, ...options, ...(isErrorSent(live.row) && { errorText: "" }) };
+	return { ...line, delivery: live.id, offset, options: choices, ...(resume && { resume }) };
 }
 
 /** An adapter that has the whole answer and says nothing is ended; the next one goes on. */
-const watchdog = ({ clock, limits: { answerMs, giveUpMs }, account }: Delivering, seat: Seat): AnswerWatch =>
+const watchdog = ({ clock, limits: { answerMs, giveUpMs }, account }: DeliveryContext, seat: Seat): AnswerWatch =>
 	watchAnswer({
-		...{ clock, answerMs, giveUpMs, heardAt: () => seat.heardAt() },
+		...{ clock, answerMs, giveUpMs, receivedAt: () => seat.receivedAt() },
 		paused: () => account.gate.pausedUntil !== undefined,
 		late: (ms) => seat.kill(`did not finish a delivery within ${ms} ms`),
 	});

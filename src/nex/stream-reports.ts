@@ -2,11 +2,11 @@
 
 import type { StreamLine, StreamStatus } from "../adapter/adapter.ts";
 import { speaks } from "./account.ts";
-import { isAside } from "./aside-nonce.ts";
-import type { Delivering, Outcome } from "./delivering.ts";
+import { isAttachmentNonce } from "./attachment-nonce.ts";
+import type { DeliveryContext, DeliveryOutcome } from "./delivery-context.ts";
 import { leaveRefused } from "./half-shown.ts";
 
-type Status<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T }>;
+type StatusOf<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T }>;
 
 export interface ReportListeners {
 	/** `begun` is called when the process may have read the line. */
@@ -16,37 +16,37 @@ export interface ReportListeners {
 }
 
 export class StreamReports {
-	readonly #delivering: Delivering;
+	readonly #delivering: DeliveryContext;
 	readonly #listeners: ReportListeners;
 	/** Announced, and the ack has not left for the process: certainly not created when it dies. */
 	readonly #waiting = new Set<string>();
-	#end: { position: number; inked: boolean } | undefined;
+	#end: { position: number; hasVisibleText: boolean } | undefined;
 
-	constructor(delivering: Delivering, listeners: ReportListeners) {
-		this.#delivering = delivering;
+	constructor(context: DeliveryContext, listeners: ReportListeners) {
+		this.#delivering = context;
 		this.#listeners = listeners;
 	}
 
-	/** The end of the source, which is at this position, was written. `inked`: there was something to see. */
-	ended(position: number, inked: boolean): void {
-		this.#end = { position, inked };
+	/** The end of the source, which is at this position, was written. `hasVisibleText`: there was something to see. */
+	ended(position: number, hasVisibleText: boolean): void {
+		this.#end = { position, hasVisibleText };
 	}
 
 	/** The process is gone. */
 	lost(): void {
-		for (const nonce of this.#waiting) this.#delivering.tracked.change("withdraw", nonce);
+		for (const nonce of this.#waiting) this.#delivering.live.change("withdraw", nonce);
 		this.#waiting.clear();
 	}
 
 	/** Something when the delivery is over. */
-	take(status: StreamStatus): Outcome | undefined {
-		const { tracked, log } = this.#delivering;
+	take(status: StreamStatus): DeliveryOutcome | undefined {
+		const { live, log } = this.#delivering;
 		switch (status.type) {
 			case "message_creating":
 				this.#announce(status);
 				return undefined;
 			case "message_created":
-				tracked.change("created", this.#allowed(this.#known(status)), status.messageId);
+				live.change("created", this.#allowed(this.#nonceFor(status)), status.messageId);
 				this.#listeners.message("out");
 				return undefined;
 			case "message_updated":
@@ -57,7 +57,7 @@ export class StreamReports {
 				return undefined;
 			case "message_removed": {
 				const nonce = this.#nonceOf(status);
-				if (nonce !== undefined) tracked.change("remove", this.#allowed(nonce));
+				if (nonce !== undefined) live.change("remove", this.#allowed(nonce));
 				return undefined;
 			}
 			case "delivery_complete":
@@ -68,27 +68,27 @@ export class StreamReports {
 			case "call":
 				return undefined;
 			default:
-				log.debug({ delivery: tracked.id, status: status satisfies never }, "a status that is not in the protocol");
+				log.debug({ delivery: live.id, status: status satisfies never }, "a status that is not in the protocol");
 				return undefined;
 		}
 	}
 
-	#announce({ nonce, from, to, ordinal }: Status<"message_creating">): void {
-		const { tracked, log } = this.#delivering;
+	#announce({ nonce, from, to, ordinal }: StatusOf<"message_creating">): void {
+		const { live, log } = this.#delivering;
 		this.#waiting.add(nonce);
-		tracked.intend({ ordinal, nonce, from, ...(to !== undefined && { to }) });
+		live.intend({ ordinal, nonce, from, ...(to !== undefined && { to }) });
 		// The record says both that it was announced and that it is about to be allowed: a second one between the two would cost a commit per
 		// message and leave the same gap, between itself and the pipe, that a kill -9 can hit.
 		const allow = () => {
 			if (!this.#waiting.has(nonce)) return;
-			const ack = { type: "ack" as const, nonce, delivery: tracked.id, runId: tracked.row.runId };
+			const ack = { type: "ack" as const, nonce, delivery: live.id, runId: live.row.runId };
 			this.#listeners.write(ack, () => this.#waiting.delete(nonce));
 		};
 		// What is not on record is not allowed: whoever took the delivery over goes on, or the adapter is late and is ended.
-		tracked
+		live
 			.recorded()
 			.then(allow, (cause: unknown) =>
-				log.warn({ delivery: tracked.id, nonce, err: cause }, "a message may not be created"),
+				log.warn({ delivery: live.id, nonce, err: cause }, "a message may not be created"),
 			);
 	}
 
@@ -97,30 +97,30 @@ export class StreamReports {
 		return nonce;
 	}
 
-	#updated(status: Status<"message_updated">): void {
-		const { tracked } = this.#delivering;
+	#updated(status: StatusOf<"message_updated">): void {
+		const { live } = this.#delivering;
 		// Without intents, one that tells of a message only when it grows has made it all the same.
 		if (this.#nonceOf(status) === undefined && !speaks(this.#delivering.info, "intent"))
-			tracked.change("created", this.#known(status), status.messageId);
+			live.change("created", this.#nonceFor(status), status.messageId);
 		const nonce = this.#nonceOf(status);
 		const to = status.to ?? this.#counted(nonce, status.chars);
-		if (nonce !== undefined && to !== undefined) tracked.change("shown", nonce, to);
+		if (nonce !== undefined && to !== undefined) live.change("shown", nonce, to);
 		this.#listeners.message("grown");
 	}
 
 	/** Without positions the characters that a message shows tell how far it reaches. */
 	#counted(nonce: string | undefined, chars: number): number | undefined {
-		const message = this.#delivering.tracked.row.messages.find((each) => each.nonce === nonce);
+		const message = this.#delivering.live.row.messages.find((each) => each.nonce === nonce);
 		return this.#hasPositions || !message || chars === 0 ? undefined : message.from + chars;
 	}
 
-	#sent(status: Status<"message_sent">): void {
-		const { tracked } = this.#delivering;
-		const nonce = this.#allowed(this.#known(status));
-		const shown = tracked.row.messages.find((each) => each.nonce === nonce)?.shown;
+	#sent(status: StatusOf<"message_sent">): void {
+		const { live } = this.#delivering;
+		const nonce = this.#allowed(this.#nonceFor(status));
+		const shown = live.row.messages.find((each) => each.nonce === nonce)?.shown;
 		// Without positions a message's end is only known as far as it was counted.
-		const to = status.to ?? (this.#hasPositions ? undefined : shown) ?? tracked.row.cursor;
-		tracked.change("sent", nonce, {
+		const to = status.to ?? (this.#hasPositions ? undefined : shown) ?? live.row.cursor;
+		live.change("sent", nonce, {
 			messageId: status.messageId,
 			to,
 			...(status.carry !== undefined && { carry: status.carry }),
@@ -128,30 +128,29 @@ export class StreamReports {
 		this.#listeners.message("out");
 	}
 
-	#complete({ messageIds = [] }: Partial<Status<"delivery_complete">>): Outcome {
-		const { tracked } = this.#delivering;
+	#complete({ messageIds = [] }: Partial<StatusOf<"delivery_complete">>): DeliveryOutcome {
+		const { live } = this.#delivering;
 		if (this.#end === undefined)
 			return this.#degrade("The adapter said delivery_complete before the answer had ended.");
-		const last = tracked.row.messages.at(-1);
+		const last = live.row.messages.at(-1);
 		const isTold = messageIds.length > 0 || this.#delivering.damage !== undefined;
-		if (this.#end.inked && !isTold && tracked.row.messages.every(({ nonce }) => isAside(nonce))) {
+		if (this.#end.hasVisibleText && !isTold && live.row.messages.every(({ nonce }) => isAttachmentNonce(nonce))) {
 			const error = "The adapter said delivery_complete and told of no message; the text may or may not be there.";
 			return { state: "unknown", error };
 		}
 		// Without positions only the end says how far the messages reach.
 		if (last?.messageId !== undefined && !this.#hasPositions) {
-			tracked.change("sent", last.nonce, { messageId: last.messageId, to: this.#end.position });
+			live.change("sent", last.nonce, { messageId: last.messageId, to: this.#end.position });
 		}
 		return { state: "complete" };
 	}
 
-	#failed(status: Status<"delivery_error">): Outcome {
-		const { tracked } = this.#delivering;
+	#failed(status: StatusOf<"delivery_error">): DeliveryOutcome {
+		const { live } = this.#delivering;
 		const error = `${status.code ? `${status.code}: ` : ""}${status.error}`;
 		if (status.code !== "unknown_outcome") {
 			// It names the message and says why it was refused, so it was not created.
-			if (status.code !== undefined && status.nonce !== undefined)
-				tracked.change("withdraw", this.#allowed(status.nonce));
+			if (status.code !== undefined && status.nonce !== undefined) live.change("withdraw", this.#allowed(status.nonce));
 			return this.#degrade(error);
 		}
 		const nonce = this.#nonceOf(status);
@@ -159,18 +158,18 @@ export class StreamReports {
 	}
 
 	/** What is shown of an open message stays; the rest is owed. Nothing is owed for certain while something is uncertain. */
-	#degrade(error: string): Outcome {
-		const { tracked } = this.#delivering;
+	#degrade(error: string): DeliveryOutcome {
+		const { live } = this.#delivering;
 		if (!this.#hasPositions) return leaveRefused(this.#delivering, error) ?? { state: "degraded", error };
-		const open = tracked.unfinished;
-		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) tracked.change("withdraw", open.nonce);
+		const open = live.unfinished;
+		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) live.change("withdraw", open.nonce);
 		else if (open?.state === "intended") return this.#doubt(open.nonce, error);
-		else if (open) tracked.abandon(open);
+		else if (open) live.abandon(open);
 		return { state: "degraded", error };
 	}
 
-	#doubt(nonce: string, error: string): Outcome {
-		this.#delivering.tracked.change("doubt", nonce);
+	#doubt(nonce: string, error: string): DeliveryOutcome {
+		this.#delivering.live.change("doubt", nonce);
 		return { state: "unknown", error };
 	}
 
@@ -180,23 +179,23 @@ export class StreamReports {
 
 	/** By its nonce, by its id, or the one that was announced and has no id yet. */
 	#nonceOf(status: { nonce?: string; messageId?: string }): string | undefined {
-		const { tracked } = this.#delivering;
-		const { messages } = tracked.row;
+		const { live } = this.#delivering;
+		const { messages } = live.row;
 		const named = messages.find(({ nonce }) => nonce === status.nonce);
 		const same =
 			named ?? messages.findLast(({ messageId }) => messageId !== undefined && messageId === status.messageId);
 		if (same || status.nonce !== undefined) return same?.nonce;
-		return tracked.unfinished?.state === "intended" ? tracked.unfinished.nonce : undefined;
+		return live.unfinished?.state === "intended" ? live.unfinished.nonce : undefined;
 	}
 
 	/** Adapters without intents create first and tell afterwards. */
-	#known(status: { nonce?: string; messageId: string; from?: number }): string {
+	#nonceFor(status: { nonce?: string; messageId: string; from?: number }): string {
 		const found = this.#nonceOf(status);
 		if (found !== undefined) return found;
-		const { tracked } = this.#delivering;
-		const { ordinal, nonce } = tracked.next();
+		const { live } = this.#delivering;
+		const { ordinal, nonce } = live.next();
 		const own = status.nonce ?? nonce;
-		tracked.intend({ ordinal, nonce: own, from: status.from ?? tracked.row.cursor });
+		live.intend({ ordinal, nonce: own, from: status.from ?? live.row.cursor });
 		return own;
 	}
 }

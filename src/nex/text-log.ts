@@ -63,10 +63,10 @@ function piecesOf(text: string): string[] {
 }
 
 /** A process that died between the two writes left the log open: all of it is there. */
-export const leftTexts = async (bus: Bus): Promise<string[]> =>
-	(await bus.list({ kind: "text", left: true })).map(({ log }) => log);
+export const orphanedTexts = async (bus: Bus): Promise<string[]> =>
+	(await bus.list({ kind: "text", orphaned: true })).map(({ log }) => log);
 
-export async function sealLeft(bus: Bus, log: string): Promise<void> {
+export async function sealOrphan(bus: Bus, log: string): Promise<void> {
 	try {
 		await (await bus.reopen(log)).seal([], [], PATIENCE_MS);
 	} catch (cause) {

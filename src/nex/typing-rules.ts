@@ -1,12 +1,12 @@
 /** Whether and how a delivery shows typing, and which events trigger it. */
 
 import type { ToolStatusEvent } from "../protocol/protocol.ts";
-import type { Delivering } from "./delivering.ts";
+import type { DeliveryContext } from "./delivery-context.ts";
 import type { SourceEvent } from "./source.ts";
 import type { TypingInput, TypingRules } from "./typing.ts";
 
 /** Undefined: not on this platform, or not wanted. */
-export function typingRulesOf({ info, account, limits }: Delivering): TypingRules | undefined {
+export function typingRulesOf({ info, account, limits }: DeliveryContext): TypingRules | undefined {
 	const { typing } = account.config;
 	if (
 		typing?.enabled === false ||

@@ -1,6 +1,6 @@
 /** The typing indicator as a pure step: five triggers turn it on, it is renewed before it expires, and it never sticks. */
 
-import type { Doing } from "../adapter/adapter.ts";
+import type { Activity } from "../adapter/adapter.ts";
 import type { Clock } from "../std/clock.ts";
 
 export interface TypingRules {
@@ -28,7 +28,7 @@ export interface TypingState {
 	readonly over: boolean;
 }
 
-export interface RunningTool extends Required<Doing> {
+export interface RunningTool extends Required<Activity> {
 	id: string;
 }
 
@@ -44,7 +44,7 @@ export type TypingInput =
 	| { type: "run_end" }
 	| { type: "tick" };
 
-export type TypingEffect = { type: "show"; doing: Doing } | { type: "hide" } | { type: "wake"; at: number };
+export type TypingEffect = { type: "show"; doing: Activity } | { type: "hide" } | { type: "wake"; at: number };
 
 export interface TypingStep {
 	state: TypingState;
@@ -99,7 +99,7 @@ const isNews = (before: TypingState, after: TypingState, { tellsTools }: TypingR
 	tellsTools && before.tools.at(-1)?.text !== after.tools.at(-1)?.text;
 
 /** The newest of the tools that run. */
-function doingOf({ tools }: TypingState, { tellsTools }: TypingRules): Doing {
+function doingOf({ tools }: TypingState, { tellsTools }: TypingRules): Activity {
 	const newest = tellsTools ? tools.at(-1) : undefined;
 	return newest ? { text: newest.text, tool: newest.tool } : {};
 }
@@ -131,7 +131,7 @@ export interface Typing {
 export function createTyping(
 	rules: TypingRules | undefined,
 	clock: Clock,
-	show: (on: boolean, doing: Doing) => void,
+	show: (on: boolean, doing: Activity) => void,
 ): Typing {
 	if (!rules) return { take() {} };
 	let state = QUIET;

@@ -4,12 +4,12 @@ import type { Align, BeginFrame } from "./frame.ts";
 import type { MessageView, PartView, ReasoningView, ToolView } from "./view.ts";
 
 /** A message as it grows. */
-export interface Message {
+export interface GrowingMessage {
 	readonly draft: Omit<MessageView, "reasoning" | "tools" | "parts">;
 	/** Streams of reasoning and of tools, in the order of their begins. */
-	readonly blocks: Stream[];
+	readonly blocks: GrowingStream[];
 	/** The parts that are shown, in order. */
-	readonly parts: Part[];
+	readonly parts: GrowingPart[];
 	/** For each chunk of the text its number and the text's length after it. */
 	readonly seqNos: number[];
 	readonly lengths: number[];
@@ -17,12 +17,12 @@ export interface Message {
 	snapshot: MessageView | undefined;
 }
 
-export interface Stream {
+export interface GrowingStream {
 	readonly begin: BeginFrame;
 	/** Position among the run's begins. */
 	readonly index: number;
 	/** The message it belongs to: a text stream's own, otherwise its agent's newest one at its begin. */
-	readonly message: Message;
+	readonly message: GrowingMessage;
 	/** Length of that message's text at the begin. */
 	readonly after: number;
 	lastSeqNo: number;
@@ -30,30 +30,30 @@ export interface Stream {
 	reasoning?: ReasoningView;
 	tool?: ToolView;
 	/** A value whose further pieces are to come. */
-	unfinished?: Part;
+	unfinished?: GrowingPart;
 }
 
-export interface Part {
+export interface GrowingPart {
 	readonly draft: PartView;
-	readonly stream: Stream;
+	readonly stream: GrowingStream;
 	/** The chunk of the message's text that it follows. */
 	alignedTo: number;
 	/** Where it is shown; undefined while it waits. */
-	message?: Message;
+	message?: GrowingMessage;
 }
 
 export interface Aligner {
 	/** Shows a part, at once or when its time has come. */
-	add(part: Part, align: Align | undefined): void;
+	add(part: GrowingPart, align: Align | undefined): void;
 	/** A stream has grown or ended: shows what waited for that. */
-	advance(stream: Stream): void;
+	advance(stream: GrowingStream): void;
 	/** No stream will grow any more: shows what still waits at the end of the message it belongs to. */
 	finish(): void;
 }
 
-export function createAligner(streams: ReadonlyMap<string, Stream>): Aligner {
+export function createAligner(streams: ReadonlyMap<string, GrowingStream>): Aligner {
 	/** By the stream they wait for. */
-	const waiting = new Map<string, { part: Part; align: Align }[]>();
+	const waiting = new Map<string, { part: GrowingPart; align: Align }[]>();
 
 	return {
 		add(part, align) {
@@ -84,18 +84,18 @@ export function createAligner(streams: ReadonlyMap<string, Stream>): Aligner {
 }
 
 /** A stream that ended early has shown all it ever will. */
-const hasReached = (target: Stream, align: Align): boolean => target.ended || target.lastSeqNo >= align.seq_no;
+const hasReached = (target: GrowingStream, align: Align): boolean => target.ended || target.lastSeqNo >= align.seq_no;
 
-function showAligned(target: Stream, part: Part, align: Align): void {
+function showAligned(target: GrowingStream, part: GrowingPart, align: Align): void {
 	const { message } = target;
 	if (target.begin.modality === "text") show(message, part, align.seq_no, lengthAfter(message, align.seq_no));
 	else showAtEnd(message, part);
 }
 
-const showAtEnd = (message: Message, part: Part): void =>
+const showAtEnd = (message: GrowingMessage, part: GrowingPart): void =>
 	show(message, part, message.seqNos.at(-1) ?? 0, message.draft.text.length);
 
-function show(message: Message, part: Part, alignedTo: number, after: number): void {
+function show(message: GrowingMessage, part: GrowingPart, alignedTo: number, after: number): void {
 	part.message = message;
 	part.alignedTo = alignedTo;
 	part.draft.after = after;
@@ -105,11 +105,11 @@ function show(message: Message, part: Part, alignedTo: number, after: number): v
 	message.snapshot = undefined;
 }
 
-const isBefore = (a: Part, b: Part): boolean =>
+const isBefore = (a: GrowingPart, b: GrowingPart): boolean =>
 	(a.alignedTo - b.alignedTo || a.stream.index - b.stream.index || a.draft.seqNo - b.draft.seqNo) < 0;
 
 /** The text's length once chunk `seqNo` was in it. */
-function lengthAfter(message: Message, seqNo: number): number {
+function lengthAfter(message: GrowingMessage, seqNo: number): number {
 	let low = 0;
 	let high = message.seqNos.length;
 	while (low < high) {

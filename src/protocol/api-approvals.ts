@@ -1,6 +1,6 @@
 /** The JSON of the HTTP API about approvals and questions. */
 
-import type { AskingState } from "./stream-event.ts";
+import type { ToolApprovalState } from "./stream-event.ts";
 
 export interface ApprovalJson {
 	/** Short enough to be typed; one pending question has it at a time. */
@@ -20,7 +20,7 @@ export interface ApprovalJson {
 	choices?: string[];
 	/** Whose message the run answers. */
 	asked_for?: { channel: string; account: string; sender: string; sender_name?: string };
-	state: AskingState;
+	state: ToolApprovalState;
 	created_at: number;
 	expires_at: number;
 	decided_at?: number;

@@ -1,5 +1,9 @@
 /** The JSON of the HTTP API about chat platforms: accounts, deliveries, pairings, the lab. */
 
+/**
+ * `unknown`: it cannot be found out whether a message exists. `stale`: too old to be finished after a restart. `damaged`: the stored answer
+ * is damaged, and only its intact part was sent.
+ */
 export type DeliveryState = "active" | "complete" | "failed" | "unknown" | "stale" | "damaged";
 export type DeliveryMode = "stream" | "blocks" | "whole";
 
@@ -93,7 +97,7 @@ export interface DeliveryListJson {
 	deliveries: DeliveryJson[];
 }
 
-export interface DeliveryPlace extends AccountNameJson {
+export interface DeliveryDestination extends AccountNameJson {
 	target: TargetJson;
 	/** Sent when it is finished. */
 	disable_streaming?: boolean;
@@ -104,8 +108,8 @@ export interface DeliveryPlace extends AccountNameJson {
 }
 
 export type DeliveryRequest =
-	| ({ run_id: string } & DeliveryPlace)
-	| ({ text: string; idempotency_key?: string } & DeliveryPlace);
+	| ({ run_id: string } & DeliveryDestination)
+	| ({ text: string; idempotency_key?: string } & DeliveryDestination);
 
 export interface DeliveryAccepted {
 	delivery_id: string;

@@ -8,11 +8,11 @@
  */
 export type CloseMode = "A" | "B" | "C" | "D";
 
-interface Closing {
+interface WithCloseMode {
 	closes: CloseMode;
 }
 
-interface Kind extends Closing {
+interface Kind extends WithCloseMode {
 	/** Finished logs of this kind are kept so long, whatever the configuration says of the others: a flood of runs must not evict them. */
 	keptMs?: number;
 }
@@ -49,7 +49,7 @@ export const STREAM_ENDPOINTS = {
 	"GET /v1/jobs/{job}/stream": LOG_KINDS.job,
 	"GET /v1/workflows/{workflow}/stream": LOG_KINDS.workflow,
 	"GET /v1/ws": { closes: "D" },
-} as const satisfies Record<string, Closing>;
+} as const satisfies Record<string, WithCloseMode>;
 
 /** Every remote procedure that streams, as `service/method` of its package. */
 export const STREAM_PROCEDURES = {
@@ -66,4 +66,4 @@ export const STREAM_PROCEDURES = {
 	"nexus.runtime.v1.RuntimeRealtimeService/ReadRealtimeEvents": LOG_KINDS.realtime,
 	"nexus.runtime.v1.RuntimeLocalService/WatchLocalTransfers": { closes: "D" },
 	"grpc.health.v1.Health/Watch": { closes: "D" },
-} as const satisfies Record<string, Closing>;
+} as const satisfies Record<string, WithCloseMode>;

@@ -1,6 +1,6 @@
 /** Folds a run's frames, one by one and at a constant cost each, into what a person sees of it (PROTOCOL §3). */
 
-import { type Aligner, createAligner, type Message, type Part, type Stream } from "./align.ts";
+import { type Aligner, createAligner, type GrowingMessage, type GrowingPart, type GrowingStream } from "./align.ts";
 import type { BeginFrame, ChunkFrame, EndFrame, Frame } from "./frame.ts";
 import { injectedIn } from "./injected.ts";
 import { decodeToolStatus, isToolDone } from "./stream-event.ts";
@@ -29,16 +29,16 @@ const MISPLACED: ReadonlySet<ViolationKind> = new Set<ViolationKind>([
 
 interface State {
 	readonly run: Omit<RunView, "messages">;
-	readonly messages: Message[];
+	readonly messages: GrowingMessage[];
 	/** The newest message of each agent. */
-	readonly newest: Map<string | undefined, Message>;
-	readonly streams: Map<string, Stream>;
+	readonly newest: Map<string | undefined, GrowingMessage>;
+	readonly streams: Map<string, GrowingStream>;
 	readonly aligner: Aligner;
 }
 
 export function createFold(): Fold {
 	const verifier = createVerifier();
-	const streams = new Map<string, Stream>();
+	const streams = new Map<string, GrowingStream>();
 	const run: State["run"] = { compacting: false, state: "streaming", final: false, violations: [] };
 	const state: State = { run, messages: [], newest: new Map(), streams, aligner: createAligner(streams) };
 	let snapshot: RunView | undefined;
@@ -78,7 +78,7 @@ function applyBegin(state: State, frame: BeginFrame): void {
 	const message = modality === "text" ? openMessage(state, frame) : messageOf(state, frame);
 	message.snapshot = undefined;
 	const after = message.draft.text.length;
-	const stream: Stream = { begin: frame, index: state.streams.size, message, after, lastSeqNo: 0, ended: false };
+	const stream: GrowingStream = { begin: frame, index: state.streams.size, message, after, lastSeqNo: 0, ended: false };
 	if (modality === "reasoning") {
 		stream.reasoning = { messageId, text: "", state: "streaming", after, startedAt: ts };
 	}
@@ -87,11 +87,11 @@ function applyBegin(state: State, frame: BeginFrame): void {
 }
 
 /** Its agent's newest message. What comes before any message of its agent belongs to the newest of all. */
-const messageOf = (state: State, { agent, ts }: BeginFrame): Message =>
+const messageOf = (state: State, { agent, ts }: BeginFrame): GrowingMessage =>
 	state.newest.get(agent) ?? state.messages.at(-1) ?? newMessage(state, ts);
 
 /** A text stream is a message; the first one takes over what came before any text stream. */
-function openMessage(state: State, frame: BeginFrame): Message {
+function openMessage(state: State, frame: BeginFrame): GrowingMessage {
 	const last = state.messages.at(-1);
 	const message = last?.draft.messageId === "" ? last : newMessage(state, frame.ts);
 	message.draft.messageId = frame.message_id;
@@ -103,14 +103,20 @@ function openMessage(state: State, frame: BeginFrame): Message {
 	return message;
 }
 
-function newMessage(state: State, startedAt: number): Message {
-	const draft: Message["draft"] = { messageId: "", contentType: "text/plain", text: "", state: "streaming", startedAt };
-	const message: Message = { draft, blocks: [], parts: [], seqNos: [], lengths: [], snapshot: undefined };
+function newMessage(state: State, startedAt: number): GrowingMessage {
+	const draft: GrowingMessage["draft"] = {
+		messageId: "",
+		contentType: "text/plain",
+		text: "",
+		state: "streaming",
+		startedAt,
+	};
+	const message: GrowingMessage = { draft, blocks: [], parts: [], seqNos: [], lengths: [], snapshot: undefined };
 	state.messages.push(message);
 	return message;
 }
 
-function applyChunk(state: State, stream: Stream, frame: ChunkFrame): void {
+function applyChunk(state: State, stream: GrowingStream, frame: ChunkFrame): void {
 	stream.lastSeqNo = frame.seq_no;
 	if (stream.begin.modality === "text") {
 		const { draft, seqNos, lengths } = stream.message;
@@ -126,7 +132,7 @@ function applyChunk(state: State, stream: Stream, frame: ChunkFrame): void {
 }
 
 /** False when the payload is no tool_status: it is then kept as a part. */
-function applyTool(stream: Stream, frame: ChunkFrame): boolean {
+function applyTool(stream: GrowingStream, frame: ChunkFrame): boolean {
 	const event = stream.begin.modality === "tool" ? decodeToolStatus(frame.payload) : undefined;
 	if (event === undefined) return false;
 	stream.tool ??= {
@@ -148,7 +154,7 @@ function applyTool(stream: Stream, frame: ChunkFrame): boolean {
 	return true;
 }
 
-function applyCompaction(state: State, stream: Stream, frame: ChunkFrame): boolean {
+function applyCompaction(state: State, stream: GrowingStream, frame: ChunkFrame): boolean {
 	if (stream.begin.modality !== "data") return false;
 	if (frame.payload === '{"compaction":"start"}') state.run.compacting = true;
 	else if (frame.payload === '{"compaction":"end"}') state.run.compacting = false;
@@ -157,7 +163,7 @@ function applyCompaction(state: State, stream: Stream, frame: ChunkFrame): boole
 	return true;
 }
 
-function applyPart(state: State, stream: Stream, frame: ChunkFrame): void {
+function applyPart(state: State, stream: GrowingStream, frame: ChunkFrame): void {
 	const { unfinished } = stream;
 	if (!frame.is_partial) delete stream.unfinished;
 	if (unfinished) {
@@ -166,7 +172,7 @@ function applyPart(state: State, stream: Stream, frame: ChunkFrame): void {
 		if (unfinished.message) unfinished.message.snapshot = undefined;
 		return;
 	}
-	const draft: Part["draft"] = {
+	const draft: GrowingPart["draft"] = {
 		messageId: frame.message_id,
 		seqNo: frame.seq_no,
 		modality: stream.begin.modality,
@@ -175,12 +181,12 @@ function applyPart(state: State, stream: Stream, frame: ChunkFrame): void {
 		complete: !frame.is_partial,
 		after: 0,
 	};
-	const part: Part = { draft, stream, alignedTo: 0 };
+	const part: GrowingPart = { draft, stream, alignedTo: 0 };
 	if (frame.is_partial) stream.unfinished = part;
 	state.aligner.add(part, frame.align);
 }
 
-function applyEnd(state: State, stream: Stream, frame: EndFrame, violation: Violation | undefined): void {
+function applyEnd(state: State, stream: GrowingStream, frame: EndFrame, violation: Violation | undefined): void {
 	stream.ended = true;
 	if (stream.begin.modality === "text") {
 		const { draft } = stream.message;
@@ -208,7 +214,7 @@ function settle(run: State["run"], frame: EndFrame): void {
 	if (frame.synthetic !== undefined) run.synthetic = frame.synthetic;
 }
 
-function snapshotOf(message: Message): MessageView {
+function snapshotOf(message: GrowingMessage): MessageView {
 	message.snapshot ??= {
 		...message.draft,
 		reasoning: message.blocks.flatMap(({ reasoning }) => (reasoning ? [{ ...reasoning }] : [])),

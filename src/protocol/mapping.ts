@@ -98,7 +98,7 @@ export interface ToFramesOptions {
 	now: () => number;
 }
 
-interface OpenStream {
+interface FrameStream {
 	readonly messageId: string;
 	readonly modality: Modality;
 	chunks: number;
@@ -106,10 +106,10 @@ interface OpenStream {
 }
 
 /** What one agent has open. */
-interface Lane {
+interface AgentStreams {
 	readonly agent: string | undefined;
-	text: OpenStream | undefined;
-	reasoning: OpenStream | undefined;
+	text: FrameStream | undefined;
+	reasoning: FrameStream | undefined;
 }
 
 type EndDetails = Pick<EndFrame, "final" | "reason" | "error" | "usage">;
@@ -120,15 +120,15 @@ const DONE: EndDetails = { final: false, reason: "completed" };
 export function createToFrames(options: ToFramesOptions): ToFrames {
 	const { runId, session, traceId = traceIdOf(runId), now } = options;
 	/** Open streams in order of opening. */
-	const open = new Set<OpenStream>();
-	const tools = new Map<string, OpenStream>();
-	const lanes = new Map<string | undefined, Lane>();
+	const open = new Set<FrameStream>();
+	const tools = new Map<string, FrameStream>();
+	const lanes = new Map<string | undefined, AgentStreams>();
 	let opened = 0;
 	let target: unknown;
 	let started = false;
 	let over = false;
 
-	function laneOf(agent: string | undefined): Lane {
+	function laneOf(agent: string | undefined): AgentStreams {
 		let lane = lanes.get(agent);
 		if (lane === undefined) {
 			lane = { agent, text: undefined, reasoning: undefined };
@@ -137,9 +137,9 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 		return lane;
 	}
 
-	function begin(modality: Modality, contentType: string, { agent }: Lane): [OpenStream, BeginFrame] {
+	function begin(modality: Modality, contentType: string, { agent }: AgentStreams): [FrameStream, BeginFrame] {
 		const messageId = messageIdOf(runId, ++opened);
-		const stream: OpenStream = { messageId, modality, chunks: 0, crc: 0 };
+		const stream: FrameStream = { messageId, modality, chunks: 0, crc: 0 };
 		open.add(stream);
 		const frame: BeginFrame = {
 			type: "stream.begin",
@@ -158,14 +158,14 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 	}
 
 	/** An agent's message is open before anything else of that agent is. */
-	function beginText(lane: Lane): Frame[] {
+	function beginText(lane: AgentStreams): Frame[] {
 		if (lane.text) return [];
 		const [stream, frame] = begin("text", "text/markdown", lane);
 		lane.text = stream;
 		return [frame];
 	}
 
-	function chunk(stream: OpenStream, payload: string): Frame {
+	function chunk(stream: FrameStream, payload: string): Frame {
 		stream.crc = crc32(payload, stream.crc);
 		const is_partial = stream.modality !== "tool";
 		return {
@@ -178,25 +178,25 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 		};
 	}
 
-	function end(stream: OpenStream, details: EndDetails): Frame {
+	function end(stream: FrameStream, details: EndDetails): Frame {
 		open.delete(stream);
 		const { messageId: message_id, chunks: total_chunks, crc } = stream;
 		return { type: "stream.end", message_id, total_chunks, checksum: checksumOf(crc), ...details, ts: now() };
 	}
 
 	/** Reasoning is one stream as long as nothing else of its agent comes between. */
-	function endReasoning(lane: Lane): Frame[] {
+	function endReasoning(lane: AgentStreams): Frame[] {
 		const stream = lane.reasoning;
 		lane.reasoning = undefined;
 		return stream ? [end(stream, DONE)] : [];
 	}
 
-	function token(lane: Lane, text: string): Frame[] {
+	function token(lane: AgentStreams, text: string): Frame[] {
 		const frames = [...beginText(lane), ...endReasoning(lane)];
 		return [...frames, chunk(lane.text!, text)];
 	}
 
-	function reason(lane: Lane, piece: string): Frame[] {
+	function reason(lane: AgentStreams, piece: string): Frame[] {
 		const frames = beginText(lane);
 		if (lane.reasoning === undefined) {
 			const [stream, frame] = begin("reasoning", "text/plain", lane);
@@ -206,7 +206,7 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 		return [...frames, chunk(lane.reasoning, piece)];
 	}
 
-	function tool(lane: Lane, event: ToolStatusEvent): Frame[] {
+	function tool(lane: AgentStreams, event: ToolStatusEvent): Frame[] {
 		const frames = [...beginText(lane), ...endReasoning(lane)];
 		const key = JSON.stringify([lane.agent, event.toolCallId]);
 		let stream = tools.get(key);
@@ -224,14 +224,14 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 		return frames;
 	}
 
-	function endMessage(lane: Lane): Frame[] {
+	function endMessage(lane: AgentStreams): Frame[] {
 		const frames = [...beginText(lane), ...endReasoning(lane), end(lane.text!, DONE)];
 		lane.text = undefined;
 		return frames;
 	}
 
 	/** Everything else ends first; this agent's message ends last. */
-	function settle(lane: Lane, reason: EndReason, error?: EndFrame["error"]): Frame[] {
+	function settle(lane: AgentStreams, reason: EndReason, error?: EndFrame["error"]): Frame[] {
 		const frames = beginText(lane);
 		over = true;
 		const last = lane.text!;
@@ -241,7 +241,7 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 	}
 
 	/** The message that was begun last. */
-	function newestLane(): Lane {
+	function newestLane(): AgentStreams {
 		const newest = [...open].findLast(({ modality }) => modality === "text");
 		return [...lanes.values()].find(({ text }) => text !== undefined && text === newest) ?? laneOf(undefined);
 	}

@@ -1,12 +1,12 @@
 /** StreamEvents: the six events that an answer is for a chat platform, in their wire spelling (PROTOCOL §2). */
 
-export type AskingState = "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
+export type ToolApprovalState = "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
 
 /** A person is asked about a tool call, or was (P2.8). */
-export interface AskedStatus {
+export interface ToolApprovalStatus {
 	/** Short enough to be typed. */
 	id: string;
-	state: AskingState;
+	state: ToolApprovalState;
 	/** What is asked, for people: of an approval the tool with its whole arguments, deceptive characters escaped. */
 	text: string;
 	/** Why a person is asked whatever the policy says; one line. */
@@ -31,9 +31,9 @@ export interface ToolStatusEvent {
 	args?: unknown;
 	result?: unknown;
 	/** With `progress`: whether the call may act is a person's decision. */
-	approval?: AskedStatus;
+	approval?: ToolApprovalStatus;
 	/** With `progress`: the call asks a person something. */
-	question?: AskedStatus;
+	question?: ToolApprovalStatus;
 }
 
 export type StreamEvent =
@@ -86,7 +86,7 @@ export function decodeToolStatus(payload: string): ToolStatusEvent | undefined {
 	return valid ? (value as ToolStatusEvent) : undefined;
 }
 
-const isAskedOrNone = (asked: Partial<AskedStatus> | null | undefined): boolean =>
+const isAskedOrNone = (asked: Partial<ToolApprovalStatus> | null | undefined): boolean =>
 	asked === undefined ||
 	(typeof asked === "object" &&
 		typeof asked?.id === "string" &&

@@ -50,7 +50,7 @@ export interface Verifier {
 	finish(): Violation | undefined;
 }
 
-interface Stream {
+interface VerifiedStream {
 	readonly begin: BeginFrame;
 	chunks: number;
 	crc: number;
@@ -58,7 +58,7 @@ interface Stream {
 }
 
 interface Reader {
-	readonly streams: Map<string, Stream>;
+	readonly streams: Map<string, VerifiedStream>;
 	open: number;
 	runId: string | undefined;
 	finalSeen: boolean;
@@ -138,7 +138,7 @@ function pushEnd(reader: Reader, frame: EndFrame): Violation | undefined {
 	return checkEnd(stream, frame) ?? (frame.final ? checkFinal(reader, frame) : undefined);
 }
 
-function checkEnd(stream: Stream, frame: EndFrame): Violation | undefined {
+function checkEnd(stream: VerifiedStream, frame: EndFrame): Violation | undefined {
 	const id = frame.message_id;
 	if (frame.total_chunks !== stream.chunks) {
 		return violation("wrong_count", id, `total_chunks is ${frame.total_chunks}, but ${stream.chunks} came`);

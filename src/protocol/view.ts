@@ -1,7 +1,7 @@
 /** What a person sees of one run: the result of folding its frames (PROTOCOL §3). Plain values, ready to compare or send. */
 
 import type { EndReason, Modality, Usage, UsageShare } from "./frame.ts";
-import type { AskedStatus, ToolStatusEvent } from "./stream-event.ts";
+import type { ToolApprovalStatus, ToolStatusEvent } from "./stream-event.ts";
 import type { Violation } from "./verify.ts";
 
 export type ViewState = "streaming" | EndReason;
@@ -30,8 +30,8 @@ export interface ToolView extends Placed {
 	args?: unknown;
 	result?: unknown;
 	/** What a person is or was asked about it, as it was said last. */
-	approval?: AskedStatus;
-	question?: AskedStatus;
+	approval?: ToolApprovalStatus;
+	question?: ToolApprovalStatus;
 	startedAt: number;
 	endedAt?: number;
 }

@@ -10,10 +10,10 @@ import type {
 } from "@bufbuild/protobuf";
 import { type CallOptions, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { type CloseMode, NexusError, STREAM_PROCEDURES } from "../protocol/protocol.ts";
-import { type Asked, placeOf } from "./place.ts";
-import { createTries, type Line, read, type Target } from "./read.ts";
+import { type CallContext, type CallTarget, createTries, read } from "./read.ts";
+import { positionOf, type ResumeFields } from "./resume-position.ts";
 
-export interface RequestOptions {
+export interface RuntimeRequestOptions {
 	/** Ends the call, which then throws the signal's reason. A run or a job goes on in the daemon. */
 	signal?: AbortSignal;
 	/** Such as `x-nexus-user-token`. */
@@ -22,11 +22,11 @@ export interface RequestOptions {
 
 export type Calls<Service extends DescService> = {
 	[Method in keyof Service["method"]]: Service["method"][Method] extends DescMethodUnary<infer Input, infer Output>
-		? (request: MessageInitShape<Input>, options?: RequestOptions) => Promise<MessageShape<Output>>
+		? (request: MessageInitShape<Input>, options?: RuntimeRequestOptions) => Promise<MessageShape<Output>>
 		: Service["method"][Method] extends DescMethodServerStreaming<infer Input, infer Output>
 			? (
 					request: MessageInitShape<Input>,
-					options?: RequestOptions,
+					options?: RuntimeRequestOptions,
 				) => AsyncGenerator<MessageShape<Output>, void, undefined>
 			: never;
 };
@@ -37,13 +37,13 @@ type AnyCall = (request: object, options: CallOptions) => Promise<object> & Asyn
 export function createCalls<Service extends DescService>(
 	service: Service,
 	transport: Transport,
-	line: Line & { reword(error: ConnectError): Error },
+	line: CallContext & { reword(error: ConnectError): Error },
 	authorization: Record<string, string>,
 ): Calls<Service> {
 	const client = createClient(service, transport) as unknown as Record<string, AnyCall>;
 	const calls = service.methods.map((method) => {
 		const call = client[method.localName]!;
-		const headersOf = ({ headers }: RequestOptions) => {
+		const headersOf = ({ headers }: RuntimeRequestOptions) => {
 			const all = new Headers(headers);
 			for (const [name, value] of Object.entries(authorization)) if (!all.has(name)) all.set(name, value);
 			return all;
@@ -73,13 +73,13 @@ async function* rewording<Message>(
 	}
 }
 
-type HeadersOf = (options: RequestOptions) => Headers;
+type HeadersOf = (options: RuntimeRequestOptions) => Headers;
 
 const hasField = (method: DescMethod, name: string): boolean =>
 	method.input.fields.some((field) => field.localName === name);
 
 /** With a key the daemon does nothing twice, so that a call may be made again when nobody knows whether it arrived (Z15). */
-const withKey = (method: DescMethod, request: Asked): Asked =>
+const withKey = (method: DescMethod, request: ResumeFields): ResumeFields =>
 	hasField(method, "idempotencyKey") && !request.idempotencyKey && !request.runId
 		? { ...request, idempotencyKey: crypto.randomUUID() }
 		: request;
@@ -89,8 +89,8 @@ const procedureOf = (method: DescMethod): string => `${method.parent.typeName}/$
 /** Once, unless a key makes it safe to call again after a cut. */
 const unary =
 	(method: DescMethod, call: AnyCall) =>
-	(line: Line, headersOf: HeadersOf) =>
-	async (given: Asked, options: RequestOptions = {}): Promise<object> => {
+	(line: CallContext, headersOf: HeadersOf) =>
+	async (given: ResumeFields, options: RuntimeRequestOptions = {}): Promise<object> => {
 		const request = withKey(method, given);
 		const signal = AbortSignal.any([line.closed, ...(options.signal ? [options.signal] : [])]);
 		const tries = createTries(line, { procedure: procedureOf(method), closes: "unary" });
@@ -117,24 +117,24 @@ function modeOf(procedure: string): CloseMode {
 
 function stream(method: DescMethod, call: AnyCall) {
 	const procedure = procedureOf(method);
-	const target: Target & { closes: CloseMode } = { procedure, closes: modeOf(procedure) };
+	const target: CallTarget & { closes: CloseMode } = { procedure, closes: modeOf(procedure) };
 	const isLog = hasField(method, "after");
-	return (line: Line, headersOf: HeadersOf) =>
-		(given: Asked, options: RequestOptions = {}) => {
+	return (line: CallContext, headersOf: HeadersOf) =>
+		(given: ResumeFields, options: RuntimeRequestOptions = {}) => {
 			const request = withKey(method, given);
 			return read<never>(
 				line,
 				target,
-				placeOf(target.closes, isLog, request),
-				(asked, attempt) => call(resumed(request, asked), { ...attempt, headers: headersOf(options) }),
+				positionOf(target.closes, isLog, request),
+				(fields, attempt) => call(resumed(request, fields), { ...attempt, headers: headersOf(options) }),
 				options.signal,
 			);
 		};
 }
 
 /** A run that is read again needs no scenario. */
-function resumed(request: Asked & { scenario?: unknown }, asked: Asked): Asked {
+function resumed(request: ResumeFields & { scenario?: unknown }, fields: ResumeFields): ResumeFields {
 	const { after: _, scenario, ...rest } = request;
-	const isReading = asked.runId !== undefined && asked.runId !== "";
-	return { ...rest, ...(scenario !== undefined && !isReading && { scenario }), ...asked };
+	const isReading = fields.runId !== undefined && fields.runId !== "";
+	return { ...rest, ...(scenario !== undefined && !isReading && { scenario }), ...fields };
 }

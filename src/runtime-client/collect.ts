@@ -5,7 +5,7 @@ import type { ExportAuditEventsResponse } from "../gen/nexus/runtime/v1/audit_pb
 import { NexusError } from "../protocol/protocol.ts";
 
 /** How a scenario came out: failed when it has a reason code. */
-export interface Answer
+export interface ScenarioResult
 	extends Pick<StreamScenarioResponse, "runId" | "reasonCode" | "reason" | "usage" | "modelId" | "demo"> {
 	text: string;
 	audio: Uint8Array;
@@ -13,7 +13,7 @@ export interface Answer
 }
 
 /** Of a mode A stream. A failure is an answer with a reason code and what was said before it. */
-export async function outcomeOf(stream: AsyncIterable<StreamScenarioResponse>): Promise<Answer> {
+export async function outcomeOf(stream: AsyncIterable<StreamScenarioResponse>): Promise<ScenarioResult> {
 	let text = "";
 	let mimeType = "";
 	const audio: Uint8Array[] = [];

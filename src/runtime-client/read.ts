@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
 import type { CloseMode } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
-import type { Asked, Place } from "./place.ts";
+import type { ResumeFields, StreamPosition } from "./resume-position.ts";
 import { endOf, FRESH, type RetryLimits, type RetryState, reasonCodeOf, stepRetry, verdictOf } from "./retry.ts";
 
 /** S-RUNTIME-028: a stream lost its connection, or has one again. One of each for every outage of every stream. */
@@ -22,7 +22,7 @@ export type RuntimeEvent =
 	| { type: "runtime.reconnected"; procedure: string; closes: CloseMode | "unary"; attempts: number };
 
 /** What every call of a client shares. */
-export interface Line {
+export interface CallContext {
 	clock: Clock;
 	random(): number;
 	limits: RetryLimits;
@@ -31,13 +31,13 @@ export interface Line {
 	closed: AbortSignal;
 }
 
-export interface Target {
+export interface CallTarget {
 	procedure: string;
 	closes: CloseMode | "unary";
 }
 
 /** What is heard of a call beside its messages. */
-export interface Attempt {
+export interface CallAttempt {
 	signal: AbortSignal;
 	onHeader(header: Headers): void;
 }
@@ -50,7 +50,7 @@ const CLOSE_MS = 1000;
 const BEGINS_HEADER = "x-nexus-after";
 
 /** The outages of one stream or one call: when to try again, and who is told. */
-export function createTries({ clock, random, limits, emit }: Line, { procedure, closes }: Target) {
+export function createTries({ clock, random, limits, emit }: CallContext, { procedure, closes }: CallTarget) {
 	let state: RetryState = FRESH;
 	let upAt: number | undefined;
 	let isDown = false;
@@ -103,10 +103,10 @@ const wait = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
  * and the signal's reason.
  */
 export async function* read<Message>(
-	line: Line,
-	target: Target,
-	place: Place<Message>,
-	call: (asked: Asked, attempt: Attempt) => AsyncIterable<Message>,
+	line: CallContext,
+	target: CallTarget,
+	position: StreamPosition<Message>,
+	call: (fields: ResumeFields, attempt: CallAttempt) => AsyncIterable<Message>,
 	given: AbortSignal | undefined,
 ): AsyncGenerator<Message, void, undefined> {
 	const left = new AbortController();
@@ -114,13 +114,13 @@ export async function* read<Message>(
 	const tries = createTries(line, target);
 	try {
 		for (;;) {
-			const error = yield* attempt(line, tries, place, call, signal);
+			const error = yield* attempt(line, tries, position, call, signal);
 			if (signal.aborted) {
 				if (line.closed.aborted && target.closes === "D") return;
 				throw signal.reason;
 			}
 			if (!error) return;
-			if (!place.lost(error)) await tries.again(error, signal);
+			if (!position.lost(error)) await tries.again(error, signal);
 		}
 	} finally {
 		left.abort();
@@ -129,10 +129,10 @@ export async function* read<Message>(
 
 /** One connection; returns why it was lost, or nothing when the stream is at its end. */
 async function* attempt<Message>(
-	{ clock }: Line,
+	{ clock }: CallContext,
 	tries: ReturnType<typeof createTries>,
-	place: Place<Message>,
-	call: (asked: Asked, attempt: Attempt) => AsyncIterable<Message>,
+	position: StreamPosition<Message>,
+	call: (fields: ResumeFields, attempt: CallAttempt) => AsyncIterable<Message>,
 	outer: AbortSignal,
 ): AsyncGenerator<Message, ConnectError | undefined, undefined> {
 	const ended = new AbortController();
@@ -141,17 +141,17 @@ async function* attempt<Message>(
 	const onHeader = (header: Headers) => {
 		forget = clock.after(OPEN_MS, () => tries.up(), "due");
 		const at = header.get(BEGINS_HEADER);
-		if (at !== null && /^\d+$/.test(at)) place.begins?.(BigInt(at));
+		if (at !== null && /^\d+$/.test(at)) position.begins?.(BigInt(at));
 	};
 	try {
 		if (outer.aborted) return undefined;
-		const messages = call(place.ask(), { signal, onHeader })[Symbol.asyncIterator]();
+		const messages = call(position.ask(), { signal, onHeader })[Symbol.asyncIterator]();
 		for (;;) {
 			const next = await nextOf(messages);
 			if (next instanceof ConnectError) return next;
-			if (next.done) return place.endsWithOk ? undefined : closedEarly();
+			if (next.done) return position.endsWithOk ? undefined : closedEarly();
 			tries.up();
-			const taken = place.take(next.value);
+			const taken = position.take(next.value);
 			if (taken === "known") continue;
 			tries.progress();
 			yield next.value;

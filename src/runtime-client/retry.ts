@@ -40,7 +40,7 @@ export function endOf(cause: unknown): ConnectError {
  * `cut`: the transport ended, which says nothing of the outcome: call again. `doubt`: a fault that may pass or be there for good: call again
  * a few times. `refused`: asking again changes nothing.
  */
-export type Verdict = "cut" | "doubt" | "refused";
+export type FailureKind = "cut" | "doubt" | "refused";
 
 /** Reasons for which the same call may succeed later. */
 const PASSING: ReadonlySet<ReasonCode> = new Set([
@@ -52,7 +52,7 @@ const PASSING: ReadonlySet<ReasonCode> = new Set([
 ]);
 
 /** The table of statuses: a daemon's own cuts (K-STREAM-010), and how transports report a lost connection. */
-export function verdictOf(error: Pick<ConnectError, "code" | "metadata">): Verdict {
+export function verdictOf(error: Pick<ConnectError, "code" | "metadata">): FailureKind {
 	const reason = reasonCodeOf(error);
 	switch (error.code) {
 		case Code.Canceled:
@@ -97,7 +97,7 @@ const DOUBTS_MAX = 5;
 /** What follows a failed try: another one after a wait, or none. `random` spreads the tries of many readers that lost the same daemon. */
 export function stepRetry(
 	state: RetryState,
-	verdict: Verdict,
+	verdict: FailureKind,
 	now: number,
 	random: () => number,
 	limits: RetryLimits,

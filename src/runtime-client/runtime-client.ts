@@ -20,7 +20,7 @@ import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Calls, createCalls } from "./calls.ts";
 import { connectErrorOf } from "./errors.ts";
-import type { Line, RuntimeEvent } from "./read.ts";
+import type { CallContext, RuntimeEvent } from "./read.ts";
 import { RETRY_LIMITS, type RetryLimits } from "./retry.ts";
 
 export { Code, ConnectError } from "@connectrpc/connect";
@@ -35,8 +35,8 @@ export * from "../gen/nexus/runtime/v1/local_pb.ts";
 export * from "../gen/nexus/runtime/v1/memory_pb.ts";
 export * from "../gen/nexus/runtime/v1/realtime_pb.ts";
 export * from "../gen/nexus/runtime/v1/workflow_pb.ts";
-export type { Calls, RequestOptions } from "./calls.ts";
-export { type Answer, bytesOf, lastOf, outcomeOf } from "./collect.ts";
+export type { Calls, RuntimeRequestOptions } from "./calls.ts";
+export { bytesOf, lastOf, outcomeOf, type ScenarioResult } from "./collect.ts";
 export { errorCodeOf, nexusErrorOf } from "./errors.ts";
 export type { RuntimeEvent } from "./read.ts";
 export { RETRY_LIMITS, type RetryLimits, reasonCodeOf } from "./retry.ts";
@@ -80,7 +80,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 	const transport = options.transport ?? fetchTransport(options);
 	const listeners = new Set<{ type: string; call(event: RuntimeEvent): void }>();
 	const closing = new AbortController();
-	const line: Line = {
+	const line: CallContext = {
 		clock,
 		random,
 		limits: { ...RETRY_LIMITS, ...options.limits },

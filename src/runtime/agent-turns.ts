@@ -7,7 +7,7 @@ import type { Accepted, ClientMessage } from "../nex/nex.ts";
 import { NexusError, type Reason } from "../protocol/protocol.ts";
 import type { AgentOutcome, AgentTurns } from "../services/services.ts";
 
-interface Parts {
+interface AgentTurnParts {
 	bus: Bus;
 	ledger: Ledger;
 	broker: Broker;
@@ -16,7 +16,7 @@ interface Parts {
 	cancel(eventId: string): Promise<unknown>;
 }
 
-export function agentTurns({ bus, ledger, broker, receive, cancel }: Parts): AgentTurns {
+export function agentTurns({ bus, ledger, broker, receive, cancel }: AgentTurnParts): AgentTurns {
 	const settled = async (runId: string): Promise<AgentOutcome | undefined> => {
 		const info = await bus.describe(runId);
 		// The turn is saved with the end of the log.

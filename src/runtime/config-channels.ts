@@ -1,7 +1,7 @@
 /** `channels`, `sessions` and `plugins` of `nexus.yaml`: chat platforms, who may write there, and how answers go out. */
 
 import { z } from "zod";
-import type { AskingLimits } from "../broker/broker.ts";
+import type { ApprovalLimits } from "../broker/broker.ts";
 import type {
 	AclConfig,
 	ApprovalsConfig,
@@ -114,7 +114,7 @@ export const approvals = group({
 		say(z.array(z.string().min(1)), "a list of beginnings of commands"),
 		"a map from tools to beginnings of commands",
 	),
-} satisfies Record<keyof ApprovalsConfig | keyof AskingLimits, z.ZodType>);
+} satisfies Record<keyof ApprovalsConfig | keyof ApprovalLimits, z.ZodType>);
 
 export const sessions = byName(
 	group({ queue, trustHistory: yesNo } satisfies Record<keyof SessionConfig, z.ZodType>),

@@ -100,19 +100,19 @@ export const CONFIG_DEFAULTS = {
 	log: { level: "info" },
 } as const;
 
-interface Place {
+interface ConfigEnvironment {
 	cwd: string;
 	env: Readonly<Record<string, string | undefined>>;
 }
 
 /** Reads everything that configures a daemon. Rejects with `config` and says where the mistake is. */
-export async function loadConfig(flags: ConfigFlags, place: Place): Promise<NexusConfig> {
-	const env = (name: string) => place.env[name] || undefined;
+export async function loadConfig(flags: ConfigFlags, source: ConfigEnvironment): Promise<NexusConfig> {
+	const env = (name: string) => source.env[name] || undefined;
 	refuseEmpty(flags);
-	const file = configPath(flags.config ?? env("NEXUS_CONFIG"), place.cwd);
+	const file = configPath(flags.config ?? env("NEXUS_CONFIG"), source.cwd);
 	// The parser and the schema are the slowest imports of a start; without a file they are not needed.
 	const read: FileConfig =
-		file === undefined ? {} : (await import("./config-file.ts")).readConfigFile(file, nameOf(file, place.cwd));
+		file === undefined ? {} : (await import("./config-file.ts")).readConfigFile(file, nameOf(file, source.cwd));
 	const port = portNumber(flags.port, "--port") ?? portNumber(env("NEXUS_PORT"), "NEXUS_PORT") ?? read.port;
 	const grpcPort =
 		grpcPortNumber(flags.grpcPort, "--grpc-port") ??
@@ -120,8 +120,8 @@ export async function loadConfig(flags: ConfigFlags, place: Place): Promise<Nexu
 		read.grpc?.port;
 	const grpc = grpcPort === undefined ? read.grpc : { ...read.grpc, port: grpcPort };
 	const token = given(flags.token, "--token") ?? given(env("NEXUS_TOKEN"), "NEXUS_TOKEN") ?? read.token;
-	const data = resolve(place.cwd, flags.data ?? env("NEXUS_DATA") ?? read.data ?? CONFIG_DEFAULTS.data);
-	const base = file === undefined ? place.cwd : dirname(file);
+	const data = resolve(source.cwd, flags.data ?? env("NEXUS_DATA") ?? read.data ?? CONFIG_DEFAULTS.data);
+	const base = file === undefined ? source.cwd : dirname(file);
 	const host = flags.host ?? env("NEXUS_HOST") ?? read.host;
 	return completeConfig({ ...read, host, port, grpc, token, data, base, file });
 }
@@ -198,7 +198,7 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
 const TOKEN_CHARS_MIN = 16;
 
 /** A token that a person chose is the least that should stand between the network and an agent with tools. */
-export function refuseOpenDoor({ host, token }: Pick<NexusConfig, "host" | "token">): void {
+export function requireTokenOnPublicHost({ host, token }: Pick<NexusConfig, "host" | "token">): void {
 	if (LOOPBACK.test(host)) return;
 	if (token !== undefined && token.length < TOKEN_CHARS_MIN)
 		throw new NexusError(

@@ -6,7 +6,7 @@ import {
 	chooseEngine,
 	type Engine,
 	type EngineChoice,
-	type EngineHouse,
+	type EngineServices,
 	loadEngine,
 	type Mcp,
 	type MemoryPort,
@@ -19,12 +19,12 @@ import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { changedAccounts, startedWith } from "./audited.ts";
 import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
-import { completeConfig, type NexusConfig, refuseOpenDoor } from "./config.ts";
+import { completeConfig, type NexusConfig, requireTokenOnPublicHost } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
+import { createEngineServices, openMcp } from "./engine-services.ts";
 import { openGrpcPort } from "./grpc-port.ts";
 import { stateFeed } from "./health.ts";
-import { createHouse, openMcp } from "./house.ts";
 import { reportAttachments } from "./jobs.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
@@ -75,7 +75,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 
 async function start(life: Life, config: NexusConfig, choice: EngineChoice | Engine | undefined): Promise<Daemon> {
 	const { log, undo } = life;
-	refuseOpenDoor(config);
+	requireTokenOnPublicHost(config);
 	keepDebuggerShut(log);
 	const starting = new Starting({ ...config, clock: systemClock, log });
 	undo.push({ what: "answers during the start", stop: () => starting.end() });
@@ -97,14 +97,14 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
 	const mcp = openMcp(config, log);
 	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
-	const house = createHouse(config, log, { memory, mcp });
-	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
+	const engineServices = createEngineServices(config, log, { memory, mcp });
+	const engine = isEngine(choice) ? choice : await findEngine(choice, config, engineServices);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
 	const otel = tracingConfig(config.otel, process.env);
 	const outbound = () => parts.outbound;
 	const tracing = otel && (await openTracing(otel, { outbound, version: packageVersion(), log }));
 	undo.push({ what: "spans", stop: () => tracing?.close() });
-	const parts: Parts = compose(life, config, store, { engine, house, token, memory, mcp, tracing });
+	const parts: DaemonParts = compose(life, config, store, { engine, engineServices, token, memory, mcp, tracing });
 	undo.push({ what: "work", stop: () => stopWork(parts, config) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -208,7 +208,7 @@ async function stop(life: Life): Promise<void> {
 
 const AWAKE_MS = 60_000;
 
-interface Parts {
+interface DaemonParts {
 	broker: Broker;
 	edge: Edge;
 	outbound: Outbound;
@@ -221,7 +221,7 @@ interface Parts {
  * First nothing comes in any more, then runs end, then their answers go out: all within one deadline. Whoever follows a run stays until it has
  * ended, so what is aborted is aborted early enough for its end to be read (Z6).
  */
-async function stopWork(parts: Parts, { stopDeadlineMs, broker: { abortGraceMs } }: NexusConfig): Promise<void> {
+async function stopWork(parts: DaemonParts, { stopDeadlineMs, broker: { abortGraceMs } }: NexusConfig): Promise<void> {
 	const { edge, broker, nex, outbound, lab, running } = parts;
 	const end = performance.now() + stopDeadlineMs;
 	const left = () => Math.max(0, end - performance.now());
@@ -243,21 +243,21 @@ const LAST_WORDS_MS = 1000;
 
 interface Found {
 	engine: Engine;
-	house: EngineHouse;
+	engineServices: EngineServices;
 	token: string;
 	memory: MemoryPort;
 	mcp: Mcp | undefined;
 	tracing: Tracing | undefined;
 }
 
-function compose(life: Life, config: NexusConfig, store: Store, found: Found): Parts {
-	const { engine, house, token, memory, mcp, tracing } = found;
+function compose(life: Life, config: NexusConfig, store: Store, found: Found): DaemonParts {
+	const { engine, engineServices, token, memory, mcp, tracing } = found;
 	const { log } = life;
 	const counts = new RunCounts();
 	const { bus, ledger } = store;
 	const { to: _to, policy: _policy, prefixes: _prefixes, outside: _outside, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
-		...{ bus, ledger, engine, limits: config.broker, asking, log },
+		...{ bus, ledger, engine, limits: config.broker, approvals: asking, log },
 		...(config.execution && { execution: config.execution }),
 		observer: tracing ? both(counts, tracing) : counts,
 	});
@@ -323,7 +323,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		engine,
 		submit,
 		cancel: (eventId) => nex.cancel(eventId),
-		asking: nex.asking,
+		approvals: nex.approvals,
 		trust: nex.trust,
 		remembers: config.memory?.enabled === true,
 		recallItemsMax: config.memory?.recallItemsMax ?? MEMORY_DEFAULTS.recallItemsMax,
@@ -344,7 +344,14 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		services,
 		health: stateFeed(services.health),
 		readiness,
-		metrics: lazyMetrics(() => ({ bus, broker, nex, counts, edge: () => edge.stats(), counters: house.counters })),
+		metrics: lazyMetrics(() => ({
+			bus,
+			broker,
+			nex,
+			counts,
+			edge: () => edge.stats(),
+			counters: engineServices.counters,
+		})),
 		...(page === undefined ? {} : { pageDir: page }),
 		...(mcp && { mcp }),
 	});
@@ -371,8 +378,12 @@ function lazyMetrics(source: () => MetricsSource) {
 	};
 }
 
-async function findEngine(choice: EngineChoice | undefined, config: NexusConfig, house: EngineHouse): Promise<Engine> {
-	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config, house });
+async function findEngine(
+	choice: EngineChoice | undefined,
+	config: NexusConfig,
+	engineServices: EngineServices,
+): Promise<Engine> {
+	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config, services: engineServices });
 }
 
 const isEngine = (choice: EngineChoice | Engine | undefined): choice is Engine =>

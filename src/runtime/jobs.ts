@@ -20,7 +20,7 @@ import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
 
-interface Parts {
+interface JobServiceParts {
 	bus: Bus;
 	ledger: Ledger;
 	config: NexusConfig;
@@ -29,12 +29,12 @@ interface Parts {
 	log: Log;
 }
 
-export function openArtifacts({ bus, ledger, config, quota, clock, log }: Parts): Artifacts {
+export function openArtifacts({ bus, ledger, config, quota, clock, log }: JobServiceParts): Artifacts {
 	const made = { dir: join(config.data, "artifacts"), bus, ledger, quota, clock, log };
 	return createArtifacts({ ...made, ...(config.artifacts && { limits: config.artifacts }) });
 }
 
-export interface JobParts extends Parts {
+export interface JobParts extends JobServiceParts {
 	connectors: Connectors;
 	scenarios: Scenarios;
 	artifacts: Artifacts;

@@ -38,7 +38,7 @@ export function createQuestions(bench: Bench, clock: Clock, log: Log): LabQuesti
 		waiting.delete(id);
 		showing++;
 		bench.outbound
-			.asked(id, text)
+			.settleQuestion(id, text)
 			.catch((cause: unknown) => {
 				log.warn({ id, err: cause }, "what was decided in the lab was not shown everywhere");
 			})

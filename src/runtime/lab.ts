@@ -36,7 +36,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 		async send(text, only) {
 			const bench = await life.used();
 			const wanted = only ?? Object.keys(bench.channels);
-			for (const channel of wanted) known(bench, channel);
+			for (const channel of wanted) requireChannel(bench, channel);
 			// Asked before anything is sent: a message that waited would run later, with nobody to show it to.
 			if ((await deliveriesOf(bench)).some(({ state }) => state === "active"))
 				throw new NexusError("conflict", "the lab's last answer is still being delivered; wait, or stop its run");
@@ -56,7 +56,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 		async ask(text, only) {
 			const bench = await life.used();
 			const wanted = only ?? Object.keys(bench.channels);
-			for (const channel of wanted) known(bench, channel);
+			for (const channel of wanted) requireChannel(bench, channel);
 			await bench.ready(wanted);
 			const own = questionsOf(bench);
 			// What only started the adapters is nothing to look at.
@@ -65,12 +65,12 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 		},
 		async press(channel, message, label) {
 			const bench = await life.used();
-			known(bench, channel);
+			requireChannel(bench, channel);
 			await questionsOf(bench).press(channel, message, label);
 		},
 		async fault(fault: LabFault) {
 			const bench = await life.used();
-			known(bench, fault.channel);
+			requireChannel(bench, fault.channel);
 			// Else it would hit the call that only starts the adapter.
 			await bench.ready([fault.channel]);
 			await bench.ask("POST", "/fault", fault);
@@ -87,7 +87,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 	};
 }
 
-function known(bench: Bench, channel: string): void {
+function requireChannel(bench: Bench, channel: string): void {
 	if (!own(bench.channels, channel)) throw new NexusError("not_found", `the lab has no ${channel}`);
 }
 

@@ -33,7 +33,7 @@ const WARN_EVERY_MS = 60_000;
 
 export function openExporter({ endpoint, version, log }: { endpoint: string; version: string; log: Log }): Exported {
 	const ids = new TraceIds();
-	const exporter = told(new OTLPTraceExporter({ url: tracesUrl(endpoint), timeoutMillis: SEND_MS }), log);
+	const exporter = sent(new OTLPTraceExporter({ url: tracesUrl(endpoint), timeoutMillis: SEND_MS }), log);
 	const provider = new TracerProvider({
 		idGenerator: ids,
 		resource: resourceFromAttributes({
@@ -81,7 +81,7 @@ const tracesUrl = (endpoint: string): string =>
 	/\/v1\/traces\/?$/.test(endpoint) ? endpoint : `${endpoint.replace(/\/+$/, "")}/v1/traces`;
 
 /** The library is silent about what it could not send. */
-function told(exporter: OTLPTraceExporter, log: Log): SpanExporter {
+function sent(exporter: OTLPTraceExporter, log: Log): SpanExporter {
 	let saidAt = Number.NEGATIVE_INFINITY;
 	return {
 		export(spans, done) {

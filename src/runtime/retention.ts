@@ -27,7 +27,7 @@ const ENTRIES_PER_COMMIT = 5000;
 /** Each with its nodes. */
 const WORKFLOWS_PER_COMMIT = 50;
 
-interface Kept {
+interface RetentionTargets {
 	bus: Bus;
 	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency" | "jobs" | "workflows">;
 	/** Removes files that are too old; returns how many. */
@@ -41,7 +41,7 @@ export interface RetentionRules extends RetentionConfig {
 
 /** Returns how to stop it. */
 export function keepRetention(
-	{ bus, ledger, sweepFiles }: Kept,
+	{ bus, ledger, sweepFiles }: RetentionTargets,
 	rules: RetentionRules,
 	clock: Clock,
 	log: Log,

@@ -8,7 +8,7 @@ const NAMES_MAX = 100;
 const NAME = /^[\w-]{1,64}$/;
 const OTHER = "other";
 
-type ToolEvent = Extract<EngineEvent, { type: "tool" }>;
+type CountedToolEvent = Extract<EngineEvent, { type: "tool" }>;
 
 export interface ToolCount {
 	completed: number;
@@ -40,11 +40,11 @@ export class RunCounts implements RunObserver {
 		this.#runs.delete(runId);
 	}
 
-	#tool(runId: string, { callId, name, status, asking }: ToolEvent, at: number): void {
+	#tool(runId: string, { callId, name, status, asking: approval }: CountedToolEvent, at: number): void {
 		const { startedAt, decided } = this.#runs.get(runId) ?? this.#underway(runId);
-		if (asking?.kind === "approval" && asking.state in this.approvals && !decided.has(asking.id)) {
-			decided.add(asking.id);
-			this.approvals[asking.state as keyof RunCounts["approvals"]]++;
+		if (approval?.kind === "approval" && approval.state in this.approvals && !decided.has(approval.id)) {
+			decided.add(approval.id);
+			this.approvals[approval.state as keyof RunCounts["approvals"]]++;
 		}
 		if (status === "progress") return;
 		if (status === "started") return void startedAt.set(callId, at);

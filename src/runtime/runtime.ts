@@ -8,7 +8,7 @@ export {
 	loadConfig,
 	type NexusConfig,
 	type PartialConfig,
-	refuseOpenDoor,
+	requireTokenOnPublicHost,
 } from "./config.ts";
 export { dataPaths, isForAnother, readDaemonRecord, readToken } from "./data-dir.ts";
 export { isDataDirLocked } from "./data-lock.ts";
@@ -33,7 +33,7 @@ export const deepCheck = () => import("./deep-check.ts");
 export const grpcCheck = () => import("./grpc-port.ts");
 
 /** What an engine is loaded with that is only looked at; loaded when asked for. */
-export const houseCheck = () => import("./house.ts");
+export const engineServicesModule = () => import("./engine-services.ts");
 
 /** What an adapter needs, and whether an account works; loaded when asked for. */
 export const adapterCheck = () => import("./adapter-check.ts");

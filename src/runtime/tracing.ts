@@ -36,7 +36,7 @@ const MODEL_CALLS_MAX = 256;
 const RUNS_MAX = 10_000;
 const DELIVERIES_MAX = 64;
 
-interface ModelCall {
+interface TracedModelCall {
 	at: number;
 	ms: number;
 	agent?: string;
@@ -66,7 +66,7 @@ class RunTracing implements Tracing {
 	readonly #exporter: Exported;
 	readonly #config: TracingConfig;
 	readonly #parts: TracingParts & { clock: Clock };
-	readonly #models = new Map<string, ModelCall[]>();
+	readonly #models = new Map<string, TracedModelCall[]>();
 	readonly #pending = new Set<Promise<void>>();
 
 	constructor(exporter: Exported, config: TracingConfig, parts: TracingParts & { clock: Clock }) {
@@ -101,15 +101,15 @@ class RunTracing implements Tracing {
 			log.warn({ flushMs }, "the OTLP receiver did not take the last spans in time");
 	}
 
-	#kept(runId: string): ModelCall[] {
+	#kept(runId: string): TracedModelCall[] {
 		const oldest = this.#models.size >= RUNS_MAX ? this.#models.keys().next().value : undefined;
 		if (oldest !== undefined) this.#models.delete(oldest);
-		const calls: ModelCall[] = [];
+		const calls: TracedModelCall[] = [];
 		this.#models.set(runId, calls);
 		return calls;
 	}
 
-	async #trace(turn: Turn, traceId: string, calls: readonly ModelCall[]): Promise<void> {
+	async #trace(turn: Turn, traceId: string, calls: readonly TracedModelCall[]): Promise<void> {
 		// Whoever waits for the run is answered first.
 		await new Promise((resolve) => setImmediate(resolve));
 		const shown = this.#config.arguments === true;
@@ -124,7 +124,7 @@ class RunTracing implements Tracing {
 	}
 }
 
-function modelCall({ agent, text, data }: Extract<EngineEvent, { type: "log" }>["entry"], at: number): ModelCall {
+function modelCall({ agent, text, data }: Extract<EngineEvent, { type: "log" }>["entry"], at: number): TracedModelCall {
 	return {
 		at,
 		ms: typeof data?.ms === "number" && data.ms >= 0 ? data.ms : 0,
@@ -159,7 +159,7 @@ function runSpan(turn: Turn, shown: boolean): SpanFacts {
 	};
 }
 
-const modelSpan = ({ at, ms, agent, failed, tokens }: ModelCall): SpanFacts => ({
+const modelSpan = ({ at, ms, agent, failed, tokens }: TracedModelCall): SpanFacts => ({
 	name: "model call",
 	startedAt: at - ms,
 	endedAt: at,

@@ -13,9 +13,9 @@ export * from "./audit/agents.ts";
 export * from "./audit/events.ts";
 export * from "./audit/export.ts";
 export * from "./audit/log.ts";
+export { createTelling } from "./audit/mappers.ts";
 export * from "./audit/port.ts";
 export * from "./audit/record.ts";
-export { createTelling } from "./audit/telling.ts";
 export {
 	type ConfiguredAnswerer,
 	type ConnectorDeps,

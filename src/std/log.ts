@@ -1,12 +1,12 @@
 /** What the parts need of a logger: pino fits it as it is. */
 
-type Write = (facts: object, message: string) => void;
+type LogFunction = (facts: object, message: string) => void;
 
 export interface Log {
-	debug: Write;
-	info: Write;
-	warn: Write;
-	error: Write;
+	debug: LogFunction;
+	info: LogFunction;
+	warn: LogFunction;
+	error: LogFunction;
 }
 
 /** For tests and tools that do not log. */

@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { checkpointBeside } from "./checkpoint.ts";
 import { walSync } from "./wal-sync.ts";
-import { Things } from "./write.ts";
+import { Tables } from "./write.ts";
 
 /** `process`: a commit survives kill -9. `power`: it also survives a power cut (a sync per commit). */
 export type Durability = "process" | "power";
@@ -12,7 +12,7 @@ export type Durability = "process" | "power";
 export interface SqliteFile {
 	readonly db: DatabaseSync;
 	/** Who applies which writes to it. */
-	readonly things: Things;
+	readonly tables: Tables;
 	/** Runs `work` in a transaction, or in the one already open. */
 	transaction<T>(work: () => T): T;
 	/** Present with durability `power`: resolves once every transaction so far survives a power cut. */
@@ -47,7 +47,7 @@ function opened(db: DatabaseSync, path: string, durability: Durability, guard: (
 	const rollback = db.prepare("ROLLBACK");
 	return {
 		db,
-		things: new Things(),
+		tables: new Tables(),
 		transaction<T>(work: () => T): T {
 			if (db.isTransaction) return work();
 			guard();

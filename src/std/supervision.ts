@@ -22,7 +22,7 @@ export const RESTART_RULES: RestartRules = {
 	circuitMsMax: 600_000,
 };
 
-export type Phase =
+export type ProcessPhase =
 	| { at: "stopped" }
 	| { at: "starting" }
 	| { at: "running"; since: number }
@@ -30,7 +30,7 @@ export type Phase =
 	| { at: "open_circuit"; until: number };
 
 export interface Supervision {
-	readonly phase: Phase;
+	readonly phase: ProcessPhase;
 	/** Somebody needs the process. */
 	readonly wanted: boolean;
 	/** In a row. */
@@ -93,7 +93,7 @@ export function stepSupervision(
 	}
 }
 
-const isWaiting = (phase: Phase): phase is Extract<Phase, { until: number }> =>
+const isWaiting = (phase: ProcessPhase): phase is Extract<ProcessPhase, { until: number }> =>
 	phase.at === "backing_off" || phase.at === "open_circuit";
 
 const spawn = (state: Supervision): SupervisionStep => ({

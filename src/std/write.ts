@@ -5,7 +5,7 @@
 
 export interface Write {
 	/** The kind of thing, by the name of its folder. */
-	readonly thing: string;
+	readonly table: string;
 	readonly op: string;
 	readonly args: readonly unknown[];
 	/** Whoever listens to this topic of the Bus is called once the write is durable. */
@@ -24,7 +24,7 @@ declare const ANSWER: unique symbol;
 
 /** A question about stored things: the store answers it at the same moment as what it is asked together with it. */
 export interface Query<T> {
-	readonly thing: string;
+	readonly table: string;
 	readonly op: string;
 	readonly args: readonly unknown[];
 	/** Never there: it carries the answer's type. */
@@ -46,53 +46,53 @@ export type ApplierOf<T extends Operations<T>> = {
 };
 
 /** The questions of one kind of thing: their names, arguments and answers. */
-type Questions<T> = { [Op in keyof T]: (...args: never[]) => unknown };
+type ReadOperations<T> = { [Op in keyof T]: (...args: never[]) => unknown };
 
 /** Makes a query of each question. */
-export type QueriesOf<T extends Questions<T>> = {
+export type QueriesOf<T extends ReadOperations<T>> = {
 	readonly [Op in keyof T]: (...args: Parameters<T[Op]>) => Query<ReturnType<T[Op]>>;
 };
 
-export const writesOf = <T extends Operations<T>>(thing: string, ops: readonly (keyof T & string)[]) =>
-	makersOf(thing, ops) as WritesOf<T>;
+export const writesOf = <T extends Operations<T>>(table: string, ops: readonly (keyof T & string)[]) =>
+	makersOf(table, ops) as WritesOf<T>;
 
-export const queriesOf = <T extends Questions<T>>(thing: string, ops: readonly (keyof T & string)[]) =>
-	makersOf(thing, ops) as QueriesOf<T>;
+export const queriesOf = <T extends ReadOperations<T>>(table: string, ops: readonly (keyof T & string)[]) =>
+	makersOf(table, ops) as QueriesOf<T>;
 
-const makersOf = (thing: string, ops: readonly string[]): unknown =>
-	Object.fromEntries(ops.map((op) => [op, (...args: unknown[]) => ({ thing, op, args })]));
+const makersOf = (table: string, ops: readonly string[]): unknown =>
+	Object.fromEntries(ops.map((op) => [op, (...args: unknown[]) => ({ table, op, args })]));
 
 /** Who applies the writes of which thing, and who answers questions about it. */
-export class Things {
+export class Tables {
 	readonly #answers = new Map<string, Readonly<Record<string, (...args: unknown[]) => unknown>>>();
 	readonly #appliers = new Map<string, Readonly<Record<string, (facts: CommitFacts, ...args: unknown[]) => void>>>();
 
-	register<T extends Operations<T>>(thing: string, applier: ApplierOf<T>): void {
-		this.#appliers.set(thing, applier as never);
+	register<T extends Operations<T>>(table: string, applier: ApplierOf<T>): void {
+		this.#appliers.set(table, applier as never);
 	}
 
-	apply({ thing, op, args }: Write, facts: CommitFacts): void {
-		operationOf(this.#appliers, thing, op)(facts, ...args);
+	apply({ table, op, args }: Write, facts: CommitFacts): void {
+		operationOf(this.#appliers, table, op)(facts, ...args);
 	}
 
-	registerAnswers<T extends Questions<T>>(thing: string, answers: T): void {
-		this.#answers.set(thing, answers as never);
+	registerAnswers<T extends ReadOperations<T>>(table: string, answers: T): void {
+		this.#answers.set(table, answers as never);
 	}
 
 	/** At once: whoever asks has a transaction open. */
-	answer<T>({ thing, op, args }: Query<T>): T {
-		return operationOf(this.#answers, thing, op)(...args) as T;
+	answer<T>({ table, op, args }: Query<T>): T {
+		return operationOf(this.#answers, table, op)(...args) as T;
 	}
 }
 
 function operationOf<Operation>(
 	known: ReadonlyMap<string, Readonly<Record<string, Operation>>>,
-	thing: string,
+	table: string,
 	op: string,
 ): Operation {
-	const operations = known.get(thing);
-	if (!operations) throw new TypeError(`nobody keeps ${thing} here`);
+	const operations = known.get(table);
+	if (!operations) throw new TypeError(`nobody keeps ${table} here`);
 	const operation = Object.hasOwn(operations, op) ? operations[op] : undefined;
-	if (!operation) throw new TypeError(`${thing} cannot ${op}`);
+	if (!operation) throw new TypeError(`${table} cannot ${op}`);
 	return operation;
 }

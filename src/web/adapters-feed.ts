@@ -3,7 +3,7 @@
 import { type AccountJson, toNexusError } from "../protocol/protocol.ts";
 import { type AdaptersView, accountKey, type DeliveryFilter, type Health, NEW_ADAPTERS } from "./adapters.ts";
 import { api } from "./api.ts";
-import type { Schedule } from "./frame-clock.ts";
+import type { ScheduleFrame } from "./frame-clock.ts";
 import { startPolling } from "./poll.ts";
 
 const EVERY_MS = 2000;
@@ -20,7 +20,7 @@ export interface AdaptersFeed {
 export interface AdaptersFeedOptions {
 	onChange(adapters: AdaptersView): void;
 	onSignedOut(): void;
-	schedule: Schedule;
+	schedule: ScheduleFrame;
 }
 
 export function openAdapters({ onChange, onSignedOut, schedule }: AdaptersFeedOptions): AdaptersFeed {
@@ -67,13 +67,13 @@ export function openAdapters({ onChange, onSignedOut, schedule }: AdaptersFeedOp
 
 	async function check(account: AccountJson): Promise<void> {
 		const key = accountKey(account);
-		if (view.health[key]?.asking) return;
+		if (view.health[key]?.isChecking) return;
 		const set = (health: Health) => change({ health: { ...view.health, [key]: health } });
-		set({ asking: true });
+		set({ isChecking: true });
 		try {
-			set({ asking: false, ...(await api.checkAccount(account.channel, account.account)) });
+			set({ isChecking: false, ...(await api.checkAccount(account.channel, account.account)) });
 		} catch (cause) {
-			set({ asking: false, ok: false, detail: wordsOf(cause) });
+			set({ isChecking: false, ok: false, detail: wordsOf(cause) });
 		}
 		poller.now();
 	}

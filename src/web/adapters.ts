@@ -8,7 +8,7 @@ export interface DeliveryFilter {
 }
 
 export interface Health {
-	readonly asking: boolean;
+	readonly isChecking: boolean;
 	readonly ok?: boolean;
 	readonly detail?: string;
 }

@@ -4,7 +4,7 @@ import { newId, type SessionJson, toNexusError } from "../protocol/protocol.ts";
 import { type AdaptersView, NEW_ADAPTERS } from "./adapters.ts";
 import { type AdaptersFeed, openAdapters } from "./adapters-feed.ts";
 import { api } from "./api.ts";
-import type { Desk } from "./asking.ts";
+import type { ApprovalActions } from "./approvals.ts";
 import { type ChatState, liveTurnOf, newChat } from "./chat.ts";
 import { onNextFrame } from "./frame-clock.ts";
 import { openInspector } from "./inspector-feed.ts";
@@ -12,9 +12,9 @@ import { type LabView, NEW_LAB } from "./lab.ts";
 import { type LabFeed, openLab } from "./lab-feed.ts";
 import { type MemoryView, NEW_MEMORY } from "./memory.ts";
 import { type MemoryFeed, openMemory } from "./memory-feed.ts";
-import { formatRoute, parseRoute, type Route, signInCodeOf } from "./route.ts";
+import { formatRoute, type PageRoute, parseRoute, signInCodeOf } from "./route.ts";
 import { openSession, type SessionFeed } from "./session-feed.ts";
-import { isOrdinary, type Store, type Theme } from "./store.ts";
+import { type AppStore, isOrdinary, type Theme } from "./store.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
 import { newWorkflowView, type WorkflowView } from "./workflow.ts";
 import { openWorkflow, type WorkflowFeed } from "./workflow-feed.ts";
@@ -30,11 +30,11 @@ const SESSIONS_PER_CALL_MAX = 200;
 const HIDDEN_PAUSE_MS = 60_000;
 const THEME_KEY = "nexus.theme";
 
-export interface App {
+export interface WebApp {
 	signIn(token: string): Promise<void>;
 	/** Rejects with why it cannot. */
 	signOut(): Promise<void>;
-	go(route: Route): void;
+	go(route: PageRoute): void;
 	newSession(): void;
 	send(text: string): void;
 	retry(key: string, text: string): void;
@@ -60,7 +60,7 @@ export interface App {
 	/** One workflow, while it is open. */
 	workflow(): WorkflowFeed | undefined;
 	/** Where the questions of a run are answered. */
-	deskOf(runId: string): Omit<Desk, "isAsked">;
+	approvalActionsOf(runId: string): Omit<ApprovalActions, "isPending">;
 	/** Goes on with a run that was cut off. Rejects with why it cannot. */
 	continueRun(runId: string): Promise<void>;
 	/** Answers the messages of a run that was cut off from the start. Rejects with why it cannot. */
@@ -69,7 +69,7 @@ export interface App {
 	refreshRun(runId: string): void;
 }
 
-export function createApp(store: Store): App & { start(): Promise<void> } {
+export function createApp(store: AppStore): WebApp & { start(): Promise<void> } {
 	const tabs = new BroadcastChannel("nexus");
 	let feed: SessionFeed | undefined;
 	/** What is open instead of a session. */
@@ -176,7 +176,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		}
 	}
 
-	function enter(route: Route): void {
+	function enter(route: PageRoute): void {
 		if (route.name === "home") {
 			go(homeRoute(), true);
 			return;
@@ -193,7 +193,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		else if (feed?.session !== route.session) enterChat(route.session);
 	}
 
-	function homeRoute(): Route {
+	function homeRoute(): PageRoute {
 		const { chat, sessions } = store.state;
 		const session = chat?.session ?? sessions.find(isOrdinary)?.session ?? newSessionLabel(newId("s").slice(2));
 		return { name: "chat", session };
@@ -254,7 +254,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		});
 	}
 
-	function go(route: Route, replace = false): void {
+	function go(route: PageRoute, replace = false): void {
 		const hash = formatRoute(route);
 		if (replace) history.replaceState(null, "", hash);
 		else if (location.hash !== hash) history.pushState(null, "", hash);
@@ -329,7 +329,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		memory: () => memory,
 		workflows: () => workflows,
 		workflow: () => workflow,
-		deskOf: (runId) => ({
+		approvalActionsOf: (runId) => ({
 			async decide(id, decision, remember) {
 				await api.decideApproval(runId, id, { decision, ...(remember && { remember }) });
 				void refreshSessions();

@@ -13,7 +13,7 @@ import {
 	shownOf,
 	type TurnsJson,
 } from "../protocol/protocol.ts";
-import { openAsksOf } from "./asking.ts";
+import { openAsksOf } from "./approvals.ts";
 import { type Writer, writerOf } from "./writer.ts";
 
 /** One run: what the ledger says about it, and what its frames show. Frames win: they carry more. */
@@ -29,7 +29,7 @@ export interface TurnItem {
 }
 
 /** A message of this tab, until a run shows it. */
-export interface Outgoing {
+export interface OutgoingMessage {
 	/** The idempotency key: sending again with it is safe. */
 	readonly key: string;
 	readonly text: string;
@@ -40,7 +40,7 @@ export interface Outgoing {
 	/** Somebody else wrote it. */
 	readonly writer?: Writer | undefined;
 	/** While the daemon has not answered: the messages that it had told of before. */
-	readonly toldBefore?: readonly string[] | undefined;
+	readonly seenBefore?: readonly string[] | undefined;
 }
 
 export interface ChatState {
@@ -50,7 +50,7 @@ export interface ChatState {
 	/** Oldest first. */
 	readonly turns: readonly TurnItem[];
 	readonly older: "none" | "some" | "loading";
-	readonly outgoing: readonly Outgoing[];
+	readonly outgoing: readonly OutgoingMessage[];
 	/** Waiting at the daemon, whichever tab they came from. */
 	readonly queued: readonly QueuedJson[];
 	/** What became of the newest messages, by event id. */
@@ -132,7 +132,7 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 		case "sent":
 			return sent(chat, action.key, action.accepted);
 		case "send-failed":
-			return patchOutgoing(chat, action.key, { state: "failed", error: action.message, toldBefore: undefined });
+			return patchOutgoing(chat, action.key, { state: "failed", error: action.message, seenBefore: undefined });
 		case "discard":
 			return { ...chat, outgoing: chat.outgoing.filter(({ key }) => key !== action.key) };
 		case "stopping":
@@ -203,15 +203,15 @@ function settleOutgoing(chat: ChatState, row: RunJson): ChatState {
 }
 
 function sending(chat: ChatState, key: string, text: string): ChatState {
-	const toldBefore = toldOf(chat).map(({ eventId }) => eventId);
+	const toldBefore = eventsOf(chat).map(({ eventId }) => eventId);
 	if (chat.outgoing.some((mine) => mine.key === key)) {
-		return patchOutgoing(chat, key, { state: "sending", toldBefore });
+		return patchOutgoing(chat, key, { state: "sending", seenBefore: toldBefore });
 	}
-	return { ...chat, outgoing: [...chat.outgoing, { key, text, state: "sending", toldBefore }] };
+	return { ...chat, outgoing: [...chat.outgoing, { key, text, state: "sending", seenBefore: toldBefore }] };
 }
 
 /** The messages that the daemon tells of: in turns, and waiting for theirs. */
-function toldOf({ turns, queued }: ChatState): { eventId: string; text: string }[] {
+function eventsOf({ turns, queued }: ChatState): { eventId: string; text: string }[] {
 	const shown = turns.flatMap(({ row }) => row?.messages ?? []);
 	return [...shown, ...queued].flatMap(({ event_id: eventId, text }) =>
 		eventId === undefined ? [] : [{ eventId, text }],
@@ -222,10 +222,10 @@ function toldOf({ turns, queued }: ChatState): { eventId: string; text: string }
  * Messages that the daemon already tells of, while the answer to their own POST is still on its way: each is shown once. Until the answer
  * names the event, the text has to do.
  */
-function overtakenOf(chat: ChatState): ReadonlySet<Outgoing> {
+function overtakenOf(chat: ChatState): ReadonlySet<OutgoingMessage> {
 	const own = new Set(chat.outgoing.map(({ eventId }) => eventId));
-	const unclaimed = toldOf(chat).filter(({ eventId }) => !own.has(eventId));
-	const overtaken = chat.outgoing.filter(({ state, text, toldBefore = [] }) => {
+	const unclaimed = eventsOf(chat).filter(({ eventId }) => !own.has(eventId));
+	const overtaken = chat.outgoing.filter(({ state, text, seenBefore: toldBefore = [] }) => {
 		if (state !== "sending") return false;
 		const at = unclaimed.findIndex((told) => told.text === text && !toldBefore.includes(told.eventId));
 		if (at >= 0) unclaimed.splice(at, 1);
@@ -241,7 +241,7 @@ function sent(chat: ChatState, key: string, accepted: MessageAccepted): ChatStat
 	if (row) return reduceChat(chat, { type: "discard", key });
 	const waits = runId === undefined;
 	const state = waits ? "queued" : "started";
-	return patchOutgoing(chat, key, { state, eventId, ...(!waits && { runId }), toldBefore: undefined });
+	return patchOutgoing(chat, key, { state, eventId, ...(!waits && { runId }), seenBefore: undefined });
 }
 
 /** A message that no run will answer has its place in the thread: it waits no longer. */
@@ -256,7 +256,7 @@ const SIDELINED: ReadonlySet<EventJson["disposition"]> = new Set(["dropped", "re
 const isSidelined = (event: EventJson | undefined): boolean =>
 	event !== undefined && event.batch === undefined && SIDELINED.has(event.disposition);
 
-function patchOutgoing(chat: ChatState, key: string, change: Partial<Outgoing>): ChatState {
+function patchOutgoing(chat: ChatState, key: string, change: Partial<OutgoingMessage>): ChatState {
 	return { ...chat, outgoing: chat.outgoing.map((mine) => (mine.key === key ? { ...mine, ...change } : mine)) };
 }
 
@@ -268,7 +268,7 @@ export function userMessagesOf(chat: ChatState, turn: TurnItem): readonly Messag
 }
 
 /** What is not part of a turn yet, in the order it will be. */
-export function waitingOf(chat: ChatState): readonly Outgoing[] {
+export function waitingOf(chat: ChatState): readonly OutgoingMessage[] {
 	const known = new Set(chat.turns.map((turn) => turn.runId));
 	const overtaken = overtakenOf(chat);
 	const mine = chat.outgoing.filter(
@@ -278,7 +278,7 @@ export function waitingOf(chat: ChatState): readonly Outgoing[] {
 	const foreign = chat.queued
 		.filter(({ event_id }) => !own.has(event_id))
 		.map(
-			({ event_id, text, ...written }): Outgoing => ({
+			({ event_id, text, ...written }): OutgoingMessage => ({
 				...{ key: event_id, text, state: "queued", eventId: event_id },
 				...{ writer: writerOf(written) },
 			}),

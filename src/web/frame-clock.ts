@@ -1,6 +1,6 @@
 /** Work that is done at most once per animation frame, all of it in one go. */
 
-export type Schedule = (run: () => void) => void;
+export type ScheduleFrame = (run: () => void) => void;
 
 /** A hidden page gets no animation frames, but its title and its announcements must not stand still. */
 const HIDDEN_FRAME_MS = 500;
@@ -9,7 +9,7 @@ let queue: (() => void)[] = [];
 let flushing = false;
 
 /** What a callback schedules in its turn still runs in the same frame: folding and drawing are one frame, not two. */
-export const onNextFrame: Schedule = (run) => {
+export const onNextFrame: ScheduleFrame = (run) => {
 	queue.push(run);
 	if (queue.length > 1 || flushing) return;
 	const frame = requestAnimationFrame(() => {

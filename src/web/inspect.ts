@@ -18,7 +18,7 @@ export interface InspectorState {
 }
 
 /** One stream on the time line. Times are milliseconds since the run's first frame. */
-export interface Lane {
+export interface TimelineLane {
 	readonly messageId: string;
 	readonly modality: Modality;
 	readonly label: string;
@@ -41,7 +41,7 @@ export interface Gap {
 }
 
 export interface Analysis {
-	readonly lanes: readonly Lane[];
+	readonly lanes: readonly TimelineLane[];
 	/** Time of each record: never goes back, even when a clock did. */
 	readonly times: readonly number[];
 	readonly durationMs: number;
@@ -58,7 +58,7 @@ export interface Analyser {
 }
 
 export function createAnalyser(): Analyser {
-	const lanes = new Map<string, Lane>();
+	const lanes = new Map<string, TimelineLane>();
 	const times: number[] = [];
 	let origin: number | undefined;
 	let firstTextMs: number | undefined;
@@ -111,7 +111,7 @@ export function createAnalyser(): Analyser {
 }
 
 /** Where a lane was silent for longer than the threshold between its begin and its end. */
-export function gapsOf(lane: Lane, thresholdMs: number): Gap[] {
+export function gapsOf(lane: TimelineLane, thresholdMs: number): Gap[] {
 	const gaps: Gap[] = [];
 	let last = lane.beginMs;
 	for (const at of [...lane.ticks, lane.endMs ?? lane.lastMs]) {
@@ -121,7 +121,7 @@ export function gapsOf(lane: Lane, thresholdMs: number): Gap[] {
 	return gaps;
 }
 
-export const longestGapMs = (lane: Lane): number =>
+export const longestGapMs = (lane: TimelineLane): number =>
 	gapsOf(lane, 0).reduce((most, gap) => Math.max(most, gap.toMs - gap.fromMs), 0);
 
 /** Tokens of text per second, from the first text to the end: the model's count when it gave one, else chunks. */

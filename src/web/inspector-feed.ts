@@ -3,7 +3,7 @@
 import type { FrameRecord } from "../client/client.ts";
 import { type NexusError, type TraceJson, toNexusError } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
-import type { Schedule } from "./frame-clock.ts";
+import type { ScheduleFrame } from "./frame-clock.ts";
 import type { InspectorState } from "./inspect.ts";
 import { startPolling } from "./poll.ts";
 
@@ -18,7 +18,7 @@ export interface InspectorFeedOptions {
 	runId: string;
 	onChange(state: InspectorState): void;
 	onSignedOut(): void;
-	schedule: Schedule;
+	schedule: ScheduleFrame;
 }
 
 export function openInspector(options: InspectorFeedOptions): { close(): void } {

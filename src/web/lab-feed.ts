@@ -4,7 +4,7 @@ import { createRunFolds, type Stream } from "../client/client.ts";
 import { type LabFaultKind, shownOf, toNexusError } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
 import { channelName } from "./channels.ts";
-import type { Schedule } from "./frame-clock.ts";
+import type { ScheduleFrame } from "./frame-clock.ts";
 import { chosenOf, FAULTS, type LabView, NEW_LAB, pollDelay } from "./lab.ts";
 import { startPolling } from "./poll.ts";
 
@@ -30,7 +30,7 @@ export interface LabFeedOptions {
 	before: LabView | undefined;
 	onChange(lab: LabView): void;
 	onSignedOut(): void;
-	schedule: Schedule;
+	schedule: ScheduleFrame;
 }
 
 export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOptions): LabFeed {
@@ -56,14 +56,14 @@ export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOpti
 	}
 
 	async function look(): Promise<number | undefined> {
-		const before = { asking: lab.asking, runId: lab.runId };
+		const before = { isStarting: lab.isStarting, runId: lab.runId };
 		try {
 			const state = await api.labState();
 			const { failure: _, ...rest } = lab;
 			lab = rest;
 			change({ state, skewMs: state.now - Date.now() });
 			// What was asked before a run began knows nothing of it.
-			if (!before.asking && !lab.asking && before.runId === lab.runId) follow(state.run_id);
+			if (!before.isStarting && !lab.isStarting && before.runId === lab.runId) follow(state.run_id);
 			return pollDelay(lab);
 		} catch (cause) {
 			change({ failure: wordsOf(cause) });
@@ -114,15 +114,15 @@ export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOpti
 
 	async function run(text: string): Promise<void> {
 		dropNotice();
-		change({ asking: true, text });
+		change({ isStarting: true, text });
 		// It may have to be started again: that is watched meanwhile.
 		poller.now();
 		try {
 			const { run_id: runId } = await api.lab({ text, channels: chosenOf(lab) });
-			change({ asking: false });
+			change({ isStarting: false });
 			follow(runId);
 		} catch (cause) {
-			change({ asking: false });
+			change({ isStarting: false });
 			show({ tone: "bad", text: wordsOf(cause) });
 		}
 		poller.now();

@@ -13,7 +13,7 @@ export interface LabView {
 	/** The last thing that was refused or arranged. */
 	readonly notice?: { readonly tone: "quiet" | "bad"; readonly text: string };
 	/** A run has been asked for and not begun. */
-	readonly asking: boolean;
+	readonly isStarting: boolean;
 	readonly runId?: string;
 	readonly text?: string;
 	/** The run as the page itself shows it. */
@@ -22,7 +22,7 @@ export interface LabView {
 	readonly left: ReadonlySet<string>;
 }
 
-export const NEW_LAB: LabView = { skewMs: 0, asking: false, left: new Set() };
+export const NEW_LAB: LabView = { skewMs: 0, isStarting: false, left: new Set() };
 
 const BUSY_POLL_MS = 250;
 const STARTING_POLL_MS = 500;
@@ -73,14 +73,14 @@ export function cardWords(row: LabChannelJson, now: number): Words {
 	return { tone: "live", text: row.mode === "whole" ? "Waiting…" : "Writing…" };
 }
 
-export interface Pause {
+export interface PlatformPause {
 	/** Since when, by the daemon's clock. */
 	readonly since: number;
 	readonly text: string;
 }
 
 /** Why nothing happens on a platform: a call of its delivery went wrong, and none has succeeded since. A rate limit has a countdown of its own. */
-export function pauseOf(row: LabChannelJson, now: number): Pause | undefined {
+export function pauseOf(row: LabChannelJson, now: number): PlatformPause | undefined {
 	if (row.state !== "active" || isPaused(row, now)) return undefined;
 	const at = row.calls.findLastIndex(
 		({ fault, status, ms }) => fault !== undefined || (status === 0 && ms === undefined),

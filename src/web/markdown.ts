@@ -7,7 +7,7 @@ import { gfm } from "micromark-extension-gfm";
 import { isHostile } from "../markdown/markdown.ts";
 
 /** One top-level block and where it stands in the text (UTF-16 positions). */
-export interface Block {
+export interface MarkdownBlock {
 	readonly start: number;
 	readonly end: number;
 	readonly node: RootContent;
@@ -17,7 +17,7 @@ export interface Block {
 
 export interface Doc {
 	readonly text: string;
-	readonly blocks: readonly Block[];
+	readonly blocks: readonly MarkdownBlock[];
 	/** How many of `blocks` can no longer change. */
 	readonly settled: number;
 	/** Where the tail that is parsed again begins. */
@@ -56,7 +56,7 @@ const EXTENSIONS = [gfm()];
 const MDAST_EXTENSIONS = [gfmFromMarkdown()];
 
 const DEFINITION = /^[ \t]*(?:(?:[>*+-]|\d{1,9}[.)])[ \t]*)*\[(?:\\[\s\S]|[^[\]\\]){1,999}\]:/m;
-function parse(text: string, at: number): Block[] {
+function parse(text: string, at: number): MarkdownBlock[] {
 	if (isHostile(text)) return [plain(text, at)];
 	// The parser would drop a leading byte order mark and shift every position after it.
 	const source = text.startsWith("\uFEFF") ? `\u2060${text.slice(1)}` : text;
@@ -68,7 +68,7 @@ function parse(text: string, at: number): Block[] {
 	}));
 }
 
-const plain = (value: string, at: number): Block => ({
+const plain = (value: string, at: number): MarkdownBlock => ({
 	start: at,
 	end: at + value.length,
 	// As HTML is: the text it is, with its line breaks.
@@ -84,7 +84,7 @@ export function nextStep(doc: Doc, text: string): string {
 }
 
 /** The whole text, parsed at once. */
-export const parseWhole = (text: string): readonly Block[] => parse(text, 0);
+export const parseWhole = (text: string): readonly MarkdownBlock[] => parse(text, 0);
 
 /** The document after its text became `text`. Cheap when `text` continues what the document already has. */
 export function grow(doc: Doc, text: string): Doc {
@@ -107,7 +107,7 @@ export function grow(doc: Doc, text: string): Doc {
 }
 
 /** Gives the open block up: what there is of it stays plain text, and what follows begins anew. */
-function cutOff(before: readonly Block[], text: string, tail: number, defines: boolean): Doc {
+function cutOff(before: readonly MarkdownBlock[], text: string, tail: number, defines: boolean): Doc {
 	const blocks = [...before, plain(text.slice(tail), tail)];
 	return { text, blocks, settled: blocks.length, tail: text.length, whole: false, defines };
 }
@@ -116,7 +116,7 @@ function cutOff(before: readonly Block[], text: string, tail: number, defines: b
  * A block is settled once a later block has begun with two complete lines. An unfinished line can still turn out to
  * continue the block before it ("para⏎#" becomes a heading or more of the paragraph), and a table is told by two lines.
  */
-function settle(doc: Doc, blocks: readonly Block[], text: string): Pick<Doc, "settled" | "tail"> {
+function settle(doc: Doc, blocks: readonly MarkdownBlock[], text: string): Pick<Doc, "settled" | "tail"> {
 	const lastLineFeed = text.lastIndexOf("\n");
 	const complete = lastLineFeed <= 0 ? -1 : text.lastIndexOf("\n", lastLineFeed - 1);
 	for (let index = blocks.length - 1; index > doc.settled; index -= 1) {
@@ -132,7 +132,7 @@ function settle(doc: Doc, blocks: readonly Block[], text: string): Pick<Doc, "se
 const CLOSED_BY_ITSELF: ReadonlySet<string> = new Set(["heading", "thematicBreak"]);
 
 /** Whether the block that begins at `start` reads the same without what comes before it. */
-function standsAlone(before: Block, text: string, tail: number, start: number): boolean {
+function standsAlone(before: MarkdownBlock, text: string, tail: number, start: number): boolean {
 	// A lone CR also ends a line.
 	if (text[tail] === "\uFEFF" || /\r(?!\n)/.test(text.slice(before.end, start))) return false;
 	// A fence begins a code block wherever it stands.
@@ -141,7 +141,7 @@ function standsAlone(before: Block, text: string, tail: number, start: number): 
 }
 
 /** The code fence that is open at the end, when it stands alone in the tail and nothing in it could be its end. */
-function openFenceOf(text: string, tail: number, last: Block | undefined): OpenFence | undefined {
+function openFenceOf(text: string, tail: number, last: MarkdownBlock | undefined): OpenFence | undefined {
 	if (last?.node.type !== "code" || last.start !== tail) return undefined;
 	const open = FENCE.exec(text.slice(tail, tail + FENCE_LINE_CHARS_MAX));
 	const mark = open?.[1]?.slice(0, 3);

@@ -4,7 +4,7 @@ import type { RangeJson } from "../protocol/protocol.ts";
 
 export type Mark = "bold" | "italic" | "strike" | "underline" | "code" | "pre" | "quote" | "link" | "spoiler";
 
-export interface Run {
+export interface MarkedText {
 	readonly text: string;
 	readonly marks: readonly Mark[];
 }
@@ -28,7 +28,7 @@ const OF_RANGE: Readonly<Record<string, Mark>> = {
 };
 
 /** A text whose marks are told beside it. */
-export function runsOfRanges(text: string, ranges: readonly RangeJson[]): Run[] {
+export function runsOfRanges(text: string, ranges: readonly RangeJson[]): MarkedText[] {
 	const spans = ranges.flatMap(({ type, offset, length }): Span[] => {
 		const mark = Object.hasOwn(OF_RANGE, type) ? OF_RANGE[type] : undefined;
 		const from = Math.max(0, offset);
@@ -44,8 +44,8 @@ const INLINE = /(?<![\p{L}\p{N}])(?:`([^`\n]+)`|\*([^*\n]+)\*|_([^_\n]+)_|~([^~\
 const INLINE_MARKS: readonly Mark[] = ["code", "bold", "italic", "strike"];
 
 /** A text with `*bold*`, `_italic_`, `~struck~`, `` `code` `` and fences, as WhatsApp and Slack have it. */
-export function runsOfMarks(text: string): Run[] {
-	const found: Run[] = [];
+export function runsOfMarks(text: string): MarkedText[] {
+	const found: MarkedText[] = [];
 	let at = 0;
 	for (const fence of text.matchAll(FENCE)) {
 		found.push(...inline(text.slice(at, fence.index), []));
@@ -55,8 +55,8 @@ export function runsOfMarks(text: string): Run[] {
 	return [...found, ...inline(text.slice(at), [])];
 }
 
-function inline(text: string, around: readonly Mark[]): Run[] {
-	const found: Run[] = [];
+function inline(text: string, around: readonly Mark[]): MarkedText[] {
+	const found: MarkedText[] = [];
 	let at = 0;
 	for (const match of text.matchAll(INLINE)) {
 		if (match.index > at) found.push({ text: text.slice(at, match.index), marks: around });
@@ -72,7 +72,7 @@ function inline(text: string, around: readonly Mark[]): Run[] {
 }
 
 /** Spans may overlap: the text is cut wherever one begins or ends. */
-function runs(text: string, spans: readonly Span[]): Run[] {
+function runs(text: string, spans: readonly Span[]): MarkedText[] {
 	const cuts = [...new Set([0, text.length, ...spans.flatMap(({ from, to }) => [from, to])])].toSorted((a, b) => a - b);
 	return cuts.slice(0, -1).map((from, index) => ({
 		text: text.slice(from, cuts[index + 1]),

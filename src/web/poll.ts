@@ -27,21 +27,21 @@ const thisPage: Looking = {
 /** `ask` must not fail: what goes wrong is part of what it shows. */
 export function startPolling(ask: () => Promise<Delay>, looking: Looking = thisPage): Poller {
 	let timer: ReturnType<typeof setTimeout> | undefined;
-	let asking = false;
+	let loading = false;
 	let onceMore = false;
 	let stopped = false;
 
 	async function run(): Promise<void> {
 		clearTimeout(timer);
 		if (stopped) return;
-		if (asking) {
+		if (loading) {
 			onceMore = true;
 			return;
 		}
-		asking = true;
+		loading = true;
 		onceMore = false;
 		const delay = await ask();
-		asking = false;
+		loading = false;
 		if (onceMore) return run();
 		if (delay !== undefined && !stopped && !looking.isHidden()) timer = setTimeout(() => void run(), delay);
 	}

@@ -1,6 +1,6 @@
 /** Where the page is, as the part of the address behind the `#`. */
 
-export type Route =
+export type PageRoute =
 	| { name: "home" }
 	| { name: "chat"; session: string }
 	| { name: "run"; runId: string }
@@ -10,7 +10,7 @@ export type Route =
 	| { name: "workflows" }
 	| { name: "workflow"; workflowId: string };
 
-export function parseRoute(hash: string): Route {
+export function parseRoute(hash: string): PageRoute {
 	if (hash === "#/lab") return { name: "lab" };
 	if (hash === "#/adapters") return { name: "adapters" };
 	if (hash === "#/memory") return { name: "memory" };
@@ -23,7 +23,7 @@ export function parseRoute(hash: string): Route {
 	return { name: "home" };
 }
 
-export function formatRoute(route: Route): string {
+export function formatRoute(route: PageRoute): string {
 	switch (route.name) {
 		case "home":
 			return "#/";

@@ -10,9 +10,9 @@ import {
 	toNexusError,
 } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
-import { openAsksOf } from "./asking.ts";
+import { openAsksOf } from "./approvals.ts";
 import { type ChatAction, type ChatState, hasLooseEnds, unreadRunsOf } from "./chat.ts";
-import type { Schedule } from "./frame-clock.ts";
+import type { ScheduleFrame } from "./frame-clock.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
 
 const TURNS_PER_PAGE = 30;
@@ -29,7 +29,7 @@ export interface SessionFeedOptions {
 	session: string;
 	dispatch(action: ChatAction): void;
 	chat(): ChatState | undefined;
-	schedule: Schedule;
+	schedule: ScheduleFrame;
 	/** The daemon does not know this browser (any more). */
 	onSignedOut(): void;
 	/** A run began, settled or asks somebody: the list of sessions has changed, or what waits for a person. */

@@ -3,11 +3,11 @@
 import type { ApprovalJson, SessionJson } from "../protocol/protocol.ts";
 import type { AdaptersView } from "./adapters.ts";
 import { type ChatAction, type ChatState, reduceChat } from "./chat.ts";
-import type { Schedule } from "./frame-clock.ts";
+import type { ScheduleFrame } from "./frame-clock.ts";
 import type { InspectorState } from "./inspect.ts";
 import type { LabView } from "./lab.ts";
 import type { MemoryView } from "./memory.ts";
-import type { Route } from "./route.ts";
+import type { PageRoute } from "./route.ts";
 import type { WorkflowView } from "./workflow.ts";
 import type { WorkflowsView } from "./workflows.ts";
 
@@ -16,7 +16,7 @@ export type Theme = "auto" | "light" | "dark";
 export interface AppState {
 	readonly auth: "asking" | "in" | "out";
 	readonly authError?: string;
-	readonly route: Route;
+	readonly route: PageRoute;
 	readonly sessions: readonly SessionJson[];
 	/** What answers; undefined until the daemon has said. */
 	readonly engine?: string;
@@ -41,7 +41,7 @@ export interface AppState {
 export type Action =
 	| { type: "signed-in" }
 	| { type: "signed-out"; error?: string }
-	| { type: "route"; route: Route }
+	| { type: "route"; route: PageRoute }
 	| {
 			type: "sessions";
 			sessions: readonly SessionJson[];
@@ -114,13 +114,13 @@ function withInspector(state: AppState, inspector: InspectorState | undefined): 
 /** A run of the channel lab has a session of its own, which nobody goes on with. */
 export const isOrdinary = ({ session }: Pick<SessionJson, "session">): boolean => !session.startsWith("lab_");
 
-export interface Store {
+export interface AppStore {
 	readonly state: AppState;
 	dispatch(action: Action): void;
 	subscribe(listener: () => void): void;
 }
 
-export function createStore(initial: AppState, schedule: Schedule): Store {
+export function createStore(initial: AppState, schedule: ScheduleFrame): AppStore {
 	let state = initial;
 	let due = false;
 	const listeners: (() => void)[] = [];

@@ -1,9 +1,9 @@
 /** The time line's geometry: which part of the run is visible, and what is under the pointer. Pure. */
 
-import { countAt, type Lane } from "./inspect.ts";
+import { countAt, type TimelineLane } from "./inspect.ts";
 
 /** The visible part of the run. */
-export interface Span {
+export interface VisibleSpan {
 	readonly fromMs: number;
 	readonly toMs: number;
 }
@@ -13,33 +13,33 @@ export const AXIS_PX = 22;
 /** Less than this across the whole width would only show rounding. */
 const SPAN_MIN_MS = 5;
 
-export const wholeSpan = (durationMs: number): Span => ({ fromMs: 0, toMs: Math.max(durationMs, SPAN_MIN_MS) });
+export const wholeSpan = (durationMs: number): VisibleSpan => ({ fromMs: 0, toMs: Math.max(durationMs, SPAN_MIN_MS) });
 
-export const xOf = (ms: number, span: Span, widthPx: number): number =>
+export const xOf = (ms: number, span: VisibleSpan, widthPx: number): number =>
 	((ms - span.fromMs) / (span.toMs - span.fromMs)) * widthPx;
 
-export const msOf = (x: number, span: Span, widthPx: number): number =>
+export const msOf = (x: number, span: VisibleSpan, widthPx: number): number =>
 	span.fromMs + (x / Math.max(1, widthPx)) * (span.toMs - span.fromMs);
 
 /** Zooms around a point of time; never shows more than the run. */
-export function zoom(span: Span, factor: number, aroundMs: number, durationMs: number): Span {
+export function zoom(span: VisibleSpan, factor: number, aroundMs: number, durationMs: number): VisibleSpan {
 	const whole = wholeSpan(durationMs);
 	const length = Math.min(whole.toMs, Math.max(SPAN_MIN_MS, (span.toMs - span.fromMs) / factor));
 	const share = (aroundMs - span.fromMs) / (span.toMs - span.fromMs);
 	return clamp(aroundMs - share * length, length, whole);
 }
 
-export function pan(span: Span, byMs: number, durationMs: number): Span {
+export function pan(span: VisibleSpan, byMs: number, durationMs: number): VisibleSpan {
 	return clamp(span.fromMs + byMs, span.toMs - span.fromMs, wholeSpan(durationMs));
 }
 
-function clamp(fromMs: number, length: number, whole: Span): Span {
+function clamp(fromMs: number, length: number, whole: VisibleSpan): VisibleSpan {
 	const from = Math.min(Math.max(0, fromMs), Math.max(0, whole.toMs - length));
 	return { fromMs: from, toMs: from + length };
 }
 
 /** Silence is worth showing when it is long for a person, or long for this run. */
-export function gapThresholdMs(lanes: readonly Lane[], durationMs: number): number {
+export function gapThresholdMs(lanes: readonly TimelineLane[], durationMs: number): number {
 	const steps = lanes.flatMap(({ ticks }) => ticks.slice(1, 2000).map((at, index) => at - ticks[index]!));
 	if (steps.length === 0) return Math.max(250, durationMs / 20);
 	steps.sort((a, b) => a - b);
@@ -48,7 +48,7 @@ export function gapThresholdMs(lanes: readonly Lane[], durationMs: number): numb
 }
 
 /** Round times for the axis, at most `count` of them. */
-export function axisMarks(span: Span, count: number): number[] {
+export function axisMarks(span: VisibleSpan, count: number): number[] {
 	const rough = (span.toMs - span.fromMs) / Math.max(1, count);
 	const power = 10 ** Math.floor(Math.log10(Math.max(rough, 0.001)));
 	const nice = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? rough;
@@ -60,7 +60,7 @@ export function axisMarks(span: Span, count: number): number[] {
 }
 
 /** The chunk of a lane nearest to a time, within `withinMs`. */
-export function tickNear(lane: Lane, atMs: number, withinMs: number): number | undefined {
+export function tickNear(lane: TimelineLane, atMs: number, withinMs: number): number | undefined {
 	const after = countAt(lane.ticks, atMs);
 	let best: number | undefined;
 	for (const index of [after - 1, after]) {

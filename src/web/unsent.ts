@@ -1,17 +1,17 @@
 /** Messages that could not be sent, kept for this tab: whoever leaves the session or reloads the page loses none of them. */
 
-import type { Outgoing } from "./chat.ts";
+import type { OutgoingMessage } from "./chat.ts";
 
-type Unsent = Pick<Outgoing, "key" | "text" | "error">;
+type Unsent = Pick<OutgoingMessage, "key" | "text" | "error">;
 
 const nameOf = (session: string) => `nexus.unsent.${session}`;
 
-export function unsentOf(session: string): Outgoing[] {
+export function unsentOf(session: string): OutgoingMessage[] {
 	const kept = sessionStorage.getItem(nameOf(session));
 	return kept === null ? [] : (JSON.parse(kept) as Unsent[]).map((message) => ({ ...message, state: "failed" }));
 }
 
-export function keepUnsent(session: string, outgoing: readonly Outgoing[]): void {
+export function keepUnsent(session: string, outgoing: readonly OutgoingMessage[]): void {
 	const unsent = outgoing.filter(({ state }) => state === "failed");
 	const kept = unsent.map(({ key, text, error }): Unsent => ({ key, text, ...(error !== undefined && { error }) }));
 	try {

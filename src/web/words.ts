@@ -1,13 +1,13 @@
 /** How states and numbers are put for people. */
 
 import type { PhaseJson, RunJson, RunView, SessionJson } from "../protocol/protocol.ts";
-import { openAsksOf } from "./asking.ts";
+import { openAsksOf } from "./approvals.ts";
 import type { ChatState, TurnItem } from "./chat.ts";
 import { sessionName, UNNAMED, type Written } from "./writer.ts";
 
 const TITLE_CHARS_MAX = 80;
 
-export interface Outcome {
+export interface OutcomeLabel {
 	readonly tone: "good" | "quiet" | "bad";
 	readonly title: string;
 	/** What to make of it; undefined when there is nothing to add. */
@@ -15,7 +15,7 @@ export interface Outcome {
 }
 
 /** How a run ended; undefined while it has not. */
-export function outcomeOf(view: RunView | undefined, row: RunJson | undefined): Outcome | undefined {
+export function outcomeOf(view: RunView | undefined, row: RunJson | undefined): OutcomeLabel | undefined {
 	if (view && !view.final) return undefined;
 	const reason = view?.state ?? reasonOf(row);
 	const error = view?.error ?? row?.error;
@@ -81,12 +81,12 @@ export function phaseWords({ name, from, because }: PhaseJson): string {
 	return `Phase ${name}${since}${because === undefined ? "" : `: ${because}`}`;
 }
 
-export interface Connection {
+export interface ConnectionLabel {
 	readonly state: "live" | "connecting" | "reconnecting" | "paused" | "ended" | "cut";
 	readonly label: string;
 }
 
-export function connectionOf(chat: ChatState): Connection {
+export function connectionOf(chat: ChatState): ConnectionLabel {
 	switch (chat.link) {
 		case "live":
 			return { state: "live", label: "Live" };

@@ -3,7 +3,7 @@
 import { createRunFolds, type Stream } from "../client/client.ts";
 import { type RunView, shownOf, toNexusError } from "../protocol/protocol.ts";
 import { api, openStream, watchWorkflow } from "./api.ts";
-import type { Schedule } from "./frame-clock.ts";
+import type { ScheduleFrame } from "./frame-clock.ts";
 import { startPolling } from "./poll.ts";
 import { hasUnreadOutputs, newWorkflowView, textRunsOf, type WorkflowView, withEvent, withRead } from "./workflow.ts";
 
@@ -22,7 +22,7 @@ export interface WorkflowFeedOptions {
 	workflowId: string;
 	onChange(workflow: WorkflowView): void;
 	onSignedOut(): void;
-	schedule: Schedule;
+	schedule: ScheduleFrame;
 }
 
 export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: WorkflowFeedOptions): WorkflowFeed {

@@ -17,7 +17,7 @@ export interface WorkflowView {
 	/** As the last event told it. */
 	readonly workflow?: WorkflowJson;
 	/** What nodes gave, by their ids. Events have none of it. */
-	readonly outputs: Readonly<Record<string, Output>>;
+	readonly outputs: Readonly<Record<string, NodeOutputView>>;
 	/** What runs of nodes have written so far, by the runs' ids. */
 	readonly texts: Readonly<Record<string, RunView>>;
 	/** Why there is nothing to show, or what is shown may be old. */
@@ -26,7 +26,7 @@ export interface WorkflowView {
 	readonly notice?: string;
 }
 
-type Output = Readonly<Record<string, unknown>>;
+type NodeOutputView = Readonly<Record<string, unknown>>;
 
 export const newWorkflowView = (workflowId: string): WorkflowView => ({
 	workflowId,
@@ -88,26 +88,26 @@ export function layersOf(nodes: readonly WorkflowNodeStatusJson[]): WorkflowNode
 	});
 }
 
-export interface Placed {
+export interface PlacedNode {
 	readonly node: WorkflowNodeStatusJson;
 	/** In columns and rows; a layer with fewer nodes than the widest one stands in the middle. */
 	readonly x: number;
 	readonly y: number;
 }
 
-export interface Graph {
+export interface WorkflowLayout {
 	readonly columns: number;
 	readonly rows: number;
-	readonly nodes: readonly Placed[];
+	readonly nodes: readonly PlacedNode[];
 	/** Without those that others imply: what has to wait for what can be seen, and little crosses. */
-	readonly edges: readonly { readonly from: Placed; readonly to: Placed }[];
+	readonly edges: readonly { readonly from: PlacedNode; readonly to: PlacedNode }[];
 }
 
-export function graphOf(nodes: readonly WorkflowNodeStatusJson[]): Graph {
+export function graphOf(nodes: readonly WorkflowNodeStatusJson[]): WorkflowLayout {
 	const layers = layersOf(nodes);
 	const columns = Math.max(0, ...layers.map((layer) => layer.length));
 	const placed = layers.flatMap((layer, y) =>
-		layer.map((node, at): Placed => ({ node, x: at + (columns - layer.length) / 2, y })),
+		layer.map((node, at): PlacedNode => ({ node, x: at + (columns - layer.length) / 2, y })),
 	);
 	const byId = new Map(placed.map((each) => [each.node.node_id, each]));
 	const before = new Map<string, ReadonlySet<string>>();
@@ -198,7 +198,7 @@ const ASIDE: ReadonlySet<string> = new Set(["text", "artifacts", "artifact_id", 
 const FACTS: ReadonlySet<string> = new Set(["model", "usage", "demo"]);
 
 /** Undefined for what no model gave. */
-function factsOf({ model, usage, demo }: Output): string | undefined {
+function factsOf({ model, usage, demo }: NodeOutputView): string | undefined {
 	if (typeof model !== "string") return undefined;
 	const { input_tokens: input = -1, output_tokens: written = -1 } = (usage ?? {}) as Record<string, number>;
 	// -1: the model did not say.
@@ -206,7 +206,7 @@ function factsOf({ model, usage, demo }: Output): string | undefined {
 	return [demo === true ? "Demo, no model answered" : model, ...tokens].join(" · ");
 }
 
-export function shownOutput(output: Output): ShownOutput {
+export function shownOutput(output: NodeOutputView): ShownOutput {
 	let cut = false;
 	const clip = (text: string, most: number) => {
 		if (text.length <= most) return text;

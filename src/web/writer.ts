@@ -22,21 +22,21 @@ export interface Writer {
 	/** Left out for an application, which uses the API. */
 	readonly channel?: string;
 	/** Where they write. */
-	readonly place: string;
+	readonly origin: string;
 }
 
 /** Undefined: the owner wrote it. */
 export function writerOf({ channel = WEB, sender = OWNER, sender_name: name }: Written): Writer | undefined {
 	if (channel === WEB && sender === OWNER) return undefined;
-	if (channel === WEB && sender.startsWith(APP)) return { name: sender.slice(APP.length), place: "application" };
-	return { name: name || sender, channel, place: channelName(channel) };
+	if (channel === WEB && sender.startsWith(APP)) return { name: sender.slice(APP.length), origin: "application" };
+	return { name: name || sender, channel, origin: channelName(channel) };
 }
 
 /** Who a session is with; undefined: only the owner. */
 export function partnerOf(session: Written): Writer | undefined {
 	const writer = writerOf(session);
 	if (!writer?.channel || !session.group) return writer;
-	return { ...writer, name: session.chat_name || "Group", place: `${writer.place} group` };
+	return { ...writer, name: session.chat_name || "Group", origin: `${writer.origin} group` };
 }
 
 /** Made by this page for a new session: nobody chose it. */

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CHANNELS, type Channel } from "../../src/adapter/channels.ts";
-import { createDesk } from "../../src/adapter/kit/desk.ts";
+import { createAdapterContext } from "../../src/adapter/kit/context.ts";
 import type { Platform } from "../../src/adapter/kit/platform.ts";
 import { createSends } from "../../src/adapter/kit/send.ts";
 import { loadPlatform } from "../../src/adapter/load.ts";
@@ -115,12 +115,12 @@ describe.each(CHANNELS)("%s", (channel) => {
 					return systemClock.after(ms === 30_000 ? ms : 0, callback);
 				},
 			};
-			const desk = createDesk({
+			const context = createAdapterContext({
 				...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
 				say: (status) => void said.push(status),
 				ready: async () => {},
 			});
-			const sends = createSends(desk);
+			const sends = createSends(context);
 			place.fake.fault({ kind: "gateway", count: 1, call: CREATES[channel], answer });
 			sends.accept({
 				type: "send",
@@ -158,13 +158,13 @@ describe.each(CHANNELS)("%s", (channel) => {
 		const session = await open();
 		session.pace = () => ({ targetIntervalMs: 0 });
 		const said: (StreamStatus | SendStatus)[] = [];
-		const desk = createDesk({
+		const context = createAdapterContext({
 			...{ platform, session, account: "a", clock: systemClock, random: () => 0.5, log: silentLog },
 			say: (status) => void said.push(status),
 			ready: async () => {},
 			limits: { doubtWaitMs: 1 },
 		});
-		const sends = createSends(desk);
+		const sends = createSends(context);
 		place.fake.fault({ kind: "foreign", count: 1, call: CREATES[channel] });
 		sends.accept({ type: "send", delivery: "d", nonce: "n", target: place.target, text: "once only", from: 0, to: 9 });
 		await sends.idle();

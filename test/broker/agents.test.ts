@@ -23,7 +23,7 @@ function play(
 ): { frames: Frame[]; turn: Turn } {
 	const framer = new Framer({ ...options, whole });
 	const limits = { ...BROKER_LIMITS, reasoningCharsMax: 10_000 };
-	const transcript = new Transcript({ ...options, ...limits, engine: "played", startedAt: 0, asked: [] });
+	const transcript = new Transcript({ ...options, ...limits, engine: "played", startedAt: 0, userMessages: [] });
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
 	framer.open(1, sink);
@@ -325,8 +325,8 @@ describe("a later turn", () => {
 
 	test("through the ledger, too, and the turn keeps them marked", async () => {
 		const asked: EngineRequest[] = [];
-		const { broker, ledger } = rig(async function* (asking) {
-			asked.push(asking);
+		const { broker, ledger } = rig(async function* (approvals) {
+			asked.push(approvals);
 			yield* asked.length === 1 ? events : [text(undefined, "again")];
 		});
 		await broker.execute(request()).result;

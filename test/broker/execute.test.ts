@@ -40,7 +40,7 @@ describe("ST18: what commits with a run", () => {
 		const store = rig(echo);
 		const { broker, look } = store;
 		let tries = 0;
-		refuseWrites(store, ({ thing, op }) => thing === "turns" && op === "settle" && tries++ < 2);
+		refuseWrites(store, ({ table, op }) => table === "turns" && op === "settle" && tries++ < 2);
 		const settle = (turn: Turn) => {
 			turns.push(turn);
 			return [inboxWrites.accept(eventOf("evt_beside", { text: turn.messages.at(-1)!.text }))];

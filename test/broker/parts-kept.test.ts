@@ -40,8 +40,8 @@ async function* play(): AsyncGenerator<EngineEvent, void, undefined> {
 
 test("cards, pictures and sound are in the turn and in the next context by description; reasoning is not by default", async () => {
 	const asked: EngineRequest[] = [];
-	const { broker } = rig((asking) => {
-		asked.push(asking);
+	const { broker } = rig((approvals) => {
+		asked.push(approvals);
 		return play();
 	});
 	const turn = await broker.execute(request()).result;
@@ -55,8 +55,8 @@ test("cards, pictures and sound are in the turn and in the next context by descr
 test("reasoning is kept and told where it is configured, up to its limit", async () => {
 	const asked: EngineRequest[] = [];
 	const { broker, look } = rig(
-		(asking) => {
-			asked.push(asking);
+		(approvals) => {
+			asked.push(approvals);
 			return play();
 		},
 		{ limits: { reasoningCharsMax: 7 } },

@@ -21,8 +21,8 @@ const looks = (callId: string, ...content: ContentPart[]): EngineEvent[] => [
 async function replayed(events: readonly unknown[], limits: Partial<BrokerLimits> = {}) {
 	const asked: EngineRequest[] = [];
 	const { broker, frames } = rig(
-		async function* (asking) {
-			asked.push(asking);
+		async function* (approvals) {
+			asked.push(approvals);
 			if (asked.length === 1) yield* events as EngineEvent[];
 			else yield text("again");
 		},

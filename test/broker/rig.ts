@@ -30,7 +30,7 @@ export const engineOf = (play: Play): Engine => ({
 });
 
 export interface RigOptions
-	extends Pick<BrokerOptions, "limits" | "clock" | "log" | "asking">,
+	extends Pick<BrokerOptions, "limits" | "clock" | "log" | "approvals">,
 		Pick<ForTestOptions, "path" | "connection"> {
 	/** Of the Bus; otherwise the system's. */
 	busClock?: Clock;

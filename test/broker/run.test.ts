@@ -290,8 +290,8 @@ describe("a run that is stopped", () => {
 describe("what a run is asked with", () => {
 	const asked = async (fields: Partial<ExecuteRequest>) => {
 		const seen: EngineRequest[] = [];
-		const { broker } = rig(async function* (asking) {
-			seen.push(asking);
+		const { broker } = rig(async function* (approvals) {
+			seen.push(approvals);
 			yield text("answer");
 		});
 		await broker.execute(request(fields)).result;

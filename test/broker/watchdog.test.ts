@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Watched, watch } from "../../src/broker/watchdog.ts";
+import { type WatchdogState, watch } from "../../src/broker/watchdog.ts";
 
 const limits = { firstTokenMs: 60, interTokenMs: 120, totalMs: 1000, toolMs: 500, abortGraceMs: 20 };
-const quiet: Watched = { startedAt: 0, lastEventAt: undefined, oldestToolAt: undefined, stoppedAt: undefined };
+const quiet: WatchdogState = { startedAt: 0, lastEventAt: undefined, oldestToolAt: undefined, stoppedAt: undefined };
 
 test.each([
 	["nothing came", {}, 59, { againMs: 1 }],
@@ -15,11 +15,11 @@ test.each([
 	["events to the end", { lastEventAt: 999 }, 1000, { alarm: "total" }],
 	["a stop has its grace", { lastEventAt: 0, stoppedAt: 900 }, 919, { againMs: 1 }],
 	["and no more", { lastEventAt: 0, stoppedAt: 900 }, 920, { alarm: "grace" }],
-	["a person has all the time", { lastEventAt: 30, stills: [{ from: 30 }] }, 1e9, { againMs: Infinity }],
-	["unless the run is stopped", { stills: [{ from: 30 }], stoppedAt: 900 }, 920, { alarm: "grace" }],
-	["the wait is no silence", { lastEventAt: 30, stills: [{ from: 40, to: 140 }] }, 249, { againMs: 1 }],
-	["nor is it a part of the run", { lastEventAt: 1100, stills: [{ from: 40, to: 140 }] }, 1100, { alarm: "total" }],
-	["nor of another tool's time", { oldestToolAt: 30, stills: [{ from: 40, to: 140 }] }, 649, { againMs: 1 }],
+	["a person has all the time", { lastEventAt: 30, pauses: [{ from: 30 }] }, 1e9, { againMs: Infinity }],
+	["unless the run is stopped", { pauses: [{ from: 30 }], stoppedAt: 900 }, 920, { alarm: "grace" }],
+	["the wait is no silence", { lastEventAt: 30, pauses: [{ from: 40, to: 140 }] }, 249, { againMs: 1 }],
+	["nor is it a part of the run", { lastEventAt: 1100, pauses: [{ from: 40, to: 140 }] }, 1100, { alarm: "total" }],
+	["nor of another tool's time", { oldestToolAt: 30, pauses: [{ from: 40, to: 140 }] }, 649, { againMs: 1 }],
 ] as const)("%s", (_, times, now, verdict) => {
 	expect(watch({ ...quiet, ...times }, limits, now)).toEqual(verdict);
 });
@@ -33,7 +33,7 @@ test("looking again exactly when told always finds an alarm, and never one befor
 	const time = fc.option(fc.nat(2000), { nil: undefined });
 	fc.assert(
 		fc.property(time, time, time, fc.nat(2000), (lastEventAt, oldestToolAt, stoppedAt, now) => {
-			const watched: Watched = { startedAt: 0, lastEventAt, oldestToolAt, stoppedAt };
+			const watched: WatchdogState = { startedAt: 0, lastEventAt, oldestToolAt, stoppedAt };
 			const verdict = watch(watched, limits, now);
 			if (!("againMs" in verdict)) return;
 			expect(watch(watched, limits, now + verdict.againMs)).toHaveProperty("alarm");
@@ -48,20 +48,20 @@ test("A3: a run that waited for people has its alarms exactly that much later", 
 	fc.assert(
 		fc.property(time, time, gaps, (lastEventAt, oldestToolAt, waits) => {
 			const from = Math.max(lastEventAt ?? 0, oldestToolAt ?? 0);
-			const stills: { from: number; to: number }[] = [];
+			const pauses: { from: number; to: number }[] = [];
 			for (const [gap, ms] of waits) {
-				const begin = (stills.at(-1)?.to ?? from) + gap;
-				stills.push({ from: begin, to: begin + ms });
+				const begin = (pauses.at(-1)?.to ?? from) + gap;
+				pauses.push({ from: begin, to: begin + ms });
 			}
-			const stood = stills.reduce((sum, { from: begin, to }) => sum + to - begin, 0);
-			const times: Watched = { ...quiet, lastEventAt, oldestToolAt };
-			const at = (watched: Watched, now: number) => {
+			const stood = pauses.reduce((sum, { from: begin, to }) => sum + to - begin, 0);
+			const times: WatchdogState = { ...quiet, lastEventAt, oldestToolAt };
+			const at = (watched: WatchdogState, now: number) => {
 				const verdict = watch(watched, limits, now);
 				return "againMs" in verdict ? now + verdict.againMs : now;
 			};
 			const now = -1e6;
-			expect(at({ ...times, stills }, now)).toBe(at(times, now) + stood);
-			expect(watch({ ...times, stills: [...stills, { from: 2e6 }] }, limits, 3e6)).toEqual({ againMs: Infinity });
+			expect(at({ ...times, pauses }, now)).toBe(at(times, now) + stood);
+			expect(watch({ ...times, pauses: [...pauses, { from: 2e6 }] }, limits, 3e6)).toEqual({ againMs: Infinity });
 		}),
 	);
 });

@@ -69,7 +69,7 @@ describe("a store that refuses commits", () => {
 		isFull = true;
 		const clock = manualClock();
 		const bus = createBus({ storage, clock });
-		const left = bus.list({ left: true });
+		const left = bus.list({ orphaned: true });
 		clock.advance(250);
 		await tick();
 		isFull = false;
@@ -83,7 +83,7 @@ describe("a store that refuses commits", () => {
 		expect((await reopened).offset).toBe(1);
 		isFull = true;
 		const late = createBus({ storage, clock });
-		const told = expect(late.list({ left: true })).rejects.toThrow("the disk is full");
+		const told = expect(late.list({ orphaned: true })).rejects.toThrow("the disk is full");
 		for (let n = 0; n < 130; n++) {
 			clock.advance(250);
 			await tick();
@@ -347,7 +347,7 @@ describe("the journal of the SQLite store", () => {
 			await tick();
 		}
 		expect(rows("journal")).toBeLessThan(1000);
-		expect(await bus.list({ left: true })).toMatchObject([{ log: "left", head: 1 }]);
+		expect(await bus.list({ orphaned: true })).toMatchObject([{ log: "left", head: 1 }]);
 		await (await bus.reopen("left")).seal(["end"]);
 		expect(await bus.describe("left")).toMatchObject({ head: 2 });
 		await bus.close();

@@ -19,7 +19,7 @@ import type {
 } from "../../src/bus/storage.ts";
 import { segmentBytesOf } from "../../src/bus/storage.ts";
 import { Refused, toNexusError } from "../../src/protocol/protocol.ts";
-import { type Query, Things } from "../../src/std/write.ts";
+import { type Query, Tables } from "../../src/std/write.ts";
 
 interface MemoryLog {
 	log: StoredLog;
@@ -36,12 +36,12 @@ interface MemoryNode {
 	last: { n: number; committed: Committed } | undefined;
 }
 
-/** `things` must undo by themselves what they did for writes that are refused. */
-export const memoryStorage = (things = new Things(), now: () => number = Date.now): Storage =>
-	new MemoryStorage(things, now);
+/** `tables` must undo by themselves what they did for writes that are refused. */
+export const memoryStorage = (tables = new Tables(), now: () => number = Date.now): Storage =>
+	new MemoryStorage(tables, now);
 
 class MemoryStorage implements Storage {
-	readonly #things: Things;
+	readonly #things: Tables;
 	readonly #now: () => number;
 	readonly #logs = new Map<number, MemoryLog>();
 	readonly #byName = new Map<string, MemoryLog>();
@@ -50,8 +50,8 @@ class MemoryStorage implements Storage {
 	readonly #hints = new Set<Hint>();
 	#nextId = 1;
 
-	constructor(things: Things, now: () => number) {
-		this.#things = things;
+	constructor(tables: Tables, now: () => number) {
+		this.#things = tables;
 		this.#now = now;
 	}
 
@@ -186,7 +186,7 @@ class MemoryStorage implements Storage {
 		return all
 			.slice(0, Math.max(0, before))
 			.reverse()
-			.filter((entry) => !query.left || (entry.log.sealedAt === undefined && this.#isDead(entry.node)))
+			.filter((entry) => !query.orphaned || (entry.log.sealedAt === undefined && this.#isDead(entry.node)))
 			.map((entry) => entry.log)
 			.filter((log) => query.kind === undefined || log.kind === query.kind)
 			.filter((log) => query.chain === undefined || log.chain === query.chain)

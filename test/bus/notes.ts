@@ -2,7 +2,7 @@
 
 import { Refused } from "../../src/protocol/protocol.ts";
 import { migrate, type SqliteFile } from "../../src/std/sqlite.ts";
-import { queriesOf, type Things, writesOf } from "../../src/std/write.ts";
+import { queriesOf, type Tables, writesOf } from "../../src/std/write.ts";
 
 interface NoteOps {
 	add(text: string): void;
@@ -26,16 +26,16 @@ export function keepNotes(file: SqliteFile): () => string[] {
 	migrate(file, "notes", ["CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT"]);
 	const add = file.db.prepare("INSERT INTO note (text) VALUES (?)");
 	const all = file.db.prepare("SELECT text FROM note ORDER BY id");
-	file.things.register<NoteOps>("notes", { refuse, add: (_, text) => void add.run(text) });
+	file.tables.register<NoteOps>("notes", { refuse, add: (_, text) => void add.run(text) });
 	const texts = () => all.all().map((row) => String(row.text));
-	file.things.registerAnswers<NoteQuestions>("notes", { all: texts });
+	file.tables.registerAnswers<NoteQuestions>("notes", { all: texts });
 	return texts;
 }
 
 /** Nothing is undone here, so what is added before a refusal has to be looked for first. */
-export function keepNotesInMemory(things: Things): () => string[] {
+export function keepNotesInMemory(tables: Tables): () => string[] {
 	const notes: string[] = [];
-	things.register<NoteOps>("notes", {
+	tables.register<NoteOps>("notes", {
 		refuse(_, why) {
 			notes.splice(0, notes.length, ...notes.filter((text) => text !== "half"));
 			throw new Refused("conflict", why);
@@ -46,6 +46,6 @@ export function keepNotesInMemory(things: Things): () => string[] {
 		},
 	});
 	const texts = () => [...notes];
-	things.registerAnswers<NoteQuestions>("notes", { all: texts });
+	tables.registerAnswers<NoteQuestions>("notes", { all: texts });
 	return texts;
 }

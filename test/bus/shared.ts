@@ -447,7 +447,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		it.each<[string, (late: Bus) => unknown]>([
 			["a start", () => {}],
 			["retention", (late) => late.retain({ totalBytesMax: 0 }).catch(() => {})],
-			["a look-up behind a start", (late) => late.list({ left: true }).catch(() => {})],
+			["a look-up behind a start", (late) => late.list({ orphaned: true }).catch(() => {})],
 		])("ST16: nor for %s, and it is one limit for all of it", async (what, ask) => {
 			const slow = slowly(store.open(() => clock.now()));
 			const late = createBus({ storage: slow.storage, clock, limits: { closeMsMax: 1000, commitRetryMs: 1 } });
@@ -648,13 +648,13 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const writer = await one.create(run("a"), ["1"]);
 			writer.append("2");
 			await writer.flushed();
-			expect(await two.list({ left: true })).toEqual([]);
+			expect(await two.list({ orphaned: true })).toEqual([]);
 			await expect(two.reopen("a")).rejects.toMatchObject({ refusal: "conflict" });
 			const reader = await two.cursor({ log: "a" }, 0);
 			expect(await reader.next()).toMatchObject({ records: ["1", "2"] });
 			expect((await two.bury(0)).toSorted((a, b) => a - b)).toEqual([one.node, two.node]);
 			const third = join();
-			expect(await third.list({ left: true })).toMatchObject([{ log: "a", head: 2 }]);
+			expect(await third.list({ orphaned: true })).toMatchObject([{ log: "a", head: 2 }]);
 			writer.append("never");
 			await expect(writer.flushed()).rejects.toMatchObject({ refusal: "fenced" });
 			await expect(one.write([note.add("never")])).rejects.toMatchObject({ refusal: "fenced" });
@@ -681,7 +681,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await join().create(run("a"), ["1"]);
 			await join().bury(0);
 			const late = join();
-			expect(await late.list({ left: true })).toMatchObject([{ head: 1 }]);
+			expect(await late.list({ orphaned: true })).toMatchObject([{ head: 1 }]);
 			const { bus: between, die } = joinMortal();
 			const writer = await between.reopen("a");
 			writer.append("2");
@@ -699,10 +699,10 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const [one, two] = [join(), join()];
 			const writer = await one.create(run("a"), ["1"]);
 			const following = upTo(await two.cursor({ log: "a" }, 0), 3);
-			expect(await two.list({ left: true })).toEqual([]);
+			expect(await two.list({ orphaned: true })).toEqual([]);
 			writer.append("2");
 			await one.close();
-			expect(await two.list({ left: true })).toMatchObject([{ log: "a", head: 2 }]);
+			expect(await two.list({ orphaned: true })).toMatchObject([{ log: "a", head: 2 }]);
 			await (await two.reopen("a")).seal(["3"]);
 			expect(await following).toEqual(["1", "2", "3"]);
 			expect(await two.bury(0)).toEqual([two.node]);
@@ -750,7 +750,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const one = join();
 			const writer = await one.create(run("a"), ["1"]);
 			const two = join(0, false);
-			expect(await two.list({ left: true })).toMatchObject([{ log: "a" }]);
+			expect(await two.list({ orphaned: true })).toMatchObject([{ log: "a" }]);
 			writer.append("never");
 			await expect(writer.flushed()).rejects.toMatchObject({ refusal: "fenced" });
 			await (await two.reopen("a")).seal(["2"]);

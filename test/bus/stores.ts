@@ -5,21 +5,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sqliteStorage } from "../../src/bus/bus.ts";
 import { type Durability, openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
-import { Things } from "../../src/std/write.ts";
+import { Tables } from "../../src/std/write.ts";
 import type { StorageUnderTest } from "./contract.ts";
 import { memoryStorage } from "./memory.ts";
 import { keepNotes, keepNotesInMemory } from "./notes.ts";
 
 export function inMemory(): StorageUnderTest {
-	const things = new Things();
+	const tables = new Tables();
 	let now: () => number = Date.now;
-	const storage = memoryStorage(things, () => now());
+	const storage = memoryStorage(tables, () => now());
 	return {
 		open(clock) {
 			now = clock;
 			return storage;
 		},
-		notes: keepNotesInMemory(things),
+		notes: keepNotesInMemory(tables),
 		dispose() {},
 	};
 }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Context } from "../../src/cli/command.ts";
+import type { CommandContext } from "../../src/cli/command.ts";
 import { adapters, deliveries, inbox, pair } from "../../src/cli/commands/channels.ts";
 import { deliver } from "../../src/cli/commands/deliver.ts";
 import { run, runs, sessions, stop, url } from "../../src/cli/commands/list.ts";
@@ -103,7 +103,7 @@ function hostileRun(): string[] {
 }
 
 /** A daemon that answers everything with hostile records. */
-function client(): Context["client"] {
+function client(): CommandContext["client"] {
 	const answers: [RegExp, object][] = [
 		[/^\/v1\/runs\?/, { runs: [RUN] }],
 		[/^\/v1\/runs\/[^/]+$/, RUN],
@@ -134,7 +134,7 @@ function client(): Context["client"] {
 	});
 }
 
-const COMMANDS: Record<string, (context: Context, json: { json?: true }) => Promise<number>> = {
+const COMMANDS: Record<string, (context: CommandContext, json: { json?: true }) => Promise<number>> = {
 	runs: (context, json) => runs(context, { limit: 1, ...json }),
 	run: (context, json) => run(context, "run_1", json),
 	sessions: (context, json) => sessions(context, { limit: 1, ...json }),
@@ -160,7 +160,7 @@ async function printed(name: string, isTTY: boolean, json: { json?: true } = {})
 	const env = { TERM: "xterm" };
 	const terminal = createTerminal(stdout.stream, stderr.stream, env);
 	const host = { stdin: process.stdin, env, on() {}, exit() {}, cwd: () => "/" };
-	const context = { terminal, client: client(), where: {}, host } as unknown as Context;
+	const context = { terminal, client: client(), where: {}, host } as unknown as CommandContext;
 	await COMMANDS[name]!(context, json).catch((cause: unknown) => {
 		(reportFailure as (cause: unknown, ...more: unknown[]) => number)(cause, terminal, env);
 	});

@@ -2,7 +2,7 @@
 
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
-import type { Host, Output } from "../../src/cli/host.ts";
+import type { Host, OutputStream } from "../../src/cli/host.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { NexusError } from "../../src/protocol/protocol.ts";
 import { type Daemon, loadConfig, startDaemon } from "../../src/runtime/runtime.ts";
@@ -31,7 +31,7 @@ export function nexus(args: readonly string[], options: RunOptions = {}): Runnin
 		// As for a process: what nobody listens to ends it.
 		if (signal === "SIGKILL" || !signals.emit(signal, signal)) finish(null);
 	});
-	const output = (name: "out" | "err"): Output => {
+	const output = (name: "out" | "err"): OutputStream => {
 		const write = (text: string | Uint8Array) => {
 			if (!over) wrote(name, Buffer.from(text as string).toString());
 			return true;

@@ -2,7 +2,7 @@
 
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
-import type { Context } from "../../src/cli/command.ts";
+import type { CommandContext } from "../../src/cli/command.ts";
 import { send } from "../../src/cli/commands/send.ts";
 import { tail } from "../../src/cli/commands/tail.ts";
 import { createTerminal } from "../../src/cli/terminal.ts";
@@ -19,10 +19,10 @@ const client = createClient({
 			: Response.json({ event_id: "evt_1", disposition: "started", run_id: RUN }),
 });
 
-function context(): Context {
+function context(): CommandContext {
 	const output = Object.assign(new PassThrough().resume(), { isTTY: false });
 	const host = { stdin: process.stdin, env: {}, on() {}, exit() {}, cwd: () => "/" };
-	return { terminal: createTerminal(output, output, {}), client, host } as unknown as Context;
+	return { terminal: createTerminal(output, output, {}), client, host } as unknown as CommandContext;
 }
 
 it.each([

@@ -125,7 +125,7 @@ describe("the link to a stream", () => {
 	it("a part of a record is heard, and is not yet what starts the tries over", () => {
 		const tried = run(run(started(), lost).state, { type: "hurry" }).state;
 		const heard = run(run(tried, { type: "opened" }).state, { type: "heard" }, 4000).state;
-		expect(heard).toMatchObject({ phase: "live", heardAt: 4000, attempt: 1 });
+		expect(heard).toMatchObject({ phase: "live", receivedAt: 4000, attempt: 1 });
 		expect(run(heard, { type: "tick" }, 6000).state.phase).toBe("live");
 		expect(run(heard, { type: "tick" }, 9000).state.phase).toBe("waiting");
 	});

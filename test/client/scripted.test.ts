@@ -54,10 +54,10 @@ it("I4: receives a record that takes longer than the silence that is allowed", a
 	const { clock, stream, offsets, connections, live, say } = play();
 	await live();
 	for (const letter of event(1, true)) {
-		const { heardAt } = stream.state;
+		const { receivedAt: heardAt } = stream.state;
 		clock.advance(limits.silenceMs / 2);
 		say(letter);
-		await until("it is heard", () => stream.state.heardAt > heardAt || stream.state.phase !== "live");
+		await until("it is heard", () => stream.state.receivedAt > heardAt || stream.state.phase !== "live");
 	}
 	expect([offsets, stream.state.phase, connections.length]).toEqual([[1], "ended", 1]);
 });

@@ -5,7 +5,7 @@ import { type IncomingMessage, request } from "node:http";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Channels, EdgeDeps, Lab, LabFault } from "../../src/edge/edge.ts";
 import type { DeliverRequest, DeliveryInfo } from "../../src/nex/nex.ts";
-import type { WebhookRequest } from "../../src/nex/supervise/monitor-port.ts";
+import type { WireWebhookRequest } from "../../src/nex/supervise/monitor-port.ts";
 import { NexusError } from "../../src/protocol/protocol.ts";
 import { createRig, type Rig } from "./rig.ts";
 
@@ -26,7 +26,7 @@ const PERSON = { channel: "telegram", account: "main", sender: "42" };
 
 /** Records what reaches the platforms' side. */
 function platforms() {
-	const seen: { webhooks: WebhookRequest[]; delivered: DeliverRequest[]; asked: unknown[] } = {
+	const seen: { webhooks: WireWebhookRequest[]; delivered: DeliverRequest[]; asked: unknown[] } = {
 		...{ webhooks: [], delivered: [], asked: [] },
 	};
 	const pairing = {
@@ -36,7 +36,7 @@ function platforms() {
 		target: {},
 		createdAt: 1,
 		expiresAt: 9,
-		toldAt: 1,
+		sentAt: 1,
 	};
 	const channels: Channels = {
 		outbound: {

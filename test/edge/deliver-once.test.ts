@@ -52,7 +52,7 @@ it("P6.5: the same key is the same delivery, at the same time too, and another r
 it("P6.5: what broke off between the text and its delivery is delivered when it is sent again", async () => {
 	const { post, rows, store } = await place();
 	let fails = 1;
-	refuseWrites(store, ({ thing, op }) => thing === "deliveries" && op === "open" && fails-- > 0);
+	refuseWrites(store, ({ table, op }) => table === "deliveries" && op === "open" && fails-- > 0);
 	const wanted = { text: "hello", idempotency_key: "k" };
 	expect((await post(wanted)).status).not.toBe(202);
 	expect(await rows()).toEqual([]);

@@ -7,7 +7,7 @@ import { guardConnections } from "../../src/edge/connection.ts";
 import { EDGE_LIMITS } from "../../src/edge/edge.ts";
 import { createLobby } from "../../src/edge/lobby.ts";
 import { createProxies } from "../../src/edge/proxies.ts";
-import { createHttpServer, type Listener, serve } from "../../src/edge/server.ts";
+import { createHttpServer, type HttpListener, serve } from "../../src/edge/server.ts";
 import { Flusher } from "../../src/edge/stream/flusher.ts";
 import { createSockets } from "../../src/edge/stream/websocket.ts";
 import { systemClock } from "../../src/std/clock.ts";
@@ -18,7 +18,7 @@ import { dial } from "./ws-client.ts";
 const GONE = "Cannot find module '/opt/nexus/dist/listener-Bx1.js'";
 const GENERAL = "the daemon failed at this request; its log says why. Was the package replaced? Then restart it";
 
-async function start(load: () => Promise<Listener>, upgrade: (...args: [never, Socket, never]) => void = () => {}) {
+async function start(load: () => Promise<HttpListener>, upgrade: (...args: [never, Socket, never]) => void = () => {}) {
 	const logged: unknown[] = [];
 	const log = { ...silentLog, error: (facts: object) => void logged.push(facts) };
 	const limits = { ...EDGE_LIMITS, connectionsPerClientMax: 1 };

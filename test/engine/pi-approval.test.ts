@@ -1,13 +1,13 @@
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { expect, test } from "vitest";
-import { type Answer, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
+import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
 import { oneByOne } from "./demo-play.ts";
 import { ask, fauxEngine, offeredTools, said, shape, tool, toolsOf } from "./pi-kit.ts";
 
 const call = () =>
 	fauxAssistantMessage(fauxToolCall("bash", { command: "ls" }, { id: "c1" }), { stopReason: "toolUse" });
 
-async function play(given: Partial<Answer> | undefined, fields: Parameters<typeof ask>[1] = { approval: {} }) {
+async function play(given: Partial<ApprovalOutcome> | undefined, fields: Parameters<typeof ask>[1] = { approval: {} }) {
 	const ran: unknown[] = [];
 	const bash = tool("bash", async (_id, params) => {
 		ran.push(params);
@@ -20,7 +20,7 @@ async function play(given: Partial<Answer> | undefined, fields: Parameters<typeo
 	};
 	const { engine } = await fauxEngine([first, fauxAssistantMessage("Done.")], { tools: [bash] });
 	const events: EngineEvent[] = [];
-	const answer = async (id: string): Promise<Answer> => {
+	const answer = async (id: string): Promise<ApprovalOutcome> => {
 		const asked = toolsOf(events).find(({ asking }) => asking?.id === id)!;
 		return { id: "K7Q2", state: "approved", digest: digestOf("bash", asked.args), ...given };
 	};

@@ -14,7 +14,7 @@ import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
 import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Answer, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
+import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
 import { accountOf } from "../../src/engine/pi/signature.ts";
 import {
 	type CodingParts,
@@ -95,12 +95,12 @@ describe("A15: what is the daemon's", () => {
 	async function reached(name: string, args: (path: string) => Record<string, string>, owner: boolean) {
 		const all = Object.entries(places());
 		const calls = all.map(([id, file]) => call(name, args(file), id));
-		const house = {
+		const services = {
 			dataDir: path.join(root, ".nexus"),
 			protectedFiles: [path.join(root, "nexus.yaml")],
 			secretFiles: [path.join(root, "nexus.yaml")],
 		};
-		const { engine } = await coding([...calls, fauxAssistantMessage("Done.")], { house });
+		const { engine } = await coding([...calls, fauxAssistantMessage("Done.")], { services });
 		const { events } = await run(engine, ask("go", { owner, approval: { "*": "never" } }));
 		const ended = toolsOf(events).filter(({ status }) => status === "completed" || status === "failed");
 		return ended.flatMap(({ callId, status }) => (status === "completed" ? [callId] : []));
@@ -126,7 +126,7 @@ describe("A10: the owner's run with a guest's words in its context", () => {
 		const script = [call("read", { path: outside }), call("write", { path: outside, content: "new" }, "c2")];
 		const { engine } = await coding([...script, fauxAssistantMessage("Done.")]);
 		const events: EngineEvent[] = [];
-		const answer = async (id: string): Promise<Answer> => {
+		const answer = async (id: string): Promise<ApprovalOutcome> => {
 			const { name, args } = toolsOf(events).find(({ asking }) => asking?.id === id)!;
 			return { id, state: "approved", digest: digestOf(name, args) };
 		};
@@ -179,13 +179,13 @@ describe("a whole run", () => {
 	test("A15: commands run in the wrapper of tools.bash, whatever is in them", async () => {
 		const wrapper = ["sh", "-c", 'echo "in the wrapper: $1"; exec "$@"', "wrapper"];
 		const command = `echo 'quo''ted' "$(echo sub)" | tr a-z A-Z; exit 3`;
-		const house = {
+		const services = {
 			dataDir: path.join(base, "data"),
 			protectedFiles: [],
 			secretFiles: [],
 			config: { tools: { bash: { wrapper } } },
 		};
-		const { engine } = await coding([call("bash", { command }), fauxAssistantMessage("Done.")], { house });
+		const { engine } = await coding([call("bash", { command }), fauxAssistantMessage("Done.")], { services });
 		const { events } = await run(engine, ask("go"));
 		const { status, result } = toolsOf(events).at(-1)!;
 		expect(status).toBe("failed");
@@ -196,9 +196,9 @@ describe("a whole run", () => {
 		const houseWith = (bash: object) => ({
 			...{ dataDir: path.join(base, "data"), protectedFiles: [], secretFiles: [], config: { tools: { bash } } },
 		});
-		const house = houseWith({ wrapper: ["no-such-wrapper"] });
+		const services = houseWith({ wrapper: ["no-such-wrapper"] });
 		const { engine } = await coding([call("bash", { command: "touch made" }), fauxAssistantMessage("Done.")], {
-			house,
+			services,
 		});
 		const { events } = await run(engine, ask("go"));
 		expect(toolsOf(events).at(-1)).toMatchObject({
@@ -211,7 +211,7 @@ describe("a whole run", () => {
 			names = offeredTools(context);
 			return fauxAssistantMessage("Done.");
 		};
-		await run((await coding([look], { house: houseWith({ enabled: false }) })).engine, ask("hi"));
+		await run((await coding([look], { services: houseWith({ enabled: false }) })).engine, ask("hi"));
 		expect(names).toEqual(["read", "edit", "write"]);
 	});
 

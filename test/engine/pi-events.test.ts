@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { EVENT_BYTES_MAX, soundFetch } from "../../src/engine/pi/wire.ts";
+import { EVENT_BYTES_MAX, repairedFetch } from "../../src/engine/pi/wire.ts";
 import { atEffort } from "../effort.ts";
 
 /** What is read of a body that comes in these pieces, and how many of them were asked for. */
@@ -18,7 +18,7 @@ async function read(pieces: readonly (string | Buffer)[]) {
 		},
 		{ highWaterMark: 0 },
 	);
-	const response = await soundFetch(async () => new Response(body))("http://provider");
+	const response = await repairedFetch(async () => new Response(body))("http://provider");
 	const events: string[] = [];
 	try {
 		for await (const event of response.body!) events.push(Buffer.from(event).toString());
@@ -62,7 +62,7 @@ describe("I11: events", () => {
 
 	test("an answer that is refused is passed on as it is", async () => {
 		const refused = new Response("no", { status: 429 });
-		expect(await soundFetch(async () => refused)("http://provider")).toBe(refused);
+		expect(await repairedFetch(async () => refused)("http://provider")).toBe(refused);
 	});
 });
 

@@ -15,7 +15,7 @@ import {
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createBroker } from "../../src/broker/broker.ts";
-import { asked, assembleContext, pastTurnOf } from "../../src/broker/context.ts";
+import { assembleContext, pastTurnOf, userMessage } from "../../src/broker/context.ts";
 import { COMPLETED } from "../../src/broker/ending.ts";
 import { Framer } from "../../src/broker/framer.ts";
 import { BROKER_LIMITS } from "../../src/broker/limits.ts";
@@ -46,7 +46,7 @@ const camera = tool("camera", async () => photo);
 function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody" = MODEL): Message[] {
 	const framer = new Framer({ runId: "run_1", session: "main", ...BROKER_LIMITS });
 	const transcript = new Transcript({
-		...{ runId: "run_1", session: "main", engine: "pi", startedAt: 0, asked: [] },
+		...{ runId: "run_1", session: "main", engine: "pi", startedAt: 0, userMessages: [] },
 		...BROKER_LIMITS,
 	});
 	framer.open(0, () => {});
@@ -57,7 +57,7 @@ function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody"
 			0,
 		);
 	const turn = JSON.parse(JSON.stringify(transcript.turn(COMPLETED, 0)));
-	const messages = assembleContext([pastTurnOf(turn)], [asked({ text: "next" })]);
+	const messages = assembleContext([pastTurnOf(turn)], [userMessage({ text: "next" })]);
 	return toPiContext(ask("", { messages }), 0, model === "nobody" ? undefined : model).history;
 }
 

@@ -219,9 +219,9 @@ async function route(world: World, request: FakeRequest): Promise<FakeReply> {
 	return { status: 200, headers: { "content-type": file.contentType }, body: file.data };
 }
 
-function query(world: World, wish: Record<string, unknown>): FakeReply {
-	const { chatGuid, after = 0, sort = "DESC", limit = 100 } = wish;
-	const row = (wish.where as [{ statement: string; args: { row: number } }] | undefined)?.[0].args.row ?? 0;
+function query(world: World, params: Record<string, unknown>): FakeReply {
+	const { chatGuid, after = 0, sort = "DESC", limit = 100 } = params;
+	const row = (params.where as [{ statement: string; args: { row: number } }] | undefined)?.[0].args.row ?? 0;
 	if (chatGuid !== undefined && !world.messages.some(({ chat }) => chat === chatGuid)) {
 		return success([], `No chat found with GUID: ${word(chatGuid)}`);
 	}
@@ -229,7 +229,7 @@ function query(world: World, wish: Record<string, unknown>): FakeReply {
 		(each) => (chatGuid === undefined || each.chat === chatGuid) && each.created >= Number(after) && each.row > row,
 	);
 	// Files are told of only to who asks.
-	const withFiles = ((wish.with as string[] | undefined) ?? []).includes("attachments");
+	const withFiles = ((params.with as string[] | undefined) ?? []).includes("attachments");
 	const page = (sort === "DESC" ? found.toReversed() : found).slice(0, Number(limit));
 	return success(page.map((each) => wire(each, withFiles)));
 }

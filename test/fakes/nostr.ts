@@ -9,7 +9,7 @@ import type { Event } from "nostr-tools/core";
 import { matchFilter } from "nostr-tools/filter";
 import { finalizeEvent } from "nostr-tools/pure";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
-import { CHAT_MESSAGE, GIFT_WRAP, NOTE, type Piece, STREAM } from "../../src/adapter/nostr/events.ts";
+import { type AnswerPiece, CHAT_MESSAGE, GIFT_WRAP, NOTE, STREAM } from "../../src/adapter/nostr/events.ts";
 import { type Keys, readKeys } from "../../src/adapter/nostr/keys.ts";
 import { type Rumor, rumorOf, unwrap, wrapFor } from "../../src/adapter/nostr/private.ts";
 import { type Clock, systemClock } from "../../src/std/clock.ts";
@@ -243,11 +243,11 @@ function rumorsFor(events: readonly Event[], to: string): Rumor[] {
 	return [...found.values()];
 }
 
-export const readPieces = (pieces: readonly Piece[]): string =>
+export const readPieces = (pieces: readonly AnswerPiece[]): string =>
 	pieces.reduce((text, { from, content }) => text.slice(0, from) + content, "");
 
 /** The pieces of a thread's newest stream, as they came. */
-export function piecesOf(events: readonly Event[], root: string): Piece[] {
+export function piecesOf(events: readonly Event[], root: string): AnswerPiece[] {
 	const all = events.filter((event) => event.kind === STREAM && inThread(event, root));
 	const newest = all.at(-1);
 	return all

@@ -16,7 +16,7 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 		const { ledger, write } = openStore();
 		const full = approvalOf("K7Q2", {
 			...{ agent: "ops", kind: "question", question: "Which?", choices: ["a", "b"] },
-			askedFor: {
+			requester: {
 				...{ channel: "telegram", account: "bot", sender: "7", senderName: "Ann", only: true },
 				...{ chat: { id: "c", type: "direct" }, target: { to: "c" } },
 			},

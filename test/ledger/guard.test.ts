@@ -23,7 +23,7 @@ it("I1: a commit asks the guard first", async () => {
 		target: { to: "7" },
 		createdAt: 1,
 		expiresAt: 10,
-		toldAt: 1,
+		sentAt: 1,
 	};
 	commit(file, [pairingWrites.save(person)]);
 	lost = true;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type InboundEvent, type Inbox, inboxWrites, turnWrites } from "../../src/ledger/ledger.ts";
+import { type InboundEvent, inboxWrites, type StoredInbox, turnWrites } from "../../src/ledger/ledger.ts";
 import { eventOf, notes, type Opened, stores, turnOf } from "./rig.ts";
 
 const { accept, dispose, forgetRejected } = inboxWrites;
@@ -8,7 +8,7 @@ const conflict = expect.objectContaining({ refusal: "conflict" });
 const rejected = { state: "rejected", because: "no" } as const;
 const started = { state: "started", runId: "run_1" } as const;
 
-const idsOf = async (found: ReturnType<Inbox["list"]>) => (await found).map((event) => event.eventId);
+const idsOf = async (found: ReturnType<StoredInbox["list"]>) => (await found).map((event) => event.eventId);
 
 describe.each(stores)("inbox %s", (_name, open) => {
 	test("I10: an event comes back with what became of it", async () => {
@@ -119,7 +119,7 @@ describe.each(stores)("inbox %s", (_name, open) => {
 		const { ledger, write } = open();
 		write(accept(eventOf("evt_1", { disposition: started })), accept(eventOf("evt_2")));
 		write(accept(eventOf("evt_3", { session: "other" })));
-		const ids = (query: Parameters<Inbox["list"]>[0]) => idsOf(ledger.inbox.list(query));
+		const ids = (query: Parameters<StoredInbox["list"]>[0]) => idsOf(ledger.inbox.list(query));
 		expect(await ids({ limit: 10 })).toEqual(["evt_3", "evt_2", "evt_1"]);
 		expect(await ids({ limit: 1 })).toEqual(["evt_3"]);
 		expect(await ids({ session: "main", limit: 10 })).toEqual(["evt_2", "evt_1"]);

@@ -21,7 +21,7 @@ describe.each(stores)("notices %s", (_, open) => {
 	it("takes no number for what is refused", () => {
 		const { ledger, write } = open();
 		write(post("audit", "a", 1));
-		expect(() => write(post("audit", "never", 2), { thing: "nothing", op: "at all", args: [] })).toThrow();
+		expect(() => write(post("audit", "never", 2), { table: "nothing", op: "at all", args: [] })).toThrow();
 		write(post("audit", "b", 3));
 		expect(ledger.notices.read("audit", 0, 10)).toEqual({ first: 1, count: 2, text: "a\nb" });
 	});

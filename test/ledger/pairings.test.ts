@@ -13,7 +13,7 @@ const pairingOf = (sender: string, fields: Partial<Pairing> = {}): Pairing => ({
 	target: { to: sender },
 	createdAt: 1,
 	expiresAt: 10,
-	toldAt: 1,
+	sentAt: 1,
 	...fields,
 });
 

@@ -10,7 +10,7 @@ import { freshFolder } from "../runtime/folder.ts";
 /** What a store does with one unit of a commit. */
 export function commit(file: SqliteFile, writes: readonly Write[], facts: CommitFacts = { node: 1, now: 1 }): void {
 	file.transaction(() => {
-		for (const write of writes) file.things.apply(write, facts);
+		for (const write of writes) file.tables.apply(write, facts);
 	});
 }
 

@@ -55,7 +55,7 @@ describe("two ledgers on one store", () => {
 		expect(() => right.write(turnWrites.settle(turnOf("run_1")))).toThrow(duplicate);
 		expect(() => right.write(deliveryWrites.open({ ...request, id: "dlv_2" }))).toThrow(duplicate);
 		const pairing = { channel: "c", account: "a", code: "CODE", state: "pending", target: {} } as const;
-		const times = { createdAt: 1, expiresAt: 2, toldAt: 1 };
+		const times = { createdAt: 1, expiresAt: 2, sentAt: 1 };
 		left.write(pairingWrites.save({ ...pairing, ...times, sender: "7" }));
 		expect(() => right.write(pairingWrites.save({ ...pairing, ...times, sender: "8" }))).toThrow(conflict);
 		right.write(pairingWrites.remove({ ...pairing, sender: "7" }));
@@ -72,8 +72,8 @@ describe("two ledgers on one store", () => {
 		left.write(deliveryWrites.open({ ...request, id: "dlv_done", account: "c" }));
 		left.write(deliveryWrites.finish("dlv_done", "complete", undefined, 2));
 		const leftBehind = async () => [
-			(await right.ledger.inbox.left()).map(({ eventId }) => eventId),
-			(await right.ledger.deliveries.left()).map(({ id }) => id),
+			(await right.ledger.inbox.orphaned()).map(({ eventId }) => eventId),
+			(await right.ledger.deliveries.orphaned()).map(({ id }) => id),
 		];
 		expect(await leftBehind()).toEqual([["evt_0"], ["dlv_0"]]);
 		mark(1, true);
@@ -95,8 +95,8 @@ describe("two ledgers on one store", () => {
 		right.write(inboxWrites.adopt(["evt_1"]));
 		expect(() => third.write(inboxWrites.adopt(["evt_1"]))).toThrow(conflict);
 		expect(() => third.write(deliveryWrites.adopt(["dlv_1"]))).toThrow(conflict);
-		expect(await third.ledger.inbox.left()).toEqual([]);
-		expect(await third.ledger.deliveries.left()).toEqual([]);
+		expect(await third.ledger.inbox.orphaned()).toEqual([]);
+		expect(await third.ledger.deliveries.orphaned()).toEqual([]);
 	});
 
 	test("ST19: one that has ended is not adopted, and of several all are or none", async () => {
@@ -105,7 +105,7 @@ describe("two ledgers on one store", () => {
 		left.write(inboxWrites.dispose("evt_2", { state: "dropped", because: "full" }, ["queued"]));
 		mark(1, true);
 		expect(() => right.write(inboxWrites.adopt(["evt_1", "evt_2"]))).toThrow(conflict);
-		expect((await right.ledger.inbox.left()).map(({ eventId }) => eventId)).toEqual(["evt_1"]);
+		expect((await right.ledger.inbox.orphaned()).map(({ eventId }) => eventId)).toEqual(["evt_1"]);
 		expect(() => right.write(inboxWrites.adopt(["evt_none"]))).toThrow(conflict);
 	});
 
@@ -114,7 +114,7 @@ describe("two ledgers on one store", () => {
 		left.write(deliveryWrites.open({ ...request, id: "dlv_1" }), deliveryWrites.finish("dlv_1", "failed", "no", 2));
 		right.write(deliveryWrites.reopen("dlv_1", 3));
 		mark(1, true);
-		expect(await left.ledger.deliveries.left()).toEqual([]);
+		expect(await left.ledger.deliveries.orphaned()).toEqual([]);
 		expect(() => left.write(deliveryWrites.adopt(["dlv_1"]))).toThrow(conflict);
 	});
 

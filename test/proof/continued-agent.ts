@@ -4,7 +4,7 @@ import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../src/engine/engine.ts";
 import { reasonActEngine, setupOf } from "../../src/engine/reason-act/reason-act.ts";
-import { type Script, scriptedModel } from "../../src/engine/reason-act/scripted.ts";
+import { type ModelScript, scriptedModel } from "../../src/engine/reason-act/scripted.ts";
 import { type Tool, textResult } from "../../src/engine/tools/tools.ts";
 
 export const TOOLS = ["look", "count", "compare", "note", "check"];
@@ -19,7 +19,7 @@ const WORDS = "and so the work goes on, word by word, until the next tool has it
 
 export const TEXTS = [...TOOLS.map((name, n) => `Step ${n + 1}, ${name}: ${WORDS}`), `That is all. ${WORDS}`];
 
-const SCRIPT: Script = {
+const SCRIPT: ModelScript = {
 	steps: TEXTS.map((text, n) => ({
 		text,
 		tokensPerSecond: TOKENS_PER_SECOND,

@@ -121,7 +121,7 @@ async function askThrough({ rig }: Matrix, platform: FakePlatform, kind: Kind, c
 	expect(shown(), name).toHaveLength(1);
 	if (fake.buttons) expect(fake.buttons(target.to), name).toEqual([["Approve", "Deny"]]);
 	for (const call of others) fake.fault({ kind, count: 1, call, ms: 1000 });
-	await rig.outbound.asked(`${channel}-${chat}`, "Denied by Ada.");
+	await rig.outbound.settleQuestion(`${channel}-${chat}`, "Denied by Ada.");
 	fake.fault(undefined);
 	await until(`${name}: it is settled`, () => shown().at(-1) === "Denied by Ada.");
 	expect(shown(), name).toHaveLength(fake.buttons ? 1 : 2);

@@ -112,15 +112,15 @@ afterAll(async () => {
 
 interface Row {
 	/** What it is asked with somebody's ids. */
-	asks?(things: Things): object;
+	asks?(tables: Things): object;
 	/** Names the other application outright: PERMISSION_DENIED. */
-	names?(things: Things): object;
+	names?(tables: Things): object;
 	/** Of the same, what works with one's own. Left out: what it asks. */
-	works?(things: Things): object;
+	works?(tables: Things): object;
 }
 
 /** The owner's alone, whatever is asked. */
-type OwnersRow = { owners(things: Things): object };
+type OwnersRow = { owners(tables: Things): object };
 /** Shows nothing but the daemon itself. */
 type OpenRow = "open";
 
@@ -231,8 +231,8 @@ async function call(method: DescMethod, input: object): Promise<{ error?: Connec
 	}
 }
 
-const withoutIds = (text: string, things: Things) =>
-	Object.values<string>(things as never)
+const withoutIds = (text: string, tables: Things) =>
+	Object.values<string>(tables as never)
 		.toSorted((one, other) => other.length - one.length)
 		.reduce((rest, id) => rest.replaceAll(id, "…"), text);
 
@@ -324,7 +324,7 @@ describe("Z25: an application's token over gRPC", () => {
 });
 
 /** What stands in a path for each of its names. */
-const PATHS: Readonly<Record<string, (things: Things) => string>> = {
+const PATHS: Readonly<Record<string, (tables: Things) => string>> = {
 	job: ({ jobId }) => jobId,
 	workflow: ({ workflowId }) => workflowId,
 	artifact: ({ artifactId }) => artifactId,
@@ -344,8 +344,8 @@ const PATHS: Readonly<Record<string, (things: Things) => string>> = {
 const routes = Object.entries<Route>(ROUTES);
 const nameIn = (path: string) => /\{(\w+)\}/.exec(path)?.[1];
 
-async function request({ method, path }: Route, things: Things, body: object = {}) {
-	const at = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(PATHS[name]!(things)));
+async function request({ method, path }: Route, tables: Things, body: object = {}) {
+	const at = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(PATHS[name]!(tables)));
 	const answer = await fetch(daemon.url + at, {
 		method,
 		headers: { ...myBearer, ...(method !== "GET" && { "content-type": "application/json" }) },

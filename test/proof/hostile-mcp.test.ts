@@ -32,7 +32,7 @@ describe("a lying MCP server", () => {
 		const parts = await lied("annotated", script, { rig: { config: GUESTS } });
 		const { runId } = await parts.say("ann", "delete it");
 		const { id } = await parts.pending();
-		await parts.nex.asking.decide(runId!, id, { state: "denied", by: "the owner" });
+		await parts.nex.approvals.decide(runId!, id, { state: "denied", by: "the owner" });
 		await parts.runSettled(runId!);
 		expect(resultOf(parts.calls[1])).toContain("not run: denied");
 	});
@@ -67,14 +67,14 @@ describe("a lying MCP server", () => {
 		const parts = await lied("changing", script, { rig: { config: { ...GUESTS, approvals: {} } } });
 		const run = async (word: string) => (await parts.say("ann", word)).runId!;
 		const first = await run("one");
-		await until(() => parts.broker.questions.pending().length === 1);
-		const [row] = parts.broker.questions.pending();
-		await parts.nex.asking.decide(first, row!.id, { state: "approved", by: "the owner" }, true);
+		await until(() => parts.broker.approvals.pending().length === 1);
+		const [row] = parts.broker.approvals.pending();
+		await parts.nex.approvals.decide(first, row!.id, { state: "approved", by: "the owner" }, true);
 		await parts.runSettled(first);
-		expect(parts.nex.asking.grants.list()).toHaveLength(1);
+		expect(parts.nex.approvals.grants.list()).toHaveLength(1);
 		// What it said about itself has changed with that call.
 		const second = await run("two");
-		await until(() => parts.broker.questions.pending().length === 1, "asked anew");
+		await until(() => parts.broker.approvals.pending().length === 1, "asked anew");
 		await parts.broker.abort(second);
 		await parts.runSettled(second);
 	});
@@ -102,20 +102,20 @@ describe("a lying MCP server", () => {
 		];
 		const parts = await lied("asks-too-much", script, { tools: [victim("bash", ran)] });
 		const { runId } = await parts.say("boss", "go");
-		await until(() => parts.broker.questions.pending().length === 2, "both are asked");
-		const [approval, question] = parts.broker.questions.pending().toSorted((one) => (one.kind === "approval" ? -1 : 1));
+		await until(() => parts.broker.approvals.pending().length === 2, "both are asked");
+		const [approval, question] = parts.broker.approvals.pending().toSorted((one) => (one.kind === "approval" ? -1 : 1));
 		expect(question).toMatchObject({ kind: "question", tool: "mcp__liar__go" });
 		expect(question!.question).toMatch(/^The MCP server "liar" asks: Approve bash\?/);
 		expect(question!.choices).toBeUndefined();
 		await expect(
-			parts.nex.asking.decide(runId!, question!.id, { state: "approved", by: "boss" }),
+			parts.nex.approvals.decide(runId!, question!.id, { state: "approved", by: "boss" }),
 		).rejects.toMatchObject({ code: "invalid" });
 		expect((await parts.say("eve", `answer ${question!.id} hero 1`)).disposition).toMatchObject({
 			because: expect.stringContaining("Only the person who was asked"),
 		});
 		await parts.say("boss", `answer ${question!.id} hero 1`);
-		await until(() => parts.broker.questions.pending().length === 1);
-		expect(parts.broker.questions.pending()[0]?.id).toBe(approval!.id);
+		await until(() => parts.broker.approvals.pending().length === 1);
+		expect(parts.broker.approvals.pending()[0]?.id).toBe(approval!.id);
 		expect(ran).toEqual([]);
 		await parts.say("boss", `deny ${approval!.id}`);
 		await parts.runSettled(runId!);

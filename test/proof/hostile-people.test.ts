@@ -22,7 +22,7 @@ describe("a stranger in a group", () => {
 			expect(parts.calls[0]!.tools.map((tool) => tool.name)).toEqual(["look"]);
 			expect(JSON.stringify(parts.calls[1]!.messages.at(-1))).toMatch(/"isError":true/);
 			expect(parts.look.turn(runId!)?.toolCalls).toMatchObject([{ name, status: "failed" }]);
-			expect([parts.questions, parts.broker.questions.pending()]).toEqual([[], []]);
+			expect([parts.questions, parts.broker.approvals.pending()]).toEqual([[], []]);
 		},
 	);
 
@@ -135,7 +135,7 @@ describe("A28: a question", () => {
 			expect((await parts.say(other, `answer ${id} one`)).disposition).toMatchObject({ state: "answered" });
 		}
 		expect((await parts.say("ann", `approve ${id}`)).disposition).toMatchObject({ because: "not a way to decide it" });
-		expect(parts.broker.questions.pending()).toHaveLength(1);
+		expect(parts.broker.approvals.pending()).toHaveLength(1);
 		expect(await parts.press("ann", "c1", askId)).toBeUndefined();
 		await parts.runSettled(runId!);
 		expect(told(parts)).toContain('"two"');
@@ -143,7 +143,7 @@ describe("A28: a question", () => {
 
 	test("expires, and the run goes on without an answer", async () => {
 		const clock = manualClock(1_000_000);
-		const parts = await world(script, { tools: [askTool], rig: { clock, asking: { waitMs: 60_000 } } });
+		const parts = await world(script, { tools: [askTool], rig: { clock, approvals: { waitMs: 60_000 } } });
 		const { runId } = await parts.say("ann", "hi");
 		await parts.pending();
 		clock.advance(60_000);
@@ -160,7 +160,7 @@ describe("A28: a question", () => {
 		const askId = first.questions[0]!.id;
 
 		const parts = await world([answer(text("OK."))], { tools: [askTool], rig: { path } });
-		expect(parts.broker.questions.pending()).toHaveLength(1);
+		expect(parts.broker.approvals.pending()).toHaveLength(1);
 		expect(await parts.press("eve", "c1", askId)).toMatch(/Only the person who was asked/);
 		expect(await parts.press("boss", "c1", askId)).toMatch(/Only the person who was asked/);
 		expect(await parts.press("ann", "c1", askId)).toBeUndefined();

@@ -96,7 +96,7 @@ test("A17: a poisoned memory is recalled as a quoted tool result, and bash asks 
 	const { runId } = await parts.say("boss", "what do you know?");
 	const { id } = await parts.pending();
 	expect(ran).toEqual([]);
-	await parts.nex.asking.decide(runId!, id, { state: "denied", by: "the owner" });
+	await parts.nex.approvals.decide(runId!, id, { state: "denied", by: "the owner" });
 	await parts.runSettled(runId!);
 	const [, second] = parts.calls;
 	const recalled = second!.messages.at(-1) as { role: string; content: { text: string }[] };

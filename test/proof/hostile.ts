@@ -78,9 +78,9 @@ export async function world(answers: Answers, { rig: rigOptions = {}, ...options
 				choice: { eventId: "e", id, choice: button, from: { id: sender }, chat: { id: chat, type: "group" } },
 			}),
 		async pending() {
-			await until(() => parts.broker.questions.pending().length === 1, "a question");
+			await until(() => parts.broker.approvals.pending().length === 1, "a question");
 			await until(() => parts.questions.length > 0, "somebody is asked");
-			return parts.broker.questions.pending()[0]!;
+			return parts.broker.approvals.pending()[0]!;
 		},
 	};
 }

@@ -7,7 +7,7 @@ import { BROKER_LIMITS } from "../../src/broker/limits.ts";
 import { loadEngine } from "../../src/engine/engine.ts";
 import { completeConfig } from "../../src/runtime/config.ts";
 import { parseConfig, readConfigFile } from "../../src/runtime/config-file.ts";
-import { createHouse } from "../../src/runtime/house.ts";
+import { createEngineServices } from "../../src/runtime/engine-services.ts";
 import { collect, requestOf, textOf } from "../engine/demo-play.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -33,8 +33,8 @@ async function engineFrom(text: string, files: Record<string, string> = {}) {
 	for (const [name, content] of Object.entries({ "nexus.yaml": text, ...files }))
 		writeFileSync(join(base, name), content);
 	const config = completeConfig({ ...readConfigFile(join(base, "nexus.yaml"), "nexus.yaml"), base });
-	const house = createHouse(config, { warn: () => {} });
-	return await loadEngine(config.engine!, { base, env: {}, config, house });
+	const services = createEngineServices(config, { warn: () => {} });
+	return await loadEngine(config.engine!, { base, env: {}, config, services });
 }
 
 describe("A25: agents that load", () => {
@@ -76,8 +76,8 @@ tools: { describe: { time: "⏰ {zone}" } }
 
 	test("a program that embeds the daemon is told the same", async () => {
 		const config = completeConfig({ engine: "reason-act", agents: { a: {}, b: {} }, base: freshFolder() });
-		const house = createHouse(config, { warn: () => {} });
-		await expect(loadEngine("reason-act", { base: ".", env: {}, config, house })).rejects.toMatchObject({
+		const services = createEngineServices(config, { warn: () => {} });
+		await expect(loadEngine("reason-act", { base: ".", env: {}, config, services })).rejects.toMatchObject({
 			code: "config",
 			message: expect.stringContaining("orchestrator: true"),
 		});
@@ -212,7 +212,7 @@ test("A15: the configuration, prompts and modules are files that no tool writes"
 		agents: { a: { prompt: "./a.md" }, b: { prompt: "You are b." } },
 	});
 	writeFileSync(join(base, "a.md"), "You are a.");
-	const { protectedFiles } = createHouse(config, { warn: () => {} });
+	const { protectedFiles } = createEngineServices(config, { warn: () => {} });
 	expect(new Set(protectedFiles)).toEqual(
 		new Set(["nexus.yaml", "p.ts", "e.ts", "a.md", "data/secret.key"].map((name) => join(base, name))),
 	);

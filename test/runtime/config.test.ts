@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/runtime/config-file.ts";
 import { configSchema } from "../../src/runtime/config-schema.ts";
-import { loadConfig, refuseOpenDoor } from "../../src/runtime/runtime.ts";
+import { loadConfig, requireTokenOnPublicHost } from "../../src/runtime/runtime.ts";
 import { freshFolder } from "./folder.ts";
 
 const mistakes = (text: string): string[] => {
@@ -239,7 +239,7 @@ describe("loadConfig", () => {
 	it("takes an IPv6 address with the brackets of a URL", async () => {
 		const config = await load({ host: "[::1]" }, {}, freshFolder());
 		expect(config.host).toBe("::1");
-		expect(() => refuseOpenDoor(config)).not.toThrow();
+		expect(() => requireTokenOnPublicHost(config)).not.toThrow();
 	});
 
 	it("refuses a token that no header can carry, without repeating it", async () => {
@@ -251,14 +251,14 @@ describe("loadConfig", () => {
 
 describe("an address that other machines reach", () => {
 	it.each(["127.0.0.1", "127.9.9.9", "localhost", "::1"])("%s needs no token of its own", (host) => {
-		expect(() => refuseOpenDoor({ host })).not.toThrow();
-		expect(() => refuseOpenDoor({ host, token: "x" })).not.toThrow();
+		expect(() => requireTokenOnPublicHost({ host })).not.toThrow();
+		expect(() => requireTokenOnPublicHost({ host, token: "x" })).not.toThrow();
 	});
 
 	it.each(["0.0.0.0", "::", "192.168.1.5", "example.org", "127.0.0.1.example.org"])("%s needs one", (host) => {
-		expect(() => refuseOpenDoor({ host })).toThrow(/set a token with --token, NEXUS_TOKEN or `token:`/);
-		expect(() => refuseOpenDoor({ host, token: "0123456789abcdef" })).not.toThrow();
+		expect(() => requireTokenOnPublicHost({ host })).toThrow(/set a token with --token, NEXUS_TOKEN or `token:`/);
+		expect(() => requireTokenOnPublicHost({ host, token: "0123456789abcdef" })).not.toThrow();
 		for (const token of ["x", "0123456789abcde"])
-			expect(() => refuseOpenDoor({ host, token })).toThrow(/use 16 characters or more/);
+			expect(() => requireTokenOnPublicHost({ host, token })).toThrow(/use 16 characters or more/);
 	});
 });

@@ -65,12 +65,14 @@ it("a store of ebbca5a opens, and everything in it can be read", async () => {
 	expect((await ledger.inbox.byKey("done", "k1"))?.disposition).toEqual({ state: "started", runId: DONE });
 	expect((await ledger.inbox.bySource("terminal", "main", "0"))?.origin?.sender).toBe("ann");
 	expect((await ledger.inbox.queued()).map(({ eventId, text }) => [eventId, text])).toEqual([[QUEUED, "and then?"]]);
-	expect((await ledger.inbox.left()).map(({ eventId }) => eventId)).toEqual([QUEUED]);
+	expect((await ledger.inbox.orphaned()).map(({ eventId }) => eventId)).toEqual([QUEUED]);
 	expect((await ledger.deliveries.list({ limit: 9 })).map(({ state }) => state)).toEqual([
 		"active",
 		...Array<string>(4).fill("complete"),
 	]);
-	expect(await ledger.deliveries.left()).toMatchObject([{ id: OWED, runId: LIVE, messages: [{ state: "intended" }] }]);
+	expect(await ledger.deliveries.orphaned()).toMatchObject([
+		{ id: OWED, runId: LIVE, messages: [{ state: "intended" }] },
+	]);
 	const pairings = await ledger.pairings.list();
 	expect(Object.fromEntries(pairings.map(({ account, state }) => [account, state]))).toEqual({
 		approved: "approved",

@@ -9,7 +9,7 @@ import {
 	type MessageLimits,
 	type Pair,
 	QUIET,
-	type Sent,
+	type SendTimes,
 	stepPair,
 	stepRate,
 } from "../../src/services/apps/limits.ts";
@@ -179,7 +179,7 @@ describe("the steps", () => {
 	test("Z22: in no second does a sender send more than its rate, and what fits is never refused", () => {
 		fc.assert(
 			fc.property(gaps, fc.integer({ min: 1, max: 30 }), (all, max) => {
-				let state: Sent = [];
+				let state: SendTimes = [];
 				const sent: number[] = [];
 				for (const at of timesOf(all)) {
 					const fits = sent.filter((time) => time > at - 1000).length < max;

@@ -146,7 +146,7 @@ describe("a job", () => {
 		const rig = jobsRig({
 			audit: ({ operation, payload }) => {
 				told.push(`${operation} ${payload?.kind}`);
-				return { thing: "artifacts", op: "remove", args: ["none"] };
+				return { table: "artifacts", op: "remove", args: ["none"] };
 			},
 		});
 		const { id } = await rig.jobs.submit(admittedOf());

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EMPTY_SCHEDULE, positionsOf, type Schedule, stepSchedule } from "../../src/services/jobs/schedule.ts";
+import { EMPTY_SCHEDULE, type JobSchedule, positionsOf, stepSchedule } from "../../src/services/jobs/schedule.ts";
 import { atEffort } from "../effort.ts";
 
 const LIMITS = { runningMax: 3, runningPerAppMax: 2 };
@@ -18,7 +18,8 @@ const inputs = fc.array(
 	{ maxLength: 60 },
 );
 
-const runningOf = ({ running }: Schedule, appId: string) => [...running.values()].filter((app) => app === appId).length;
+const runningOf = ({ running }: JobSchedule, appId: string) =>
+	[...running.values()].filter((app) => app === appId).length;
 
 describe("the schedule", () => {
 	it("I11: keeps its limits, starts each job once, in order, and leaves no slot empty that a ready job could have", () => {

@@ -48,7 +48,7 @@ export function brokenDoors(graph: ImportGraph): string[] {
 	return broken;
 }
 
-/** An engine's folder is entered through its door or, by the registry and whoever shares its configuration, through its `entry.ts`. */
+/** An engine's folder is entered through its door; the registry and engines that share its configuration may import its `entry.ts`. */
 export function brokenEngineDoors(graph: ImportGraph): string[] {
 	const room = (file: string) => file.match(/^engine\/([^/]+)\//)?.[1];
 	return [...edges(graph)]
@@ -82,7 +82,7 @@ export function cycles(graph: ImportGraph): string[] {
 	return found;
 }
 
-/** What a folder that also lives in a browser may import of the others: `std` file by file, because most of it is for Node. */
+/** Imports that folders for the browser may have from others: `std` file by file, because most of it is for Node. */
 const BROWSER_SAFE: Readonly<Record<string, readonly string[]>> = {
 	protocol: [],
 	markdown: [],

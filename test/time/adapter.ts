@@ -3,7 +3,7 @@
 import { subscribe } from "node:diagnostics_channel";
 import type { ClientRequest } from "node:http";
 import { CHANNELS } from "../../src/adapter/channels.ts";
-import { DESK_LIMITS } from "../../src/adapter/kit/desk.ts";
+import { ADAPTER_LIMITS } from "../../src/adapter/kit/context.ts";
 import { STOP_GRACE_MS, serve } from "../../src/adapter/kit/serve.ts";
 import { loadPlatform } from "../../src/adapter/load.ts";
 import { TIME_HEADER } from "../fakes/http.ts";
@@ -24,11 +24,11 @@ const [name = "", ...argv] = process.argv.slice(2);
 const channel = CHANNELS.find((known) => known === name);
 if (!channel) throw new Error(`unknown channel "${name}"`);
 // What others take is real time, however fast the adapter's own waits are.
-const callTimeoutMs = Number(process.env.NODE_NEXUS_CALL_MS ?? DESK_LIMITS.callTimeoutMs) * factor;
+const callTimeoutMs = Number(process.env.NODE_NEXUS_CALL_MS ?? ADAPTER_LIMITS.callTimeoutMs) * factor;
 await serve(await loadPlatform(channel), argv, {
 	clock,
 	callTimeoutMs,
-	ackLimitMs: DESK_LIMITS.ackLimitMs * factor,
-	doubtMs: DESK_LIMITS.doubtMs * factor,
+	ackLimitMs: ADAPTER_LIMITS.ackLimitMs * factor,
+	doubtMs: ADAPTER_LIMITS.doubtMs * factor,
 	stopGraceMs: STOP_GRACE_MS,
 });

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { FrameRecord } from "../../src/client/client.ts";
 import { countAt, createAnalyser, gapsOf, longestGapMs, tokensPerSecond } from "../../src/web/inspect.ts";
 import { newPlayer, type PlayerInput, stepPlayer } from "../../src/web/replay.ts";
-import { axisMarks, msOf, pan, type Span, tickNear, wholeSpan, xOf, zoom } from "../../src/web/timeline.ts";
+import { axisMarks, msOf, pan, tickNear, type VisibleSpan, wholeSpan, xOf, zoom } from "../../src/web/timeline.ts";
 
 const RUN = "run_00000000000000000000000000";
 const frames = (times: readonly number[], endAt: number): FrameRecord[] =>
@@ -94,7 +94,7 @@ describe("the visible span", () => {
 	it("stays inside the run however it is zoomed and moved", () => {
 		fc.assert(
 			fc.property(fc.array(move, { maxLength: 30 }), (moves) => {
-				let span: Span = wholeSpan(duration);
+				let span: VisibleSpan = wholeSpan(duration);
 				for (const step of moves)
 					span = "by" in step ? pan(span, step.by, duration) : zoom(span, step.factor, step.at, duration);
 				expect(span.fromMs).toBeGreaterThanOrEqual(-0.001);

@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Block, type Doc, EMPTY_DOC, grow, nextStep, parseWhole } from "../../src/web/markdown.ts";
+import { type Doc, EMPTY_DOC, grow, type MarkdownBlock, nextStep, parseWhole } from "../../src/web/markdown.ts";
 import { atEffort } from "../effort.ts";
 import { HOSTILE_TEXTS } from "../markdown/texts.ts";
 
-const bare = (blocks: readonly Block[]) =>
+const bare = (blocks: readonly MarkdownBlock[]) =>
 	JSON.parse(JSON.stringify(blocks, (key, value) => (key === "position" ? undefined : value)));
 
 const line = fc.oneof(

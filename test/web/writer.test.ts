@@ -12,17 +12,19 @@ describe("the writer of a message", () => {
 
 	it("is the person with the platform, or the application", () => {
 		expect(writerOf({ channel: "telegram", sender: "7", sender_name: "Ann" })).toEqual({
-			...{ name: "Ann", channel: "telegram", place: "Telegram" },
+			...{ name: "Ann", channel: "telegram", origin: "Telegram" },
 		});
-		expect(writerOf({ channel: "filechat", sender: "bob" })).toMatchObject({ name: "bob", place: "filechat" });
-		expect(writerOf({ channel: "web", sender: "app:shop" })).toEqual({ name: "shop", place: "application" });
+		expect(writerOf({ channel: "filechat", sender: "bob" })).toMatchObject({ name: "bob", origin: "filechat" });
+		expect(writerOf({ channel: "web", sender: "app:shop" })).toEqual({ name: "shop", origin: "application" });
 		// A platform's user may call themselves what they like.
-		expect(writerOf({ channel: "telegram", sender: "owner", sender_name: "You" })).toMatchObject({ place: "Telegram" });
+		expect(writerOf({ channel: "telegram", sender: "owner", sender_name: "You" })).toMatchObject({
+			origin: "Telegram",
+		});
 	});
 
 	it("of a group is the group", () => {
 		const group = { channel: "slack", sender: "U1", sender_name: "Ann", group: true } as const;
-		expect(partnerOf({ ...group, chat_name: "team" })).toMatchObject({ name: "team", place: "Slack group" });
+		expect(partnerOf({ ...group, chat_name: "team" })).toMatchObject({ name: "team", origin: "Slack group" });
 		expect(partnerOf(group)).toMatchObject({ name: "Group" });
 	});
 });

@@ -1,8 +1,8 @@
 /** The cases of questions with buttons (docs/adapter-protocol.md §4.1). */
 
 import type { Case } from "./case.ts";
-import type { AdapterProcess, Heard } from "./process.ts";
-import { expect, type Rig, Skipped } from "./rig.ts";
+import type { AdapterLine, AdapterProcess } from "./process.ts";
+import { expect, type Rig, SkippedCase } from "./rig.ts";
 
 const CHOICES = [
 	{ id: "approve", label: "Approve" },
@@ -10,11 +10,11 @@ const CHOICES = [
 ];
 
 /** What it says to the line of this nonce in the end. */
-async function answerTo(rig: Rig, process: AdapterProcess, nonce: string, since = 0): Promise<Heard> {
-	const fits = (line: Heard) =>
+async function answerTo(rig: Rig, process: AdapterProcess, nonce: string, since = 0): Promise<AdapterLine> {
+	const fits = (line: AdapterLine) =>
 		line.nonce === nonce &&
 		(line.type === "delivery_error" || (line.type === "message_sent" && line.final === true)) &&
-		process.heard.indexOf(line) >= since;
+		process.lines.indexOf(line) >= since;
 	return process.hear(`an answer to ${nonce}`, fits, rig.limitMs);
 }
 
@@ -27,25 +27,29 @@ function ask(rig: Rig, process: AdapterProcess, question: { id?: string; choices
 	return { ...line, id };
 }
 
-async function asked(rig: Rig, process: AdapterProcess): Promise<ReturnType<typeof ask> & { messageId: string }> {
+async function askedLine(rig: Rig, process: AdapterProcess): Promise<ReturnType<typeof ask> & { messageId: string }> {
 	const line = ask(rig, process);
 	const sent = await answerTo(rig, process, line.nonce);
 	expect(sent.type === "message_sent", `delivery_error: ${String(sent.error)}`);
 	return { ...line, messageId: String(sent.messageId) };
 }
 
-function settle(rig: Rig, process: AdapterProcess, { delivery, id, messageId }: Awaited<ReturnType<typeof asked>>) {
+function settle(rig: Rig, process: AdapterProcess, { delivery, id, messageId }: Awaited<ReturnType<typeof askedLine>>) {
 	const nonce = rig.fresh().slice(0, 20);
-	const since = process.heard.length;
+	const since = process.lines.length;
 	process.say({ type: "asked", delivery, nonce, target: rig.target, messageId, id, text: "Approved by Ada." });
 	return answerTo(rig, process, nonce, since);
 }
 
 /** Presses a button the way a person does, and waits for what `monitor` tells of it. */
-async function pressed(rig: Rig, monitor: AdapterProcess, question: Awaited<ReturnType<typeof asked>>): Promise<Heard> {
-	const since = monitor.heard.length;
+async function pressed(
+	rig: Rig,
+	monitor: AdapterProcess,
+	question: Awaited<ReturnType<typeof askedLine>>,
+): Promise<AdapterLine> {
+	const since = monitor.lines.length;
 	rig.press(question.messageId, "Approve");
-	const fits = (line: Heard) => line.type === "choice" && monitor.heard.indexOf(line) >= since;
+	const fits = (line: AdapterLine) => line.type === "choice" && monitor.lines.indexOf(line) >= since;
 	const choice = await monitor.hear("choice", fits, rig.limitMs);
 	expect(choice.id === question.id, `the choice is of ${String(choice.id)} instead of ${question.id}`);
 	expect(choice.choice === "approve", `the choice is ${String(choice.choice)} instead of approve`);
@@ -59,7 +63,7 @@ export const ASK_CASES: readonly Case[] = [
 		needs: ["send", "ask"],
 		async run(rig) {
 			const process = rig.start("send");
-			const question = await asked(rig, process);
+			const question = await askedLine(rig, process);
 			for (let count = 0; count < 2; count++) {
 				const answer = await settle(rig, process, question);
 				expect(answer.type === "message_sent", `asked: delivery_error: ${String(answer.error)}`);
@@ -95,7 +99,7 @@ export const ASK_CASES: readonly Case[] = [
 		needs: ["send", "ask"],
 		async run(rig) {
 			const process = rig.start("send");
-			const question = await asked(rig, process);
+			const question = await askedLine(rig, process);
 			const answer = await settle(rig, process, { ...question, messageId: "999999999999999999" });
 			expect(answer.type === "delivery_error", "it settled a message that is not there");
 		},
@@ -115,9 +119,9 @@ export const ASK_CASES: readonly Case[] = [
 		name: "choice: every press is told with the presser's id, also the second",
 		needs: ["send", "monitor", "ask"],
 		async run(rig) {
-			if (!rig.canPress) throw new Skipped("nobody presses buttons here");
+			if (!rig.canPress) throw new SkippedCase("nobody presses buttons here");
 			const [process, monitor] = [rig.start("send"), rig.start("monitor")];
-			const question = await asked(rig, process);
+			const question = await askedLine(rig, process);
 			for (let count = 0; count < 2; count++) {
 				const { eventId } = await pressed(rig, monitor, question);
 				monitor.say({ type: "chosen", eventId, ...(count > 0 && { text: "Ada has approved it already." }) });

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ASK_CASES } from "./ask-cases.ts";
 import { type Case, repeated, WORDS } from "./case.ts";
-import type { Heard } from "./process.ts";
-import { expect, type Rig, Skipped } from "./rig.ts";
+import type { AdapterLine } from "./process.ts";
+import { expect, type Rig, SkippedCase } from "./rig.ts";
 import { STREAM_CASES } from "./stream-cases.ts";
 
 async function stopped(
@@ -23,10 +23,10 @@ async function stopped(
 async function resumedLine(rig: Rig): Promise<void> {
 	const { textMax } = rig.info.limits;
 	const text = repeated(WORDS, Math.min(textMax * 2 + 100, 200_000));
-	if (text.length <= textMax) throw new Skipped(`textMax ${textMax} is more than this suite sends`);
+	if (text.length <= textMax) throw new SkippedCase(`textMax ${textMax} is more than this suite sends`);
 	const nonce = rig.fresh().slice(0, 20);
 	const line = { delivery: `dlv_${nonce}`, nonce, target: rig.target, text, from: 50, to: 50 + text.length };
-	const mine = (said: Heard) => String(said.nonce).startsWith(nonce);
+	const mine = (said: AdapterLine) => String(said.nonce).startsWith(nonce);
 	const first = rig.start("send");
 	first.say({ type: "send", ...line });
 	const head = await first.hear("message_sent", (said) => said.type === "message_sent" && mine(said), rig.limitMs);
@@ -39,7 +39,7 @@ async function resumedLine(rig: Rig): Promise<void> {
 	const found = await next.hear("found", (said) => said.type === "found" && mine(said), rig.limitMs);
 	// This platform cannot tell: nothing may be said again.
 	if (found.known !== true) return;
-	const told = next.heard.filter((said) => said.type === "message_sent" && mine(said));
+	const told = next.lines.filter((said) => said.type === "message_sent" && mine(said));
 	expect(
 		told.every((said) => said.nonce !== nonce),
 		"it told of the part that was known to be out",
@@ -48,10 +48,10 @@ async function resumedLine(rig: Rig): Promise<void> {
 	const last = told.at(-1) ?? head;
 	const done = { pieces: told.length + 1, chars: last.chars };
 	next.say({ type: "send", ...line, from: last.to, done });
-	const isEnd = (said: Heard) => mine(said) && (said.final === true || said.type === "delivery_error");
+	const isEnd = (said: AdapterLine) => mine(said) && (said.final === true || said.type === "delivery_error");
 	const end = await next.hear("the end of the line", isEnd, rig.limitMs);
 	expect(end.type === "message_sent", `delivery_error: ${String(end.error)}`);
-	const sent = next.heard.filter((said) => said.type === "message_sent" && mine(said)).slice(told.length);
+	const sent = next.lines.filter((said) => said.type === "message_sent" && mine(said)).slice(told.length);
 	expect(sent[0]?.nonce === `${nonce}.${done.pieces + 1}`, "the rest does not go on with the next nonce");
 	expect(sent[0].from === last.to && end.to === line.to, "the rest does not begin where the part ended");
 }
@@ -65,16 +65,16 @@ async function unansweredNote(rig: Rig): Promise<void> {
 		const nonce = rig.fresh().slice(0, 20);
 		const text = "Careful now.";
 		process.say({ type: "send", delivery: `dlv_${nonce}`, nonce, target: rig.target, text, from: 0, to: text.length });
-		const isEnd = (line: Heard) =>
+		const isEnd = (line: AdapterLine) =>
 			(line.type === "message_sent" || line.type === "delivery_error") && line.nonce === nonce;
 		const first = await process.hear("note", (line) => line.type === "note" || isEnd(line), rig.limitMs);
-		if (first.type !== "note") throw new Skipped("it noted nothing before it sent");
-		const early = () => process.heard.some(isEnd);
+		if (first.type !== "note") throw new SkippedCase("it noted nothing before it sent");
+		const early = () => process.lines.some(isEnd);
 		expect(!(await process.until(early, 400)), "a message was sent before its note was answered");
-		const answer = (line: Heard) => {
+		const answer = (line: AdapterLine) => {
 			if (line.type === "note" || line.type === "state") process.say({ type: "noted", id: String(line.id) });
 		};
-		process.heard.forEach(answer);
+		process.lines.forEach(answer);
 		process.onLine = answer;
 		const end = await process.hear("message_sent", isEnd, rig.limitMs);
 		expect(end.type === "message_sent", `delivery_error: ${String(end.error)}`);
@@ -101,7 +101,7 @@ const OTHER_CASES: Case[] = [
 			process.say({ type: "stream_end", runId, final: true });
 			await stopped(process, rig.momentMs);
 			expect(
-				process.heard.some((line) => line.type === "delivery_complete"),
+				process.lines.some((line) => line.type === "delivery_complete"),
 				"it ended without delivery_complete",
 			);
 		},
@@ -122,11 +122,11 @@ const OTHER_CASES: Case[] = [
 					from: 50,
 					to: 50 + text.length,
 				});
-				const mine = (line: Heard) => String(line.nonce).startsWith(nonce);
-				const isEnd = (line: Heard) => mine(line) && (line.final === true || line.type === "delivery_error");
+				const mine = (line: AdapterLine) => String(line.nonce).startsWith(nonce);
+				const isEnd = (line: AdapterLine) => mine(line) && (line.final === true || line.type === "delivery_error");
 				const end = await process.hear("message_sent", isEnd, rig.limitMs);
 				expect(end.type === "message_sent", `delivery_error: ${String(end.error)}`);
-				const sent = process.heard.filter((line) => line.type === "message_sent" && mine(line));
+				const sent = process.lines.filter((line) => line.type === "message_sent" && mine(line));
 				expect(sent[0]?.nonce === nonce, "the first message has another nonce than its line");
 				expect(sent[0]?.from === 50 && end.to === 50 + text.length, "the positions of the line are not covered");
 				for (const [n, piece] of sent.entries()) {
@@ -139,7 +139,7 @@ const OTHER_CASES: Case[] = [
 				}
 			}
 			await stopped(process, rig.momentMs);
-			const finals = process.heard.filter((line) => line.type === "message_sent" && line.final === true).length;
+			const finals = process.lines.filter((line) => line.type === "message_sent" && line.final === true).length;
 			expect(finals === 2, `${finals} messages are final, for 2 lines`);
 		},
 	},
@@ -163,7 +163,8 @@ const OTHER_CASES: Case[] = [
 		name: "find: a message that was sent is found, one that was not is not",
 		needs: "send",
 		async run(rig) {
-			if (rig.info.reconcile === undefined) throw new Skipped('it does not declare "reconcile", so it is never asked');
+			if (rig.info.reconcile === undefined)
+				throw new SkippedCase('it does not declare "reconcile", so it is never asked');
 			const process = rig.start("send");
 			const nonce = rig.fresh().slice(0, 20);
 			const text = `Find me: ${nonce}`;
@@ -216,8 +217,8 @@ const OTHER_CASES: Case[] = [
 			const process = rig.start("health");
 			process.closeInput();
 			const code = await process.exited(rig.limitMs);
-			const [report] = process.heard as unknown as { ok?: unknown; detail?: unknown }[];
-			expect(process.heard.length === 1, `${process.heard.length} lines instead of one`);
+			const [report] = process.lines as unknown as { ok?: unknown; detail?: unknown }[];
+			expect(process.lines.length === 1, `${process.lines.length} lines instead of one`);
 			expect(typeof report?.ok === "boolean" && typeof report.detail === "string", `not {"ok": …, "detail": "…"}`);
 			expect((code === 0) === report.ok, `ok is ${String(report.ok)} and the exit code ${String(code)}`);
 		},

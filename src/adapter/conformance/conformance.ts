@@ -5,7 +5,7 @@ import type { AdapterInfo } from "../port.ts";
 import type { Case } from "./case.ts";
 import { CASES } from "./cases.ts";
 import { AdapterProcess } from "./process.ts";
-import { type ConformanceOptions, expect, Rig, Skipped } from "./rig.ts";
+import { type ConformanceOptions, expect, Rig, SkippedCase } from "./rig.ts";
 
 export type { ConformanceOptions } from "./rig.ts";
 
@@ -53,7 +53,7 @@ async function timed(name: string, work: () => Promise<void>): Promise<CaseResul
 		return { name, result: "passed", ms: ms() };
 	} catch (cause) {
 		const detail = cause instanceof Error ? cause.message : String(cause);
-		return { name, result: cause instanceof Skipped ? "skipped" : "failed", detail, ms: ms() };
+		return { name, result: cause instanceof SkippedCase ? "skipped" : "failed", detail, ms: ms() };
 	}
 }
 
@@ -89,10 +89,10 @@ async function askInfo(
 		// However short the cases are to be: without it there are none.
 		const code = await process.exited(Math.max(options.limitMs ?? 0, INFO_MS));
 		const told = `exit code ${String(code)}, stderr: ${process.stderr.slice(-300) || "empty"}`;
-		expect(code === 0 && process.heard.length === 1, `not one JSON object and exit code 0 (${told})`);
-		const faults = faultsOf(process.heard[0] as object);
+		expect(code === 0 && process.lines.length === 1, `not one JSON object and exit code 0 (${told})`);
+		const faults = faultsOf(process.lines[0] as object);
 		expect(faults.length === 0, faults.join("; "));
-		info = process.heard[0] as unknown as AdapterInfo;
+		info = process.lines[0] as unknown as AdapterInfo;
 	});
 	return info ? { info, result } : { result };
 }

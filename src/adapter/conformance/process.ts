@@ -4,7 +4,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { createLineReader } from "../kit/lines.ts";
 
-export interface Heard {
+export interface AdapterLine {
 	type: string;
 	[field: string]: unknown;
 }
@@ -13,13 +13,13 @@ export interface Heard {
 const WAITS_MAX = 10;
 
 export class AdapterProcess {
-	readonly heard: Heard[] = [];
+	readonly lines: AdapterLine[] = [];
 	readonly garbage: string[] = [];
 	stderr = "";
 	/** Deliveries that it was given: none of them may end twice. */
 	begun = 0;
 	/** Called with every line it says, before anybody waits for it. */
-	onLine: (line: Heard) => void = () => {};
+	onLine: (line: AdapterLine) => void = () => {};
 	readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
 	private readonly watchers = new Set<() => void>();
 	private readonly exit: Promise<number | null>;
@@ -38,8 +38,8 @@ export class AdapterProcess {
 		});
 		const reader = createLineReader({ onFault: ({ excerpt }) => this.garbage.push(excerpt) });
 		const take = (lines: object[]) => {
-			for (const line of lines as Heard[]) {
-				this.heard.push(line);
+			for (const line of lines as AdapterLine[]) {
+				this.lines.push(line);
 				this.onLine(line);
 			}
 			for (const look of [...this.watchers]) look();
@@ -64,7 +64,7 @@ export class AdapterProcess {
 		});
 	}
 
-	say(line: Heard): void {
+	say(line: AdapterLine): void {
 		if (line.type === "stream_start") this.begun++;
 		this.raw(`${JSON.stringify(line)}\n`);
 	}
@@ -84,16 +84,16 @@ export class AdapterProcess {
 	}
 
 	/** The first line that fits, or an error that says what came instead. While it says anything at all it may be waiting for its platform: the limit begins again. */
-	async hear(what: string, fits: (line: Heard) => boolean, limitMs: number): Promise<Heard> {
-		const find = () => this.heard.find(fits);
+	async hear(what: string, fits: (line: AdapterLine) => boolean, limitMs: number): Promise<AdapterLine> {
+		const find = () => this.lines.find(fits);
 		const isOver = () => find() !== undefined || this.ended;
-		for (let known = -1, waits = 0; !isOver() && known < this.heard.length && waits < WAITS_MAX; waits++) {
-			known = this.heard.length;
+		for (let known = -1, waits = 0; !isOver() && known < this.lines.length && waits < WAITS_MAX; waits++) {
+			known = this.lines.length;
 			await this.until(isOver, limitMs);
 		}
 		const found = find();
 		if (found) return found;
-		const last = this.heard.slice(-4).map((line) => JSON.stringify(line).slice(0, 200));
+		const last = this.lines.slice(-4).map((line) => JSON.stringify(line).slice(0, 200));
 		const why = this.ended ? "the process ended" : `nothing within ${limitMs} ms`;
 		throw new Error(
 			`expected ${what}: ${why}. Last lines: ${last.join(" ") || "none"}. stderr: ${this.stderr.slice(-500) || "empty"}`,

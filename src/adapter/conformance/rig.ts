@@ -2,7 +2,7 @@
 
 import type { AdapterField, AdapterInfo, Resume, Target } from "../port.ts";
 import { checkLine, KEEP_SHAPES, MONITOR_SHAPES, SEND_SHAPES, type Shapes, STREAM_SHAPES } from "../shapes.ts";
-import { AdapterProcess, type Heard } from "./process.ts";
+import { type AdapterLine, AdapterProcess } from "./process.ts";
 
 export interface ConformanceOptions {
 	account?: string;
@@ -71,10 +71,10 @@ export class Rig {
 	/** Every line that was said is one that the daemon takes, and no delivery ends twice. */
 	checkLines(): void {
 		for (const { verb, process } of this.started) {
-			const ends = process.heard.filter((line) => verb === "stream" && isEnd(line)).length;
+			const ends = process.lines.filter((line) => verb === "stream" && isEnd(line)).length;
 			expect(ends <= process.begun, `${ends} ends for ${process.begun} deliveries: one has ended twice`);
 			const shapes = SHAPES[verb];
-			for (const line of shapes ? process.heard : []) {
+			for (const line of shapes ? process.lines : []) {
 				const checked = checkLine(line, shapes!);
 				expect(!("fault" in checked), `the daemon skips a line: ${"fault" in checked ? checked.fault : ""}`);
 			}
@@ -102,7 +102,7 @@ export class Rig {
 }
 
 /** One delivery as the daemon sees it. Acknowledges intents unless told not to. */
-export class Drive {
+export class DeliveryDriver {
 	readonly name: string;
 	readonly runId: string;
 	acknowledge = true;
@@ -128,7 +128,7 @@ export class Drive {
 		return { delivery: this.name, runId: this.runId, ...(this.rig.speaks("offset") ? { offset: this.offset++ } : {}) };
 	}
 
-	isMine(line: Heard): boolean {
+	isMine(line: AdapterLine): boolean {
 		return !this.rig.speaks("runId") || line.delivery === this.name;
 	}
 
@@ -166,27 +166,27 @@ export class Drive {
 		this.process.say({ type: "ack", nonce, ...this.names() });
 	}
 
-	hear(type: string, limitMs = this.rig.limitMs): Promise<Heard> {
+	hear(type: string, limitMs = this.rig.limitMs): Promise<AdapterLine> {
 		return this.process.hear(`${type} of ${this.name}`, (line) => line.type === type && this.isMine(line), limitMs);
 	}
 
 	/** Whichever of these comes first, or the end of this delivery. */
-	hearFirst(types: readonly string[]): Promise<Heard> {
-		const fits = (line: Heard) => (types.includes(line.type) || isEnd(line)) && this.isMine(line);
+	hearFirst(types: readonly string[]): Promise<AdapterLine> {
+		const fits = (line: AdapterLine) => (types.includes(line.type) || isEnd(line)) && this.isMine(line);
 		return this.process.hear(`${[...types, "the end"].join(" or ")} of ${this.name}`, fits, this.rig.limitMs);
 	}
 
 	/** Waits for the end of this delivery, good or bad. */
-	settled(): Promise<Heard> {
+	settled(): Promise<AdapterLine> {
 		return this.hearFirst([]);
 	}
 
-	all(type: string): Heard[] {
-		return this.process.heard.filter((line) => line.type === type && this.isMine(line));
+	all(type: string): AdapterLine[] {
+		return this.process.lines.filter((line) => line.type === type && this.isMine(line));
 	}
 
 	/** Waits for the end and checks it: at least one message, none twice, and every position covered once, in order. */
-	async finish(length: number, from = 0): Promise<Heard[]> {
+	async finish(length: number, from = 0): Promise<AdapterLine[]> {
 		const end = await this.settled();
 		if (end.type === "delivery_error") throw new Error(`delivery_error: ${String(end.error)}`);
 		const sent = this.all("message_sent");
@@ -200,7 +200,7 @@ export class Drive {
 }
 
 /** Every position once and in order. */
-function expectCovered(sent: readonly Heard[], from: number, length: number): void {
+function expectCovered(sent: readonly AdapterLine[], from: number, length: number): void {
 	let at = from;
 	for (const line of sent) {
 		expect(line.from === at, `message_sent begins at ${String(line.from)}, the one before ended at ${at}`);
@@ -210,11 +210,12 @@ function expectCovered(sent: readonly Heard[], from: number, length: number): vo
 	expect(at === length, `the messages end at ${at}, the source at ${length}`);
 }
 
-export const isEnd = (line: Heard): boolean => line.type === "delivery_complete" || line.type === "delivery_error";
+export const isEnd = (line: AdapterLine): boolean =>
+	line.type === "delivery_complete" || line.type === "delivery_error";
 
 export function expect(holds: boolean, otherwise: string): asserts holds {
 	if (!holds) throw new Error(otherwise);
 }
 
 /** A case cannot be tried with this adapter; the reason is shown. */
-export class Skipped extends Error {}
+export class SkippedCase extends Error {}

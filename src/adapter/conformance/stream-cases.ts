@@ -1,15 +1,15 @@
 /** The cases of the `stream` verb: deliveries, messages, intents and resuming (docs/adapter-protocol.md §5, §6). */
 
 import { type Case, NONCE_CHARS_MAX, repeated, WORDS } from "./case.ts";
-import type { Heard } from "./process.ts";
-import { Drive, expect, isEnd, Skipped } from "./rig.ts";
+import type { AdapterLine } from "./process.ts";
+import { DeliveryDriver, expect, isEnd, SkippedCase } from "./rig.ts";
 
 const PLAIN_CASES: Case[] = [
 	{
 		name: "one delivery",
 		async run(rig) {
 			const process = rig.start("stream");
-			const drive = new Drive(rig, process);
+			const drive = new DeliveryDriver(rig, process);
 			drive.start();
 			for (const word of ["Hello, ", "this ", "is ", "one ", "answer."]) drive.token(word);
 			drive.end();
@@ -23,13 +23,14 @@ const PLAIN_CASES: Case[] = [
 		async run(rig) {
 			const process = rig.start("stream");
 			for (let count = 0; count < 3; count++) {
-				const before = process.heard.length;
-				const drive = new Drive(rig, process);
+				const before = process.lines.length;
+				const drive = new DeliveryDriver(rig, process);
 				drive.start();
 				drive.token(`Answer ${count}.`);
 				drive.end();
 				// An adapter without names: what it says from here on is of this delivery, if each ends once only.
-				const isMine = (line: Heard) => isEnd(line) && drive.isMine(line) && process.heard.indexOf(line) >= before;
+				const isMine = (line: AdapterLine) =>
+					isEnd(line) && drive.isMine(line) && process.lines.indexOf(line) >= before;
 				const end = await process.hear(`delivery_complete ${count}`, isMine, rig.limitMs);
 				expect(end.type === "delivery_complete", `delivery_error: ${String(end.error)}`);
 				drive.acknowledge = false;
@@ -57,7 +58,7 @@ const PLAIN_CASES: Case[] = [
 			const end = await process.hear("delivery_complete", isEnd, rig.limitMs);
 			expect(end.type === "delivery_complete", `delivery_error: ${String(end.error)}`);
 			await rig.hearOut();
-			const leaked = process.heard.some((line) => JSON.stringify(line).includes("SECRET-REASONING"));
+			const leaked = process.lines.some((line) => JSON.stringify(line).includes("SECRET-REASONING"));
 			expect(!leaked, "reasoning appears in a status");
 		},
 	},
@@ -65,7 +66,7 @@ const PLAIN_CASES: Case[] = [
 		name: "garbage is skipped and reported on stderr, unknown types are ignored",
 		async run(rig) {
 			const process = rig.start("stream");
-			const drive = new Drive(rig, process);
+			const drive = new DeliveryDriver(rig, process);
 			process.raw("this is not json\n[1,2]\n\n7\n{broken\n");
 			process.say({ type: "of_the_future", anything: true });
 			drive.start();
@@ -82,7 +83,7 @@ const PLAIN_CASES: Case[] = [
 	{
 		name: "a new assistant message is a new platform message, one without text is none",
 		async run(rig) {
-			const drive = new Drive(rig, rig.start("stream"));
+			const drive = new DeliveryDriver(rig, rig.start("stream"));
 			drive.start();
 			drive.token("First.");
 			drive.end(false);
@@ -102,23 +103,23 @@ const PLAIN_CASES: Case[] = [
 		name: "white space at the end: counted to its message, and to none after the last",
 		async run(rig) {
 			const process = rig.start("stream");
-			const ended = new Drive(rig, process);
+			const ended = new DeliveryDriver(rig, process);
 			ended.start();
 			ended.token("First. \n\n");
 			ended.end();
 			await ended.finish(9);
 			ended.acknowledge = false;
-			const earlier = process.heard.length;
-			const drive = new Drive(rig, process);
+			const earlier = process.lines.length;
+			const drive = new DeliveryDriver(rig, process);
 			drive.start();
 			drive.token("First.");
 			drive.end(false);
 			drive.token(" \n");
 			drive.end();
-			const isMine = (line: Heard) => drive.isMine(line) && process.heard.indexOf(line) >= earlier;
+			const isMine = (line: AdapterLine) => drive.isMine(line) && process.lines.indexOf(line) >= earlier;
 			const end = await process.hear("the end", (line) => isEnd(line) && isMine(line), rig.limitMs);
 			expect(end.type === "delivery_complete", `delivery_error: ${String(end.error)}`);
-			const sent = process.heard.filter((line) => line.type === "message_sent" && isMine(line));
+			const sent = process.lines.filter((line) => line.type === "message_sent" && isMine(line));
 			expect(sent.length === 1, `${sent.length} messages instead of 1`);
 			const to = sent[0]?.to;
 			expect(!rig.speaks("offset") || to === 6, `the last message ends at ${String(to)} instead of 6`);
@@ -127,7 +128,7 @@ const PLAIN_CASES: Case[] = [
 	{
 		name: "an answer without any text completes without a message",
 		async run(rig) {
-			const drive = new Drive(rig, rig.start("stream"));
+			const drive = new DeliveryDriver(rig, rig.start("stream"));
 			drive.start();
 			drive.end();
 			await drive.hear("delivery_complete");
@@ -140,8 +141,8 @@ const PLAIN_CASES: Case[] = [
 		async run(rig) {
 			const { textMax } = rig.info.limits;
 			const text = repeated(WORDS, Math.min(Math.round(textMax * 2.5), 500_000));
-			if (text.length <= textMax) throw new Skipped(`textMax ${textMax} is more than this suite sends`);
-			const drive = new Drive(rig, rig.start("stream"));
+			if (text.length <= textMax) throw new SkippedCase(`textMax ${textMax} is more than this suite sends`);
+			const drive = new DeliveryDriver(rig, rig.start("stream"));
 			drive.start();
 			for (let at = 0; at < text.length; at += 400) drive.token(text.slice(at, at + 400));
 			drive.end();
@@ -153,7 +154,7 @@ const PLAIN_CASES: Case[] = [
 	{
 		name: "any text: emoji, U+2028, NUL-free controls, markdown, a line of 200 kB",
 		async run(rig) {
-			const drive = new Drive(rig, rig.start("stream"));
+			const drive = new DeliveryDriver(rig, rig.start("stream"));
 			const parts = [
 				"👩‍👩‍👧‍👦 ",
 				"e\u0301 ",
@@ -177,7 +178,7 @@ const PLAIN_CASES: Case[] = [
 	{
 		name: "a failed answer ends with what there was",
 		async run(rig) {
-			const drive = new Drive(rig, rig.start("stream"));
+			const drive = new DeliveryDriver(rig, rig.start("stream"));
 			drive.start({ options: { errorText: "Sorry, that failed." } });
 			drive.token("Half an ans");
 			drive.error();
@@ -202,7 +203,7 @@ const NAMED_CASES: Case[] = [
 		needs: "runId",
 		async run(rig) {
 			const process = rig.start("stream");
-			const drives = Array.from({ length: 8 }, () => new Drive(rig, process));
+			const drives = Array.from({ length: 8 }, () => new DeliveryDriver(rig, process));
 			for (const drive of drives) drive.start();
 			for (let word = 0; word < 20; word++) for (const drive of drives) drive.token(`word${word} `);
 			for (const drive of drives) drive.end();
@@ -215,7 +216,7 @@ const NAMED_CASES: Case[] = [
 		needs: "intent",
 		async run(rig) {
 			const process = rig.start("stream");
-			const drive = new Drive(rig, process);
+			const drive = new DeliveryDriver(rig, process);
 			drive.acknowledge = false;
 			drive.start();
 			drive.token("Careful now. ");
@@ -230,7 +231,7 @@ const NAMED_CASES: Case[] = [
 			);
 			expect(intent.from === 0, `the first intent begins at ${String(intent.from)} instead of 0`);
 			// While another delivery, which is acknowledged, goes all its way.
-			const other = new Drive(rig, process);
+			const other = new DeliveryDriver(rig, process);
 			other.start();
 			other.token("Meanwhile.");
 			other.end();
@@ -248,14 +249,14 @@ const NAMED_CASES: Case[] = [
 		async run(rig) {
 			const first = rig.start("stream");
 			const name = rig.fresh();
-			const before = new Drive(rig, first, name);
+			const before = new DeliveryDriver(rig, first, name);
 			const text = "This text was begun before the crash.\nAnd goes on ";
 			before.start();
 			before.token(text);
 			const opened = await before.hear("message_created", rig.momentMs).catch(() => undefined);
 			await first.kill();
-			if (!opened) throw new Skipped("it creates messages only when they are complete");
-			const after = new Drive(rig, rig.start("stream"), name);
+			if (!opened) throw new SkippedCase("it creates messages only when they are complete");
+			const after = new DeliveryDriver(rig, rig.start("stream"), name);
 			const resume = { position: 0, ordinal: 1, messageId: String(opened.messageId) };
 			after.start({ resume });
 			after.token(text);
@@ -270,7 +271,7 @@ const NAMED_CASES: Case[] = [
 		name: "resume: what is before the position is not said again",
 		needs: "intent",
 		async run(rig) {
-			const drive = new Drive(rig, rig.start("stream"));
+			const drive = new DeliveryDriver(rig, rig.start("stream"));
 			drive.start({ resume: { position: 100, ordinal: 2 } });
 			drive.token("Only this.");
 			drive.end();
@@ -282,7 +283,7 @@ const NAMED_CASES: Case[] = [
 		name: "resume: an uncertain creation is looked up, or reported as unknown, never blindly repeated",
 		needs: "intent",
 		async run(rig) {
-			const drive = new Drive(rig, rig.start("stream"));
+			const drive = new DeliveryDriver(rig, rig.start("stream"));
 			drive.start({ resume: { position: 0, ordinal: 1, uncertain: { nonce: rig.fresh().slice(0, NONCE_CHARS_MAX) } } });
 			drive.token("Was it there?");
 			drive.end();
@@ -299,7 +300,7 @@ const NAMED_CASES: Case[] = [
 		needs: "runId",
 		async run(rig) {
 			const process = rig.start("stream");
-			const drives = Array.from({ length: 8 }, () => new Drive(rig, process));
+			const drives = Array.from({ length: 8 }, () => new DeliveryDriver(rig, process));
 			process.listen(false);
 			for (const drive of drives) drive.start();
 			for (let word = 0; word < 500; word++) for (const drive of drives) drive.token("word ");

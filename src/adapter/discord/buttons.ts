@@ -13,14 +13,14 @@ import {
 	Routes,
 } from "discord-api-types/v10";
 import { buttonData, type InboundChoice, type Press, type Question, readButton, rowsOf } from "../kit/kit.ts";
-import type { Client } from "./rest.ts";
+import type { DiscordClient } from "./rest.ts";
 
 const ROW_BUTTONS = 5;
 const NOTE_CHARS_MAX = 2000;
 
-type Row = APIActionRowComponent<APIButtonComponentWithCustomId>;
+type ButtonRow = APIActionRowComponent<APIButtonComponentWithCustomId>;
 
-export function componentsOf({ id, choices }: Question): Row[] {
+export function componentsOf({ id, choices }: Question): ButtonRow[] {
 	const buttons = choices.map(
 		({ id: choice, label, danger }): APIButtonComponentWithCustomId => ({
 			type: ComponentType.Button,
@@ -48,7 +48,7 @@ function readPress(data: GatewayInteractionCreateDispatchData): InboundChoice | 
 
 /** Discord waits three seconds: the press is confirmed at once, and what is to be told follows. */
 export async function takePress(
-	client: Client,
+	client: DiscordClient,
 	data: GatewayInteractionCreateDispatchData,
 	press: (press: Press) => Promise<void>,
 ): Promise<void> {

@@ -15,7 +15,7 @@ import {
 } from "discord-api-types/v10";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { createHeard, PlatformError, type Tools } from "../kit/kit.ts";
+import { createConfirmationQueue, PlatformError, type Tools } from "../kit/kit.ts";
 import { toPlatformError } from "./faults.ts";
 
 /** Any code but 1000 and 1001 keeps the session alive for another process. */
@@ -89,11 +89,11 @@ const intentsOf = (messageContent: boolean): GatewayIntentBits =>
 /** One message after another is read, and remembered once it and all before it are safe. */
 function inOrder(
 	{ take, interact, signal, log }: GatewayOptions,
-	sessions: Sessions,
+	sessions: GatewaySessions,
 	fail: (cause: unknown) => void,
 ): (payload: GatewayDispatchPayload, shard: number) => void {
 	let last: Promise<void> = Promise.resolve();
-	const heard = createHeard();
+	const heard = createConfirmationQueue();
 	return (payload, shard) => {
 		if (payload.t === GatewayDispatchEvents.InteractionCreate && !signal.aborted) {
 			interact(payload.d).catch((cause: unknown) => {
@@ -110,7 +110,7 @@ function inOrder(
 	};
 }
 
-interface Sessions {
+interface GatewaySessions {
 	get(shard: number): SessionInfo | null;
 	/** `keep`: we are stopping, and the library thinks that the session is over. */
 	set(shard: number, info: SessionInfo | null, keep: boolean): void;
@@ -118,7 +118,7 @@ interface Sessions {
 }
 
 /** The library counts what it received; stored is what has been taken. */
-function createSessions(state: Tools["state"]): Sessions {
+function createSessions(state: Tools["state"]): GatewaySessions {
 	const live = new Map<number, SessionInfo | null>();
 	const key = (shard: number) => `gateway:${shard}`;
 	const stored = (shard: number): SessionInfo | null => JSON.parse(state.get(key(shard)) ?? "null");

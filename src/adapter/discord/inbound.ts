@@ -8,14 +8,17 @@ export interface DiscordFile extends RemoteFile {
 	url: string;
 }
 
-export interface Inbound {
+export interface DiscordInboundMessage {
 	message: InboundMessage;
 	/** To be fetched; messages only name their files. */
 	files: DiscordFile[];
 }
 
 /** Undefined: nothing a person said to the agent (system messages, other bots, webhooks, our own). */
-export function readMessage(data: GatewayMessageCreateDispatchData, me: { id: string }): Inbound | undefined {
+export function readMessage(
+	data: GatewayMessageCreateDispatchData,
+	me: { id: string },
+): DiscordInboundMessage | undefined {
 	const { author, type } = data;
 	if (author.id === me.id || author.bot || data.webhook_id !== undefined) return undefined;
 	if (type !== MessageType.Default && type !== MessageType.Reply) return undefined;

@@ -14,7 +14,7 @@ const DISCORD_EPOCH_MS = 1_420_070_400_000;
 /** Message ids carry their time. */
 export const createdAt = (id: string): number => Number(BigInt(id) >> 22n) + DISCORD_EPOCH_MS;
 
-export interface Wanted {
+export interface MessageLookup {
 	me: string;
 	/** The text it would have by now, or the name of a file. */
 	text: string;
@@ -32,7 +32,7 @@ export interface Recognised {
 }
 
 /** `history`: newest first, as Discord lists it. */
-export function recognise(history: readonly APIMessage[], wanted: Wanted, now: number): Recognised | undefined {
+export function recognise(history: readonly APIMessage[], wanted: MessageLookup, now: number): Recognised | undefined {
 	const mine = history.filter(({ id, author }) => author.id === wanted.me && isAfter(id, wanted.since));
 	const named = mine.find(({ nonce }) => nonce === wanted.nonce);
 	const message = named ?? mine.find((each) => fits(each, wanted.text));

@@ -10,19 +10,19 @@ export const DEFAULT_API_URL = "https://discord.com/api";
 
 const BUCKETS_KEPT = 1000;
 
-type Route = `/${string}`;
+type RestRoute = `/${string}`;
 type Method = "get" | "post" | "patch" | "delete";
-type Request = NonNullable<Parameters<REST["post"]>[1]>;
+type RestRequest = NonNullable<Parameters<REST["post"]>[1]>;
 
-export interface Client {
+export interface DiscordClient {
 	/** For the gateway. */
 	readonly rest: REST;
-	call(method: Method, route: Route, request?: Request): Promise<unknown>;
+	call(method: Method, route: RestRoute, request?: RestRequest): Promise<unknown>;
 	/** What is known about the bucket of a method on a channel's messages. */
 	bucket(method: "post" | "patch", channel: string): Bucket | undefined;
 }
 
-export function createClient(token: string, api: string, clock: Clock): Client {
+export function createClient(token: string, api: string, clock: Clock): DiscordClient {
 	const buckets = new Map<string, Bucket>();
 
 	function note(url: string, method: string, headers: Headers): void {
@@ -72,7 +72,7 @@ export function createClient(token: string, api: string, clock: Clock): Client {
 }
 
 /** An interaction's address holds the right to answer it. */
-const withoutSecrets = (route: Route): string =>
+const withoutSecrets = (route: RestRoute): string =>
 	route.replace(/^(\/(?:interactions|webhooks)\/[^/]+\/)[^/]+/, "$1:token").replaceAll(/\d{5,}/g, ":id");
 
 const keyOf = (method: string, channel: string): string => `${method.toUpperCase()} ${channel}`;

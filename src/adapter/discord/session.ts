@@ -34,7 +34,7 @@ import { listen } from "./gateway.ts";
 import { readMessage } from "./inbound.ts";
 import { paceOf } from "./pace.ts";
 import { createdAt, recognise } from "./recognise.ts";
-import { type Client, createClient, DEFAULT_API_URL } from "./rest.ts";
+import { createClient, DEFAULT_API_URL, type DiscordClient } from "./rest.ts";
 
 const HISTORY_MESSAGES = 100;
 
@@ -42,7 +42,7 @@ export class DiscordSession implements Session {
 	private readonly token: string;
 	private readonly messageContent: boolean;
 	private readonly apiUrl: string;
-	private readonly client: Client;
+	private readonly client: DiscordClient;
 	private readonly tools: Tools;
 	private readonly sent: SentLog;
 	/** Channels of persons that were written to by their id. */
@@ -206,7 +206,7 @@ export class DiscordSession implements Session {
 		return message as APIMessage;
 	}
 
-	private async post(channel: string, request: NonNullable<Parameters<Client["call"]>[2]>): Promise<APIMessage> {
+	private async post(channel: string, request: NonNullable<Parameters<DiscordClient["call"]>[2]>): Promise<APIMessage> {
 		const message = (await this.client.call("post", Routes.channelMessages(channel), request)) as
 			| APIMessage
 			| undefined;

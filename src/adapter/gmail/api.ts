@@ -18,13 +18,13 @@ export interface Credentials {
 export type Users = gmail_v1.Resource$Users;
 
 /** One call, its failure in the words of all platforms. */
-export type Call = <T>(
+export type GmailCall = <T>(
 	name: string,
 	work: (users: Users, options: { signal?: AbortSignal }) => Promise<{ data: T }>,
 	signal?: AbortSignal,
 ) => Promise<T>;
 
-export function createApi({ clientId, clientSecret, refreshToken, apiUrl, tokenUrl }: Credentials): Call {
+export function createApi({ clientId, clientSecret, refreshToken, apiUrl, tokenUrl }: Credentials): GmailCall {
 	const fetching = { fetchImplementation: fetch, retry: false };
 	const client = new auth.OAuth2({
 		clientId,

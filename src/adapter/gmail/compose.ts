@@ -5,7 +5,7 @@ import type { Target, WireAttachment } from "../kit/kit.ts";
 import { toHtml } from "./format.ts";
 import { NONCE_HEADER } from "./inbound.ts";
 
-export interface Draft {
+export interface OutgoingMail {
 	from: { name: string; address: string };
 	target: Target;
 	text: string;
@@ -18,7 +18,7 @@ export const messageIdOf = (nonce: string, address: string): string =>
 	`<nexus.${nonce}@${address.split("@").at(-1) ?? "localhost"}>`;
 
 /** Base64url of the whole mail. */
-export async function compose({ from, target, text, nonce, attachments }: Draft): Promise<string> {
+export async function compose({ from, target, text, nonce, attachments }: OutgoingMail): Promise<string> {
 	const field = (name: string): string => (typeof target[name] === "string" ? target[name] : "");
 	const [subject, cc, references] = [field("subject"), field("cc"), field("references") || field("reply_to")];
 	const composer = new MailComposer({

@@ -27,7 +27,7 @@ const BY_STATUS: Readonly<Record<number, readonly [fault: PlatformFault, advice:
 	429: ["rate_limited", ""],
 };
 
-interface Answer {
+interface GmailErrorResponse {
 	status: number;
 	headers: Headers;
 	data?: {
@@ -40,7 +40,7 @@ interface Answer {
 /** Every failure of a call in the words of all platforms. */
 export function toPlatformError(call: string, cause: unknown): PlatformError {
 	if (cause instanceof PlatformError) return cause;
-	const answer = (cause as { response?: Answer })?.response;
+	const answer = (cause as { response?: GmailErrorResponse })?.response;
 	if (!answer) return networkError(call, cause);
 	const { status, headers, data } = answer;
 	const error = data?.error;
@@ -54,16 +54,16 @@ export function toPlatformError(call: string, cause: unknown): PlatformError {
 	return new PlatformError(
 		fault,
 		said,
-		fault === "rate_limited" ? { ...saidIn(message), ...retryAfter(headers, Date.now()) } : {},
+		fault === "rate_limited" ? { ...retryAfterIn(message), ...retryAfter(headers, Date.now()) } : {},
 	);
 }
 
 /** The token address refuses with a word, the API with an object that has the status. */
-const isGoogles = (error: NonNullable<Answer["data"]>["error"]): boolean =>
+const isGoogles = (error: NonNullable<GmailErrorResponse["data"]>["error"]): boolean =>
 	typeof error === "string" ? /^\w+$/.test(error) : typeof error?.code === "number";
 
 /** "User-rate limit exceeded. Retry after 2026-01-02T03:04:05.678Z" */
-function saidIn(message: string): { retryAfterMs?: number } {
+function retryAfterIn(message: string): { retryAfterMs?: number } {
 	const until = Date.parse(/retry after (\S+Z)/i.exec(message)?.[1] ?? "");
 	return Number.isNaN(until) ? {} : { retryAfterMs: Math.max(0, until - Date.now()) };
 }

@@ -9,7 +9,7 @@ export interface MailFile extends RemoteFile {
 	data: Buffer;
 }
 
-export interface Inbound {
+export interface GmailInboundMessage {
 	message: InboundMessage;
 	files: MailFile[];
 }
@@ -30,11 +30,11 @@ const UNWANTED: ReadonlySet<string> = new Set(["SENT", "DRAFT", "SPAM", "TRASH"]
 const ROBOTS = /^(?:mailer-daemon|postmaster|no-?reply|do-?not-?reply)(?:[+@]|$)/i;
 
 /** Why a mail is nothing that a person said to the agent. */
-export interface Skipped {
+export interface SkippedMail {
 	skipped: string;
 }
 
-export function readMail(mail: Email, stored: Stored, me: string): Inbound | Skipped {
+export function readMail(mail: Email, stored: Stored, me: string): GmailInboundMessage | SkippedMail {
 	const from = mailboxes(mail.from)[0];
 	const unwanted = stored.labelIds.find((label) => UNWANTED.has(label));
 	if (!from) return { skipped: "it names no sender" };

@@ -2,7 +2,7 @@
 
 import type { gmail_v1 } from "@googleapis/gmail";
 import { PlatformError, type Tools } from "../kit/kit.ts";
-import type { Call } from "./api.ts";
+import type { GmailCall } from "./api.ts";
 
 /** Where the mailbox's history goes on, and when it was last read. */
 const HISTORY = "history_id";
@@ -21,7 +21,7 @@ interface News {
 	historyId: string;
 }
 
-export function createMailbox(call: Call, { state, clock, log }: Tools): Mailbox {
+export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Mailbox {
 	let busy: Promise<void> = Promise.resolve();
 
 	/** Undefined: the history does not reach back that far. */
@@ -31,8 +31,8 @@ export function createMailbox(call: Call, { state, clock, log }: Tools): Mailbox
 		let pageToken: string | undefined;
 		do {
 			const types = { historyTypes: ["messageAdded"], labelId: "INBOX" };
-			const wish = { userId: "me", startHistoryId, ...types, ...(pageToken ? { pageToken } : {}) };
-			const page = await call("history.list", (users) => users.history.list(wish)).catch(orUndefinedWhenGone);
+			const params = { userId: "me", startHistoryId, ...types, ...(pageToken ? { pageToken } : {}) };
+			const page = await call("history.list", (users) => users.history.list(params)).catch(orUndefinedWhenGone);
 			if (!page) return undefined;
 			for (const { messagesAdded = [] } of page.history ?? [])
 				for (const { message } of messagesAdded) if (message?.id) ids.add(message.id);
@@ -46,12 +46,12 @@ export function createMailbox(call: Call, { state, clock, log }: Tools): Mailbox
 	async function afterGap(): Promise<News> {
 		const historyId = await now();
 		const seconds = Math.floor(Number(state.get(READ_AT) ?? clock.now()) / 1000);
-		const wish = { userId: "me", labelIds: ["INBOX"], q: `after:${seconds}`, maxResults: PAGE_MAILS };
+		const params = { userId: "me", labelIds: ["INBOX"], q: `after:${seconds}`, maxResults: PAGE_MAILS };
 		const ids: string[] = [];
 		let pageToken: string | undefined;
 		do {
 			const more = pageToken ? { pageToken } : {};
-			const page = await call("messages.list", (users) => users.messages.list({ ...wish, ...more }));
+			const page = await call("messages.list", (users) => users.messages.list({ ...params, ...more }));
 			for (const { id } of page.messages ?? []) if (id) ids.push(id);
 			pageToken = page.nextPageToken ?? undefined;
 		} while (pageToken && ids.length < GAP_MAILS_MAX);
@@ -70,8 +70,8 @@ export function createMailbox(call: Call, { state, clock, log }: Tools): Mailbox
 		// Listening begins now.
 		const news = last === undefined ? { ids: [], historyId: await now() } : ((await since(last)) ?? (await afterGap()));
 		for (const id of news.ids) {
-			const wish = { userId: "me", id, format: "raw" };
-			const mail = await call("messages.get", (users) => users.messages.get(wish)).catch(orUndefinedWhenGone);
+			const params = { userId: "me", id, format: "raw" };
+			const mail = await call("messages.get", (users) => users.messages.get(params)).catch(orUndefinedWhenGone);
 			if (mail) await take(mail);
 			else log.info({ id, reason: "it was deleted before it was read" }, "skipped a mail");
 		}

@@ -22,7 +22,7 @@ import {
 	type WebhookRequest,
 	type WireAttachment,
 } from "../kit/kit.ts";
-import { type Call, createApi, DEFAULT_API_URL, DEFAULT_TOKEN_URL } from "./api.ts";
+import { createApi, DEFAULT_API_URL, DEFAULT_TOKEN_URL, type GmailCall } from "./api.ts";
 import { compose, messageIdOf } from "./compose.ts";
 import { NONCE_HEADER, readMail } from "./inbound.ts";
 import { createMailbox, type Mailbox } from "./mailbox.ts";
@@ -39,7 +39,7 @@ const SENT_MAILS_MAX = 25;
 type Emit = (message: InboundMessage) => Promise<void>;
 
 export class GmailSession implements Session {
-	private readonly call: Call;
+	private readonly call: GmailCall;
 	private readonly mailbox: Mailbox;
 	private readonly fromName: string;
 	private readonly topic: string;
@@ -159,16 +159,16 @@ export class GmailSession implements Session {
 		if (named[0]?.id) return { messageId: named[0].id };
 		for (const { id } of await this.search(`in:sent newer_than:1d to:(${to})`, SENT_MAILS_MAX)) {
 			if (!id) continue;
-			const wish = { userId: "me", id, format: "metadata", metadataHeaders: [NONCE_HEADER] };
-			const { payload } = await this.call("messages.get", (users) => users.messages.get(wish));
+			const params = { userId: "me", id, format: "metadata", metadataHeaders: [NONCE_HEADER] };
+			const { payload } = await this.call("messages.get", (users) => users.messages.get(params));
 			if (payload?.headers?.some(({ value }) => value === nonce)) return { messageId: id };
 		}
 		return undefined;
 	}
 
 	private async search(q: string, maxResults: number): Promise<gmail_v1.Schema$Message[]> {
-		const wish = { userId: "me", q, maxResults, includeSpamTrash: true };
-		return (await this.call("messages.list", (users) => users.messages.list(wish))).messages ?? [];
+		const params = { userId: "me", q, maxResults, includeSpamTrash: true };
+		return (await this.call("messages.list", (users) => users.messages.list(params))).messages ?? [];
 	}
 
 	private async read(stored: gmail_v1.Schema$Message, me: string): Promise<InboundMessage | undefined> {

@@ -3,8 +3,8 @@
 import {
 	type Account,
 	addressOf,
+	createConfirmationQueue,
 	createdId,
-	createHeard,
 	download,
 	fetchJson,
 	foreignAnswer,
@@ -16,7 +16,7 @@ import {
 	type Target,
 	type Tools,
 } from "../kit/kit.ts";
-import { type Backend, isChat, type Kept } from "./backend.ts";
+import { type Backend, isChat, type SentIMessage } from "./backend.ts";
 import { type BlueBubblesMessage, readBlueBubbles } from "./inbound.ts";
 
 const POLL_MS = 2000;
@@ -30,13 +30,13 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 	const { call, address } = createCaller(settings);
 	const method = settings.private_api === "true" ? "private-api" : "apple-script";
 	const pauseMs = settings.webhook_secret ? POLL_BESIDE_WEBHOOK_MS : POLL_MS;
-	const query = (wish: object) => call<BlueBubblesMessage[]>("message/query", { json: wish });
+	const query = (params: object) => call<BlueBubblesMessage[]>("message/query", { json: params });
 	return {
 		async send(target, message, options) {
 			// Only the private interface shows what is answered.
 			const answered = method === "private-api" && target.reply_to ? { selectedMessageGuid: target.reply_to } : {};
-			const wish = { chatGuid: chatOf(target), tempGuid: options.nonce, message, method, ...answered };
-			const { guid } = await call<{ guid: string }>("message/text", { json: wish, ...options });
+			const params = { chatGuid: chatOf(target), tempGuid: options.nonce, message, method, ...answered };
+			const { guid } = await call<{ guid: string }>("message/text", { json: params, ...options });
 			return { messageId: createdId("message/text", guid) };
 		},
 		async attach(target, { name: fileName, contentType, data }, options) {
@@ -47,10 +47,10 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 			const { guid } = await call<{ guid: string }>("message/attachment", { form, ...options });
 			return { messageId: createdId("message/attachment", guid) };
 		},
-		async recent(target, after): Promise<Kept[]> {
-			const wish = { after, with: ["attachments"], sort: "DESC", limit: RECENT_MESSAGES_MAX };
+		async recent(target, after): Promise<SentIMessage[]> {
+			const params = { after, with: ["attachments"], sort: "DESC", limit: RECENT_MESSAGES_MAX };
 			const asked = namesOf(chatOf(target)).map((chatGuid) => {
-				const json = { chatGuid, ...wish };
+				const json = { chatGuid, ...params };
 				return call<BlueBubblesMessage[]>("message/query", { json }, refuseUnknownChat);
 			});
 			return (await ofKnownChats(asked)).flatMap(({ guid, isFromMe, error, text, attachments = [], dateCreated }) => {
@@ -65,7 +65,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 		async listen({ take, signal }) {
 			const { state, clock, log, listening } = tools;
 			const round = async () => {
-				const heard = createHeard();
+				const heard = createConfirmationQueue();
 				const last = state.get(LAST_ROW) ?? (await newestRow(query));
 				if (state.get(LAST_ROW) === undefined) state.set(LAST_ROW, last);
 				const where = [{ statement: "message.ROWID > :row", args: { row: Number(last) } }];
@@ -113,12 +113,12 @@ async function ofKnownChats(asked: readonly Promise<BlueBubblesMessage[]>[]): Pr
 class UnknownChat extends PlatformError {}
 
 /** Listening begins now. */
-async function newestRow(query: (wish: object) => Promise<BlueBubblesMessage[]>): Promise<string> {
+async function newestRow(query: (params: object) => Promise<BlueBubblesMessage[]>): Promise<string> {
 	const [newest] = await query({ sort: "DESC", limit: 1 });
 	return String(newest?.originalROWID ?? 0);
 }
 
-interface Wish extends Partial<Pick<SendOptions, "signal">> {
+interface CallParams extends Partial<Pick<SendOptions, "signal">> {
 	json?: object;
 	form?: FormData;
 }
@@ -126,7 +126,7 @@ interface Wish extends Partial<Pick<SendOptions, "signal">> {
 type Check = (call: string, message: string) => void;
 
 function createCaller(settings: Account["settings"]): {
-	call<T>(path: string, wish: Wish, check?: Check): Promise<T>;
+	call<T>(path: string, params: CallParams, check?: Check): Promise<T>;
 	address(path: string): URL;
 } {
 	if (!settings.api_url || !settings.password) {

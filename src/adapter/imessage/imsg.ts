@@ -3,8 +3,15 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { createHeard, keepListening, PlatformError, type SendOptions, type Target, type Tools } from "../kit/kit.ts";
-import { type Backend, isChat, type Kept } from "./backend.ts";
+import {
+	createConfirmationQueue,
+	keepListening,
+	PlatformError,
+	type SendOptions,
+	type Target,
+	type Tools,
+} from "../kit/kit.ts";
+import { type Backend, isChat, type SentIMessage } from "./backend.ts";
 import { type ImsgMessage, readImsg } from "./inbound.ts";
 import { createRpc } from "./rpc.ts";
 
@@ -38,10 +45,10 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 				await rm(folder, { recursive: true, force: true });
 			}
 		},
-		async recent(target, since): Promise<Kept[]> {
+		async recent(target, since): Promise<SentIMessage[]> {
 			const start = new Date(since).toISOString();
-			const wish = { chat_id: await chatId(target), limit: RECENT_MESSAGES_MAX, start, attachments: true };
-			const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", wish);
+			const params = { chat_id: await chatId(target), limit: RECENT_MESSAGES_MAX, start, attachments: true };
+			const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
 			const ours = messages.filter(({ is_from_me }) => is_from_me);
 			return ours
 				.toSorted((a, b) => b.id - a.id)
@@ -59,7 +66,7 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 		async listen({ take, signal }) {
 			const { state, clock, log, listening } = tools;
 			const round = async () => {
-				const heard = createHeard();
+				const heard = createConfirmationQueue();
 				const last = state.get(LAST_ROW) ?? (await newestRow());
 				if (last !== undefined) state.set(LAST_ROW, last);
 				const since = last === undefined ? {} : { since_rowid: Number(last) };
@@ -89,8 +96,8 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 		const { chats } = await rpc.call<{ chats: { id: number }[] }>("chats.list", { limit: 1 });
 		const [newest] = chats;
 		if (!newest) return undefined;
-		const wish = { chat_id: newest.id, limit: 1 };
-		const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", wish);
+		const params = { chat_id: newest.id, limit: 1 };
+		const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
 		return messages[0] && String(messages[0].id);
 	}
 

@@ -7,7 +7,7 @@ export interface IMessageFile extends RemoteFile {
 	reference: string;
 }
 
-export interface Inbound {
+export interface IMessageInboundMessage {
 	message: InboundMessage;
 	/** To be fetched; messages only name their files. */
 	files: IMessageFile[];
@@ -35,7 +35,7 @@ export interface BlueBubblesMessage {
 }
 
 /** Undefined: nothing a person said to the agent (our own, tapbacks, changes of a group). */
-export function readBlueBubbles(given: BlueBubblesMessage, name: string): Inbound | undefined {
+export function readBlueBubbles(given: BlueBubblesMessage, name: string): IMessageInboundMessage | undefined {
 	const { guid, isFromMe, chats = [], handle, itemType = 0 } = given;
 	const [chat] = chats;
 	const from = handle?.address;
@@ -83,7 +83,7 @@ export interface ImsgMessage {
 }
 
 /** Undefined: nothing a person said to the agent. */
-export function readImsg(given: ImsgMessage, name: string): Inbound | undefined {
+export function readImsg(given: ImsgMessage, name: string): IMessageInboundMessage | undefined {
 	const { guid, sender, is_group: group = false } = given;
 	if (given.is_from_me || given.is_reaction || !sender || !given.chat_guid) return undefined;
 	const files = (given.attachments ?? []).map((file) => ({
@@ -100,7 +100,7 @@ export function readImsg(given: ImsgMessage, name: string): Inbound | undefined 
 	return found;
 }
 
-interface Facts {
+interface IMessageFacts {
 	guid: string;
 	from: { id: string; name?: string };
 	chat: { id: string; group: boolean; title: string };
@@ -109,10 +109,10 @@ interface Facts {
 }
 
 function inbound(
-	{ guid, from, chat, files, ts }: Facts,
+	{ guid, from, chat, files, ts }: IMessageFacts,
 	said: string | null | undefined,
 	name: string,
-): Inbound | undefined {
+): IMessageInboundMessage | undefined {
 	// An object replacement character stands for each attachment.
 	const { text, mention } = addressed((said ?? "").replaceAll("\uFFFC", "").trim(), name);
 	if (text === "" && files.length === 0) return undefined;

@@ -8,7 +8,7 @@ import { createLineReader } from "../kit/lines.ts";
 const LINE_BYTES_MAX = 16_000_000;
 const STOP_GRACE_MS = 2000;
 
-export interface Rpc {
+export interface JsonRpcClient {
 	call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result>;
 	/** Subscribes and takes notifications, one after another, until the process ends or the signal aborts. */
 	follow(method: string, params: object, options: { signal: AbortSignal; begun(): void }, take: Take): Promise<void>;
@@ -17,15 +17,15 @@ export interface Rpc {
 
 type Take = (method: string, params: unknown) => Promise<void>;
 
-interface Answer {
+interface JsonRpcMessage {
 	id?: string;
 	method?: string;
 	params?: unknown;
 	result?: unknown;
-	error?: Refused;
+	error?: JsonRpcError;
 }
 
-interface Refused {
+interface JsonRpcError {
 	code: number;
 	/** The kind of error; what it is about stands in `data`. */
 	message?: string;
@@ -42,7 +42,7 @@ interface Running {
 	over(): void;
 }
 
-export function createRpc(command: string, log: Log): Rpc {
+export function createRpc(command: string, log: Log): JsonRpcClient {
 	let running: Running | undefined;
 	let count = 0;
 
@@ -68,8 +68,8 @@ export function createRpc(command: string, log: Log): Rpc {
 		const reader = createLineReader({ lineBytesMax: LINE_BYTES_MAX, onFault });
 		child.stdout?.on("data", (chunk: Buffer) => {
 			for (const line of reader.push(chunk)) {
-				hear(now, line as Answer);
-				if ((line as Answer).error?.code === BLOCKED) retire(now);
+				hear(now, line as JsonRpcMessage);
+				if ((line as JsonRpcMessage).error?.code === BLOCKED) retire(now);
 			}
 		});
 		return now;
@@ -141,7 +141,7 @@ export function createRpc(command: string, log: Log): Rpc {
 	};
 }
 
-function hear(now: Running, { id, method, params, result, error }: Answer): void {
+function hear(now: Running, { id, method, params, result, error }: JsonRpcMessage): void {
 	if (method !== undefined) now.notify(method, params);
 	const asked = id === undefined ? undefined : now.waiting.get(id);
 	if (!asked) return;
@@ -155,7 +155,7 @@ const UNTOUCHED: ReadonlySet<number> = new Set([-32000, -32002, BLOCKED]);
 const INVALID: ReadonlySet<number> = new Set([-32600, -32601, -32602]);
 
 /** The first that fits decides; of other failures of a send nobody knows what Messages has done. */
-function refusal(call: string, { code, message = "", data }: Refused): PlatformError {
+function refusal(call: string, { code, message = "", data }: JsonRpcError): PlatformError {
 	const { detail = "", retry_safe: untouched = false } = typeof data === "string" ? { detail: data } : (data ?? {});
 	const said = `${call}: ${code} ${message}${detail === "" ? "" : `: ${detail}`}`;
 	if (/full disk access|authori[sz]ation denied|not (?:permitted|allowed|authori[sz]ed)|permission|-1743/i.test(said)) {

@@ -19,7 +19,7 @@ import {
 import type { Backend } from "./backend.ts";
 import { createBlueBubbles } from "./bluebubbles.ts";
 import { createImsg } from "./imsg.ts";
-import { addressed, type BlueBubblesMessage, type Inbound, readBlueBubbles } from "./inbound.ts";
+import { addressed, type BlueBubblesMessage, type IMessageInboundMessage, readBlueBubbles } from "./inbound.ts";
 
 /** A message is sent by driving Messages, and kept only then: when to look for one again. */
 const LOOKS_MS = [0, 3000, 7000];
@@ -64,8 +64,8 @@ export class IMessageSession implements Session {
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
-		const since = this.heardSince();
-		const take = async (inbound: Inbound) => {
+		const since = this.receivedSince();
+		const take = async (inbound: IMessageInboundMessage) => {
 			const { ts } = inbound.message;
 			// 0: nobody says when it was written.
 			if (ts !== 0 && ts < since) return {};
@@ -75,7 +75,7 @@ export class IMessageSession implements Session {
 	}
 
 	/** A Mac that has just been set up fetches years of messages from iCloud: what was written long before anybody listened is not for us. */
-	private heardSince(): number {
+	private receivedSince(): number {
 		const { state, clock } = this.tools;
 		const known = state.get(HEARD_SINCE) ?? String(clock.now() - CLOCK_SLACK_MS);
 		state.set(HEARD_SINCE, known);
@@ -111,7 +111,7 @@ export class IMessageSession implements Session {
 	 * In the chat of an account with itself, everything that is sent there comes back as if somebody else had written it: an agent that heard it would
 	 * answer itself without end. Only the Mac's own record tells the copy from a person.
 	 */
-	private async isEcho({ message: { text, target, ts }, files }: Inbound): Promise<boolean> {
+	private async isEcho({ message: { text, target, ts }, files }: IMessageInboundMessage): Promise<boolean> {
 		if (!target.direct || ts === 0) return false;
 		const said = new Set([text, ...files.map(({ name }) => name)].filter((each) => each !== "").map(plain));
 		try {
@@ -128,7 +128,7 @@ export class IMessageSession implements Session {
 		}
 	}
 
-	private async withFiles({ message, files }: Inbound): Promise<InboundMessage> {
+	private async withFiles({ message, files }: IMessageInboundMessage): Promise<InboundMessage> {
 		const { attachments, notes } = await fetchFiles(files, ({ reference }, bytesMax) =>
 			this.backend.fetchFile(reference, bytesMax),
 		);

@@ -15,9 +15,13 @@ export interface CallerOptions {
 	say(status: StreamStatus): void;
 }
 
-export type Caller = <T>(name: string, fields: DeliveryFields, work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+export type PlatformCaller = <T>(
+	name: string,
+	fields: DeliveryFields,
+	work: (signal: AbortSignal) => Promise<T>,
+) => Promise<T>;
 
-export function createCaller({ clock, callTimeoutMs = CALL_TIMEOUT_MS, say }: CallerOptions): Caller {
+export function createCaller({ clock, callTimeoutMs = CALL_TIMEOUT_MS, say }: CallerOptions): PlatformCaller {
 	return async (name, fields, work) => {
 		const begun = clock.now();
 		const abort = new AbortController();

@@ -1,6 +1,6 @@
 /** What one platform message says: the longest piece of the held text that fits it, standing alone. */
 
-import { type Place, START } from "./place.ts";
+import { type MarkdownState, START } from "./markdown-state.ts";
 import { cut, standalone } from "./split.ts";
 
 export interface ComposeRules {
@@ -19,46 +19,46 @@ export interface View {
 	/** Nothing more goes into this message. */
 	done: boolean;
 	/** The place of what follows. */
-	next: Place;
+	next: MarkdownState;
 }
 
-/** `place` is where `text` begins in the markdown; `ended` = nothing more comes for this message. */
-export function compose(place: Place, text: string, ended: boolean, rules: ComposeRules): View {
-	if (text === "") return { length: 0, markdown: "", done: ended, next: place };
+/** `markdown` is where `text` begins in the markdown; `ended` = nothing more comes for this message. */
+export function compose(markdown: MarkdownState, text: string, ended: boolean, rules: ComposeRules): View {
+	if (text === "") return { length: 0, markdown: "", done: ended, next: markdown };
 	const { fits, share, guess } = rules;
-	const piece = cut(text, 0, { fits, more: !ended, at: place, guess, ...(share && { share }) });
+	const piece = cut(text, 0, { fits, more: !ended, at: markdown, guess, ...(share && { share }) });
 	if (piece) return { length: piece.to, markdown: piece.text, done: true, next: piece.next };
-	return { length: text.length, markdown: standalone(text, 0, text.length, place), done: false, next: place };
+	return { length: text.length, markdown: standalone(text, 0, text.length, markdown), done: false, next: markdown };
 }
 
 /** The place after a text. */
-export function placeAfter(place: Place, text: string): Place {
-	return cut(text, 0, { fits: () => true, more: false, at: place })?.next ?? place;
+export function stateAfter(markdown: MarkdownState, text: string): MarkdownState {
+	return cut(text, 0, { fits: () => true, more: false, at: markdown })?.next ?? markdown;
 }
 
 const MARK = "\uE000";
 
 /** The text so far without what would close it: more of the source can follow. */
-export function unclosed(place: Place, text: string): string {
-	const marked = standalone(text + MARK, 0, text.length + MARK.length, place);
+export function unclosed(markdown: MarkdownState, text: string): string {
+	const marked = standalone(text + MARK, 0, text.length + MARK.length, markdown);
 	const at = marked.lastIndexOf(MARK);
 	return at < 0 ? text : marked.slice(0, at);
 }
 
 /** What comes after `shown` in a text that stands alone; undefined when it does not begin like that. */
-export function remainder(place: Place, text: string, shown: string): string | undefined {
-	const alone = standalone(text, 0, text.length, place);
+export function remainder(markdown: MarkdownState, text: string, shown: string): string | undefined {
+	const alone = standalone(text, 0, text.length, markdown);
 	return alone.startsWith(shown) ? alone.slice(shown.length) : undefined;
 }
 
 /** A place as the daemon keeps it; undefined where a message would begin anyway. */
-export function carryOf(place: Place): string | undefined {
-	const plain = place.containers.length === 0 && place.leaf === "none" && !place.inLine;
-	return plain ? undefined : JSON.stringify(place);
+export function carryOf(markdown: MarkdownState): string | undefined {
+	const plain = markdown.containers.length === 0 && markdown.leaf === "none" && !markdown.inLine;
+	return plain ? undefined : JSON.stringify(markdown);
 }
 
 /** A carry that cannot be read costs formatting, never text. */
-export function placeOf(carry: string | undefined): Place {
+export function markdownStateOf(carry: string | undefined): MarkdownState {
 	if (carry === undefined) return START;
 	try {
 		const { containers, leaf, inLine, cells, table } = JSON.parse(carry);

@@ -1,11 +1,11 @@
 /** The deliveries of one `stream` process, many at once: gives every line to the delivery it belongs to. */
 
 import type { DeliveryFields, StreamLine, Target } from "../port.ts";
-import { Delivery } from "./delivery.ts";
-import { createTyping, type Desk } from "./desk.ts";
+import { type AdapterContext, createTyping } from "./context.ts";
+import { StreamedDelivery } from "./delivery.ts";
 import type { DraftInput } from "./draft-state.ts";
 
-export interface Deliveries {
+export interface DeliveryDispatcher {
 	/** Lines of unknown types are ignored. */
 	accept(line: StreamLine): void;
 	/** No more lines come: deliveries that have their end are finished, the others are left for another process to resume. */
@@ -14,10 +14,10 @@ export interface Deliveries {
 	idle(): Promise<void>;
 }
 
-export function createDeliveries(desk: Desk): Deliveries {
-	const open = new Map<string, Delivery>();
+export function createDeliveries(context: AdapterContext): DeliveryDispatcher {
+	const open = new Map<string, StreamedDelivery>();
 	const waiting: (() => void)[] = [];
-	const typing = createTyping(desk);
+	const typing = createTyping(context);
 	let latest = "";
 	// Lines without a name belong to the delivery that began last: the basic form, one at a time.
 	const keyOf = (line: DeliveryFields) => line.delivery ?? line.runId ?? latest;
@@ -28,7 +28,7 @@ export function createDeliveries(desk: Desk): Deliveries {
 		latest = key;
 		// The daemon resumes what it thinks is lost: the newer word counts.
 		open.get(key)?.drop();
-		const delivery: Delivery = new Delivery(desk, line, key, () => {
+		const delivery: StreamedDelivery = new StreamedDelivery(context, line, key, () => {
 			if (open.get(key) === delivery) open.delete(key);
 			if (open.size === 0) for (const resolve of waiting.splice(0)) resolve();
 		});
@@ -49,7 +49,7 @@ export function createDeliveries(desk: Desk): Deliveries {
 		},
 		async idle() {
 			if (open.size > 0) await new Promise<void>((resolve) => waiting.push(resolve));
-			await desk.gate.quiet();
+			await context.gate.quiet();
 		},
 	};
 }

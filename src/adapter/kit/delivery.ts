@@ -3,7 +3,14 @@
 import { nonceOf } from "../nonce.ts";
 import type { DeliveryFields, StreamLine, StreamStatus, Target } from "../port.ts";
 import type { ComposeRules } from "./compose.ts";
-import { createRenderer, createStatus, type Desk, doubtWait, laneOf, type Status } from "./desk.ts";
+import {
+	type AdapterContext,
+	createRenderer,
+	createStatus,
+	doubtWait,
+	laneOf,
+	type ShowToolStatus,
+} from "./context.ts";
 import { stepDraft } from "./draft.ts";
 import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRules, NO_TOOLS } from "./draft-state.ts";
 import { factsOf } from "./facts.ts";
@@ -15,35 +22,35 @@ import type { DraftStyle, PlatformError, Session } from "./platform.ts";
 export type StartLine = Extract<StreamLine, { type: "stream_start" }>;
 
 /** A turn that is wanted. */
-interface Wish {
+interface TurnRequest {
 	rank: Rank;
 	paced: boolean;
 }
 
-export class Delivery {
-	private readonly desk: Desk;
+export class StreamedDelivery {
+	private readonly context: AdapterContext;
 	private readonly gone: () => void;
 	private readonly rules: DraftRules;
 	private address: Addressed;
 	private draft: Draft;
 	private offset: number | undefined;
 	private ticket: GateTicket | undefined;
-	private asked: Wish | undefined;
+	private requested: TurnRequest | undefined;
 	/** A call is under way; what its outcome makes necessary waits here. */
 	private running = false;
-	private wanted: Wish | undefined;
-	private readonly status: Status;
+	private wanted: TurnRequest | undefined;
+	private readonly status: ShowToolStatus;
 	private lastLineRead = false;
 	private cancelAckLimit = () => {};
 	/** Creations in a row whose outcome was not told: the next call waits, ever longer. */
 	private doubt: { since: number; count: number } | undefined;
-	private rest: { cancel(): void; wish: Wish | undefined } | undefined;
+	private rest: { cancel(): void; turn: TurnRequest | undefined } | undefined;
 
-	constructor(desk: Desk, line: StartLine, key: string, gone: () => void) {
-		const { render, ...sizes } = createRenderer(desk.platform);
-		this.desk = desk;
+	constructor(context: AdapterContext, line: StartLine, key: string, gone: () => void) {
+		const { render, ...sizes } = createRenderer(context.platform);
+		this.context = context;
 		this.gone = gone;
-		this.rules = rulesOf(desk, line, key, sizes);
+		this.rules = rulesOf(context, line, key, sizes);
 		this.address = {
 			target: line.target as Target,
 			fields: { ...(line.delivery === undefined ? {} : { delivery: line.delivery }), runId: line.runId },
@@ -53,7 +60,7 @@ export class Delivery {
 		};
 		this.offset = line.offset;
 		this.draft = beginDraft(this.rules, line.resume);
-		this.status = createStatus(desk, this.address.target);
+		this.status = createStatus(context, this.address.target);
 		if (this.rules.placeholder !== "") this.advance({ type: "begin" });
 	}
 
@@ -80,7 +87,7 @@ export class Delivery {
 	}
 
 	private advance(input: DraftInput): DraftCall | undefined {
-		const step = stepDraft(this.draft, input, this.desk.clock.now(), this.rules);
+		const step = stepDraft(this.draft, input, this.context.clock.now(), this.rules);
 		this.draft = step.draft;
 		let call: DraftCall | undefined;
 		for (const effect of step.effects) {
@@ -95,7 +102,7 @@ export class Delivery {
 
 	private say(status: StreamStatus): void {
 		const offset = this.offset === undefined ? {} : { offset: this.offset };
-		this.desk.say({ ...status, ...this.address.fields, ...offset });
+		this.context.say({ ...status, ...this.address.fields, ...offset });
 		if (status.type === "message_creating") this.awaitAck(status.nonce);
 		// What was announced and is not made any more may get no answer.
 		if (status.type === "message_removed") this.cancelAckLimit();
@@ -106,33 +113,33 @@ export class Delivery {
 			this.drop();
 			return;
 		}
-		const limitMs = this.desk.limits.ackLimitMs;
+		const limitMs = this.context.limits.ackLimitMs;
 		const error = `The daemon has not confirmed the intent to create message ${nonce} within ${limitMs} ms.`;
-		this.cancelAckLimit = this.desk.clock.after(limitMs, () => {
+		this.cancelAckLimit = this.context.clock.after(limitMs, () => {
 			this.advance({ type: "failed", fault: "unavailable", error });
 		});
 	}
 
 	/** One wish at a time waits in the gate; its text is taken when its turn has come. */
-	private want(wish: Wish): void {
-		if (this.running) this.wanted = wish;
-		if (this.rest) this.rest.wish = wish;
-		else if (!this.ticket) this.request(wish);
-		else if (this.asked?.rank !== wish.rank || this.asked.paced !== wish.paced) {
-			this.asked = wish;
-			this.ticket.raise(wish.rank, wish.paced);
+	private want(params: TurnRequest): void {
+		if (this.running) this.wanted = params;
+		if (this.rest) this.rest.turn = params;
+		else if (!this.ticket) this.request(params);
+		else if (this.requested?.rank !== params.rank || this.requested.paced !== params.paced) {
+			this.requested = params;
+			this.ticket.raise(params.rank, params.paced);
 		}
 	}
 
-	private request({ rank, paced }: Wish): void {
+	private request({ rank, paced }: TurnRequest): void {
 		const { target } = this.address;
-		this.asked = { rank, paced };
+		this.requested = { rank, paced };
 		this.wanted = undefined;
-		this.ticket = this.desk.gate.request({
+		this.ticket = this.context.gate.request({
 			lane: laneOf(target),
 			rank,
 			paced,
-			pace: () => this.desk.pace(target),
+			pace: () => this.context.pace(target),
 			run: () => this.run(),
 			settled: (error) => this.settled(error),
 		});
@@ -143,7 +150,7 @@ export class Delivery {
 		try {
 			const call = this.advance({ type: "due" });
 			if (!call) return;
-			const outcome = await perform(this.desk, call, this.address);
+			const outcome = await perform(this.context, call, this.address);
 			if (call.type !== "find") this.doubt = undefined;
 			// The outcome says anew what is needed.
 			this.wanted = undefined;
@@ -171,18 +178,18 @@ export class Delivery {
 
 	/** Nothing is called for a while, as long as a gateway asks for within the patience. False when the patience is over. */
 	private pause(askedMs = 0): boolean {
-		const { clock, limits } = this.desk;
+		const { clock, limits } = this.context;
 		const { since, count } = this.doubt ?? { since: clock.now(), count: 0 };
 		this.doubt = { since, count: count + 1 };
 		const patienceMs = this.rules.lookup === "nonce" ? limits.nonceWindowMs : limits.doubtMs;
 		const waitMs = Math.max(doubtWait(limits, count + 1), Math.min(askedMs, patienceMs - (clock.now() - since)));
 		if (clock.now() + waitMs - since > patienceMs) return false;
 		const cancel = clock.after(waitMs, () => {
-			const wish = this.rest?.wish;
+			const params = this.rest?.turn;
 			this.rest = undefined;
-			if (wish) this.want(wish);
+			if (params) this.want(params);
 		});
-		this.rest = { cancel, wish: undefined };
+		this.rest = { cancel, turn: undefined };
 		return true;
 	}
 }
@@ -197,8 +204,13 @@ function styleOf(session: Session, target: Target): DraftStyle {
 	return able ? style : session.edit ? "edit" : "whole";
 }
 
-function rulesOf(desk: Desk, line: StartLine, key: string, sizes: Omit<ComposeRules, "guess">): DraftRules {
-	const { session, platform, limits } = desk;
+function rulesOf(
+	context: AdapterContext,
+	line: StartLine,
+	key: string,
+	sizes: Omit<ComposeRules, "guess">,
+): DraftRules {
+	const { session, platform, limits } = context;
 	const style = styleOf(session, line.target as Target);
 	return {
 		...sizes,

@@ -89,7 +89,7 @@ export function removed(draft: Draft): DraftStep {
 }
 
 function updated(draft: Draft, message: OpenMessage, { length, next }: Calling): DraftStep {
-	const to = draft.aside ? draft.from : draft.from + length;
+	const to = draft.isErrorText ? draft.from : draft.from + length;
 	const status = { type: "message_updated" as const, messageId: message.id, chars: length, to };
 	return { draft: { ...draft, message: { ...message, length, next } }, effects: [{ type: "say", status }] };
 }
@@ -154,8 +154,8 @@ export function failed(before: Draft, failure: Failure, now: number, rules: Draf
 }
 
 /** An earlier process took the message away and could not say so: there was no text in it. */
-function isTakenAway({ inked, message, seen, since }: Draft): boolean {
-	return !inked || (message.at === "open" && message.shown === "" && seen <= since);
+function isTakenAway({ hasVisibleText, message, seen, since }: Draft): boolean {
+	return !hasVisibleText || (message.at === "open" && message.shown === "" && seen <= since);
 }
 
 function lost(draft: Draft, failure: Failure, now: number, rules: DraftRules): DraftStep {

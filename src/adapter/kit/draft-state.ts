@@ -2,9 +2,9 @@
 
 import type { ToolStatusEvent } from "../../protocol/protocol.ts";
 import type { PlatformFault, Resume, StreamStatus } from "../port.ts";
-import { type ComposeRules, placeOf, type View } from "./compose.ts";
+import { type ComposeRules, markdownStateOf, type View } from "./compose.ts";
 import type { Rank } from "./gate-step.ts";
-import { type Place, START } from "./place.ts";
+import { type MarkdownState, START } from "./markdown-state.ts";
 import type { DraftStyle } from "./platform.ts";
 import { type ToolCall, toolLines } from "./tool-line.ts";
 
@@ -33,7 +33,7 @@ export interface DraftRules extends ComposeRules {
 }
 
 /** The platform message being written. */
-export type Message =
+export type DraftMessage =
 	| { at: "none" }
 	/** The daemon makes the intent durable. */
 	| { at: "announced"; nonce: string; fixed: Fixed | undefined }
@@ -66,7 +66,7 @@ export interface OpenMessage {
 	/** A stream of unknown content: close it, then set the text by an edit. */
 	stopFirst: boolean;
 	/** The place after its text. */
-	next: Place;
+	next: MarkdownState;
 }
 
 export interface Finished {
@@ -83,11 +83,11 @@ export interface Draft {
 	/** The source from `from` on, as far as it has come. */
 	readonly text: string;
 	/** Where in the markdown `text` begins: inside a fence, a list … */
-	readonly place: Place;
+	readonly markdown: MarkdownState;
 	/** Source positions where a message has to end, ascending. */
 	readonly bounds: readonly number[];
 	/** The text up to the first bound has something to see. */
-	readonly inked: boolean;
+	readonly hasVisibleText: boolean;
 	/** No message has ended yet. */
 	readonly isFirst: boolean;
 	/** An earlier process has shown the text up to this source position. */
@@ -98,10 +98,10 @@ export interface Draft {
 	/** Finished messages of this process. */
 	readonly finished: readonly Finished[];
 	/** `text` is the error text, which is no part of the source: positions stand still. */
-	readonly aside: boolean;
+	readonly isErrorText: boolean;
 	/** Messages so far, announced ones included. */
 	readonly ordinal: number;
-	readonly message: Message;
+	readonly message: DraftMessage;
 	readonly ids: readonly string[];
 	readonly tools: readonly ToolCall[];
 	/** The tools that are visible now. */
@@ -118,7 +118,7 @@ export interface Calling {
 	call: DraftCall;
 	length: number;
 	done: boolean;
-	next: Place;
+	next: MarkdownState;
 }
 
 export type DraftCall =
@@ -170,15 +170,15 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 		from,
 		since: from,
 		text: "",
-		place: placeOf(resume?.carry),
+		markdown: markdownStateOf(resume?.carry),
 		bounds: [],
-		inked: false,
+		hasVisibleText: false,
 		isFirst: from === 0,
 		seen: resume?.shown ?? from,
 		closed: undefined,
 		damagedFrom: undefined,
 		finished: [],
-		aside: false,
+		isErrorText: false,
 		ordinal: resume?.ordinal ?? 0,
 		message: resume ? resumed(rules, resume) : { at: "none" },
 		ids: resume?.messageId === undefined ? [] : [resume.messageId],
@@ -192,7 +192,7 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 	};
 }
 
-function resumed(rules: DraftRules, resume: Resume): Message {
+function resumed(rules: DraftRules, resume: Resume): DraftMessage {
 	const { messageId, uncertain } = resume;
 	if (messageId !== undefined) return reopened(rules, messageId, undefined, undefined);
 	if (uncertain === undefined) return { at: "none" };
@@ -226,11 +226,11 @@ export const retracted = ({ finished, damagedFrom }: Draft, { canRemove }: Draft
 	damagedFrom !== undefined && canRemove ? finished.find(({ from }) => from >= damagedFrom) : undefined;
 
 /** Something a person would see, as far as the letters tell. */
-export const hasInk = (text: string): boolean => /\S/.test(text);
+export const isVisible = (text: string): boolean => /\S/.test(text);
 
 /** What a message says before there is text for it; empty = it waits for text. */
 export function earlyText(draft: Draft, rules: DraftRules): string {
-	if (!rules.early || draft.aside || isEnded(draft)) return "";
+	if (!rules.early || draft.isErrorText || isEnded(draft)) return "";
 	const lines = toolLines(draft.tools);
 	// The first message only: later ones begin when something was said already.
 	const text = lines === "" && rules.style === "edit" && draft.isFirst ? rules.placeholder : lines;
@@ -241,8 +241,9 @@ export function earlyText(draft: Draft, rules: DraftRules): string {
 const isOver = (draft: Draft): boolean => draft.closed !== undefined && draft.text === "";
 
 /** A message was begun before there was text, and has to end without any: what comes next may stand below something that is not of this draft. */
-export function isInVain({ bounds, inked, message, seen }: Draft, rules: DraftRules): boolean {
-	if (!rules.early || rules.style !== "edit" || inked || bounds.length === 0 || message.at === "none") return false;
+export function isInVain({ bounds, hasVisibleText, message, seen }: Draft, rules: DraftRules): boolean {
+	if (!rules.early || rules.style !== "edit" || hasVisibleText || bounds.length === 0 || message.at === "none")
+		return false;
 	return message.fixed === undefined && bounds[0]! >= seen;
 }
 

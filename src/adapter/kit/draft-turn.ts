@@ -1,6 +1,6 @@
 /** A draft's turn has come: which call to make, with the text as it is now. */
 
-import { compose, placeAfter, remainder, unclosed, type View } from "./compose.ts";
+import { compose, remainder, stateAfter, unclosed, type View } from "./compose.ts";
 import { advance, announce, sent } from "./draft-moves.ts";
 import { giveUp } from "./draft-outcome.ts";
 import {
@@ -81,15 +81,15 @@ function viewOf(draft: Draft, rules: DraftRules): View | undefined {
 	const { message } = draft;
 	const { segment, ended } = segmentOf(draft);
 	const editable = message.at === "open" && message.way === "edit";
-	const fixed = message.at === "none" || editable || draft.aside ? undefined : message.fixed;
-	if (!fixed) return compose(draft.place, segment, ended, rules);
+	const fixed = message.at === "none" || editable || draft.isErrorText ? undefined : message.fixed;
+	if (!fixed) return compose(draft.markdown, segment, ended, rules);
 	if (fixed.view) return fixed.view;
 	const length = fixed.to - draft.from;
-	if (segment.length < length) return ended ? compose(draft.place, segment, ended, rules) : undefined;
+	if (segment.length < length) return ended ? compose(draft.markdown, segment, ended, rules) : undefined;
 	const text = segment.slice(0, length);
 	return message.at === "open"
-		? { length, markdown: text, done: true, next: placeAfter(draft.place, text) }
-		: compose(draft.place, text, true, rules);
+		? { length, markdown: text, done: true, next: stateAfter(draft.markdown, text) }
+		: compose(draft.markdown, text, true, rules);
 }
 
 /** What it may say instead of its text. */
@@ -129,7 +129,7 @@ function remove(draft: Draft, message: OpenMessage): DraftStep {
 }
 
 function retract(draft: Draft, { id }: Finished): DraftStep {
-	return call(draft, { type: "remove", id, nonce: id }, { length: 0, done: true, next: draft.place });
+	return call(draft, { type: "remove", id, nonce: id }, { length: 0, done: true, next: draft.markdown });
 }
 
 /** With the tools that run, while no text follows and if it fits. */
@@ -163,7 +163,7 @@ function continued(draft: Draft, message: OpenMessage, segment: string, view: Vi
 
 function start(draft: Draft, nonce: string, segment: string, view: View): DraftStep {
 	const length = view.done ? view.length : wordEnd(segment, 0);
-	const markdown = view.done ? view.markdown : unclosed(draft.place, segment.slice(0, length));
+	const markdown = view.done ? view.markdown : unclosed(draft.markdown, segment.slice(0, length));
 	if (markdown.trim() === "") return { draft, effects: [] };
 	return call(draft, { type: "start", nonce, markdown, final: view.done }, { ...view, length });
 }
@@ -171,9 +171,9 @@ function start(draft: Draft, nonce: string, segment: string, view: View): DraftS
 /** What a platform has taken it keeps: a piece never ends before that. */
 function append(draft: Draft, message: OpenMessage, segment: string, view: View): DraftStep {
 	const length = view.done ? Math.max(view.length, message.length) : wordEnd(segment, message.length);
-	const next = length === view.length ? view.next : placeAfter(draft.place, segment.slice(0, length));
+	const next = length === view.length ? view.next : stateAfter(draft.markdown, segment.slice(0, length));
 	const raw = segment.slice(message.length, length);
-	const ending = view.done ? remainder(draft.place, segment.slice(0, length), message.shown) : undefined;
+	const ending = view.done ? remainder(draft.markdown, segment.slice(0, length), message.shown) : undefined;
 	const markdown = ending ?? (view.done ? raw.trimEnd() : raw);
 	if (markdown === "" && view.done) {
 		const complete: OpenMessage = { ...message, length, complete: true, next };

@@ -12,16 +12,16 @@ import {
 	type DraftRules,
 	type DraftStep,
 	earlyText,
-	hasInk,
 	isEnded,
 	isInVain,
 	isUnwanted,
+	isVisible,
 	NO_TOOLS,
 	retracted,
 	segmentOf,
 } from "./draft-state.ts";
 import { take } from "./draft-turn.ts";
-import { START } from "./place.ts";
+import { START } from "./markdown-state.ts";
 import { withTool } from "./tool-line.ts";
 
 export function stepDraft(draft: Draft, input: DraftInput, now: number, rules: DraftRules): DraftStep {
@@ -77,17 +77,17 @@ function react(draft: Draft, input: DraftInput, now: number, rules: DraftRules):
 function withToken(draft: Draft, text: string): Draft {
 	// Nothing comes after the end; the error text that may stand there is not the source.
 	if (text === "" || draft.closed !== undefined) return draft;
-	const inked = draft.inked || (draft.bounds.length === 0 && hasInk(text));
-	const tools = draft.tools.length > 0 && hasInk(text) ? NO_TOOLS : draft.tools;
-	return { ...draft, text: draft.text + text, inked, tools };
+	const hasVisibleText = draft.hasVisibleText || (draft.bounds.length === 0 && isVisible(text));
+	const tools = draft.tools.length > 0 && isVisible(text) ? NO_TOOLS : draft.tools;
+	return { ...draft, text: draft.text + text, hasVisibleText, tools };
 }
 
 /** Drops text that failed verification, and removes or edits messages that already show it, where the platform can. */
 function withoutDamage(draft: Draft, damagedFrom: number | undefined, rules: DraftRules): Draft {
-	if (damagedFrom === undefined || draft.aside) return draft;
+	if (damagedFrom === undefined || draft.isErrorText) return draft;
 	const { message } = draft;
 	const text = draft.text.slice(0, Math.max(0, damagedFrom - draft.from));
-	const stays = text === "" && !hasInk(rules.errorText) && !rules.canRemove;
+	const stays = text === "" && !isVisible(rules.errorText) && !rules.canRemove;
 	if (message.at === "open" && (message.way === "fixed" || !rules.canEdit || stays)) return { ...draft, damagedFrom };
 	const bounds = draft.bounds.filter((bound) => bound <= damagedFrom);
 	const isPlanned = message.at === "announced" || message.at === "ready";
@@ -95,7 +95,7 @@ function withoutDamage(draft: Draft, damagedFrom: number | undefined, rules: Dra
 		...{ ...draft, text, bounds, damagedFrom, checked: 0 },
 		...(isPlanned && message.fixed && { message: { ...message, fixed: undefined } }),
 	};
-	return { ...next, inked: hasInk(segmentOf(next).segment) };
+	return { ...next, hasVisibleText: isVisible(segmentOf(next).segment) };
 }
 
 /** What is needed next, from the state alone. Costs nothing per token. */
@@ -104,7 +104,8 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 	if (isInVain(before, rules)) return leave(before, rules);
 	let draft = skipUnseen(before);
 	if (isUnwanted(draft, rules)) {
-		if (draft.closed === "error" && !draft.aside && hasInk(rules.errorText)) draft = withAside(draft, rules);
+		if (draft.closed === "error" && !draft.isErrorText && isVisible(rules.errorText))
+			draft = withErrorText(draft, rules);
 		else return leave(draft, rules);
 	}
 	const ended = isEnded(draft);
@@ -115,24 +116,24 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 	// A turn that found nothing to see waits for more.
 	const fresh = ended || draft.text.length > draft.checked || draft.tools !== draft.toolsShown;
 	const { message } = draft;
-	const early = !draft.inked && earlyText(draft, rules) !== "";
+	const early = !draft.hasVisibleText && earlyText(draft, rules) !== "";
 	switch (message.at) {
 		case "none": {
 			const due = fresh || (early && rules.style === "edit");
-			return (draft.inked || early) && due ? begin(draft, ended, rules) : { draft, effects: [] };
+			return (draft.hasVisibleText || early) && due ? begin(draft, ended, rules) : { draft, effects: [] };
 		}
 		case "announced":
 			return { draft, effects: [] };
 		case "ready": {
 			if (early && draft.calling === undefined) return want("create");
 			// A complete message is decided: it does not wait for text that belongs to the next one.
-			if (!draft.inked || !(fresh || message.fixed?.view)) return { draft, effects: [] };
+			if (!draft.hasVisibleText || !(fresh || message.fixed?.view)) return { draft, effects: [] };
 			if (ended || showsEarly(rules) || message.fixed) return want(ended ? "final" : "create");
 			const checked = full(draft, rules);
 			return { draft: checked.draft, effects: checked.view ? want("create").effects : [] };
 		}
 		case "lost":
-			return draft.inked || ended ? want("create") : { draft, effects: [] };
+			return draft.hasVisibleText || ended ? want("create") : { draft, effects: [] };
 		case "open": {
 			if (ended || message.complete) return want("final", false);
 			// What an earlier process left is not shortened to its tools: it may show text.
@@ -146,12 +147,12 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 	}
 }
 
-const withAside = (draft: Draft, rules: DraftRules): Draft => ({
+const withErrorText = (draft: Draft, rules: DraftRules): Draft => ({
 	...draft,
-	aside: true,
+	isErrorText: true,
 	text: rules.errorText,
-	inked: true,
-	place: START,
+	hasVisibleText: true,
+	markdown: START,
 });
 
 /** There is nothing to say: a message that was begun for it goes. One that is being made is waited for. */
@@ -198,6 +199,6 @@ const showsEarly = ({ style }: DraftRules): boolean => style === "edit" || style
 function full(draft: Draft, rules: DraftRules): { draft: Draft; view?: View } {
 	const { segment, ended } = segmentOf(draft);
 	if (!ended && segment.length < draft.checked + CHECK_CHARS) return { draft };
-	const view = compose(draft.place, segment, ended, rules);
+	const view = compose(draft.markdown, segment, ended, rules);
 	return view.done ? { draft, view } : { draft: { ...draft, checked: draft.text.length } };
 }

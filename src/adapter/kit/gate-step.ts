@@ -23,7 +23,7 @@ export const GATE_LIMITS: GateLimits = {
 	patienceMs: { final: 900_000, create: 900_000, edit: 60_000, preview: 3_000, typing: 0 },
 };
 
-export interface JobWish {
+export interface JobRequest {
 	id: number;
 	/** Jobs of one lane never overlap. */
 	lane: string;
@@ -34,7 +34,7 @@ export interface JobWish {
 	accountIntervalMs: number;
 }
 
-interface Job extends JobWish {
+interface PendingJob extends JobRequest {
 	order: number;
 	running: boolean;
 	notBefore: number;
@@ -43,7 +43,7 @@ interface Job extends JobWish {
 }
 
 export interface GateState {
-	readonly jobs: ReadonlyMap<number, Job>;
+	readonly jobs: ReadonlyMap<number, PendingJob>;
 	/** When a lane's interval is over. */
 	readonly lanes: ReadonlyMap<string, number>;
 	readonly accountFreeAt: number;
@@ -62,7 +62,7 @@ export const EMPTY_GATE: GateState = {
 };
 
 export type GateInput =
-	| { type: "add"; job: JobWish }
+	| { type: "add"; job: JobRequest }
 	/** Ranks only rise, and pacing only falls away. */
 	| { type: "raise"; id: number; rank: Rank; paced: boolean }
 	| { type: "remove"; id: number }
@@ -116,7 +116,7 @@ function take(state: GateState, input: GateInput, now: number, limits: GateLimit
 	}
 }
 
-function raised(job: Job, rank: Rank, paced: boolean): Job {
+function raised(job: PendingJob, rank: Rank, paced: boolean): PendingJob {
 	const higher = RANKS.indexOf(rank) < RANKS.indexOf(job.rank) ? rank : job.rank;
 	return { ...job, rank: higher, paced: job.paced && paced };
 }
@@ -190,8 +190,12 @@ function dispatch(state: GateState, effects: GateEffect[], now: number, limits: 
 	return { state: tidy({ ...state, jobs, lanes, accountFreeAt }, now), effects };
 }
 
-const readyAt = (job: Job, lanes: ReadonlyMap<string, number>, blockedUntil: number, accountFreeAt: number): number =>
-	Math.max(job.notBefore, blockedUntil, accountFreeAt, job.paced ? (lanes.get(job.lane) ?? 0) : 0);
+const readyAt = (
+	job: PendingJob,
+	lanes: ReadonlyMap<string, number>,
+	blockedUntil: number,
+	accountFreeAt: number,
+): number => Math.max(job.notBefore, blockedUntil, accountFreeAt, job.paced ? (lanes.get(job.lane) ?? 0) : 0);
 
 const LANES_KEPT = 64;
 

@@ -21,7 +21,7 @@ export interface GateTicket {
 	cancel(): void;
 }
 
-export interface Gate {
+export interface RateGate {
 	request(job: GateJob): GateTicket;
 	/** Resolves when no call is running. */
 	quiet(): Promise<void>;
@@ -36,7 +36,7 @@ export interface GateOptions {
 	limits?: Partial<GateLimits>;
 }
 
-export function createGate(options: GateOptions): Gate {
+export function createGate(options: GateOptions): RateGate {
 	const limits = { ...GATE_LIMITS, ...options.limits };
 	const { clock } = options;
 	const jobs = new Map<number, GateJob>();

@@ -1,6 +1,6 @@
 /** Everything that the author of an adapter needs, in one import. */
 export type {
-	Doing,
+	Activity,
 	HealthReport,
 	InboundChoice,
 	InboundMessage,
@@ -11,7 +11,7 @@ export type {
 	WireAttachment,
 } from "../port.ts";
 export * from "./buttons.ts";
-export * from "./heard.ts";
+export * from "./confirmation-queue.ts";
 export * from "./json.ts";
 export * from "./listen.ts";
 export * from "./network.ts";

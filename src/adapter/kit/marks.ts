@@ -7,7 +7,7 @@ import type { Code, List, ListItem, Nodes, PhrasingContent, RootContent, Table }
 import { parseMarkdown } from "./markdown.ts";
 import { tableText } from "./table.ts";
 
-export interface Dialect {
+export interface MarkupDialect {
 	/** What may stand for itself in a text. */
 	escape(text: string): string;
 	/** `label` is plain and not escaped. */
@@ -19,12 +19,12 @@ export interface Dialect {
 const EDGE = "\u200b";
 
 interface Around {
-	dialect: Dialect;
+	dialect: MarkupDialect;
 	/** Marks that are open: the same one again would close it. */
 	open: readonly string[];
 }
 
-export const renderMarks = (markdown: string, dialect: Dialect): string =>
+export const renderMarks = (markdown: string, dialect: MarkupDialect): string =>
 	blocks(parseMarkdown(markdown).children, { dialect, open: [] });
 
 const blocks = (nodes: readonly RootContent[], around: Around): string =>
@@ -58,13 +58,13 @@ function heading(nodes: readonly PhrasingContent[], around: Around): string {
 }
 
 /** A block without code shows its fence, because an empty message is refused. */
-function code({ value, lang, meta }: Code, dialect: Dialect): string {
+function code({ value, lang, meta }: Code, dialect: MarkupDialect): string {
 	if (value.trim() === "") return dialect.escape(`\`\`\`${[lang, meta].filter(Boolean).join(" ")}\n\`\`\``);
 	const caption = meta ? `${dialect.escape(meta)}\n` : "";
 	return caption + fenced(value, dialect);
 }
 
-const fenced = (text: string, dialect: Dialect): string =>
+const fenced = (text: string, dialect: MarkupDialect): string =>
 	`\`\`\`\n${dialect.escape(text.replace(/`(?=``)/g, `\`${EDGE}`))}\n\`\`\``;
 
 /** A fence in a quote would show the quote's marks as code. */
@@ -90,7 +90,7 @@ function listItem({ children, checked, spread }: ListItem, mark: string, around:
 const indented = (text: string): string => (text.includes("```") ? text : text.replace(/^(?=.)/gm, "    "));
 
 function table({ children }: Table): string {
-	const written: Dialect = { escape: (text) => text, link: writtenOut, bullet: "" };
+	const written: MarkupDialect = { escape: (text) => text, link: writtenOut, bullet: "" };
 	// All marks count as open: code has none.
 	const around = { dialect: written, open: ["*", "_", "~", "`"] };
 	return tableText(children.map((row) => row.children.map((cell) => inline(cell.children, around))));

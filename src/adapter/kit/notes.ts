@@ -4,7 +4,7 @@
  */
 
 import { closeSync, fdatasyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
-import type { Recorder } from "./recorder.ts";
+import type { LineRecorder } from "./recorder.ts";
 
 export interface Notes {
 	add(line: string): void;
@@ -43,7 +43,7 @@ export function openNotes(path: string, fileBytesMax = FILE_BYTES_MAX): Notes {
 }
 
 /** Kept by the daemon too, so that the notes outlive the folder. A lasting one is on record there first. */
-export function keptNotes(file: Notes, recorder: Recorder): Notes {
+export function keptNotes(file: Notes, recorder: LineRecorder): Notes {
 	return {
 		add(line) {
 			recorder.tell({ type: "note", text: line });

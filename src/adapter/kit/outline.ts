@@ -1,16 +1,16 @@
 /** The lines of a source from a position on, read as far as somebody asked, each with its place in the markdown's structure. */
 
-import { type LineKind, type Place, placeInLine, readLine, readRest } from "./place.ts";
+import { type LineKind, type MarkdownState, readLine, readRest, stateInLine } from "./markdown-state.ts";
 
-export interface Line {
+export interface OutlineLine {
 	start: number;
 	/** After the line end. */
 	end: number;
 	/** Before the line end. */
 	textEnd: number;
 	kind: LineKind;
-	before: Place;
-	after: Place;
+	before: MarkdownState;
+	after: MarkdownState;
 	lazy: boolean;
 	matched: number;
 }
@@ -18,15 +18,15 @@ export interface Line {
 export class Outline {
 	readonly source: string;
 	readonly from: number;
-	readonly lines: Line[] = [];
-	private place: Place;
+	readonly lines: OutlineLine[] = [];
+	private markdown: MarkdownState;
 	private position: number;
 	private returnAt = -2;
 
-	constructor(source: string, from: number, place: Place) {
+	constructor(source: string, from: number, markdown: MarkdownState) {
 		this.source = source;
 		this.from = from;
-		this.place = place;
+		this.markdown = markdown;
 		this.position = from;
 	}
 
@@ -36,7 +36,7 @@ export class Outline {
 	}
 
 	/** The line that holds `position`; undefined at the end of the source. */
-	lineAt(position: number): Line | undefined {
+	lineAt(position: number): OutlineLine | undefined {
 		this.reach(position);
 		const index = this.indexAt(position);
 		return index < this.lines.length ? this.lines[index] : undefined;
@@ -55,11 +55,11 @@ export class Outline {
 		return low;
 	}
 
-	placeAt(position: number): Place {
+	stateAt(position: number): MarkdownState {
 		const line = this.lineAt(position);
-		if (line === undefined) return this.place;
+		if (line === undefined) return this.markdown;
 		if (position <= line.start) return line.before;
-		return placeInLine(line.before, this.source.slice(line.start, position), line);
+		return stateInLine(line.before, this.source.slice(line.start, position), line);
 	}
 
 	/** Where the open line ends: after `\n`, `\r\n` or a lone `\r`. */
@@ -74,7 +74,7 @@ export class Outline {
 	}
 
 	private readNext(): void {
-		const { source, position: start, place: before } = this;
+		const { source, position: start, markdown: before } = this;
 		const { textEnd, end } = this.lineEnd();
 		const read = before.inLine
 			? readRest(before, source.slice(start, textEnd))
@@ -85,7 +85,7 @@ export class Outline {
 			if (head !== undefined) head.kind = "row";
 		}
 		this.lines.push({ start, end, textEnd, kind, before, after, lazy, matched });
-		this.place = end === textEnd ? placeInLine(before, source.slice(start, end), read) : after;
+		this.markdown = end === textEnd ? stateInLine(before, source.slice(start, end), read) : after;
 		this.position = end;
 	}
 }

@@ -1,7 +1,7 @@
 /** A draft's call as a call of the platform, and its outcome as the draft's next input. */
 
 import type { DeliveryFields, Target } from "../port.ts";
-import type { Desk } from "./desk.ts";
+import type { AdapterContext } from "./context.ts";
 import type { DraftCall, DraftInput } from "./draft-state.ts";
 import { PlatformError, type SendOptions } from "./platform.ts";
 
@@ -16,8 +16,8 @@ export interface Addressed {
 
 const missing = (name: string) => new PlatformError("invalid", `This platform has no ${name} call.`);
 
-export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promise<DraftInput> {
-	const { session } = desk;
+export async function perform(context: AdapterContext, call: DraftCall, to: Addressed): Promise<DraftInput> {
+	const { session } = context;
 	const { target, render } = to;
 	const { facts } = to;
 	const options = (nonce: string, final: boolean, signal: AbortSignal): SendOptions => ({
@@ -26,7 +26,7 @@ export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promi
 		facts,
 		signal,
 	});
-	const named = <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => desk.call(call.type, to.fields, work);
+	const named = <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => context.call(call.type, to.fields, work);
 	switch (call.type) {
 		case "create": {
 			const text = render(call.markdown);

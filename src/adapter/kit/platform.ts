@@ -3,8 +3,8 @@
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type {
+	Activity,
 	AdapterInfo,
-	Doing,
 	HealthReport,
 	InboundChoice,
 	InboundMessage,
@@ -121,7 +121,7 @@ export interface Session {
 	/** Style `append`: shows beside the messages what is being done; empty ends it. */
 	status?(target: Target, text: string): Promise<void>;
 	/** `doing` is only for platforms with `typing.text`. */
-	typing?(target: Target, on: boolean, doing?: Doing): Promise<void>;
+	typing?(target: Target, on: boolean, doing?: Activity): Promise<void>;
 	/** For platforms whose messages carry text and files together (mail): what `create` and `attach` do, in one message. */
 	createWith?(
 		target: Target,

@@ -6,7 +6,7 @@ import type { KeepLine, NotedLine } from "../port.ts";
 
 type Unnamed<Line> = Line extends { id: string } ? Omit<Line, "id"> : never;
 
-export interface Recorder {
+export interface LineRecorder {
 	/** Resolves once it is on record. Rejects when no answer came in time, or none will come. */
 	record(what: Unnamed<KeepLine>): Promise<void>;
 	/** For what nobody waits for. */
@@ -17,14 +17,14 @@ export interface Recorder {
 	end(): void;
 }
 
-export interface RecorderOptions {
+export interface LineRecorderOptions {
 	say(line: KeepLine): void;
 	clock: Clock;
 	/** Longest wait for an answer. Less than a platform call may take, of which it is a part. */
 	answerMs: number;
 }
 
-export function createRecorder({ say, clock, answerMs }: RecorderOptions): Recorder {
+export function createRecorder({ say, clock, answerMs }: LineRecorderOptions): LineRecorder {
 	const name = randomBytes(6).toString("base64url");
 	const waiting = new Map<string, (failure?: Error) => void>();
 	let said = 0;

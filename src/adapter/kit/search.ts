@@ -1,9 +1,9 @@
 /** Finds where a message ends: the longest prefix that fits, then the best boundary in it. */
 
 import { graphemeAfter, graphemeAtOrBefore, inlineBoundaries, inlineSpans } from "./boundary.ts";
-import type { Line, Outline } from "./outline.ts";
-import { fenceOf, MARKS, readLine } from "./place.ts";
-import { type Dress, standaloneText, startsBlock } from "./standalone.ts";
+import { fenceOf, MARKS, readLine } from "./markdown-state.ts";
+import type { Outline, OutlineLine } from "./outline.ts";
+import { type Decoration, standaloneText, startsBlock } from "./standalone.ts";
 
 export interface SearchOptions {
 	fits(text: string): boolean;
@@ -27,8 +27,8 @@ export interface End {
 }
 
 /** Undefined: no prefix fits with this much decoration. */
-export function findEnd(outline: Outline, options: SearchOptions, dress: Dress): End | undefined {
-	const search = new Search(outline, options, dress);
+export function findEnd(outline: Outline, options: SearchOptions, decoration: Decoration): End | undefined {
+	const search = new Search(outline, options, decoration);
 	const most = search.longest();
 	const to = search.find(most);
 	return to === undefined ? undefined : { to, most };
@@ -53,20 +53,20 @@ export function withinGrapheme(outline: Outline, fits: (text: string) => boolean
 const RANKS = ["paragraph", "item", "line", "inner"] as const;
 /** Those that tear nothing. */
 const OUTER = ["paragraph", "item", "line"] as const;
-type Rank = (typeof RANKS)[number];
-type Ends = Record<Rank, number[]>;
+type BoundaryRank = (typeof RANKS)[number];
+type Ends = Record<BoundaryRank, number[]>;
 
 class Search {
 	private readonly outline: Outline;
 	private readonly options: SearchOptions;
-	private readonly dress: Dress;
+	private readonly decoration: Decoration;
 	private readonly from: number;
 	private readonly source: string;
 
-	constructor(outline: Outline, options: SearchOptions, dress: Dress) {
+	constructor(outline: Outline, options: SearchOptions, decoration: Decoration) {
 		this.outline = outline;
 		this.options = options;
-		this.dress = dress;
+		this.decoration = decoration;
 		this.from = outline.from;
 		this.source = outline.source;
 	}
@@ -77,7 +77,7 @@ class Search {
 		if (longest === this.source.length) return longest;
 		const first = this.outline.lineAt(this.from);
 		// An opener too long to be one: its words are text, what it opens is code again.
-		const opener = this.dress === "none" && first?.kind === "open";
+		const opener = this.decoration === "none" && first?.kind === "open";
 		let most = opener ? Math.min(longest, first.end) : longest;
 		// Rendered length is only nearly monotone: when no boundary up to the found length fits, look below it.
 		while (most > this.from) {
@@ -110,14 +110,14 @@ class Search {
 		return undefined;
 	}
 
-	private isHeadless({ kind, before, after }: Line): boolean {
+	private isHeadless({ kind, before, after }: OutlineLine): boolean {
 		const { leaf, table, inLine } = before;
-		if (leaf === "table") return kind === "row" && (inLine || table === undefined || this.dress !== "full");
+		if (leaf === "table") return kind === "row" && (inLine || table === undefined || this.decoration !== "full");
 		return kind === "underline" || (inLine && after.leaf === "none" && kind === "text");
 	}
 
 	private fits(to: number): boolean {
-		return this.options.fits(standaloneText(this.outline, to, this.dress));
+		return this.options.fits(standaloneText(this.outline, to, this.decoration));
 	}
 
 	/** About the longest prefix that fits, by how much of a message others take. */
@@ -128,7 +128,7 @@ class Search {
 		const guess = Math.max(1, this.options.guess ?? GUESS_CHARS);
 		let size = rest <= 2 * guess ? rest : guess;
 		for (let tries = 0; tries < SHARE_TRIES && high - low > 1; tries += 1) {
-			const taken = share(standaloneText(this.outline, this.from + size, this.dress));
+			const taken = share(standaloneText(this.outline, this.from + size, this.decoration));
 			if (taken <= 1) low = size;
 			else high = size;
 			const room = size * (1 - taken);
@@ -190,14 +190,17 @@ class Search {
 		const table = isRow(torn);
 		if (!table && fenceOf(torn.before) === undefined) return undefined;
 		let index = this.outline.indexAt(most);
-		const inside = (line: Line | undefined) => line !== undefined && (table ? isRow(line) : line.kind !== "open");
+		const inside = (line: OutlineLine | undefined) =>
+			line !== undefined && (table ? isRow(line) : line.kind !== "open");
 		while (index > 0 && inside(table ? lines[index - 1] : lines[index])) index -= 1;
 		const begins = lines[index];
 		if (begins === undefined || begins.before.inLine || (!table && begins.kind !== "open")) return undefined;
 		if (!this.fitsAlone(index, most - this.from, table)) return undefined;
 		const start = this.withHeading(index);
 		const enough = table ? 1 : (most - this.from) / 4;
-		return start - this.from >= enough && standaloneText(this.outline, start, this.dress) !== "" ? start : undefined;
+		return start - this.from >= enough && standaloneText(this.outline, start, this.decoration) !== ""
+			? start
+			: undefined;
 	}
 
 	private fitsAlone(index: number, charsMax: number, table: boolean): boolean {
@@ -234,7 +237,7 @@ class Search {
 		for (let index = this.outline.indexAt(most); index > 0; index -= 1) {
 			const next = lines[index];
 			if (next === undefined || next.start > most) continue;
-			const rank = rankBefore(lines, index, this.dress);
+			const rank = rankBefore(lines, index, this.decoration);
 			if (rank !== undefined) ends[rank].push(next.start);
 		}
 		return ends;
@@ -257,7 +260,7 @@ class Search {
 		for (const at of words) if (this.allowed(at, true)) yield at;
 	}
 
-	private spanFilter(line: Line, to: number, spans: "whole" | "torn"): (at: number) => boolean {
+	private spanFilter(line: OutlineLine, to: number, spans: "whole" | "torn"): (at: number) => boolean {
 		const end = Math.min(line.textEnd, to + SPAN_MAX);
 		const found = line.kind === "code" ? [] : inlineSpans(this.source.slice(line.start, end));
 		const tears = (at: number) => found.some(([begin, past]) => begin + line.start < at && at < past + line.start);
@@ -279,7 +282,7 @@ class Search {
 	/** Whether both sides of a cut within a line still mean what they meant. Strict: without a guard. */
 	private allowed(to: number, strict: boolean): boolean {
 		const line = this.outline.lineAt(to);
-		if (line === undefined || to <= line.start || this.dress === "none") return true;
+		if (line === undefined || to <= line.start || this.decoration === "none") return true;
 		if (line.kind === "open" || line.kind === "close") return false;
 		const head = this.source.slice(line.start, Math.min(to, line.textEnd));
 		const rest = this.source.slice(to, line.textEnd);
@@ -297,14 +300,14 @@ class Search {
 	}
 }
 
-const isRow = (line: Line): boolean => line.kind === "row" || line.kind === "delimiter";
+const isRow = (line: OutlineLine): boolean => line.kind === "row" || line.kind === "delimiter";
 
 /** How good a cut before the line is; undefined: not there. */
-function rankBefore(lines: readonly Line[], index: number, dress: Dress): Rank | undefined {
+function rankBefore(lines: readonly OutlineLine[], index: number, decoration: Decoration): BoundaryRank | undefined {
 	const next = lines[index];
 	const last = lines[index - 1];
 	if (next === undefined || last === undefined || next.kind === "blank" || next.kind === "underline") return undefined;
-	if (last.kind === "open") return dress === "none" ? "inner" : undefined;
+	if (last.kind === "open") return decoration === "none" ? "inner" : undefined;
 	if (fenceOf(next.before) !== undefined) return next.kind === "close" ? undefined : "line";
 	if (isRow(next) && isRow(last)) return "inner";
 	let above = index - 1;

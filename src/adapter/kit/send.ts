@@ -3,7 +3,7 @@
 import { pieceNonce } from "../nonce.ts";
 import type { DeliveryFields, LineDone, Question, SendLine, Target } from "../port.ts";
 import { buttonsFault, questionFault } from "../question.ts";
-import { createRenderer, createTyping, type Desk, doubtWait, laneOf } from "./desk.ts";
+import { type AdapterContext, createRenderer, createTyping, doubtWait, laneOf } from "./context.ts";
 import { factsOf } from "./facts.ts";
 import { PlatformError, type SendOptions } from "./platform.ts";
 import { splitAll } from "./split.ts";
@@ -14,13 +14,13 @@ export interface Sends {
 	idle(): Promise<void>;
 }
 
-type Message = Extract<SendLine, { type: "send" | "ask" }>;
-type Asked = Extract<SendLine, { type: "asked" }>;
+type MessageLine = Extract<SendLine, { type: "send" | "ask" }>;
+type AskedLine = Extract<SendLine, { type: "asked" }>;
 type Find = Extract<SendLine, { type: "find" }>;
 
-export function createSends(desk: Desk): Sends {
+export function createSends(context: AdapterContext): Sends {
 	const lanes = new Map<string, Promise<void>>();
-	const typing = createTyping(desk);
+	const typing = createTyping(context);
 
 	function inOrder(target: Target, work: () => Promise<void>): void {
 		const lane = laneOf(target);
@@ -33,19 +33,19 @@ export function createSends(desk: Desk): Sends {
 	return {
 		accept(line) {
 			if (line.type === "typing") typing(line);
-			else if (line.type === "asked") inOrder(line.target, () => settle(desk, line));
-			else if (line.type === "send" || line.type === "ask") inOrder(line.target, () => send(desk, line));
-			else if (line.type === "find") inOrder(line.target, () => find(desk, line));
+			else if (line.type === "asked") inOrder(line.target, () => settle(context, line));
+			else if (line.type === "send" || line.type === "ask") inOrder(line.target, () => send(context, line));
+			else if (line.type === "find") inOrder(line.target, () => find(context, line));
 		},
 		async idle() {
 			while (lanes.size > 0) await Promise.all(lanes.values());
-			await desk.gate.quiet();
+			await context.gate.quiet();
 		},
 	};
 }
 
 /** One message that a line needs. */
-interface Part {
+interface MessagePart {
 	nonce: string;
 	from: number;
 	to: number;
@@ -58,40 +58,40 @@ interface Part {
 	more: Pick<SendOptions, "facts" | "question">;
 }
 
-async function send(desk: Desk, line: Message): Promise<void> {
+async function send(context: AdapterContext, line: MessageLine): Promise<void> {
 	const fields = fieldsOf(line);
 	let { nonce } = line;
 	try {
-		const parts = partsOf(desk, line);
+		const parts = partsOf(context, line);
 		const last = parts.at(-1);
 		// All of a question's text comes before its buttons.
-		if (last && line.type === "ask") last.more = { ...last.more, question: questionOf(desk, line) };
+		if (last && line.type === "ask") last.more = { ...last.more, question: questionOf(context, line) };
 		for (const part of parts) {
 			nonce = part.nonce;
-			const { messageId } = await createOnce(desk, line.target, part, fields);
-			desk.say(sentOf(part, messageId, part === parts.at(-1), fields));
+			const { messageId } = await createOnce(context, line.target, part, fields);
+			context.say(sentOf(part, messageId, part === parts.at(-1), fields));
 		}
 	} catch (cause) {
-		refuse(desk, nonce, fields, cause);
+		refuse(context, nonce, fields, cause);
 	}
 }
 
 /** The daemon asks in words where there are no buttons. */
-function questionOf({ platform: { info } }: Desk, { id, choices }: Question): Question {
+function questionOf({ platform: { info } }: AdapterContext, { id, choices }: Question): Question {
 	const fault = questionFault({ id, choices }) ?? buttonsFault(info, { id, choices });
 	if (fault === undefined) return { id, choices };
 	throw new PlatformError("invalid", `The question cannot be asked on ${info.channel}: ${fault}.`);
 }
 
-function refuse(desk: Desk, nonce: string, fields: DeliveryFields, cause: unknown): void {
+function refuse(context: AdapterContext, nonce: string, fields: DeliveryFields, cause: unknown): void {
 	const error = cause instanceof PlatformError ? cause : new PlatformError("invalid", String(cause), { cause });
 	const wait = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
-	desk.say({ type: "delivery_error", error: error.message, code: error.fault, nonce, ...wait, ...fields });
+	context.say({ type: "delivery_error", error: error.message, code: error.fault, nonce, ...wait, ...fields });
 }
 
 /** An edit: it may be repeated after any outcome. */
-async function settle(desk: Desk, { delivery, nonce, target, messageId, text }: Asked): Promise<void> {
-	const { session, platform } = desk;
+async function settle(context: AdapterContext, { delivery, nonce, target, messageId, text }: AskedLine): Promise<void> {
+	const { session, platform } = context;
 	const { render, ...rules } = createRenderer(platform);
 	const fields = { delivery };
 	try {
@@ -100,28 +100,33 @@ async function settle(desk: Desk, { delivery, nonce, target, messageId, text }: 
 		const said = render(piece?.text ?? "");
 		const work = async (signal: AbortSignal) =>
 			session.settle?.(target, messageId, said, { nonce, final: true, signal });
-		await desk.gated(target, "final", () => desk.call("edit", fields, work));
-		desk.say({ type: "message_sent", messageId, final: true, nonce, ...fields });
+		await context.gated(target, "final", () => context.call("edit", fields, work));
+		context.say({ type: "message_sent", messageId, final: true, nonce, ...fields });
 	} catch (cause) {
-		refuse(desk, nonce, fields, cause);
+		refuse(context, nonce, fields, cause);
 	}
 }
 
-const fieldsOf = ({ delivery, runId }: Pick<Message, "delivery" | "runId">): DeliveryFields => ({
+const fieldsOf = ({ delivery, runId }: Pick<MessageLine, "delivery" | "runId">): DeliveryFields => ({
 	delivery,
 	...(runId === undefined ? {} : { runId }),
 });
 
-const sentOf = ({ nonce, from, to, chars }: Part, messageId: string, final: boolean, fields: DeliveryFields) => ({
+const sentOf = (
+	{ nonce, from, to, chars }: MessagePart,
+	messageId: string,
+	final: boolean,
+	fields: DeliveryFields,
+) => ({
 	...{ type: "message_sent" as const, messageId, final, nonce, from, to, chars },
 	...fields,
 });
 
 /** What is left of a line: its text's pieces, then its attachments. The same line is always divided the same way. */
-function partsOf(desk: Desk, line: Message | Find): Part[] {
+function partsOf(context: AdapterContext, line: MessageLine | Find): MessagePart[] {
 	const { done = { pieces: 0, chars: 0 }, from = 0, text } = line;
 	const { to = from + text.length - done.chars } = line;
-	const drafts = [...textsOf(desk, line, done.chars), ...filesOf(desk, line, done)];
+	const drafts = [...textsOf(context, line, done.chars), ...filesOf(context, line, done)];
 	const last = drafts.at(-1);
 	if (!last) throw new PlatformError("invalid", "The text has nothing to show.");
 	// White space at the end shows nothing, and is delivered with what is before it.
@@ -136,9 +141,9 @@ function partsOf(desk: Desk, line: Message | Find): Part[] {
 	});
 }
 
-type PartDraft = Pick<Part, "chars" | "create" | "text">;
+type PartDraft = Pick<MessagePart, "chars" | "create" | "text">;
 
-function textsOf({ platform, session }: Desk, line: Message | Find, begin: number): PartDraft[] {
+function textsOf({ platform, session }: AdapterContext, line: MessageLine | Find, begin: number): PartDraft[] {
 	const { render, ...rules } = createRenderer(platform);
 	const pieces = splitAll(line.text, rules, platform.info.limits.textMax, begin);
 	const drafts = pieces.flatMap((piece): PartDraft[] => {
@@ -155,12 +160,12 @@ function textsOf({ platform, session }: Desk, line: Message | Find, begin: numbe
 	return drafts;
 }
 
-function filesOf(desk: Desk, line: Message | Find, { pieces, chars }: LineDone): PartDraft[] {
-	const { session, platform } = desk;
+function filesOf(context: AdapterContext, line: MessageLine | Find, { pieces, chars }: LineDone): PartDraft[] {
+	const { session, platform } = context;
 	const { text, attachments = [] } = line;
 	if (attachments.length === 0 || (session.createWith && text.trim() !== "")) return [];
 	// Files follow the text: none is out before all of it is.
-	const out = chars < text.length ? 0 : Math.max(0, pieces - textsOf(desk, line, 0).length);
+	const out = chars < text.length ? 0 : Math.max(0, pieces - textsOf(context, line, 0).length);
 	return attachments.slice(out).map((attachment) => {
 		const { attach } = session;
 		if (!attach) throw new PlatformError("invalid", `${platform.info.channel} cannot send attachments.`);
@@ -171,12 +176,12 @@ function filesOf(desk: Desk, line: Message | Find, { pieces, chars }: LineDone):
 
 /** What was not told is looked up, or said again under its nonce, ever later; in the end nobody knows. */
 async function createOnce(
-	desk: Desk,
+	context: AdapterContext,
 	target: Target,
-	part: Part,
+	part: MessagePart,
 	fields: DeliveryFields,
 ): Promise<{ messageId: string }> {
-	const { session, platform, clock, limits } = desk;
+	const { session, platform, clock, limits } = context;
 	const { nonce } = part;
 	const begun = clock.now();
 	const patienceMs = session.find ? limits.doubtMs : platform.info.reconcile === "nonce" ? limits.nonceWindowMs : 0;
@@ -188,14 +193,14 @@ async function createOnce(
 				if (open && clock.now() - begun >= patienceMs) throw open;
 				return part.create({ nonce, final: true, ...part.more, signal });
 			};
-			return await desk.gated(target, "final", () => desk.call("create", fields, create));
+			return await context.gated(target, "final", () => context.call("create", fields, create));
 		} catch (cause) {
 			if (!(cause instanceof PlatformError)) throw cause;
 			// A refusal of this try says nothing about one before it.
 			if (cause.fault !== "unknown_outcome") throw open ? inDoubt(open, cause) : cause;
 			const { find } = session;
 			const look = async (signal: AbortSignal) => find?.call(session, target, nonce, part.text, signal);
-			const found = find && (await lookUp(desk, target, fields, look, cause));
+			const found = find && (await lookUp(context, target, fields, look, cause));
 			if (found) return found;
 			const askedMs = Math.min(cause.retryAfterMs ?? 0, patienceMs - (clock.now() - begun));
 			const waitMs = Math.max(doubtWait(limits, tries), askedMs);
@@ -211,42 +216,42 @@ const inDoubt = (open: PlatformError, cause: unknown): PlatformError =>
 
 /** A look-up that fails leaves the first question open. */
 async function lookUp<T>(
-	desk: Desk,
+	context: AdapterContext,
 	target: Target,
 	fields: DeliveryFields,
 	look: (signal: AbortSignal) => Promise<T>,
 	open: PlatformError,
 ): Promise<T> {
 	try {
-		return await desk.gated(target, "create", () => desk.call("find", fields, look));
+		return await context.gated(target, "create", () => context.call("find", fields, look));
 	} catch (cause) {
 		throw new PlatformError("unknown_outcome", `${open.message}; looking it up failed too`, { cause });
 	}
 }
 
 /** Looks for a line's messages in their order: what is out is told one by one, and the answer is about what is left. */
-async function find(desk: Desk, line: Find): Promise<void> {
-	const { session } = desk;
+async function find(context: AdapterContext, line: Find): Promise<void> {
+	const { session } = context;
 	const { nonce, target } = line;
 	const fields = fieldsOf(line);
 	const look = session.find;
 	if (!look) {
-		desk.say({ type: "found", nonce, known: false });
+		context.say({ type: "found", nonce, known: false });
 		return;
 	}
 	try {
-		const parts = partsOf(desk, line);
+		const parts = partsOf(context, line);
 		for (const part of parts) {
 			const work = (signal: AbortSignal) => look.call(session, target, part.nonce, part.text, signal);
-			const found = await desk.gated(target, "create", () => desk.call("find", fields, work));
+			const found = await context.gated(target, "create", () => context.call("find", fields, work));
 			if (!found || part === parts.at(-1)) {
-				desk.say({ type: "found", nonce, known: true, ...(found ? { messageId: found.messageId } : {}) });
+				context.say({ type: "found", nonce, known: true, ...(found ? { messageId: found.messageId } : {}) });
 				return;
 			}
-			desk.say(sentOf(part, found.messageId, false, fields));
+			context.say(sentOf(part, found.messageId, false, fields));
 		}
 	} catch (cause) {
-		desk.log.warn({ nonce, error: String(cause) }, "a message could not be looked up");
-		desk.say({ type: "found", nonce, known: false });
+		context.log.warn({ nonce, error: String(cause) }, "a message could not be looked up");
+		context.say({ type: "found", nonce, known: false });
 	}
 }

@@ -22,9 +22,9 @@ export interface SentLog {
 	/** Returns the outcome from the notes, or asks `look` and notes the result, so that a later look-up cannot claim the same message. */
 	find(nonce: string, look: () => Promise<Made | undefined>): Promise<Made | undefined>;
 	/** The same where messages are recognised by what they say. Throws when it cannot tell. */
-	findAlike<T extends KeptMessage>(nonce: string, search: Search<T>): Promise<Made | undefined>;
+	findAlike<T extends KeptMessage>(nonce: string, search: MessageSearch<T>): Promise<Made | undefined>;
 	/** Whether this nonce's call made a message that says the same, judged by the messages of ours that the platform lists. */
-	judge(nonce: string, listed: readonly KeptMessage[]): (message: KeptMessage) => Verdict;
+	judge(nonce: string, listed: readonly KeptMessage[]): (message: KeptMessage) => MessageMatch;
 }
 
 interface Made {
@@ -39,7 +39,7 @@ export interface KeptMessage {
 	ts: number;
 }
 
-export interface Search<T extends KeptMessage> {
+export interface MessageSearch<T extends KeptMessage> {
 	/** Our messages in the chat since a time, newest first. */
 	list(since: number): Promise<readonly T[]>;
 	isAlike(message: T): boolean;
@@ -47,7 +47,7 @@ export interface Search<T extends KeptMessage> {
 	waitsMs: readonly number[];
 }
 
-export type Verdict = "made" | "other" | "unclear";
+export type MessageMatch = "made" | "other" | "unclear";
 
 /** How far the platform's clock may be from ours, and how far back a look-up goes. */
 const SKEW_MS_MAX = 60 * 60_000;
@@ -57,7 +57,7 @@ const SKEW_MS = 2000;
 /** `ts`: when it was noted, by our clock. Absent in notes of earlier versions. */
 type Note = ({ at: "leaving" } | { at: "refused" } | { at: "sent"; messageId: string }) & { ts?: number };
 
-interface Entry {
+interface NonceState {
 	/** Calls that left, or were about to, and were not refused. */
 	open: number;
 	/** When the first of these was noted. */
@@ -69,8 +69,8 @@ interface Entry {
 
 export function openSentLog({ notes, clock }: Pick<Tools, "notes" | "clock">): SentLog {
 	const kept = notes ?? inMemory();
-	let read: { lines: readonly string[]; entries: ReadonlyMap<string, Entry> } = { lines: [], entries: new Map() };
-	const entries = (): ReadonlyMap<string, Entry> => {
+	let read: { lines: readonly string[]; entries: ReadonlyMap<string, NonceState> } = { lines: [], entries: new Map() };
+	const entries = (): ReadonlyMap<string, NonceState> => {
 		const lines = kept.all();
 		if (lines !== read.lines) read = { lines, entries: readEntries(lines) };
 		return read.entries;
@@ -160,7 +160,7 @@ const ALIKE =
 function earliestOf(
 	left: number,
 	listed: readonly KeptMessage[],
-	knownAs: (message: KeptMessage) => Entry | undefined,
+	knownAs: (message: KeptMessage) => NonceState | undefined,
 ): { possible: number; certain: number } {
 	const before = listed.flatMap((message) => {
 		const { sent } = knownAs(message) ?? {};
@@ -176,8 +176,8 @@ function earliestOf(
 const wholeSeconds = (limit: number, ts: number): number => (ts % 1000 === 0 ? Math.floor(limit / 1000) * 1000 : limit);
 
 /** A line that is damaged is none; one that is there twice is one. */
-function readEntries(lines: readonly string[]): Map<string, Entry> {
-	const found = new Map<string, Entry>();
+function readEntries(lines: readonly string[]): Map<string, NonceState> {
+	const found = new Map<string, NonceState>();
 	const read = new Set<string>();
 	for (const line of lines) {
 		try {
@@ -192,7 +192,7 @@ function readEntries(lines: readonly string[]): Map<string, Entry> {
 	return found;
 }
 
-function take(entry: Entry, note: Note): void {
+function take(entry: NonceState, note: Note): void {
 	if (note.at === "leaving") {
 		// A call that was refused made nothing, so it is not the first.
 		if (entry.open <= 0) entry.left = note.ts;

@@ -7,18 +7,18 @@ import type { Log } from "../../std/log.ts";
 import type { AdapterField, MonitorCommand, SendLine, StreamLine } from "../port.ts";
 import { type Environment, loadAccount } from "./account.ts";
 import { CALL_TIMEOUT_MS } from "./call.ts";
+import { type AdapterLimits, createAdapterContext } from "./context.ts";
 import { createDeliveries } from "./deliver.ts";
-import { createDesk, type DeskLimits } from "./desk.ts";
 import { createLineReader, createLineWriter, LINE_BYTES_MAX, type LineWriter } from "./lines.ts";
 import { startMonitor } from "./monitor.ts";
 import { keptNotes, openNotes } from "./notes.ts";
 import { type Platform, PlatformError, type Session, type Tools } from "./platform.ts";
-import { createRecorder, type Recorder } from "./recorder.ts";
+import { createRecorder, type LineRecorder } from "./recorder.ts";
 import { createRedactor, type Redact, withoutSecrets } from "./secrets.ts";
 import { createSends } from "./send.ts";
 import { openKeptState, openState } from "./state.ts";
 
-export interface ServeLimits extends DeskLimits {
+export interface ServeLimits extends AdapterLimits {
 	lineBytesMax: number;
 	/** How long what is under way may take after the last line or SIGTERM. */
 	stopGraceMs: number;
@@ -40,7 +40,7 @@ interface Service {
 	stop(): Promise<void>;
 }
 
-interface Context {
+interface ServeContext {
 	platform: Platform;
 	account: string;
 	writer: LineWriter;
@@ -68,7 +68,7 @@ export async function serve(
 	try {
 		code = await run(platform, argv, { log: stderrLog(say), secrets, clock, limits });
 	} catch (cause) {
-		const error = inNexusWords(cause);
+		const error = asNexusError(cause);
 		say({ level: "error", msg: error.message, code: error.code });
 		code = exitCodeOf(error.code);
 	}
@@ -83,13 +83,13 @@ interface Secrets {
 async function run(
 	platform: Platform,
 	argv: readonly string[],
-	more: Pick<Context, "log" | "secrets" | "clock" | "limits">,
+	more: Pick<ServeContext, "log" | "secrets" | "clock" | "limits">,
 ): Promise<number> {
 	const { verb, account } = readArguments(platform.info.channel, argv);
 	// Nobody reads any more: the daemon is gone, and another will resume what is open. A call that is under way is not cut off: what came of it is noted.
 	const unread = Promise.withResolvers<void>();
 	const writer = createLineWriter(process.stdout, () => unread.resolve());
-	const context: Context = { platform, account, writer, unread: unread.promise, env: process.env, ...more };
+	const context: ServeContext = { platform, account, writer, unread: unread.promise, env: process.env, ...more };
 	switch (verb) {
 		case "info":
 			writer.write({ ...platform.info, fields: fieldsOf(platform) });
@@ -127,9 +127,9 @@ function readArguments(channel: string, argv: readonly string[]): { verb: (typeo
 }
 
 async function openSession(
-	{ platform, account: id, env, log, clock, secrets }: Context,
+	{ platform, account: id, env, log, clock, secrets }: ServeContext,
 	more: Pick<Tools, "listening"> = {},
-	recorder?: Recorder,
+	recorder?: LineRecorder,
 ): Promise<Session> {
 	const account = loadAccount(platform.info, id, env);
 	secrets.redact = createRedactor(platform.info, account);
@@ -137,7 +137,7 @@ async function openSession(
 }
 
 /** In the account's files; what the daemon keeps is on record there too. */
-function memoryOf(env: Environment, log: Log, recorder: Recorder | undefined): Pick<Tools, "state" | "notes"> {
+function memoryOf(env: Environment, log: Log, recorder: LineRecorder | undefined): Pick<Tools, "state" | "notes"> {
 	const stateFile = env.NEXUS_STATE_FILE;
 	if (stateFile === undefined) return { state: openState(undefined) };
 	const notes = openNotes(env.NEXUS_NOTES_FILE ?? `${stateFile}.sent`);
@@ -146,14 +146,14 @@ function memoryOf(env: Environment, log: Log, recorder: Recorder | undefined): P
 }
 
 /** Undefined when no daemon keeps anything for the account. */
-function recorderOf({ env, writer, clock, limits }: Context): Recorder | undefined {
+function recorderOf({ env, writer, clock, limits }: ServeContext): LineRecorder | undefined {
 	if (env.NEXUS_NOTES_FILE === undefined) return undefined;
 	const answerMs = (limits.callTimeoutMs ?? CALL_TIMEOUT_MS) / 2;
 	return createRecorder({ say: (line) => writer.write(line), clock, answerMs });
 }
 
 /** Each change once. */
-function tellListening({ writer, secrets }: Context): NonNullable<Tools["listening"]> {
+function tellListening({ writer, secrets }: ServeContext): NonNullable<Tools["listening"]> {
 	let told: string | undefined;
 	return (error = "") => {
 		if (error === told) return;
@@ -163,9 +163,9 @@ function tellListening({ writer, secrets }: Context): NonNullable<Tools["listeni
 	};
 }
 
-async function health(context: Context): Promise<number> {
+async function health(context: ServeContext): Promise<number> {
 	const session = await openSession(context);
-	const report = await session.health().catch((cause) => ({ ok: false, detail: inNexusWords(cause).message }));
+	const report = await session.health().catch((cause) => ({ ok: false, detail: asNexusError(cause).message }));
 	context.writer.write(withoutSecrets(report, context.secrets.redact));
 	await context.writer.flushed();
 	await session.close?.();
@@ -173,7 +173,7 @@ async function health(context: Context): Promise<number> {
 }
 
 /** Lines in, lines out, until the input ends. */
-async function converse(context: Context, verb: "monitor" | "send" | "stream"): Promise<void> {
+async function converse(context: ServeContext, verb: "monitor" | "send" | "stream"): Promise<void> {
 	const { writer, log, limits } = context;
 	// Listening first: lines may come before the session is open, and the input may end meanwhile.
 	const input = readInput(log, limits.lineBytesMax ?? LINE_BYTES_MAX);
@@ -196,7 +196,7 @@ async function converse(context: Context, verb: "monitor" | "send" | "stream"): 
 	await writer.flushed();
 }
 
-function serviceOf(context: Context, session: Session, verb: "monitor" | "send" | "stream"): Service {
+function serviceOf(context: ServeContext, session: Session, verb: "monitor" | "send" | "stream"): Service {
 	const { platform, account, writer, log, clock, limits } = context;
 	const ready = () => writer.drained();
 	const say = (line: object) => writer.write(withoutSecrets(line, context.secrets.redact));
@@ -204,7 +204,7 @@ function serviceOf(context: Context, session: Session, verb: "monitor" | "send" 
 		const monitor = startMonitor({ session, say, ready, log });
 		return { ...monitor, accept: (line) => monitor.accept(line as MonitorCommand) };
 	}
-	const desk = createDesk({
+	const desk = createAdapterContext({
 		platform,
 		session,
 		account,
@@ -286,7 +286,7 @@ const CODES = {
 	unknown_outcome: "unavailable",
 } as const;
 
-function inNexusWords(cause: unknown): NexusError {
+function asNexusError(cause: unknown): NexusError {
 	return cause instanceof PlatformError
 		? new NexusError(CODES[cause.fault], cause.message, { cause })
 		: toNexusError(cause);

@@ -3,51 +3,52 @@
  * it ends is closed, quotes and list items it begins in are respected. White space at its two ends is left out; nothing else is.
  */
 
-import type { Line, Outline } from "./outline.ts";
-import { type Container, type Fence, fenceOf, type Place, withoutContainers } from "./place.ts";
+import { type Container, type Fence, fenceOf, type MarkdownState, withoutContainers } from "./markdown-state.ts";
+import type { Outline, OutlineLine } from "./outline.ts";
 
 /** How much decoration a torn fence gets: all, no info string, or none at all where the limit leaves no room for it. */
-export type Dress = "full" | "plain" | "none";
+export type Decoration = "full" | "plain" | "none";
 
-export function standaloneText(outline: Outline, to: number, dress: Dress): string {
+export function standaloneText(outline: Outline, to: number, decoration: Decoration): string {
 	if (to <= outline.from) return "";
-	const parts = new Parts(outline, to, dress);
+	const parts = new LineCollector(outline, to, decoration);
 	let first = parts.first();
 	// Of a line of code, nothing but its end.
 	if (first?.before.inLine && first.kind === "code" && first.textEnd <= first.start) first = parts.skip();
 	if (first === undefined) return "";
 	const torn = first.kind === "open" && first.before.inLine;
-	const place = torn ? first.after : first.before;
-	const fence = fenceOf(place);
+	const markdown = torn ? first.after : first.before;
+	const fence = fenceOf(markdown);
 	// A closer that comes first closes a block that is already shown whole.
-	if (first.kind === "close" || (torn && dress !== "none")) parts.skip();
-	if (fence !== undefined && dress !== "none" && (torn || first.kind === "code")) {
+	if (first.kind === "close" || (torn && decoration !== "none")) parts.skip();
+	if (fence !== undefined && decoration !== "none" && (torn || first.kind === "code")) {
 		// The rest of an opener's words are nowhere else.
-		parts.lead(openerOf(place, fence, torn ? "full" : dress));
+		parts.lead(openerOf(markdown, fence, torn ? "full" : decoration));
 	}
-	if (dress === "full" && continuesTable(first)) parts.lead(headOf(place));
+	if (decoration === "full" && continuesTable(first)) parts.lead(headOf(markdown));
 	return parts.text();
 }
 
 /** Its head is in an earlier message. */
-const continuesTable = ({ kind, before }: Line): boolean =>
+const continuesTable = ({ kind, before }: OutlineLine): boolean =>
 	kind === "row" && before.leaf === "table" && !before.inLine && before.table !== undefined;
 
-const headOf = ({ table = "", containers }: Place): string => `${table}\n`.replace(/^(?=.)/gm, quotes(containers));
+const headOf = ({ table = "", containers }: MarkdownState): string =>
+	`${table}\n`.replace(/^(?=.)/gm, quotes(containers));
 
 const quotes = (containers: readonly Container[]): string =>
 	containers.map((each) => (each.kind === "quote" ? "> " : "")).join("");
 
-function openerOf(place: Place, fence: Fence, dress: Dress): string {
-	const info = dress === "full" ? fence.info : "";
-	return `${quotes(place.containers)}${" ".repeat(fence.indent)}${fence.mark.repeat(fence.length)}${info}\n`;
+function openerOf(markdown: MarkdownState, fence: Fence, decoration: Decoration): string {
+	const info = decoration === "full" ? fence.info : "";
+	return `${quotes(markdown.containers)}${" ".repeat(fence.indent)}${fence.mark.repeat(fence.length)}${info}\n`;
 }
 
 /** Collects the lines of one range. */
-class Parts {
+class LineCollector {
 	private readonly outline: Outline;
 	private readonly to: number;
-	private readonly dress: Dress;
+	private readonly decoration: Decoration;
 	private readonly inherited: readonly Container[];
 	/** Of the inherited containers, those that are still open. */
 	private carried: readonly Container[];
@@ -58,10 +59,10 @@ class Parts {
 	private out = "";
 	private index: number;
 
-	constructor(outline: Outline, to: number, dress: Dress) {
+	constructor(outline: Outline, to: number, decoration: Decoration) {
 		this.outline = outline;
 		this.to = to;
-		this.dress = dress;
+		this.decoration = decoration;
 		this.index = outline.indexAt(outline.from);
 		const open = outline.lines[this.index]?.before.containers ?? [];
 		this.inherited = open.map((each) => (each.fresh ? { ...each, fresh: false } : each));
@@ -69,12 +70,12 @@ class Parts {
 		outline.reach(to - 1);
 	}
 
-	first(): Line | undefined {
+	first(): OutlineLine | undefined {
 		const line = this.outline.lines[this.index];
 		return line !== undefined && line.start < this.to ? line : undefined;
 	}
 
-	skip(): Line | undefined {
+	skip(): OutlineLine | undefined {
 		this.index += 1;
 		return this.first();
 	}
@@ -99,7 +100,8 @@ class Parts {
 		const { source, lines } = this.outline;
 		const first = lines[this.index];
 		if (first === undefined) return "";
-		const plain = !first.before.inLine && !this.inherited.some((each) => each.kind === "item") && this.dress !== "none";
+		const plain =
+			!first.before.inLine && !this.inherited.some((each) => each.kind === "item") && this.decoration !== "none";
 		const start = Math.max(first.start, this.outline.from);
 		if (plain) return guard(first, source.slice(start, Math.max(start, this.to)));
 		return this.rewritten();
@@ -114,8 +116,8 @@ class Parts {
 			if (line === undefined || line.start >= this.to) break;
 			const text = source.slice(line.start, Math.min(line.textEnd, this.to));
 			const ending = line.textEnd < Math.min(line.end, this.to) ? "\n" : "";
-			if (this.dress === "none" && line.kind === "close") continue;
-			if (this.dress === "none" && line.kind === "open") {
+			if (this.decoration === "none" && line.kind === "close") continue;
+			if (this.decoration === "none" && line.kind === "open") {
 				body += text.replace(/(?:`{3,}|~{3,})[ \t]*/, "") + ending;
 				continue;
 			}
@@ -126,7 +128,7 @@ class Parts {
 			const left = fenceOf(line.before);
 			const ended = left !== undefined && line.kind !== "code" && line.kind !== "close" && at > this.index;
 			// Its list item ended, and the fence with it; without the item's marks it has to be closed.
-			if (ended && this.dress !== "none" && line.before.containers.length <= this.carried.length) {
+			if (ended && this.decoration !== "none" && line.before.containers.length <= this.carried.length) {
 				body += `${quotes(line.before.containers)}${left.mark.repeat(left.length)}\n`;
 			}
 			const own = line.lazy ? escaped(text.trimStart()) : this.ownText(line, text);
@@ -136,7 +138,7 @@ class Parts {
 	}
 
 	/** A line without the marks of the items that are gone. */
-	private ownText(line: Line, text: string): string {
+	private ownText(line: OutlineLine, text: string): string {
 		const carried = this.carried;
 		const nested = line.before.containers.length > carried.length;
 		if (!nested && fenceOf(line.before) === undefined) this.extra = 0;
@@ -160,16 +162,16 @@ class Parts {
 
 	private close(): string {
 		const last = this.lastLine();
-		const place = this.outline.placeAt(this.to);
+		const markdown = this.outline.stateAt(this.to);
 		const torn = last !== undefined && this.to < last.end && last.kind === "close";
-		const fence = torn ? undefined : fenceOf(place);
-		if (fence === undefined || this.dress === "none") return withoutTrailingBlank(this.out);
+		const fence = torn ? undefined : fenceOf(markdown);
+		if (fence === undefined || this.decoration === "none") return withoutTrailingBlank(this.out);
 		if (last?.kind === "open") return this.withoutOpener(last);
 		const before = this.out.endsWith("\n") || this.out === "" ? "" : "\n";
 		const kept = this.stillOpen();
-		const inner = place.containers.slice(kept);
+		const inner = markdown.containers.slice(kept);
 		const own = inner.map((each) => (each.kind === "quote" ? "> " : " ".repeat(each.indent))).join("");
-		return `${this.out}${before}${quotes(place.containers.slice(0, kept))}${own}${fence.mark.repeat(fence.length)}`;
+		return `${this.out}${before}${quotes(markdown.containers.slice(0, kept))}${own}${fence.mark.repeat(fence.length)}`;
 	}
 
 	/** How many of the inherited containers are open where the range ends. */
@@ -184,12 +186,12 @@ class Parts {
 		return open;
 	}
 
-	private lastLine(): Line | undefined {
+	private lastLine(): OutlineLine | undefined {
 		return this.outline.lines[this.outline.indexAt(this.to - 1)];
 	}
 
 	/** A fence of which nothing but the opener is in the range: the next message opens it. A list marker before it stays. */
-	private withoutOpener(opener: Line): string {
+	private withoutOpener(opener: OutlineLine): string {
 		const marks = /(?:`{3,}|~{3,})[^\r\n]*[\r\n]*$/.exec(this.out);
 		return withoutTrailingBlank(marks === null || opener.before.inLine ? this.out : this.out.slice(0, marks.index));
 	}
@@ -199,19 +201,19 @@ class Parts {
 const NO_INTERRUPTION = /^ *(?:\d|[-+*][ \t]*$)/;
 
 /** The end of a line whose beginning is in an earlier message. */
-function restOf(line: Line, text: string): string {
+function restOf(line: OutlineLine, text: string): string {
 	if (fenceOf(line.before) !== undefined) return text;
 	return line.before.leaf === "indented" ? `    ${text}` : guard(line, text.trimStart());
 }
 
 /** Columns that a line must keep to stay what it is: indented code, or code that looks like a fence. */
-function leastIndent(line: Line, rest: string): number {
+function leastIndent(line: OutlineLine, rest: string): number {
 	const deep = line.kind === "indented" || (line.kind === "code" && /^ {4,}[`~]/.test(rest));
 	return deep ? 4 : 0;
 }
 
 /** Keeps text that was the middle of a line or paragraph from beginning a list, quote, heading, fence or indented code. */
-function guard(line: Line, text: string): string {
+function guard(line: OutlineLine, text: string): string {
 	const { inLine, leaf, containers } = line.before;
 	if (fenceOf(line.before) !== undefined) return text;
 	const [marks, rest] = inLine ? ["", text] : withoutQuotes(containers.slice(0, line.matched), text);

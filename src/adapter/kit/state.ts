@@ -5,7 +5,7 @@ import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import { openNotes } from "./notes.ts";
 import { PlatformError, type Tools } from "./platform.ts";
-import type { Recorder } from "./recorder.ts";
+import type { LineRecorder } from "./recorder.ts";
 
 type State = Record<string, string>;
 
@@ -31,7 +31,7 @@ export function openState(path: string | undefined): Tools["state"] {
 }
 
 /** Kept by the daemon, which writes the file: the processes of an account cannot undo each other's changes. */
-export function openKeptState(path: string, recorder: Recorder, log: Log): Tools["state"] {
+export function openKeptState(path: string, recorder: LineRecorder, log: Log): Tools["state"] {
 	/** Said, and not yet in the file. */
 	const said = new Map<string, { value: string }>();
 	const left = openNotes(leftOf(path));
@@ -49,7 +49,7 @@ export function openKeptState(path: string, recorder: Recorder, log: Log): Tools
 			});
 			last.catch((cause: unknown) => {
 				log.debug({ key, error: wordsOf(cause) }, "a state may not be on record");
-				left.add(JSON.stringify({ key, before, value } satisfies LeftState));
+				left.add(JSON.stringify({ key, before, value } satisfies OrphanedState));
 			});
 		},
 		async recorded() {
@@ -63,7 +63,7 @@ export function openKeptState(path: string, recorder: Recorder, log: Log): Tools
 }
 
 /** A change that no daemon answered, perhaps because it was killed: the next one makes it if the key still has the value from before. */
-interface LeftState {
+interface OrphanedState {
 	key: string;
 	/** Absent: it had none. */
 	before?: string | undefined;
@@ -73,7 +73,7 @@ interface LeftState {
 const leftOf = (path: string): string => `${path}.left`;
 
 /** The unanswered changes that still apply to a state. */
-export function leftStates(path: string, state: ReadonlyMap<string, string>): [key: string, value: string][] {
+export function orphanedStates(path: string, state: ReadonlyMap<string, string>): [key: string, value: string][] {
 	const changed = new Map<string, string>();
 	for (const line of openNotes(leftOf(path)).all()) {
 		const { key, before, value } = parsed(line);
@@ -84,15 +84,15 @@ export function leftStates(path: string, state: ReadonlyMap<string, string>): [k
 }
 
 /** A line that is damaged is none. */
-function parsed(line: string): Partial<LeftState> {
+function parsed(line: string): Partial<OrphanedState> {
 	try {
-		return JSON.parse(line) as LeftState;
+		return JSON.parse(line) as OrphanedState;
 	} catch {
 		return {};
 	}
 }
 
-export function forgetLeft(path: string): void {
+export function forgetOrphan(path: string): void {
 	for (const file of [leftOf(path), `${leftOf(path)}.1`]) rmSync(file, { force: true });
 }
 

@@ -69,14 +69,14 @@ export function factTags({ runId, agent, model, phase, usage = {} }: NonNullable
 }
 
 /** A piece of an answer that is being written: `content` replaces everything from `from` (UTF-16 units) on. */
-export interface Piece {
+export interface AnswerPiece {
 	from: number;
 	content: string;
 	/** Counts an answer's pieces from 1. */
 	sequence: number;
 }
 
-export function streamEvent(target: Target, stream: string, piece: Piece, createdAt: number): EventTemplate {
+export function streamEvent(target: Target, stream: string, piece: AnswerPiece, createdAt: number): EventTemplate {
 	const place = [
 		["stream", stream],
 		["sequence", String(piece.sequence)],

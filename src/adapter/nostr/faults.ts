@@ -35,16 +35,17 @@ export const wantsProof = (reason: string): boolean => /^(?:auth-required|restri
 /** A relay that has the event says so in either way. */
 export const isDuplicate = (reason: string): boolean => reason.startsWith("duplicate:");
 
-export type Told = readonly [relay: string, outcome: RelayOutcome];
+export type RelayReport = readonly [relay: string, outcome: RelayOutcome];
 
 /** Undefined: enough relays have it. */
-export function verdict(told: readonly Told[], quorum: number): PlatformError | undefined {
-	const accepted = told.filter(([, { at }]) => at === "accepted").length;
+export function verdict(reports: readonly RelayReport[], quorum: number): PlatformError | undefined {
+	const accepted = reports.filter(([, { at }]) => at === "accepted").length;
 	if (accepted >= quorum) return undefined;
-	const words = told.flatMap(([relay, outcome]) => ("reason" in outcome ? [`${relay}: ${outcome.reason}`] : []));
-	const message = `${accepted} of ${told.length} relays have it, ${quorum} should. ${words.join("; ")}`;
+	const words = reports.flatMap(([relay, outcome]) => ("reason" in outcome ? [`${relay}: ${outcome.reason}`] : []));
+	const message = `${accepted} of ${reports.length} relays have it, ${quorum} should. ${words.join("; ")}`;
 	// Somebody may read it already, so it is not "nothing happened".
-	if (accepted > 0 || told.some(([, { at }]) => at === "unknown")) return new PlatformError("unknown_outcome", message);
-	const faults = told.map(([, outcome]) => (outcome.at === "refused" ? faultOf(outcome.reason) : "unavailable"));
+	if (accepted > 0 || reports.some(([, { at }]) => at === "unknown"))
+		return new PlatformError("unknown_outcome", message);
+	const faults = reports.map(([, outcome]) => (outcome.at === "refused" ? faultOf(outcome.reason) : "unavailable"));
 	return new PlatformError(PRECEDENCE.find((fault) => faults.includes(fault)) ?? "unavailable", message);
 }

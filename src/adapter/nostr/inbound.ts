@@ -9,7 +9,7 @@ import { CHAT_MESSAGE, COMMENT, FILE_MESSAGE, NOTE, type Tags, THREAD_START, typ
 import { readPubkey } from "./keys.ts";
 import type { Rumor } from "./private.ts";
 
-export interface Me {
+export interface NostrIdentity {
 	pubkey: string;
 	/** Whether an event is one of the agent's. */
 	wrote(eventId: string): boolean;
@@ -21,7 +21,7 @@ const NOTIFIED_MAX = 20;
 export const MEMBERS_MAX = 20;
 
 /** Undefined: nothing that was said to the agent. */
-export function readPublic(event: Event, me: Me): InboundMessage | undefined {
+export function readPublic(event: Event, me: NostrIdentity): InboundMessage | undefined {
 	if (event.pubkey === me.pubkey || ![NOTE, THREAD_START, COMMENT].includes(event.kind)) return undefined;
 	if (!valuesOf(event.tags, "p").includes(me.pubkey)) return undefined;
 	const { text, named } = readText(event, me);
@@ -40,7 +40,7 @@ export function readPublic(event: Event, me: Me): InboundMessage | undefined {
 }
 
 /** A first event that names us, or an answer to one of ours. Others of the thread are named in every reply, and not addressed by it. */
-function addresses(event: Event, me: Me): boolean {
+function addresses(event: Event, me: NostrIdentity): boolean {
 	const parent = parentOf(event);
 	if (parent === undefined) return true;
 	return parent.author === me.pubkey || me.wrote(parent.id);
@@ -65,12 +65,12 @@ function parentOf({ kind, tags }: Event): Parent | undefined {
 	return { id: link[1], author: author || undefined };
 }
 
-function replyTo(event: Event, me: Me): { root: string; target: ThreadTarget } {
+function replyTo(event: Event, me: NostrIdentity): { root: string; target: ThreadTarget } {
 	return event.kind === NOTE ? replyToNote(event, me) : replyToComment(event);
 }
 
 /** NIP-10. */
-function replyToNote(event: Event, me: Me): { root: string; target: ThreadTarget } {
+function replyToNote(event: Event, me: NostrIdentity): { root: string; target: ThreadTarget } {
 	const links = linksOf(event.tags).filter(([, , , marker]) => marker !== "mention");
 	const first = links.find((tag) => tag[3] === "root") ?? links[0];
 	const root = first?.[1] ?? event.id;
@@ -106,7 +106,7 @@ function replyToComment(event: Event): { root: string; target: ThreadTarget } {
 }
 
 /** A rumor is judged by its own time and id; its wrap's mean nothing. */
-export function readRumor(rumor: Rumor, me: Me): InboundMessage | undefined {
+export function readRumor(rumor: Rumor, me: NostrIdentity): InboundMessage | undefined {
 	if (rumor.pubkey === me.pubkey) return undefined;
 	if (rumor.kind !== CHAT_MESSAGE && rumor.kind !== FILE_MESSAGE) return undefined;
 	const { text: said, named } = readText(rumor, me);
@@ -155,7 +155,7 @@ const valuesOf = (tags: Tags, wanted: string): string[] =>
 const PERSON = /\bnostr:(?:npub1|nprofile1)[02-9ac-hj-np-z]+/g;
 
 /** Our mention goes and counts; others stay as they are. */
-function readText({ content }: Pick<Event, "content">, me: Me): { text: string; named: boolean } {
+function readText({ content }: Pick<Event, "content">, me: NostrIdentity): { text: string; named: boolean } {
 	let named = false;
 	const text = content.replace(PERSON, (link) => {
 		if (readPubkey(link) !== me.pubkey) return link;

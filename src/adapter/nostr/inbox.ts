@@ -6,9 +6,15 @@
 import type { Event } from "nostr-tools/core";
 import type { Filter } from "nostr-tools/filter";
 import { verifyEvent } from "nostr-tools/pure";
-import { createHeard, type Heard, type InboundMessage, keepListening, type Tools } from "../kit/kit.ts";
+import {
+	type ConfirmationQueue,
+	createConfirmationQueue,
+	type InboundMessage,
+	keepListening,
+	type Tools,
+} from "../kit/kit.ts";
 import { COMMENT, GIFT_WRAP, NOTE, THREAD_START } from "./events.ts";
-import { type Me, readPublic, readRumor } from "./inbound.ts";
+import { type NostrIdentity, readPublic, readRumor } from "./inbound.ts";
 import type { Keys } from "./keys.ts";
 import { BACKDATED_S, unwrap } from "./private.ts";
 import type { Relay } from "./relay.ts";
@@ -21,27 +27,27 @@ const STORED_MAX = 500;
 
 const BEGUN = "begun";
 
-export interface InboxOptions {
+export interface NostrInboxOptions {
 	relays: readonly Relay[];
 	keys: Keys;
-	me: Me;
+	me: NostrIdentity;
 	emit(message: InboundMessage): Promise<void>;
 	signal: AbortSignal;
 	tools: Tools;
 }
 
 /** A message and the time by which it is judged; undefined: nothing for us. */
-interface Told {
+interface DatedMessage {
 	message: InboundMessage | undefined;
 	at: number;
 }
 
-export class Inbox {
-	private readonly options: InboxOptions;
+export class NostrInbox {
+	private readonly options: NostrInboxOptions;
 	private readonly taken = new Map<string, Promise<void>>();
 	private readonly failing = new Map<string, string>();
 
-	constructor(options: InboxOptions) {
+	constructor(options: NostrInboxOptions) {
 		this.options = options;
 	}
 
@@ -78,8 +84,8 @@ export class Inbox {
 
 	/** Stored events come newest first: they are taken when all are there, in their order. */
 	private listener(url: string, since: number) {
-		let stored: Told[] | undefined = [];
-		const heard = createHeard();
+		let stored: DatedMessage[] | undefined = [];
+		const heard = createConfirmationQueue();
 		let chain = Promise.resolve();
 		const inOrder = (work: () => Promise<void>): Promise<void> => {
 			chain = chain.then(work);
@@ -103,7 +109,7 @@ export class Inbox {
 		};
 	}
 
-	private read(event: Event, since: number): Told | undefined {
+	private read(event: Event, since: number): DatedMessage | undefined {
 		const { keys, me, tools } = this.options;
 		try {
 			if (event.kind === GIFT_WRAP) {
@@ -118,7 +124,7 @@ export class Inbox {
 		}
 	}
 
-	private async take(url: string, { message, at }: Told, heard: Heard): Promise<void> {
+	private async take(url: string, { message, at }: DatedMessage, heard: ConfirmationQueue): Promise<void> {
 		if (!message) return;
 		const known = this.taken.get(message.eventId);
 		const work = known ?? this.options.emit(message);

@@ -2,7 +2,7 @@
 
 import type { Event } from "nostr-tools/core";
 import { PlatformError } from "../kit/kit.ts";
-import { type Told, verdict } from "./faults.ts";
+import { type RelayReport, verdict } from "./faults.ts";
 import type { Keys } from "./keys.ts";
 import { Relay } from "./relay.ts";
 
@@ -21,7 +21,7 @@ export class Pool {
 
 	/** Resolves as soon as the quorum has it; the other relays get it all the same. */
 	async publish(event: Event, signal?: AbortSignal): Promise<void> {
-		const told: Told[] = [];
+		const told: RelayReport[] = [];
 		const { promise, resolve } = Promise.withResolvers<void>();
 		for (const relay of this.relays) {
 			const work = relay.publish(event, signal).then((outcome) => {

@@ -8,10 +8,10 @@ import { INBOX_RELAYS, PROFILE } from "./events.ts";
 const FIELDS = ["name", "about", "picture", "nip05"] as const;
 const PUBLISHED = "profile";
 
-type Draft = Omit<EventTemplate, "created_at">;
+type ProfileEvent = Omit<EventTemplate, "created_at">;
 
 /** Without a name or the like, a profile that a person has published stays as it is. */
-function profileDrafts(settings: Account["settings"], relays: readonly string[]): Draft[] {
+function profileDrafts(settings: Account["settings"], relays: readonly string[]): ProfileEvent[] {
 	const given = FIELDS.flatMap((name) => (settings[name] ? [[name, settings[name]]] : []));
 	const content = JSON.stringify({ ...Object.fromEntries(given), bot: true });
 	const inbox = { kind: INBOX_RELAYS, tags: relays.map((url) => ["relay", url]), content: "" };

@@ -7,7 +7,7 @@
  */
 
 import { PlatformError } from "../kit/kit.ts";
-import type { Piece } from "./events.ts";
+import type { AnswerPiece } from "./events.ts";
 
 export interface PublisherLimits {
 	gapMs: number;
@@ -67,7 +67,7 @@ export type PublisherInput =
 	| { type: "tick" };
 
 export type PublisherEffect =
-	| ({ type: "publish" } & Piece)
+	| ({ type: "publish" } & AnswerPiece)
 	/** Tick again then. */
 	| { type: "wake"; at: number };
 

@@ -34,18 +34,18 @@ export const RELAY_LIMITS: RelayLimits = {
 	restMs: 5_000,
 };
 
-export interface Listener {
+export interface RelayListener {
 	/** Resolves when the event is safe. A rejection ends the subscription. */
 	event(event: Event): Promise<void>;
 	/** Everything that was stored has come. */
 	stored(): Promise<void>;
 }
 
-interface Connection {
+interface RelayConnection {
 	socket: WebSocket;
 	/** Answers that are waited for, by event id. */
 	answers: Map<string, (outcome: RelayOutcome) => void>;
-	listener: { filters: readonly Filter[]; to: Listener; end(cause: unknown): void } | undefined;
+	listener: { filters: readonly Filter[]; to: RelayListener; end(cause: unknown): void } | undefined;
 	/** Resolves once the relay has taken our proof of identity. */
 	authenticated: Promise<RelayOutcome> | undefined;
 	waiting: number;
@@ -61,7 +61,7 @@ export class Relay {
 	readonly url: string;
 	private readonly keys: Keys;
 	private readonly limits: RelayLimits;
-	private connecting: Promise<Connection> | undefined;
+	private connecting: Promise<RelayConnection> | undefined;
 	private socket: WebSocket | undefined;
 	private restUntil = 0;
 
@@ -73,7 +73,7 @@ export class Relay {
 
 	/** Never rejects. */
 	async publish(event: Event, signal?: AbortSignal): Promise<RelayOutcome> {
-		let connection: Connection;
+		let connection: RelayConnection;
 		try {
 			connection = await this.connected();
 		} catch (cause) {
@@ -100,7 +100,7 @@ export class Relay {
 	}
 
 	/** Until the signal aborts; rejects when the connection or the subscription ends before. */
-	async listen(filters: readonly Filter[], to: Listener, signal: AbortSignal): Promise<void> {
+	async listen(filters: readonly Filter[], to: RelayListener, signal: AbortSignal): Promise<void> {
 		const connection = await this.connected();
 		if (connection.socket.readyState !== WebSocket.OPEN) throw this.broken("the connection broke");
 		const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -126,17 +126,17 @@ export class Relay {
 	private readonly broken = (reason: string): PlatformError =>
 		new PlatformError("unavailable", `${this.url}: ${reason}`);
 
-	private connected(): Promise<Connection> {
+	private connected(): Promise<RelayConnection> {
 		this.connecting ??= this.connect();
 		return this.connecting;
 	}
 
-	private connect(): Promise<Connection> {
+	private connect(): Promise<RelayConnection> {
 		const { connectMs, frameBytesMax } = this.limits;
-		const { promise, resolve, reject } = Promise.withResolvers<Connection>();
+		const { promise, resolve, reject } = Promise.withResolvers<RelayConnection>();
 		const options = { handshakeTimeout: connectMs, maxPayload: frameBytesMax, perMessageDeflate: false };
 		const socket = new WebSocket(this.url, options);
-		const connection: Connection = {
+		const connection: RelayConnection = {
 			socket,
 			answers: new Map(),
 			listener: undefined,
@@ -182,7 +182,7 @@ export class Relay {
 		}, this.limits.pingMs).unref();
 	}
 
-	private ask(connection: Connection, line: unknown[], id: string, signal?: AbortSignal): Promise<RelayOutcome> {
+	private ask(connection: RelayConnection, line: unknown[], id: string, signal?: AbortSignal): Promise<RelayOutcome> {
 		const { promise, resolve } = Promise.withResolvers<RelayOutcome>();
 		if (connection.socket.readyState !== WebSocket.OPEN) {
 			return Promise.resolve({ at: "unreached", reason: "the connection broke" });
@@ -201,7 +201,7 @@ export class Relay {
 		});
 	}
 
-	private read(connection: Connection, data: RawData): void {
+	private read(connection: RelayConnection, data: RawData): void {
 		let line: unknown;
 		try {
 			line = JSON.parse(String(data as Buffer));
@@ -231,7 +231,7 @@ export class Relay {
 		}
 	}
 
-	private hand(connection: Connection, event: Event): void {
+	private hand(connection: RelayConnection, event: Event): void {
 		const { listener, socket } = connection;
 		if (!listener || typeof event !== "object" || event === null) return;
 		connection.waiting++;
@@ -243,11 +243,11 @@ export class Relay {
 		this.settle(connection, taken);
 	}
 
-	private settle({ listener }: Connection, work: Promise<void> | undefined): void {
+	private settle({ listener }: RelayConnection, work: Promise<void> | undefined): void {
 		work?.catch((cause: unknown) => listener?.end(cause));
 	}
 
-	private async subscriptionEnded(connection: Connection, reason: string): Promise<void> {
+	private async subscriptionEnded(connection: RelayConnection, reason: string): Promise<void> {
 		const { listener } = connection;
 		if (!listener) return;
 		if (wantsProof(reason) && (await connection.authenticated)?.at === "accepted") {
@@ -259,7 +259,7 @@ export class Relay {
 	}
 
 	/** NIP-42. */
-	private authenticate(connection: Connection, challenge: string): Promise<RelayOutcome> {
+	private authenticate(connection: RelayConnection, challenge: string): Promise<RelayOutcome> {
 		const proof = finalizeEvent(makeAuthEvent(this.url, challenge), this.keys.secret);
 		return this.ask(connection, ["AUTH", proof], proof.id);
 	}
@@ -268,6 +268,6 @@ export class Relay {
 const outcomeOf = (ok: boolean, reason: string): RelayOutcome =>
 	ok || isDuplicate(reason) ? { at: "accepted" } : { at: "refused", reason };
 
-function send({ socket }: Connection, line: unknown[]): void {
+function send({ socket }: RelayConnection, line: unknown[]): void {
 	if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(line));
 }

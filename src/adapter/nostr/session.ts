@@ -5,7 +5,7 @@ import type { Event, EventTemplate } from "nostr-tools/core";
 import { finalizeEvent } from "nostr-tools/pure";
 import {
 	type Account,
-	type Doing,
+	type Activity,
 	type InboundMessage,
 	keepListening,
 	openSentLog,
@@ -20,14 +20,14 @@ import {
 import { ROOM } from "./chat.ts";
 import { CHAT_MESSAGE, factTags, type Intent, isThread, type Tags, threadOf } from "./events.ts";
 import { MEMBERS_MAX } from "./inbound.ts";
-import { Inbox } from "./inbox.ts";
+import { NostrInbox } from "./inbox.ts";
 import { type Intents, openIntents } from "./intents.ts";
 import { type Keys, readKeys, readPubkey } from "./keys.ts";
 import { Pool, readQuorum, readRelays } from "./pool.ts";
 import { rumorOf, wrapFor } from "./private.ts";
 import { publishProfile } from "./profile.ts";
 import { LOOK_GAPS, type PublisherLimits, readLimits } from "./publisher.ts";
-import { Streams } from "./streams.ts";
+import { NostrStreams } from "./streams.ts";
 
 export class NostrSession implements Session {
 	readonly toolsApart = true;
@@ -39,7 +39,7 @@ export class NostrSession implements Session {
 	private readonly sent: SentLog;
 	private readonly intents: Intents;
 	private readonly limits: PublisherLimits;
-	private readonly streams: Streams;
+	private readonly streams: NostrStreams;
 
 	constructor({ settings }: Account, tools: Tools) {
 		this.settings = settings;
@@ -51,7 +51,7 @@ export class NostrSession implements Session {
 		this.sent = openSentLog(tools);
 		this.intents = openIntents(tools);
 		this.limits = readLimits(settings.flush_ms, settings.flush_ms_max);
-		this.streams = new Streams(tools.clock, this.limits, (event) => this.pool.pass(this.signed(event)));
+		this.streams = new NostrStreams(tools.clock, this.limits, (event) => this.pool.pass(this.signed(event)));
 	}
 
 	/** Private chats show nothing before the end: ephemeral events are plain text, and even their times would tell. */
@@ -94,14 +94,14 @@ export class NostrSession implements Session {
 	}
 
 	/** Strangers read along: of a tool they see the name, never what it is called with. */
-	async typing(target: Target, on: boolean, { tool = "" }: Doing = {}): Promise<void> {
+	async typing(target: Target, on: boolean, { tool = "" }: Activity = {}): Promise<void> {
 		if (isThread(target)) this.streams.typing(target, on, on ? tool : "");
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
 		const { tools, keys } = this;
 		const me = { pubkey: keys.pubkey, wrote: (id: string) => this.sent.has(id) };
-		const inbox = new Inbox({ relays: this.pool.relays, keys, me, emit, signal, tools });
+		const inbox = new NostrInbox({ relays: this.pool.relays, keys, me, emit, signal, tools });
 		await Promise.all([inbox.listen(), this.introduce(signal)]);
 	}
 

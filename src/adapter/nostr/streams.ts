@@ -13,7 +13,7 @@ import {
 } from "./publisher.ts";
 import { toolText } from "./tool-sign.ts";
 
-interface Stream {
+interface NostrStream {
 	target: Target;
 	name: string;
 	state: PublisherState;
@@ -30,11 +30,11 @@ interface Typed {
 
 const STREAMS_MAX = 500;
 
-export class Streams {
+export class NostrStreams {
 	private readonly clock: Clock;
 	private readonly pass: (event: EventTemplate) => void;
 	private readonly limits: PublisherLimits;
-	private readonly open = new Map<string, Stream>();
+	private readonly open = new Map<string, NostrStream>();
 	/** By thread. */
 	private readonly typed = new Map<string, Typed>();
 
@@ -88,8 +88,8 @@ export class Streams {
 		this.typed.clear();
 	}
 
-	private begin(key: string, target: Target, name: string): Stream {
-		const stream: Stream = { target, name, state: EMPTY_PUBLISHER, cancel: () => {}, tools: undefined };
+	private begin(key: string, target: Target, name: string): NostrStream {
+		const stream: NostrStream = { target, name, state: EMPTY_PUBLISHER, cancel: () => {}, tools: undefined };
 		this.open.set(key, stream);
 		// One whose delivery was given up is never ended.
 		const [oldest] = this.open;
@@ -100,7 +100,7 @@ export class Streams {
 		return stream;
 	}
 
-	private step(stream: Stream, input: PublisherInput): void {
+	private step(stream: NostrStream, input: PublisherInput): void {
 		stream.cancel();
 		const now = this.clock.now();
 		const { state, effects } = stepPublisher(stream.state, input, now, this.limits);

@@ -13,10 +13,10 @@ const SILENCE_MS = 60_000;
 export interface SignalApi {
 	call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result>;
 	/** Until the connection ends; `take` resolves when the event is safe. Rejects when there is no connection to be had. */
-	events(options: EventsOptions): Promise<void>;
+	events(options: SignalEventsOptions): Promise<void>;
 }
 
-export interface EventsOptions {
+export interface SignalEventsOptions {
 	/** The last event that was taken. */
 	after: string | undefined;
 	/** The connection is there. */
@@ -43,7 +43,7 @@ export function createApi(apiUrl: string, account: string): SignalApi {
 	};
 }
 
-async function readEvents(url: string, { after, opened, take, signal, clock }: EventsOptions): Promise<void> {
+async function readEvents(url: string, { after, opened, take, signal, clock }: SignalEventsOptions): Promise<void> {
 	const silence = new AbortController();
 	let cancel = () => {};
 	const heard = () => {

@@ -8,18 +8,18 @@ export interface SignalFile extends RemoteFile {
 	id: string;
 }
 
-export interface Inbound {
+export interface SignalInboundMessage {
 	message: InboundMessage;
 	/** To be fetched; messages only name their files. */
 	files: SignalFile[];
 }
 
-export interface Me {
+export interface SignalIdentity {
 	number: string;
 	uuid: string | undefined;
 }
 
-interface Person {
+interface SignalPerson {
 	name?: string | null;
 	number?: string | null;
 	uuid?: string | null;
@@ -40,7 +40,7 @@ interface Envelope {
 		timestamp: number;
 		message?: string | null;
 		reaction?: object;
-		mentions?: readonly (Person & { start: number; length: number })[];
+		mentions?: readonly (SignalPerson & { start: number; length: number })[];
 		quote?: { authorNumber?: string | null; authorUuid?: string | null; text?: string | null };
 		attachments?: readonly { id: string; contentType?: string; filename?: string | null; size?: number }[];
 		sticker?: object;
@@ -50,7 +50,7 @@ interface Envelope {
 }
 
 /** Undefined: nothing a person said to the agent (receipts, typing, reactions, changes, our own other devices). */
-export function readEnvelope(payload: unknown, me: Me): Inbound | undefined {
+export function readEnvelope(payload: unknown, me: SignalIdentity): SignalInboundMessage | undefined {
 	const { envelope } = (payload ?? {}) as { envelope?: Envelope };
 	const data = envelope?.dataMessage;
 	if (!envelope || !data || data.reaction) return undefined;
@@ -96,21 +96,21 @@ function inWords({ sticker, contacts = [] }: NonNullable<Envelope["dataMessage"]
 	return [...(sticker ? ["[sticker]"] : []), ...people];
 }
 
-const isMe = ({ number, uuid }: Person, me: Me): boolean =>
+const isMe = ({ number, uuid }: SignalPerson, me: SignalIdentity): boolean =>
 	number === me.number || (me.uuid !== undefined && uuid === me.uuid);
 
-const isAnswer = ({ quote }: NonNullable<Envelope["dataMessage"]>, me: Me): boolean =>
+const isAnswer = ({ quote }: NonNullable<Envelope["dataMessage"]>, me: SignalIdentity): boolean =>
 	quote !== undefined && isMe({ number: quote.authorNumber ?? null, uuid: quote.authorUuid ?? null }, me);
 
 /** Our own words are known to the agent. */
-function repliedTo(data: NonNullable<Envelope["dataMessage"]>, me: Me): string {
+function repliedTo(data: NonNullable<Envelope["dataMessage"]>, me: SignalIdentity): string {
 	const { quote } = data;
 	if (!quote || isAnswer(data, me)) return "";
 	return inReplyTo(quote.authorNumber ?? quote.authorUuid ?? undefined, quote.text ?? "");
 }
 
 /** Mentions stand for a name at their place; ours goes, others are written out. */
-function readText(data: NonNullable<Envelope["dataMessage"]>, me: Me): { text: string; mention: boolean } {
+function readText(data: NonNullable<Envelope["dataMessage"]>, me: SignalIdentity): { text: string; mention: boolean } {
 	let text = data.message ?? "";
 	let named = false;
 	for (const mention of (data.mentions ?? []).toSorted((a, b) => b.start - a.start)) {
@@ -124,5 +124,5 @@ function readText(data: NonNullable<Envelope["dataMessage"]>, me: Me): { text: s
 }
 
 /** How signal-cli is told where to. */
-export const placeOf = ({ to }: Target): { groupId: string } | { recipient: string[] } =>
+export const recipientOf = ({ to }: Target): { groupId: string } | { recipient: string[] } =>
 	to.startsWith(GROUP) ? { groupId: to.slice(GROUP.length) } : { recipient: [to] };

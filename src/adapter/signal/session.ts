@@ -4,8 +4,8 @@ import {
 	type Account,
 	addressOf,
 	cannotTell,
+	createConfirmationQueue,
 	createdId,
-	createHeard,
 	fetchFiles,
 	type InboundMessage,
 	keepListening,
@@ -21,7 +21,7 @@ import {
 } from "../kit/kit.ts";
 import { createApi, DEFAULT_API_URL, type SignalApi } from "./api.ts";
 import { refusedBy, type SendResult } from "./faults.ts";
-import { type Me, placeOf, readEnvelope, type SignalFile } from "./inbound.ts";
+import { readEnvelope, recipientOf, type SignalFile, type SignalIdentity } from "./inbound.ts";
 
 /** Where reading of events goes on after a restart. */
 const LAST_EVENT = "last_event";
@@ -41,7 +41,7 @@ export class SignalSession implements Session {
 	private readonly api: SignalApi;
 	private readonly tools: Tools;
 	private readonly sent: SentLog;
-	private myself: Promise<Me> | undefined;
+	private myself: Promise<SignalIdentity> | undefined;
 
 	constructor({ settings }: Account, tools: Tools) {
 		this.number = settings.number ?? "";
@@ -92,12 +92,12 @@ export class SignalSession implements Session {
 	}
 
 	async typing(target: Target, on: boolean): Promise<void> {
-		await this.api.call("sendTyping", { ...placeOf(target), ...(on ? {} : { stop: true }) });
+		await this.api.call("sendTyping", { ...recipientOf(target), ...(on ? {} : { stop: true }) });
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
 		const { clock, log, state, listening } = this.tools;
-		const heard = createHeard();
+		const heard = createConfirmationQueue();
 		const take = async (data: string, id: string | undefined) => {
 			const message = await this.read(data);
 			await heard.add(message && emit(message), () => id === undefined || state.set(LAST_EVENT, id));
@@ -121,14 +121,14 @@ export class SignalSession implements Session {
 	}
 
 	private async send(target: Target, what: object, signal: AbortSignal): Promise<number> {
-		const wish = { ...placeOf(target), ...quoteOf(target), ...what };
-		const { timestamp, results = [] } = await this.api.call<Sent>("send", wish, signal);
+		const params = { ...recipientOf(target), ...quoteOf(target), ...what };
+		const { timestamp, results = [] } = await this.api.call<Sent>("send", params, signal);
 		const refused = refusedBy("send", results);
 		if (refused) throw refused;
 		return Number(createdId("send", timestamp));
 	}
 
-	private me(): Promise<Me> {
+	private me(): Promise<SignalIdentity> {
 		const number = this.number;
 		this.myself ??= this.api
 			.call<{ uuid?: string | null }[]>("getUserStatus", { recipient: [number] })
@@ -141,7 +141,7 @@ export class SignalSession implements Session {
 	}
 
 	/** Signal gives a message once: it is not lost because our own id cannot be asked for. The number tells us as well, mostly. */
-	private async known(): Promise<Me> {
+	private async selfInfo(): Promise<SignalIdentity> {
 		try {
 			return await this.me();
 		} catch (cause) {
@@ -154,7 +154,7 @@ export class SignalSession implements Session {
 	}
 
 	private async read(data: string): Promise<InboundMessage | undefined> {
-		const inbound = readEnvelope(this.parse(data), await this.known());
+		const inbound = readEnvelope(this.parse(data), await this.selfInfo());
 		if (!inbound) return undefined;
 		const { message, files } = inbound;
 		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) =>
@@ -175,7 +175,7 @@ export class SignalSession implements Session {
 	}
 
 	private async fetchFile({ id }: SignalFile, target: Target, bytesMax: number): Promise<Buffer> {
-		const place = placeOf(target);
+		const place = recipientOf(target);
 		const where = "groupId" in place ? place : { recipient: place.recipient[0] };
 		const { data } = await this.api.call<{ data: string }>("getAttachment", { id, ...where });
 		const bytes = Buffer.from(data, "base64");

@@ -13,16 +13,16 @@ import {
 import { call } from "./api.ts";
 import { wordOf } from "./faults.ts";
 
-export interface Place {
+export interface SlackAddress {
 	channel: string;
 	thread_ts?: string;
 }
 
 export interface Uploads {
 	/** The message's id is the file's. */
-	send(place: Place, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }>;
+	send(thread: SlackAddress, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }>;
 	/** The file that was to be shared with this nonce. */
-	known(nonce: string): string | undefined;
+	fileOf(nonce: string): string | undefined;
 	/** Undefined: it was certainly not shared there. */
 	find(fileId: string, channel: string): Promise<{ messageId: string } | undefined>;
 }
@@ -33,19 +33,19 @@ const UPLOADS_KEPT = 100;
 export function createUploads(client: WebClient, state: Tools["state"]): Uploads {
 	const remembered = (): [nonce: string, fileId: string][] => JSON.parse(state.get(STATE_KEY) ?? "[]");
 	return {
-		async send(place, attachment, options) {
+		async send(thread, attachment, options) {
 			const fileId = await upload(client, attachment, options);
 			const others = remembered().filter(([nonce]) => nonce !== options.nonce);
 			state.set(STATE_KEY, JSON.stringify([...others, [options.nonce, fileId]].slice(-UPLOADS_KEPT)));
 			await state.recorded?.();
-			const { channel: channel_id, thread_ts } = place;
-			const wish = { files: [{ id: fileId, title: attachment.name }] as [{ id: string; title: string }], channel_id };
+			const { channel: channel_id, thread_ts } = thread;
+			const params = { files: [{ id: fileId, title: attachment.name }] as [{ id: string; title: string }], channel_id };
 			await call("files.completeUploadExternal", options.signal, () =>
-				client.files.completeUploadExternal(thread_ts === undefined ? wish : { ...wish, thread_ts }),
+				client.files.completeUploadExternal(thread_ts === undefined ? params : { ...params, thread_ts }),
 			);
 			return { messageId: fileId };
 		},
-		known: (nonce) => remembered().find(([known]) => known === nonce)?.[1],
+		fileOf: (nonce) => remembered().find(([known]) => known === nonce)?.[1],
 		async find(fileId, channel) {
 			try {
 				const { file } = await call("files.info", undefined, () => client.files.info({ file: fileId }));
@@ -63,13 +63,14 @@ export function createUploads(client: WebClient, state: Tools["state"]): Uploads
 async function upload(client: WebClient, { name, data }: WireAttachment, { signal }: SendOptions): Promise<string> {
 	const bytes = Buffer.from(data, "base64");
 	const filename = name.replace(/[\r\n"]/g, "_");
-	const wish = { filename, length: bytes.length };
-	const place = await harmless(
-		call("files.getUploadURLExternal", signal, () => client.files.getUploadURLExternal(wish)),
+	const params = { filename, length: bytes.length };
+	const thread = await harmless(
+		call("files.getUploadURLExternal", signal, () => client.files.getUploadURLExternal(params)),
 	);
-	if (!place.upload_url || !place.file_id) throw new PlatformError("invalid", "files.getUploadURLExternal: no address");
-	await harmless(putBytes(place.upload_url, client.slackApiUrl, bytes, signal));
-	return place.file_id;
+	if (!thread.upload_url || !thread.file_id)
+		throw new PlatformError("invalid", "files.getUploadURLExternal: no address");
+	await harmless(putBytes(thread.upload_url, client.slackApiUrl, bytes, signal));
+	return thread.file_id;
 }
 
 async function putBytes(url: string, home: string, body: Buffer, signal: AbortSignal): Promise<void> {

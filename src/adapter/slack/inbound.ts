@@ -6,7 +6,7 @@ export interface SlackFile extends RemoteFile {
 	url: string;
 }
 
-export interface Inbound {
+export interface SlackInboundMessage {
 	message: InboundMessage;
 	/** To be fetched; messages only name their files. */
 	files: SlackFile[];
@@ -15,7 +15,7 @@ export interface Inbound {
 /** Where answers to messages that are in no thread go. */
 export type Threads = "channels" | "always" | "never";
 
-export interface Me {
+export interface SlackIdentity {
 	userId: string;
 	botId: string | undefined;
 }
@@ -58,7 +58,7 @@ const SAID: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /** `payload` is the body of an event callback. Undefined: nothing a person said to the agent (changes, other bots, our own). */
-export function readEvent(payload: unknown, me: Me, threads: Threads): Inbound | undefined {
+export function readEvent(payload: unknown, me: SlackIdentity, threads: Threads): SlackInboundMessage | undefined {
 	const { event, team_id: team } = payload as { event?: SlackMessage; team_id?: string };
 	if (!event || (event.type !== "message" && event.type !== "app_mention")) return undefined;
 	const { user, channel, ts } = event;

@@ -1,13 +1,13 @@
 /** Looks for a message that may have been written, in what Slack says a chat holds. */
 
-import { cannotTell, type KeptMessage, type Verdict } from "../kit/kit.ts";
+import { cannotTell, type KeptMessage, type MessageMatch } from "../kit/kit.ts";
 
 /** The kind of our message metadata; its payload carries the nonce. */
 const EVENT_TYPE = "nexus_message";
 
 export const metadataOf = (nonce: string) => ({ event_type: EVENT_TYPE, event_payload: { nonce } });
 
-export interface StoredMessage {
+export interface SlackHistoryMessage {
 	ts?: string;
 	user?: string;
 	bot_id?: string;
@@ -23,17 +23,17 @@ export interface LookupQuestion {
 	/** The message may have been begun as a stream, which carries its nonce only once it has ended. */
 	streamed: boolean;
 	/** For a message without a nonce: decides whether the call with this nonce can have created it. */
-	verdictOn(message: StoredMessage): Verdict;
+	verdictOn(message: SlackHistoryMessage): MessageMatch;
 }
 
 /** A message's id is its time in seconds; behind the point it is only a number. */
-export const keptOf = ({ ts = "" }: StoredMessage): KeptMessage => ({
+export const keptOf = ({ ts = "" }: SlackHistoryMessage): KeptMessage => ({
 	ids: [ts],
 	ts: Number.parseInt(ts, 10) * 1000 || 0,
 });
 
 /** `ours`: our own messages. Undefined: it is certainly not among these. Throws when that cannot be told. */
-export function lookUp(ours: readonly StoredMessage[], question: LookupQuestion): string | undefined {
+export function lookUp(ours: readonly SlackHistoryMessage[], question: LookupQuestion): string | undefined {
 	const named = ours.find((message) => nonceIn(message) === question.nonce);
 	if (named?.ts !== undefined || !question.streamed) return named?.ts;
 	const unnamed = ours.filter(
@@ -49,7 +49,7 @@ export function lookUp(ours: readonly StoredMessage[], question: LookupQuestion)
 	return only.ts;
 }
 
-const nonceIn = ({ metadata }: StoredMessage): unknown =>
+const nonceIn = ({ metadata }: SlackHistoryMessage): unknown =>
 	metadata?.event_type === EVENT_TYPE ? metadata.event_payload?.nonce : undefined;
 
 /** One begins like the other, letters and digits only: markup is told differently by every call. */

@@ -3,10 +3,10 @@
 import type { WebClient } from "@slack/web-api";
 import {
 	type Account,
+	type Activity,
 	addressOf,
 	cannotTell,
 	createdId,
-	type Doing,
 	download,
 	fetchFiles,
 	type HealthReport,
@@ -28,13 +28,13 @@ import {
 import { call, createClient, DEFAULT_API_URL } from "./api.ts";
 import { questionBlocks, readPress, sectionsOf } from "./buttons.ts";
 import { isWithoutStreaming, wordOf } from "./faults.ts";
-import { createUploads, type Place, type Uploads } from "./files.ts";
+import { createUploads, type SlackAddress, type Uploads } from "./files.ts";
 import { CALL_CHARS_MAX, render, withoutCalls } from "./format.ts";
-import { type Inbound, type Me, readEvent, type SlackFile, type Threads } from "./inbound.ts";
-import { keptOf, lookUp, metadataOf, type StoredMessage } from "./lookup.ts";
+import { readEvent, type SlackFile, type SlackIdentity, type SlackInboundMessage, type Threads } from "./inbound.ts";
+import { keptOf, lookUp, metadataOf, type SlackHistoryMessage } from "./lookup.ts";
 import { createActivity, paceOf } from "./pace.ts";
 import { listen } from "./socket.ts";
-import { createStatusLines, placeOf, type Shown } from "./status.ts";
+import { createStatusLines, type Shown, threadKeyOf } from "./status.ts";
 import { openRequest } from "./webhook.ts";
 
 /** More than one call takes is written as an ordinary message. */
@@ -68,7 +68,7 @@ export class SlackSession implements Session {
 	private readonly tails = new Map<string, string>();
 	private readonly statusLines = createStatusLines();
 	private streaming: "native" | "direct" | "update";
-	private myself: Promise<Me> | undefined;
+	private myself: Promise<SlackIdentity> | undefined;
 
 	constructor({ settings }: Account, tools: Tools) {
 		this.botToken = settings.bot_token ?? "";
@@ -95,17 +95,17 @@ export class SlackSession implements Session {
 	}
 
 	pace(target: Target): Pace {
-		return paceOf(this.style(target), this.activity.count(placeOf(target), this.tools.clock.now()));
+		return paceOf(this.style(target), this.activity.count(threadKeyOf(target), this.tools.clock.now()));
 	}
 
 	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
-		const place = await this.place(target, options.signal);
+		const thread = await this.threadOf(target, options.signal);
 		const metadata = metadataOf(options.nonce);
 		const { question } = options;
 		const buttons = question && { blocks: questionBlocks(text, question) };
 		return await this.sent.create(options.nonce, async () => {
 			const made = await this.write("chat.postMessage", target, options, () =>
-				this.client.chat.postMessage({ ...place, text, metadata, ...NO_UNFURL, ...buttons }),
+				this.client.chat.postMessage({ ...thread, text, metadata, ...NO_UNFURL, ...buttons }),
 			);
 			return { messageId: createdId("chat.postMessage", made.ts) };
 		});
@@ -127,7 +127,7 @@ export class SlackSession implements Session {
 		options: SendOptions,
 		more: { blocks?: ReturnType<typeof sectionsOf> } = {},
 	): Promise<void> {
-		const { channel } = await this.place(target, options.signal);
+		const { channel } = await this.threadOf(target, options.signal);
 		const metadata = metadataOf(options.nonce);
 		await this.write("chat.update", target, options, () =>
 			// Unlike chat.postMessage, this call looks for links by itself.
@@ -136,22 +136,22 @@ export class SlackSession implements Session {
 	}
 
 	async remove(target: Target, messageId: string, options: SendOptions): Promise<void> {
-		const { channel } = await this.place(target, options.signal);
+		const { channel } = await this.threadOf(target, options.signal);
 		await this.write("chat.delete", target, options, () => this.client.chat.delete({ channel, ts: messageId }));
 	}
 
 	async start(target: Target, markdown: string, options: SendOptions): Promise<{ messageId: string }> {
 		if (markdown.length > STREAM_CHARS_MAX) return await this.imitate(target, markdown, options);
-		const { channel } = await this.place(target, options.signal);
+		const { channel } = await this.threadOf(target, options.signal);
 		const recipient = isDirect(target)
 			? {}
 			: { recipient_user_id: String(target.user_id), recipient_team_id: String(target.team_id) };
 		const markdown_text = withoutCalls(markdown, "");
-		const wish = { channel, thread_ts: target.thread_id ?? "", markdown_text, ...recipient };
+		const params = { channel, thread_ts: target.thread_id ?? "", markdown_text, ...recipient };
 		try {
 			return await this.sent.create(options.nonce, async () => {
 				const made = await this.write("chat.startStream", target, options, () =>
-					this.client.chat.startStream(wish),
+					this.client.chat.startStream(params),
 				).catch((cause: unknown) => {
 					// A gateway that knows no such method has passed nothing on: the note says that nothing left.
 					if (!isWithoutStreaming(cause)) throw cause;
@@ -176,7 +176,7 @@ export class SlackSession implements Session {
 			this.imitated.set(messageId, before + markdown);
 			return;
 		}
-		const { channel } = await this.place(target, options.signal);
+		const { channel } = await this.threadOf(target, options.signal);
 		const tail = this.tails.get(messageId) ?? "";
 		const text = withoutCalls(markdown, tail);
 		for (let at = 0; at < text.length; at += STREAM_CHARS_MAX) {
@@ -191,7 +191,7 @@ export class SlackSession implements Session {
 	async stop(target: Target, messageId: string, options: SendOptions): Promise<void> {
 		if (this.imitated.delete(messageId)) return;
 		this.tails.delete(messageId);
-		const { channel } = await this.place(target, options.signal);
+		const { channel } = await this.threadOf(target, options.signal);
 		const metadata = metadataOf(options.nonce);
 		try {
 			await this.write("chat.stopStream", target, options, () =>
@@ -204,7 +204,7 @@ export class SlackSession implements Session {
 	}
 
 	/** It ends by itself after two minutes, or with the next message. Slack shows it in threads only. */
-	async typing(target: Target, on: boolean, { text = "" }: Doing = {}): Promise<void> {
+	async typing(target: Target, on: boolean, { text = "" }: Activity = {}): Promise<void> {
 		await this.showStatus(target, { typing: on, tool: on ? text : "" });
 	}
 
@@ -216,27 +216,27 @@ export class SlackSession implements Session {
 	private async showStatus(target: Target, change: Partial<Shown>): Promise<void> {
 		if (target.thread_id === undefined) return;
 		const status = this.statusLines.change(target, change);
-		const { channel: channel_id } = await this.place(target, undefined);
-		const wish = { channel_id, thread_ts: target.thread_id, status };
-		await call("assistant.threads.setStatus", undefined, () => this.client.assistant.threads.setStatus(wish));
+		const { channel: channel_id } = await this.threadOf(target, undefined);
+		const params = { channel_id, thread_ts: target.thread_id, status };
+		await call("assistant.threads.setStatus", undefined, () => this.client.assistant.threads.setStatus(params));
 	}
 
 	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
-		return await this.uploads.send(await this.place(target, options.signal), attachment, options);
+		return await this.uploads.send(await this.threadOf(target, options.signal), attachment, options);
 	}
 
 	async find(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined> {
-		const place = await this.place(target, undefined);
-		const uploaded = this.uploads.known(nonce);
-		if (uploaded !== undefined) return await this.uploads.find(uploaded, place.channel);
+		const thread = await this.threadOf(target, undefined);
+		const uploaded = this.uploads.fileOf(nonce);
+		if (uploaded !== undefined) return await this.uploads.find(uploaded, thread.channel);
 		return await this.sent.find(nonce, async () => {
 			const me = await this.me();
-			const history = await this.history(place, target);
+			const history = await this.history(thread, target);
 			const ours = history.filter(
 				({ user, bot_id }) => user === me.userId || (bot_id !== undefined && bot_id === me.botId),
 			);
 			const judged = this.sent.judge(nonce, ours.map(keptOf));
-			const verdictOn = (message: StoredMessage) => judged(keptOf(message));
+			const verdictOn = (message: SlackHistoryMessage) => judged(keptOf(message));
 			const ts = lookUp(ours, { nonce, text, streamed: this.style(target) === "append", verdictOn });
 			return ts === undefined ? undefined : { messageId: ts };
 		});
@@ -286,17 +286,17 @@ export class SlackSession implements Session {
 	private readPress(payload: unknown): Press | undefined {
 		const pressed = readPress(payload);
 		if (!pressed) return undefined;
-		const { choice, place } = pressed;
+		const { choice, place: thread } = pressed;
 		const answer = async (note: string | undefined) => {
 			if (note === undefined) return;
 			await call("chat.postEphemeral", undefined, () =>
-				this.client.chat.postEphemeral({ ...place, text: render(note) }),
+				this.client.chat.postEphemeral({ ...thread, text: render(note) }),
 			);
 		};
 		return { choice, answer };
 	}
 
-	private me(): Promise<Me> {
+	private me(): Promise<SlackIdentity> {
 		this.myself ??= call("auth.test", undefined, () => this.client.auth.test()).then((me) => ({
 			userId: me.user_id ?? "",
 			botId: me.bot_id,
@@ -309,7 +309,7 @@ export class SlackSession implements Session {
 	}
 
 	private async read(payload: unknown): Promise<InboundMessage | undefined> {
-		const inbound: Inbound | undefined = readEvent(payload, await this.me(), this.threads);
+		const inbound: SlackInboundMessage | undefined = readEvent(payload, await this.me(), this.threads);
 		if (!inbound) return undefined;
 		const { message, files } = inbound;
 		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
@@ -340,19 +340,21 @@ export class SlackSession implements Session {
 	}
 
 	/** Everything in the chat or thread since the message that is being answered. */
-	private async history(place: Place, target: Target): Promise<StoredMessage[]> {
+	private async history(thread: SlackAddress, target: Target): Promise<SlackHistoryMessage[]> {
 		const oldest = target.reply_to ?? String((this.tools.clock.now() - LOOK_BACK_MS) / 1000);
-		const wish = { channel: place.channel, oldest, limit: PAGE_MESSAGES, include_all_metadata: true };
-		const found: StoredMessage[] = [];
+		const params = { channel: thread.channel, oldest, limit: PAGE_MESSAGES, include_all_metadata: true };
+		const found: SlackHistoryMessage[] = [];
 		let cursor = "";
 		for (let page = 0; page < PAGES_MAX; page++) {
 			const more = cursor === "" ? {} : { cursor };
-			const answer = place.thread_ts
+			const answer = thread.thread_ts
 				? await call("conversations.replies", undefined, () =>
-						this.client.conversations.replies({ ...wish, ...more, ts: place.thread_ts ?? "" }),
+						this.client.conversations.replies({ ...params, ...more, ts: thread.thread_ts ?? "" }),
 					)
-				: await call("conversations.history", undefined, () => this.client.conversations.history({ ...wish, ...more }));
-			found.push(...((answer.messages ?? []) as StoredMessage[]));
+				: await call("conversations.history", undefined, () =>
+						this.client.conversations.history({ ...params, ...more }),
+					);
+			found.push(...((answer.messages ?? []) as SlackHistoryMessage[]));
 			cursor = answer.response_metadata?.next_cursor ?? "";
 			if (cursor === "") return found;
 		}
@@ -362,12 +364,12 @@ export class SlackSession implements Session {
 
 	/** A call that counts against the workspace's limits. */
 	private async write<T>(method: string, target: Target, options: SendOptions, work: () => Promise<T>): Promise<T> {
-		this.activity.touch(placeOf(target), this.tools.clock.now());
+		this.activity.touch(threadKeyOf(target), this.tools.clock.now());
 		return await call(method, options.signal, work);
 	}
 
 	/** A person is written to in the direct channel with them. */
-	private async place(target: Target, signal: AbortSignal | undefined): Promise<Place> {
+	private async threadOf(target: Target, signal: AbortSignal | undefined): Promise<SlackAddress> {
 		const thread = target.thread_id === undefined ? {} : { thread_ts: target.thread_id };
 		if (!/^[UW]/.test(target.to)) return { channel: target.to, ...thread };
 		const known = this.people.get(target.to);

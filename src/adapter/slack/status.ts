@@ -21,7 +21,7 @@ export function createStatusLines(): StatusLines {
 	const shown = new Map<string, Shown>();
 	return {
 		change(target, change) {
-			const place = placeOf(target);
+			const place = threadKeyOf(target);
 			const now = { typing: false, tool: "", doing: "", ...shown.get(place), ...change };
 			if (now.typing || now.doing !== "") shown.set(place, now);
 			else shown.delete(place);
@@ -31,4 +31,4 @@ export function createStatusLines(): StatusLines {
 	};
 }
 
-export const placeOf = ({ to, thread_id }: Target): string => `${to}/${thread_id ?? ""}`;
+export const threadKeyOf = ({ to, thread_id }: Target): string => `${to}/${thread_id ?? ""}`;

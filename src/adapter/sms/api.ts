@@ -9,11 +9,11 @@ export const DEFAULT_API_URL = "https://api.twilio.com";
 export type TwilioApi = ReturnType<typeof twilio>;
 
 type HttpClient = NonNullable<NonNullable<Parameters<typeof twilio>[2]>["httpClient"]>;
-type Wish = Parameters<HttpClient["request"]>[0];
+type RequestParams = Parameters<HttpClient["request"]>[0];
 
 /** A client for one call. */
 export function createApi(sid: string, token: string, apiUrl: string, signal?: AbortSignal): TwilioApi {
-	const request = async ({ method, uri, params, data }: Wish) => {
+	const request = async ({ method, uri, params, data }: RequestParams) => {
 		const { pathname, search } = new URL(uri);
 		const url = new URL(`${apiUrl}${pathname}${search}`);
 		for (const [name, value] of fieldsOf(params)) url.searchParams.append(name, value);

@@ -7,14 +7,14 @@ export interface SmsFile extends RemoteFile {
 	url: string;
 }
 
-export interface Inbound {
+export interface SmsInboundMessage {
 	message: InboundMessage;
 	/** To be fetched; messages only name their files. */
 	files: SmsFile[];
 }
 
 /** Undefined: nothing a person said to the agent (delivery reports, and STOP or HELP, which Twilio answers itself). */
-export function readMessage(fields: URLSearchParams, now: number): Inbound | undefined {
+export function readMessage(fields: URLSearchParams, now: number): SmsInboundMessage | undefined {
 	const field = (name: string): string => fields.get(name) ?? "";
 	const [eventId, from, to] = [field("MessageSid"), field("From"), field("To")];
 	if (eventId === "" || from === "" || from === to) return undefined;

@@ -21,7 +21,7 @@ import {
 	type WebhookRequest,
 } from "../kit/kit.ts";
 import { createApi, DEFAULT_API_URL, type TwilioApi } from "./api.ts";
-import { type Inbound, readFailure, readMessage, type SmsFile } from "./inbound.ts";
+import { readFailure, readMessage, type SmsFile, type SmsInboundMessage } from "./inbound.ts";
 
 /** Twilio shows a message in its list a moment after it has taken it. */
 const SETTLE_MS = 2000;
@@ -56,9 +56,9 @@ export class SmsSession implements Session {
 
 	async create(target: Target, text: string, { nonce, signal }: SendOptions): Promise<{ messageId: string }> {
 		const told = this.webhookUrl === "" ? {} : { statusCallback: this.webhookUrl };
-		const wish = { to: target.to, body: text, ...told, ...this.senderOf(target) };
+		const params = { to: target.to, body: text, ...told, ...this.senderOf(target) };
 		return await this.sent.create(nonce, async () => {
-			const made = await this.call("create", (api) => api.messages.create(wish), signal);
+			const made = await this.call("create", (api) => api.messages.create(params), signal);
 			return { messageId: createdId("create", made.sid) };
 		});
 	}
@@ -114,7 +114,7 @@ export class SmsSession implements Session {
 		return sender.startsWith("MG") ? { messagingServiceSid: sender } : { from: sender };
 	}
 
-	private async withFiles({ message, files }: Inbound): Promise<InboundMessage> {
+	private async withFiles({ message, files }: SmsInboundMessage): Promise<InboundMessage> {
 		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
 		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
 		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };

@@ -8,14 +8,14 @@ export interface TelegramFile extends RemoteFile {
 	fileId: string;
 }
 
-export interface Inbound {
+export interface TelegramInboundMessage {
 	message: InboundMessage;
 	/** To be fetched; messages only name their files. */
 	files: TelegramFile[];
 }
 
 /** Undefined: nothing a person said to the agent (service messages, other bots, our own). */
-export function readUpdate(update: Update, me: Pick<User, "id" | "username">): Inbound | undefined {
+export function readUpdate(update: Update, me: Pick<User, "id" | "username">): TelegramInboundMessage | undefined {
 	const { message } = update;
 	if (!message) return undefined;
 	const { from, sender_chat: senderChat, chat } = message;

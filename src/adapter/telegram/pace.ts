@@ -21,14 +21,14 @@ const GROUP: Rule = { burst: 4, refillMs: 4000 };
 /** Previews are not messages; nothing counts them. */
 export const PREVIEW_INTERVAL_MS = 250;
 
-export interface Allowance {
+export interface TelegramAllowance {
 	readonly level: number;
 	readonly at: number;
 }
 
 const ruleOf = (direct: boolean): Rule => (direct ? PRIVATE : GROUP);
 
-function levelAt(allowance: Allowance | undefined, direct: boolean, now: number): number {
+function levelAt(allowance: TelegramAllowance | undefined, direct: boolean, now: number): number {
 	const { burst, refillMs } = ruleOf(direct);
 	if (!allowance) return burst;
 	// A clock that was set back refills nothing, and takes nothing away.
@@ -36,21 +36,21 @@ function levelAt(allowance: Allowance | undefined, direct: boolean, now: number)
 }
 
 /** A message was created or edited. Finals wait for nothing: what they take too much is paid back by what follows. */
-export const spend = (allowance: Allowance | undefined, direct: boolean, now: number): Allowance => ({
+export const spend = (allowance: TelegramAllowance | undefined, direct: boolean, now: number): TelegramAllowance => ({
 	level: Math.max(-ruleOf(direct).burst, levelAt(allowance, direct, now) - 1),
 	at: now,
 });
 
 /** Typing is shown only while this leaves enough for what is being written. */
-export const isScarce = (allowance: Allowance | undefined, direct: boolean, now: number): boolean =>
+export const isScarce = (allowance: TelegramAllowance | undefined, direct: boolean, now: number): boolean =>
 	levelAt(allowance, direct, now) < 2;
 
 /** The platform said it was too fast. */
-export const exhaust = (now: number): Allowance => ({ level: 0, at: now });
+export const exhaust = (now: number): TelegramAllowance => ({ level: 0, at: now });
 
-export const isRested = (allowance: Allowance, now: number): boolean => now - allowance.at > 60_000;
+export const isRested = (allowance: TelegramAllowance, now: number): boolean => now - allowance.at > 60_000;
 
-export function paceOf(allowance: Allowance | undefined, direct: boolean, now: number): Pace {
+export function paceOf(allowance: TelegramAllowance | undefined, direct: boolean, now: number): Pace {
 	const left = levelAt(allowance, direct, now);
 	const targetIntervalMs = left > 1 ? FLOOR_MS : ruleOf(direct).refillMs * Math.max(1, 1 - left);
 	return { targetIntervalMs, accountIntervalMs: ACCOUNT_INTERVAL_MS };

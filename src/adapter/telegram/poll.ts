@@ -5,7 +5,7 @@ import type { RawApi } from "grammy";
 import type { Update } from "grammy/types";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { createHeard, PlatformError, type Tools, unlessAborted } from "../kit/kit.ts";
+import { createConfirmationQueue, PlatformError, type Tools, unlessAborted } from "../kit/kit.ts";
 
 /** What we want to hear of. */
 export const UPDATES = ["message", "callback_query"] as const;
@@ -35,7 +35,7 @@ export async function poll({ api, call, take, signal, clock, log, listening }: P
 	let offset = 0;
 	/** Everything before it was taken up. */
 	let seen = 0;
-	const heard = createHeard();
+	const heard = createConfirmationQueue();
 	let failures = 0;
 	/** Polls in a row that brought nothing at once. */
 	let idle = 0;
@@ -55,8 +55,10 @@ export async function poll({ api, call, take, signal, clock, log, listening }: P
 		if (!isOurs) await call("deleteWebhook", () => api.deleteWebhook({}));
 		isOurs = true;
 		await untilSafe();
-		const wish = { offset, timeout: offset < seen ? 0 : POLL_SECONDS, allowed_updates: UPDATES };
-		const updates = await call("getUpdates", () => api.getUpdates(wish, signal as Parameters<RawApi["getUpdates"]>[1]));
+		const params = { offset, timeout: offset < seen ? 0 : POLL_SECONDS, allowed_updates: UPDATES };
+		const updates = await call("getUpdates", () =>
+			api.getUpdates(params, signal as Parameters<RawApi["getUpdates"]>[1]),
+		);
 		if (!Array.isArray(updates)) throw new PlatformError("unavailable", "getUpdates: the answer is no list of updates");
 		return updates;
 	}

@@ -29,7 +29,7 @@ import { keyboardOf, readPress } from "./buttons.ts";
 import { isMarkupFault, isNotModified, migratedTo, toPlatformError } from "./faults.ts";
 import { withoutMarkup } from "./format.ts";
 import { readUpdate, type TelegramFile } from "./inbound.ts";
-import { type Allowance, exhaust, isRested, isScarce, PREVIEW_INTERVAL_MS, paceOf, spend } from "./pace.ts";
+import { exhaust, isRested, isScarce, PREVIEW_INTERVAL_MS, paceOf, spend, type TelegramAllowance } from "./pace.ts";
 import { poll, UPDATES } from "./poll.ts";
 
 const CHATS_KEPT = 1000;
@@ -45,7 +45,7 @@ export class TelegramSession implements Session {
 	private readonly api: RawApi;
 	private readonly tools: Tools;
 	private readonly sent: SentLog;
-	private readonly allowances = new Map<string, Allowance>();
+	private readonly allowances = new Map<string, TelegramAllowance>();
 	private myself: Promise<UserFromGetMe> | undefined;
 
 	constructor({ settings }: Account, tools: Tools) {
@@ -74,8 +74,8 @@ export class TelegramSession implements Session {
 	async create(target: Target, text: string, { nonce, question, signal }: SendOptions): Promise<{ messageId: string }> {
 		const more = { ...replyTo(target), ...NO_LINK_PREVIEW, ...(question && keyboardOf(question)) };
 		return await this.sent.create(nonce, async () => {
-			const sent = await this.write("sendMessage", target, (place) =>
-				inMarkup(text, (said) => this.api.sendMessage({ ...place, ...more, ...said }, signal as Signal)),
+			const sent = await this.write("sendMessage", target, (address) =>
+				inMarkup(text, (said) => this.api.sendMessage({ ...address, ...more, ...said }, signal as Signal)),
 			);
 			return { messageId: createdId("sendMessage", sent.message_id) };
 		});
@@ -114,7 +114,7 @@ export class TelegramSession implements Session {
 	}
 
 	async preview(target: Target, draftId: number, text: string, { signal }: SendOptions): Promise<void> {
-		const { chat_id, ...thread } = this.place(target);
+		const { chat_id, ...thread } = this.addressOf(target);
 		await this.call("sendMessageDraft", () =>
 			inMarkup(text, (said) =>
 				this.api.sendMessageDraft(
@@ -131,7 +131,7 @@ export class TelegramSession implements Session {
 		const allowance = this.allowances.get(target.to);
 		if (!on || isScarce(allowance, isDirect(target), now)) return;
 		this.keep(target.to, spend(allowance, isDirect(target), now));
-		await this.call("sendChatAction", () => this.api.sendChatAction({ ...this.place(target), action: "typing" }));
+		await this.call("sendChatAction", () => this.api.sendChatAction({ ...this.addressOf(target), action: "typing" }));
 	}
 
 	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
@@ -142,9 +142,9 @@ export class TelegramSession implements Session {
 		const name = attachment.name.replace(/[\r\n"]/g, "_");
 		const upload = ([method, field]: Upload) => {
 			const call = this.api[method] as (args: object, signal: Signal) => Promise<{ message_id: number }>;
-			return this.write(method, target, (place) => {
+			return this.write(method, target, (address) => {
 				const file = new InputFile(Buffer.from(attachment.data, "base64"), name);
-				return call({ ...place, ...replyTo(target), [field]: file }, signal as Signal);
+				return call({ ...address, ...replyTo(target), [field]: file }, signal as Signal);
 			});
 		};
 		const kind = uploadOf(attachment.contentType);
@@ -251,17 +251,17 @@ export class TelegramSession implements Session {
 	}
 
 	/** A call that counts against the chat's allowance, repeated in the chat's new place when it has moved. */
-	private async write<T>(method: string, target: Target, work: (place: Place) => Promise<T>): Promise<T> {
+	private async write<T>(method: string, target: Target, work: (address: TelegramAddress) => Promise<T>): Promise<T> {
 		const { clock, state } = this.tools;
 		this.keep(target.to, spend(this.allowances.get(target.to), isDirect(target), clock.now()));
 		return await this.call(method, async () => {
 			try {
-				return await work(this.place(target));
+				return await work(this.addressOf(target));
 			} catch (cause) {
 				const moved = migratedTo(cause);
 				if (moved === undefined) throw cause;
 				state.set(movedKey(target.to), String(moved));
-				return await work(this.place(target));
+				return await work(this.addressOf(target));
 			}
 		}).catch((cause: PlatformError) => {
 			if (cause.fault === "rate_limited") this.keep(target.to, exhaust(clock.now()));
@@ -269,21 +269,21 @@ export class TelegramSession implements Session {
 		});
 	}
 
-	private keep(chat: string, allowance: Allowance): void {
+	private keep(chat: string, allowance: TelegramAllowance): void {
 		this.allowances.set(chat, allowance);
 		if (this.allowances.size <= CHATS_KEPT) return;
 		const now = this.tools.clock.now();
 		for (const [each, known] of this.allowances) if (isRested(known, now)) this.allowances.delete(each);
 	}
 
-	private place(target: Target): Place {
+	private addressOf(target: Target): TelegramAddress {
 		const to = this.tools.state.get(movedKey(target.to)) ?? target.to;
 		const chat_id = /^-?\d+$/.test(to) ? Number(to) : to;
 		return target.thread_id === undefined ? { chat_id } : { chat_id, message_thread_id: Number(target.thread_id) };
 	}
 }
 
-interface Place {
+interface TelegramAddress {
 	chat_id: number | string;
 	message_thread_id?: number;
 }

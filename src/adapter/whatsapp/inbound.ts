@@ -7,13 +7,13 @@ export interface WhatsAppFile extends RemoteFile {
 	mediaId: string;
 }
 
-export interface Inbound {
+export interface WhatsAppInboundMessage {
 	message: InboundMessage;
 	/** To be fetched; messages only name their files. */
 	files: WhatsAppFile[];
 }
 
-export interface Status {
+export interface WhatsAppStatus {
 	messageId: string;
 	to: string;
 	status: string;
@@ -22,7 +22,7 @@ export interface Status {
 	errors: readonly GraphError[];
 }
 
-interface Media {
+interface WhatsAppMedia {
 	id: string;
 	mime_type?: string;
 	caption?: string;
@@ -38,11 +38,11 @@ interface WireMessage {
 	type: string;
 	group_id?: string;
 	text?: { body?: string };
-	image?: Media;
-	video?: Media;
-	audio?: Media;
-	document?: Media;
-	sticker?: Media;
+	image?: WhatsAppMedia;
+	video?: WhatsAppMedia;
+	audio?: WhatsAppMedia;
+	document?: WhatsAppMedia;
+	sticker?: WhatsAppMedia;
 	button?: { text?: string };
 	interactive?: { button_reply?: { title?: string }; list_reply?: { title?: string } };
 	location?: { latitude: number; longitude: number; name?: string; address?: string };
@@ -71,7 +71,7 @@ export function readPayload(
 	payload: unknown,
 	phoneNumberId: string,
 	now: number,
-): { inbound: Inbound[]; statuses: Status[] } {
+): { inbound: WhatsAppInboundMessage[]; statuses: WhatsAppStatus[] } {
 	const values = valuesOf(payload).filter(({ metadata }) => metadata?.phone_number_id === phoneNumberId);
 	return {
 		inbound: values.flatMap((value) => (value.messages ?? []).flatMap((message) => readMessage(message, value, now))),
@@ -98,7 +98,7 @@ function valuesOf(payload: unknown): Value[] {
 }
 
 /** Empty: nothing a person said to the agent (reactions, changes of number, groups). */
-function readMessage(message: WireMessage, value: Value, now: number): Inbound[] {
+function readMessage(message: WireMessage, value: Value, now: number): WhatsAppInboundMessage[] {
 	const ts = Number(message.timestamp) * 1000;
 	if (message.group_id !== undefined || now - ts > REPLAY_WINDOW_MS) return [];
 	const text = textOf(message);
@@ -143,7 +143,7 @@ function textOf(message: WireMessage): string {
 
 const KINDS = ["image", "video", "audio", "document", "sticker"] as const;
 
-function mediaOf(message: WireMessage): { kind: (typeof KINDS)[number]; media: Media } | undefined {
+function mediaOf(message: WireMessage): { kind: (typeof KINDS)[number]; media: WhatsAppMedia } | undefined {
 	for (const kind of KINDS) {
 		const media = message[kind];
 		if (media) return { kind, media };

@@ -14,40 +14,40 @@ const BURST = 20;
 const ACCOUNT_INTERVAL_MS = 13;
 const REFUSED_MAX_MS = 96_000;
 
-export interface Allowance {
+export interface WhatsAppAllowance {
 	readonly level: number;
 	readonly at: number;
 	/** Refusals since the last message that was taken. */
 	readonly refusals: number;
 }
 
-export const FULL: Allowance = { level: BURST, at: 0, refusals: 0 };
+export const FULL: WhatsAppAllowance = { level: BURST, at: 0, refusals: 0 };
 
 /** A clock that was set back refills nothing, and takes nothing away. */
-const levelAt = ({ level, at }: Allowance, now: number): number =>
+const levelAt = ({ level, at }: WhatsAppAllowance, now: number): number =>
 	Math.min(BURST, level + Math.max(0, now - at) / REFILL_MS);
 
 /** A message was taken. */
-export const spend = (allowance: Allowance, now: number): Allowance => ({
+export const spend = (allowance: WhatsAppAllowance, now: number): WhatsAppAllowance => ({
 	level: Math.max(0, levelAt(allowance, now) - 1),
 	at: now,
 	refusals: 0,
 });
 
 /** The platform said it was too fast. */
-export const refuse = (allowance: Allowance, now: number): Allowance => ({
+export const refuse = (allowance: WhatsAppAllowance, now: number): WhatsAppAllowance => ({
 	level: 0,
 	at: now,
 	refusals: allowance.refusals + 1,
 });
 
 /** How long to wait after so many refusals; the platform does not say. */
-export const waitMs = ({ refusals }: Allowance): number =>
+export const waitMs = ({ refusals }: WhatsAppAllowance): number =>
 	Math.min(REFILL_MS * 2 ** Math.max(0, refusals - 1), REFUSED_MAX_MS);
 
-export const isRested = (allowance: Allowance, now: number): boolean => levelAt(allowance, now) >= BURST;
+export const isRested = (allowance: WhatsAppAllowance, now: number): boolean => levelAt(allowance, now) >= BURST;
 
-export const paceOf = (allowance: Allowance, now: number): Pace => ({
+export const paceOf = (allowance: WhatsAppAllowance, now: number): Pace => ({
 	targetIntervalMs: levelAt(allowance, now) > 1 ? FLOOR_MS : REFILL_MS,
 	accountIntervalMs: ACCOUNT_INTERVAL_MS,
 });

@@ -23,11 +23,11 @@ import {
 	type WebhookRequest,
 	type WireAttachment,
 } from "../kit/kit.ts";
-import { createGraph, DEFAULT_API_URL, type Graph } from "./api.ts";
+import { createGraph, DEFAULT_API_URL, type GraphApi } from "./api.ts";
 import { digitsOf, isPersonId } from "./chat.ts";
 import { codeOf, explain, PAIR_LIMIT_CODE } from "./faults.ts";
-import { type Inbound, readPayload, type Status, type WhatsAppFile } from "./inbound.ts";
-import { type Allowance, FULL, isRested, paceOf, refuse, spend, waitMs } from "./pace.ts";
+import { readPayload, type WhatsAppFile, type WhatsAppInboundMessage, type WhatsAppStatus } from "./inbound.ts";
+import { FULL, isRested, paceOf, refuse, spend, type WhatsAppAllowance, waitMs } from "./pace.ts";
 import { openRequest, type WebhookSecrets } from "./webhook.ts";
 
 /** How long a message's status may take to come. */
@@ -42,10 +42,10 @@ export class WhatsAppSession implements Session {
 	private readonly apiUrl: string;
 	private readonly quotes: boolean;
 	private readonly secrets: WebhookSecrets;
-	private readonly graph: Graph;
+	private readonly graph: GraphApi;
 	private readonly tools: Tools;
 	private readonly sent: SentLog;
-	private readonly allowances = new Map<string, Allowance>();
+	private readonly allowances = new Map<string, WhatsAppAllowance>();
 
 	constructor({ settings }: Account, tools: Tools) {
 		this.phone = settings.phone_number_id ?? "";
@@ -86,8 +86,8 @@ export class WhatsAppSession implements Session {
 	async typing(target: Target, on: boolean): Promise<void> {
 		if (!on || target.reply_to === undefined) return;
 		const typing_indicator = { type: "text" };
-		const wish = { messaging_product: "whatsapp", status: "read", message_id: target.reply_to, typing_indicator };
-		await this.graph.post("typing", `${this.phone}/messages`, wish);
+		const params = { messaging_product: "whatsapp", status: "read", message_id: target.reply_to, typing_indicator };
+		await this.graph.post("typing", `${this.phone}/messages`, params);
 	}
 
 	/** Statuses name the nonce of their message; until one has come, nobody can tell. */
@@ -134,7 +134,7 @@ export class WhatsAppSession implements Session {
 	private async send(target: Target, content: object, options: SendOptions): Promise<{ messageId: string }> {
 		const { nonce, signal } = options;
 		const quoted = this.quotes && target.reply_to !== undefined ? { context: { message_id: target.reply_to } } : {};
-		const wish = {
+		const params = {
 			messaging_product: "whatsapp",
 			recipient_type: "individual",
 			...recipientOf(target),
@@ -144,7 +144,7 @@ export class WhatsAppSession implements Session {
 		};
 		return await this.sent.create(nonce, async () => {
 			const answer = await this.counted(target, () =>
-				this.graph.post("messages", `${this.phone}/messages`, wish, signal),
+				this.graph.post("messages", `${this.phone}/messages`, params, signal),
 			);
 			const made = Array.isArray(answer.messages) ? (answer.messages[0] as { id?: string } | undefined) : undefined;
 			return { messageId: createdId("messages", made?.id) };
@@ -167,7 +167,7 @@ export class WhatsAppSession implements Session {
 		}
 	}
 
-	private keep(chat: string, allowance: Allowance): void {
+	private keep(chat: string, allowance: WhatsAppAllowance): void {
 		this.allowances.set(chat, allowance);
 		if (this.allowances.size <= CHATS_KEPT) return;
 		const now = this.tools.clock.now();
@@ -175,7 +175,7 @@ export class WhatsAppSession implements Session {
 	}
 
 	/** What became of one of our messages; something when it was not delivered. */
-	private note({ messageId, nonce, status, to, errors }: Status): MessageFailure | undefined {
+	private note({ messageId, nonce, status, to, errors }: WhatsAppStatus): MessageFailure | undefined {
 		if (nonce && this.sent.of(nonce) === undefined) this.sent.add(nonce, messageId);
 		if (status !== "failed") return undefined;
 		const error = errors.map(explain).join("; ") || "no reason given";
@@ -183,7 +183,7 @@ export class WhatsAppSession implements Session {
 		return { messageId, ...(nonce ? { nonce } : {}), error };
 	}
 
-	private async withFiles({ message, files }: Inbound): Promise<InboundMessage> {
+	private async withFiles({ message, files }: WhatsAppInboundMessage): Promise<InboundMessage> {
 		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
 		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
 		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };

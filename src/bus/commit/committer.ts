@@ -5,9 +5,16 @@ import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
-import type { LiveLog, Part, WriteRequest } from "../live-log.ts";
+import type { CommitPart, LiveLog, WriteRequest } from "../live-log.ts";
 import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
-import { type CommitLimits, type CommitterParts, type Outcome, Silent, segmentCharsOf, unwritten } from "./outcome.ts";
+import {
+	type CommitLimits,
+	type CommitListener,
+	type CommitterParts,
+	Silent,
+	segmentCharsOf,
+	unwritten,
+} from "./outcome.ts";
 import type { Flight } from "./part.ts";
 import { isUnderWay, ownCharsOf, partOfLog, partOfRequest, patienceMsOf, patientOf, withdraw } from "./part.ts";
 import { CommitQueue } from "./queue.ts";
@@ -18,7 +25,7 @@ const EARLY_COMMITS_PER_TICK_MAX = 16;
 export class Committer {
 	readonly #storage: Storage;
 	readonly #limits: CommitLimits;
-	readonly #outcome: Outcome;
+	readonly #outcome: CommitListener;
 	readonly #clock: Clock;
 	/** How long commits have been failing does not depend on what the clock is set to meanwhile. */
 	readonly #steady: () => number;
@@ -30,8 +37,8 @@ export class Committer {
 	/** The commit under way: made, or to be tried again. */
 	#flight: Flight | undefined;
 	/** The store has been asked, and has not answered yet. */
-	#asking: Promise<void> | undefined;
-	#askedAt = 0;
+	#lookup: Promise<void> | undefined;
+	#lookupAt = 0;
 	#cancelLook: (() => void) | undefined;
 	/** Nobody can tell whether the flight was applied: it may not be given up. */
 	#unknown = false;
@@ -62,7 +69,7 @@ export class Committer {
 	}
 
 	get healthy(): boolean {
-		const isSilent = this.#asking && this.#steady() - this.#askedAt > this.#limits.silentMsMax;
+		const isSilent = this.#lookup && this.#steady() - this.#lookupAt > this.#limits.silentMsMax;
 		return this.#failingSince === undefined && !this.#fenced && !isSilent;
 	}
 
@@ -118,7 +125,7 @@ export class Committer {
 
 	/** Commits all that waits, in the tick of the call if the store answers at once; what it refused before is tried again. */
 	flush(): void {
-		if (this.#asking) return;
+		if (this.#lookup) return;
 		if (this.#flight) this.#tryAgain();
 		while (this.#canSend()) this.#send(this.#plan());
 	}
@@ -150,18 +157,18 @@ export class Committer {
 			this.#landed(flight, answer);
 			return;
 		}
-		const asking = answer.then(
+		const lookup = answer.then(
 			(committed) => {
-				this.#asking = undefined;
+				this.#lookup = undefined;
 				this.#landed(flight, committed);
 			},
 			(cause: unknown) => {
-				this.#asking = undefined;
+				this.#lookup = undefined;
 				this.#failed(cause);
 			},
 		);
-		this.#asking = asking;
-		this.#askedAt = this.#steady();
+		this.#lookup = lookup;
+		this.#lookupAt = this.#steady();
 		this.#lookLater();
 	}
 
@@ -169,8 +176,8 @@ export class Committer {
 	#lookLater(): void {
 		this.#cancelLook ??= this.#clock.after(this.#limits.commitRetryMs, () => {
 			this.#cancelLook = undefined;
-			if (!this.#asking) return;
-			this.#giveUpImpatient(this.#steady() - (this.#failingSince ?? this.#askedAt), new Silent());
+			if (!this.#lookup) return;
+			this.#giveUpImpatient(this.#steady() - (this.#failingSince ?? this.#lookupAt), new Silent());
 			this.#lookLater();
 		});
 	}
@@ -200,7 +207,7 @@ export class Committer {
 	}
 
 	/** Brings a log into the state that is now durable, and tells those who wait for it. */
-	#settle(part: Part, log: LiveLog, now: number, base: number | undefined): void {
+	#settle(part: CommitPart, log: LiveLog, now: number, base: number | undefined): void {
 		const { creation, joint, sealing } = part;
 		const { batch, cut } = part.log!;
 		if (creation) {
@@ -228,7 +235,7 @@ export class Committer {
 	}
 
 	/** Nothing of the part was written. */
-	#refuse(part: Part, refused: Refused): void {
+	#refuse(part: CommitPart, refused: Refused): void {
 		const { live: log, request, creation } = part;
 		if (part.log) part.log.batch = undefined;
 		if (refused.refusal === "fenced" && !this.#fenced) this.#fence(refused);
@@ -245,7 +252,7 @@ export class Committer {
 		this.#withdraw(part, log, refused);
 	}
 
-	#withdraw(part: Part, log: LiveLog, why: Error): void {
+	#withdraw(part: CommitPart, log: LiveLog, why: Error): void {
 		withdraw(part, log, why);
 		if (log.isWaiting) this.#dirty.add(log);
 	}
@@ -276,7 +283,7 @@ export class Committer {
 	/** Some would rather be told soon than wait. What may have been applied, or may still be, is kept until that is known. */
 	#giveUpImpatient(failingMs: number, cause: unknown): void {
 		const flight = this.#flight;
-		if (flight && !this.#unknown && !this.#asking) {
+		if (flight && !this.#unknown && !this.#lookup) {
 			const parts = flight.parts.filter((part) => {
 				if (failingMs < patienceMsOf(part)) return true;
 				if (part.sealing) this.#withdraw(part, part.live!, unwritten(`log ${part.live!.spec.log}`, cause));
@@ -333,7 +340,7 @@ export class Committer {
 	#tryAgain(): void {
 		this.#cancelRetry?.();
 		this.#cancelRetry = undefined;
-		if (this.#asking) return;
+		if (this.#lookup) return;
 		const flight = this.#flight;
 		if (flight) this.#send({ commit: { ...flight.commit, again: this.#unknown }, parts: flight.parts });
 		else if (this.#hasWaiting()) this.#send(this.#plan());
@@ -343,7 +350,7 @@ export class Committer {
 		else this.#tryLater();
 	}
 
-	#giveUpPart({ live, request }: Part, cause: unknown): void {
+	#giveUpPart({ live, request }: CommitPart, cause: unknown): void {
 		if (live) this.#giveUp(live, cause);
 		else request!.reject(unwritten("a change", cause));
 	}
@@ -377,13 +384,13 @@ export class Committer {
 			isOver = true;
 			over.resolve();
 		});
-		if (this.#asking) await Promise.race([this.#asking, over.promise]);
+		if (this.#lookup) await Promise.race([this.#lookup, over.promise]);
 		this.#stopped = true;
 		this.flush();
 		// Whether it was applied has to be known, as long as there is time to ask.
-		while (!isOver && (this.#asking || this.#unknown)) {
+		while (!isOver && (this.#lookup || this.#unknown)) {
 			const next =
-				this.#asking ?? new Promise<void>((resolve) => this.#clock.after(this.#limits.commitRetryMs, resolve));
+				this.#lookup ?? new Promise<void>((resolve) => this.#clock.after(this.#limits.commitRetryMs, resolve));
 			await Promise.race([next, over.promise]);
 			this.flush();
 		}

@@ -4,7 +4,7 @@ import { NexusError, Refused, wordsOf } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
-import type { LiveLog, Part } from "../live-log.ts";
+import type { CommitPart, LiveLog } from "../live-log.ts";
 import type { Committed, Storage } from "../storage.ts";
 
 export interface CommitLimits {
@@ -31,7 +31,7 @@ export const segmentCharsOf = (limits: CommitLimits, liveLogs: number): number =
 	Math.min(limits.segmentCharsMax, Math.max(limits.segmentCharsMin, limits.tailBytesMax / liveLogs));
 
 /** What the Bus does with the outcome. */
-export interface Outcome {
+export interface CommitListener {
 	/** A creation was refused, or the log was sealed: it is not live any more. */
 	gone(log: LiveLog): void;
 	/** The log has so many bytes more in segments. */
@@ -39,7 +39,7 @@ export interface Outcome {
 	/** After all logs of the commit are in their new state. `isNew`: it was created by this commit. */
 	visible(log: LiveLog, records: number, isNew: boolean): void;
 	/** After that: all of it but the refused units is durable. */
-	landed(parts: readonly Part[], outcomes: Committed["outcomes"]): void;
+	landed(parts: readonly CommitPart[], outcomes: Committed["outcomes"]): void;
 	live(): Iterable<LiveLog>;
 	readonly liveLogs: number;
 	/** The store's time, as of the last commit. */
@@ -51,7 +51,7 @@ export interface Outcome {
 export interface CommitterParts {
 	storage: Storage;
 	limits: CommitLimits;
-	outcome: Outcome;
+	outcome: CommitListener;
 	/** Who this daemon is to the store. */
 	node(): number;
 	clock: Clock;

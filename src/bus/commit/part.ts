@@ -1,27 +1,28 @@
 /** The units of a commit: how they are made of what waits, and what becomes of them when they are given up. */
 
 import type { Write } from "../../std/write.ts";
-import type { LiveLog, Part, Seal, WriteRequest } from "../live-log.ts";
+import type { CommitPart, LiveLog, Seal, WriteRequest } from "../live-log.ts";
 import type { Commit, Committed, LogWrite } from "../storage.ts";
 import { unwritten } from "./outcome.ts";
 
 /** A commit that is made, or to be tried again. */
 export interface Flight {
 	commit: Commit;
-	parts: Part[];
+	parts: CommitPart[];
 }
 
 const NO_WRITES: readonly Write[] = [];
 const NO_RECORDS: readonly string[] = [];
 
-export const partOfRequest = (request: WriteRequest): Part => partOf(request.writes, undefined, undefined, request);
+export const partOfRequest = (request: WriteRequest): CommitPart =>
+	partOf(request.writes, undefined, undefined, request);
 
 const partOf = (
 	writes: readonly Write[],
 	log: Required<LogWrite> | undefined,
 	live: LiveLog | undefined,
 	request: WriteRequest | undefined,
-): Part => ({
+): CommitPart => ({
 	...{ writes, log, live, request },
 	...{ creation: undefined, joint: undefined, sealing: undefined, ownCount: 0, ownText: "" },
 });
@@ -31,7 +32,7 @@ const emptyWrite = (id: number): Required<LogWrite> => ({
 });
 
 /** Moves what waits of a log into a commit. A tail of `segmentChars` becomes a segment. */
-export function partOfLog(live: LiveLog, segmentChars: number): Part {
+export function partOfLog(live: LiveLog, segmentChars: number): CommitPart {
 	live.part ??= partOf(NO_WRITES, emptyWrite(live.id), live, undefined);
 	const { part } = live;
 	const { creation } = live;
@@ -58,10 +59,10 @@ export const isUnderWay = (seal: Seal, flight: Flight | undefined): boolean =>
 	flight?.parts.some(({ sealing }) => sealing === seal) ?? false;
 
 /** Characters of its own records, a line feed included. */
-export const ownCharsOf = ({ ownCount, ownText }: Part): number => (ownCount > 0 ? ownText.length + 1 : 0);
+export const ownCharsOf = ({ ownCount, ownText }: CommitPart): number => (ownCount > 0 ? ownText.length + 1 : 0);
 
 /** For how long whoever waits for it waits for a failing store. */
-export const patienceMsOf = ({ creation, sealing, request }: Part): number =>
+export const patienceMsOf = ({ creation, sealing, request }: CommitPart): number =>
 	(creation ?? sealing ?? request)?.patienceMs ?? Infinity;
 
 /** Those that go on waiting for a store that has failed for so long; the others are told why they do not. */
@@ -75,7 +76,7 @@ export const patientOf = (requests: readonly WriteRequest[], failingMs: number, 
 const NO_TOPICS: ReadonlySet<string> = new Set();
 
 /** Whom to call by what has become durable. */
-export function topicsOf(parts: readonly Part[], outcomes: Committed["outcomes"]): ReadonlySet<string> {
+export function topicsOf(parts: readonly CommitPart[], outcomes: Committed["outcomes"]): ReadonlySet<string> {
 	let topics: Set<string> | undefined;
 	for (let place = 0; place < parts.length; place++) {
 		const { writes } = parts[place]!;
@@ -95,7 +96,7 @@ function isRefused(outcomes: Committed["outcomes"], place: number): boolean {
 }
 
 /** The records that were appended wait again; what was to go with them does not. */
-export function withdraw({ ownText, ownCount, sealing, joint }: Part, log: LiveLog, why: Error): void {
+export function withdraw({ ownText, ownCount, sealing, joint }: CommitPart, log: LiveLog, why: Error): void {
 	log.putBack(ownText, ownCount);
 	if (sealing) log.seal = undefined;
 	else if (joint) log.disjoin(joint);

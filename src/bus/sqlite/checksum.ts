@@ -3,15 +3,16 @@
 import type { SQLOutputValue } from "node:sqlite";
 import { crc32 } from "node:zlib";
 
-type Row = Record<string, SQLOutputValue>;
+type ChecksumRow = Record<string, SQLOutputValue>;
 
 /** Over the place, too: a segment that answers for another log or offset is as wrong as a flipped byte. */
 export const segmentCrc = (log: number, first: number, count: number, records: string | Uint8Array): number =>
 	crc32(records, crc32(`${log} ${first} ${count}\n`));
 
 /** Segments from before there were checksums have none. */
-export const isWholeSegment = (log: number, { first, count, records, crc }: Row): boolean =>
+export const isWholeSegment = (log: number, { first, count, records, crc }: ChecksumRow): boolean =>
 	typeof crc !== "number" || crc === segmentCrc(log, Number(first), Number(count), records as string);
 
 /** Every row has one: a row that lost it proves nothing. A file of the first version has no such column. */
-export const isWholeJournal = ({ entries, crc }: Row): boolean => crc === undefined || crc === crc32(entries as string);
+export const isWholeJournal = ({ entries, crc }: ChecksumRow): boolean =>
+	crc === undefined || crc === crc32(entries as string);

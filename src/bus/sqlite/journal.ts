@@ -5,14 +5,14 @@ import type { LogWrite, StoredLog } from "../storage.ts";
 import { isWholeJournal } from "./checksum.ts";
 import type { Statements } from "./schema.ts";
 
-export interface Entry {
+export interface JournalEntry {
 	log: number;
 	first: number;
 	records: string[];
 }
 
 /** The entries of a row: a header line with log, first offset and count, then that many records. */
-export function* entriesOf(text: string): Generator<Entry> {
+export function* entriesOf(text: string): Generator<JournalEntry> {
 	const lines = text.split("\n");
 	for (let at = 0; at < lines.length - 1; ) {
 		const [log, first, count] = lines[at]!.split(" ").map(Number) as [number, number, number];
@@ -46,7 +46,7 @@ export class TailReader {
 	}
 
 	/** Records that a later cut moved into a segment may stand in the journal still. */
-	take({ first, records }: Entry): void {
+	take({ first, records }: JournalEntry): void {
 		const next = this.#log.head + this.#records.length + 1;
 		if (first > next) this.#incomplete = true;
 		if (first !== next) return;

@@ -31,7 +31,7 @@ import { allFenced, damaged, type Refusal, refusalOf, refusalsIn, UnitFault, unl
 import { JournalNeeds, lastIdUsed } from "./journal.ts";
 import { JournalText } from "./journal-text.ts";
 import { BUS_AREA, BUS_STEPS, kindColumns, prepared, type Statements } from "./schema.ts";
-import { type Owned, ownedOf, type Row, storedOf, Tails } from "./tails.ts";
+import { type LogRow, type Owned, ownedOf, storedOf, Tails } from "./tails.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
 const JOURNAL_ROWS_BEHIND_MAX = 4096;
@@ -194,7 +194,7 @@ class SqliteStorage implements Storage {
 		try {
 			const base = log?.create && this.#create(log.id, log.create, node, row, now);
 			isApplying = true;
-			for (const write of writes) this.#file.things.apply(write, { node, now });
+			for (const write of writes) this.#file.tables.apply(write, { node, now });
 			isApplying = false;
 			if (log) this.#write(log, row, now);
 			if (apart) sql.release.run();
@@ -294,12 +294,12 @@ class SqliteStorage implements Storage {
 		return readTogether(this.#file, () => {
 			const newest = this.#lastLink(chain);
 			const ends = this.#ends(chain, newest) ?? { start: 0, head: 0 };
-			return { ...ends, ...(newest && { newest }), answer: this.#file.things.answer(query) };
+			return { ...ends, ...(newest && { newest }), answer: this.#file.tables.answer(query) };
 		});
 	}
 
 	list(query: LogQuery): StoredLog[] {
-		const { kind = null, chain = null, before = null, limit = -1, left = false, live } = query;
+		const { kind = null, chain = null, before = null, limit = -1, orphaned: left = false, live } = query;
 		const rows =
 			left || live
 				? this.#sql.listLive.all(kind, chain, Number(left), before, limit)
@@ -378,7 +378,7 @@ class SqliteStorage implements Storage {
 	}
 
 	/** Nobody may ever take over what a dead owner left; the journal does not wait for it. */
-	#cutLeft(row: Row, last: number): void {
+	#cutLeft(row: LogRow, last: number): void {
 		this.#tails.heads.delete(Number(row.id));
 		const { log, tail } = this.#tails.whole(row);
 		// What is damaged is left as it is: its records are looked for where they were.

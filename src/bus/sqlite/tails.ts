@@ -5,7 +5,7 @@ import type { Adopted, StoredLog } from "../storage.ts";
 import { isWholeJournal } from "./checksum.ts";
 import { entriesOf, TailReader } from "./journal.ts";
 
-export type Row = Record<string, SQLOutputValue>;
+export type LogRow = Record<string, SQLOutputValue>;
 
 export class Tails {
 	readonly #journalAfter: StatementSync;
@@ -23,12 +23,12 @@ export class Tails {
 		this.heads.clear();
 	}
 
-	whole(row: Row): Adopted {
+	whole(row: LogRow): Adopted {
 		return this.wholes([row])[0]!;
 	}
 
 	/** All of them in one pass over the journal. */
-	wholes(rows: readonly Row[]): Adopted[] {
+	wholes(rows: readonly LogRow[]): Adopted[] {
 		const readers = new Map<number, TailReader>();
 		let from = Infinity;
 		for (const row of rows) {
@@ -48,12 +48,12 @@ export class Tails {
 		});
 	}
 
-	#headOf(row: Row): number | undefined {
+	#headOf(row: LogRow): number | undefined {
 		return row.sealed_at === null && Number(row.node) === this.node ? this.heads.get(Number(row.id)) : undefined;
 	}
 }
 
-export function storedOf(row: Row): StoredLog {
+export function storedOf(row: LogRow): StoredLog {
 	const log: StoredLog = {
 		id: Number(row.id),
 		log: row.name as string,
@@ -76,4 +76,4 @@ export interface Owned {
 	cutAt: number;
 }
 
-export const ownedOf = (row: Row): Owned => ({ node: Number(row.node), cutAt: Number(row.cut_at) });
+export const ownedOf = (row: LogRow): Owned => ({ node: Number(row.node), cutAt: Number(row.cut_at) });

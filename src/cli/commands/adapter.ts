@@ -16,8 +16,8 @@ import {
 } from "../../runtime/runtime.ts";
 import { ask, faultOf, type Settings } from "../ask.ts";
 import { clientFor } from "../client.ts";
-import type { Local, Outcome } from "../command.ts";
-import { type Host, placeOf } from "../host.ts";
+import type { CommandExit, Local } from "../command.ts";
+import { configSourceOf, type Host } from "../host.ts";
 import { oneLine } from "../terminal.ts";
 
 interface Where {
@@ -26,7 +26,7 @@ interface Where {
 	config?: string;
 }
 
-export interface AddOptions extends Where {
+export interface AddAdapterOptions extends Where {
 	set?: string[];
 	secretFile?: string[];
 	secretEnv?: string[];
@@ -35,9 +35,9 @@ export interface AddOptions extends Where {
 
 type Config = Awaited<ReturnType<typeof loadConfig>>;
 
-const configOf = (host: Host, { data, config }: Where) => loadConfig({ data, config }, placeOf(host));
+const configOf = (host: Host, { data, config }: Where) => loadConfig({ data, config }, configSourceOf(host));
 
-export async function add(local: Local, channel: string, options: AddOptions): Outcome {
+export async function add(local: Local, channel: string, options: AddAdapterOptions): CommandExit {
 	const { host, terminal } = local;
 	// As `nexus.yaml` has them, and a part of the labels of sessions.
 	if (!isSessionLabel(options.account))
@@ -99,7 +99,7 @@ async function tellDaemon(local: Local, { data, token }: Config, told: string, i
 	}
 }
 
-export async function remove(local: Local, channel: string, options: Where): Outcome {
+export async function remove(local: Local, channel: string, options: Where): CommandExit {
 	const config = await configOf(local.host, options);
 	const { data } = config;
 	if (!removeAccount(data, { channel, account: options.account }))
@@ -112,7 +112,7 @@ export async function remove(local: Local, channel: string, options: Where): Out
 }
 
 /** From flags; a name that the adapter does not know is a typing mistake. */
-function givenSettings(host: Host, options: AddOptions, wanted: readonly AdapterSetting[]): Settings {
+function givenSettings(host: Host, options: AddAdapterOptions, wanted: readonly AdapterSetting[]): Settings {
 	const settings: Settings = {};
 	const take = (flag: string, pairs: readonly string[] = [], value: (text: string) => string) => {
 		for (const pair of pairs) {

@@ -1,7 +1,7 @@
 /** `nexus approvals`, `approve`, `deny` and `answer`: what runs wait for, and how a person decides it. */
 
 import { type ApprovalJson, type GrantJson, NexusError } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { chosenOf } from "../prompt.ts";
 import { since, table } from "../table.ts";
 import { Hinted } from "../terminal.ts";
@@ -14,7 +14,7 @@ export interface ApprovalsOptions {
 	limit: number;
 }
 
-export async function approvals(context: Context, options: ApprovalsOptions): Outcome {
+export async function approvals(context: CommandContext, options: ApprovalsOptions): CommandExit {
 	const { client, terminal } = context;
 	if (options.revoke !== undefined) {
 		await client.api.revokeGrant(options.revoke);
@@ -36,7 +36,7 @@ export async function approvals(context: Context, options: ApprovalsOptions): Ou
 	return 0;
 }
 
-async function remembered({ client, terminal }: Context, { json }: ApprovalsOptions): Outcome {
+async function remembered({ client, terminal }: CommandContext, { json }: ApprovalsOptions): CommandExit {
 	const { grants } = await client.api.grants();
 	if (grants.length === 0) terminal.note("nothing is allowed for a session");
 	if (json) for (const grant of grants) terminal.json(grant);
@@ -72,11 +72,11 @@ export interface DecideOptions {
 }
 
 export async function decide(
-	context: Context,
+	context: CommandContext,
 	id: string,
 	decision: "approve" | "deny",
 	{ json, reason, remember }: DecideOptions,
-): Outcome {
+): CommandExit {
 	const row = await rowOf(context, id, "approval");
 	const decided = await context.client.api.decideApproval(row.run_id, row.id, {
 		decision,
@@ -86,20 +86,20 @@ export async function decide(
 	return say(context, decided, json);
 }
 
-export async function answer(context: Context, id: string, text: string, { json }: DecideOptions): Outcome {
+export async function answer(context: CommandContext, id: string, text: string, { json }: DecideOptions): CommandExit {
 	const row = await rowOf(context, id, "question");
 	const answer = chosenOf(row.choices, text);
 	return say(context, await context.client.api.answerQuestion(row.run_id, row.id, { answer }), json);
 }
 
-function say({ terminal }: Context, row: ApprovalJson, json: boolean | undefined): number {
+function say({ terminal }: CommandContext, row: ApprovalJson, json: boolean | undefined): number {
 	if (json) terminal.json(row);
 	else terminal.out(`${row.id} ${row.state}: ${row.text}\n`);
 	return 0;
 }
 
 /** The pending one, or the newest that had the id: the daemon then says who decided it. */
-async function rowOf({ client }: Context, given: string, kind: ApprovalJson["kind"]): Promise<ApprovalJson> {
+async function rowOf({ client }: CommandContext, given: string, kind: ApprovalJson["kind"]): Promise<ApprovalJson> {
 	const id = given.toUpperCase();
 	const find = async (state: string | undefined) => {
 		const rows = (await client.api.approvals({ state })).approvals.filter((row) => row.id === id);

@@ -1,16 +1,16 @@
 /** `nexus app`: applications with tokens of their own, which the owner adds and removes. */
 
 import { AddAppResponseSchema, type App, AppSchema } from "../../runtime-client/runtime-client.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { jsonOf, runtimeOf, sinceTime } from "../runtime.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
 export async function addApp(
-	context: Context,
+	context: CommandContext,
 	appId: string,
 	{ name = "", json }: { name?: string; json?: boolean },
-): Outcome {
+): CommandExit {
 	const { terminal } = context;
 	const added = await runtimeOf(context).apps.addApp({ appId, name });
 	if (json) terminal.json(jsonOf(AddAppResponseSchema, added));
@@ -21,7 +21,7 @@ export async function addApp(
 	return 0;
 }
 
-export async function listApps(context: Context, { all, json }: { all?: boolean; json?: boolean }): Outcome {
+export async function listApps(context: CommandContext, { all, json }: { all?: boolean; json?: boolean }): CommandExit {
 	const { terminal } = context;
 	const { apps } = await runtimeOf(context).apps.listApps({});
 	const shown = all ? apps : apps.filter(({ removedAt }) => removedAt === undefined);
@@ -42,7 +42,7 @@ export async function listApps(context: Context, { all, json }: { all?: boolean;
 	return 0;
 }
 
-export async function clearApps(context: Context, ids: readonly string[]): Outcome {
+export async function clearApps(context: CommandContext, ids: readonly string[]): CommandExit {
 	const { apps } = runtimeOf(context);
 	for (const appId of ids) {
 		const app = await apps.clearApp({ appId });
@@ -56,7 +56,7 @@ const MIB = 1024 ** 2;
 const storedText = ({ storedBytes, storedBytesMax }: Pick<App, "storedBytes" | "storedBytesMax">): string =>
 	`${(Number(storedBytes) / MIB).toFixed(1)} of ${(Number(storedBytesMax) / MIB).toFixed(1)} MiB`;
 
-export async function removeApps(context: Context, ids: readonly string[]): Outcome {
+export async function removeApps(context: CommandContext, ids: readonly string[]): CommandExit {
 	const { apps } = runtimeOf(context);
 	for (const appId of ids) {
 		await apps.removeApp({ appId });

@@ -14,7 +14,7 @@ import {
 	AuditExportFormat,
 	ReasonCode,
 } from "../../runtime-client/runtime-client.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
 import { table } from "../table.ts";
 import { Hinted, oneLine } from "../terminal.ts";
@@ -28,7 +28,7 @@ export interface FilterOptions {
 	until?: string;
 }
 
-export interface ListOptions extends FilterOptions {
+export interface ListAuditOptions extends FilterOptions {
 	limit: number;
 	json?: boolean;
 }
@@ -50,7 +50,7 @@ const filterOf = ({ domain = "", operation = "", app = "", since, until }: Filte
 
 const timestampOf = (text: string) => timestampFromDate(new Date(timeOf(text, Date.now())));
 
-export async function listAudit(context: Context, options: ListOptions): Outcome {
+export async function listAudit(context: CommandContext, options: ListAuditOptions): CommandExit {
 	const { terminal } = context;
 	const { audit } = runtimeOf(context);
 	const events: AuditEvent[] = [];
@@ -88,7 +88,7 @@ const rowOf = ({
 const reasonOf = (code: ReasonCode): string =>
 	code === ReasonCode.UNSPECIFIED ? "" : wordOf(ReasonCode, code).toUpperCase();
 
-export async function exportAudit(context: Context, options: ExportOptions): Outcome {
+export async function exportAudit(context: CommandContext, options: ExportOptions): CommandExit {
 	const { host } = context;
 	const { output, gzip = false } = options;
 	if (gzip && output === undefined) throw new NexusError("invalid", "--gzip needs a file: name it with -o");
@@ -101,7 +101,7 @@ export async function exportAudit(context: Context, options: ExportOptions): Out
 }
 
 /** Goes on after the last chunk when the connection is lost. */
-async function* chunksOf(context: Context, options: ExportOptions): AsyncGenerator<string> {
+async function* chunksOf(context: CommandContext, options: ExportOptions): AsyncGenerator<string> {
 	const format = enumValue(AuditExportFormat, options.format, "--format");
 	const after = options.after === undefined ? {} : { after: BigInt(options.after) };
 	const text = new TextDecoder();
@@ -132,7 +132,7 @@ export async function writeWhole(file: string, pieces: Readable, gzip: boolean):
 const NOTE_EVERY_MS = 2000;
 
 /** For whoever waits for a file: how much there is so far. */
-function progress({ terminal, host }: Context, isFile: boolean) {
+function progress({ terminal, host }: CommandContext, isFile: boolean) {
 	let bytes = 0;
 	let lines = 0;
 	let notedAt = performance.now();

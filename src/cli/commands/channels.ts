@@ -1,7 +1,7 @@
 /** `nexus inbox`, `pair`, `deliveries` and `adapters`: chat platforms as a person asks about them. */
 
 import { type DeliveryJson, type EventJson, NexusError } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { since, table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
@@ -11,7 +11,7 @@ interface ListOptions {
 
 /** The rows as JSON lines, or as a table. */
 function show<Row extends object>(
-	{ terminal }: Context,
+	{ terminal }: CommandContext,
 	options: ListOptions,
 	rows: Row[],
 	head: string[],
@@ -29,14 +29,14 @@ function show<Row extends object>(
 	return 0;
 }
 
-export interface InboxOptions extends ListOptions {
+export interface ListInboxOptions extends ListOptions {
 	channel?: string;
 	session?: string;
 	state?: string;
 	limit: number;
 }
 
-export async function inbox(context: Context, options: InboxOptions): Outcome {
+export async function inbox(context: CommandContext, options: ListInboxOptions): CommandExit {
 	const { channel, session, state, limit } = options;
 	const { events } = await context.client.api.events({ channel, session, state, limit });
 	if (events.length === 0) context.terminal.note("no messages");
@@ -52,10 +52,10 @@ export async function inbox(context: Context, options: InboxOptions): Outcome {
 }
 
 export async function pair(
-	context: Context,
+	context: CommandContext,
 	code: string | undefined,
 	options: ListOptions & { remove?: string },
-): Outcome {
+): CommandExit {
 	const { client, terminal } = context;
 	if (options.remove !== undefined) {
 		const [channel, account, ...sender] = options.remove.split("/");
@@ -93,7 +93,7 @@ export interface DeliveriesOptions extends ListOptions {
 	limit: number;
 }
 
-export async function deliveries(context: Context, options: DeliveriesOptions): Outcome {
+export async function deliveries(context: CommandContext, options: DeliveriesOptions): CommandExit {
 	const { run, channel, state, limit } = options;
 	const { deliveries } = await context.client.api.deliveries({ run, channel, state, limit });
 	if (deliveries.length === 0) context.terminal.note("no deliveries");
@@ -112,7 +112,7 @@ export async function deliveries(context: Context, options: DeliveriesOptions): 
 	return show(context, options, deliveries, head, cells, ["MODE", "POSITION", "MESSAGES", "RUN", "CHANGED"]);
 }
 
-export async function adapters(context: Context, options: ListOptions): Outcome {
+export async function adapters(context: CommandContext, options: ListOptions): CommandExit {
 	const { accounts, without_account: idle = [] } = await context.client.api.accounts();
 	for (const channel of idle)
 		context.terminal.note(

@@ -2,14 +2,14 @@
 
 import { bundledCommand, isBundled, runConformance } from "../../adapter/adapter.ts";
 import { exitCodeOf } from "../../protocol/protocol.ts";
-import type { Local, Outcome } from "../command.ts";
+import type { CommandExit, Local } from "../command.ts";
 import { oneLine } from "../terminal.ts";
 
 export async function conformance(
 	{ host, terminal }: Local,
 	command: readonly string[],
 	options: { json?: boolean; only?: string; account?: string; to?: string },
-): Outcome {
+): CommandExit {
 	const env = Object.fromEntries(Object.entries(host.env).filter((entry): entry is [string, string] => !!entry[1]));
 	const { only, account, to } = options;
 	const params = { ...(only && { only }), ...(account && { account }), ...(to && { target: { to } }) };

@@ -7,7 +7,7 @@ import type { AdapterSetting } from "../../adapter/adapter.ts";
 import { exitCodeOf, NexusError } from "../../protocol/protocol.ts";
 import { ConnectorSchema } from "../../runtime-client/runtime-client.ts";
 import { ask } from "../ask.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import type { Host } from "../host.ts";
 import { jsonOf, runtimeOf } from "../runtime.ts";
 import { table } from "../table.ts";
@@ -19,7 +19,7 @@ interface KeyOptions {
 	test: boolean;
 }
 
-export interface AddOptions extends KeyOptions {
+export interface AddConnectorOptions extends KeyOptions {
 	type?: string;
 	endpoint?: string;
 	model?: string;
@@ -35,7 +35,7 @@ const TYPE = setting("type", "provider: openai, anthropic, google, openai-compat
 const ENDPOINT = setting("endpoint", "address, such as https://models.example/v1");
 const KEY = setting("key", "API key (empty: none)", { secret: true, required: false });
 
-export async function add(context: Context, id: string, options: AddOptions): Outcome {
+export async function add(context: CommandContext, id: string, options: AddConnectorOptions): CommandExit {
 	const { connectors } = runtimeOf(context);
 	const settings = await addSettings(context.host, options);
 	await connectors.createConnector({
@@ -57,7 +57,7 @@ export async function add(context: Context, id: string, options: AddOptions): Ou
 }
 
 /** What was not given is asked, where a person sits; a key is never an argument, which others on this machine could read. */
-async function addSettings(host: Host, options: AddOptions): Promise<Record<string, string>> {
+async function addSettings(host: Host, options: AddConnectorOptions): Promise<Record<string, string>> {
 	const { type, endpoint } = options;
 	const key = await givenKey(host, options);
 	const known = {
@@ -79,7 +79,7 @@ async function addSettings(host: Host, options: AddOptions): Promise<Record<stri
 	);
 }
 
-export async function list(context: Context, options: { json?: boolean }): Outcome {
+export async function list(context: CommandContext, options: { json?: boolean }): CommandExit {
 	const { terminal } = context;
 	const { connectors } = await runtimeOf(context).connectors.listConnectors({});
 	if (options.json) for (const connector of connectors) terminal.json(jsonOf(ConnectorSchema, connector));
@@ -100,24 +100,24 @@ export async function list(context: Context, options: { json?: boolean }): Outco
 	return 0;
 }
 
-export async function test(context: Context, ids: readonly string[]): Outcome {
+export async function test(context: CommandContext, ids: readonly string[]): CommandExit {
 	let failed = false;
 	for (const id of ids.length > 0 ? ids : await allIds(context)) failed = !(await works(context, id)) || failed;
 	return failed ? exitCodeOf("unavailable") : 0;
 }
 
-async function allIds(context: Context): Promise<string[]> {
+async function allIds(context: CommandContext): Promise<string[]> {
 	const { connectors } = await runtimeOf(context).connectors.listConnectors({});
 	return connectors.map(({ connectorId }) => connectorId);
 }
 
-async function works(context: Context, connectorId: string): Promise<boolean> {
+async function works(context: CommandContext, connectorId: string): Promise<boolean> {
 	const { ok, message } = await runtimeOf(context).connectors.testConnector({ connectorId });
 	context.terminal.note(oneLine(`${connectorId} ${ok ? "works" : "does not work"}: ${message}`, 700));
 	return ok;
 }
 
-export async function key(context: Context, id: string, options: KeyOptions): Outcome {
+export async function key(context: CommandContext, id: string, options: KeyOptions): CommandExit {
 	const { host, terminal } = context;
 	const given = await givenKey(host, options);
 	const { key } =
@@ -129,7 +129,7 @@ export async function key(context: Context, id: string, options: KeyOptions): Ou
 	return !options.test || (await works(context, id)) ? 0 : exitCodeOf("unavailable");
 }
 
-export async function remove(context: Context, ids: readonly string[]): Outcome {
+export async function remove(context: CommandContext, ids: readonly string[]): CommandExit {
 	const { connectors } = runtimeOf(context);
 	for (const id of ids) {
 		await connectors.deleteConnector({ connectorId: id });

@@ -2,12 +2,12 @@
 
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type DeliveryJson, type DeliveryPlace, NexusError } from "../../protocol/protocol.ts";
+import { type DeliveryDestination, type DeliveryJson, NexusError } from "../../protocol/protocol.ts";
 import { overRestarts } from "../client.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { noteDrop } from "../terminal.ts";
 
-export interface DeliverOptions {
+export interface DeliverCommandOptions {
 	channel: string;
 	account: string;
 	to: string;
@@ -21,13 +21,17 @@ export interface DeliverOptions {
 
 const POLL_MS = 200;
 
-export async function deliver(context: Context, words: string | undefined, options: DeliverOptions): Outcome {
+export async function deliver(
+	context: CommandContext,
+	words: string | undefined,
+	options: DeliverCommandOptions,
+): CommandExit {
 	const { client, terminal, host } = context;
 	const { channel, account, to, thread, run, tools, reasoning } = options;
 	if ((words === undefined) === (run === undefined))
 		throw new NexusError("invalid", "give a text or --run, and not both");
 	const text = words === "-" ? await readAll(host.stdin) : words;
-	const place: DeliveryPlace = {
+	const place: DeliveryDestination = {
 		channel,
 		account,
 		target: { to, ...(thread !== undefined && { thread_id: thread }) },
@@ -49,7 +53,7 @@ export async function deliver(context: Context, words: string | undefined, optio
 	throw new NexusError("unavailable", `not delivered: ${error ?? state}`);
 }
 
-async function ended({ client, terminal }: Context, id: string, channel: string): Promise<DeliveryJson> {
+async function ended({ client, terminal }: CommandContext, id: string, channel: string): Promise<DeliveryJson> {
 	const list = () => client.api.deliveries({ channel, limit: 200 });
 	for (;;) {
 		const { deliveries } = await overRestarts(list, noteDrop(terminal));

@@ -17,20 +17,20 @@ import {
 	type ConfigFlags,
 	dataPaths,
 	deepCheck,
+	engineServicesModule,
 	grpcCheck,
-	houseCheck,
 	isDataDirLocked,
 	loadConfig,
 	type NexusConfig,
 	pageDir,
 	readDaemonRecord,
 	readToken,
-	refuseOpenDoor,
+	requireTokenOnPublicHost,
 	secretKey,
 	storeCheck,
 } from "../../runtime/runtime.ts";
-import type { Local, Outcome } from "../command.ts";
-import { type Host, placeOf } from "../host.ts";
+import type { CommandExit, Local } from "../command.ts";
+import { configSourceOf, type Host } from "../host.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 import { agentsWithout } from "./doctor-agents.ts";
 
@@ -61,7 +61,7 @@ const fail = (detail: string, todo: string): Seen => ({ result: "fail", detail, 
 export async function doctor(
 	{ host, terminal }: Local,
 	options: ConfigFlags & { json?: boolean; deep?: boolean },
-): Outcome {
+): CommandExit {
 	const findings: Finding[] = [];
 	const look = async (checks: Check[]) => {
 		for (const [check, run] of checks) {
@@ -77,8 +77,8 @@ export async function doctor(
 		[
 			"config",
 			async () => {
-				config = await loadConfig(options, placeOf(host));
-				refuseOpenDoor(config);
+				config = await loadConfig(options, configSourceOf(host));
+				requireTokenOnPublicHost(config);
 				return ok(config.file ?? "no nexus.yaml: the defaults apply");
 			},
 		],
@@ -263,8 +263,8 @@ async function grpcPort(config: NexusConfig): Promise<Seen> {
 
 async function engine(config: NexusConfig, env: Host["env"]): Promise<Seen> {
 	const chosen = chooseEngine(config.engine, config, env);
-	const house = (await houseCheck()).createHouse(config, { warn: () => {} });
-	const loaded = await loadEngine(chosen, { base: config.base, env, config, house });
+	const services = (await engineServicesModule()).createEngineServices(config, { warn: () => {} });
+	const loaded = await loadEngine(chosen, { base: config.base, env, config, services });
 	await loaded.close?.();
 	const because = typeof chosen === "object" ? undefined : engineNamed(chosen)?.because;
 	return ok(config.engine === undefined && because !== undefined ? `${loaded.name} (${because})` : loaded.name);

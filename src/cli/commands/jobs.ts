@@ -9,7 +9,7 @@ import {
 	ScenarioJobState as State,
 	SubscribeScenarioJobEventsResponseSchema,
 } from "../../runtime-client/runtime-client.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
 import { table } from "../table.ts";
@@ -20,9 +20,9 @@ interface Json {
 }
 
 export async function listJobs(
-	context: Context,
+	context: CommandContext,
 	{ json, state, app = "", limit }: Json & { state?: string; app?: string; limit: number },
-): Outcome {
+): CommandExit {
 	const { terminal } = context;
 	const { jobs, queued, running } = await runtimeOf(context).ai.listScenarioJobs({
 		appId: app,
@@ -58,7 +58,7 @@ const KINDS: Readonly<Partial<Record<ScenarioType, string>>> = {
 	[ScenarioType.SPEECH_TRANSCRIBE]: "transcribe",
 };
 
-export async function showJob(context: Context, jobId: string, { json }: Json): Outcome {
+export async function showJob(context: CommandContext, jobId: string, { json }: Json): CommandExit {
 	const { terminal } = context;
 	const job = jobIn(await runtimeOf(context).ai.getScenarioJob({ jobId }));
 	if (json) terminal.json(jsonOf(ScenarioJobSchema, job));
@@ -69,7 +69,7 @@ export async function showJob(context: Context, jobId: string, { json }: Json): 
 	return 0;
 }
 
-export async function cancelJob(context: Context, jobId: string, reason: string, { json }: Json): Outcome {
+export async function cancelJob(context: CommandContext, jobId: string, reason: string, { json }: Json): CommandExit {
 	const { terminal } = context;
 	const job = jobIn(await runtimeOf(context).ai.cancelScenarioJob({ jobId, reason }));
 	if (json) terminal.json(jsonOf(ScenarioJobSchema, job));
@@ -80,7 +80,11 @@ export async function cancelJob(context: Context, jobId: string, reason: string,
 /** The daemon always sends it. */
 const jobIn = ({ job }: { job?: ScenarioJob | undefined }): ScenarioJob => job!;
 
-export async function watchJob(context: Context, jobId: string, { json, after }: Json & { after?: number }): Outcome {
+export async function watchJob(
+	context: CommandContext,
+	jobId: string,
+	{ json, after }: Json & { after?: number },
+): CommandExit {
 	const { host, terminal } = context;
 	const left = new AbortController();
 	onInterrupt(host, () => left.abort());

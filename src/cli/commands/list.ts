@@ -1,7 +1,7 @@
 /** `nexus runs`, `sessions`, `stop` and `url`: questions with one answer. */
 
 import { isShown, type RunJson, type TraceJson } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { since, table } from "../table.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 
@@ -11,7 +11,7 @@ export interface RunsOptions {
 	json?: boolean;
 }
 
-export async function runs({ client, terminal }: Context, options: RunsOptions): Outcome {
+export async function runs({ client, terminal }: CommandContext, options: RunsOptions): CommandExit {
 	const { session, limit } = options;
 	const { runs } = await client.api.runs({ session, limit });
 	if (options.json) {
@@ -35,7 +35,11 @@ export async function runs({ client, terminal }: Context, options: RunsOptions):
 const messageOf = ({ messages, continues }: RunJson): string =>
 	messages.find(({ role }) => role === "user")?.text ?? (continues === undefined ? "" : `(continues ${continues})`);
 
-export async function run({ client, terminal }: Context, runId: string, options: { json?: boolean }): Outcome {
+export async function run(
+	{ client, terminal }: CommandContext,
+	runId: string,
+	options: { json?: boolean },
+): CommandExit {
 	const found = await client.api.run(runId);
 	if (options.json) {
 		terminal.json(found);
@@ -83,7 +87,10 @@ function showTrace(trace: TraceJson, terminal: Terminal): void {
 	for (const delivery of trace.deliveries) line("delivery", delivery);
 }
 
-export async function sessions({ client, terminal }: Context, options: { limit: number; json?: boolean }): Outcome {
+export async function sessions(
+	{ client, terminal }: CommandContext,
+	options: { limit: number; json?: boolean },
+): CommandExit {
 	const { sessions } = await client.api.sessions({ limit: options.limit });
 	if (options.json) {
 		for (const session of sessions) terminal.json(session);
@@ -100,19 +107,19 @@ export async function sessions({ client, terminal }: Context, options: { limit: 
 	return 0;
 }
 
-export async function stop({ client, terminal }: Context, runId: string): Outcome {
+export async function stop({ client, terminal }: CommandContext, runId: string): CommandExit {
 	const { status } = await client.api.abort(runId);
 	terminal.out(`${runId} ${status}\n`);
 	return 0;
 }
 
-export async function cancel({ client, terminal }: Context, eventId: string): Outcome {
+export async function cancel({ client, terminal }: CommandContext, eventId: string): CommandExit {
 	const { disposition } = await client.api.cancel(eventId);
 	terminal.out(`${eventId} ${disposition}\n`);
 	return 0;
 }
 
-export async function url({ client, terminal }: Context): Outcome {
+export async function url({ client, terminal }: CommandContext): CommandExit {
 	const { url } = await client.api.signInCode();
 	terminal.out(`${url}\n`);
 	return 0;

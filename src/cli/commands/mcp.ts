@@ -1,7 +1,7 @@
 /** `nexus mcp`: MCP servers, their tools and how they are doing. */
 
 import type { McpServerJson } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
@@ -10,7 +10,7 @@ export interface McpOptions {
 	start?: boolean;
 }
 
-export async function mcp({ client, terminal }: Context, options: McpOptions): Outcome {
+export async function mcp({ client, terminal }: CommandContext, options: McpOptions): CommandExit {
 	const { now, servers } = await (options.start ? client.api.startMcp() : client.api.mcp());
 	const failed = options.start === true && servers.some(({ state }) => state !== "running");
 	if (options.json) {

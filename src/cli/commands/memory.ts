@@ -7,7 +7,7 @@ import {
 	type MemoryItem,
 	MemoryItemSchema,
 } from "../../runtime-client/runtime-client.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
@@ -18,20 +18,24 @@ export interface MemoryOptions {
 	limit: number;
 }
 
-export async function listMemory(context: Context, options: MemoryOptions): Outcome {
+export async function listMemory(context: CommandContext, options: MemoryOptions): CommandExit {
 	const { bank = "", limit: pageSize } = options;
 	const { items, enabled } = await runtimeOf(context).memory.listMemory({ bank, pageSize });
 	const off = "; memory is off: `memory: { enabled: true }` in the configuration switches it on";
 	return show(context, options, items, `nothing is noted${enabled ? "" : off}`);
 }
 
-export async function searchMemory(context: Context, words: readonly string[], options: MemoryOptions): Outcome {
+export async function searchMemory(
+	context: CommandContext,
+	words: readonly string[],
+	options: MemoryOptions,
+): CommandExit {
 	const { bank = "", limit: pageSize } = options;
 	const { items } = await runtimeOf(context).memory.listMemory({ bank, pageSize, query: words.join(" ") });
 	return show(context, options, items, "nothing is noted about that");
 }
 
-export async function removeMemory(context: Context, ids: readonly string[]): Outcome {
+export async function removeMemory(context: CommandContext, ids: readonly string[]): CommandExit {
 	const { memory } = runtimeOf(context);
 	for (const memoryId of ids) {
 		await memory.forget({ memoryId });
@@ -40,7 +44,7 @@ export async function removeMemory(context: Context, ids: readonly string[]): Ou
 	return 0;
 }
 
-export async function memoryLog(context: Context, { json, limit }: Omit<MemoryOptions, "bank">): Outcome {
+export async function memoryLog(context: CommandContext, { json, limit }: Omit<MemoryOptions, "bank">): CommandExit {
 	const { terminal } = context;
 	const { changes } = await runtimeOf(context).memory.listMemoryChanges({ pageSize: limit });
 	if (changes.length === 0) terminal.note("nothing was noted or forgotten");
@@ -60,7 +64,12 @@ export async function memoryLog(context: Context, { json, limit }: Omit<MemoryOp
 	return 0;
 }
 
-function show({ terminal }: Context, options: MemoryOptions, items: readonly MemoryItem[], none: string): number {
+function show(
+	{ terminal }: CommandContext,
+	options: MemoryOptions,
+	items: readonly MemoryItem[],
+	none: string,
+): number {
 	if (items.length === 0) terminal.note(none);
 	if (options.json) for (const item of items) terminal.json(jsonOf(MemoryItemSchema, item));
 	else

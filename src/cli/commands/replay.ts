@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRunVerifier } from "../../client/client.ts";
 import { decodeFrame, toNexusError } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { createShow, type ShowOptions } from "../show.ts";
 
 export interface ReplayOptions extends ShowOptions {
@@ -11,7 +11,7 @@ export interface ReplayOptions extends ShowOptions {
 	speed: number;
 }
 
-export async function replay({ client, terminal }: Context, runId: string, options: ReplayOptions): Outcome {
+export async function replay({ client, terminal }: CommandContext, runId: string, options: ReplayOptions): CommandExit {
 	const show = createShow(terminal, options);
 	const verifier = createRunVerifier();
 	let startedAt: number | undefined;

@@ -13,13 +13,13 @@ import {
 	NexusError,
 } from "../../protocol/protocol.ts";
 import { overRestarts } from "../client.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import type { ShowOptions } from "../show.ts";
 import { noteDrop } from "../terminal.ts";
 import { tailRun } from "./tail.ts";
 
-export interface SendOptions extends ShowOptions {
+export interface SendCommandOptions extends ShowOptions {
 	session: string;
 	attach?: string[];
 }
@@ -27,7 +27,7 @@ export interface SendOptions extends ShowOptions {
 const POST_ATTEMPTS_MAX = 5;
 const QUEUE_POLL_MS = 250;
 
-export async function send(context: Context, words: string, options: SendOptions): Outcome {
+export async function send(context: CommandContext, words: string, options: SendCommandOptions): CommandExit {
 	const { terminal } = context;
 	const onDrop = noteDrop(terminal);
 	if (!isSessionLabel(options.session))
@@ -49,7 +49,11 @@ export async function send(context: Context, words: string, options: SendOptions
 }
 
 /** The key makes a repeated request the same message, so a connection that breaks here costs nothing. */
-async function post({ client, host }: Context, options: SendOptions, text: string): Promise<MessageAccepted> {
+async function post(
+	{ client, host }: CommandContext,
+	options: SendCommandOptions,
+	text: string,
+): Promise<MessageAccepted> {
 	const message: MessageRequest = {
 		text,
 		idempotency_key: randomUUID(),
@@ -102,7 +106,7 @@ const contentType = (path: string) => CONTENT_TYPE[extname(path).toLowerCase()] 
 
 /** A message for a busy session waits its turn; asks until it has become a run. */
 async function started(
-	{ client, terminal }: Context,
+	{ client, terminal }: CommandContext,
 	eventId: string,
 	onDrop: (because: string) => void,
 ): Promise<string> {
@@ -122,7 +126,7 @@ async function started(
 }
 
 /** First Ctrl-C: stop the run and read its end. Second: leave at once. */
-export function stopOnInterrupt({ client, terminal, host }: Context) {
+export function stopOnInterrupt({ client, terminal, host }: CommandContext) {
 	let runId: string | undefined;
 	let asked = false;
 	const abort = () => {

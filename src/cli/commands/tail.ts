@@ -1,7 +1,7 @@
 /** `nexus tail`: follows a run to its end, or a session for as long as one likes. */
 
 import { isSessionLabel, NexusError, type TurnsJson, toNexusError } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { createPrompter } from "../prompt.ts";
 import { createShow, type ShowOptions } from "../show.ts";
 import { Hinted, noteDrops } from "../terminal.ts";
@@ -10,12 +10,12 @@ export interface TailOptions extends ShowOptions {
 	after?: number;
 }
 
-export async function tail(context: Context, target: string, options: TailOptions): Outcome {
+export async function tail(context: CommandContext, target: string, options: TailOptions): CommandExit {
 	return target.startsWith("run_") ? tailRun(context, target, options) : tailSession(context, target, options);
 }
 
 /** Shows a run to its end. */
-export async function tailRun(context: Context, run: string, options: TailOptions): Outcome {
+export async function tailRun(context: CommandContext, run: string, options: TailOptions): CommandExit {
 	const { client, terminal } = context;
 	const show = createShow(terminal, options);
 	const prompter = createPrompter(context);
@@ -39,7 +39,7 @@ export async function tailRun(context: Context, run: string, options: TailOption
 }
 
 /** What can be done about a run that was cut off: go on where it was, or answer its message again. */
-async function noteOffers({ client, terminal }: Context, run: string): Promise<void> {
+async function noteOffers({ client, terminal }: CommandContext, run: string): Promise<void> {
 	const found = await client.api.run(run).catch(() => undefined);
 	if (found?.can_continue) terminal.note(`  hint: \`nexus continue ${run}\` goes on with it`);
 	else if (found?.can_retry) terminal.note(`  hint: \`nexus retry ${run}\` answers the message again`);
@@ -49,7 +49,7 @@ async function noteOffers({ client, terminal }: Context, run: string): Promise<v
 const isNew = ({ turns, live, queued, stream_offset }: TurnsJson): boolean =>
 	turns.length === 0 && queued.length === 0 && live === null && stream_offset === 0;
 
-async function tailSession(context: Context, session: string, options: TailOptions): Outcome {
+async function tailSession(context: CommandContext, session: string, options: TailOptions): CommandExit {
 	const { client, terminal } = context;
 	if (!isSessionLabel(session))
 		throw new NexusError("invalid", `${JSON.stringify(session)} is neither a run id nor a session label`);

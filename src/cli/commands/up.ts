@@ -2,20 +2,20 @@
 
 import { exitCodeOf } from "../../protocol/protocol.ts";
 import { type ConfigFlags, type Daemon, loadConfig, startDaemon } from "../../runtime/runtime.ts";
-import type { Local, Outcome } from "../command.ts";
-import { giveBackMemory } from "../give-back.ts";
-import { type Host, placeOf } from "../host.ts";
+import type { CommandExit, Local } from "../command.ts";
+import { configSourceOf, type Host } from "../host.ts";
 import { onInterrupt } from "../interrupt.ts";
+import { releaseHeap } from "../release-heap.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 
-export async function up({ host, terminal }: Local, flags: ConfigFlags): Outcome {
-	const config = await loadConfig(flags, placeOf(host));
+export async function up({ host, terminal }: Local, flags: ConfigFlags): CommandExit {
+	const config = await loadConfig(flags, configSourceOf(host));
 	const stopped = Promise.withResolvers<NodeJS.Signals>();
 	onInterrupt(host, stopped.resolve, ["SIGINT", "SIGTERM", "SIGHUP"]);
 	const daemon = await startDaemon(config);
 	await reportUnhandled(host, daemon);
 	terminal.out(terminal.interactive ? greeting(daemon, terminal) : readyLine(daemon));
-	giveBackMemory(() => daemon.liveRuns === 0);
+	releaseHeap(() => daemon.liveRuns === 0);
 	const signal = await stopped.promise;
 	const waiting = stopWords(daemon);
 	daemon.log.info({ signal }, waiting);

@@ -1,7 +1,7 @@
 /** `nexus continue`, `retry`, `phase`, `trust` and `log`: going on with a run that was cut off, and how a session's work comes about. */
 
 import { type LogEntryJson, NexusError, type PhaseJson } from "../../protocol/protocol.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import type { ShowOptions } from "../show.ts";
 import { since, table } from "../table.ts";
 import { Hinted, oneLine } from "../terminal.ts";
@@ -14,11 +14,11 @@ export interface ContinueOptions extends ShowOptions {
 
 /** Without a run: the newest one of the session. `how`: where it was cut off, or from the start. */
 export async function proceed(
-	context: Context,
+	context: CommandContext,
 	how: "continue" | "retry",
 	run: string | undefined,
 	options: ContinueOptions,
-): Outcome {
+): CommandExit {
 	const { client, terminal } = context;
 	const stop = stopOnInterrupt(context);
 	const { run_id: next } = await client.api[how](run ?? (await newestRun(context, how, options.session)));
@@ -28,7 +28,7 @@ export async function proceed(
 	return code;
 }
 
-async function newestRun({ client }: Context, how: string, session: string): Promise<string> {
+async function newestRun({ client }: CommandContext, how: string, session: string): Promise<string> {
 	const { turns } = await client.api.turns(session, { limit: 1 });
 	const newest = turns.at(-1);
 	if (newest) return newest.run_id;
@@ -44,11 +44,11 @@ export interface PhaseOptions {
 }
 
 export async function phase(
-	{ client, terminal }: Context,
+	{ client, terminal }: CommandContext,
 	session: string,
 	name: string | undefined,
 	{ because, json }: PhaseOptions,
-): Outcome {
+): CommandExit {
 	const found =
 		name === undefined
 			? await client.api.phase(session)
@@ -70,11 +70,11 @@ function phaseLine({ name, since: at, from, because, turns, completions }: Phase
 const many = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
 export async function trust(
-	{ client, terminal }: Context,
+	{ client, terminal }: CommandContext,
 	session: string,
 	trusted: "on" | "off" | undefined,
 	{ json }: { json?: boolean },
-): Outcome {
+): CommandExit {
 	const found =
 		trusted === undefined
 			? await client.api.settings(session)
@@ -93,7 +93,7 @@ export interface LogOptions {
 	json?: boolean;
 }
 
-export async function log({ client, terminal }: Context, session: string, options: LogOptions): Outcome {
+export async function log({ client, terminal }: CommandContext, session: string, options: LogOptions): CommandExit {
 	const { entries } = await client.api.log(session, { run: options.run, limit: options.limit });
 	if (options.json) {
 		for (const entry of entries) terminal.json(entry);

@@ -19,7 +19,7 @@ import {
 	type WorkflowNodeStatus,
 	WorkflowSchema,
 } from "../../runtime-client/runtime-client.ts";
-import type { Context, Outcome } from "../command.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
 import { table } from "../table.ts";
@@ -37,7 +37,7 @@ export interface RunOptions extends Json {
 /** The owner's own workflows. */
 const OWNERS_APP = "owner";
 
-export async function runWorkflow(context: Context, file: string, options: RunOptions): Outcome {
+export async function runWorkflow(context: CommandContext, file: string, options: RunOptions): CommandExit {
 	const definition = withInput(await readDefinition(context, file), options.input ?? []);
 	const { workflow } = await runtimeOf(context).workflows.submitWorkflow({
 		definition,
@@ -48,7 +48,7 @@ export async function runWorkflow(context: Context, file: string, options: RunOp
 	return follow(context, workflowId, { ...options, after: 0 });
 }
 
-async function readDefinition({ host }: Context, file: string): Promise<WorkflowDefinition> {
+async function readDefinition({ host }: CommandContext, file: string): Promise<WorkflowDefinition> {
 	let source: string;
 	try {
 		source = file === "-" ? await readAll(host.stdin) : readFileSync(resolve(host.cwd(), file), "utf8");
@@ -102,14 +102,14 @@ function inputValue(text: string): JsonObject[string] {
 	}
 }
 
-interface FollowOptions extends Json {
+interface FollowCommandOptions extends Json {
 	after?: number;
 }
 
-export const watchWorkflow = (context: Context, id: string, options: FollowOptions): Outcome =>
+export const watchWorkflow = (context: CommandContext, id: string, options: FollowCommandOptions): CommandExit =>
 	follow(context, id, options);
 
-async function follow(context: Context, workflowId: string, { after, json }: FollowOptions): Outcome {
+async function follow(context: CommandContext, workflowId: string, { after, json }: FollowCommandOptions): CommandExit {
 	const { host, terminal } = context;
 	const left = new AbortController();
 	onInterrupt(host, () => left.abort());
@@ -187,9 +187,9 @@ function exitCodeFor({ state, reasonCode }: Workflow): number {
 }
 
 export async function listWorkflows(
-	context: Context,
+	context: CommandContext,
 	{ json, state, app = "", limit }: Json & { state?: string; app?: string; limit: number },
-): Outcome {
+): CommandExit {
 	const { terminal } = context;
 	const { workflows } = await runtimeOf(context).workflows.listWorkflows({
 		appId: app,
@@ -218,7 +218,7 @@ export async function listWorkflows(
 	return 0;
 }
 
-export async function showWorkflow(context: Context, workflowId: string, { json }: Json): Outcome {
+export async function showWorkflow(context: CommandContext, workflowId: string, { json }: Json): CommandExit {
 	const { terminal } = context;
 	const found = await runtimeOf(context).workflows.getWorkflow({ workflowId });
 	if (json) {
@@ -244,7 +244,12 @@ export async function showWorkflow(context: Context, workflowId: string, { json 
 	return 0;
 }
 
-export async function cancelWorkflow(context: Context, workflowId: string, reason: string, { json }: Json): Outcome {
+export async function cancelWorkflow(
+	context: CommandContext,
+	workflowId: string,
+	reason: string,
+	{ json }: Json,
+): CommandExit {
 	const { terminal } = context;
 	const { workflow } = await runtimeOf(context).workflows.cancelWorkflow({ workflowId, reason });
 	if (json) terminal.json(jsonOf(WorkflowSchema, workflow!));

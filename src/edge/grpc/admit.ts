@@ -11,14 +11,14 @@ import { keepOpen, type RpcResponse, sendHeaders } from "./answer.ts";
 import { directTo } from "./direct.ts";
 import { explained, toConnectError } from "./errors.ts";
 import { OpenStream } from "./open-stream.ts";
-import type { Outgoing } from "./outgoing.ts";
+import type { OutgoingResponse } from "./outgoing.ts";
 import { requireProcedure } from "./reach.ts";
 import { PRINCIPAL, SERVING } from "./rpc.ts";
-import type { Streams } from "./streams.ts";
+import type { RpcStreams } from "./streams.ts";
 
 export interface AdmitParts {
 	flusher: Flusher;
-	streams: Streams;
+	streams: RpcStreams;
 	/** Throws `busy` when no further stream may open. */
 	admitStream(): void;
 	/** Counts a stream of its caller, or throws `busy`. */
@@ -31,14 +31,14 @@ export interface AdmitParts {
 }
 
 /** The HTTP side of a call. */
-interface Call {
+interface RpcCall {
 	response: RpcResponse;
-	outgoing: Outgoing;
+	outgoing: OutgoingResponse;
 	/** Aborts when the client goes away, or the stream is cut. */
 	controller: AbortController;
 }
 
-export const CALL = createContextKey<Call | undefined>(undefined);
+export const CALL = createContextKey<RpcCall | undefined>(undefined);
 
 /** Needs no token: probes send none. */
 const OPEN_SERVICE = "grpc.health.v1.Health";

@@ -43,7 +43,11 @@ export const agentMethods = (rpc: RpcDeps): Partial<ServiceImpl<typeof RuntimeAg
 		const filter = { ...(session !== "" && { session }), ...(agent !== "" && { agent }) };
 		const cursor = await rpc.services.notices.cursor(AGENTS_TOPIC, afterOf(after));
 		const fits = agentMatcher(filter);
-		yield* logStream(context, { cursor, closes, ...filtered<AgentEvent, Message>({ fits, message: messageOf }) });
+		yield* logStream(context, {
+			cursor,
+			closes,
+			...filtered<AgentEvent, AgentEventMessage>({ fits, message: messageOf }),
+		});
 	},
 });
 
@@ -80,9 +84,9 @@ const TYPES: Readonly<Record<AgentEvent["event_type"], AgentEventType>> = {
 	settled: AgentEventType.SETTLED,
 };
 
-type Message = MessageInitShape<typeof SubscribeAgentEventsResponseSchema>;
+type AgentEventMessage = MessageInitShape<typeof SubscribeAgentEventsResponseSchema>;
 
-const messageOf = (sequence: number, event: AgentEvent): Message => ({
+const messageOf = (sequence: number, event: AgentEvent): AgentEventMessage => ({
 	sequence: BigInt(sequence),
 	eventType: TYPES[event.event_type],
 	session: event.session,

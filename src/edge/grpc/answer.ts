@@ -5,7 +5,7 @@ import { constants, type Http2ServerRequest } from "node:http2";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { type ErrorCode, grpcStatusOf, httpStatusOf, reasonOf } from "../../protocol/protocol.ts";
 import { REASON_TRAILER } from "./errors.ts";
-import type { Outgoing, RpcResponse } from "./outgoing.ts";
+import type { OutgoingResponse, RpcResponse } from "./outgoing.ts";
 
 export type RpcRequest = IncomingMessage | Http2ServerRequest;
 export type { RpcResponse };
@@ -32,7 +32,11 @@ export function sendHeaders(response: RpcResponse, headers: Headers): void {
 }
 
 /** Resolves when everything was handed to the connection, or the client went away. */
-export async function send(answer: UniversalServerResponse, response: RpcResponse, outgoing: Outgoing): Promise<void> {
+export async function send(
+	answer: UniversalServerResponse,
+	response: RpcResponse,
+	outgoing: OutgoingResponse,
+): Promise<void> {
 	const writable = response as Writable;
 	// It was refused meanwhile, because its request did not arrive.
 	if (writable.writableEnded) return;

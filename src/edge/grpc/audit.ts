@@ -25,7 +25,7 @@ import {
 	requireOwner,
 } from "../../services/services.ts";
 import { upTo } from "../stream/stream.ts";
-import { afterOf, pageSizeOf, placeOf } from "./paging.ts";
+import { afterOf, pageSizeOf, sequenceNumberOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import { reasonCodeOf } from "./scenario-codec.ts";
 
@@ -39,7 +39,7 @@ export const auditMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl
 		const { records, nextBefore } = await services.audit.list({
 			filter: filterOf(filter),
 			limit: pageSizeOf(pageSize, limits.listItemsMax),
-			...(before !== undefined && { before: placeOf(before) }),
+			...(before !== undefined && { before: sequenceNumberOf(before) }),
 		});
 		return {
 			events: records.map(eventOf),

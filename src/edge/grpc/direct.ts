@@ -1,7 +1,7 @@
 /** Writes the messages of a stream past Connect's pipeline, in which every message passes through some twenty promises. */
 
 import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
-import type { Outgoing } from "./outgoing.ts";
+import type { OutgoingResponse } from "./outgoing.ts";
 
 export interface Direct {
 	/** False: full until drained. Undefined: not written, because it is too large; Connect has the error for it. */
@@ -19,7 +19,7 @@ const HEAD_BYTES = 5;
 const BINARY = /^application\/(grpc|grpc\+proto|grpc-web|grpc-web\+proto|connect\+proto)$/;
 
 export function directTo(
-	outgoing: Pick<Outgoing, "write" | "waitingBytes">,
+	outgoing: Pick<OutgoingResponse, "write" | "waitingBytes">,
 	schema: DescMessage,
 	contentType: string,
 	bytesMax: number,

@@ -26,7 +26,7 @@ import {
 } from "./answer.ts";
 import { refusal, revoked, stopping } from "./errors.ts";
 import { guarded } from "./guard.ts";
-import { Outgoing } from "./outgoing.ts";
+import { OutgoingResponse } from "./outgoing.ts";
 import { addServices } from "./routes.ts";
 import { PRINCIPAL, type RpcDeps } from "./rpc.ts";
 
@@ -99,7 +99,7 @@ interface Arrival {
 	request: RpcRequest;
 	response: RpcResponse;
 	caller: Caller;
-	outgoing: Outgoing;
+	outgoing: OutgoingResponse;
 }
 
 async function call(
@@ -151,8 +151,8 @@ function watched(
 	handler: UniversalHandler | undefined,
 	{ request, response, caller }: Omit<Arrival, "outgoing">,
 	{ limits, clock, streams }: DispatchParts,
-): Outgoing {
-	const outgoing = new Outgoing(response, () => resetStalled(response));
+): OutgoingResponse {
+	const outgoing = new OutgoingResponse(response, () => resetStalled(response));
 	response.once("close", streams.watch(outgoing));
 	whenIdle(response, limits.stalledReaderMs, () => {
 		if (outgoing.waitingBytes > 0) streams.stall(outgoing);

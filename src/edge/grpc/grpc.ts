@@ -17,7 +17,7 @@ import type { Flusher, Readers } from "../stream/stream.ts";
 import type { RpcResponse } from "./answer.ts";
 import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
 import { createGrpcServer, type GrpcServer } from "./server.ts";
-import { Streams } from "./streams.ts";
+import { RpcStreams } from "./streams.ts";
 
 export interface RpcParts {
 	deps: EdgeDeps;
@@ -39,7 +39,7 @@ export interface RpcParts {
 	log: Log;
 }
 
-export interface Rpc {
+export interface RpcServer {
 	/** Answers a call that the gate of the main port let in. */
 	answer: Dispatch;
 	/** The same procedures over plain HTTP, for requests that the main port admitted. */
@@ -78,8 +78,8 @@ function spendOn(flusher: Flusher, go: () => void): void {
 /** Whether a path of the main port is a remote procedure: `/package.Service/Method`. */
 export const isRpcPath = (path: string): boolean => path.startsWith("/nexus.runtime.") || path.startsWith("/grpc.");
 
-export function createRpc(parts: RpcParts): Rpc {
-	const streams = new Streams();
+export function createRpc(parts: RpcParts): RpcServer {
+	const streams = new RpcStreams();
 	let isStopping = false;
 	let server: GrpcServer | undefined;
 	let dispatcher: Dispatcher | undefined;

@@ -6,8 +6,8 @@ import type { Log } from "../../std/log.ts";
 import { toConnectError } from "./errors.ts";
 import { SERVING } from "./rpc.ts";
 
-type Answers = Promise<object> | AsyncIterable<object>;
-type Method = (request: object, context: HandlerContext) => Answers;
+type HandlerResult = Promise<object> | AsyncIterable<object>;
+type Method = (request: object, context: HandlerContext) => HandlerResult;
 
 export function guarded(router: ConnectRouter, log: Log): Pick<ConnectRouter, "service"> {
 	const around: Pick<ConnectRouter, "service"> = {

@@ -11,7 +11,7 @@ import {
 import type { MemoryChange } from "../../ledger/ledger.ts";
 import { requireOwner } from "../../services/services.ts";
 import { checkedQuery, inBanks, itemOf } from "./memory.ts";
-import { pageSizeOf, pageTokenOf, placeOf } from "./paging.ts";
+import { pageSizeOf, pageTokenOf, sequenceNumberOf } from "./paging.ts";
 import { principalOf, type RpcDeps } from "./rpc.ts";
 
 export const memoryLists = ({ deps, limits }: RpcDeps): Partial<ServiceImpl<typeof RuntimeMemoryService>> => ({
@@ -35,7 +35,7 @@ export const memoryLists = ({ deps, limits }: RpcDeps): Partial<ServiceImpl<type
 	async listMemoryChanges({ pageSize, before }, context) {
 		requireOwner(principalOf(context));
 		const limit = pageSizeOf(pageSize, limits.listItemsMax);
-		const from = before === undefined ? {} : { before: placeOf(before) };
+		const from = before === undefined ? {} : { before: sequenceNumberOf(before) };
 		const changes = await deps.ledger.memory.changes({ limit, ...from });
 		const next = changes.length === limit ? { nextBefore: BigInt(changes.at(-1)!.seq) } : {};
 		return { changes: changes.map(changeOf), ...next };

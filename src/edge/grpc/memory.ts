@@ -57,7 +57,11 @@ export const memoryMethods = ({
 		const wanted = new Set(inBanks(banks).banks);
 		const fits = wanted.size === 0 ? undefined : ({ bank }: MemoryEvent) => wanted.has(bank);
 		const cursor = await services.notices.cursor(MEMORY_TOPIC, afterOf(after));
-		yield* logStream(context, { cursor, closes, ...filtered<MemoryEvent, Message>({ fits, message: messageOf }) });
+		yield* logStream(context, {
+			cursor,
+			closes,
+			...filtered<MemoryEvent, MemoryEventMessage>({ fits, message: messageOf }),
+		});
 	},
 });
 
@@ -94,9 +98,9 @@ const TYPES: Readonly<Record<MemoryEvent["event_type"], MemoryEventType>> = {
 	forgotten: MemoryEventType.FORGOTTEN,
 };
 
-type Message = MessageInitShape<typeof SubscribeMemoryEventsResponseSchema>;
+type MemoryEventMessage = MessageInitShape<typeof SubscribeMemoryEventsResponseSchema>;
 
-const messageOf = (sequence: number, event: MemoryEvent): Message => ({
+const messageOf = (sequence: number, event: MemoryEvent): MemoryEventMessage => ({
 	sequence: BigInt(sequence),
 	eventType: TYPES[event.event_type],
 	memoryId: event.memory_id,

@@ -14,7 +14,7 @@ interface Writable {
 /** The first look at something that waits is where its time begins. */
 const NOT_WAITING = -1;
 
-export class Outgoing {
+export class OutgoingResponse {
 	readonly #response: RpcResponse;
 	readonly #reset: () => void;
 	#writtenBytes = 0;

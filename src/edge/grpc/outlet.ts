@@ -23,7 +23,7 @@ interface OutletServing {
 	stream: { establish(): void };
 }
 
-interface Asking<Message> {
+interface PendingRead<Message> {
 	resolve(result: IteratorResult<Message, undefined>): void;
 	reject(cause: unknown): void;
 }
@@ -37,7 +37,7 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 	#at = 0;
 	/** Why there will be no more. */
 	#over: { cause?: unknown } | undefined;
-	#asking: Asking<Message> | undefined;
+	#pendingRead: PendingRead<Message> | undefined;
 	readonly #held: OutletStream<Message>["held"];
 	/** Waits for the time of what is held; undefined while nothing is. */
 	#cancelHeld: (() => void) | undefined;
@@ -75,7 +75,7 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 	write(messages: readonly Message[]): boolean {
 		this.#messages = messages;
 		this.#at = 0;
-		if (this.#asking) this.#give(this.#asking);
+		if (this.#pendingRead) this.#give(this.#pendingRead);
 		return false;
 	}
 
@@ -87,13 +87,13 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 
 	next(): Promise<IteratorResult<Message, undefined>> {
 		return new Promise((resolve, reject) => {
-			const asking = { resolve, reject };
+			const approvals = { resolve, reject };
 			if (!this.waiting && !this.#over) {
-				this.#asking = asking;
+				this.#pendingRead = approvals;
 				this.#pump.drained();
 				if (this.#isHeldDue) this.#releaseHeld();
-				if (this.#asking) this.#serving.stream.establish();
-			} else this.#give(asking);
+				if (this.#pendingRead) this.#serving.stream.establish();
+			} else this.#give(approvals);
 		});
 	}
 
@@ -106,8 +106,8 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 		return this;
 	}
 
-	#give({ resolve, reject }: Asking<Message>): void {
-		this.#asking = undefined;
+	#give({ resolve, reject }: PendingRead<Message>): void {
+		this.#pendingRead = undefined;
 		if (this.waiting) resolve({ done: false, value: this.#messages[this.#at++]! });
 		else if (this.#over && "cause" in this.#over) reject(this.#over.cause);
 		else resolve(DONE);
@@ -125,7 +125,7 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 
 	/** Only to a reader that waits: one that does not gets it when it asks. */
 	#releaseHeld(): void {
-		if (!this.#asking || this.#over || !this.#held?.any()) return;
+		if (!this.#pendingRead || this.#over || !this.#held?.any()) return;
 		this.#letGoHeld();
 		this.write([this.#held.take()]);
 	}
@@ -147,6 +147,6 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 	#finish(over: { cause?: unknown }): void {
 		this.#over ??= over;
 		this.#letGoHeld();
-		if (this.#asking) this.#give(this.#asking);
+		if (this.#pendingRead) this.#give(this.#pendingRead);
 	}
 }

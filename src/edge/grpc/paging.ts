@@ -18,7 +18,7 @@ export function pageTokenOf(token: string, prefix: string): { before?: string } 
 }
 
 /** A sequence that a stream or a list has told. */
-export function placeOf(sequence: bigint): number {
+export function sequenceNumberOf(sequence: bigint): number {
 	if (sequence <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(sequence);
 	throw new NexusError("invalid", `${sequence} is larger than any sequence`);
 }
@@ -33,4 +33,4 @@ export function checkedReason(reason: string): string {
 
 /** Where a reader begins; undefined: where the stream begins for one that does not say (Z3). */
 export const afterOf = (after: bigint | undefined): number | undefined =>
-	after === undefined ? undefined : placeOf(after);
+	after === undefined ? undefined : sequenceNumberOf(after);

@@ -9,7 +9,7 @@ import type {
 	ServerReflectionResponse,
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 
-type Answer = ServerReflectionResponse["messageResponse"];
+type ReflectionResponse = ServerReflectionResponse["messageResponse"];
 
 /** Both versions of the protocol have the same messages under two names. */
 export function reflectionMethods(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
@@ -18,7 +18,11 @@ export function reflectionMethods(services: readonly DescService[]): ServiceImpl
 	return {
 		async *serverReflectionInfo(requests) {
 			for await (const request of requests) {
-				yield { validHost: request.host, originalRequest: request, messageResponse: answer(request) as Answer };
+				yield {
+					validHost: request.host,
+					originalRequest: request,
+					messageResponse: answer(request) as ReflectionResponse,
+				};
 			}
 		},
 	};

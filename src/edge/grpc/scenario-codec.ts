@@ -21,7 +21,7 @@ import {
 	reasonOfEnd,
 } from "../../protocol/protocol.ts";
 import type { ScenarioFacts, ScenarioKind, ScenarioRequest, ScenarioSpec } from "../../services/services.ts";
-import { Made } from "../stream/stream.ts";
+import { EncodedCache } from "../stream/stream.ts";
 import { coalesce, type Held, NOTHING_HELD, release, type TextChunk, type Token } from "./coalesce.ts";
 
 export const SCENARIO_TYPE: Readonly<Record<ScenarioKind, ScenarioType>> = {
@@ -102,7 +102,7 @@ const given = <T extends Record<string, string>>(fields: T): Partial<T> =>
 	Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "")) as Partial<T>;
 
 /** The type of the sound that begins in these records. */
-export function soundIn({ records }: Batch): string | undefined {
+export function audioTypeIn({ records }: Batch): string | undefined {
 	for (const record of records) {
 		if (frameTypeOf(record) !== "stream.begin") continue;
 		const frame = decodeFrame(record);
@@ -114,7 +114,7 @@ export function soundIn({ records }: Batch): string | undefined {
 type Event = MessageInitShape<typeof StreamScenarioResponseSchema>;
 
 /** What a reader's next event depends on beside the records. Never changed: readers share it. */
-interface Place {
+interface ScenarioReadState {
 	readonly held: Held;
 	/** Of the sound that has begun. */
 	readonly mimeType: string;
@@ -123,10 +123,10 @@ interface Place {
 }
 
 /** What a batch becomes for the readers that come to it at the same place. */
-interface Step {
-	readonly before: Place;
+interface ScenarioReadStep {
+	readonly before: ScenarioReadState;
 	readonly events: readonly Event[];
-	readonly after: Place;
+	readonly after: ScenarioReadState;
 }
 
 /** One reader of a run. */
@@ -146,19 +146,19 @@ export function scenarioReaders(
 	const steps = sharedSteps();
 	return (runId, facts, soundBefore = "") => {
 		const spelling = spellingOf(runId, facts);
-		let place: Place = { held: NOTHING_HELD, mimeType: soundBefore, value: "" };
+		let state: ScenarioReadState = { held: NOTHING_HELD, mimeType: soundBefore, value: "" };
 		return {
 			messages(batch) {
-				const step = steps(batch, place, spelling.step);
-				place = step.after;
+				const step = steps(batch, state, spelling.step);
+				state = step.after;
 				return step.events;
 			},
 			held: {
 				msMax: heldMsMax,
-				any: () => place.held.bytes > 0,
+				any: () => state.held.bytes > 0,
 				take() {
-					const { held, chunk } = release(place.held);
-					place = { ...place, held };
+					const { held, chunk } = release(state.held);
+					state = { ...state, held };
 					return spelling.text(chunk);
 				},
 			},
@@ -167,20 +167,24 @@ export function scenarioReaders(
 }
 
 /** A piece of a backlog is kept for the readers that come to it next, a small batch while it is the newest. */
-function sharedSteps(): (batch: Batch, before: Place, work: (batch: Batch, before: Place) => Step) => Step {
-	const made = new Made<Step>();
-	let newest: { batch: Batch; step: Step } | undefined;
+function sharedSteps(): (
+	batch: Batch,
+	before: ScenarioReadState,
+	work: (batch: Batch, before: ScenarioReadState) => ScenarioReadStep,
+) => ScenarioReadStep {
+	const made = new EncodedCache<ScenarioReadStep>();
+	let newest: { batch: Batch; step: ScenarioReadStep } | undefined;
 	return (batch, before, work) => {
-		const known = Made.keeps(batch) ? made.get(batch) : newest?.batch === batch ? newest.step : undefined;
+		const known = EncodedCache.keeps(batch) ? made.get(batch) : newest?.batch === batch ? newest.step : undefined;
 		if (known && isSamePlace(known.before, before)) return known;
 		const step = work(batch, before);
-		if (Made.keeps(batch)) made.set(batch, step);
+		if (EncodedCache.keeps(batch)) made.set(batch, step);
 		else newest = { batch, step };
 		return step;
 	};
 }
 
-const isSamePlace = (a: Place, b: Place): boolean =>
+const isSamePlace = (a: ScenarioReadState, b: ScenarioReadState): boolean =>
 	a.held.text === b.held.text && a.held.begun === b.held.begun && a.mimeType === b.mimeType && a.value === b.value;
 
 /** How the records of one run are spelled. */
@@ -194,7 +198,7 @@ function spellingOf(runId: string, { kind, model: modelId, demo }: ScenarioFacts
 		sequence: BigInt(sequence),
 		textDelta,
 	});
-	const step = (batch: Batch, before: Place): Step => {
+	const step = (batch: Batch, before: ScenarioReadState): ScenarioReadStep => {
 		const events: Event[] = [];
 		let { held, mimeType, value } = before;
 		let tokens: Token[] = [];

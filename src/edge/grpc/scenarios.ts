@@ -19,9 +19,9 @@ import type {
 	ScenarioRequest,
 	Services,
 } from "../../services/services.ts";
-import { placeOf } from "./paging.ts";
+import { sequenceNumberOf } from "./paging.ts";
 import { logStream, opening, principalOf, type RpcDeps } from "./rpc.ts";
-import { reasonCodeOf, SCENARIO_TYPE, scenarioReaders, scenarioRequestOf, soundIn } from "./scenario-codec.ts";
+import { audioTypeIn, reasonCodeOf, SCENARIO_TYPE, scenarioReaders, scenarioRequestOf } from "./scenario-codec.ts";
 
 /** Of the answer in one message; a larger one is read as a stream. */
 const ANSWER_BYTES_MAX = 900 * 1024;
@@ -48,7 +48,7 @@ async function stream(
 	const principal = principalOf(context);
 	const { runId, after } = await established(services, request, context, principal);
 	const facts = await services.scenarios.facts(runId, principal);
-	const sound = facts.kind === "speech" && after > 0 ? await soundOf(services, runId, after, principal) : undefined;
+	const sound = facts.kind === "speech" && after > 0 ? await audioTypeOf(services, runId, after, principal) : undefined;
 	const cursor = await services.scenarios.cursor(runId, after, principal);
 	if (request.abortOnCancel) whenCancelled(context, () => void services.scenarios.abort(runId, principal));
 	return logStream(context, { cursor, ...readerOf(runId, facts, sound), closes: LOG_KINDS.scenario.closes });
@@ -63,14 +63,14 @@ async function established(
 ): Promise<{ runId: string; after: number }> {
 	if (runId !== "") {
 		if (scenario) throw new NexusError("invalid", "send a scenario to begin, or a run_id to go on, not both");
-		return { runId, after: placeOf(after) };
+		return { runId, after: sequenceNumberOf(after) };
 	}
 	if (after > 0n && idempotencyKey === "")
 		throw new NexusError("invalid", "`after` needs a run_id or an idempotency_key");
 	const { admitted } = await admit(scenarios, { scenario, idempotencyKey }, context, principal);
 	if (admitted.spec.kind !== "text" && admitted.spec.kind !== "speech") throw notStreamed();
 	const started = await scenarios.start(admitted, { idempotencyKey });
-	return { runId: started.runId, after: started.isFirst ? 0 : placeOf(after) };
+	return { runId: started.runId, after: started.isFirst ? 0 : sequenceNumberOf(after) };
 }
 
 async function admit(
@@ -96,11 +96,16 @@ function whenCancelled({ signal }: HandlerContext, abort: () => void): void {
 }
 
 /** What was said of the sound before the reader's place. */
-async function soundOf({ scenarios }: Services, runId: string, before: number, principal: Principal): Promise<string> {
+async function audioTypeOf(
+	{ scenarios }: Services,
+	runId: string,
+	before: number,
+	principal: Principal,
+): Promise<string> {
 	const cursor: Cursor = await scenarios.cursor(runId, 0, principal);
 	try {
 		for (let batch = await cursor.next(); batch && batch.first <= before; batch = await cursor.next()) {
-			const type = soundIn(batch);
+			const type = audioTypeIn(batch);
 			if (type !== undefined) return type;
 		}
 		return "";
@@ -109,7 +114,11 @@ async function soundOf({ scenarios }: Services, runId: string, before: number, p
 	}
 }
 
-async function execute(services: Services, asked: ExecuteScenarioRequest, context: HandlerContext): Promise<Answer> {
+async function execute(
+	services: Services,
+	asked: ExecuteScenarioRequest,
+	context: HandlerContext,
+): Promise<ScenarioResponse> {
 	const { scenarios } = services;
 	const principal = principalOf(context);
 	const { idempotencyKey } = asked;
@@ -126,10 +135,10 @@ async function audioOf({ artifacts }: Services, request: ScenarioRequest, { spec
 	return { mimeType: spec.mimeType ?? artifact.mimeType, data };
 }
 
-type Answer = MessageInitShape<typeof ExecuteScenarioResponseSchema>;
+type ScenarioResponse = MessageInitShape<typeof ExecuteScenarioResponseSchema>;
 
 /** From establishment on a failure is an answer, not a status. */
-function answerOf(runId: string, { kind, model, demo }: ScenarioFacts, outcome: ScenarioOutcome): Answer {
+function answerOf(runId: string, { kind, model, demo }: ScenarioFacts, outcome: ScenarioOutcome): ScenarioResponse {
 	const { error, text, audio, vectors = [], usage } = outcome;
 	const base = {
 		runId,

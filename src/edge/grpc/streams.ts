@@ -4,19 +4,19 @@ import type { ServerHttp2Session } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import type { CloseMode } from "../../protocol/protocol.ts";
 import type { OpenStream } from "./open-stream.ts";
-import type { Outgoing } from "./outgoing.ts";
+import type { OutgoingResponse } from "./outgoing.ts";
 
 /** Of a connection between two looks: more than pings and their answers. */
 const CREPT_BYTES_MIN = 256;
 /** A reader counts as stalled when it took nothing between so many looks. */
 const STILL_LOOKS_MAX = 4;
 
-export class Streams {
+export class RpcStreams {
 	readonly #open = new Set<OpenStream>();
 	/** Of every call that is open, streaming or not. */
-	readonly #outgoing = new Set<Outgoing>();
+	readonly #outgoing = new Set<OutgoingResponse>();
 	/** How far each connection was at the last look. */
-	readonly #places = new WeakMap<ServerHttp2Session, { window: number; bytes: number }>();
+	readonly #windows = new WeakMap<ServerHttp2Session, { window: number; bytes: number }>();
 	#stalled = 0;
 	/** Who waits for streams to end. */
 	readonly #leaving: (() => void)[] = [];
@@ -37,7 +37,7 @@ export class Streams {
 	}
 
 	/** Looks from now on whether the client takes what it is sent; returns how to stop that. */
-	watch(outgoing: Outgoing): () => void {
+	watch(outgoing: OutgoingResponse): () => void {
 		this.#outgoing.add(outgoing);
 		return () => void this.#outgoing.delete(outgoing);
 	}
@@ -65,7 +65,7 @@ export class Streams {
 
 	/** Called four times in the time that a reader may take nothing. */
 	sweep(): void {
-		const still: Outgoing[] = [];
+		const still: OutgoingResponse[] = [];
 		const moved = new Set<ServerHttp2Session>();
 		const waiting = new Set<ServerHttp2Session>();
 		for (const outgoing of this.#outgoing) {
@@ -86,7 +86,7 @@ export class Streams {
 	}
 
 	/** Its client took nothing for too long. */
-	stall(outgoing: Outgoing): void {
+	stall(outgoing: OutgoingResponse): void {
 		this.#outgoing.delete(outgoing);
 		this.#stalled++;
 		outgoing.reset();
@@ -101,8 +101,8 @@ export class Streams {
 		for (const session of sessions) {
 			const { remoteWindowSize: window = 0 } = session.state;
 			const { bytesWritten: bytes } = session.socket;
-			const last = this.#places.get(session);
-			this.#places.set(session, { window, bytes });
+			const last = this.#windows.get(session);
+			this.#windows.set(session, { window, bytes });
 			if (last && (last.window !== window || bytes - last.bytes >= CREPT_BYTES_MIN)) crept.add(session);
 		}
 		return crept;

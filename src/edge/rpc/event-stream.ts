@@ -1,7 +1,7 @@
 /** The messages of a procedure as a cursor and a dialect, so that the pump serves them like every other stream over HTTP. */
 
 import { Batch, type Cursor } from "../../bus/bus.ts";
-import { type Dialect, SSE } from "../stream/stream.ts";
+import { SSE, type StreamFormat } from "../stream/stream.ts";
 
 /** One event: its place in the stream and its JSON; "" for a message that only tells the reader its place. */
 export interface StreamEvent {
@@ -59,7 +59,7 @@ export function eventCursor<Message>(
 }
 
 /** `begins`: where the stream begins, so that a reader that is cut before its first event resumes there. */
-export const eventDialect = (begins: string | null): Dialect => ({
+export const eventDialect = (begins: string | null): StreamFormat => ({
 	headers: SSE.headers,
 	open() {
 		const { open, heartbeat } = SSE.open();

@@ -2,7 +2,7 @@
 
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { type Described, describeFailures, type Json, LAST_EVENT_ID, refTo, SECURITY } from "../openapi.ts";
+import { type Described, describeFailures, LAST_EVENT_ID, type OpenApiObject, refTo, SECURITY } from "../openapi.ts";
 import type { HttpRoute } from "./http-rules.ts";
 
 /** What `proto/` says about a procedure, a message, a field or an enum, by its full name. */
@@ -10,14 +10,14 @@ export type Comments = Readonly<Record<string, string>>;
 
 export function describeRoutes(routes: readonly HttpRoute[], comments: Comments = {}): Described {
 	const schemas = new Schemas(comments, requestMessages(routes));
-	const paths: Record<string, Json> = {};
+	const paths: Record<string, OpenApiObject> = {};
 	for (const route of routes) {
 		paths[route.path] = { ...paths[route.path], [route.verb.toLowerCase()]: operation(route, schemas, comments) };
 	}
 	return { paths, schemas: schemas.components };
 }
 
-function operation(route: HttpRoute, schemas: Schemas, comments: Comments): Json {
+function operation(route: HttpRoute, schemas: Schemas, comments: Comments): OpenApiObject {
 	const { method, params, hasBody, closes } = route;
 	const summary = comments[`${method.parent.typeName}.${method.name}`] ?? wordsOf(method.name);
 	const hasAfter = method.input.fields.some(({ name }) => name === "after");
@@ -41,13 +41,17 @@ function operation(route: HttpRoute, schemas: Schemas, comments: Comments): Json
 const wordsOf = (name: string): string =>
 	name.replace(/(?<=[a-z])(?=[A-Z])/g, " ").replace(/(?<= )[A-Z](?=[a-z])/g, (letter) => letter.toLowerCase());
 
-function parameter(field: DescField, place: "path" | "query", name: string, schemas: Schemas): Json {
+function parameter(field: DescField, place: "path" | "query", name: string, schemas: Schemas): OpenApiObject {
 	const { description, ...schema } = schemas.field(field);
 	return { name, in: place, required: place === "path", ...(description ? { description } : {}), schema };
 }
 
 /** A message in the request has its fields as `filter.domain`. */
-function queryParameters(fields: readonly DescField[], without: readonly DescField[], schemas: Schemas): Json[] {
+function queryParameters(
+	fields: readonly DescField[],
+	without: readonly DescField[],
+	schemas: Schemas,
+): OpenApiObject[] {
 	return fields
 		.filter((field) => !without.includes(field))
 		.flatMap((field) => {
@@ -57,18 +61,18 @@ function queryParameters(fields: readonly DescField[], without: readonly DescFie
 		});
 }
 
-function bodyOf({ method: { input }, params }: HttpRoute, schemas: Schemas): Json {
+function bodyOf({ method: { input }, params }: HttpRoute, schemas: Schemas): OpenApiObject {
 	const schema = params.length === 0 ? schemas.message(input) : schemas.object(input, params);
 	return { required: false, content: { "application/json": { schema } } };
 }
 
-function responses(route: HttpRoute, summary: string, schemas: Schemas): Json {
+function responses(route: HttpRoute, summary: string, schemas: Schemas): OpenApiObject {
 	const { method, answer, closes, file, status, hasBody, params } = route;
 	const schema = answer ? schemas.field(answer) : schemas.message(method.output);
 	const content = file
 		? Object.fromEntries(FILE_TYPES.map((type) => [type, { schema: {} }]))
 		: { [closes ? "text/event-stream" : "application/json"]: { schema } };
-	const answers: Json = { [status]: { description: summary, content } };
+	const answers: OpenApiObject = { [status]: { description: summary, content } };
 	if (closes && !file && closes !== "D")
 		answers[204] = { description: "The stream has ended and everything was sent before." };
 	const codes = [
@@ -83,7 +87,7 @@ function responses(route: HttpRoute, summary: string, schemas: Schemas): Json {
 const FILE_TYPES = ["application/x-ndjson", "text/csv", "application/gzip"];
 
 /** Messages that JSON spells in their own way. */
-const WELL_KNOWN: Readonly<Record<string, Json>> = {
+const WELL_KNOWN: Readonly<Record<string, OpenApiObject>> = {
 	"google.protobuf.Timestamp": { type: "string", format: "date-time" },
 	"google.protobuf.Struct": { type: "object" },
 };
@@ -97,7 +101,7 @@ function requestMessages(routes: readonly HttpRoute[]): ReadonlySet<DescMessage>
 
 /** Collects the components that the routes refer to. */
 class Schemas {
-	readonly components: Record<string, Json> = {};
+	readonly components: Record<string, OpenApiObject> = {};
 	readonly #comments: Comments;
 	readonly #requests: ReadonlySet<DescMessage>;
 
@@ -106,7 +110,7 @@ class Schemas {
 		this.#requests = requests;
 	}
 
-	message(message: DescMessage): Json {
+	message(message: DescMessage): OpenApiObject {
 		const known = WELL_KNOWN[message.typeName];
 		if (known) return known;
 		if (!(message.name in this.components)) {
@@ -117,7 +121,7 @@ class Schemas {
 		return { $ref: refTo(message.name) };
 	}
 
-	object(message: DescMessage, without: readonly DescField[]): Json {
+	object(message: DescMessage, without: readonly DescField[]): OpenApiObject {
 		const fields = message.fields.filter((field) => !without.includes(field));
 		// Written even when they were not set.
 		const required = fields
@@ -131,24 +135,28 @@ class Schemas {
 		};
 	}
 
-	field(field: DescField): Json {
+	field(field: DescField): OpenApiObject {
 		return { ...this.#value(field), ...this.#described(`${field.parent.typeName}.${field.name}`) };
 	}
 
-	#value(field: DescField): Json {
+	#value(field: DescField): OpenApiObject {
 		if (field.fieldKind === "map")
 			return { type: "object", additionalProperties: this.#single(field.enum, field.message, field.scalar) };
 		const single = this.#single(field.enum, field.message, field.scalar);
 		return field.fieldKind === "list" ? { type: "array", items: single } : single;
 	}
 
-	#single(enumeration: DescEnum | undefined, message: DescMessage | undefined, scalar: ScalarType | undefined): Json {
+	#single(
+		enumeration: DescEnum | undefined,
+		message: DescMessage | undefined,
+		scalar: ScalarType | undefined,
+	): OpenApiObject {
 		if (enumeration) return this.#enumeration(enumeration);
 		if (message) return this.message(message);
 		return scalarSchema(scalar!);
 	}
 
-	#enumeration({ name, typeName, values }: DescEnum): Json {
+	#enumeration({ name, typeName, values }: DescEnum): OpenApiObject {
 		this.components[name] ??= {
 			type: "string",
 			...this.#described(typeName),
@@ -163,7 +171,7 @@ class Schemas {
 	}
 }
 
-function scalarSchema(scalar: ScalarType): Json {
+function scalarSchema(scalar: ScalarType): OpenApiObject {
 	switch (scalar) {
 		case ScalarType.STRING:
 			return { type: "string" };

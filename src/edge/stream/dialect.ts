@@ -2,7 +2,7 @@
 
 import type { Encoder } from "./pump.ts";
 
-export interface Dialect {
+export interface StreamFormat {
 	/** Of the answer, the content type among them. */
 	readonly headers: Readonly<Record<string, string>>;
 	/**

@@ -1,7 +1,7 @@
 /** A dialect's text as what is written to a socket: in chunks or plain, and encoded once where readers share a dialect. */
 
 import type { Batch } from "../../bus/bus.ts";
-import type { Dialect } from "./dialect.ts";
+import type { StreamFormat } from "./dialect.ts";
 import type { Encoder } from "./pump.ts";
 
 /** What is written as it is: bytes, or a text of ASCII alone, which the socket takes at half the cost of encoding it. */
@@ -22,8 +22,8 @@ export const plain: Coding = (text, excess) => (excess === 0 ? text : Buffer.fro
 export const chunked: Coding = (text, excess) => plain(`${(text.length + excess).toString(16)}\r\n${text}\r\n`, excess);
 
 /** The encoder of one more reader; the same one for all readers of a shared dialect. */
-export function createEncoders(coding: Coding): (dialect: Dialect) => Encoder<Encoded> {
-	const shared = new Map<Dialect, Encoder<Encoded>>();
+export function createEncoders(coding: Coding): (dialect: StreamFormat) => Encoder<Encoded> {
+	const shared = new Map<StreamFormat, Encoder<Encoded>>();
 	return (dialect) => {
 		let encoder = shared.get(dialect);
 		if (encoder) return encoder;
@@ -58,7 +58,7 @@ const BACKLOG_CHARS_MIN = 1024;
 const MADE_CHARS_MAX = 4 * 1024 * 1024;
 
 /** Keeps what the newest batches of backlogs became, for the readers that come to them next. Bounded, so that a long replay leaves nothing behind. */
-export class Made<What> {
+export class EncodedCache<What> {
 	readonly #made = new Map<Batch, What>();
 	#chars = 0;
 
@@ -86,7 +86,7 @@ export class Made<What> {
  */
 export function sharedEncoding(encode: Encode): Encode {
 	const shared = new WeakMap<Batch, Buffer>();
-	const made = new Made<Buffer>();
+	const made = new EncodedCache<Buffer>();
 	let newest: Batch | undefined;
 	let newestText: Encoded | undefined;
 	const encodeBacklog: Encode = (batch) => {
@@ -99,7 +99,7 @@ export function sharedEncoding(encode: Encode): Encode {
 		return bytes;
 	};
 	return (batch) => {
-		if (Made.keeps(batch)) return encodeBacklog(batch);
+		if (EncodedCache.keeps(batch)) return encodeBacklog(batch);
 		if (batch === newest && newestText !== undefined) {
 			const encoded = bytesOf(newestText);
 			newestText = undefined;

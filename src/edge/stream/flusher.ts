@@ -30,10 +30,10 @@ const BACKLOG_CHARS_PER_TURN_MAX = 512 * 1024;
 const GOLDEN_RATIO = 0.618_033_988_749_895;
 
 /** One log, while the loop is busy. Holds readers, never records (I6). */
-interface Pace {
+interface LogPace {
 	readonly log: Grown;
 	/** In the spacing, 0 to 1: logs that grow in the same commit are not flushed in the same tick. */
-	readonly place: number;
+	readonly phase: number;
 	/** What was last decided about: one decision for all readers that a commit wakes. */
 	decidedHead: number;
 	flushedHead: number;
@@ -54,10 +54,10 @@ export class Flusher {
 	/** Something grew since the last sample. Without that nothing is measured: an idle daemon does not wake up for it. */
 	#isActive = false;
 	#isMeasuring = false;
-	#paces = new WeakMap<Grown, Pace>();
-	#places = 0;
+	#paces = new WeakMap<Grown, LogPace>();
+	#phases = 0;
 	/** By slot, in the order of waiting; few at a time, and none while the loop has room. */
-	readonly #slots = new Map<number, Set<Pace>>();
+	readonly #slots = new Map<number, Set<LogPace>>();
 	#deferred = 0;
 	/** Of a backlog, taken in this turn of the loop. */
 	#backlogChars = 0;
@@ -135,12 +135,12 @@ export class Flusher {
 		return true;
 	}
 
-	#paceOf(log: Grown): Pace {
+	#paceOf(log: Grown): LogPace {
 		let pace = this.#paces.get(log);
 		if (pace) return pace;
 		pace = {
 			log,
-			place: (this.#places++ * GOLDEN_RATIO) % 1,
+			phase: (this.#phases++ * GOLDEN_RATIO) % 1,
 			decidedHead: -1,
 			flushedHead: log.head,
 			flushedAt: -Infinity,
@@ -151,7 +151,7 @@ export class Flusher {
 		return pace;
 	}
 
-	#decide(pace: Pace): void {
+	#decide(pace: LogPace): void {
 		const { log } = pace;
 		const now = this.#now();
 		pace.decidedHead = log.head;
@@ -160,10 +160,10 @@ export class Flusher {
 		else if (pace.slot === undefined) this.#putOff(pace, now);
 	}
 
-	#putOff(pace: Pace, now: number): void {
+	#putOff(pace: LogPace, now: number): void {
 		const { ms } = this.#spacing;
 		// A slot begins before the flushes in it: one that has just been made is not due again.
-		const due = flushAt(pace.place, ms, Math.max(now, pace.flushedAt + this.#slotMs));
+		const due = flushAt(pace.phase, ms, Math.max(now, pace.flushedAt + this.#slotMs));
 		const slotOf = (at: number) => Math.floor(at / this.#slotMs);
 		pace.slot = Math.max(slotOf(Math.min(due, now + ms)), slotOf(now) + 1);
 		this.#deferred++;
@@ -190,7 +190,7 @@ export class Flusher {
 	}
 
 	/** Serves who waits. Those whom the present commit wakes come by themselves. */
-	#flush(pace: Pace, now: number): void {
+	#flush(pace: LogPace, now: number): void {
 		pace.flushedAt = now;
 		pace.flushedHead = pace.log.head;
 		if (pace.slot === undefined) return;

@@ -5,21 +5,21 @@ import type { Socket } from "node:net";
 import type { Cursor } from "../../bus/bus.ts";
 import { type CloseMode, NexusError, toNexusError } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
-import type { Dialect } from "./dialect.ts";
+import type { StreamFormat } from "./dialect.ts";
 import { chunked, createEncoders, type Encoded, plain } from "./encoding.ts";
 import type { Flusher } from "./flusher.ts";
 import { type CloseReason, Pump, type Transport } from "./pump.ts";
 
-export interface Answer {
+export interface StreamResponse {
 	cursor: Cursor;
-	dialect: Dialect;
+	dialect: StreamFormat;
 	/** As the endpoint declares it; undefined for an answer that is no stream. */
 	closes: CloseMode | undefined;
 }
 
 export interface Readers {
 	/** Sends the headers, then everything the cursor gives. Throws before the first byte only (I9). */
-	open(response: ServerResponse, answer: Answer): void;
+	open(response: ServerResponse, answer: StreamResponse): void;
 	heartbeat(): void;
 	/** Cuts every reader, for good, without a terminal: the log tells the truth to who resumes (I3). */
 	cut(): void;

@@ -1,8 +1,8 @@
 /** The records as they are, one a line (PROTOCOL P6.7). */
 
-import type { Dialect } from "./dialect.ts";
+import type { StreamFormat } from "./dialect.ts";
 
-export const NDJSON: Dialect = {
+export const NDJSON: StreamFormat = {
 	headers: { "Content-Type": "application/x-ndjson" },
 	shared: true,
 	open: () => ({ text: ({ text }) => `${text}\n` }),

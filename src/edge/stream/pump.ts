@@ -44,7 +44,7 @@ export interface Subscription<Data> {
  * idle: everything was read; a wake queues it. queued: waits for its turn. reading: asks the cursor, in this tick or over a promise; a wake
  * is remembered. over: its cursor is closed.
  */
-type Phase = "idle" | "queued" | "reading" | "over";
+type PumpPhase = "idle" | "queued" | "reading" | "over";
 
 /** Batches in a row that an encoder may leave out in one turn of the event loop. */
 const SILENT_BATCHES_MAX = 16;
@@ -55,7 +55,7 @@ interface Served<Data> {
 	/** The subscription's own; one object less to reach for on the hot path. */
 	readonly cursor: Cursor;
 	readonly encoder: Encoder<Data>;
-	phase: Phase;
+	phase: PumpPhase;
 	/** A wake came while its cursor was read: that read may not have seen what the wake was for (ST14). */
 	woken: boolean;
 	/** It got a batch since it was idle: what it reads next is a backlog, in which it leaves room for others. */

@@ -2,7 +2,7 @@
 
 import type { Batch } from "../../bus/bus.ts";
 import { type FrameType, frameTypeOf } from "../../protocol/protocol.ts";
-import type { Dialect } from "./dialect.ts";
+import type { StreamFormat } from "./dialect.ts";
 
 /** In one piece for each type: every joint of a text is an object. */
 const FIELDS = {
@@ -26,7 +26,7 @@ function events({ first, text }: Batch): string {
 	}
 }
 
-export const SSE: Dialect = {
+export const SSE: StreamFormat = {
 	headers: { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" },
 	shared: true,
 	open: () => ({

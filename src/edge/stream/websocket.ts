@@ -9,7 +9,7 @@ import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
 import { refuse, shownOf } from "../connection.ts";
 import type { EdgeLimits } from "../port.ts";
-import { ClientMessage } from "../schema.ts";
+import { WebSocketClientMessage } from "../schema.ts";
 import type { Flusher } from "./flusher.ts";
 import { type Encoder, Pump, type Transport } from "./pump.ts";
 import type { Sources } from "./source.ts";
@@ -29,7 +29,7 @@ export interface Sockets {
 	readonly stalled: number;
 }
 
-type Subscribe = Extract<ClientMessage, { type: "subscribe" }>;
+type Subscribe = Extract<WebSocketClientMessage, { type: "subscribe" }>;
 
 interface SocketParts {
 	sources: Sources;
@@ -63,7 +63,7 @@ const ignore = () => {};
 
 export function createSockets(parts: SocketParts, load = createServer): Sockets {
 	const { limits } = parts;
-	const connections = new Set<Connection>();
+	const connections = new Set<SocketConnection>();
 	const server = loadOnce(() => load(limits));
 	/** Handshakes that wait for the library. */
 	let waiting = 0;
@@ -71,7 +71,7 @@ export function createSockets(parts: SocketParts, load = createServer): Sockets 
 	let closed = false;
 	const accept = (loaded: WebSocketServer, request: IncomingMessage, socket: Socket, head: Buffer) => {
 		loaded.handleUpgrade(request, socket, head, (ws) => {
-			const connection = new Connection(ws, parts, () => stalled++);
+			const connection = new SocketConnection(ws, parts, () => stalled++);
 			connections.add(connection);
 			ws.on("close", () => {
 				connections.delete(connection);
@@ -146,7 +146,7 @@ function createTransport({ ws, bufferedBytesMax, drained, stalled }: TransportPa
 	};
 }
 
-class Connection {
+class SocketConnection {
 	readonly pump: Pump<string>;
 	readonly #ws: WebSocket;
 	readonly #parts: SocketParts;
@@ -191,7 +191,7 @@ class Connection {
 			this.#ws.close(TRY_AGAIN_LATER, "read before you ask for more");
 			return;
 		}
-		let message: ClientMessage;
+		let message: WebSocketClientMessage;
 		try {
 			message = parse(data, isBinary);
 		} catch (cause) {
@@ -273,7 +273,7 @@ function messagesOf(id: string, after: number): Encoder<string> {
 	};
 }
 
-function parse(data: RawData, isBinary: boolean): ClientMessage {
+function parse(data: RawData, isBinary: boolean): WebSocketClientMessage {
 	if (isBinary) throw new NexusError("invalid", "send text messages");
 	let value: unknown;
 	try {
@@ -281,7 +281,7 @@ function parse(data: RawData, isBinary: boolean): ClientMessage {
 	} catch (cause) {
 		throw new NexusError("invalid", `message is not JSON: ${(cause as Error).message}`, { cause });
 	}
-	const parsed = ClientMessage.safeParse(value);
+	const parsed = WebSocketClientMessage.safeParse(value);
 	if (parsed.success) return parsed.data;
 	throw new NexusError(
 		"invalid",

@@ -11,7 +11,7 @@ export interface ConfigProblem {
 	message: string;
 }
 
-interface Account {
+interface AccountAgent {
 	agent?: string;
 }
 
@@ -23,7 +23,7 @@ export interface AgentFacts {
 	enginesWithAgents: readonly string[];
 	agents?: Agents | undefined;
 	phases?: object | undefined;
-	channels?: Readonly<Record<string, Account & { accounts?: Readonly<Record<string, Account>> }>> | undefined;
+	channels?: Readonly<Record<string, AccountAgent & { accounts?: Readonly<Record<string, AccountAgent>> }>> | undefined;
 	/** The Broker's own limit of one tool. */
 	toolMs: number;
 	/** Whether a prompt's file can be read. */

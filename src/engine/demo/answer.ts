@@ -4,7 +4,7 @@ import { seededRandom, seedOf, shuffled } from "../../std/seed.ts";
 import type { EngineMessage, EngineRequest } from "../port.ts";
 import { inputTokens } from "./made-up.ts";
 import { cardPart, carouselPart, chartPart, PRODUCTS, type Product, tonePart } from "./pieces.ts";
-import { type Step, toolSteps } from "./step.ts";
+import { type DemoStep, toolSteps } from "./step.ts";
 import { shorten, tokensOf } from "./words.ts";
 
 const ECHO_CHARS_MAX = 400;
@@ -19,14 +19,14 @@ const LABEL = `**Demo engine: no model is configured, so a script writes this an
 
 `;
 
-const say = (text: string): Step[] => tokensOf(text).map((delta) => ({ type: "text", delta }));
-const think = (text: string): Step[] => tokensOf(text).map((delta) => ({ type: "reasoning", delta }));
+const say = (text: string): DemoStep[] => tokensOf(text).map((delta) => ({ type: "text", delta }));
+const think = (text: string): DemoStep[] => tokensOf(text).map((delta) => ({ type: "reasoning", delta }));
 
 /** Pure: the same request always gives the same steps. */
-export function answerSteps(request: EngineRequest): Step[] {
+export function answerSteps(request: EngineRequest): DemoStep[] {
 	const text = request.messages.at(-1)?.text ?? "";
 	const products = shuffled(PRODUCTS, seededRandom(seedOf(text)));
-	const spoken: Step[] = [
+	const spoken: DemoStep[] = [
 		...think(reasoning(text, products)),
 		...say(LABEL),
 		...say(aboutTheMessage(request, text)),
@@ -78,7 +78,7 @@ function interruption(messages: readonly EngineMessage[]): string[] {
 	}
 }
 
-function toolCalls(request: EngineRequest, products: readonly Product[]): Step[] {
+function toolCalls(request: EngineRequest, products: readonly Product[]): DemoStep[] {
 	const first = products[0]!;
 	const search = {
 		callId: `${request.runId}:tool-1`,
@@ -105,7 +105,7 @@ function table(products: readonly Product[]): string {
 }
 
 /** Each card stands right after the sentence that announces it. */
-function shop(products: readonly Product[]): Step[] {
+function shop(products: readonly Product[]): DemoStep[] {
 	const cards = products
 		.slice(0, CARDS)
 		.flatMap((product, i) => [

@@ -8,7 +8,7 @@ import { directiveHelp, parseDirective } from "./directive.ts";
 import { inputTokens, madeUpSteps } from "./made-up.ts";
 import { paceFrom, waitMs } from "./pace.ts";
 import { createSleeper } from "./sleeper.ts";
-import type { Script } from "./step.ts";
+import type { DemoScript } from "./step.ts";
 import { tokensOf } from "./words.ts";
 
 const RATE = 50;
@@ -33,7 +33,7 @@ export function createDemo(clock: Clock = steadyClock): Engine {
 export const demoEngine: Engine = createDemo();
 
 /** What will be said, decided before the first token: pure. */
-export function scriptOf(request: EngineRequest): Script {
+export function scriptOf(request: EngineRequest): DemoScript {
 	const parsed = parseDirective(request.messages.at(-1)?.text ?? "");
 	switch (parsed.kind) {
 		case "none":

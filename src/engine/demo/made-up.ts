@@ -4,15 +4,15 @@ import { seededRandom, shuffled } from "../../std/seed.ts";
 import type { EngineRequest } from "../port.ts";
 import type { Directive } from "./directive.ts";
 import { cardPart, PRODUCTS } from "./pieces.ts";
-import { type Step, toolSteps } from "./step.ts";
+import { type DemoStep, toolSteps } from "./step.ts";
 import { proseLoop, tokensOf } from "./words.ts";
 
 const TOOL_NAMES = ["search", "calculate", "look_up", "summarise"] as const;
 
 /** Steps that come before the token of that number (0 = before the first), in order of number. */
-type Interlude = { before: number; steps: readonly Step[] };
+type Interlude = { before: number; steps: readonly DemoStep[] };
 
-export function* madeUpSteps(directive: Directive, request: EngineRequest): Generator<Step, void, undefined> {
+export function* madeUpSteps(directive: Directive, request: EngineRequest): Generator<DemoStep, void, undefined> {
 	const { first, loop } = proseLoop(directive.seed);
 	const failAt = directive.failAfter ?? Number.POSITIVE_INFINITY;
 	const stallAt = directive.stallAfter ?? Number.POSITIVE_INFINITY;
@@ -52,12 +52,12 @@ function interludesOf(directive: Directive, request: EngineRequest): Interlude[]
 	return result.sort((a, b) => a.before - b.before);
 }
 
-function reasoningSteps(number: number): Step[] {
+function reasoningSteps(number: number): DemoStep[] {
 	const text = `Demo reasoning, passage ${number}. The directive asks for made-up text, so there is nothing to find out: count the tokens, keep the pace, and stop when asked.`;
 	return tokensOf(text).map((delta) => ({ type: "reasoning", delta }));
 }
 
-function madeUpTool(index: number, directive: Directive, request: EngineRequest): Step[] {
+function madeUpTool(index: number, directive: Directive, request: EngineRequest): DemoStep[] {
 	const call = {
 		callId: `${request.runId}:tool-${index + 1}`,
 		name: TOOL_NAMES[index % TOOL_NAMES.length]!,

@@ -2,7 +2,7 @@
 
 import type { EngineEvent } from "../port.ts";
 
-type Part = Extract<EngineEvent, { type: "part" }>;
+type DemoPart = Extract<EngineEvent, { type: "part" }>;
 
 export interface Product {
 	title: string;
@@ -80,17 +80,17 @@ function cardOf(product: Product): { title: string; price: string; image: string
 	return { title, price, image: `data:image/svg+xml;base64,${base64(picture)}`, description };
 }
 
-export function cardPart(product: Product): Part {
+export function cardPart(product: Product): DemoPart {
 	return { type: "part", modality: "card", contentType: "application/json", payload: JSON.stringify(cardOf(product)) };
 }
 
-export function carouselPart(products: readonly Product[]): Part {
+export function carouselPart(products: readonly Product[]): DemoPart {
 	const payload = JSON.stringify({ items: products.map(cardOf) });
 	return { type: "part", modality: "carousel", contentType: "application/json", payload };
 }
 
 /** A bar chart of what is in stock. */
-export function chartPart(products: readonly Product[]): Part {
+export function chartPart(products: readonly Product[]): DemoPart {
 	const most = Math.max(1, ...products.map((product) => product.stock));
 	const bars = products.map((product, i) => {
 		const height = Math.max(2, Math.round((product.stock / most) * 90));
@@ -106,7 +106,7 @@ const SAMPLE_RATE_HZ = 8_000;
 const TONE_MS = 180;
 
 /** A short sine tone as a complete WAV file (mono, 8 bit), faded at both ends so that it does not click. */
-export function tonePart(frequencyHz: number): Part {
+export function tonePart(frequencyHz: number): DemoPart {
 	const samples = (SAMPLE_RATE_HZ * TONE_MS) / 1000;
 	const wav = Buffer.alloc(44 + samples);
 	wav.write("RIFF", 0, "latin1");

@@ -2,7 +2,7 @@
 
 import type { EngineEvent } from "../port.ts";
 
-export type Step =
+export type DemoStep =
 	| EngineEvent
 	/** Nothing for so long (a tool at work). */
 	| { type: "wait"; ms: number }
@@ -10,13 +10,13 @@ export type Step =
 	| { type: "stall" }
 	| { type: "fail"; message: string };
 
-export interface Script {
+export interface DemoScript {
 	/** Tokens per second; 0 = without pausing. */
 	rate: number;
-	steps: Iterable<Step>;
+	steps: Iterable<DemoStep>;
 }
 
-export interface ToolCall {
+export interface DemoToolCall {
 	callId: string;
 	name: string;
 	args: unknown;
@@ -27,10 +27,10 @@ export interface ToolCall {
 }
 
 /** One tool call with live status, or one that fails because it may not take as long as it would. */
-export function toolSteps(call: ToolCall, toolMs: number, timeoutMs: number): Step[] {
+export function toolSteps(call: DemoToolCall, toolMs: number, timeoutMs: number): DemoStep[] {
 	const { callId, name, args, progress, summary, result } = call;
-	const wait = (ms: number): Step[] => (ms > 0 ? [{ type: "wait", ms }] : []);
-	const started: Step = { type: "tool", callId, name, status: "started", args, summary: `${name} started` };
+	const wait = (ms: number): DemoStep[] => (ms > 0 ? [{ type: "wait", ms }] : []);
+	const started: DemoStep = { type: "tool", callId, name, status: "started", args, summary: `${name} started` };
 	if (toolMs > timeoutMs) {
 		const late = `${name} took longer than ${timeoutMs} ms`;
 		return [started, ...wait(timeoutMs), { type: "tool", callId, name, status: "failed", summary: late, result: late }];

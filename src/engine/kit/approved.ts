@@ -1,7 +1,7 @@
 /** Has a person agree before a tool acts whose agent knows nothing of approvals, and lets none act before its start is durable. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Answer, EngineContext, EngineEvent, EngineRequest } from "../port.ts";
+import type { ApprovalOutcome, EngineContext, EngineEvent, EngineRequest } from "../port.ts";
 import { type ContextWords, describeWanted, type Needed, refusalOf } from "../tools/tools.ts";
 import type { Wrappable } from "./wrappable.ts";
 
@@ -9,7 +9,7 @@ import type { Wrappable } from "./wrappable.ts";
 export interface CallTeller {
 	asked(id: string, name: string, args: unknown, needed: Needed): Promise<string>;
 	/** An approved call has started with that. */
-	answered(id: string, answer: Answer): Promise<void>;
+	answered(id: string, answer: ApprovalOutcome): Promise<void>;
 	started(id: string, name: string, args: unknown): Promise<void>;
 }
 
@@ -70,10 +70,10 @@ async function unlessStopped<T>(signal: AbortSignal, taken: Promise<T>): Promise
 }
 
 /** What is yielded about a question. */
-export const askingEvent = (
+export const approvalEvent = (
 	call: { callId: string; name: string; args: unknown },
 	handle: string,
-	{ answer, needed }: { answer?: Answer; needed?: Needed },
+	{ answer, needed }: { answer?: ApprovalOutcome; needed?: Needed },
 ): EngineEvent => ({
 	type: "tool",
 	callId: call.callId,

@@ -3,9 +3,9 @@
 import { Client, type ElicitResult, type Progress, ProtocolError } from "@modelcontextprotocol/client";
 import { wordsOf } from "../../protocol/protocol.ts";
 import { printable } from "../../std/printable.ts";
-import type { Question, ToolContext, ToolResult } from "../tools/tools.ts";
+import type { ToolContext, ToolQuestion, ToolResult } from "../tools/tools.ts";
 import { elicit } from "./elicit.ts";
-import type { Link } from "./link.ts";
+import type { McpTransport } from "./link.ts";
 import { type Listing, listingOf } from "./listing.ts";
 import { outputValidator } from "./output.ts";
 import type { McpLimits } from "./port.ts";
@@ -15,7 +15,7 @@ export interface ConnectionParts {
 	server: string;
 	version: string;
 	limits: McpLimits;
-	link: Link;
+	link: McpTransport;
 	/** The connection is in doubt. */
 	doubted(cause: unknown): void;
 	warn(facts: object, message: string): void;
@@ -26,12 +26,12 @@ const LIST_PAGES_MAX = 16;
 /** Whoever calls has a limit of their own, which stands still while a person is asked. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
 
-export class Connection {
+export class McpConnection {
 	readonly #parts: ConnectionParts;
 	readonly #client: Client;
 	/** Calls under way, with how many questions each may still lead to. */
 	readonly #calls = new Map<ToolContext, number>();
-	readonly #asking = new Set<ToolContext>();
+	readonly #eliciting = new Set<ToolContext>();
 	/** Its list is not the newest. */
 	stale = false;
 
@@ -109,25 +109,25 @@ export class Connection {
 		const { server, warn } = this.#parts;
 		const context = this.#askable();
 		const left = context ? (this.#calls.get(context) ?? 0) : 0;
-		if (!context?.ask || left === 0 || this.#asking.has(context)) {
+		if (!context?.ask || left === 0 || this.#eliciting.has(context)) {
 			warn({ server }, "an MCP server asks for a person's answer, and nobody can be asked");
 			return { action: "cancel" };
 		}
 		const over = AbortSignal.any([signal, context.signal]);
 		let asked = 0;
-		const ask = (question: Question) => {
+		const ask = (question: ToolQuestion) => {
 			if (++asked > left) throw new Error("it asks too much");
 			this.#calls.set(context, left - asked);
 			return unlessAborted(context.ask!(question, over), over);
 		};
-		this.#asking.add(context);
+		this.#eliciting.add(context);
 		try {
 			return await elicit({ server, form, ask, questionsMax: left });
 		} catch (cause) {
 			warn({ server, error: wordsOf(cause) }, "an MCP server's question was not answered");
 			return { action: "cancel" };
 		} finally {
-			this.#asking.delete(context);
+			this.#eliciting.delete(context);
 		}
 	}
 

@@ -3,8 +3,8 @@
 import type { ElicitRequestFormParams, ElicitResult, PrimitiveSchemaDefinition } from "@modelcontextprotocol/client";
 import { shownText } from "../../protocol/protocol.ts";
 import { printable } from "../../std/printable.ts";
-import type { Answer } from "../port.ts";
-import type { Question } from "../tools/tools.ts";
+import type { ApprovalOutcome } from "../port.ts";
+import type { ToolQuestion } from "../tools/tools.ts";
 
 const MESSAGE_CHARS_MAX = 1000;
 const FIELD_CHARS_MAX = 300;
@@ -17,7 +17,7 @@ const TRIES_MAX = 3;
 export interface Elicitation {
 	server: string;
 	form: Pick<ElicitRequestFormParams, "message" | "requestedSchema">;
-	ask(question: Question): Promise<Answer>;
+	ask(question: ToolQuestion): Promise<ApprovalOutcome>;
 	questionsMax: number;
 }
 
@@ -26,7 +26,7 @@ type Given = { value: Value } | { problem: string };
 
 export async function elicit({ server, form, ask, questionsMax }: Elicitation): Promise<ElicitResult> {
 	const says = `The MCP server "${server}" asks: ${words(form.message, MESSAGE_CHARS_MAX)}`;
-	const fields = askedFields(form.requestedSchema);
+	const fields = requestedFields(form.requestedSchema);
 	if (fields.length > questionsMax) return { action: "cancel" };
 	if (fields.length === 0) return await confirmed(says, ask);
 	const content: Record<string, Value> = {};
@@ -39,7 +39,7 @@ export async function elicit({ server, form, ask, questionsMax }: Elicitation): 
 }
 
 /** Those that it cannot do without; all, where it could do without any. What has a default and may be left out is left out. */
-function askedFields({ properties, required = [] }: ElicitRequestFormParams["requestedSchema"]) {
+function requestedFields({ properties, required = [] }: ElicitRequestFormParams["requestedSchema"]) {
 	const fields = Object.entries(properties);
 	const needed = fields.filter(([name]) => required.includes(name));
 	return needed.length > 0
@@ -75,7 +75,7 @@ const areOffered = (choices: readonly string[]): boolean =>
 	choices.length > 0 && choices.length <= CHOICES_MAX && choices.every((choice) => choice !== "");
 
 /** Whoever says no declines; a question that nobody answered is cancelled. */
-const refusal = ({ state }: Answer): "decline" | "cancel" => (state === "denied" ? "decline" : "cancel");
+const refusal = ({ state }: ApprovalOutcome): "decline" | "cancel" => (state === "denied" ? "decline" : "cancel");
 
 function labelOf(name: string, field: PrimitiveSchemaDefinition): string {
 	const label = [field.title ?? name, field.description].filter((text) => text !== undefined).join(": ");
@@ -93,12 +93,12 @@ const words = (text: string, charsMax: number): string => {
 	return safe.length <= charsMax ? safe : `${safe.slice(0, charsMax - 1).toWellFormed()}…`;
 };
 
-interface Choice {
+interface ElicitationChoice {
 	value: string;
 	title: string;
 }
 
-function choicesOf(field: PrimitiveSchemaDefinition): Choice[] | undefined {
+function choicesOf(field: PrimitiveSchemaDefinition): ElicitationChoice[] | undefined {
 	if (field.type === "boolean") return ["yes", "no"].map((title) => ({ value: title, title }));
 	const listed: object = field.type === "array" ? field.items : field;
 	if ("enum" in listed && Array.isArray(listed.enum)) {

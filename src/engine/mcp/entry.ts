@@ -3,7 +3,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
 import { urlProblem } from "../../std/address-guard.ts";
-import type { ConfigWords, Environment } from "../entry.ts";
+import type { ConfigWords, EnvironmentVariables } from "../entry.ts";
 import { SERVER_NAME } from "./names.ts";
 import { type FromEnvironment, isStdio, type McpConfig, type McpLimits, type McpServerConfig } from "./port.ts";
 
@@ -56,7 +56,7 @@ export interface McpProblem {
 }
 
 /** What can be said without starting a server. */
-export function mcpProblems(config: McpConfig, env: Environment, base: string): McpProblem[] {
+export function mcpProblems(config: McpConfig, env: EnvironmentVariables, base: string): McpProblem[] {
 	return Object.entries(config.servers).flatMap(([server, spec]) => [
 		...[...nameProblems(server), ...secretProblems(spec), ...urlProblems(spec)].map((problem) => ({
 			server,
@@ -91,13 +91,13 @@ function* urlProblems(spec: McpServerConfig): Generator<string> {
 	if (problem !== undefined) yield `url: ${problem}`;
 }
 
-function* missingVariables(spec: McpServerConfig, env: Environment): Generator<string> {
+function* missingVariables(spec: McpServerConfig, env: EnvironmentVariables): Generator<string> {
 	for (const [name, value] of Object.entries((isStdio(spec) ? spec.env : spec.headers) ?? {}))
 		if (typeof value !== "string" && !env[value.env])
 			yield `the variable ${value.env} is not set; it is needed for ${name}`;
 }
 
-function* missingFiles(spec: McpServerConfig, env: Environment, base: string): Generator<string> {
+function* missingFiles(spec: McpServerConfig, env: EnvironmentVariables, base: string): Generator<string> {
 	if (!isStdio(spec)) return;
 	const cwd = resolve(base, spec.cwd ?? ".");
 	if (!isFolder(cwd)) yield `cwd: ${cwd} is not a folder`;
@@ -106,7 +106,7 @@ function* missingFiles(spec: McpServerConfig, env: Environment, base: string): G
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-function isProgram(command: string, env: Environment, cwd: string): boolean {
+function isProgram(command: string, env: EnvironmentVariables, cwd: string): boolean {
 	const places = /[/\\]/.test(command) ? [""] : (env.PATH ?? "").split(delimiter);
 	return places.some((place) => {
 		const path = resolve(cwd, place, command);
@@ -122,7 +122,7 @@ function isProgram(command: string, env: Environment, cwd: string): boolean {
 /** The values with the variables filled in. */
 export function filledIn(
 	values: Readonly<Record<string, string | FromEnvironment>> | undefined,
-	env: Environment,
+	env: EnvironmentVariables,
 ): Record<string, string> {
 	const entries = Object.entries(values ?? {}).map(([name, value]) => [
 		name,

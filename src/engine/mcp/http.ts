@@ -2,7 +2,7 @@
 
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { guardedFetch } from "../../std/guarded-fetch.ts";
-import type { Link, LinkEvents } from "./link.ts";
+import type { LinkEvents, McpTransport } from "./link.ts";
 import type { McpLimits } from "./port.ts";
 
 export interface HttpSpec {
@@ -11,7 +11,7 @@ export interface HttpSpec {
 	allowLoopback: boolean;
 }
 
-export function httpLink(spec: HttpSpec, limits: McpLimits, events: LinkEvents): Link {
+export function httpLink(spec: HttpSpec, limits: McpLimits, events: LinkEvents): McpTransport {
 	const guarded = guardedFetch(spec);
 	const giveUp = (why: string) => {
 		events.lost(why);
@@ -38,7 +38,7 @@ export function httpLink(spec: HttpSpec, limits: McpLimits, events: LinkEvents):
 		await close();
 		guarded.close();
 	};
-	return transport as Link;
+	return transport as McpTransport;
 }
 
 async function within(ms: number, work: Promise<unknown>): Promise<void> {

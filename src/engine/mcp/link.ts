@@ -2,7 +2,7 @@
 
 import type { Transport } from "@modelcontextprotocol/client";
 
-export interface Link extends Transport {
+export interface McpTransport extends Transport {
 	readonly pid?: number | undefined;
 }
 

@@ -2,8 +2,8 @@
 
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import type { Phase, RestartRules } from "../../std/supervision.ts";
-import type { Environment } from "../entry.ts";
+import type { ProcessPhase, RestartRules } from "../../std/supervision.ts";
+import type { EnvironmentVariables } from "../entry.ts";
 import type { ApprovalPolicy } from "../tools/tools.ts";
 
 /** The name of a variable of the daemon's environment: secrets never stand in the file. */
@@ -98,7 +98,7 @@ export interface McpToolInfo {
 export interface McpServerStatus {
 	name: string;
 	transport: "stdio" | "http";
-	state: Phase["at"];
+	state: ProcessPhase["at"];
 	/** When it is tried again, while it waits for that. */
 	until?: number;
 	pid?: number;
@@ -113,7 +113,7 @@ export interface McpServerStatus {
 export interface McpParts {
 	/** Relative paths start here. */
 	base: string;
-	env: Environment;
+	env: EnvironmentVariables;
 	/** What servers are told. */
 	version: string;
 	log: Log;

@@ -13,8 +13,8 @@ import {
 	UNSTARTED,
 } from "../../std/supervision.ts";
 import { type ToolContext, type ToolResult, textResult } from "../tools/tools.ts";
-import { Connection } from "./connection.ts";
-import type { Link, LinkEvents } from "./link.ts";
+import { McpConnection } from "./connection.ts";
+import type { LinkEvents, McpTransport } from "./link.ts";
 import { changedTools, type Listing, NO_TOOLS, shownName } from "./listing.ts";
 import type { McpLimits, McpServerStatus } from "./port.ts";
 
@@ -28,7 +28,7 @@ export interface ServerParts {
 	random(): number;
 	log: Log;
 	/** A fresh connection; throws when the configuration does not allow one. */
-	connect(events: LinkEvents): Link;
+	connect(events: LinkEvents): McpTransport;
 }
 
 const REASON_CHARS_MAX = 500;
@@ -36,7 +36,7 @@ const REASON_CHARS_MAX = 500;
 export class McpServer {
 	readonly #parts: ServerParts;
 	#supervision: Supervision = UNSTARTED;
-	#connection: Connection | undefined;
+	#connection: McpConnection | undefined;
 	/** Resolves when the start that is under way, or the next one, has gone well or not. */
 	#started = Promise.withResolvers<void>();
 	#listing: Listing = NO_TOOLS;
@@ -131,7 +131,7 @@ export class McpServer {
 		const stop = (why: string) => attempt.abort(new Error(why));
 		const cancel = clock.after(limits.startMs, () => stop(`it was not ready within ${limits.startMs} ms`), "due");
 		this.#stopAttempt = () => stop("stopped");
-		let connection: Connection | undefined;
+		let connection: McpConnection | undefined;
 		let why: string | undefined;
 		try {
 			connection = this.#connect((reason) => {
@@ -154,10 +154,10 @@ export class McpServer {
 		}
 	}
 
-	#connect(lost: (why: string) => void): Connection {
+	#connect(lost: (why: string) => void): McpConnection {
 		const { name, version, limits, log, connect } = this.#parts;
 		const link = connect({ lost, said: (line) => log.debug({ server: name, stderr: line }, "MCP server") });
-		const connection: Connection = new Connection({
+		const connection: McpConnection = new McpConnection({
 			server: name,
 			version,
 			limits,
@@ -180,7 +180,7 @@ export class McpServer {
 		if (!this.#closed) this.#started = Promise.withResolvers();
 	}
 
-	#lost(connection: Connection | undefined, why: string): void {
+	#lost(connection: McpConnection | undefined, why: string): void {
 		if (connection === undefined || this.#connection !== connection) return;
 		this.#connection = undefined;
 		this.#cancelPing();
@@ -188,7 +188,7 @@ export class McpServer {
 	}
 
 	/** A process may hang, and of a server elsewhere nobody tells that it is gone. */
-	#watch(connection: Connection): void {
+	#watch(connection: McpConnection): void {
 		const { clock, limits } = this.#parts;
 		this.#cancelPing = clock.after(limits.pingMs, () => {
 			if (connection.isBusy) this.#watch(connection);
@@ -199,7 +199,7 @@ export class McpServer {
 		});
 	}
 
-	async #ping(connection: Connection): Promise<boolean> {
+	async #ping(connection: McpConnection): Promise<boolean> {
 		const why = await this.#within(this.#parts.limits.pingMs, "it does not answer", (signal) =>
 			connection.ping(signal),
 		);
@@ -209,7 +209,7 @@ export class McpServer {
 		return false;
 	}
 
-	async #refresh(connection: Connection): Promise<void> {
+	async #refresh(connection: McpConnection): Promise<void> {
 		const { limits, log } = this.#parts;
 		const why = await this.#within(limits.listMs, "it does not answer", async (signal) =>
 			this.#take(await connection.list(signal)),
@@ -252,7 +252,7 @@ export class McpServer {
 	}
 
 	/** Waits for a start that is under way or about to come. */
-	async #connected(signal: AbortSignal): Promise<Connection | undefined> {
+	async #connected(signal: AbortSignal): Promise<McpConnection | undefined> {
 		this.#apply({ type: "want" });
 		const { phase } = this.#supervision;
 		const { clock, limits } = this.#parts;
@@ -270,7 +270,7 @@ export class McpServer {
 		return `${reason}. It is tried again in ${seconds} s`;
 	}
 
-	#explain(cause: unknown, connection: Connection, signal: AbortSignal): string {
+	#explain(cause: unknown, connection: McpConnection, signal: AbortSignal): string {
 		if (signal.aborted) return `${this.#called} was told to stop: ${wordsOf(signal.reason) || "the call is over"}`;
 		const isLost =
 			this.#connection !== connection || (cause instanceof SdkError && cause.code === SdkErrorCode.ConnectionClosed);

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { systemClock } from "../../std/clock.ts";
 import { RESTART_RULES } from "../../std/supervision.ts";
-import type { Environment } from "../entry.ts";
+import type { EnvironmentVariables } from "../entry.ts";
 import { filledIn } from "./entry.ts";
 import { httpLink } from "./http.ts";
 import { isStdio, MCP_LIMITS, type McpConfig, type McpParts, type McpServerConfig } from "./port.ts";
@@ -38,14 +38,14 @@ export function makeServers({ servers, ...own }: McpConfig, parts: McpParts): Mc
 	);
 }
 
-function checkVariables(spec: McpServerConfig, env: Environment): void {
+function checkVariables(spec: McpServerConfig, env: EnvironmentVariables): void {
 	const values = Object.values((isStdio(spec) ? spec.env : spec.headers) ?? {});
 	for (const value of values)
 		if (typeof value !== "string" && !env[value.env]) throw new Error(`the variable ${value.env} is not set`);
 }
 
 /** Nothing of the daemon's own environment but what programs cannot be found without: no keys, no tokens. */
-function environmentOf(own: Parameters<typeof filledIn>[0], env: Environment): Record<string, string> {
+function environmentOf(own: Parameters<typeof filledIn>[0], env: EnvironmentVariables): Record<string, string> {
 	const shared = ["PATH", "HOME"].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]));
 	return { ...(Object.fromEntries(shared) as Record<string, string>), ...filledIn(own, env) };
 }

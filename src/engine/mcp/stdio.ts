@@ -6,7 +6,7 @@ import { type JSONRPCMessage, parseJSONRPCMessage, serializeMessage } from "@mod
 import type { Clock } from "../../std/clock.ts";
 import { printable } from "../../std/printable.ts";
 import { OWN_GROUP, watchGroup } from "../../std/process-group.ts";
-import type { Link, LinkEvents } from "./link.ts";
+import type { LinkEvents, McpTransport } from "./link.ts";
 import type { McpLimits } from "./port.ts";
 
 export interface StdioSpec {
@@ -25,7 +25,7 @@ const STDERR_LINES_PER_SECOND_MAX = 20;
 
 const STOPPED = "stopped";
 
-export function stdioLink(spec: StdioSpec, limits: McpLimits, clock: Clock, events: LinkEvents): Link {
+export function stdioLink(spec: StdioSpec, limits: McpLimits, clock: Clock, events: LinkEvents): McpTransport {
 	const { promise: over, resolve: ended } = Promise.withResolvers<void>();
 	let child: Child | undefined;
 	let group: ReturnType<typeof watchGroup> | undefined;
@@ -48,7 +48,7 @@ export function stdioLink(spec: StdioSpec, limits: McpLimits, clock: Clock, even
 		why ??= reason;
 		if (!gone) group?.signal("SIGKILL");
 	};
-	const link: Link = {
+	const link: McpTransport = {
 		get pid() {
 			return child?.pid;
 		},
@@ -103,13 +103,13 @@ function write(child: Child | undefined, text: string): Promise<void> {
 	});
 }
 
-interface Reading {
+interface StdioReader {
 	message(message: JSONRPCMessage): void;
 	kill(why: string): void;
 }
 
 /** Bounded in the size of a message, in messages a second, and in lines that are none. */
-function readMessages(stdout: Readable, limits: McpLimits, clock: Clock, { message, kill }: Reading): void {
+function readMessages(stdout: Readable, limits: McpLimits, clock: Clock, { message, kill }: StdioReader): void {
 	let rest: Buffer[] = [];
 	let restBytes = 0;
 	const second = rate(clock, 1000);

@@ -3,7 +3,7 @@
 import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
-import type { EngineHouse, Environment } from "../entry.ts";
+import type { EngineServices, EnvironmentVariables } from "../entry.ts";
 import { allowedTools, approved, bounded, type CallTeller, type FailureContext, isAgreed } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
@@ -46,19 +46,19 @@ export interface CodingParts {
 	/** In addition to read, bash, edit and write. */
 	tools?: readonly ToolDefinition[];
 	/** Left out when nothing has to be kept from it. */
-	house?: (Pick<EngineHouse, "dataDir" | "protectedFiles" | "secretFiles"> & Partial<EngineHouse>) | undefined;
+	services?: (Pick<EngineServices, "dataDir" | "protectedFiles" | "secretFiles"> & Partial<EngineServices>) | undefined;
 }
 
 export async function createPiCodingAgentEngine(
 	config: PiConfig,
-	env: Environment = process.env,
+	env: EnvironmentVariables = process.env,
 	limits: CodingLimits = PI_LIMITS,
-	house?: CodingParts["house"],
+	services?: CodingParts["services"],
 ): Promise<Engine> {
 	const choice = chooseModel(config, env);
 	await checkFilesRoot(config.filesRoot);
 	const loaded = await loadModel(choice, config.thinking);
-	return codingEngine({ loaded, failure: { ...choice, section: "pi" }, config, limits, house });
+	return codingEngine({ loaded, failure: { ...choice, section: "pi" }, config, limits, services });
 }
 
 export async function codingEngine(parts: CodingParts): Promise<Engine> {
@@ -71,7 +71,7 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	});
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
-	const open = async (request: EngineRequest, { take, teller }: AgentHost, answer: Answering): Promise<PiAgent> => {
+	const open = async (request: EngineRequest, { take, teller }: AgentHost, answer: AwaitApproval): Promise<PiAgent> => {
 		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
 		const context = toPiContext(request, Date.now(), signer);
 		const session = await openSession(pi, modelRuntime, parts, request, context, { answer, teller });
@@ -110,20 +110,20 @@ function joinBetweenTurns({ agent }: AgentSession, take: TakeJoining): void {
 	};
 }
 
-type Answering = EngineContext["answer"];
+type AwaitApproval = EngineContext["answer"];
 
-interface Asking {
-	answer: Answering;
+interface ApprovalContext {
+	answer: AwaitApproval;
 	teller: CallTeller;
 }
 
 async function openSession(
 	pi: CodingAgent,
 	modelRuntime: ModelRuntime,
-	{ loaded, config, limits, compaction, tools = [], house }: CodingParts,
+	{ loaded, config, limits, compaction, tools = [], services }: CodingParts,
 	request: EngineRequest,
 	{ history }: PiContext,
-	{ answer, teller }: Asking,
+	{ answer, teller }: ApprovalContext,
 ): Promise<AgentSession> {
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
@@ -131,8 +131,8 @@ async function openSession(
 	const words = new ContextWords(request);
 	// A call that a person has agreed to may go where the owner may.
 	const isOwner = () => (isAgreed() ? words.agreed : words.request).owner === true;
-	const files = guardedFiles({ root: cwd, isOwner, ...house });
-	const offered = allowedTools([...codingTools(pi, cwd, files, bashOf(house)), ...tools], request);
+	const files = guardedFiles({ root: cwd, isOwner, ...services });
+	const offered = allowedTools([...codingTools(pi, cwd, files, bashOf(services)), ...tools], request);
 	const permitting = { request, words, answer, teller };
 	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), permitting));
 	const { session } = await pi.createAgentSession({
@@ -178,8 +178,8 @@ function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, bash: Ba
 }
 
 /** Of the shell, the same for every engine's commands. */
-const bashOf = (house: CodingParts["house"]): BashConfig =>
-	(house?.config?.tools as ToolsConfig | undefined)?.bash ?? {};
+const bashOf = (services: CodingParts["services"]): BashConfig =>
+	(services?.config?.tools as ToolsConfig | undefined)?.bash ?? {};
 
 /** First bytes, in hexadecimal; dots are a length in between. */
 const IMAGES: readonly [type: string, begins: RegExp][] = [

@@ -1,7 +1,7 @@
 /** From configuration and environment to one model with its key; every mistake is said here, before anything is loaded. */
 
 import { NexusError } from "../../protocol/protocol.ts";
-import type { Environment } from "../entry.ts";
+import type { EnvironmentVariables } from "../entry.ts";
 import type { ConfiguredModel } from "../model.ts";
 import type { PiConfig } from "./config.ts";
 import { DEFAULT_MODELS, detectProvider, KEY_VARIABLES, keyVariable, setting } from "./detect.ts";
@@ -19,7 +19,7 @@ const KNOWN = Object.keys(KEY_VARIABLES);
 const wrong = (section: string, message: string): NexusError => new NexusError("config", `${section}: ${message}`);
 
 /** `section` is where the configuration stands. */
-export function chooseModel(config: PiConfig, env: Environment, section = "pi"): ModelChoice {
+export function chooseModel(config: PiConfig, env: EnvironmentVariables, section = "pi"): ModelChoice {
 	const detected = detectProvider(env);
 	if (config.provider === undefined && config.baseUrl === undefined && detected === undefined) {
 		throw wrong(
@@ -50,7 +50,7 @@ export function chooseModel(config: PiConfig, env: Environment, section = "pi"):
 }
 
 /** OPENAI_BASE_URL moves `openai` only: the other providers have their own wire. */
-const environmentUrl = (provider: string, env: Environment): string | undefined =>
+const environmentUrl = (provider: string, env: EnvironmentVariables): string | undefined =>
 	provider === "openai" ? setting(env, "OPENAI_BASE_URL") : undefined;
 
 function checkedUrl(text: string | undefined, section: string): string | undefined {
@@ -65,7 +65,7 @@ function checkedUrl(text: string | undefined, section: string): string | undefin
 /** A provider's usual variable goes to that provider only, so a key never travels to a server of another name. */
 function chooseKey(
 	config: PiConfig,
-	env: Environment,
+	env: EnvironmentVariables,
 	section: string,
 	{ provider, baseUrl }: { provider: string; baseUrl: string | undefined },
 ): { apiKey: string; keySource: string } {

@@ -1,6 +1,6 @@
 /** Which model the environment offers, found without loading any library: asked at start and by `nexus doctor`. */
 
-import type { Environment } from "../entry.ts";
+import type { EnvironmentVariables } from "../entry.ts";
 
 /** The variables that may hold a provider's key, the usual one first. */
 export const KEY_VARIABLES: Readonly<Record<string, readonly string[]>> = {
@@ -26,18 +26,18 @@ export interface DetectedProvider {
 }
 
 /** A variable's value; a blank one counts as unset. */
-export function setting(env: Environment, name: string): string | undefined {
+export function setting(env: EnvironmentVariables, name: string): string | undefined {
 	const value = env[name]?.trim();
 	return value === "" ? undefined : value;
 }
 
 /** The first of a provider's key variables that is set. */
-export function keyVariable(provider: string, env: Environment): string | undefined {
+export function keyVariable(provider: string, env: EnvironmentVariables): string | undefined {
 	return KEY_VARIABLES[provider]?.find((name) => setting(env, name) !== undefined);
 }
 
 /** OPENAI_BASE_URL without a key is a local server; it counts only with OPENAI_MODEL, because every server has its own models. */
-export function detectProvider(env: Environment): DetectedProvider | undefined {
+export function detectProvider(env: EnvironmentVariables): DetectedProvider | undefined {
 	const baseUrl = setting(env, "OPENAI_BASE_URL");
 	for (const provider of Object.keys(KEY_VARIABLES)) {
 		const apiKeyEnv = keyVariable(provider, env);

@@ -1,7 +1,7 @@
 /** The `pi` engine's line in the registry: what runs when a model can be reached. */
 
 import { resolve } from "node:path";
-import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
+import type { EngineEntry, EngineSetup, EnvironmentVariables, KeyCheck } from "../entry.ts";
 import { chooseModel } from "./choose.ts";
 import { type PiConfig, piConfigSchema, piConfigShape } from "./config.ts";
 import { DEFAULT_MODELS, detectProvider, keyVariable } from "./detect.ts";
@@ -18,7 +18,7 @@ export const piSection = {
 	because: "a model is configured",
 	hint: GET_A_MODEL,
 	checkKeys: checkPiKeys,
-	model: (config: PiConfig | undefined, env: Environment) => chooseModel(config ?? {}, env),
+	model: (config: PiConfig | undefined, env: EnvironmentVariables) => chooseModel(config ?? {}, env),
 } as const;
 
 export const pi = {
@@ -27,22 +27,23 @@ export const pi = {
 	uses: [],
 	usualModels: DEFAULT_MODELS,
 	caller: async () => (await import("./pi.ts")).callModel,
-	priority: (config: PiConfig | undefined, env: Environment) => (namesModel(config) || detectProvider(env) ? 2 : 0),
-	async load(config: PiConfig | undefined, { base, env, house }: EnginePlace) {
+	priority: (config: PiConfig | undefined, env: EnvironmentVariables) =>
+		namesModel(config) || detectProvider(env) ? 2 : 0,
+	async load(config: PiConfig | undefined, { base, env, services }: EngineSetup) {
 		const { createPiEngine } = await import("./pi.ts");
-		return createPiEngine(inPlace(config, base), env, undefined, house);
+		return createPiEngine(resolvedConfig(config, base), env, undefined, services);
 	},
 } as const satisfies EngineEntry<PiConfig>;
 
 /** With its folder absolute. */
-export const inPlace = (config: PiConfig = {}, base: string): PiConfig =>
+export const resolvedConfig = (config: PiConfig = {}, base: string): PiConfig =>
 	config.filesRoot === undefined ? config : { ...config, filesRoot: resolve(base, config.filesRoot) };
 
 /** A model is named: then a real answer is wanted, and a mistake is better said than covered by a demo. */
 const namesModel = (config: PiConfig | undefined): boolean =>
 	config?.provider !== undefined || config?.baseUrl !== undefined || config?.model !== undefined;
 
-function checkPiKeys(config: PiConfig | undefined, env: Environment): KeyCheck {
+function checkPiKeys(config: PiConfig | undefined, env: EnvironmentVariables): KeyCheck {
 	const named = config?.apiKeyEnv;
 	if (named !== undefined) {
 		if (env[named]) return { ok: true, detail: `${named} is set` };

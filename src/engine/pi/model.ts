@@ -5,7 +5,7 @@ import { NexusError } from "../../protocol/protocol.ts";
 import type { ModelChoice } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
 import { DEFAULT_MODELS } from "./detect.ts";
-import { soundFetch } from "./wire.ts";
+import { repairedFetch } from "./wire.ts";
 
 export interface LoadedModel {
 	model: Model<Api>;
@@ -29,7 +29,7 @@ export async function loadModel(
 	const model = builtIn === undefined ? compatibleModel(choice, thinking) : listedModel(builtIn, choice, section);
 	const base = builtIn ?? (await compatibleProvider(choice, model));
 	const provider: Provider = {
-		...(choice.provider === "google" ? base : withSoundFetch(base)),
+		...(choice.provider === "google" ? base : withRepairedFetch(base)),
 		getModels: () => [model],
 		auth: { apiKey: { name: choice.keySource, resolve: async () => ({ auth: { apiKey: choice.apiKey } }) } },
 	};
@@ -39,13 +39,13 @@ export async function loadModel(
 }
 
 /** Google's library takes no other fetch. */
-function withSoundFetch(base: Provider): Provider {
+function withRepairedFetch(base: Provider): Provider {
 	return {
 		...base,
 		stream: (model, context, options) =>
-			base.stream(model, context, { ...options, fetch: soundFetch(options?.fetch) } as typeof options),
+			base.stream(model, context, { ...options, fetch: repairedFetch(options?.fetch) } as typeof options),
 		streamSimple: (model, context, options) =>
-			base.streamSimple(model, context, { ...options, fetch: soundFetch(options?.fetch) }),
+			base.streamSimple(model, context, { ...options, fetch: repairedFetch(options?.fetch) }),
 	};
 }
 

@@ -29,7 +29,7 @@ type NamedCall = PastToolCall & { id: string };
 type Thought = { after: number; callsBefore: number; thinking: ThinkingContent };
 
 /** What one call of the model said, and what it asked for. */
-interface Step {
+interface ModelTurn {
 	said: (TextContent | ThinkingContent)[];
 	calls: NamedCall[];
 }
@@ -42,14 +42,14 @@ export function assistantMessages(message: EngineMessage, options: PastOptions):
 }
 
 /** A step ends with its calls: what comes after them is the next one's. Calls that follow each other without a word are one step. */
-function stepsOf({ text, toolCalls = [], reasoning = [] }: EngineMessage, options: PastOptions): Step[] {
+function stepsOf({ text, toolCalls = [], reasoning = [] }: EngineMessage, options: PastOptions): ModelTurn[] {
 	const { signer, callsBefore } = options;
 	const thoughts = reasoning.flatMap(({ after, callsBefore, ...signed }): Thought[] => {
 		const thinking = signer && thinkingOf({ after, callsBefore, ...signed }, signer);
 		return thinking === undefined ? [] : [{ after, callsBefore, thinking }];
 	});
-	const steps: Step[] = [];
-	let step: Step = { said: [], calls: [] };
+	const steps: ModelTurn[] = [];
+	let step: ModelTurn = { said: [], calls: [] };
 	let at = 0;
 	/** Takes up what was said until `end`, and what was thought before call number `call`. */
 	const advance = (end: number, call: number) => {
@@ -79,7 +79,7 @@ function stepsOf({ text, toolCalls = [], reasoning = [] }: EngineMessage, option
 	return steps;
 }
 
-function assistant({ said, calls }: Step, { signer, timestamp }: PastOptions): AssistantMessage {
+function assistant({ said, calls }: ModelTurn, { signer, timestamp }: PastOptions): AssistantMessage {
 	const isSigned = said.some(({ type }) => type === "thinking");
 	const { api, provider, model } = isSigned && signer ? signer : ELSEWHERE;
 	const asked = calls.map((call) => {

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
 import type { Api, Model } from "@earendil-works/pi-ai";
-import type { EngineHouse, Environment } from "../entry.ts";
+import type { EngineServices, EnvironmentVariables } from "../entry.ts";
 import { allowedTools, approved, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine } from "../port.ts";
 import { ContextWords, checkToolRoot } from "../tools/tools.ts";
@@ -62,14 +62,14 @@ export interface PiParts {
 /** Configuration mistakes are said here; after that, only runs can fail. */
 export async function createPiEngine(
 	config: PiConfig,
-	env: Environment = process.env,
+	env: EnvironmentVariables = process.env,
 	limits = PI_LIMITS,
-	house?: Pick<EngineHouse, "dataDir" | "secretFiles">,
+	services?: Pick<EngineServices, "dataDir" | "secretFiles">,
 ): Promise<Engine> {
 	const choice = chooseModel(config, env);
-	await checkFilesRoot(config.filesRoot, house?.dataDir);
+	await checkFilesRoot(config.filesRoot, services?.dataDir);
 	const loaded = await loadModel(choice, config.thinking);
-	const tools = builtInTools({ filesRoot: config.filesRoot, secretFiles: house?.secretFiles, now: Date.now });
+	const tools = builtInTools({ filesRoot: config.filesRoot, secretFiles: services?.secretFiles, now: Date.now });
 	return piEngine({ loaded, failure: { ...choice, section: "pi" }, tools, config, limits });
 }
 

@@ -15,7 +15,7 @@ export const accountOf = (apiKey: string): string =>
 	createHash("sha256").update(`nexus reasoning ${apiKey}`).digest("hex").slice(0, 16);
 
 /** What the opaque signature holds, as JSON. */
-interface Seal extends Signer {
+interface SignatureContent extends Signer {
 	signature: string;
 	/** The provider withheld the text; the signature is all there is. */
 	redacted?: true;
@@ -33,7 +33,7 @@ export function signedReasoning({ content, api, provider, model }: AssistantMess
 		if (part.type !== "thinking") continue;
 		const { thinking, thinkingSignature: signature = "", redacted } = part;
 		if (signature.trim() === "" || FIELD_NAME.test(signature)) continue;
-		const seal: Seal = { api, provider, model, account, signature, ...(redacted === true && { redacted }) };
+		const seal: SignatureContent = { api, provider, model, account, signature, ...(redacted === true && { redacted }) };
 		events.push({ type: "signed_reasoning", text: thinking, signature: JSON.stringify(seal), after });
 	}
 	return events;
@@ -52,9 +52,9 @@ export function thinkingOf({ text, signature }: SignedReasoning, by: Signer): Th
 	};
 }
 
-function sealIn(signature: string): Partial<Seal> | undefined {
+function sealIn(signature: string): Partial<SignatureContent> | undefined {
 	try {
-		return JSON.parse(signature) as Partial<Seal> | undefined;
+		return JSON.parse(signature) as Partial<SignatureContent> | undefined;
 	} catch {
 		// Another engine's.
 		return undefined;

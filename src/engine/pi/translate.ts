@@ -5,7 +5,7 @@ import type { AssistantMessage, ImageContent, TextContent } from "@earendil-work
 import type { AgentSessionEvent } from "@earendil-works/pi-coding-agent";
 import type { ContentPart } from "../../protocol/protocol.ts";
 import { toolCalls, usageSum } from "../kit/kit.ts";
-import type { Answer, EngineEvent, EngineYield } from "../port.ts";
+import type { ApprovalOutcome, EngineEvent, EngineYield } from "../port.ts";
 import type { Needed } from "../tools/tools.ts";
 import { signedReasoning } from "./signature.ts";
 
@@ -15,7 +15,7 @@ export interface Translator {
 	event(event: PiEvent): EngineYield;
 	/** A person is asked about a call before it starts, and has answered. */
 	ask(id: string, name: string, args: unknown, needed: Needed): { handle: string; said: EngineYield };
-	answer(id: string, answer: Answer): EngineYield;
+	answer(id: string, answer: ApprovalOutcome): EngineYield;
 	/** A call says itself that it starts. */
 	start(id: string, name: string, args: unknown): EngineYield;
 	/** What is still owed when no more events come: ends for what is open, and the usage. */

@@ -8,17 +8,17 @@ export const EVENT_BYTES_MAX = 2 * 1024 * 1024;
 
 type Fetch = typeof globalThis.fetch;
 
-export const soundFetch =
+export const repairedFetch =
 	(fetch: Fetch = globalThis.fetch): Fetch =>
 	async (...request) => {
 		const response = await fetch(...request);
 		if (!response.ok || response.body === null) return response;
 		const { status, statusText, headers } = response;
-		return new Response(soundEvents(response.body), { status, statusText, headers });
+		return new Response(repairedEvents(response.body), { status, statusText, headers });
 	};
 
 /** The events of a stream, each in one piece and with ids of its own. */
-function soundEvents(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+function repairedEvents(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
 	const reader = body.getReader();
 	const events = new WholeEvents();
 	const ids = new CallIds();

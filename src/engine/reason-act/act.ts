@@ -4,7 +4,7 @@ import type { ToolResultMessage } from "@earendil-works/pi-ai";
 import { contentText } from "../../protocol/protocol.ts";
 import { resultSummary } from "../kit/kit.ts";
 import { toPiContent } from "../pi/pi.ts";
-import type { Answer, EngineContext, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
+import type { ApprovalOutcome, EngineContext, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
 import {
 	type ContextWords,
 	describeCall,
@@ -13,14 +13,14 @@ import {
 	type ToolContext,
 	type ToolRegistry,
 } from "../tools/tools.ts";
-import { type AskedAbout, askedAbout, permitOf, permitted } from "./approve.ts";
+import { type ApprovalQuestion, approvalQuestionOf, permitOf, permitted } from "./approve.ts";
 import { forTool } from "./by-tool.ts";
-import { type Outcome, type Permit, type ReadyCall, runTools, toolRoom } from "./schedule.ts";
+import { type Permit, type ReadyCall, runTools, type ToolOutcome, toolRoom } from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
-import type { RunState, TrackedCall } from "./state.ts";
+import type { RunState, RunToolCall } from "./state.ts";
 
-export interface AskedCall {
-	call: TrackedCall;
+export interface CountedCall {
+	call: RunToolCall;
 	/** Beyond the run's limit of calls. */
 	isTooMany: boolean;
 }
@@ -45,11 +45,11 @@ export interface Asker {
 }
 
 /** A ready call with its record. */
-interface Doing extends ReadyCall {
-	record: TrackedCall;
+interface PermittedCall extends ReadyCall {
+	record: RunToolCall;
 	by: Asker;
 	/** Decided by what the model had read when it made the call: what comes meanwhile did not lead to it. */
-	about: AskedAbout | undefined;
+	about: ApprovalQuestion | undefined;
 }
 
 interface Running {
@@ -64,11 +64,11 @@ export class Acting {
 	readonly #running = new Map<string, Running>();
 	readonly #stopped: Promise<never>;
 	/** What people said to the questions of tools, by call. */
-	readonly #answers = new Map<string, Answer>();
+	readonly #answers = new Map<string, ApprovalOutcome>();
 	#questions = 0;
 	#indicatedAt = Number.NEGATIVE_INFINITY;
 	/** What was said about a call before this run began. */
-	#given: (Answer & { callId: string }) | undefined;
+	#given: (ApprovalOutcome & { callId: string }) | undefined;
 
 	constructor(parts: ActingParts) {
 		this.#parts = parts;
@@ -87,37 +87,42 @@ export class Acting {
 	async run(
 		by: Asker,
 		registry: ToolRegistry,
-		asked: readonly AskedCall[],
+		asked: readonly CountedCall[],
 		isCut: boolean,
 	): Promise<ToolResultMessage[]> {
 		const { setup, signal, request, words } = this.#parts;
-		const doing: Doing[] = [];
+		const doing: PermittedCall[] = [];
 		for (const { call: record, isTooMany } of asked) {
 			const prepared = prepareCall(registry, setup.validate, record.name, record.args);
 			const problem = isTooMany ? TOO_MANY : isCut ? CUT : "problem" in prepared ? prepared.problem : undefined;
 			if (problem !== undefined) this.#conclude(by, record, "failed", problem);
 			else if ("tool" in prepared) {
 				const ready = { ...prepared, callId: record.callId };
-				doing.push({ ...ready, record, by, about: askedAbout(ready, by.agent, request, words) });
+				doing.push({ ...ready, record, by, about: approvalQuestionOf(ready, by.agent, request, words) });
 			}
 		}
 		const outcomes = await runTools(doing, {
 			signal,
 			clock: setup.clock,
 			room: this.#room,
-			timeoutMsOf: (call) => this.#timeoutMsOf(call as Doing),
+			timeoutMsOf: (call) => this.#timeoutMsOf(call as PermittedCall),
 			toolSettleMs: setup.toolSettleMs,
-			permit: (call, withdraw) => this.#permit(call as Doing, withdraw),
-			started: (call) => this.#start(call as Doing),
-			ended: (call, outcome) => this.#end(call as Doing, outcome),
-			contextOf: (call, limit) => this.#contextOf(call as Doing, limit),
+			permit: (call, withdraw) => this.#permit(call as PermittedCall, withdraw),
+			started: (call) => this.#start(call as PermittedCall),
+			ended: (call, outcome) => this.#end(call as PermittedCall, outcome),
+			contextOf: (call, limit) => this.#contextOf(call as PermittedCall, limit),
 		});
 		const byId = new Map(doing.map(({ callId }, index) => [callId, outcomes[index]!]));
 		return asked.map(({ call }) => resultMessage(call, byId.get(call.callId), setup.clock.now()));
 	}
 
 	/** A call that waited for a person when the run before was cut off, and has its answer now. */
-	async settle(by: Asker, registry: ToolRegistry, call: TrackedCall, answer: Answer): Promise<ToolResultMessage[]> {
+	async settle(
+		by: Asker,
+		registry: ToolRegistry,
+		call: RunToolCall,
+		answer: ApprovalOutcome,
+	): Promise<ToolResultMessage[]> {
 		const { state, text, reason, by: whom } = answer;
 		if (state === "approved") {
 			this.#given = { ...answer, callId: call.callId };
@@ -130,18 +135,18 @@ export class Acting {
 	}
 
 	/** The agent's own limit before everybody's before the tool's. */
-	#timeoutMsOf({ tool, by: { agent } }: Doing): number {
+	#timeoutMsOf({ tool, by: { agent } }: PermittedCall): number {
 		const { setup, request } = this.#parts;
 		const own = forTool(agent.timeoutMs, tool.name) ?? forTool(setup.timeoutMs, tool.name) ?? tool.timeoutMs;
 		return Math.min(own ?? request.toolTimeoutMs, request.toolTimeoutMs);
 	}
 
-	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
+	#permit(call: PermittedCall, signal: AbortSignal): Permit | Promise<Permit> {
 		const { answer } = this.#parts;
 		if (this.#given?.callId === call.callId) return permitOf(call, this.#given);
 		const { about } = call;
 		if (about === undefined) return { allowed: true };
-		const ask = answer && ((asked: AskedAbout) => this.#ask(call, asked, signal));
+		const ask = answer && ((asked: ApprovalQuestion) => this.#ask(call, asked, signal));
 		return permitted(call, about, ask).then((permit) => {
 			if (permit.answer) this.#answers.set(call.callId, permit.answer);
 			return permit;
@@ -149,35 +154,39 @@ export class Acting {
 	}
 
 	/** People see the question once whoever reads the run has it on record, and what became of it. */
-	async #ask(call: Doing, about: AskedAbout, signal: AbortSignal): Promise<Answer> {
+	async #ask(call: PermittedCall, about: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalOutcome> {
 		const { boundary } = this.#parts;
 		const { record, tool, args, by: asker } = call;
-		const asking = { ...about, id: `${record.callId}#${++this.#questions}` };
-		const isQuestion = asking.kind === "question";
+		const approval = { ...about, id: `${record.callId}#${++this.#questions}` };
+		const isQuestion = approval.kind === "question";
 		const summary = isQuestion ? describeCall(tool.name, args, tool.describe) : describeWanted(tool.name, args);
 		const { promise: taken, resolve } = Promise.withResolvers<void>();
 		const asked: EngineEvent = {
 			...named(record),
-			...{ status: "progress", args, summary, asking: { ...asking, state: "pending" } },
+			...{ status: "progress", args, summary, asking: { ...approval, state: "pending" } },
 		};
 		// The checkpoint first: whoever answers late answers a call that the run which goes on knows.
 		asker.say([...boundary(), asked], resolve);
 		await Promise.race([taken, this.#stopped]);
-		const answer = await this.#parts.answer!(asking.id, signal);
+		const answer = await this.#parts.answer!(approval.id, signal);
 		const { state, by } = answer;
-		asker.say({ ...named(record), status: "progress", asking: { ...asking, state, ...(by !== undefined && { by }) } });
+		asker.say({
+			...named(record),
+			status: "progress",
+			asking: { ...approval, state, ...(by !== undefined && { by }) },
+		});
 		return answer;
 	}
 
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
-	#conclude({ state, say }: Asker, record: TrackedCall, status: "completed" | "failed", text: string): void {
+	#conclude({ state, say }: Asker, record: RunToolCall, status: "completed" | "failed", text: string): void {
 		state.end(record, status, text);
 		const ended = { ...named(record), status, args: record.args, summary: resultSummary(text), result: text };
 		say([ended, ...this.#parts.boundary()]);
 	}
 
 	/** Resolves once whoever reads the run has taken the start and asks for more. */
-	async #start(call: Doing): Promise<void> {
+	async #start(call: PermittedCall): Promise<void> {
 		const { signal, setup } = this.#parts;
 		const { record, tool } = call;
 		const { state, say } = call.by;
@@ -195,7 +204,7 @@ export class Acting {
 	}
 
 	/** A person who waits longer than usual is told how long it usually takes. */
-	#watch({ record, tool, by }: Doing, summary: string): () => void {
+	#watch({ record, tool, by }: PermittedCall, summary: string): () => void {
 		const { durations, clock } = this.#parts.setup;
 		const usual = roundedMs(durations.usualMs(tool.name));
 		return clock.after(durations.noticeMs(tool.name), () =>
@@ -203,7 +212,7 @@ export class Acting {
 		);
 	}
 
-	#progress({ say }: Asker, record: TrackedCall, summary: string): void {
+	#progress({ say }: Asker, record: RunToolCall, summary: string): void {
 		const { setup } = this.#parts;
 		const now = setup.clock.now();
 		if (record.status !== "started" || now - this.#indicatedAt < setup.toolIndicatorGapMs) return;
@@ -211,7 +220,7 @@ export class Acting {
 		say({ ...named(record), status: "progress", summary: resultSummary(summary) });
 	}
 
-	#end({ record, tool, args, by: { state, say } }: Doing, { status, content, neverRan }: Outcome): void {
+	#end({ record, tool, args, by: { state, say } }: PermittedCall, { status, content, neverRan }: ToolOutcome): void {
 		const { setup, boundary } = this.#parts;
 		const running = this.#running.get(record.callId);
 		running?.disarm();
@@ -234,7 +243,7 @@ export class Acting {
 		say([ended, ...boundary()]);
 	}
 
-	#contextOf(call: Doing, signal: AbortSignal): ToolContext {
+	#contextOf(call: PermittedCall, signal: AbortSignal): ToolContext {
 		const { record, by, callId, about } = call;
 		const { agent, state } = by;
 		const { words } = this.#parts;
@@ -258,13 +267,13 @@ const CUT = "not run: your message was cut off at the output limit, and so may b
 const named = ({
 	callId,
 	name,
-}: TrackedCall): Pick<Extract<EngineEvent, { type: "tool" }>, "type" | "callId" | "name"> => ({
+}: RunToolCall): Pick<Extract<EngineEvent, { type: "tool" }>, "type" | "callId" | "name"> => ({
 	type: "tool",
 	callId,
 	name,
 });
 
-function resultMessage(call: TrackedCall, outcome: Outcome | undefined, timestamp: number): ToolResultMessage {
+function resultMessage(call: RunToolCall, outcome: ToolOutcome | undefined, timestamp: number): ToolResultMessage {
 	const content = outcome?.content.flatMap(toPiContent) ?? [];
 	return {
 		role: "toolResult",

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import { type AgentConfig, agentProblems, isPromptFile } from "../agents/agents.ts";
-import type { EnginePlace, Environment } from "../entry.ts";
+import type { EngineSetup, EnvironmentVariables } from "../entry.ts";
 import { chooseModel, loadModel } from "../pi/pi.ts";
 import type { ToolRegistry } from "../tools/tools.ts";
 import { type ReasonActConfig, SCRIPTED } from "./config.ts";
@@ -28,7 +28,7 @@ export async function agentsOf(
 	config: ReasonActConfig,
 	agents: AgentsConfig | undefined,
 	tools: ToolRegistry,
-	{ base, env }: Pick<EnginePlace, "base" | "env">,
+	{ base, env }: Pick<EngineSetup, "base" | "env">,
 ): Promise<AgentSpec[]> {
 	// Whoever reads a file has said this with its line; a program that embeds the daemon has not.
 	const [problem] = agentProblems({
@@ -82,7 +82,7 @@ async function promptOf(agent: string, prompt: string, base: string): Promise<st
 }
 
 /** Agents with the same model share one. */
-function modelLoader(config: ReasonActConfig, env: Environment) {
+function modelLoader(config: ReasonActConfig, env: EnvironmentVariables) {
 	const loaded = new Map<string, Promise<ModelPort>>();
 	return (name: string, agent: AgentConfig): Promise<ModelPort> => {
 		const own = modelConfig(config, agent);
@@ -109,7 +109,7 @@ function modelConfig(config: ReasonActConfig, agent: AgentConfig): ReasonActConf
 	};
 }
 
-async function loadedModel(config: ReasonActConfig, env: Environment, section: string): Promise<ModelPort> {
+async function loadedModel(config: ReasonActConfig, env: EnvironmentVariables, section: string): Promise<ModelPort> {
 	const { retriesMax, retryDelayMsMax } = { ...REASON_ACT_DEFAULTS, ...config };
 	if (config.provider === SCRIPTED) return scriptedModel(await scriptOf(config.script));
 	if (config.script !== undefined)

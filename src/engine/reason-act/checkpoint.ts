@@ -4,20 +4,20 @@ import type { Message, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
 import { toPiContext } from "../pi/pi.ts";
 import type { Continued, EngineRequest } from "../port.ts";
-import type { Transition } from "./prompt.ts";
-import type { LaneSnapshot, StateSnapshot, TrackedCall } from "./state.ts";
+import type { PhaseChange } from "./prompt.ts";
+import type { LaneSnapshot, RunToolCall, StateSnapshot } from "./state.ts";
 
 export interface Checkpoint {
 	version: 1;
 	state: StateSnapshot;
 	phase: string;
-	transition?: Transition;
+	transition?: PhaseChange;
 	/** Who is at work: one agent, or several side by side. */
 	lanes: LaneSnapshot[];
 	/** Whose turn comes then; those in one group work side by side. */
 	line: string[][];
 	/** What agents handed on. */
-	notes: Note[];
+	notes: AgentNote[];
 	/** By agent: what it has said, done and read in this run, behind the session's own. The last message of one at work may wait for results. */
 	threads: Record<string, Thread>;
 	/** Words of people that arrived during the run. */
@@ -35,7 +35,7 @@ export interface Thread {
 }
 
 /** What one agent hands on to the others: why it routed, or what it has done. */
-export interface Note {
+export interface AgentNote {
 	agent: string;
 	text: string;
 }
@@ -69,7 +69,7 @@ const UNKNOWN =
 const NEVER_RAN = "never ran: the run was cut off before this tool began. Call it again if it is still needed.";
 
 /** Results for the calls that a run was cut off at: completed tools keep theirs, nothing is run again by itself. `answered` gets its own. */
-export function owedResults(
+export function missingResults(
 	messages: readonly Message[],
 	state: StateSnapshot,
 	timestamp: number,
@@ -97,7 +97,7 @@ function unansweredIn(messages: readonly Message[]): string[] {
 }
 
 /** Of a call whose result a model has read, only that it was: the words are in the threads, and must not fill a checkpoint twice. */
-export function leanCalls(calls: readonly TrackedCall[], threads: Iterable<Thread>): TrackedCall[] {
+export function leanCalls(calls: readonly RunToolCall[], threads: Iterable<Thread>): RunToolCall[] {
 	const waiting = new Set([...threads].flatMap(({ messages }) => unansweredIn(messages)));
 	return calls.map((call) => {
 		const isOver = call.status === "completed" || call.status === "failed";
@@ -107,7 +107,7 @@ export function leanCalls(calls: readonly TrackedCall[], threads: Iterable<Threa
 	});
 }
 
-function outcomeOf({ status, result }: TrackedCall): string {
+function outcomeOf({ status, result }: RunToolCall): string {
 	if (status === "announced") return NEVER_RAN;
 	return status === "started" ? UNKNOWN : result || "(no output)";
 }

@@ -3,20 +3,20 @@
 import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
 import { modelFailure } from "../kit/kit.ts";
-import type { Answer, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
+import type { ApprovalOutcome, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
 import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
 import { forTool } from "./by-tool.ts";
-import type { Note, Thread } from "./checkpoint.ts";
-import { type Heard, jsonOf, listen } from "./listen.ts";
-import type { ModelCall } from "./model.ts";
+import type { AgentNote, Thread } from "./checkpoint.ts";
+import { jsonOf, listen, type ModelReply } from "./listen.ts";
+import type { ModelRequest } from "./model.ts";
 import type { Offer } from "./offer.ts";
 import { pause } from "./pause.ts";
-import { systemPrompt, type Transition } from "./prompt.ts";
+import { type PhaseChange, systemPrompt } from "./prompt.ts";
 import { notesFor, sessionFor, userWords } from "./reading.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
-import type { RunState, TrackedCall } from "./state.ts";
-import { checkedVerdict, mustTerminate, type Phase, type Verdict } from "./termination.ts";
+import type { RunState, RunToolCall } from "./state.ts";
+import { checkedVerdict, mustTerminate, type PhaseRules, type TerminationDecision } from "./termination.ts";
 import { withoutThinking } from "./think.ts";
 import { trimmed } from "./trim.ts";
 
@@ -32,15 +32,15 @@ export interface LaneRun {
 	readonly acting: Acting;
 	readonly offer: Offer;
 	readonly phase: string;
-	readonly transition: Transition | undefined;
-	readonly notes: readonly Note[];
+	readonly transition: PhaseChange | undefined;
+	readonly notes: readonly AgentNote[];
 	/** Who gets the run back, if its senders may use it. */
 	readonly orchestrator: string | undefined;
 	/** Words of people that arrived during the run, so far. `read` is called when there are new ones, before they are on record. */
 	injected(read: (injected: readonly Message[]) => void): Promise<readonly Message[]>;
 	/** Which call of the agent's model is next, from 0. */
 	nextCall(agent: string): number;
-	count(agent: string, heard: Heard, ms: number): void;
+	count(agent: string, heard: ModelReply, ms: number): void;
 	log(entry: ExecutionEntry): void;
 }
 
@@ -52,13 +52,13 @@ export interface LaneParts {
 	say(said: EngineYield, taken?: () => void): void;
 }
 
-export class Lane {
+export class AgentLane {
 	readonly agent: AgentSpec;
 	readonly state: RunState;
 	readonly thread: Thread;
 	readonly say: LaneParts["say"];
 	/** A call that waited for a person when the run before was cut off, with the answer. */
-	owed: { call: TrackedCall; answer: Answer } | undefined;
+	missing: { call: RunToolCall; answer: ApprovalOutcome } | undefined;
 	/** Words of its own that people have read already, and what it is told about them. */
 	cutOff: { shown: string; messages: readonly Message[] } | undefined;
 	/** Why the last attempt failed, with its code. */
@@ -76,7 +76,7 @@ export class Lane {
 	}
 
 	/** The agent's turn, with its retries. `resumed`: it goes on in the attempt that was cut off. */
-	async work(resumed: boolean): Promise<Verdict> {
+	async work(resumed: boolean): Promise<TerminationDecision> {
 		const { setup, phase, notes, signal } = this.#run;
 		const { name } = this.agent;
 		const attemptsMax = setup.attemptsMaxOf(name, phase);
@@ -104,14 +104,14 @@ export class Lane {
 
 	/** What an earlier run of the session left behind. */
 	async #takeUp(): Promise<void> {
-		const { owed, cutOff, thread } = this;
+		const { missing: owed, cutOff, thread } = this;
 		if (owed) thread.messages.push(...(await this.#run.acting.settle(this, this.#offered, owed.call, owed.answer)));
 		if (!cutOff) return;
 		this.state.say(cutOff.shown);
 		thread.messages.push(...cutOff.messages);
 	}
 
-	#verdict(attempt: number, attemptsMax: number): Verdict {
+	#verdict(attempt: number, attemptsMax: number): TerminationDecision {
 		const { agent, state } = this;
 		const { setup, request, orchestrator } = this.#run;
 		const { fallback } = agent;
@@ -166,7 +166,7 @@ export class Lane {
 	}
 
 	/** One answer of the model. What is refused before its first token is tried again; what was shown is never shown twice. */
-	async #call(): Promise<Heard> {
+	async #call(): Promise<ModelReply> {
 		const { setup, signal } = this.#run;
 		const { model } = this.agent;
 		let tokensMax = model.contextTokensMax;
@@ -198,12 +198,12 @@ export class Lane {
 		read(await this.#run.injected(read));
 	}
 
-	async #listen(): Promise<Heard> {
+	async #listen(): Promise<ModelReply> {
 		const { setup, request, signal } = this.#run;
 		const { name, model, visible } = this.agent;
 		const offered = this.#offered;
 		this.state.countModelCall();
-		const call: ModelCall = {
+		const call: ModelRequest = {
 			agent: name,
 			index: this.#run.nextCall(name),
 			continued: request.continues !== undefined,
@@ -239,7 +239,7 @@ export class Lane {
 		this.thread.messages = fitting.slice(own);
 	}
 
-	get #rules(): Phase {
+	get #rules(): PhaseRules {
 		const { setup, phase } = this.#run;
 		return setup.phases[phase] ?? { enforce: true };
 	}

@@ -8,7 +8,7 @@ import type { LlmEvent, ReportedTool } from "./model.ts";
 import type { RunState } from "./state.ts";
 import { type ThinkSplitter, thinkSplitter } from "./think.ts";
 
-export interface Heard {
+export interface ModelReply {
 	/** As the provider finished it, without what is not a message's. */
 	message: AssistantMessage;
 	failed: boolean;
@@ -18,7 +18,7 @@ export interface Heard {
 	reasoning: string;
 }
 
-export interface Ears {
+export interface ReplySink {
 	state: RunState;
 	/** The account for which a provider signs reasoning. */
 	account: string;
@@ -36,12 +36,12 @@ const REASONING_CHARS_MAX = 8000;
 
 const CUT_OFF = "the stream ended without a finish";
 
-export async function listen(open: () => AsyncIterable<LlmEvent>, ears: Ears): Promise<Heard> {
-	const one = new Listening(ears);
+export async function listen(open: () => AsyncIterable<LlmEvent>, ears: ReplySink): Promise<ModelReply> {
+	const one = new ReplyReader(ears);
 	try {
 		for await (const event of open()) {
-			const heard = one.hear(event);
-			if (heard) return heard;
+			const reply = one.hear(event);
+			if (reply) return reply;
 		}
 		return one.broken(CUT_OFF);
 	} catch (cause) {
@@ -49,20 +49,20 @@ export async function listen(open: () => AsyncIterable<LlmEvent>, ears: Ears): P
 	}
 }
 
-class Listening {
-	readonly #ears: Ears;
+class ReplyReader {
+	readonly #ears: ReplySink;
 	readonly #splitter: ThinkSplitter = thinkSplitter();
 	/** All text as the model wrote it, tags included. */
 	#raw = "";
 	#reasoning = "";
 	#announced = false;
 
-	constructor(ears: Ears) {
+	constructor(ears: ReplySink) {
 		this.#ears = ears;
 	}
 
 	/** What was heard, once it is over. */
-	hear(event: LlmEvent): Heard | undefined {
+	hear(event: LlmEvent): ModelReply | undefined {
 		switch (event?.type) {
 			case "text_delta":
 				this.#text(event.delta);
@@ -87,7 +87,7 @@ class Listening {
 		}
 	}
 
-	broken(errorMessage: string): Heard {
+	broken(errorMessage: string): ModelReply {
 		return this.#fail({ content: [], stopReason: "error", errorMessage } as unknown as AssistantMessage);
 	}
 
@@ -128,7 +128,7 @@ class Listening {
 		this.#show({ ...tool(call), status, result });
 	}
 
-	#finish(found: AssistantMessage): Heard {
+	#finish(found: AssistantMessage): ModelReply {
 		const message = wellFormed(found);
 		const text = message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
 		// A server that does not stream, or not all of it, says the rest only in the finished message.
@@ -139,7 +139,7 @@ class Listening {
 		return { message, failed, shown: this.#announced, reasoning: this.#reasoning };
 	}
 
-	#fail(found: AssistantMessage): Heard {
+	#fail(found: AssistantMessage): ModelReply {
 		this.#flush();
 		const message = wellFormed(found, "error");
 		return { message, failed: true, shown: this.#announced, reasoning: this.#reasoning };

@@ -8,15 +8,15 @@ import type { EngineContext, EngineEvent, EngineMessage, EngineRequest, EngineYi
 import { ContextWords } from "../tools/tools.ts";
 import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
-import { type Checkpoint, interrupted, leanCalls, type Note, owedResults, type Thread } from "./checkpoint.ts";
-import { Lane, type LaneRun } from "./lane.ts";
-import type { Heard } from "./listen.ts";
+import { type AgentNote, type Checkpoint, interrupted, leanCalls, missingResults, type Thread } from "./checkpoint.ts";
+import { AgentLane, type LaneRun } from "./lane.ts";
+import type { ModelReply } from "./listen.ts";
 import { type Offer, offerFor } from "./offer.ts";
-import type { Transition } from "./prompt.ts";
+import type { PhaseChange } from "./prompt.ts";
 import { mayUse } from "./routing.ts";
 import type { LoopSetup } from "./setup.ts";
 import { RunState } from "./state.ts";
-import type { RoutingDecision, Verdict } from "./termination.ts";
+import type { RoutingDecision, TerminationDecision } from "./termination.ts";
 import { usageByAgent } from "./used.ts";
 
 /** Beyond what a tool may take to let go, before the end is written for it. */
@@ -29,18 +29,18 @@ export function reasonAct(
 	context: EngineContext,
 	from?: Checkpoint,
 ): AsyncIterable<EngineYield> {
-	return { [Symbol.asyncIterator]: () => new Run(setup, request, context, from) };
+	return { [Symbol.asyncIterator]: () => new LoopRun(setup, request, context, from) };
 }
 
 /** By hand: a generator, and one within another still more, costs several promises for each token. */
-class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
+class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	readonly setup: LoopSetup;
 	readonly request: EngineRequest;
 	readonly acting: Acting;
 	readonly orchestrator: string | undefined;
-	readonly notes: Note[] = [];
+	readonly notes: AgentNote[] = [];
 	phase: string;
-	transition: Transition | undefined;
+	transition: PhaseChange | undefined;
 	offer!: Offer;
 	readonly #context: EngineContext;
 	readonly #words: ContextWords;
@@ -52,7 +52,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	readonly #threads = new Map<string, Thread>();
 	readonly #injected: Message[] = [];
 	/** Who is at work. */
-	readonly #lanes = new Set<Lane>();
+	readonly #lanes = new Set<AgentLane>();
 	/** Whose turn comes then; those in one group work side by side. */
 	readonly #line: string[][] = [];
 	/** Only then do events say whose they are. */
@@ -129,16 +129,16 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		return name;
 	}
 
-	#lane(name: string, from?: Checkpoint["lanes"][number]): Lane {
+	#lane(name: string, from?: Checkpoint["lanes"][number]): AgentLane {
 		const agent = this.setup.agents.get(name);
 		if (agent === undefined) throw new NexusError("engine_failed", `there is no agent "${name}"`);
 		const thread = this.#threads.get(name) ?? { messages: [], notesRead: 0, injectedRead: 0 };
 		this.#threads.set(name, thread);
-		return new Lane({ run: this, agent, thread, state: this.#state.lane(from), say: this.#voiceOf(name) });
+		return new AgentLane({ run: this, agent, thread, state: this.#state.lane(from), say: this.#voiceOf(name) });
 	}
 
 	/** One that fails does not stop the others; what ends the run ends all of them. */
-	async #together(lanes: readonly Lane[], resumed: boolean): Promise<void> {
+	async #together(lanes: readonly AgentLane[], resumed: boolean): Promise<void> {
 		for (const lane of lanes) this.#lanes.add(lane);
 		// People have seen whose words these are; of several agents side by side the first one goes on with them.
 		const speaker = lanes.find(({ agent }) => agent.visible) ?? lanes[0];
@@ -157,7 +157,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		);
 	}
 
-	#restored({ state, phase, transition, lanes, line, notes, threads, injected, calls }: Checkpoint): Lane[] {
+	#restored({ state, phase, transition, lanes, line, notes, threads, injected, calls }: Checkpoint): AgentLane[] {
 		this.phase = phase;
 		this.transition = transition;
 		this.notes.push(...notes);
@@ -170,14 +170,14 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			.find(({ callId, status }) => callId === answer?.callId && status === "announced");
 		const now = this.setup.clock.now();
 		for (const [agent, thread] of Object.entries(threads)) {
-			const messages = [...thread.messages, ...owedResults(thread.messages, state, now, answered?.callId)];
+			const messages = [...thread.messages, ...missingResults(thread.messages, state, now, answered?.callId)];
 			this.#threads.set(agent, { ...thread, messages });
 		}
 		// What was open has its result by now: it is not this run's to pair. Before lanes take up what is open.
 		for (const call of this.#state.openCalls()) if (call !== answered) this.#state.end(call, "failed", "cut off");
 		const going = lanes.map((lane) => this.#lane(lane.activation.agent, lane));
 		const asker = going.find(({ agent }) => agent.name === answered?.agent);
-		if (asker && answered && answer) asker.owed = { call: answered, answer };
+		if (asker && answered && answer) asker.missing = { call: answered, answer };
 		return going;
 	}
 
@@ -206,7 +206,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	}
 
 	/** What a verdict means for those who wait in line. */
-	#follow(lane: Lane, verdict: Verdict): void {
+	#follow(lane: AgentLane, verdict: TerminationDecision): void {
 		const { agent, say } = lane;
 		if (verdict.type === "fail") throw lane.failure ?? new NexusError("engine_failed", verdict.message);
 		if (verdict.type === "retry") throw new NexusError("internal", "a retry is the lane's own matter");
@@ -222,7 +222,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		if (verdict.type === "route") this.#route(lane, verdict.decision);
 	}
 
-	#route({ agent, say }: Lane, { agents, phase, reason, parallel = false }: RoutingDecision): void {
+	#route({ agent, say }: AgentLane, { agents, phase, reason, parallel = false }: RoutingDecision): void {
 		if (agent.orchestrator) {
 			this.#state.countRoute();
 			this.notes.push({ agent: agent.name, text: reason || "It is your turn." });
@@ -280,7 +280,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		return index;
 	}
 
-	count(agent: string, heard: Heard, ms: number): void {
+	count(agent: string, heard: ModelReply, ms: number): void {
 		const { failed, shown, reasoning } = heard;
 		const { provider, model } = this.setup.agents.get(agent)!.model.failure;
 		this.setup.counters?.add("model_calls", { agent, outcome: failed ? "failed" : "answered" });
@@ -299,7 +299,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		this.#events.push({ type: "log", entry });
 	}
 
-	#voiceOf(agent: string): Lane["say"] {
+	#voiceOf(agent: string): AgentLane["say"] {
 		if (!this.#isSeveral) return (said, taken) => this.#events.push(said, taken);
 		return (said, taken) => this.#events.push(signed(said, agent), taken);
 	}

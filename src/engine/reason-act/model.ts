@@ -13,7 +13,7 @@ export type ReportedTool =
 /** What a model says. After `done` or `error` nothing counts. */
 export type LlmEvent = AssistantMessageEvent | ReportedTool;
 
-export interface ModelCall {
+export interface ModelRequest {
 	/** Who calls. */
 	agent: string;
 	/** Which call of this agent's in the run, from 0. */
@@ -35,7 +35,7 @@ export interface ModelPort {
 	/** Whose signed reasoning it takes back. */
 	readonly signer?: Signer | undefined;
 	/** Failures are `error` events. */
-	stream(call: ModelCall): AsyncIterable<LlmEvent>;
+	stream(call: ModelRequest): AsyncIterable<LlmEvent>;
 	/** The error says that the context is too long. */
 	isOverflow(message: AssistantMessage): boolean;
 	/** The same call may succeed a moment later. */

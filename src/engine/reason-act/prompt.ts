@@ -2,7 +2,7 @@
 
 import { TERMINAL } from "./termination.ts";
 
-export interface Transition {
+export interface PhaseChange {
 	from: string;
 	because: string;
 	at: number;
@@ -15,7 +15,7 @@ export interface PromptFacts {
 	enforced: boolean;
 	orchestrator: boolean;
 	/** The last change of phase. */
-	transition?: Transition | undefined;
+	transition?: PhaseChange | undefined;
 	/** How long a change of phase counts as recent. */
 	recentTransitionMs: number;
 	now: number;

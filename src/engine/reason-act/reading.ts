@@ -3,7 +3,7 @@
 import type { Message, UserMessage } from "@earendil-works/pi-ai";
 import { type Signer, toPiContext } from "../pi/pi.ts";
 import type { EngineMessage, EngineRequest } from "../port.ts";
-import type { Note } from "./checkpoint.ts";
+import type { AgentNote } from "./checkpoint.ts";
 
 /** The session's turns, with the newest message last. */
 export function sessionFor(agent: string, request: EngineRequest, now: number, signer: Signer | undefined): Message[] {
@@ -23,7 +23,7 @@ const quoted = ({ agent, text }: EngineMessage): EngineMessage => ({
 });
 
 /** What the others handed on since the agent last read; its own hand-overs are in its own messages. */
-export const notesFor = (agent: string, notes: readonly Note[], now: number): UserMessage[] =>
+export const notesFor = (agent: string, notes: readonly AgentNote[], now: number): UserMessage[] =>
 	notes.filter((note) => note.agent !== agent).map((note) => userWords(`[${note.agent}] ${note.text}`, now));
 
 export const userWords = (content: string, timestamp: number): UserMessage => ({ role: "user", content, timestamp });

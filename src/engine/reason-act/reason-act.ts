@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { NexusError } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import type { PhasesConfig } from "../agents/agents.ts";
-import type { EnginePlace } from "../entry.ts";
+import type { EngineSetup } from "../entry.ts";
 import type { Engine, EngineEvent } from "../port.ts";
 import { builtInTools, describeBy, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
 import { AGENT, type AgentsConfig, agentSpec, agentsOf } from "./agents.ts";
@@ -17,12 +17,12 @@ import type { ModelPort } from "./model.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
 import { RUN_LIMITS, type RunLimits } from "./state.ts";
 import { strategyOf } from "./strategy.ts";
-import { FIRST_PHASE, PHASES, type Phase } from "./termination.ts";
+import { FIRST_PHASE, PHASES, type PhaseRules } from "./termination.ts";
 
 const SECTION = "reasonAct";
 
 /** The sections of the configuration that the loop shares with others. */
-interface HouseSections {
+interface SharedSections {
 	agents?: AgentsConfig;
 	phases?: PhasesConfig;
 	tools?: ToolsConfig;
@@ -31,10 +31,10 @@ interface HouseSections {
 /** Configuration mistakes are said here; after that, only runs can fail. */
 export async function createReasonActEngine(
 	config: ReasonActConfig,
-	{ base, env, house }: EnginePlace = { base: process.cwd(), env: process.env },
+	{ base, env, services }: EngineSetup = { base: process.cwd(), env: process.env },
 ): Promise<Engine> {
-	const { agents, phases, tools } = (house?.config ?? {}) as HouseSections;
-	const own = await builtInTools(tools, { base, env, ...house, clock: systemClock });
+	const { agents, phases, tools } = (services?.config ?? {}) as SharedSections;
+	const own = await builtInTools(tools, { base, env, ...services, clock: systemClock });
 	const setup = await setupFor(
 		await agentsOf(config, agents, toolRegistry(own), { base, env }),
 		{
@@ -48,8 +48,8 @@ export async function createReasonActEngine(
 		...setup,
 		describe: Object.fromEntries(describe),
 		priority: tools?.priority ?? {},
-		toolSources: house?.toolSources ?? [],
-		counters: house?.counters,
+		toolSources: services?.toolSources ?? [],
+		counters: services?.counters,
 	});
 }
 
@@ -135,8 +135,8 @@ export async function setupFor(
 }
 
 /** A phase of one's own is enforced unless it says otherwise. */
-function phasesOf({ phases = {} }: ReasonActConfig): Record<string, Phase> {
-	const own = Object.entries(phases).map(([name, { enforce }]): [string, Phase] => [
+function phasesOf({ phases = {} }: ReasonActConfig): Record<string, PhaseRules> {
+	const own = Object.entries(phases).map(([name, { enforce }]): [string, PhaseRules] => [
 		name,
 		{ enforce: enforce ?? PHASES[name]?.enforce ?? true },
 	]);

@@ -12,7 +12,7 @@ export interface ReadyCall {
 	args: Record<string, unknown>;
 }
 
-export interface Outcome {
+export interface ToolOutcome {
 	status: "completed" | "failed";
 	content: readonly ContentPart[];
 	/** It was never started: nothing has happened. */
@@ -34,7 +34,7 @@ export interface ScheduleOptions {
 	permit(call: ReadyCall, signal: AbortSignal): Permit | Promise<Permit>;
 	/** Reports the start. The tool acts once this has resolved, and not at all if it rejects. */
 	started(call: ReadyCall): Promise<void>;
-	ended(call: ReadyCall, outcome: Outcome): void;
+	ended(call: ReadyCall, outcome: ToolOutcome): void;
 	contextOf(call: ReadyCall, signal: AbortSignal): ToolContext;
 }
 
@@ -81,28 +81,28 @@ export function toolRoom(toolsMax: number): ToolRoom {
 }
 
 /** The outcomes in the order of the calls. Never rejects for what a tool does. */
-export async function runTools(calls: readonly ReadyCall[], options: ScheduleOptions): Promise<Outcome[]> {
-	return await new Batch(calls, options).outcomes;
+export async function runTools(calls: readonly ReadyCall[], options: ScheduleOptions): Promise<ToolOutcome[]> {
+	return await new CallBatch(calls, options).outcomes;
 }
 
-interface Entry {
+interface QueuedCall {
 	call: ReadyCall;
 	index: number;
 }
 
-class Batch {
+class CallBatch {
 	readonly #options: ScheduleOptions;
-	readonly #outcomes: Outcome[] = [];
+	readonly #outcomes: ToolOutcome[] = [];
 	/** Without a permit so far. */
-	readonly #waiting = new Set<Entry>();
+	readonly #waiting = new Set<QueuedCall>();
 	/** Permitted, in the order of starting. */
-	readonly #ready: Entry[] = [];
+	readonly #ready: QueuedCall[] = [];
 	readonly #halt = new AbortController();
 	readonly #signal: AbortSignal;
 	#left: number;
 	/** Why nothing more starts. */
 	#stopped: string | undefined;
-	readonly #done = Promise.withResolvers<Outcome[]>();
+	readonly #done = Promise.withResolvers<ToolOutcome[]>();
 	readonly #onAbort = () => this.#dismiss();
 	readonly #onRoom = () => this.#startSome();
 
@@ -114,18 +114,18 @@ class Batch {
 			this.#done.resolve([]);
 			return;
 		}
-		const entries = calls.map((call, index): Entry => ({ call, index }));
+		const entries = calls.map((call, index): QueuedCall => ({ call, index }));
 		for (const entry of entries) this.#admit(entry);
 		this.#signal.addEventListener("abort", this.#onAbort);
 		// All that has its permit is in line before the first one starts: priority decides, not the order of the calls.
 		this.#startSome();
 	}
 
-	get outcomes(): Promise<Outcome[]> {
+	get outcomes(): Promise<ToolOutcome[]> {
 		return this.#done.promise;
 	}
 
-	#admit(entry: Entry): void {
+	#admit(entry: QueuedCall): void {
 		const { call } = entry;
 		const take = (permit: Permit) => {
 			if (!this.#waiting.delete(entry)) return;
@@ -153,8 +153,8 @@ class Batch {
 		this.#startSome();
 	}
 
-	#enqueue(entry: Entry): void {
-		const rank = ({ call, index }: Entry) => [-(call.tool.priority ?? 0), index] as const;
+	#enqueue(entry: QueuedCall): void {
+		const rank = ({ call, index }: QueuedCall) => [-(call.tool.priority ?? 0), index] as const;
 		const [priority, order] = rank(entry);
 		const at = this.#ready.findIndex((other) => {
 			const [otherPriority, otherOrder] = rank(other);
@@ -187,7 +187,7 @@ class Batch {
 		return this.#stopped !== undefined;
 	}
 
-	async #run(entry: Entry): Promise<void> {
+	async #run(entry: QueuedCall): Promise<void> {
 		const { call } = entry;
 		const outcome = await this.#outcomeOf(call).catch((cause: unknown) => failedWith(wordsOf(cause)));
 		if (call.tool.terminal && outcome.status === "completed") this.#haltOthers(call);
@@ -196,7 +196,7 @@ class Batch {
 		this.#startSome();
 	}
 
-	async #outcomeOf(call: ReadyCall): Promise<Outcome> {
+	async #outcomeOf(call: ReadyCall): Promise<ToolOutcome> {
 		const { started, contextOf, timeoutMsOf, toolSettleMs, clock } = this.#options;
 		const { tool, args, callId } = call;
 		await started(call);
@@ -226,7 +226,7 @@ class Batch {
 		this.#halt.abort();
 	}
 
-	#end({ call, index }: Entry, outcome: Outcome): void {
+	#end({ call, index }: QueuedCall, outcome: ToolOutcome): void {
 		this.#outcomes[index] = outcome;
 		this.#options.ended(call, outcome);
 		this.#left -= 1;
@@ -239,11 +239,11 @@ class Batch {
 const ignore = () => {};
 
 /** A tool may answer anything. */
-function outcomeOf({ name }: Tool, result: Partial<ToolResult> | undefined): Outcome {
+function outcomeOf({ name }: Tool, result: Partial<ToolResult> | undefined): ToolOutcome {
 	if (!Array.isArray(result?.content)) return failedWith(`${name} answered nothing that can be read`);
 	return { status: result.failed === true ? "failed" : "completed", content: result.content };
 }
 
-const failedWith = (text: string): Outcome => ({ status: "failed", content: [{ type: "text", text }] });
+const failedWith = (text: string): ToolOutcome => ({ status: "failed", content: [{ type: "text", text }] });
 
-const refused = (reason: string): Outcome => ({ ...failedWith(reason), neverRan: true });
+const refused = (reason: string): ToolOutcome => ({ ...failedWith(reason), neverRan: true });

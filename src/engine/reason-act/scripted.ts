@@ -7,7 +7,7 @@ import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import { seededRandom, seedOf } from "../../std/seed.ts";
 import { GO_ON } from "./checkpoint.ts";
-import type { LlmEvent, ModelCall, ModelPort } from "./model.ts";
+import type { LlmEvent, ModelPort, ModelRequest } from "./model.ts";
 import { pause } from "./pause.ts";
 
 /** One answer of the model. Everything may be left out. */
@@ -35,8 +35,8 @@ const STEP = z.strictObject({
 
 const SCRIPT = z.strictObject({ seed: z.int().optional(), steps: z.array(STEP).min(1).max(1000) });
 
-export type Script = z.infer<typeof SCRIPT>;
-type Step = z.infer<typeof STEP>;
+export type ModelScript = z.infer<typeof SCRIPT>;
+type ModelScriptStep = z.infer<typeof STEP>;
 
 /** A message that is a script itself begins with this line. */
 const DIRECTIVE = "/script\n";
@@ -45,7 +45,7 @@ const CONTEXT_TOKENS_MAX = 128_000;
 const TOKENS_PER_SECOND = 50;
 
 /** YAML or JSON: `{ seed?, steps }`, or the steps alone. */
-export function parseScript(text: string, name: string): Script {
+export function parseScript(text: string, name: string): ModelScript {
 	let value: unknown;
 	try {
 		value = parse(text);
@@ -58,17 +58,17 @@ export function parseScript(text: string, name: string): Script {
 	throw new NexusError("config", `${name}: ${issue?.path.join(".") || "the script"}: ${issue?.message ?? "is wrong"}`);
 }
 
-export function scriptedModel(script: Script | undefined, clock: Clock = systemClock): ModelPort {
+export function scriptedModel(script: ModelScript | undefined, clock: Clock = systemClock): ModelPort {
 	return {
 		contextTokensMax: CONTEXT_TOKENS_MAX,
 		failure: { provider: "scripted", model: "scripted", keySource: "", apiKey: "", section: "reasonAct" },
-		stream: (call) => play(goingOn(stepFor(call, script), call), call, script?.seed ?? 0, clock),
+		stream: (call) => play(unspokenRest(stepFor(call, script), call), call, script?.seed ?? 0, clock),
 		isOverflow: ({ errorMessage }) => /context length/.test(errorMessage ?? ""),
 		isPassing: ({ errorMessage }) => /^(?:429|5\d\d)\b/.test(errorMessage ?? ""),
 	};
 }
 
-function stepFor(call: ModelCall, configured: Script | undefined): Step {
+function stepFor(call: ModelRequest, configured: ModelScript | undefined): ModelScriptStep {
 	const newest = newestWords(call);
 	if (!newest.startsWith(DIRECTIVE)) return stepOf(call, configured) ?? echo(newest);
 	try {
@@ -79,18 +79,18 @@ function stepFor(call: ModelCall, configured: Script | undefined): Step {
 }
 
 /** The nth of an agent's own steps; after the last one there is nothing more to say. */
-function stepOf({ agent, index }: ModelCall, script: Script | undefined): Step | undefined {
+function stepOf({ agent, index }: ModelRequest, script: ModelScript | undefined): ModelScriptStep | undefined {
 	if (script === undefined) return undefined;
 	const own = script.steps.filter((step) => step.agent === undefined || step.agent === agent);
 	return own[index] ?? { text: "Scripted model: the script is over." };
 }
 
-const echo = (text: string): Step => ({
+const echo = (text: string): ModelScriptStep => ({
 	text: `Scripted model, no real one: you said “${text.slice(0, 500)}”. Begin a message with a line \`/script\` to tell it what to answer.`,
 });
 
 /** The person's newest message: reminders and notes of the loop come after it and are nobody's script. */
-function newestWords({ messages }: ModelCall): string {
+function newestWords({ messages }: ModelRequest): string {
 	const users = messages.filter((message) => message.role === "user").map(({ content }) => content);
 	const texts = users.map((content) =>
 		typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : "")).join("\n"),
@@ -99,7 +99,7 @@ function newestWords({ messages }: ModelCall): string {
 }
 
 /** Told that its words were cut off, it says the rest of them only. */
-function goingOn(step: Step, { messages }: ModelCall): Step {
+function unspokenRest(step: ModelScriptStep, { messages }: ModelRequest): ModelScriptStep {
 	const [cut, told] = messages.slice(-2);
 	if (told?.role !== "user" || told.content !== GO_ON || cut?.role !== "assistant") return step;
 	const shown = cut.content.map((part) => (part.type === "text" ? part.text : "")).join("");
@@ -107,7 +107,7 @@ function goingOn(step: Step, { messages }: ModelCall): Step {
 	return text.startsWith(shown) ? { ...rest, text: text.slice(shown.length) } : step;
 }
 
-async function* play(step: Step, call: ModelCall, seed: number, clock: Clock): AsyncGenerator<LlmEvent> {
+async function* play(step: ModelScriptStep, call: ModelRequest, seed: number, clock: Clock): AsyncGenerator<LlmEvent> {
 	const { reasoning = "", text = "", calls = [], waitMs = 0, tokensPerSecond = TOKENS_PER_SECOND } = step;
 	const { signal } = call;
 	const error = step.error?.untilContinued && call.continued ? undefined : step.error;
@@ -141,7 +141,7 @@ function piecesOf(text: string, random: () => number): string[] {
 	return pieces;
 }
 
-function messageOf({ reasoning = "", text = "", calls = [] }: Step, call: ModelCall): AssistantMessage {
+function messageOf({ reasoning = "", text = "", calls = [] }: ModelScriptStep, call: ModelRequest): AssistantMessage {
 	const input = Math.ceil(JSON.stringify(call.messages).length / 4);
 	const output = Math.max(1, Math.ceil((reasoning.length + text.length) / 4));
 	const free = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };

@@ -8,7 +8,7 @@ import type { Checkpoint } from "./checkpoint.ts";
 import type { Durations } from "./durations.ts";
 import type { ModelPort } from "./model.ts";
 import type { RunLimits } from "./state.ts";
-import type { Phase, TerminationStrategy } from "./termination.ts";
+import type { PhaseRules, TerminationStrategy } from "./termination.ts";
 
 export interface AgentSpec {
 	name: string;
@@ -39,7 +39,7 @@ export interface LoopSetup {
 	orchestrator?: string | undefined;
 	/** In which a run begins. */
 	phase: string;
-	phases: Readonly<Record<string, Phase>>;
+	phases: Readonly<Record<string, PhaseRules>>;
 	attemptsMaxOf(agent: string, phase: string): number;
 	strategy: TerminationStrategy;
 	limits: RunLimits;

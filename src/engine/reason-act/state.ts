@@ -42,7 +42,7 @@ export interface Activation {
 
 export type CallStatus = "announced" | "started" | "completed" | "failed";
 
-export interface TrackedCall {
+export interface RunToolCall {
 	/** Unique in the run. */
 	callId: string;
 	/** What the model called it: may be empty, and may have been used before. */
@@ -65,7 +65,7 @@ export interface TerminalCall {
 
 /** What a call was seen to do out of order. */
 export interface Ended {
-	call: TrackedCall;
+	call: RunToolCall;
 	/** It ended and had never started: whoever shows it shows the start first. */
 	missingStart: boolean;
 }
@@ -82,7 +82,7 @@ export interface Used {
 export interface StateSnapshot {
 	used: Used;
 	attempts: Record<string, number>;
-	calls: TrackedCall[];
+	calls: RunToolCall[];
 	custom: Record<string, unknown>;
 }
 
@@ -95,7 +95,7 @@ export interface LaneSnapshot {
 
 /** What all lanes of a run have in common. */
 class Shared {
-	calls: TrackedCall[] = [];
+	calls: RunToolCall[] = [];
 	readonly callIds = new Set<string>();
 	readonly thinking = new Set<string>();
 	/** Executions by agent and phase. */
@@ -124,7 +124,7 @@ export class RunState implements CustomState {
 	#hasSpoken = false;
 	#terminal: TerminalCall | undefined;
 	/** By the model's own ids, which two models may share. */
-	readonly #open = new Map<string, TrackedCall[]>();
+	readonly #open = new Map<string, RunToolCall[]>();
 
 	constructor(limits: RunLimits, from?: StateSnapshot) {
 		this.#limits = limits;
@@ -164,7 +164,7 @@ export class RunState implements CustomState {
 	}
 
 	/** All calls of the run that have ended, in the order in which they were asked for. */
-	get results(): readonly TrackedCall[] {
+	get results(): readonly RunToolCall[] {
 		return this.#run.calls.filter(({ status }) => isOver(status));
 	}
 
@@ -223,10 +223,10 @@ export class RunState implements CustomState {
 	}
 
 	/** A call that a model asks for. It gets an id of its own, also when the model repeats one. */
-	announce(modelId: string, asked: string, args: unknown): TrackedCall {
+	announce(modelId: string, asked: string, args: unknown): RunToolCall {
 		const name = asked.slice(0, NAME_CHARS_MAX);
 		const callId = this.#unused((modelId || name).slice(0, NAME_CHARS_MAX));
-		const call: TrackedCall = { callId, modelId, name, args, agent: this.activation.agent, status: "announced" };
+		const call: RunToolCall = { callId, modelId, name, args, agent: this.activation.agent, status: "announced" };
 		this.#run.callIds.add(call.callId);
 		this.#run.calls.push(call);
 		this.#open.set(modelId, [...(this.#open.get(modelId) ?? []), call]);
@@ -235,14 +235,14 @@ export class RunState implements CustomState {
 	}
 
 	/** For a call that was announced. A second start of it is none. */
-	start(call: TrackedCall): boolean {
+	start(call: RunToolCall): boolean {
 		if (call.status !== "announced") return false;
 		call.status = "started";
 		return true;
 	}
 
 	/** A start that somebody else reports, by the model's id. Undefined: it runs already. */
-	startReported(modelId: string, name: string, args: unknown): TrackedCall | undefined {
+	startReported(modelId: string, name: string, args: unknown): RunToolCall | undefined {
 		const known = this.#open.get(modelId)?.findLast((call) => call.name === name);
 		if (known?.status === "started") return undefined;
 		const call = known ?? this.announce(modelId, name, args);
@@ -251,7 +251,7 @@ export class RunState implements CustomState {
 	}
 
 	/** Undefined: it has ended already. */
-	end(call: TrackedCall, status: "completed" | "failed", result: string): Ended | undefined {
+	end(call: RunToolCall, status: "completed" | "failed", result: string): Ended | undefined {
 		if (isOver(call.status)) return undefined;
 		const missingStart = call.status === "announced";
 		call.status = status;
@@ -275,7 +275,7 @@ export class RunState implements CustomState {
 	}
 
 	/** Calls without an outcome, in order. */
-	openCalls(): TrackedCall[] {
+	openCalls(): RunToolCall[] {
 		return this.#run.calls.filter(({ status }) => !isOver(status));
 	}
 

@@ -8,13 +8,13 @@ export { END };
 /** Tools that end an attempt. */
 export const TERMINAL = { complete: "complete", route: "route", end: "end_conversation" } as const;
 
-export interface Phase {
+export interface PhaseRules {
 	/** Agents that do not orchestrate must end with a terminal tool. */
 	enforce: boolean;
 }
 
 /** Free conversation needs no `complete`; everything else does. */
-export const PHASES: Readonly<Record<string, Phase>> = {
+export const PHASES: Readonly<Record<string, PhaseRules>> = {
 	chat: { enforce: false },
 	brainstorm: { enforce: false },
 	plan: { enforce: true },
@@ -50,7 +50,7 @@ export interface Completion {
 /** What a strategy knows of an attempt that is over. */
 export interface AttemptEnd {
 	agent: { name: string; orchestrator: boolean };
-	phase: Phase;
+	phase: PhaseRules;
 	attempt: number;
 	attemptsMax: number;
 	/** Its terminal call, if it made one. */
@@ -65,7 +65,7 @@ export interface AttemptEnd {
 	fallback?: string | undefined;
 }
 
-export type Verdict =
+export type TerminationDecision =
 	/** The run is over; `text` is shown if the agent has said nothing. */
 	| { type: "end"; text?: string; completion?: Completion }
 	/** The same agent once more, with these words as the user's. */
@@ -78,7 +78,7 @@ export type Verdict =
 /** Replaceable; it decides, and does nothing itself. */
 export interface TerminationStrategy {
 	readonly name: string;
-	decide(end: AttemptEnd): Verdict;
+	decide(end: AttemptEnd): TerminationDecision;
 }
 
 /** The summary of a completion is kept to this length. */
@@ -106,13 +106,13 @@ export const lenient: TerminationStrategy = {
 };
 
 /** A strategy of somebody's own may throw, or answer anything. */
-export function checkedVerdict(strategy: TerminationStrategy, end: AttemptEnd): Verdict {
-	const verdict: Verdict | undefined = strategy.decide(end);
+export function checkedVerdict(strategy: TerminationStrategy, end: AttemptEnd): TerminationDecision {
+	const verdict: TerminationDecision | undefined = strategy.decide(end);
 	if (VERDICTS.includes(verdict?.type)) return verdict;
 	return { type: "fail", message: `the strategy "${strategy.name}" gave no verdict on ${end.agent.name}'s attempt` };
 }
 
-const VERDICTS: readonly unknown[] = ["end", "retry", "route", "fail"] satisfies Verdict["type"][];
+const VERDICTS: readonly unknown[] = ["end", "retry", "route", "fail"] satisfies TerminationDecision["type"][];
 
 export const STRATEGIES = { enforcing, lenient } as const;
 
@@ -127,7 +127,7 @@ export const reminderFor = (orchestrator: boolean): string =>
 		: `I see you've finished responding, but you haven't used the '${TERMINAL.complete}' tool yet. As a non-orchestrator agent, you MUST use the ` +
 			`'${TERMINAL.complete}' tool to signal that your work is done. Do not repeat your answer.`;
 
-function afterTerminal(end: AttemptEnd, { name, args }: TerminalCall): Verdict {
+function afterTerminal(end: AttemptEnd, { name, args }: TerminalCall): TerminationDecision {
 	const fields = typeof args === "object" && args !== null ? (args as Record<string, unknown>) : {};
 	switch (name) {
 		case TERMINAL.route:
@@ -145,7 +145,7 @@ function afterTerminal(end: AttemptEnd, { name, args }: TerminalCall): Verdict {
 	}
 }
 
-function afterRoute(fields: Record<string, unknown>): Verdict {
+function afterRoute(fields: Record<string, unknown>): TerminationDecision {
 	const named = Array.isArray(fields.agents)
 		? fields.agents.filter((name): name is string => typeof name === "string")
 		: [];
@@ -159,7 +159,7 @@ function afterRoute(fields: Record<string, unknown>): Verdict {
 }
 
 /** A failing agent does not stop the others: its fallback goes on, else the orchestrator is told. Only where there is neither is it the run's failure. */
-function afterFailure(end: AttemptEnd, failure: string): Verdict {
+function afterFailure(end: AttemptEnd, failure: string): TerminationDecision {
 	const { agent, fallback } = end;
 	if (fallback !== undefined && fallback !== END) {
 		const reason = `${agent.name} failed: ${failure}`.slice(0, SUMMARY_CHARS_MAX);
@@ -171,7 +171,7 @@ function afterFailure(end: AttemptEnd, failure: string): Verdict {
 }
 
 /** Back to the orchestrator; where there is none, the run is over. */
-function handedOver(end: AttemptEnd, summary: string, by: Completion["by"], response?: string): Verdict {
+function handedOver(end: AttemptEnd, summary: string, by: Completion["by"], response?: string): TerminationDecision {
 	const completion: Completion = { agent: end.agent.name, summary: summary.slice(0, SUMMARY_CHARS_MAX), by };
 	const text = optionalText(response);
 	if (end.orchestrator === undefined) return { type: "end", completion, ...text };
@@ -186,7 +186,7 @@ const OUTCOMES: Record<Completion["by"], string> = {
 };
 
 /** An orchestrator that does not route cannot be completed in its place; where it leads then is configured. */
-function withoutRoute({ agent, attempt, fallback }: AttemptEnd): Verdict {
+function withoutRoute({ agent, attempt, fallback }: AttemptEnd): TerminationDecision {
 	if (fallback === END) return { type: "end" };
 	const reason = `${agent.name} gave no routing instructions in ${attempt} attempts`;
 	if (fallback === undefined) return { type: "fail", message: `${reason}; set a \`fallback\` for it to go on without` };

@@ -3,16 +3,16 @@
 const OPEN = "<think>";
 const CLOSE = "</think>";
 
-export interface Piece {
+export interface ReplyDelta {
 	type: "text" | "reasoning";
 	delta: string;
 }
 
 /** Of one message. */
 export interface ThinkSplitter {
-	push(delta: string): readonly Piece[];
+	push(delta: string): readonly ReplyDelta[];
 	/** What was held back when the message ends. */
-	end(): readonly Piece[];
+	end(): readonly ReplyDelta[];
 }
 
 export function thinkSplitter(): ThinkSplitter {
@@ -20,7 +20,7 @@ export function thinkSplitter(): ThinkSplitter {
 	/** What cannot be told yet: white space at the start, or the beginning of a tag. */
 	let held = "";
 
-	function push(delta: string): readonly Piece[] {
+	function push(delta: string): readonly ReplyDelta[] {
 		if (where === "text") return delta === "" ? [] : [{ type: "text", delta }];
 		held += delta;
 		switch (where) {
@@ -33,7 +33,7 @@ export function thinkSplitter(): ThinkSplitter {
 		}
 	}
 
-	function start(): readonly Piece[] {
+	function start(): readonly ReplyDelta[] {
 		const body = held.trimStart();
 		if (body.startsWith(OPEN)) {
 			where = "thinking";
@@ -44,7 +44,7 @@ export function thinkSplitter(): ThinkSplitter {
 		return plain(held);
 	}
 
-	function thinking(): readonly Piece[] {
+	function thinking(): readonly ReplyDelta[] {
 		const at = held.indexOf(CLOSE);
 		const end = at < 0 ? held.length - partOf(CLOSE, held) : at;
 		const pieces = some("reasoning", held.slice(0, end));
@@ -55,12 +55,12 @@ export function thinkSplitter(): ThinkSplitter {
 	}
 
 	/** The blank lines between the reasoning and the answer belong to neither. */
-	function after(): readonly Piece[] {
+	function after(): readonly ReplyDelta[] {
 		held = held.trimStart();
 		return held === "" ? [] : plain(held);
 	}
 
-	function plain(text: string): readonly Piece[] {
+	function plain(text: string): readonly ReplyDelta[] {
 		where = "text";
 		held = "";
 		return some("text", text);
@@ -82,7 +82,7 @@ export function withoutThinking(text: string): string {
 	return [...splitter.push(text), ...splitter.end()].map(({ type, delta }) => (type === "text" ? delta : "")).join("");
 }
 
-const some = (type: Piece["type"], delta: string): Piece[] => (delta === "" ? [] : [{ type, delta }]);
+const some = (type: ReplyDelta["type"], delta: string): ReplyDelta[] => (delta === "" ? [] : [{ type, delta }]);
 
 /** How many characters at the end of a text may be the beginning of a tag. */
 function partOf(tag: string, text: string): number {

@@ -1,6 +1,6 @@
 /** The tool `ask`: a question to the person whose message is answered (A28). */
 
-import type { Question, Tool } from "./port.ts";
+import type { Tool, ToolQuestion } from "./port.ts";
 import { textResult } from "./registry.ts";
 
 const CHOICES_MAX = 8;
@@ -27,7 +27,7 @@ export const askTool: Tool = {
 		additionalProperties: false,
 	},
 	describe: () => "💬 Asking you",
-	asks: ({ question, choices }): Question => ({
+	asks: ({ question, choices }): ToolQuestion => ({
 		question: question as string,
 		...(choices !== undefined && { choices: choices as string[] }),
 	}),

@@ -1,14 +1,14 @@
 /** The tool `bash`: whoever approves a command trusts it with all that this user may do. */
 
 import { type Clock, systemClock } from "../../std/clock.ts";
-import type { Environment } from "../environment.ts";
+import type { EnvironmentVariables } from "../environment.ts";
 import { runCommand } from "./command.ts";
 import type { Tool } from "./port.ts";
 
 export interface BashOptions {
 	root: string;
 	/** Left as it is but for the names that are let through. */
-	env: Environment;
+	env: EnvironmentVariables;
 	/** Names of further variables. */
 	envNames: readonly string[];
 	wrapper: readonly string[];
@@ -37,16 +37,16 @@ const COMMAND_CHARS_MAX = 32_768;
 const KILL_GRACE_MS = 300;
 
 /** The variables that a command sees. */
-export function commandEnvironment(env: Environment, names: readonly string[]): Record<string, string> {
+export function commandEnvironment(env: EnvironmentVariables, names: readonly string[]): Record<string, string> {
 	const passed = [...ENV_NAMES, ...names].flatMap((name): [string, string][] => {
 		const value = env[name];
-		return value === undefined || isHouseSecret(name) ? [] : [[name, value]];
+		return value === undefined || isDaemonSecret(name) ? [] : [[name, value]];
 	});
 	return { ...Object.fromEntries(passed), TERM: "dumb" };
 }
 
 /** Names that a command never gets, whatever the configuration says. */
-export const isHouseSecret = (name: string): boolean => /^NEXUS_/i.test(name) || /_API_KEY$/i.test(name);
+export const isDaemonSecret = (name: string): boolean => /^NEXUS_/i.test(name) || /_API_KEY$/i.test(name);
 
 export function bashTool({ root, env, envNames, wrapper, outputBytesMax, clock = systemClock }: BashOptions): Tool {
 	return {

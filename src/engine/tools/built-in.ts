@@ -3,9 +3,9 @@
 import { resolve } from "node:path";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
-import type { Environment } from "../environment.ts";
+import type { EnvironmentVariables } from "../environment.ts";
 import { askTool } from "./ask.ts";
-import { bashTool, isHouseSecret } from "./bash.ts";
+import { bashTool, isDaemonSecret } from "./bash.ts";
 import { fileTools } from "./files.ts";
 import type { Tool } from "./port.ts";
 import { checkToolRoot } from "./protect.ts";
@@ -35,10 +35,10 @@ export interface BashConfig {
 
 export const OUTPUT_BYTES_MAX = 32 * 1024;
 
-export interface BuiltInPlace {
+export interface BuiltInSetup {
 	/** Relative paths start here. */
 	base: string;
-	env: Environment;
+	env: EnvironmentVariables;
 	/** What no tool may touch; left out when the tools are only looked at. */
 	dataDir?: string;
 	protectedFiles?: readonly string[];
@@ -47,7 +47,7 @@ export interface BuiltInPlace {
 }
 
 /** Configuration mistakes are said here. */
-export async function builtInTools(config: ToolsConfig = {}, place: BuiltInPlace): Promise<Tool[]> {
+export async function builtInTools(config: ToolsConfig = {}, place: BuiltInSetup): Promise<Tool[]> {
 	const tools = [timeTool(() => place.clock.now()), askTool];
 	const { root: configured, bash = {} } = config;
 	if (configured === undefined) {
@@ -64,9 +64,9 @@ export async function builtInTools(config: ToolsConfig = {}, place: BuiltInPlace
 	return tools;
 }
 
-function shellOf(bash: BashConfig, root: string, { env, clock }: BuiltInPlace): Tool {
+function shellOf(bash: BashConfig, root: string, { env, clock }: BuiltInSetup): Tool {
 	const { wrapper = [], env: envNames = [], outputBytesMax = OUTPUT_BYTES_MAX } = bash;
-	const secret = envNames.find(isHouseSecret);
+	const secret = envNames.find(isDaemonSecret);
 	if (secret !== undefined)
 		throw new NexusError(
 			"config",

@@ -20,7 +20,7 @@ const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
 export function describeCall(name: string, args: unknown, own?: Describe): string {
 	const fields = typeof args === "object" && args !== null ? (args as Record<string, unknown>) : {};
 	const known = (Object.hasOwn(DESCRIPTIONS, name) ? DESCRIPTIONS[name] : undefined) ?? describeOther;
-	return oneLine(cut((own && said(own, fields, name)) || known(fields, name), DESCRIPTION_CHARS_MAX));
+	return oneLine(cut((own && descriptionOf(own, fields, name)) || known(fields, name), DESCRIPTION_CHARS_MAX));
 }
 
 /** What a call is about while nobody has allowed it: it does not run yet, so it must not read as if it did. */
@@ -45,7 +45,7 @@ export const describeBy =
 		});
 
 /** A tool whose description fails is described as any other: it can still do its work. */
-function said(own: Describe, fields: Record<string, unknown>, name: string): string | undefined {
+function descriptionOf(own: Describe, fields: Record<string, unknown>, name: string): string | undefined {
 	try {
 		const text: unknown = own(fields, name);
 		return typeof text === "string" ? text : undefined;

@@ -3,7 +3,7 @@
 import { constants } from "node:fs";
 import { mkdir, open, realpath, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { isInside, placeOf, realPathTo } from "./place.ts";
+import { isInside, openedPathOf, realPathTo } from "./contained-path.ts";
 import { isOneOf, refuseProtected } from "./protect.ts";
 
 export interface GuardOptions {
@@ -41,7 +41,7 @@ export function guardedFiles(options: GuardOptions): GuardedFiles {
 		await refuse(asked, await realpath(asked));
 		const file = await open(asked, constants.O_RDONLY | constants.O_NONBLOCK);
 		try {
-			const place = await placeOf(file, await realpath(asked));
+			const place = await openedPathOf(file, await realpath(asked));
 			if (place === undefined) throw new Error(`"${asked}" was moved while it was read`);
 			await refuse(asked, place);
 			if (await isOneOf(secretFiles, place, await file.stat({ bigint: true })))

@@ -41,7 +41,7 @@ export const memorySource = (memory: MemoryPort, limits: MemoryToolLimits): Tool
 	},
 });
 
-interface Parts {
+interface MemoryToolParts {
 	memory: MemoryPort;
 	limits: MemoryToolLimits;
 }
@@ -59,7 +59,7 @@ const hasOwnersRights = ({ owner }: EngineRequest): boolean => owner === true;
 const canNote = (request: EngineRequest): boolean => personBank(request) !== undefined || hasOwnersRights(request);
 
 /** Without the owner's rights, notes about the agent are `learn`'s matter, which needs approval. */
-function rememberTool({ memory, limits }: Parts, request: EngineRequest): Tool {
+function rememberTool({ memory, limits }: MemoryToolParts, request: EngineRequest): Tool {
 	const person = personBank(request) !== undefined;
 	const about = [...(person ? ["person"] : []), ...(hasOwnersRights(request) ? ["agent"] : [])];
 	return {
@@ -85,7 +85,7 @@ function rememberTool({ memory, limits }: Parts, request: EngineRequest): Tool {
 	};
 }
 
-const learnTool = ({ memory, limits }: Parts): Tool => ({
+const learnTool = ({ memory, limits }: MemoryToolParts): Tool => ({
 	name: "learn",
 	description: "Notes a lesson about how you should work, for everybody whom you answer from now on.",
 	parameters: {
@@ -99,7 +99,7 @@ const learnTool = ({ memory, limits }: Parts): Tool => ({
 	execute: ({ lesson }, context) => note(memory, agentBank(context.agent), lesson as string, context),
 });
 
-const recallTool = ({ memory, limits }: Parts): Tool => ({
+const recallTool = ({ memory, limits }: MemoryToolParts): Tool => ({
 	name: "recall",
 	description:
 		"Searches what was noted in earlier runs, about you and about the person whom you answer. Takes plain words; without any it lists the newest notes.",
@@ -121,7 +121,7 @@ const recallTool = ({ memory, limits }: Parts): Tool => ({
 	},
 });
 
-const forgetTool = ({ memory }: Parts): Tool => ({
+const forgetTool = ({ memory }: MemoryToolParts): Tool => ({
 	name: "forget",
 	description: "Removes a note for good, by the id that `recall` shows.",
 	parameters: {

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { fitsGlob, fitsSome } from "../../std/globs.ts";
-import type { Answer, ApprovalPolicy, EngineRequest } from "../port.ts";
+import type { ApprovalOutcome, ApprovalPolicy, EngineRequest } from "../port.ts";
 
 type Policies = Readonly<Record<string, ApprovalPolicy>>;
 
@@ -61,7 +61,7 @@ export const digestOf = (tool: string, args: unknown, revision?: string): string
 export function refusalOf(
 	{ name, revision }: { name: string; revision?: string },
 	args: unknown,
-	{ state, by, reason, digest }: Answer,
+	{ state, by, reason, digest }: ApprovalOutcome,
 ): string | undefined {
 	const why = reason === undefined ? "" : `: ${reason}`;
 	switch (state) {

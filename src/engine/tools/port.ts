@@ -1,7 +1,7 @@
 /** What a tool is: offered to a model, run by an engine. */
 
 import type { ContentPart } from "../../protocol/protocol.ts";
-import type { Answer, ApprovalPolicy, EngineRequest } from "../port.ts";
+import type { ApprovalOutcome, ApprovalPolicy, EngineRequest } from "../port.ts";
 
 /** What a running tool does, in a line for people. */
 export type Describe = (args: Readonly<Record<string, unknown>>, name: string) => string;
@@ -9,7 +9,7 @@ export type Describe = (args: Readonly<Record<string, unknown>>, name: string) =
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** What a person is asked. */
-export interface Question {
+export interface ToolQuestion {
 	question: string;
 	/** Between what to choose; left out = any answer. */
 	choices?: readonly string[];
@@ -29,9 +29,9 @@ export interface ToolContext {
 	/** Shown to people while it runs. */
 	progress(text: string): void;
 	/** What the person said to the tool's `asks`. */
-	answer?: Answer;
+	answer?: ApprovalOutcome;
 	/** Asks the run's sender while the tool runs; the run's clocks stand still, the tool's own limit does not. Left out where nobody can be asked. */
-	ask?(question: Question, signal: AbortSignal): Promise<Answer>;
+	ask?(question: ToolQuestion, signal: AbortSignal): Promise<ApprovalOutcome>;
 }
 
 /** A rejection is a failure, too: the model is told, and the run goes on. */
@@ -56,7 +56,7 @@ export interface Tool {
 	/** Left out: as its name says (`policyOf`). A tool can only be stricter than that. */
 	approval?: ApprovalPolicy;
 	/** What the run's sender is asked before it acts: it gets the answer in its context. */
-	asks?(args: Record<string, unknown>): Question;
+	asks?(args: Record<string, unknown>): ToolQuestion;
 	/** Of a tool that comes from outside: changes with what it says about itself. A remembered approval holds for one revision only. */
 	revision?: string;
 	describe?: Describe;

@@ -4,7 +4,7 @@ import type { BigIntStats } from "node:fs";
 import { stat } from "node:fs/promises";
 import path from "node:path";
 import { NexusError } from "../../protocol/protocol.ts";
-import { isInside, realPathTo } from "./place.ts";
+import { isInside, realPathTo } from "./contained-path.ts";
 
 /** Whether the path, or the file that stands there, is one of these. The files may come and go. */
 export async function isOneOf(files: readonly string[], real: string, found?: BigIntStats): Promise<boolean> {

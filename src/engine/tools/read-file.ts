@@ -2,7 +2,7 @@
 
 import { constants } from "node:fs";
 import { type FileHandle, open, realpath } from "node:fs/promises";
-import { isInside, outside, pathBelow, placeOf, unusable } from "./place.ts";
+import { isInside, openedPathOf, outside, pathBelow, unusable } from "./contained-path.ts";
 import { isOneOf } from "./protect.ts";
 
 /** What one call may bring into the model's context. */
@@ -30,7 +30,7 @@ export async function readTextFile(
 		throw unusable(asked, cause);
 	});
 	try {
-		const opened = await placeOf(file, real);
+		const opened = await openedPathOf(file, real);
 		if (opened === undefined || !isInside(realRoot, opened)) throw outside(asked);
 		if (await isOneOf(secretFiles, opened, await file.stat({ bigint: true })))
 			throw new Error(`"${asked}" may hold secrets and cannot be read`);

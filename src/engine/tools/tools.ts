@@ -13,9 +13,9 @@ export type {
 	CustomState,
 	Describe,
 	JsonSchema,
-	Question,
 	Tool,
 	ToolContext,
+	ToolQuestion,
 	ToolResult,
 	ToolSource,
 } from "./port.ts";

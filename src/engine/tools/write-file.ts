@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { type BigIntStats, constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from "node:fs/promises";
 import path from "node:path";
-import { isInside, outside, pathBelow, placeOf, realPathTo, unusable } from "./place.ts";
+import { isInside, openedPathOf, outside, pathBelow, realPathTo, unusable } from "./contained-path.ts";
 import { readBytes, textOf } from "./read-file.ts";
 
 export interface WriteOptions {
@@ -93,7 +93,7 @@ async function inFolder<T>(
 			await at.handle.close();
 			at = next;
 		}
-		const place = await placeOf(at.handle, folder);
+		const place = await openedPathOf(at.handle, folder);
 		if (place === undefined || !isInside(realRoot, place)) throw outside(asked);
 		return await use({ ...at, real: place }, path.basename(real));
 	} finally {

@@ -5,7 +5,7 @@ import { type Reading, writesOf } from "../../std/write.ts";
 export type ApprovalState = "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
 
 /** Whose message the run answers, and where it was written. */
-export interface AskedFor {
+export interface Requester {
 	channel: string;
 	account: string;
 	/** The platform's id of the sender. */
@@ -33,7 +33,7 @@ export interface Approval {
 	digest: string;
 	question?: string;
 	choices?: readonly string[];
-	askedFor?: AskedFor;
+	requester?: Requester;
 	/** Why a person is asked whatever the policy says; one line. */
 	because?: string;
 	state: ApprovalState;
@@ -64,7 +64,7 @@ export interface ApprovalQuery {
 	limit?: number;
 }
 
-export interface Approvals {
+export interface StoredApprovals {
 	/** The pending row of this id, or the newest one that had it. */
 	find(id: string): Reading<Approval | undefined>;
 	get(runId: string, id: string): Reading<Approval | undefined>;

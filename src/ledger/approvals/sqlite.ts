@@ -3,8 +3,8 @@
 import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
-import type { Approval, ApprovalOps, ApprovalState, Approvals, AskedFor, Decided } from "./port.ts";
+import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteTable, statement } from "../table.ts";
+import type { Approval, ApprovalOps, ApprovalState, Decided, Requester, StoredApprovals } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
@@ -41,11 +41,11 @@ const STEPS: readonly string[] = [
 
 const LIST_MAX = 1000;
 
-export const approvalsInSqlite: SqliteThing<AtOnce<Approvals>> = {
+export const approvalsInSqlite: SqliteTable<AtOnce<StoredApprovals>> = {
 	area: "approvals",
 	steps: STEPS,
 	open(file) {
-		file.things.register<ApprovalOps>("approvals", applier(file));
+		file.tables.register<ApprovalOps>("approvals", applier(file));
 		const find = statement(
 			file,
 			"SELECT * FROM approval WHERE id = ? ORDER BY state = 'pending' DESC, seq DESC LIMIT 1",
@@ -99,7 +99,7 @@ function applier(file: SqliteFile): ApplierOf<ApprovalOps> {
 			const { agent = null, question = null, by = null, reason = null, text = null, decidedAt = null } = one;
 			open.run(
 				...[one.id, one.runId, one.session, one.callId, one.tool, agent, one.kind],
-				...[jsonText(one.args ?? null), one.digest, question, jsonOrNull(one.choices), jsonOrNull(one.askedFor)],
+				...[jsonText(one.args ?? null), one.digest, question, jsonOrNull(one.choices), jsonOrNull(one.requester)],
 				...[one.state, one.createdAt, one.expiresAt, decidedAt, by, reason, text, one.because ?? null],
 			);
 		},
@@ -134,7 +134,7 @@ const approvalOf = (row: Row): Approval => ({
 	digest: String(row.digest),
 	...(row.question !== null && { question: String(row.question) }),
 	...(row.choices !== null && { choices: parsed<string[]>(row.choices) }),
-	...(row.asked_for !== null && { askedFor: parsed<AskedFor>(row.asked_for) }),
+	...(row.asked_for !== null && { requester: parsed<Requester>(row.asked_for) }),
 	...(row.because !== null && { because: String(row.because) }),
 	state: String(row.state) as ApprovalState,
 	createdAt: Number(row.created_at),

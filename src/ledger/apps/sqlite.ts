@@ -3,7 +3,7 @@
 import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { App, AppOps, Apps } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -18,11 +18,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const appsInSqlite: SqliteThing<AtOnce<Apps>> = {
+export const appsInSqlite: SqliteTable<AtOnce<Apps>> = {
 	area: "apps",
 	steps: STEPS,
 	open(file) {
-		file.things.register<AppOps>("apps", applier(file));
+		file.tables.register<AppOps>("apps", applier(file));
 		const all = statement(file, "SELECT * FROM app ORDER BY created_at, id");
 		return { list: () => all.all().map(appOf) };
 	},

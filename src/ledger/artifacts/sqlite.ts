@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { StoredArtifact, StoredArtifactOps, StoredArtifacts } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -25,11 +25,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const artifactsInSqlite: SqliteThing<AtOnce<StoredArtifacts>> = {
+export const artifactsInSqlite: SqliteTable<AtOnce<StoredArtifacts>> = {
 	area: "artifacts",
 	steps: STEPS,
 	open(file) {
-		file.things.register<StoredArtifactOps>("artifacts", applier(file));
+		file.tables.register<StoredArtifactOps>("artifacts", applier(file));
 		const get = statement(file, "SELECT * FROM artifact WHERE id = ?");
 		const same = statement(
 			file,

@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonOrNull, jsonText, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, jsonOrNull, jsonText, type Row, type SqliteTable, statement } from "../table.ts";
 import type { CheckpointInfo, CheckpointOps, Checkpoints, StoredCheckpoint } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -24,11 +24,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const checkpointsInSqlite: SqliteThing<AtOnce<Checkpoints>> = {
+export const checkpointsInSqlite: SqliteTable<AtOnce<Checkpoints>> = {
 	area: "checkpoints",
 	steps: STEPS,
 	open(file) {
-		file.things.register<CheckpointOps>("checkpoints", applier(file));
+		file.tables.register<CheckpointOps>("checkpoints", applier(file));
 		const whole = statement(file, "SELECT * FROM checkpoint WHERE run_id = ?");
 		const facts = statement(file, "SELECT run_id, session, engine, config_hash, at FROM checkpoint WHERE run_id = ?");
 		return {

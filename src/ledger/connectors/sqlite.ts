@@ -3,7 +3,7 @@
 import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, jsonText, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { ConnectorOps, StoredConnector, StoredConnectors } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -26,11 +26,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const connectorsInSqlite: SqliteThing<AtOnce<StoredConnectors>> = {
+export const connectorsInSqlite: SqliteTable<AtOnce<StoredConnectors>> = {
 	area: "connectors",
 	steps: STEPS,
 	open(file) {
-		file.things.register<ConnectorOps>("connectors", applier(file));
+		file.tables.register<ConnectorOps>("connectors", applier(file));
 		const get = statement(file, "SELECT * FROM connector WHERE id = ?");
 		const all = statement(file, "SELECT * FROM connector ORDER BY id");
 		return {

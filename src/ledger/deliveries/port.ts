@@ -1,13 +1,7 @@
 /** Deliveries: how far each (run, account, target) has come on its platform. What is owed after a crash is computed from these rows (I7). */
 
+import type { DeliveryMode, DeliveryState } from "../../protocol/protocol.ts";
 import { type Reading, writesOf } from "../../std/write.ts";
-
-/**
- * `unknown`: nobody can tell whether a message exists. `stale`: too old to be finished after a restart. `damaged`: the stored answer is
- * damaged, and only what is whole of it was sent.
- */
-export type DeliveryState = "active" | "complete" | "failed" | "unknown" | "stale" | "damaged";
-export type DeliveryMode = "stream" | "blocks" | "whole";
 
 /** The platform's own address; a JSON object. */
 export interface DeliveryTarget {
@@ -93,7 +87,7 @@ export interface DeliveryQuery {
 
 export type DeliveryCounts = Record<DeliveryState, number>;
 
-export interface MessagePlace {
+export interface MessageAddress {
 	channel: string;
 	account: string;
 	messageId: string;
@@ -104,11 +98,11 @@ export interface Deliveries {
 	get(id: string): Reading<Delivery | undefined>;
 	list(query: DeliveryQuery): Reading<Delivery[]>;
 	/** The unfinished ones whose daemon is dead, oldest first. */
-	left(): Reading<Delivery[]>;
+	orphaned(): Reading<Delivery[]>;
 	/** How many of an account are in which state. */
 	counts(channel: string, account: string): Reading<DeliveryCounts>;
 	/** The delivery with a message of this id or nonce, the newest if there are several. */
-	ofMessage(place: MessagePlace): Reading<{ delivery: Delivery; nonce: string } | undefined>;
+	ofMessage(place: MessageAddress): Reading<{ delivery: Delivery; nonce: string } | undefined>;
 }
 
 /** A delivery or nonce that is not there is a conflict. */

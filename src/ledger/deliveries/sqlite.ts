@@ -1,6 +1,6 @@
 /** Deliveries in a SQLite file. */
 
-import { Refused } from "../../protocol/protocol.ts";
+import { type DeliveryMode, type DeliveryState, Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
 import {
@@ -12,20 +12,11 @@ import {
 	NODE_TABLE,
 	ownerLives,
 	type Row,
-	type SqliteThing,
+	type SqliteTable,
 	type Statement,
 	statement,
-} from "../thing.ts";
-import type {
-	Deliveries,
-	Delivery,
-	DeliveryCounts,
-	DeliveryMessage,
-	DeliveryMode,
-	DeliveryOps,
-	DeliveryState,
-	DeliveryTarget,
-} from "./port.ts";
+} from "../table.ts";
+import type { Deliveries, Delivery, DeliveryCounts, DeliveryMessage, DeliveryOps, DeliveryTarget } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
@@ -81,11 +72,11 @@ const STEPS: readonly string[] = [
 	"ALTER TABLE delivery_message ADD COLUMN facts TEXT;",
 ];
 
-export const deliveriesInSqlite: SqliteThing<AtOnce<Deliveries>> = {
+export const deliveriesInSqlite: SqliteTable<AtOnce<Deliveries>> = {
 	area: "deliveries",
 	steps: STEPS,
 	open(file) {
-		file.things.register<DeliveryOps>("deliveries", { ...ofDelivery(file), ...ofMessages(file) });
+		file.tables.register<DeliveryOps>("deliveries", { ...ofDelivery(file), ...ofMessages(file) });
 		return reads(file);
 	},
 };
@@ -122,7 +113,7 @@ function reads(file: SqliteFile): AtOnce<Deliveries> {
 			const row = byId.get(id);
 			return row && whole(row);
 		},
-		left: () => left.all().map(whole),
+		orphaned: () => left.all().map(whole),
 		counts(channel, account) {
 			const counts: DeliveryCounts = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 };
 			for (const { state, n } of byState.all(channel, account)) counts[state as DeliveryState] = Number(n);

@@ -24,7 +24,7 @@ export interface ExecutionQuery {
 	before?: number | undefined;
 }
 
-export interface Execution {
+export interface StoredExecution {
 	/** The newest ones, newest first, each with its number. */
 	list(query: ExecutionQuery): Reading<(StoredEntry & { id: number })[]>;
 	/** Whether there are any from before a time. */

@@ -2,8 +2,8 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonOrNull, type Row, type SqliteThing, statement } from "../thing.ts";
-import type { Execution, ExecutionOps, StoredEntry } from "./port.ts";
+import { type AtOnce, jsonOrNull, type Row, type SqliteTable, statement } from "../table.ts";
+import type { ExecutionOps, StoredEntry, StoredExecution } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
@@ -23,11 +23,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const executionInSqlite: SqliteThing<AtOnce<Execution>> = {
+export const executionInSqlite: SqliteTable<AtOnce<StoredExecution>> = {
 	area: "execution",
 	steps: STEPS,
 	open(file) {
-		file.things.register<ExecutionOps>("execution", applier(file));
+		file.tables.register<ExecutionOps>("execution", applier(file));
 		const list = statement(
 			file,
 			`SELECT * FROM execution_entry WHERE session = ?1 AND (?2 IS NULL OR run_id = ?2) AND seq < ?3

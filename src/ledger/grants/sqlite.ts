@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { Grant, GrantOps, Grants } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -23,11 +23,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const grantsInSqlite: SqliteThing<AtOnce<Grants>> = {
+export const grantsInSqlite: SqliteTable<AtOnce<Grants>> = {
 	area: "grants",
 	steps: STEPS,
 	open(file) {
-		file.things.register<GrantOps>("grants", applier(file));
+		file.tables.register<GrantOps>("grants", applier(file));
 		const all = statement(file, "SELECT * FROM approval_grant ORDER BY created_at DESC, id");
 		return { list: () => all.all().map(grantOf) };
 	},

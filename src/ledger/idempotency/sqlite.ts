@@ -3,7 +3,7 @@
 import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, type Row, type SqliteTable, statement } from "../table.ts";
 import { IDEMPOTENCY_KEPT_MS, type Idempotency, type IdempotencyClaim, type IdempotencyOps } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -20,11 +20,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const idempotencyInSqlite: SqliteThing<AtOnce<Idempotency>> = {
+export const idempotencyInSqlite: SqliteTable<AtOnce<Idempotency>> = {
 	area: "idempotency",
 	steps: STEPS,
 	open(file) {
-		file.things.register<IdempotencyOps>("idempotency", applier(file));
+		file.tables.register<IdempotencyOps>("idempotency", applier(file));
 		const find = statement(file, "SELECT * FROM idempotency WHERE app_id = ? AND key = ? AND at > ?");
 		const older = statement(file, "SELECT 1 FROM idempotency WHERE at < ? LIMIT 1");
 		return {

@@ -86,7 +86,7 @@ export interface EventQuery {
 	before?: string | undefined;
 }
 
-export interface Inbox {
+export interface StoredInbox {
 	get(eventId: string): Reading<InboundEvent | undefined>;
 	byKey(session: string, idempotencyKey: string): Reading<InboundEvent | undefined>;
 	bySource(channel: string, account: string, sourceId: string): Reading<InboundEvent | undefined>;
@@ -101,7 +101,7 @@ export interface Inbox {
 	/** Accepted, not started, oldest first; of one session or of all. */
 	queued(session?: string): Reading<InboundEvent[]>;
 	/** The queued ones whose daemon is dead, oldest first. */
-	left(): Reading<InboundEvent[]>;
+	orphaned(): Reading<InboundEvent[]>;
 }
 
 export interface InboxOps {

@@ -1,7 +1,7 @@
 /** Rows of the inbox ⇄ events. Pure: no statement is run here. */
 
 import type { SQLOutputValue } from "node:sqlite";
-import { jsonOrNull, jsonText, type Row } from "../thing.ts";
+import { jsonOrNull, jsonText, type Row } from "../table.ts";
 import type { Disposition, InboundEvent, QueueSettings, StoredAttachment } from "./port.ts";
 
 export const attachmentsText = (list: readonly StoredAttachment[] | undefined): string | null =>

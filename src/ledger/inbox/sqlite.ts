@@ -11,11 +11,11 @@ import {
 	ownerLives,
 	pageEnd,
 	type Row,
-	type SqliteThing,
+	type SqliteTable,
 	type Statement,
 	statement,
-} from "../thing.ts";
-import type { Disposition, Inbox, InboxOps } from "./port.ts";
+} from "../table.ts";
+import type { Disposition, InboxOps, StoredInbox } from "./port.ts";
 import { authorOf, dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
 
 /** After the steps of the area `ledger`, which made the table. */
@@ -29,16 +29,16 @@ const STEPS: readonly string[] = [
 	"CREATE INDEX inbound_handled ON inbound (session, because, seq) WHERE state = 'handled';",
 ];
 
-export const inboxInSqlite: SqliteThing<AtOnce<Inbox>> = {
+export const inboxInSqlite: SqliteTable<AtOnce<StoredInbox>> = {
 	area: "inbox",
 	steps: STEPS,
 	open(file) {
-		file.things.register<InboxOps>("inbox", applier(file));
+		file.tables.register<InboxOps>("inbox", applier(file));
 		return reads(file);
 	},
 };
 
-function reads(file: SqliteFile): AtOnce<Inbox> {
+function reads(file: SqliteFile): AtOnce<StoredInbox> {
 	const select = (where: string) => statement(file, `SELECT * FROM inbound WHERE ${where}`);
 	const byId = select("event_id = ?");
 	const byKey = select("session = ? AND idempotency_key = ?");
@@ -73,7 +73,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 		joined: (session, runId) => joined.all(session, runId).map(eventOf),
 		handled: (...event) => one(handled, ...event),
 		authors: (eventIds) => eventIds.flatMap((eventId) => author.all(eventId).map(authorOf)),
-		left: () => left.all().map(eventOf),
+		orphaned: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
 			const found = session === null ? newestOfAll : newestOfSession;
 			return found.all(session, state, channel, before, limit).map(eventOf);

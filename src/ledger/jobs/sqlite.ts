@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonText, must, pageEnd, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, jsonText, must, pageEnd, type Row, type SqliteTable, statement } from "../table.ts";
 import type { StoredJob, StoredJobOps, StoredJobs } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -42,11 +42,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const jobsInSqlite: SqliteThing<AtOnce<StoredJobs>> = {
+export const jobsInSqlite: SqliteTable<AtOnce<StoredJobs>> = {
 	area: "jobs",
 	steps: STEPS,
 	open(file) {
-		file.things.register<StoredJobOps>("jobs", applier(file));
+		file.tables.register<StoredJobOps>("jobs", applier(file));
 		const get = statement(file, "SELECT job.*, result FROM job LEFT JOIN job_body USING (seq) WHERE id = ?");
 		const head = statement(file, "SELECT * FROM job WHERE id = ?");
 		const scenario = statement(file, "SELECT scenario FROM job JOIN job_body USING (seq) WHERE id = ?");

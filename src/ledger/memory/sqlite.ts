@@ -3,7 +3,7 @@
 import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { Memory, MemoryChange, MemoryItem, MemoryOps, MemoryProvenance } from "./port.ts";
 import { matchOf } from "./words.ts";
 
@@ -43,11 +43,11 @@ const CHANGES_MAX = 10_000;
 /** The list of banks as one JSON parameter; null = all. */
 const IN_BANKS = "(?1 IS NULL OR memory.bank IN (SELECT value FROM json_each(?1)))";
 
-export const memoryInSqlite: SqliteThing<AtOnce<Memory>> = {
+export const memoryInSqlite: SqliteTable<AtOnce<Memory>> = {
 	area: "memory",
 	steps: STEPS,
 	open(file) {
-		file.things.register<MemoryOps>("memory", applier(file));
+		file.tables.register<MemoryOps>("memory", applier(file));
 		const get = statement(file, "SELECT * FROM memory WHERE id = ?");
 		const same = statement(file, "SELECT * FROM memory WHERE bank = ? AND text = ? ORDER BY id LIMIT 1");
 		const list = statement(

@@ -7,7 +7,7 @@ export interface NoteOwner {
 	account: string;
 }
 
-export interface Notes {
+export interface StoredNotes {
 	/** What was noted, oldest first. */
 	list(owner: NoteOwner): Reading<string[]>;
 	/** The account's state, by key; the one that was set last comes last. */

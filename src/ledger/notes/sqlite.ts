@@ -2,8 +2,8 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, type SqliteThing, statement } from "../thing.ts";
-import type { NoteOps, NoteOwner, Notes } from "./port.ts";
+import { type AtOnce, type SqliteTable, statement } from "../table.ts";
+import type { NoteOps, NoteOwner, StoredNotes } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
@@ -26,11 +26,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const notesInSqlite: SqliteThing<AtOnce<Notes>> = {
+export const notesInSqlite: SqliteTable<AtOnce<StoredNotes>> = {
 	area: "notes",
 	steps: STEPS,
 	open(file) {
-		file.things.register<NoteOps>("notes", applier(file));
+		file.tables.register<NoteOps>("notes", applier(file));
 		const texts = statement(file, `SELECT text FROM account_note WHERE ${OF_OWNER} ORDER BY seq`);
 		const state = statement(file, `SELECT key, value FROM account_state WHERE ${OF_OWNER} ORDER BY seq`);
 		return {

@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, type Row, type SqliteTable, statement } from "../table.ts";
 import type { Notice, NoticeOps, NoticePage, Notices } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -32,11 +32,11 @@ const FORGOTTEN = "ifnull((SELECT up_to FROM notice_forgotten WHERE topic = ?1),
 /** Of one read: what a reader holds in memory. */
 const READ_CHARS_MAX = 256 * 1024;
 
-export const noticesInSqlite: SqliteThing<AtOnce<Notices>> = {
+export const noticesInSqlite: SqliteTable<AtOnce<Notices>> = {
 	area: "notices",
 	steps: STEPS,
 	open(file) {
-		file.things.register<NoticeOps>("notices", applier(file));
+		file.tables.register<NoticeOps>("notices", applier(file));
 		const newest = statement(
 			file,
 			// The first of them may hold records on both sides of the place.

@@ -20,7 +20,7 @@ export interface Pairing extends Person {
 	/** A code that is still pending then is worth nothing. */
 	expiresAt: number;
 	/** When the sender was last told the code. */
-	toldAt: number;
+	sentAt: number;
 	approvedAt?: number;
 }
 

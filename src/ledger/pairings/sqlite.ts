@@ -3,7 +3,7 @@
 import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, jsonText, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { Pairing, PairingOps, Pairings, Person } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -25,11 +25,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const pairingsInSqlite: SqliteThing<AtOnce<Pairings>> = {
+export const pairingsInSqlite: SqliteTable<AtOnce<Pairings>> = {
 	area: "pairings",
 	steps: STEPS,
 	open(file) {
-		file.things.register<PairingOps>("pairings", applier(file));
+		file.tables.register<PairingOps>("pairings", applier(file));
 		const get = statement(file, `SELECT * FROM pairing WHERE ${OF_PERSON}`);
 		const byCode = statement(file, "SELECT * FROM pairing WHERE code = ?");
 		const all = statement(file, "SELECT * FROM pairing ORDER BY created_at DESC, sender");
@@ -64,10 +64,10 @@ function applier(file: SqliteFile): ApplierOf<PairingOps> {
 	const codeOfOther = statement(file, `SELECT 1 FROM pairing WHERE NOT (${OF_PERSON}) AND code = ?`);
 	return {
 		save(_, pairing) {
-			const { senderName = null, code, state, target, createdAt, expiresAt, toldAt, approvedAt = null } = pairing;
+			const { senderName = null, code, state, target, createdAt, expiresAt, sentAt, approvedAt = null } = pairing;
 			const person = keysOf(pairing);
 			if (codeOfOther.get(...person, code)) throw new Refused("conflict", "Another person has this pairing code.");
-			save.run(...person, senderName, code, state, jsonText(target), createdAt, expiresAt, toldAt, approvedAt);
+			save.run(...person, senderName, code, state, jsonText(target), createdAt, expiresAt, sentAt, approvedAt);
 		},
 		remove: (_, person) => must(remove.run(...keysOf(person)), `There is no pairing of ${keysOf(person).join("/")}.`),
 		expire(_, now) {
@@ -86,6 +86,6 @@ const pairingOf = (row: Row): Pairing => ({
 	target: JSON.parse(String(row.target)) as Record<string, unknown>,
 	createdAt: Number(row.created_at),
 	expiresAt: Number(row.expires_at),
-	toldAt: Number(row.told_at),
+	sentAt: Number(row.told_at),
 	...(row.approved_at !== null && { approvedAt: Number(row.approved_at) }),
 });

@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, type Row, type SqliteTable, statement } from "../table.ts";
 import type { PhaseOps, Phases, StoredPhase } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -19,11 +19,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const phasesInSqlite: SqliteThing<AtOnce<Phases>> = {
+export const phasesInSqlite: SqliteTable<AtOnce<Phases>> = {
 	area: "phases",
 	steps: STEPS,
 	open(file) {
-		file.things.register<PhaseOps>("phases", applier(file));
+		file.tables.register<PhaseOps>("phases", applier(file));
 		const bySession = statement(file, "SELECT * FROM session_phase WHERE session = ?");
 		return {
 			get(session) {

@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { Receipt, ReceiptOps, Receipts } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -20,11 +20,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const receiptsInSqlite: SqliteThing<AtOnce<Receipts>> = {
+export const receiptsInSqlite: SqliteTable<AtOnce<Receipts>> = {
 	area: "receipts",
 	steps: STEPS,
 	open(file) {
-		file.things.register<ReceiptOps>("receipts", applier(file));
+		file.tables.register<ReceiptOps>("receipts", applier(file));
 		const get = statement(file, "SELECT * FROM receipt WHERE message_id = ?");
 		return {
 			get(messageId) {

@@ -24,7 +24,7 @@ export interface SessionOrigin {
 	chat?: Record<string, unknown>;
 }
 
-export interface Sessions {
+export interface StoredSessions {
 	get(label: string): Reading<SessionInfo | undefined>;
 	/** Most recently used first; more than `limit` when the last of them were used at the same moment, so that `before` skips none. */
 	list(query: { limit: number; before?: number }): Reading<SessionInfo[]>;

@@ -1,8 +1,8 @@
 /** Sessions in a SQLite file. */
 
 import type { SqliteFile } from "../../std/sqlite.ts";
-import { type AtOnce, type Row, type SqliteThing, statement } from "../thing.ts";
-import type { SessionInfo, SessionOrigin, Sessions } from "./port.ts";
+import { type AtOnce, type Row, type SqliteTable, statement } from "../table.ts";
+import type { SessionInfo, SessionOrigin, StoredSessions } from "./port.ts";
 import { LEDGER_STEPS } from "./schema.ts";
 
 /** With the beginning of each session, which the index finds at once; never with its attachments. */
@@ -10,7 +10,7 @@ const WITH_ORIGIN = `SELECT sessions.*, first.channel, first.account, first.send
 	json_extract(first.facts, '$.chat') AS chat
 	FROM sessions LEFT JOIN inbound first ON first.seq = (SELECT min(seq) FROM inbound WHERE session = sessions.session)`;
 
-export const sessionsInSqlite: SqliteThing<AtOnce<Sessions>> = {
+export const sessionsInSqlite: SqliteTable<AtOnce<StoredSessions>> = {
 	area: "ledger",
 	steps: LEDGER_STEPS,
 	open(file) {

@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { SignInOps, SignIns, StoredSignIn } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -17,11 +17,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const signInsInSqlite: SqliteThing<AtOnce<SignIns>> = {
+export const signInsInSqlite: SqliteTable<AtOnce<SignIns>> = {
 	area: "signins",
 	steps: STEPS,
 	open(file) {
-		file.things.register<SignInOps>("signins", applier(file));
+		file.tables.register<SignInOps>("signins", applier(file));
 		const all = statement(file, "SELECT * FROM sign_in ORDER BY created_at, id");
 		return { list: () => all.all().map(signInOf) };
 	},

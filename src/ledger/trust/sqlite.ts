@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, type SqliteTable, statement } from "../table.ts";
 import type { TrustOps, Trusts } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -15,11 +15,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const trustInSqlite: SqliteThing<AtOnce<Trusts>> = {
+export const trustInSqlite: SqliteTable<AtOnce<Trusts>> = {
 	area: "trust",
 	steps: STEPS,
 	open(file) {
-		file.things.register<TrustOps>("trust", applier(file));
+		file.tables.register<TrustOps>("trust", applier(file));
 		const bySession = statement(file, "SELECT trusted FROM session_trust WHERE session = ?");
 		return {
 			get(session) {

@@ -2,7 +2,7 @@
 
 import type { ContentPart, EndReason, SignedReasoning, Usage, UsageShare } from "../../protocol/protocol.ts";
 import { attachmentsOf } from "../inbox/rows.ts";
-import { jsonText, type Row } from "../thing.ts";
+import { jsonText, type Row } from "../table.ts";
 import type { StoredMessage, StoredPart, StoredToolCall, Trace, Turn, TurnStatus } from "./port.ts";
 
 /** Everything a usage says beyond input and output, as JSON text; null when there is nothing. */

@@ -5,11 +5,11 @@ import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
 import { attachmentsText } from "../inbox/rows.ts";
 import { sessionUse } from "../sessions/sqlite.ts";
-import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { StoredMessage, StoredToolCall, Turn, TurnOps, Turns } from "./port.ts";
 import { turnOf, usageExtraText } from "./rows.ts";
 
-export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
+export const turnsInSqlite: SqliteTable<AtOnce<Turns>> = {
 	area: "turns",
 	/** The area `ledger` made the tables. */
 	steps: [
@@ -31,7 +31,7 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 		"CREATE INDEX turns_by_begin ON turns (session, run_id);",
 	],
 	open(file) {
-		file.things.register<TurnOps>("turns", applier(file));
+		file.tables.register<TurnOps>("turns", applier(file));
 		return reads(file);
 	},
 };

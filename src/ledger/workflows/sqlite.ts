@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { StoredNode, StoredWorkflow, WorkflowOps, WorkflowRows } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -48,11 +48,11 @@ const STEPS: readonly string[] = [
 
 const LIST_MAX = 1000;
 
-export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
+export const workflowsInSqlite: SqliteTable<AtOnce<WorkflowRows>> = {
 	area: "workflows",
 	steps: STEPS,
 	open(file) {
-		file.things.register<WorkflowOps>("workflows", applier(file));
+		file.tables.register<WorkflowOps>("workflows", applier(file));
 		const get = statement(file, "SELECT * FROM workflow WHERE id = ?");
 		const nodes = statement(file, "SELECT * FROM workflow_node WHERE workflow_id = ? ORDER BY position");
 		const statuses = statement(

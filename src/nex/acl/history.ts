@@ -3,9 +3,9 @@
 import type { PassedOn } from "../../broker/broker.ts";
 import type { Ledger, Origin } from "../../ledger/ledger.ts";
 import { shownText } from "../../protocol/protocol.ts";
-import { OUTSIDE_TOOLS } from "../asking/config.ts";
+import { OUTSIDE_TOOLS } from "../approvals/config.ts";
 import type { InboundConfig } from "../inbox/config.ts";
-import { type Facts, type Message, recordedRights, rightsTogether } from "../inbox/message.ts";
+import { type InboxMessage, type MessageFacts, recordedRights, rightsTogether } from "../inbox/message.ts";
 import { commonRights, GUEST_RIGHTS, narrows, type Rights } from "./rights.ts";
 import type { Trust } from "./trust.ts";
 
@@ -47,7 +47,7 @@ export class HistoryRights {
 	}
 
 	/** What the engine gets for a run that answers these messages. `events`: those whose words its context has from earlier runs. */
-	async reads(messages: readonly Message[], events: readonly string[]): Promise<HistoryRead> {
+	async reads(messages: readonly InboxMessage[], events: readonly string[]): Promise<HistoryRead> {
 		const { trust, config } = this.#deps;
 		const newest = messages.at(-1)!;
 		if (await trust.of(newest.session)) return { hasOthers: false };
@@ -66,7 +66,7 @@ export class HistoryRights {
 		const missing = events.filter((eventId) => !this.#authors.has(eventId));
 		if (missing.length > 0)
 			for (const { eventId, origin, facts } of await this.#deps.ledger.inbox.authors(missing))
-				this.#keep(eventId, authorOf(origin, facts as Partial<Facts> | undefined));
+				this.#keep(eventId, authorOf(origin, facts as Partial<MessageFacts> | undefined));
 		return events.map((eventId) => this.#authors.get(eventId) ?? UNKNOWN);
 	}
 
@@ -79,14 +79,14 @@ export class HistoryRights {
 	}
 }
 
-function authorOf(origin: Origin | undefined, facts: Partial<Facts> = {}): Author {
+function authorOf(origin: Origin | undefined, facts: Partial<MessageFacts> = {}): Author {
 	const rights = recordedRights(facts);
 	if (!origin) return { channel: "web", account: "web", sender: "owner", rights };
 	const { channel, account, sender, senderName } = origin;
 	return { channel, account, sender, ...(senderName !== undefined && { name: senderName }), rights };
 }
 
-const isBy = ({ channel, account, sender }: Author, { origin, facts }: Message): boolean =>
+const isBy = ({ channel, account, sender }: Author, { origin, facts }: InboxMessage): boolean =>
 	channel === origin.channel && account === origin.account && sender === facts.sender.id;
 
 /** The rule is about tools; which agents a sender may use was decided when the message came. */

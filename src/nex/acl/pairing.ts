@@ -29,7 +29,7 @@ export interface Stranger extends Person {
 /** `tell` is the code that the sender is to be told now. */
 export type PairingAnswer = { because: string; tell?: string };
 
-export interface PairingDesk {
+export interface PairingService {
 	isPaired(person: Person): Promise<boolean>;
 	/** A stranger has written. */
 	ask(stranger: Stranger): Promise<PairingAnswer>;
@@ -50,7 +50,7 @@ const CODE_CHARS = 6;
 /** Whoever wrote or approved waits for it. */
 const WRITE_MS_MAX = 1000;
 
-export interface PairingDeskOptions {
+export interface PairingServiceOptions {
 	bus: Pick<Bus, "write">;
 	pairings: Pairings;
 	clock: Clock;
@@ -61,7 +61,7 @@ export interface PairingDeskOptions {
 export const pairingText = (code: string): string =>
 	`I do not know you yet. To let you in, the person who runs me has to enter:\n\n\`nexus pair ${code}\`\n\nThe code is good for one hour.`;
 
-export function createPairingDesk({ bus, pairings, clock, random, limits }: PairingDeskOptions): PairingDesk {
+export function createPairingService({ bus, pairings, clock, random, limits }: PairingServiceOptions): PairingService {
 	/** What is read of an account's pairings holds until it is changed (ST11). */
 	const inOrder = createOrder();
 	const ofAccount = <T>({ channel, account }: Omit<Person, "sender">, work: () => Promise<T>) =>
@@ -82,9 +82,9 @@ export function createPairingDesk({ bus, pairings, clock, random, limits }: Pair
 	};
 	const remind = async (known: Pairing, now: number): Promise<PairingAnswer> => {
 		const because = "unknown sender: waits to be paired";
-		if (now - known.toldAt < limits.pairingReplyMs) return { because };
+		if (now - known.sentAt < limits.pairingReplyMs) return { because };
 		// Who is told it is told how long it is good for.
-		await save({ ...known, toldAt: now, expiresAt: now + limits.pairingMs });
+		await save({ ...known, sentAt: now, expiresAt: now + limits.pairingMs });
 		return { because, tell: known.code };
 	};
 	const ask = async (stranger: Stranger): Promise<PairingAnswer> => {
@@ -96,7 +96,7 @@ export function createPairingDesk({ bus, pairings, clock, random, limits }: Pair
 		if ((await pairings.pending(stranger.channel, stranger.account)) >= limits.pairingsPendingMax)
 			return { because: "unknown sender: too many others wait to be paired" };
 		const code = await freshCode();
-		const times = { createdAt: now, toldAt: now, expiresAt: now + limits.pairingMs };
+		const times = { createdAt: now, sentAt: now, expiresAt: now + limits.pairingMs };
 		await save({ ...stranger, code, state: "pending", ...times }, pairingWrites.expire(now));
 		return { because: "unknown sender: was told how to be paired", tell: code };
 	};

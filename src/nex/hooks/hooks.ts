@@ -49,7 +49,7 @@ export interface HooksOptions {
 export function createHooks({ plugins, limits, clock, log }: HooksOptions): Hooks {
 	const stats = new Map(plugins.map(({ name }) => [name, { calls: 0, failures: 0, timeouts: 0, rejections: 0 }]));
 
-	async function once(plugin: NamedPlugin, hook: HookName, request: HookRequest): Promise<Outcome> {
+	async function once(plugin: NamedPlugin, hook: HookName, request: HookRequest): Promise<HookOutcome> {
 		const draft = structuredClone(request);
 		const answer = await within(clock, limits.pluginMs, (signal) => plugin[hook]?.(draft, { signal }));
 		if (hook === "onComplete") return { answer: {}, context: request.hooks.context };
@@ -57,7 +57,7 @@ export function createHooks({ plugins, limits, clock, log }: HooksOptions): Hook
 		return { answer: wanted, context: fitting({ ...draft.hooks.context, ...wanted.context }, limits.hookCharsMax) };
 	}
 
-	async function call(plugin: NamedPlugin, hook: HookName, request: HookRequest): Promise<[HookCall, Outcome?]> {
+	async function call(plugin: NamedPlugin, hook: HookName, request: HookRequest): Promise<[HookCall, HookOutcome?]> {
 		const count = stats.get(plugin.name)!;
 		const at = clock.now();
 		count.calls++;
@@ -103,13 +103,13 @@ export function createHooks({ plugins, limits, clock, log }: HooksOptions): Hook
 	};
 }
 
-interface Outcome {
+interface HookOutcome {
 	answer: HookAnswer;
 	/** As the plugin wants it. */
 	context: HookContext;
 }
 
-const changes = ({ answer, context }: Outcome, request: HookRequest): boolean =>
+const changes = ({ answer, context }: HookOutcome, request: HookRequest): boolean =>
 	Object.keys(answer).length > 0 || JSON.stringify(context) !== JSON.stringify(request.hooks.context);
 
 class TooLate extends Error {}

@@ -1,51 +1,55 @@
 /** A run of the inbox: the messages that it answers, where the answer goes, and the trace of both. */
 
 import type { ExecuteRequest, PassedOn } from "../../broker/broker.ts";
-import { type AskedFor, type NewDelivery, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
+import { type NewDelivery, type Requester, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { HistoryRights } from "../acl/history.ts";
 import type { Outbound } from "../port.ts";
-import { destinationsOf, hasOthers, isFromGroup, type Message, rightsTogether } from "./message.ts";
+import { destinationsOf, hasOthers, type InboxMessage, isFromGroup, rightsTogether } from "./message.ts";
 
-export interface Answer {
+export interface PreparedRun {
 	runId: string;
 	/** Oldest first. */
-	messages: readonly Message[];
+	messages: readonly InboxMessage[];
 	/** The newest one, with what plugins said to all of them. */
-	message: Message;
+	message: InboxMessage;
 	/** Ids of the deliveries that the answer is owed to. */
 	deliveries: string[];
 }
 
 /** A delivery, and what puts it on record. */
-export interface Owed {
+export interface PlannedDelivery {
 	delivery: NewDelivery;
 	write: Write;
 }
 
 /** The answer is owed from the moment that the run begins: no crash finds one without the other (I7). */
-export function owedOf(answer: Answer, outbound: Pick<Outbound, "owe">, log: Log): Owed[] {
+export function plannedDeliveriesOf(
+	answer: PreparedRun,
+	outbound: Pick<Outbound, "planDelivery">,
+	log: Log,
+): PlannedDelivery[] {
 	const { runId, messages, message } = answer;
 	const options = { disableStreaming: message.facts.hooks.context.disable_streaming === true };
-	const owed: Owed[] = [];
+	const planned: PlannedDelivery[] = [];
 	for (const { channel, account, target } of destinationsOf(messages)) {
 		try {
-			owed.push(outbound.owe({ account: { channel, id: account }, target, runId, options }));
+			planned.push(outbound.planDelivery({ account: { channel, id: account }, target, runId, options }));
 		} catch (cause) {
 			// An answer that has no place to go is no reason not to give it.
 			if (!(cause instanceof NexusError)) throw cause;
 			log.error({ runId, channel, account, err: cause }, "the answer cannot be delivered");
 		}
 	}
-	answer.deliveries = owed.map(({ delivery }) => delivery.id);
-	return owed;
+	answer.deliveries = planned.map(({ delivery }) => delivery.id);
+	return planned;
 }
 
 /** What the run is told of its messages. The newest one's address is the run's. */
 export function requestOf(
-	{ runId, messages, message }: Answer,
+	{ runId, messages, message }: PreparedRun,
 	approval: ExecuteRequest["approval"],
 	history: HistoryRights,
 ): Omit<ExecuteRequest, "begin" | "settle"> {
@@ -75,7 +79,7 @@ export function requestOf(
 		agent: facts.agent,
 		...permissionsOf(messages),
 		...(approval && { approval }),
-		askedFor: askedForOf(messages, message),
+		requester: requesterOf(messages, message),
 		...(facts.target && { target: { ...facts.target, channel, account } }),
 		...(traceId !== undefined && { traceId }),
 		...(attached.length > 0 && { context: attached }),
@@ -83,7 +87,7 @@ export function requestOf(
 	};
 }
 
-function permissionsOf(messages: readonly Message[]): PassedOn {
+function permissionsOf(messages: readonly InboxMessage[]): PassedOn {
 	const { owner, tools, denied, agents } = rightsTogether(messages);
 	return {
 		owner,
@@ -94,7 +98,7 @@ function permissionsOf(messages: readonly Message[]): PassedOn {
 }
 
 /** Whom a person would decide for. */
-function askedForOf(messages: readonly Message[], message: Message): AskedFor {
+function requesterOf(messages: readonly InboxMessage[], message: InboxMessage): Requester {
 	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
 	return {
@@ -114,7 +118,7 @@ export function stagesOf({ startedAt: at, endedAt }: Turn, isWhole: boolean): St
 
 /** Puts the way of the message on record, with the stages after `prepare`. */
 export const traceWrite = (
-	{ runId, message: { origin, facts }, deliveries }: Omit<Answer, "messages">,
+	{ runId, message: { origin, facts }, deliveries }: Omit<PreparedRun, "messages">,
 	later: readonly StageTiming[],
 ): Write =>
 	turnWrites.retrace(runId, {

@@ -3,7 +3,7 @@
 import type { InboundEvent } from "../../ledger/ledger.ts";
 import { isSessionLabel, NexusError } from "../../protocol/protocol.ts";
 import type { InboxLimits } from "./limits.ts";
-import type { ClientMessage, Message } from "./message.ts";
+import type { ClientMessage, InboxMessage } from "./message.ts";
 
 /** What a client sent, before anything is done with it. */
 export function checkClients(message: ClientMessage, limits: InboxLimits): void {
@@ -39,7 +39,7 @@ export function checkContent(
  * The known event is what the message's idempotency key belongs to. A client that uses a key for two messages would otherwise never learn
  * that the second was not taken. An event of a version that kept no digest counts as the same: nobody can tell any more.
  */
-export function checkSame(known: InboundEvent, { facts }: Message): void {
+export function checkSame(known: InboundEvent, { facts }: InboxMessage): void {
 	const digest = known.facts?.digest;
 	if (digest === undefined || facts.digest === undefined || digest === facts.digest) return;
 	throw new NexusError(

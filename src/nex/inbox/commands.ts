@@ -1,16 +1,16 @@
 /** Commands in a chat: recognised after access rules and before plugins and queue, never waiting for either, and answered with a note (A28). */
 
 import type { Broker, LiveRun } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites, type Ledger } from "../../ledger/ledger.ts";
 import type { Clock } from "../../std/clock.ts";
-import { chatCommandIn } from "../asking/command.ts";
+import { chatCommandIn } from "../approvals/command.ts";
 import { type InboundConfig, rulesOf } from "./config.ts";
-import type { ChannelMessage, Destination, Message } from "./message.ts";
-import { ADMIT_MS_MAX, type Sessions } from "./sessions.ts";
+import type { ChannelMessage, Destination, InboxMessage } from "./message.ts";
+import type { Sessions } from "./sessions.ts";
 import { maySilence, type Stops } from "./stops.ts";
 
-export type Command = "/stop" | "/stop all" | "/new" | "/status";
+export type SessionCommand = "/stop" | "/stop all" | "/new" | "/status";
 
 /** Clients of some platforms keep a slash for themselves. */
 const COMMAND = /^[/!](?:(stop)(?:\s+(all))?|(new)|(status))$/i;
@@ -18,12 +18,12 @@ const COMMAND = /^[/!](?:(stop)(?:\s+(all))?|(new)|(status))$/i;
 /** In a group only what is said to us is a command of ours: another bot may have the same. */
 export function commandIn({
 	message: { text, attachments = [], chat, mention = false },
-}: ChannelMessage): Command | undefined {
+}: ChannelMessage): SessionCommand | undefined {
 	if (attachments.length > 0 || (chat.type === "group" && !mention)) return undefined;
 	const words = COMMAND.exec(text.trim())
 		?.slice(1)
 		.filter((word) => word !== undefined);
-	return words && (`/${words.join(" ").toLowerCase()}` as Command);
+	return words && (`/${words.join(" ").toLowerCase()}` as SessionCommand);
 }
 
 /** A command, or a decision on what a run asked. */
@@ -42,7 +42,7 @@ export interface CommandsDeps {
 	clock: Clock;
 }
 
-const NEW: Command = "/new";
+const NEW: SessionCommand = "/new";
 const LABEL_CHARS_MAX = 128;
 
 /** The session that a message's chat talks to since the last `/new` before it. The record of that command is all there is of it. */
@@ -56,8 +56,8 @@ export async function sessionSince({ inbox }: Ledger, label: string, eventId: st
 /** On record first: a platform that sends it again has it done once. `label` is what the chat's session was first called. */
 export async function carryOut(
 	deps: CommandsDeps,
-	command: Command,
-	message: Message,
+	command: SessionCommand,
+	message: InboxMessage,
 	label: string,
 ): Promise<InboundEvent> {
 	const { origin, facts } = message;
@@ -75,13 +75,13 @@ export async function carryOut(
 }
 
 /** Why nobody may begin it anew from one chat. */
-function sharedBy(config: InboundConfig, { origin }: Message): string | undefined {
+function sharedBy(config: InboundConfig, { origin }: InboxMessage): string | undefined {
 	const { session } = rulesOf(config, origin.channel, origin.account);
 	if (session === "chat" || session === "sender") return undefined;
 	return `This chat shares the session ${session} with others, so it cannot be begun anew from here.`;
 }
 
-const answers: Record<Command, (deps: CommandsDeps, message: Message) => string | Promise<string>> = {
+const answers: Record<SessionCommand, (deps: CommandsDeps, message: InboxMessage) => string | Promise<string>> = {
 	"/new": () => "A new session: I do not know what was said before. Your next message begins it.",
 	"/stop": ({ sessions, stops }, { session }) =>
 		sessions.stop(session) || stops.first(session) ? "Stopped." : "Nothing is running.",

@@ -7,7 +7,7 @@ import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
-import { type Answer, stagesOf, traceWrite } from "./answer.ts";
+import { type PreparedRun, stagesOf, traceWrite } from "./answer.ts";
 import { hookRequestOf } from "./message.ts";
 import { timed } from "./timed.ts";
 
@@ -29,11 +29,11 @@ export class Completing {
 	}
 
 	/** Nothing is to come after the turn: its trace is written once, with it. */
-	isWhole({ deliveries }: Answer): boolean {
+	isWhole({ deliveries }: PreparedRun): boolean {
 		return deliveries.length === 0 && !this.#deps.hooks().has("onComplete");
 	}
 
-	whenSaved(answer: Answer, execution: Execution): void {
+	whenSaved(answer: PreparedRun, execution: Execution): void {
 		const { log } = this.#deps;
 		const { runId } = answer;
 		const complete = async (): Promise<void> => {
@@ -59,7 +59,7 @@ export class Completing {
 	}
 
 	/** The stages `deliver`, as far as it lasts longer than the run, and `complete`. */
-	async #complete(answer: Answer, turn: Turn, chunks: number): Promise<void> {
+	async #complete(answer: PreparedRun, turn: Turn, chunks: number): Promise<void> {
 		const { outbound, hooks, clock, bus } = this.#deps;
 		const { message, deliveries } = answer;
 		const later = stagesOf(turn, false);

@@ -6,7 +6,7 @@ import { NexusError } from "../../protocol/protocol.ts";
 import { own } from "../../std/own.ts";
 import { type AclConfig, aclOf } from "../acl/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
-import type { ApprovalsConfig } from "../asking/config.ts";
+import type { ApprovalsConfig } from "../approvals/config.ts";
 import { HOOK_LIMITS, type HookLimits, type Hooks } from "../hooks/hooks.ts";
 import { checkSessionRule, type SessionRule } from "./session.ts";
 

@@ -4,7 +4,7 @@ import type { Broker, Continuation } from "../../broker/broker.ts";
 import type { InboundEvent, Ledger, Turn } from "../../ledger/ledger.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
-import { type Message, recorded } from "./message.ts";
+import { type InboxMessage, recorded } from "./message.ts";
 import type { Sessions } from "./sessions.ts";
 
 export interface ContinuingDeps {
@@ -68,7 +68,7 @@ export class Continuing {
 	}
 
 	/** Everything that people wrote to the run and to those that it continues, oldest first. */
-	async #askedIn(last: Turn): Promise<Message[]> {
+	async #askedIn(last: Turn): Promise<InboxMessage[]> {
 		const { ledger, clock } = this.#deps;
 		const said: Turn["messages"][number][] = [];
 		for (let turn: Turn | undefined = last; turn; ) {
@@ -115,7 +115,7 @@ export class Continuing {
 	}
 
 	/** What the first run was asked; later messages of people are in the checkpoint. */
-	async #messagesOf(root: Turn | undefined): Promise<Message[]> {
+	async #messagesOf(root: Turn | undefined): Promise<InboxMessage[]> {
 		const { ledger, clock } = this.#deps;
 		const said = root?.messages ?? [];
 		const answered = said.findIndex(({ role }) => role === "assistant");
@@ -128,7 +128,7 @@ export class Continuing {
 }
 
 /** As it was let in, with the times of now: the trace of the new run is not that of the old one. */
-function anew(event: InboundEvent, now: number): Message {
+function anew(event: InboundEvent, now: number): InboxMessage {
 	const message = recorded(event);
 	return { ...message, facts: { ...message.facts, timings: [], queuedAt: now } };
 }

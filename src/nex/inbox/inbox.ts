@@ -4,7 +4,7 @@
  */
 
 import type { Broker, Execution } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { InboundEvent, Ledger } from "../../ledger/ledger.ts";
 import { NexusError, newRunId, Refused, toNexusError } from "../../protocol/protocol.ts";
@@ -12,14 +12,21 @@ import { type Clock, neverBack } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { decide } from "../acl/acl.ts";
 import { HistoryRights } from "../acl/history.ts";
-import { type PairingDesk, pairingText } from "../acl/pairing.ts";
+import { type PairingService, pairingText } from "../acl/pairing.ts";
 import { rightsOf } from "../acl/rights.ts";
 import type { Trust } from "../acl/trust.ts";
-import type { Asking } from "../asking/asking.ts";
-import { takeDecision } from "../asking/inbound.ts";
+import type { ChatApprovals } from "../approvals/approvals.ts";
+import { takeDecision } from "../approvals/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
-import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
+import {
+	type PlannedDelivery,
+	type PreparedRun,
+	plannedDeliveriesOf,
+	requestOf,
+	stagesOf,
+	traceWrite,
+} from "./answer.ts";
 import { cancelWaiting } from "./cancel.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
 import { carryOut, commandIn, isCommand, sessionSince } from "./commands.ts";
@@ -34,31 +41,31 @@ import {
 	type Destination,
 	hookRequestOf,
 	type Inbound,
+	type InboxMessage,
 	isClients,
 	keyOf,
-	type Message,
 	messageOf,
 	together,
 } from "./message.ts";
 import { createOrder, type Order } from "./order.ts";
 import { recover } from "./recovery.ts";
 import { type InboxStats, Refusals } from "./refusals.ts";
-import { ADMIT_MS_MAX, type Decision, Sessions } from "./sessions.ts";
+import { type QueueDecision, Sessions } from "./sessions.ts";
 import type { Launched, Start } from "./start.ts";
 import { Stops } from "./stops.ts";
 import { timed } from "./timed.ts";
 
 /** What the inbox needs of the outbound side. */
-export type InboxOutbound = Pick<Outbound, "owe" | "launch" | "settled" | "deliveries">;
+export type InboxOutbound = Pick<Outbound, "planDelivery" | "launch" | "settled" | "deliveries">;
 
 export interface InboxDeps {
 	broker: Broker;
 	bus: Bus;
 	ledger: Ledger;
-	pairing: PairingDesk;
+	pairing: PairingService;
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming" | "injects">;
-	asking: Pick<Asking, "heard" | "decides">;
+	approvals: Pick<ChatApprovals, "takeMessage" | "decides">;
 	trust: Pick<Trust, "of">;
 	hooks(): Hooks;
 	config(): InboundConfig;
@@ -141,7 +148,7 @@ export class Inbox {
 	}
 
 	/** From the first look at the store to the queue's decision a session takes one message at a time; a command waits for none (ST11). */
-	async #take(inbound: Inbound, message: Message): Promise<InboundEvent> {
+	async #take(inbound: Inbound, message: InboxMessage): Promise<InboundEvent> {
 		const decide = () => this.#decide(inbound, message);
 		const waits = isClients(inbound) || !isCommand(inbound);
 		try {
@@ -152,10 +159,10 @@ export class Inbox {
 		}
 	}
 
-	async #decide(inbound: Inbound, message: Message): Promise<Decision | { outcome: InboundEvent }> {
+	async #decide(inbound: Inbound, message: InboxMessage): Promise<QueueDecision | { outcome: InboundEvent }> {
 		const { clock } = this.#deps;
 		const { receivedAt, facts } = message;
-		const known = await this.#known(message);
+		const known = await this.#existing(message);
 		if (known) {
 			this.#stats.duplicates++;
 			return { outcome: known };
@@ -174,7 +181,7 @@ export class Inbox {
 	}
 
 	/** A decision or a command: neither plugins nor the queue see it, for the run that it is about must go on. */
-	async #heed(inbound: ChannelMessage, message: Message, label: string): Promise<InboundEvent | undefined> {
+	async #heed(inbound: ChannelMessage, message: InboxMessage, label: string): Promise<InboundEvent | undefined> {
 		const decided = await takeDecision(this.#deps, message, ADMIT_MS_MAX);
 		if (decided) return decided;
 		const command = commandIn(inbound);
@@ -182,20 +189,20 @@ export class Inbox {
 		return command && carryOut(deps, command, message, label);
 	}
 
-	async #known({ session, idempotencyKey, origin }: Message): Promise<InboundEvent | undefined> {
+	async #existing({ session, idempotencyKey, origin }: InboxMessage): Promise<InboundEvent | undefined> {
 		const { inbox } = this.#deps.ledger;
 		if (idempotencyKey !== undefined) return inbox.byKey(session, idempotencyKey);
 		return origin.sourceId === undefined ? undefined : inbox.bySource(origin.channel, origin.account, origin.sourceId);
 	}
 
 	/** The stage `acl`: undefined, or why the message is not let in. */
-	async #letIn(inbound: ChannelMessage, message: Message): Promise<string | undefined> {
-		const { pairing, tell, config, asking } = this.#deps;
+	async #letIn(inbound: ChannelMessage, message: InboxMessage): Promise<string | undefined> {
+		const { pairing, tell, config, approvals } = this.#deps;
 		const { channel, account, message: said } = inbound;
 		const { sender, chat, agent } = message.facts;
 		const { target } = said;
 		// The prompt asks for these words, and for no mention.
-		const mention = said.mention === true || (chat.type === "group" && (await asking.decides(said.text)));
+		const mention = said.mention === true || (chat.type === "group" && (await approvals.decides(said.text)));
 		const person = { channel, account, sender: sender.id };
 		const paired = await pairing.isPaired(person);
 		const question = { ...person, agent, chat, mention, public: inbound.public ?? true, paired };
@@ -216,7 +223,7 @@ export class Inbox {
 	}
 
 	/** The stage `hooks`: undefined, or why a plugin rejects the message. */
-	async #askPlugins(message: Message): Promise<string | undefined> {
+	async #askPlugins(message: InboxMessage): Promise<string | undefined> {
 		const { hooks, clock } = this.#deps;
 		const { facts } = message;
 		if (!hooks().has("onReceive")) {
@@ -231,7 +238,7 @@ export class Inbox {
 	}
 
 	/** The stage `queue` begins here and ends when the run is prepared. */
-	#queue(message: Message): Promise<Decision> {
+	#queue(message: InboxMessage): Promise<QueueDecision> {
 		checkContent(message, this.#deps.inboxLimits);
 		const { engine, hooks, clock } = this.#deps;
 		if (message.queue) message.queue = settingsFor(message.queue, engine, hooks());
@@ -240,9 +247,9 @@ export class Inbox {
 	}
 
 	/** A platform that is not told "safe" sends it again for ever: what can never be accepted is recorded as such. */
-	async #notTaken(cause: unknown, inbound: Inbound, message: Message): Promise<InboundEvent> {
+	async #notTaken(cause: unknown, inbound: Inbound, message: InboxMessage): Promise<InboundEvent> {
 		// Its run may have been refused because the message's run is there already (ST12).
-		const winner = cause instanceof Refused ? await this.#known(message) : undefined;
+		const winner = cause instanceof Refused ? await this.#existing(message) : undefined;
 		if (winner) return winner;
 		const { code, message: because } = toNexusError(cause);
 		const isRecorded = message.disposition.state === "rejected";
@@ -278,19 +285,19 @@ export class Inbox {
 		const { outbound, log } = this.#deps;
 		const answer = await this.#prepare(start);
 		this.#refuseWhenClosed();
-		const owed = owedOf(answer, outbound, log);
-		const execution = this.#execute(start, answer, owed);
+		const planned = plannedDeliveriesOf(answer, outbound, log);
+		const execution = this.#execute(start, answer, planned);
 		begun(execution);
 		await execution.established;
-		this.#deliver(answer, owed);
+		this.#deliver(answer, planned);
 		this.#completing.whenSaved(answer, execution);
 		return { runId: answer.runId, saved: execution.saved };
 	}
 
 	/** The run is live: whatever fails here, its session is not free, and what it owes is on record. */
-	#deliver({ runId }: Answer, owed: readonly Owed[]): void {
+	#deliver({ runId }: PreparedRun, planned: readonly PlannedDelivery[]): void {
 		const { outbound, log } = this.#deps;
-		for (const { delivery } of owed) {
+		for (const { delivery } of planned) {
 			try {
 				outbound.launch(delivery);
 			} catch (cause) {
@@ -303,7 +310,7 @@ export class Inbox {
 	}
 
 	/** The stage `prepare`. A plugin may reject the messages still. */
-	async #prepare({ session, messages }: Start): Promise<Answer> {
+	async #prepare({ session, messages }: Start): Promise<PreparedRun> {
 		const { clock, hooks } = this.#deps;
 		const runId = newRunId(this.#idTime());
 		const now = clock.now();
@@ -312,7 +319,7 @@ export class Inbox {
 		// A plugin may still say otherwise.
 		if (this.#isInOnePiece(session, message.text))
 			facts.hooks.context = { disable_streaming: true, ...facts.hooks.context };
-		const answer: Answer = { runId, messages, message, deliveries: [] };
+		const answer: PreparedRun = { runId, messages, message, deliveries: [] };
 		if (!hooks().has("onPrepare")) {
 			facts.timings.push({ stage: "prepare", at: now, ms: 0 });
 			return answer;
@@ -330,8 +337,8 @@ export class Inbox {
 	#isInOnePiece(session: string, text: string): boolean {
 		const { engine, log } = this.#deps;
 		try {
-			const { disableStreaming: wish } = engine;
-			return typeof wish === "function" ? wish({ session, text }) === true : wish === true;
+			const { disableStreaming: setting } = engine;
+			return typeof setting === "function" ? setting({ session, text }) === true : setting === true;
 		} catch (cause) {
 			log.error({ session, err: cause }, "the engine failed when it was asked whether to stream");
 			return false;
@@ -339,21 +346,25 @@ export class Inbox {
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
-	#execute({ begin, settle, patienceMs, continues, inbox }: Start, answer: Answer, owed: readonly Owed[]): Execution {
+	#execute(
+		{ begin, settle, patienceMs, continues, inbox }: Start,
+		answer: PreparedRun,
+		planned: readonly PlannedDelivery[],
+	): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
 			...requestOf(answer, this.#deps.config().approvals?.policy, this.#history),
 			inbox,
 			...(continues && { continues }),
-			begin: [...begin(runId), ...owed.map(({ write }) => write)],
+			begin: [...begin(runId), ...planned.map(({ write }) => write)],
 			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#completing.isWhole(answer))), ...settle(turn)],
 			...(patienceMs !== undefined && { patienceMs }),
 		});
 	}
 
 	/** Ends what a dead daemon left of runs, lets what they owe begin, and goes on with the messages that waited in it. */
-	recover(owed: () => Promise<void>): Promise<{ recovered: number }> {
-		return recover(this.#deps, this.#sessions, owed);
+	recover(planned: () => Promise<void>): Promise<{ recovered: number }> {
+		return recover(this.#deps, this.#sessions, planned);
 	}
 
 	cancel(eventId: string): Promise<InboundEvent> {

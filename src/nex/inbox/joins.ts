@@ -5,8 +5,8 @@ import type { Joining } from "../../broker/broker.ts";
 import { inboxWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import { narrows } from "../acl/rights.ts";
-import { type Message, rightsTogether } from "./message.ts";
-import type { Lane } from "./queue.ts";
+import { type InboxMessage, rightsTogether } from "./message.ts";
+import type { SessionLane } from "./queue.ts";
 
 /** What one look into the inbox hands over. */
 const AT_ONCE_MAX = 16;
@@ -16,19 +16,19 @@ const AT_ONCE_MAX = 16;
  * message joins only a run that answers the same person, as the same agent, in the same chat. A reload of the config may have taken rights
  * from that person since the run began: what they say now waits for a run of its own.
  */
-export function mayJoin(run: readonly Message[], message: Message): boolean {
+export function mayJoin(run: readonly InboxMessage[], message: InboxMessage): boolean {
 	if (narrows(rightsTogether(run), rightsTogether([message]))) return false;
-	return run.some((one) => isSamePerson(one, message)) && run.some((one) => isSamePlace(one, message));
+	return run.some((one) => isSamePerson(one, message)) && run.some((one) => isSameDestination(one, message));
 }
 
-const isSamePerson = (one: Message, other: Message): boolean =>
+const isSamePerson = (one: InboxMessage, other: InboxMessage): boolean =>
 	one.origin.channel === other.origin.channel &&
 	one.origin.account === other.origin.account &&
 	one.origin.sender === other.origin.sender &&
 	one.facts.sender.owner === other.facts.sender.owner;
 
 /** Where the answer goes. */
-function isSamePlace({ origin, facts }: Message, other: Message): boolean {
+function isSameDestination({ origin, facts }: InboxMessage, other: InboxMessage): boolean {
 	if (facts.agent !== other.facts.agent || origin.channel !== other.origin.channel) return false;
 	const { target } = facts;
 	if (!target || !other.facts.target) return target === other.facts.target;
@@ -36,7 +36,11 @@ function isSamePlace({ origin, facts }: Message, other: Message): boolean {
 }
 
 /** Those of the lane that may join the run now, oldest first. A summary has several authors. */
-export function joiningOf(lane: Lane, waiting: ReadonlyMap<string, Message>, run: readonly Message[]): Message[] {
+export function joiningOf(
+	lane: SessionLane,
+	waiting: ReadonlyMap<string, InboxMessage>,
+	run: readonly InboxMessage[],
+): InboxMessage[] {
 	if (lane.stopping) return [];
 	return lane.waiting
 		.filter(({ mode, summary }) => mode === "inject" && !summary)
@@ -45,10 +49,10 @@ export function joiningOf(lane: Lane, waiting: ReadonlyMap<string, Message>, run
 		.slice(0, AT_ONCE_MAX);
 }
 
-export const joined = ({ eventId, text, attachments, facts }: Message): Joining => ({
+export const joined = ({ eventId, text, attachments, facts }: InboxMessage): Joining => ({
 	...{ eventId, text, attachments },
 	...(facts.hooks.attached.length > 0 && { context: facts.hooks.attached }),
 });
 
-export const joinWrites = (messages: readonly Message[], runId: string): Write[] =>
+export const joinWrites = (messages: readonly InboxMessage[], runId: string): Write[] =>
 	messages.map(({ eventId }) => inboxWrites.dispose(eventId, { state: "injected", runId }, ["queued"]));

@@ -31,14 +31,14 @@ export interface ChannelChoice {
 /** Resolves with what to tell whoever pressed, if anything. */
 export type OnChannelChoice = (pressed: ChannelChoice) => Promise<string | undefined>;
 
-export interface Listening {
+export interface InboundListener {
 	start(): void;
 	/** Listens to these too. */
 	hear(accounts: readonly AccountName[]): void;
 	stop(): void;
 }
 
-export function createListening(deps: ListeningDeps): Listening {
+export function createListening(deps: ListeningDeps): InboundListener {
 	const { outbound, config, limits, receive, onChoice, knows, clock, log } = deps;
 	const cancels = new Set<() => void>();
 	let stopped = false;

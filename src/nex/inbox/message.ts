@@ -15,7 +15,7 @@ import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../acl/ri
 import type { HookContext, HookRequest } from "../hooks/port.ts";
 import { agentOf, type InboundConfig, interruptingOf, queueOf, rulesOf, WEB } from "./config.ts";
 import type { InboxLimits } from "./limits.ts";
-import { type Outcome, responseOf } from "./response.ts";
+import { type RunOutcome, responseOf } from "./response.ts";
 import { sessionOf } from "./session.ts";
 
 /** What comes in. */
@@ -51,7 +51,7 @@ export interface ClientMessage {
 export const isClients = (inbound: Inbound): inbound is ClientMessage => !("message" in inbound);
 
 /** What has to survive a restart and has no column of its own. */
-export type Facts = {
+export type MessageFacts = {
 	sender: { id: string; name?: string; owner: boolean };
 	chat: { id: string; type: "direct" | "group"; name?: string };
 	/** What the sender's words may reach; left out by a version that did not know of it, and for clients of the daemon. */
@@ -84,9 +84,9 @@ type Summed = {
 	chats: Destination[];
 };
 
-export interface Message extends InboundEvent {
+export interface InboxMessage extends InboundEvent {
 	origin: Origin;
-	facts: Facts;
+	facts: MessageFacts;
 }
 
 /** How messages are taken in now. */
@@ -97,10 +97,10 @@ interface Manner {
 }
 
 /** The message that came in, as it is to be recorded. */
-export const messageOf = (inbound: Inbound, manner: Manner): Message =>
+export const messageOf = (inbound: Inbound, manner: Manner): InboxMessage =>
 	isClients(inbound) ? ofClient(inbound, manner) : ofChannel(inbound, manner);
 
-function ofChannel({ channel, account, message, id }: ChannelMessage, manner: Manner): Message {
+function ofChannel({ channel, account, message, id }: ChannelMessage, manner: Manner): InboxMessage {
 	const { config, now } = manner;
 	const { from, chat, target } = message;
 	const { thread_id: thread } = target;
@@ -122,7 +122,7 @@ function ofChannel({ channel, account, message, id }: ChannelMessage, manner: Ma
 	};
 }
 
-function ofClient(message: ClientMessage, manner: Manner): Message {
+function ofClient(message: ClientMessage, manner: Manner): InboxMessage {
 	const { config, limits, now } = manner;
 	const { session, idempotencyKey, traceId, app } = message;
 	const sender = app === undefined ? OWNER : { id: `app:${app}`, owner: false };
@@ -147,7 +147,7 @@ function ofClient(message: ClientMessage, manner: Manner): Message {
 
 const OWNER = { id: "owner", owner: true };
 
-const noHooks = (context: HookContext = {}): Facts["hooks"] => ({ context, attached: [], calls: [] });
+const noHooks = (context: HookContext = {}): MessageFacts["hooks"] => ({ context, attached: [], calls: [] });
 
 function begun(
 	place: { channel: string; account: string; session: string },
@@ -167,9 +167,9 @@ function begun(
 }
 
 /** An event that is on record. One of a version that kept less of it counts as the owner's. */
-export function recorded(event: InboundEvent): Message {
+export function recorded(event: InboundEvent): InboxMessage {
 	const { facts, origin = { channel: WEB, account: WEB, sender: OWNER.id }, session, receivedAt } = event;
-	const little: Facts = {
+	const little: MessageFacts = {
 		sender: OWNER,
 		chat: { id: session, type: "direct" },
 		agent: agentOf({}, WEB, WEB),
@@ -188,7 +188,7 @@ const digestOf = ({ text, attachments = [] }: ClientMessage): string => {
 };
 
 /** What a run answers: the newest of its messages, with what plugins said to all of them. */
-export function together(messages: readonly Message[], now: number): Message {
+export function together(messages: readonly InboxMessage[], now: number): InboxMessage {
 	const newest = messages.at(-1)!;
 	const { timings, queuedAt } = newest.facts;
 	const hooks = messages.map(({ facts }) => facts.hooks);
@@ -207,11 +207,11 @@ export function together(messages: readonly Message[], now: number): Message {
 }
 
 /** What a run that answers these messages may do: what every one of their senders may (A10). */
-export const rightsTogether = (messages: readonly Message[]): Rights =>
+export const rightsTogether = (messages: readonly InboxMessage[]): Rights =>
 	commonRights(messages.map(({ facts }) => recordedRights(facts)));
 
 /** What is on record of one of a version that kept less counts as the owner's. */
-export const recordedRights = ({ sender = OWNER, rights }: Partial<Facts>): Rights =>
+export const recordedRights = ({ sender = OWNER, rights }: Partial<MessageFacts>): Rights =>
 	rights ?? (sender.owner ? OWNER_RIGHTS : GUEST_RIGHTS);
 
 export type Destination = {
@@ -220,20 +220,20 @@ export type Destination = {
 	target: Target;
 };
 
-export const isBySame = (one: Message, other: Message): boolean =>
+export const isBySame = (one: InboxMessage, other: InboxMessage): boolean =>
 	one.facts.sender.id === other.facts.sender.id &&
 	one.origin.channel === other.origin.channel &&
 	one.origin.account === other.origin.account;
 
 /** Others have words in these messages than the sender of this one. */
-export const hasOthers = (messages: readonly Message[], message: Message): boolean =>
+export const hasOthers = (messages: readonly InboxMessage[], message: InboxMessage): boolean =>
 	messages.some((one) => one.facts.summed?.others === true || !isBySame(one, message));
 
-export const isFromGroup = ({ facts: { chat, summed } }: Message): boolean =>
+export const isFromGroup = ({ facts: { chat, summed } }: InboxMessage): boolean =>
 	chat.type === "group" || summed?.group === true;
 
 /** Where the answer to these messages goes: every chat once, as the newest message from it asks. */
-export function destinationsOf(messages: readonly Message[]): Destination[] {
+export function destinationsOf(messages: readonly InboxMessage[]): Destination[] {
 	const found: Destination[] = [];
 	for (const { channel, account, target } of messages.flatMap(chatsOf)) {
 		// Two addresses may name one chat, as the platform's adapter knows.
@@ -245,7 +245,7 @@ export function destinationsOf(messages: readonly Message[]): Destination[] {
 	return found;
 }
 
-function chatsOf({ origin: { channel, account }, facts: { target, summed } }: Message): Destination[] {
+function chatsOf({ origin: { channel, account }, facts: { target, summed } }: InboxMessage): Destination[] {
 	return [...(summed?.chats ?? []), ...(target ? [{ channel, account, target }] : [])];
 }
 
@@ -263,7 +263,7 @@ export function acceptedOf({ eventId, disposition }: InboundEvent): Accepted {
 }
 
 /** What the same message has again when it is sent again. */
-export function keyOf({ session, idempotencyKey, origin }: Message): string | undefined {
+export function keyOf({ session, idempotencyKey, origin }: InboxMessage): string | undefined {
 	if (idempotencyKey !== undefined) return JSON.stringify([session, idempotencyKey]);
 	return origin.sourceId === undefined ? undefined : JSON.stringify([origin.channel, origin.account, origin.sourceId]);
 }
@@ -273,8 +273,8 @@ const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").le
 
 /** A message as plugins see it: on its own, as a run that is about to begin, or as one that has ended. */
 export function hookRequestOf(
-	{ facts, origin, ...event }: Message,
-	run?: { runId: string; messages: readonly Message[]; outcome?: Outcome },
+	{ facts, origin, ...event }: InboxMessage,
+	run?: { runId: string; messages: readonly InboxMessage[]; outcome?: RunOutcome },
 ): HookRequest {
 	const { eventId, text, receivedAt, session } = event;
 	const { sender, chat, agent, hooks } = facts;

@@ -2,7 +2,7 @@
 
 import { type Disposition, inboxWrites, type Turn, turnWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import type { Message } from "./message.ts";
+import type { InboxMessage } from "./message.ts";
 import type { LaneEffect } from "./queue.ts";
 import { summaryOf } from "./summary.ts";
 
@@ -12,14 +12,14 @@ const ANSWERED = ["started", "batched", "injected"] as const;
 /** What a session's run answers, from its launch until it has settled. */
 export interface Active {
 	/** Oldest first; those that joined it last. */
-	messages: Message[];
+	messages: InboxMessage[];
 	/** Known once it has begun. */
 	runId?: string;
 	abort(): void;
 	stoppedBy?: { eventId: string; rollback: boolean };
 }
 
-export const idOf = ({ eventId }: Message): string => eventId;
+export const idOf = ({ eventId }: InboxMessage): string => eventId;
 
 export const dispose = (
 	eventIds: readonly string[],
@@ -27,7 +27,10 @@ export const dispose = (
 	expected: readonly Disposition["state"][],
 ): Write[] => eventIds.map((eventId) => inboxWrites.dispose(eventId, disposition, expected));
 
-export function without(waiting: ReadonlyMap<string, Message>, eventIds: readonly string[]): Map<string, Message> {
+export function without(
+	waiting: ReadonlyMap<string, InboxMessage>,
+	eventIds: readonly string[],
+): Map<string, InboxMessage> {
 	const left = new Map(waiting);
 	for (const eventId of eventIds) left.delete(eventId);
 	return left;
@@ -37,7 +40,7 @@ export function without(waiting: ReadonlyMap<string, Message>, eventIds: readonl
 export function superseded(
 	{ status, runId }: Turn,
 	{ messages, stoppedBy }: Active,
-	batch: Message | undefined,
+	batch: InboxMessage | undefined,
 ): Write[] {
 	if (status !== "aborted") return [];
 	const eventIds = [...messages, ...(batch ? [batch] : [])].map(idOf);
@@ -46,7 +49,7 @@ export function superseded(
 }
 
 /** The writes of an arrival, as one unit, and what waits after it. */
-export function plan(before: ReadonlyMap<string, Message>, message: Message, effects: readonly LaneEffect[]) {
+export function plan(before: ReadonlyMap<string, InboxMessage>, message: InboxMessage, effects: readonly LaneEffect[]) {
 	const writes: Write[] = [];
 	let waiting = before;
 	for (const effect of effects) {

@@ -5,7 +5,7 @@
 
 import type { QueueSettings } from "../../ledger/ledger.ts";
 
-export interface Waiting {
+export interface QueuedMessage {
 	readonly eventId: string;
 	readonly mode: QueueSettings["mode"];
 	readonly collectMs: number;
@@ -16,16 +16,16 @@ export interface Waiting {
 	readonly summary: boolean;
 }
 
-export interface Lane {
+export interface SessionLane {
 	/** A run is being prepared, is under way or is being stopped. */
 	readonly busy: boolean;
 	/** It was told to make room for a newer message. */
 	readonly stopping: boolean;
 	/** Oldest first. */
-	readonly waiting: readonly Waiting[];
+	readonly waiting: readonly QueuedMessage[];
 }
 
-export const EMPTY_LANE: Lane = { busy: false, stopping: false, waiting: [] };
+export const EMPTY_LANE: SessionLane = { busy: false, stopping: false, waiting: [] };
 
 export type LaneInput =
 	| { type: "arrive"; eventId: string; settings: QueueSettings }
@@ -51,15 +51,15 @@ export type LaneEffect =
 	/** Messages that waited become one run. */
 	| { type: "start"; eventIds: readonly string[] };
 
-export interface Step {
-	lane: Lane;
+export interface LaneStep {
+	lane: SessionLane;
 	effects: LaneEffect[];
 }
 
 /** Somebody who never stops typing is answered all the same, after this many times `collectMs`. */
 const COLLECT_STRETCH_MAX = 10;
 
-export function step(lane: Lane, input: LaneInput, now: number): Step {
+export function step(lane: SessionLane, input: LaneInput, now: number): LaneStep {
 	switch (input.type) {
 		case "arrive":
 			return arrive(lane, input, now);
@@ -75,19 +75,25 @@ export function step(lane: Lane, input: LaneInput, now: number): Step {
 }
 
 /** When the lane wants a `tick`; undefined = it waits for something else. */
-export function wakeAt(lane: Lane): number | undefined {
+export function wakeAt(lane: SessionLane): number | undefined {
 	return lane.busy || lane.waiting.length === 0 ? undefined : readyAt(firstGroup(lane.waiting));
 }
 
 /** The lane of messages that waited when the process before this one ended, oldest first. */
-export function restored(events: readonly (Pick<Waiting, "eventId" | "at" | "summary"> & QueueSettings)[]): Lane {
-	const waiting = events.reduce<readonly Waiting[]>((line, { eventId, at, summary, ...settings }) => {
+export function restored(
+	events: readonly (Pick<QueuedMessage, "eventId" | "at" | "summary"> & QueueSettings)[],
+): SessionLane {
+	const waiting = events.reduce<readonly QueuedMessage[]>((line, { eventId, at, summary, ...settings }) => {
 		return lineUp(line, { eventId, at, summary }, settings);
 	}, []);
 	return { ...EMPTY_LANE, waiting };
 }
 
-function arrive(lane: Lane, { eventId, settings }: Extract<LaneInput, { type: "arrive" }>, now: number): Step {
+function arrive(
+	lane: SessionLane,
+	{ eventId, settings }: Extract<LaneInput, { type: "arrive" }>,
+	now: number,
+): LaneStep {
 	const { mode, messagesMax, atCap } = settings;
 	const idle = !lane.busy && lane.waiting.length === 0;
 	if (idle && mode !== "collect") return { lane: { ...lane, busy: true }, effects: [{ type: "admit" }] };
@@ -107,8 +113,8 @@ function arrive(lane: Lane, { eventId, settings }: Extract<LaneInput, { type: "a
 }
 
 /** Whoever stood behind the first of a run that leaves is the first of it then. */
-function without(line: readonly Waiting[], eventIds: ReadonlySet<string>): readonly Waiting[] {
-	const left: Waiting[] = [];
+function without(line: readonly QueuedMessage[], eventIds: ReadonlySet<string>): readonly QueuedMessage[] {
+	const left: QueuedMessage[] = [];
 	let joined = true;
 	for (const one of line) {
 		joined &&= one.joined;
@@ -119,13 +125,13 @@ function without(line: readonly Waiting[], eventIds: ReadonlySet<string>): reado
 	return left;
 }
 
-const refuse = (lane: Lane, because: string): Step => ({ lane, effects: [{ type: "refuse", because }] });
+const refuse = (lane: SessionLane, because: string): LaneStep => ({ lane, effects: [{ type: "refuse", because }] });
 
 function lineUp(
-	line: readonly Waiting[],
-	entry: Pick<Waiting, "eventId" | "at" | "summary">,
+	line: readonly QueuedMessage[],
+	entry: Pick<QueuedMessage, "eventId" | "at" | "summary">,
 	{ mode, collectMs }: Pick<QueueSettings, "mode" | "collectMs">,
-): readonly Waiting[] {
+): readonly QueuedMessage[] {
 	const last = { ...entry, mode, collectMs };
 	// An interruption takes everything that waits with it.
 	if (mode === "interrupt") return [...line.map((one) => ({ ...one, joined: true })), { ...last, joined: true }];
@@ -133,14 +139,18 @@ function lineUp(
 }
 
 /** A summary goes last: it is all that is left of others. */
-function dropOldest(line: readonly Waiting[], messagesMax: number, effects: LaneEffect[]): readonly Waiting[] {
+function dropOldest(
+	line: readonly QueuedMessage[],
+	messagesMax: number,
+	effects: LaneEffect[],
+): readonly QueuedMessage[] {
 	const oldest = line.find((one) => !one.summary)!;
 	const because = `${messagesMax} ${messagesMax === 1 ? "message" : "messages"} waited already, and a newer one came`;
 	effects.push({ type: "drop", eventId: oldest.eventId, because });
 	return line.filter((one) => one !== oldest);
 }
 
-function summarise(line: readonly Waiting[], newest: string, effects: LaneEffect[]): readonly Waiting[] {
+function summarise(line: readonly QueuedMessage[], newest: string, effects: LaneEffect[]): readonly QueuedMessage[] {
 	const into = summaryIdOf(newest);
 	effects.push({ type: "summarise", eventIds: line.map((one) => one.eventId), into });
 	return [{ ...line.at(-1)!, eventId: into, at: line[0]!.at, joined: false, summary: true }];
@@ -151,7 +161,7 @@ export const summaryIdOf = (eventId: string): string => `${eventId}.summary`;
 export const batchIdOf = (eventId: string): string => `${eventId}.batch`;
 
 /** Lets the next messages go when the lane is free and they have waited long enough. */
-function next(lane: Lane, effects: LaneEffect[], now: number): Step {
+function next(lane: SessionLane, effects: LaneEffect[], now: number): LaneStep {
 	if (lane.busy || lane.waiting.length === 0) return { lane, effects };
 	const group = firstGroup(lane.waiting);
 	if (readyAt(group) > now) return { lane, effects };
@@ -160,12 +170,12 @@ function next(lane: Lane, effects: LaneEffect[], now: number): Step {
 }
 
 /** The messages that the next run answers. */
-function firstGroup(line: readonly Waiting[]): readonly Waiting[] {
+function firstGroup(line: readonly QueuedMessage[]): readonly QueuedMessage[] {
 	const end = line.findIndex((one, n) => n > 0 && !one.joined);
 	return end < 0 ? line : line.slice(0, end);
 }
 
-function readyAt(group: readonly Waiting[]): number {
+function readyAt(group: readonly QueuedMessage[]): number {
 	const first = group[0]!;
 	const last = group.at(-1)!;
 	if (last.mode !== "collect") return 0;

@@ -1,7 +1,7 @@
 /** What a dead daemon left: its runs are ended, and the messages that waited in it go on. */
 
 import type { Broker } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { inboxWrites, type Ledger, type Turn } from "../../ledger/ledger.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
@@ -11,9 +11,9 @@ import type { Outbound } from "../port.ts";
 import { stagesOf, traceWrite } from "./answer.ts";
 import type { InboxLimits } from "./limits.ts";
 import { recorded, together } from "./message.ts";
-import { ADMIT_MS_MAX, type Sessions } from "./sessions.ts";
+import type { Sessions } from "./sessions.ts";
 
-export interface RecoveryDeps {
+export interface InboxRecoveryDeps {
 	broker: Broker;
 	bus: Bus;
 	ledger: Ledger;
@@ -30,25 +30,25 @@ const DELIVERIES_MAX = 100;
 /** A store that does not let them be taken over is asked again after this. */
 const RETRY_MS = 5_000;
 
-/** `owed` begins with what the ended runs still owe: a chat gets those answers before the ones to what waited (I7). */
+/** `missing` begins with what the ended runs still owe: a chat gets those answers before the ones to what waited (I7). */
 export async function recover(
-	deps: RecoveryDeps,
+	deps: InboxRecoveryDeps,
 	sessions: Sessions,
-	owed: () => Promise<void>,
+	planned: () => Promise<void>,
 ): Promise<{ recovered: number }> {
-	const { recovered, later } = await deps.broker.recover((turn) => settleLeft(deps, turn));
+	const { recovered, later } = await deps.broker.recover((turn) => settleOrphans(deps, turn));
 	await Promise.all(later.map(({ session, saved }) => sessions.occupy(session, saved)));
-	await owed();
+	await planned();
 	await takeOver(deps, sessions);
 	return { recovered };
 }
 
 /** Messages that wait in no living daemon wait here from now on. A failing store does not keep this one from starting. */
-async function takeOver(deps: RecoveryDeps, sessions: Sessions): Promise<void> {
+async function takeOver(deps: InboxRecoveryDeps, sessions: Sessions): Promise<void> {
 	const { bus, ledger, clock, log, inboxLimits } = deps;
 	try {
 		const oldest = clock.now() - inboxLimits.queuedStaleMs;
-		const { stale = [], fresh = [] } = Object.groupBy(await ledger.inbox.left(), ({ receivedAt }) =>
+		const { stale = [], fresh = [] } = Object.groupBy(await ledger.inbox.orphaned(), ({ receivedAt }) =>
 			receivedAt < oldest ? "stale" : "fresh",
 		);
 		const rejected = { state: "rejected", because: "stale" } as const;
@@ -64,7 +64,7 @@ async function takeOver(deps: RecoveryDeps, sessions: Sessions): Promise<void> {
 }
 
 /** The way of a message whose run another daemon began, as far as it is on record: what `prepare` did died with it. */
-async function settleLeft({ ledger, outbound, hooks }: RecoveryDeps, turn: Turn): Promise<Write[]> {
+async function settleOrphans({ ledger, outbound, hooks }: InboxRecoveryDeps, turn: Turn): Promise<Write[]> {
 	const { runId, messages, startedAt } = turn;
 	const asked = messages.flatMap(({ eventId }) => eventId ?? []);
 	const events = await Promise.all(asked.map(async (eventId) => ledger.inbox.get(eventId)));

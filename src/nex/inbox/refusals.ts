@@ -1,12 +1,11 @@
 /** Messages that are not taken in: on record with the reason, few enough not to fill the disk, and told to the sender where that helps. */
 
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites } from "../../ledger/ledger.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { InboundLimits } from "./config.ts";
-import type { Destination, Message } from "./message.ts";
-import { ADMIT_MS_MAX } from "./sessions.ts";
+import type { Destination, InboxMessage } from "./message.ts";
 
 export interface InboxStats {
 	received: number;
@@ -38,7 +37,11 @@ export class Refusals {
 		this.#stats = stats;
 	}
 
-	async reject(message: Message, because: string, state: "rejected" | "dropped" = "rejected"): Promise<InboundEvent> {
+	async reject(
+		message: InboxMessage,
+		because: string,
+		state: "rejected" | "dropped" = "rejected",
+	): Promise<InboundEvent> {
 		const { bus, limits, log } = this.#deps;
 		const { eventId, origin } = message;
 		const text = message.text.slice(0, limits.rejectedTextCharsMax).toWellFormed();
@@ -51,14 +54,14 @@ export class Refusals {
 	}
 
 	/** Its sender stopped it before the queue saw it. */
-	async cancel(message: Message): Promise<InboundEvent> {
+	async cancel(message: InboxMessage): Promise<InboundEvent> {
 		const event: InboundEvent = { ...message, attachments: [], disposition: { state: "cancelled" } };
 		await this.#deps.bus.write([inboxWrites.accept(event)], ADMIT_MS_MAX);
 		return event;
 	}
 
 	/** The sender is told now and then, not for each message. */
-	sayBusy({ session, origin: { channel, account }, facts: { target } }: Message, busyText: string): void {
+	sayBusy({ session, origin: { channel, account }, facts: { target } }: InboxMessage, busyText: string): void {
 		const { clock, limits, tell } = this.#deps;
 		const now = clock.now();
 		for (const [label, at] of this.#busyTold) if (now - at >= limits.busyReplyMs) this.#busyTold.delete(label);

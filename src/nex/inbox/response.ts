@@ -4,7 +4,7 @@ import type { Delivery, StoredToolCall, Turn } from "../../ledger/ledger.ts";
 import { isShown } from "../../protocol/protocol.ts";
 import type { DeliveryResult, HookResponse, HookToolCall } from "../hooks/port.ts";
 
-export interface Outcome {
+export interface RunOutcome {
 	turn: Turn;
 	/** Those that have ended. */
 	deliveries: readonly Delivery[];
@@ -12,7 +12,7 @@ export interface Outcome {
 	chunks: number;
 }
 
-export function responseOf({ turn, deliveries, chunks }: Outcome): HookResponse {
+export function responseOf({ turn, deliveries, chunks }: RunOutcome): HookResponse {
 	const answers = turn.messages.filter((message) => message.role === "assistant" && isShown(message));
 	const messages = deliveries.flatMap((delivery) => delivery.messages);
 	return {

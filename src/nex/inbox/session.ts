@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { isSessionLabel, NexusError } from "../../protocol/protocol.ts";
 
-export interface Place {
+export interface ChatAddress {
 	channel: string;
 	account: string;
 	chat: string;
@@ -19,9 +19,9 @@ const PLAIN = /^[A-Za-z0-9._@+-]+$/;
 const LABEL_CHARS_MAX = 128;
 const DIGEST_CHARS = 16;
 
-export function sessionOf(rule: SessionRule, place: Place): string {
+export function sessionOf(rule: SessionRule, address: ChatAddress): string {
 	if (rule !== "chat" && rule !== "sender") return rule;
-	const { channel, account, chat, thread, sender } = place;
+	const { channel, account, chat, thread, sender } = address;
 	const parts =
 		rule === "chat"
 			? [channel, account, chat, ...(thread === undefined ? [] : [thread])]

@@ -4,7 +4,7 @@
  */
 
 import type { Join, RunInbox, Saved } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { type Disposition, inboxWrites, type QueueSettings } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, elapsing } from "../../std/clock.ts";
@@ -12,10 +12,10 @@ import type { Log } from "../../std/log.ts";
 import { COLLECT_MS } from "./config.ts";
 import { joined, joiningOf, joinWrites } from "./joins.ts";
 import type { InboxLimits } from "./limits.ts";
-import type { Message } from "./message.ts";
+import type { InboxMessage } from "./message.ts";
 import { createOrder, type Order } from "./order.ts";
 import { type Active, dispose, idOf, plan, QUEUED, superseded, without } from "./plan.ts";
-import { EMPTY_LANE, type Lane, type LaneEffect, restored, step, wakeAt } from "./queue.ts";
+import { EMPTY_LANE, type LaneEffect, restored, type SessionLane, step, wakeAt } from "./queue.ts";
 import type { Launched, Start } from "./start.ts";
 import { batchOf } from "./summary.ts";
 
@@ -29,23 +29,20 @@ export interface SessionsDeps {
 	launch(start: Start): Launched;
 }
 
-/** How long whoever sent a message waits for a store that refuses commits. */
-export const ADMIT_MS_MAX = 1000;
-
 /** Messages on record whose run the store does not let begin are started again after this, ever later. */
 const START_AGAIN_MS = 250;
 const START_AGAIN_MS_MAX = 5_000;
 
 /** What the queue decided. The outcome of a message that starts a run is known once the run has begun. */
-export interface Decision {
-	outcome: Message | Promise<Message>;
+export interface QueueDecision {
+	outcome: InboxMessage | Promise<InboxMessage>;
 }
 
-interface Session {
+interface LiveSession {
 	readonly label: string;
-	lane: Lane;
+	lane: SessionLane;
 	/** The messages that wait, by their ids. */
-	waiting: ReadonlyMap<string, Message>;
+	waiting: ReadonlyMap<string, InboxMessage>;
 	active: Active | undefined;
 	/** Starts in a row that failed for a passing reason. */
 	failures: number;
@@ -58,7 +55,7 @@ export class Sessions {
 	readonly #deps: SessionsDeps;
 	/** How long a message has waited does not depend on what the clock is set to meanwhile. */
 	readonly #now: () => number;
-	readonly #sessions = new Map<string, Session>();
+	readonly #sessions = new Map<string, LiveSession>();
 	readonly #inOrder: Order = createOrder();
 	readonly #settings: QueueSettings;
 	#busy = 0;
@@ -72,7 +69,7 @@ export class Sessions {
 	}
 
 	/** A message has come. Resolves with the queue's decision, once what it needs is durable; throws `busy` when it is refused. */
-	arrive(message: Message): Promise<Decision> {
+	arrive(message: InboxMessage): Promise<QueueDecision> {
 		return this.#input(message.session, (session) => this.#arrive(session, message));
 	}
 
@@ -90,7 +87,7 @@ export class Sessions {
 		return await launched.established;
 	}
 
-	#resume(session: Session, start: Omit<Start, "inbox">): { launched: Launched } {
+	#resume(session: LiveSession, start: Omit<Start, "inbox">): { launched: Launched } {
 		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; try again when it is back.");
 		if (!isIdle(session.lane))
 			throw new NexusError("conflict", `Session ${session.label} has something under way; wait until it has ended.`);
@@ -111,7 +108,7 @@ export class Sessions {
 	}
 
 	/** Takes up what waited when the daemon before this one ended, oldest first. */
-	async restore(messages: readonly Message[]): Promise<void> {
+	async restore(messages: readonly InboxMessage[]): Promise<void> {
 		const bySession = Map.groupBy(messages, (message) => message.session);
 		await Promise.all(
 			[...bySession].map(([label, own]) => this.#input(label, (session) => this.#restore(session, own))),
@@ -136,7 +133,7 @@ export class Sessions {
 	}
 
 	/** Inputs of a session are taken one after another. */
-	#input<T>(label: string, work: (session: Session) => Promise<T>): Promise<T> {
+	#input<T>(label: string, work: (session: LiveSession) => Promise<T>): Promise<T> {
 		const session = this.#session(label);
 		session.inputs++;
 		return this.#inOrder(label, async () => {
@@ -149,7 +146,7 @@ export class Sessions {
 		});
 	}
 
-	async #arrive(session: Session, message: Message): Promise<Decision> {
+	async #arrive(session: LiveSession, message: InboxMessage): Promise<QueueDecision> {
 		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
 		const { eventId, queue: settings = this.#settings } = message;
 		if (isIdle(session.lane)) this.#refuseWhenFull();
@@ -166,20 +163,20 @@ export class Sessions {
 	}
 
 	/** Without plugins that prepare it, the message is recorded and started in one commit: a run that is refused has not taken it in. */
-	async #admit(session: Session, lane: Lane, message: Message): Promise<Decision> {
+	async #admit(session: LiveSession, lane: SessionLane, message: InboxMessage): Promise<QueueDecision> {
 		const recorded = this.#deps.prepares();
 		if (recorded) await this.#deps.bus.write([inboxWrites.accept(message)], ADMIT_MS_MAX);
 		this.#become(session, lane);
 		return { outcome: this.#start(session, [message], recorded, ADMIT_MS_MAX).then(() => message) };
 	}
 
-	async #restore(session: Session, messages: readonly Message[]): Promise<void> {
+	async #restore(session: LiveSession, messages: readonly InboxMessage[]): Promise<void> {
 		this.#lineUp(session, messages);
 		this.#take(session, "tick");
 	}
 
 	/** Before everything that waits: they are older. */
-	#lineUp(session: Session, messages: readonly Message[]): void {
+	#lineUp(session: LiveSession, messages: readonly InboxMessage[]): void {
 		const now = this.#now();
 		const entries = messages.map(({ eventId, receivedAt, queue, batch }) => ({
 			eventId,
@@ -194,11 +191,11 @@ export class Sessions {
 	}
 
 	/** The session's run has settled, or could not start: the next messages have their turn. */
-	#free(session: Session): Promise<void> {
+	#free(session: LiveSession): Promise<void> {
 		return this.#input(session.label, async () => this.#take(session, "free"));
 	}
 
-	#take(session: Session, type: "free" | "tick"): void {
+	#take(session: LiveSession, type: "free" | "tick"): void {
 		if (type === "free") session.active = undefined;
 		if (this.#closed) return;
 		const { lane, effects } = step(session.lane, { type }, this.#now());
@@ -207,7 +204,7 @@ export class Sessions {
 	}
 
 	/** What has to be done beyond the store. */
-	#perform(session: Session, effects: readonly LaneEffect[]): void {
+	#perform(session: LiveSession, effects: readonly LaneEffect[]): void {
 		for (const effect of effects) {
 			if (effect.type === "stop" && session.active) {
 				session.active.stoppedBy = { eventId: effect.by, rollback: effect.rollback };
@@ -227,7 +224,12 @@ export class Sessions {
 	 * Resolves once the run has begun, or its messages, which are `recorded`, wait again: nobody has to send them again. Rejects when they
 	 * never start. `patienceMs`: somebody waits for it.
 	 */
-	async #start(session: Session, messages: readonly Message[], recorded: boolean, patienceMs?: number): Promise<void> {
+	async #start(
+		session: LiveSession,
+		messages: readonly InboxMessage[],
+		recorded: boolean,
+		patienceMs?: number,
+	): Promise<void> {
 		const { launch, clock } = this.#deps;
 		const active: Active = { messages: [...messages], abort: () => launched.abort() };
 		const batch = messages.length > 1 ? batchOf(messages, clock.now()) : undefined;
@@ -262,12 +264,12 @@ export class Sessions {
 		}
 	}
 
-	#inboxOf(session: Session, active: Active): RunInbox {
+	#inboxOf(session: LiveSession, active: Active): RunInbox {
 		return { take: (join) => this.#input(session.label, () => this.#handOver(session, active, join)) };
 	}
 
 	/** Messages that wait for the run become its own, in the commit that gives them their place in its log. */
-	async #handOver(session: Session, active: Active, join: Join): Promise<void> {
+	async #handOver(session: LiveSession, active: Active, join: Join): Promise<void> {
 		// A plugin that prepares runs has its say on every message.
 		if (this.#closed || session.active !== active || active.runId === undefined || this.#deps.prepares()) return;
 		const messages = joiningOf(session.lane, session.waiting, active.messages);
@@ -280,7 +282,7 @@ export class Sessions {
 	}
 
 	/** Takes back what waits and is `chosen`; tells how many. */
-	cancel(label: string, chosen: (message: Message) => boolean): Promise<number> {
+	cancel(label: string, chosen: (message: InboxMessage) => boolean): Promise<number> {
 		return this.#input(label, async (session) => {
 			const eventIds = [...session.waiting.values()].filter(chosen).map(idOf);
 			if (eventIds.length === 0) return 0;
@@ -302,7 +304,7 @@ export class Sessions {
 		return this.#sessions.get(label)?.waiting.size ?? 0;
 	}
 
-	#leave(session: Session, eventIds: readonly string[]): void {
+	#leave(session: LiveSession, eventIds: readonly string[]): void {
 		const { lane, effects } = step(session.lane, { type: "leave", eventIds }, this.#now());
 		session.waiting = without(session.waiting, eventIds);
 		this.#become(session, lane);
@@ -310,7 +312,7 @@ export class Sessions {
 	}
 
 	/** Puts on record that messages never start. False when they may still: here, or, after a stop or a fence, in the next daemon. */
-	async #reject(messages: readonly Message[], cause: unknown): Promise<boolean> {
+	async #reject(messages: readonly InboxMessage[], cause: unknown): Promise<boolean> {
 		const { bus, log } = this.#deps;
 		if (this.#closed || isPassing(cause)) return false;
 		const { code, message: because } = toNexusError(cause);
@@ -318,7 +320,7 @@ export class Sessions {
 		// A plugin that rejects them does what it is for.
 		log[code === "forbidden" ? "debug" : "warn"]({ eventIds, err: cause }, "messages could not be started");
 		const disposition: Disposition = { state: "rejected", because };
-		const rejectOne = async (message: Message): Promise<void> => {
+		const rejectOne = async (message: InboxMessage): Promise<void> => {
 			await bus.write(dispose([message.eventId], disposition, QUEUED), ADMIT_MS_MAX);
 			message.disposition = disposition;
 		};
@@ -330,7 +332,7 @@ export class Sessions {
 	}
 
 	/** Until then the session counts as busy: what comes meanwhile waits behind them. */
-	async #startAgain(session: Session, messages: readonly Message[]): Promise<void> {
+	async #startAgain(session: LiveSession, messages: readonly InboxMessage[]): Promise<void> {
 		const { clock, log, bus } = this.#deps;
 		const left = messages.filter(({ disposition }) => disposition.state === "queued");
 		await this.#input(session.label, async () => {
@@ -349,13 +351,13 @@ export class Sessions {
 		throw new NexusError("busy", `${runsMax} runs are live already; try again when one has ended.`);
 	}
 
-	#become(session: Session, lane: Lane): void {
+	#become(session: LiveSession, lane: SessionLane): void {
 		this.#busy += Number(lane.busy) - Number(session.lane.busy);
 		session.lane = lane;
 	}
 
 	/** One timer per session, for messages that are being collected. */
-	#arm(session: Session): void {
+	#arm(session: LiveSession): void {
 		session.disarm?.();
 		session.disarm = undefined;
 		const at = wakeAt(session.lane);
@@ -364,7 +366,7 @@ export class Sessions {
 		session.disarm = this.#deps.clock.after(Math.max(0, at - this.#now()), tick);
 	}
 
-	#session(label: string): Session {
+	#session(label: string): LiveSession {
 		let session = this.#sessions.get(label);
 		if (!session) {
 			session = {
@@ -381,11 +383,11 @@ export class Sessions {
 		return session;
 	}
 
-	#tidy(session: Session): void {
+	#tidy(session: LiveSession): void {
 		if (session.inputs === 0 && isIdle(session.lane)) this.#sessions.delete(session.label);
 	}
 }
 
 /** The store takes nothing at the moment, or this daemon has to leave it to another one. */
 const isPassing = (cause: unknown): boolean => toNexusError(cause).code === "unavailable";
-const isIdle = (lane: Lane): boolean => !lane.busy && lane.waiting.length === 0;
+const isIdle = (lane: SessionLane): boolean => !lane.busy && lane.waiting.length === 0;

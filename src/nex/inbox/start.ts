@@ -3,13 +3,13 @@
 import type { Continuation, RunInbox, Saved } from "../../broker/broker.ts";
 import type { Turn } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import type { Message } from "./message.ts";
+import type { InboxMessage } from "./message.ts";
 
 /** Messages that become a run. */
 export interface Start {
 	session: string;
 	/** Oldest first. */
-	messages: readonly Message[];
+	messages: readonly InboxMessage[];
 	/** What becomes of the messages, to be committed with the run's begin. */
 	begin(runId: string): Write[];
 	/** What becomes of the messages when the run ends, to be committed beside its turn. */

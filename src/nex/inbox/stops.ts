@@ -1,19 +1,19 @@
 /** Takes back messages that a command overtook: those that plugins look at when it comes, and those that wait behind them. */
 
-import type { Message } from "./message.ts";
+import type { InboxMessage } from "./message.ts";
 
 /** Commands that are remembered; the oldest gives way. */
 const COMMANDS_MAX = 1000;
 
 export class Stops {
 	/** By session, oldest first. */
-	readonly #seen = new Map<string, Set<Message>>();
-	readonly #stopped = new WeakSet<Message>();
+	readonly #seen = new Map<string, Set<InboxMessage>>();
+	readonly #stopped = new WeakSet<InboxMessage>();
 	/** The last `/stop all` of each person and session, an owner's under the session alone. */
-	readonly #all = new Map<string, Message>();
+	readonly #all = new Map<string, InboxMessage>();
 
 	/** Plugins look at the message until the work is done: meanwhile a command can stop it. */
-	async during<T>(message: Message, work: () => Promise<T>): Promise<T> {
+	async during<T>(message: InboxMessage, work: () => Promise<T>): Promise<T> {
 		const { session } = message;
 		const seen = this.#seen.get(session) ?? new Set();
 		this.#seen.set(session, seen.add(message));
@@ -36,7 +36,7 @@ export class Stops {
 	}
 
 	/** Stops all messages that came before the command and that its sender may take back; tells how many plugins look at. */
-	all(command: Message): number {
+	all(command: InboxMessage): number {
 		const key = keyOf(command);
 		this.#all.delete(key);
 		this.#all.set(key, command);
@@ -47,16 +47,16 @@ export class Stops {
 		return [...(this.#seen.get(command.session) ?? [])].filter((message) => this.has(message)).length;
 	}
 
-	has(message: Message): boolean {
+	has(message: InboxMessage): boolean {
 		if (this.#stopped.has(message)) return true;
 		const commands = [this.#all.get(message.session), this.#all.get(keyOf(message))];
 		return commands.some((command) => command && message.eventId < command.eventId && maySilence(command, message));
 	}
 }
 
-const keyOf = ({ session, origin, facts }: Message): string =>
+const keyOf = ({ session, origin, facts }: InboxMessage): string =>
 	facts.sender.owner ? session : JSON.stringify([session, origin.channel, origin.account, origin.sender]);
 
 /** One's own; an owner anybody's. */
-export const maySilence = ({ facts, origin }: Message, other: Message): boolean =>
+export const maySilence = ({ facts, origin }: InboxMessage, other: InboxMessage): boolean =>
 	facts.sender.owner || origin.sender === other.origin.sender;

@@ -11,7 +11,7 @@ export interface AnswerRules {
 	/** The platform has asked for patience: the waiting does not count. */
 	paused(): boolean;
 	/** When the process last said anything. */
-	heardAt(): number;
+	receivedAt(): number;
 	late(waitedMs: number): void;
 }
 
@@ -21,17 +21,17 @@ export interface AnswerWatch {
 	end(): void;
 }
 
-export function watchAnswer({ clock, answerMs, giveUpMs, paused, heardAt, late }: AnswerRules): AnswerWatch {
+export function watchAnswer({ clock, answerMs, giveUpMs, paused, receivedAt, late }: AnswerRules): AnswerWatch {
 	let since = clock.now();
 	let cancel = () => {};
-	const dueAt = () => Math.min(Math.max(since, heardAt()) + answerMs, since + Math.max(answerMs, giveUpMs));
+	const dueAt = () => Math.min(Math.max(since, receivedAt()) + answerMs, since + Math.max(answerMs, giveUpMs));
 	const plan = () => {
 		cancel = clock.after(Math.max(0, dueAt() - clock.now()), look);
 	};
 	const look = () => {
 		if (paused()) since = clock.now();
 		if (dueAt() > clock.now()) plan();
-		else late(clock.now() - Math.max(since, heardAt()) >= answerMs ? answerMs : giveUpMs);
+		else late(clock.now() - Math.max(since, receivedAt()) >= answerMs ? answerMs : giveUpMs);
 	};
 	plan();
 	return {

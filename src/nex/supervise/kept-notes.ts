@@ -4,16 +4,16 @@
  */
 
 import {
-	forgetLeft,
+	forgetOrphan,
 	type KeepLine,
-	leftStates,
 	type NotedLine,
 	openNotes,
+	orphanedStates,
 	readState,
 	writeState,
 } from "../../adapter/adapter.ts";
 import type { Bus } from "../../bus/bus.ts";
-import { type NoteOwner, type Notes, noteWrites } from "../../ledger/ledger.ts";
+import { type NoteOwner, noteWrites, type StoredNotes } from "../../ledger/ledger.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { LineProcess } from "./line-process.ts";
@@ -29,12 +29,12 @@ const LINES_WAITING_MAX = 1000;
 const RECENT_MAX = 1000;
 
 export interface NoteStore {
-	notes: Notes;
+	notes: StoredNotes;
 	write: Bus["write"];
 	log: Log;
 }
 
-export interface AccountFiles {
+export interface NoteFiles {
 	state: string;
 	notes: string;
 }
@@ -49,7 +49,7 @@ export interface KeptNotes {
 
 /** Of all accounts, each once: two that wrote the same files would undo each other's changes. */
 export interface NoteKeeping {
-	of(owner: NoteOwner, files: AccountFiles): KeptNotes;
+	of(owner: NoteOwner, files: NoteFiles): KeptNotes;
 	/** Deliveries of another daemon were taken over: the processes that run find what it noted of them. */
 	catchUp(owner: NoteOwner): Promise<void>;
 	settled(): Promise<unknown>;
@@ -72,14 +72,14 @@ export function createNoteKeeping(store: NoteStore): NoteKeeping {
 	};
 }
 
-interface Waiting {
+interface PendingLine {
 	line: KeepLine;
 	process: Pick<LineProcess, "write">;
 }
 
-function createKeptNotes(owner: NoteOwner, files: AccountFiles, { notes, write, log }: NoteStore): KeptNotes {
+function createKeptNotes(owner: NoteOwner, files: NoteFiles, { notes, write, log }: NoteStore): KeptNotes {
 	const file = openNotes(files.notes);
-	const waiting: Waiting[] = [];
+	const waiting: PendingLine[] = [];
 	let state = new Map<string, string>();
 	let untrimmed = 0;
 	/** No process of the account runs yet. */
@@ -110,13 +110,13 @@ function createKeptNotes(owner: NoteOwner, files: AccountFiles, { notes, write, 
 		const missing = own.slice(stored.length === 0 ? -NOTES_MAX : -RECENT_MAX).filter((text) => !known.has(text));
 		state = new Map(await notes.state(owner));
 		const imported = new Map(state.size === 0 ? Object.entries(readState(files.state)) : []);
-		for (const [key, value] of first ? leftStates(files.state, new Map([...state, ...imported])) : [])
+		for (const [key, value] of first ? orphanedStates(files.state, new Map([...state, ...imported])) : [])
 			imported.set(key, value);
 		if (missing.length > 0 || imported.size > 0) {
 			await write([noteWrites.add(owner, missing), noteWrites.set(owner, [...imported]), trim()]);
 			state = new Map(await notes.state(owner));
 		}
-		if (first) forgetLeft(files.state);
+		if (first) forgetOrphan(files.state);
 		first = false;
 		const inFile = new Set(own);
 		for (const text of stored) if (!inFile.has(text)) file.add(text);

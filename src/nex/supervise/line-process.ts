@@ -89,7 +89,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 	const group = watchGroup(child);
 	const writer = createLineWriter(child.stdin, (cause) => {
 		spec.log.debug({ ...spec.facts, error: cause.message }, "the adapter no longer reads");
-		if (!spec.mayIgnoreInput) lame("it closed its input");
+		if (!spec.mayIgnoreInput) killAfterGrace("it closed its input");
 	});
 	let why: string | undefined;
 	let gone = false;
@@ -99,7 +99,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 		if (gone) return;
 		gone = true;
 		stopWatching();
-		cancelLame();
+		cancelKill();
 		turns.release();
 		group.end();
 		for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
@@ -111,11 +111,11 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 		why ??= reason;
 		if (!gone) group.signal("SIGKILL");
 	};
-	let cancelLame = () => {};
+	let cancelKill = () => {};
 	/** Without one of its pipes it is of no use; mostly it is about to end by itself. */
-	const lame = (reason: string) => {
-		cancelLame();
-		if (!gone) cancelLame = clock.after(limits.endGraceMs, () => kill(reason));
+	const killAfterGrace = (reason: string) => {
+		cancelKill();
+		if (!gone) cancelKill = clock.after(limits.endGraceMs, () => kill(reason));
 	};
 	const turns = turnstile(writer, () =>
 		clock.after(limits.unreadMs, () => kill(`read nothing for ${limits.unreadMs} ms`)),
@@ -123,7 +123,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 	const stopWatching = watchMemory(child.pid, spec, kill);
 	readLines(child, spec, events);
 	logErrors(child, spec);
-	child.stdout.on("end", () => lame("it closed its output"));
+	child.stdout.on("end", () => killAfterGrace("it closed its output"));
 	child.on("error", (cause) => exit(null, `${file}: ${cause.message}`));
 	child.on("exit", (code, signal) => {
 		// Processes that it started and left behind may have its pipes: they hear that it is over, and do not keep the dead one alive.

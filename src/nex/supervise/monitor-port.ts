@@ -11,8 +11,13 @@ import {
 } from "../../adapter/adapter.ts";
 import { NexusError, newEventId } from "../../protocol/protocol.ts";
 import { sleep } from "../sleep.ts";
-import { createKeeper, type KeeperOptions, type ProcessStatus, unreachable } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
+import {
+	createProcessSupervisor,
+	type ProcessStatus,
+	type ProcessSupervisorOptions,
+	unreachable,
+} from "./process-supervisor.ts";
 
 /** Resolves once the message is safe; the platform hears of it only then. `id` was made when it arrived: later ones have greater ids. */
 export type OnMessage = (message: InboundMessage, id: string) => Promise<void>;
@@ -23,7 +28,7 @@ export type IsUrgent = (message: InboundMessage) => boolean;
 /** Somebody pressed a button. Resolves with what to tell whoever pressed, if anything, and nobody else. */
 export type OnChoice = (choice: InboundChoice) => Promise<string | undefined>;
 
-export interface WebhookRequest {
+export interface WireWebhookRequest {
 	method: string;
 	/** Without the question mark. */
 	query: string;
@@ -33,7 +38,7 @@ export interface WebhookRequest {
 	body: string;
 }
 
-export interface WebhookAnswer {
+export interface WireWebhookAnswer {
 	status: number;
 	headers: Record<string, string>;
 	body: string;
@@ -41,12 +46,12 @@ export interface WebhookAnswer {
 
 export interface MonitorPort {
 	/** `withinMs`: what is left of the caller's time; absent: all of `webhookMs`. */
-	webhook(request: WebhookRequest, withinMs?: number): Promise<WebhookAnswer>;
+	webhook(request: WireWebhookRequest, withinMs?: number): Promise<WireWebhookAnswer>;
 	status(): ProcessStatus;
 	stop(): Promise<void>;
 }
 
-export interface MonitorPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+export interface MonitorPortOptions extends Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
 	onMessage: OnMessage;
 	isUrgent?: IsUrgent;
 	onChoice: OnChoice;
@@ -64,9 +69,9 @@ const NOT_TAKEN = "That could not be taken in. Press it again.";
 
 export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	const { clock, log, facts } = options;
-	const webhooks = new Map<string, (answer: WebhookAnswer) => void>();
+	const webhooks = new Map<string, (answer: WireWebhookAnswer) => void>();
 	/** Those of them that the process has not been given yet, in order. */
-	const unsent = new Map<string, { process: LineProcess; request: WebhookRequest }>();
+	const unsent = new Map<string, { process: LineProcess; request: WireWebhookRequest }>();
 	let handing = false;
 	const stopping = new AbortController();
 	/** By chat: resolves when every message of it that has come is taken in. */
@@ -88,7 +93,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 				const { eventId } = message;
 				log.error({ ...facts, eventId, err: cause, tries: tries + 1 }, "an inbound message could not be taken in");
 				// Another try would end the same way.
-				if (cause instanceof TypeError || keeper.current !== process) return false;
+				if (cause instanceof TypeError || supervisor.current !== process) return false;
 			}
 			await sleep(clock, Math.min(options.retryMs * 2 ** tries, options.retryMsMax), stopping.signal);
 		}
@@ -102,7 +107,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		if (held >= options.waitingMax) return;
 		process.resume();
 		// It may wait for messages of the process before it.
-		keeper.current?.resume();
+		supervisor.current?.resume();
 	}
 
 	/** The messages of one chat one after another, those of others beside them. A command waits for none, and what comes after it waits for it. */
@@ -165,7 +170,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			options.onFailure(failure);
 		} else if (line.type === "listening") {
 			unheard = line.ok ? undefined : (line.error ?? "the platform cannot be heard");
-			if (line.ok) keeper.recovered();
+			if (line.ok) supervisor.recovered();
 			else options.changed?.();
 		} else if (line.type === "webhook_response") {
 			const { id, status, headers = {}, body = "" } = line;
@@ -174,7 +179,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		}
 	}
 
-	const keeper = createKeeper({
+	const supervisor = createProcessSupervisor({
 		...options,
 		shapes: MONITOR_SHAPES,
 		lines(values, process) {
@@ -189,16 +194,16 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			return false;
 		},
 	});
-	keeper.running(stopping.signal).catch(() => {}); // Only stopping rejects it.
+	supervisor.running(stopping.signal).catch(() => {}); // Only stopping rejects it.
 
 	return {
 		async webhook(request, withinMs = options.webhookMs) {
-			const { promise, resolve } = Promise.withResolvers<WebhookAnswer>();
+			const { promise, resolve } = Promise.withResolvers<WireWebhookAnswer>();
 			const late = new AbortController();
 			// One limit for the start of the process and for its answer: the platform waits for both.
 			const cancel = clock.after(withinMs, () => late.abort());
 			const limit = AbortSignal.any([stopping.signal, late.signal]);
-			const process = await keeper.running(limit).catch((cause: unknown) => {
+			const process = await supervisor.running(limit).catch((cause: unknown) => {
 				cancel();
 				throw new NexusError("unavailable", "The adapter does not run; the platform will try again.", { cause });
 			});
@@ -212,10 +217,10 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			if (!handing) void handOver();
 			return promise.finally(cancel);
 		},
-		status: () => unreachable(keeper.status(), unheard),
+		status: () => unreachable(supervisor.status(), unheard),
 		async stop() {
 			stopping.abort();
-			await keeper.stop();
+			await supervisor.stop();
 		},
 	};
 }

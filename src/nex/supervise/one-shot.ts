@@ -18,10 +18,10 @@ export interface OneShotOptions {
 	/** Nobody waits any longer. */
 	signal?: AbortSignal;
 	/** Told of the process, so that it can be found should it outlive the daemon. */
-	born?(pid: number): void;
+	onSpawn?(pid: number): void;
 }
 
-interface Answer {
+interface OneShotResult {
 	value: unknown;
 	code: number;
 	detail: string;
@@ -33,10 +33,10 @@ interface Answer {
 function ask(
 	command: readonly string[],
 	env: Record<string, string>,
-	{ limits, signal, born }: OneShotOptions,
-): Promise<Answer> {
+	{ limits, signal, onSpawn }: OneShotOptions,
+): Promise<OneShotResult> {
 	const [file = "", ...args] = command;
-	const { promise, resolve } = Promise.withResolvers<Answer>();
+	const { promise, resolve } = Promise.withResolvers<OneShotResult>();
 	const said = { out: "", err: "" };
 	let why: string | undefined;
 	let child: ChildProcessByStdio<Writable, Readable, Readable>;
@@ -46,7 +46,7 @@ function ask(
 		return Promise.resolve({ value: undefined, code: -1, detail: wordsOf(cause) });
 	}
 	const group = watchGroup(child);
-	const unnoted = child.pid === undefined ? undefined : note(child.pid, born);
+	const unnoted = child.pid === undefined ? undefined : note(child.pid, onSpawn);
 	const over = (code: number | null, detail: string) => {
 		clearTimeout(timer);
 		signal?.removeEventListener("abort", stop);
@@ -80,9 +80,9 @@ function ask(
 }
 
 /** A full disk must not keep the process from being watched and ended. */
-function note(pid: number, born: OneShotOptions["born"]): string | undefined {
+function note(pid: number, onSpawn: OneShotOptions["onSpawn"]): string | undefined {
 	try {
-		born?.(pid);
+		onSpawn?.(pid);
 		return undefined;
 	} catch (cause) {
 		return `its process could not be noted: ${wordsOf(cause)}`;

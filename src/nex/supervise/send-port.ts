@@ -1,7 +1,7 @@
 /** The `send` process of an account: a line per message, and for every line one answer, even when the process dies over it. */
 
 import {
-	type Doing,
+	type Activity,
 	type PlatformFault,
 	SEND_SHAPES,
 	type SendLine,
@@ -10,8 +10,13 @@ import {
 } from "../../adapter/adapter.ts";
 import { createLock } from "../../std/lock.ts";
 import { watchAnswer } from "./answer-watch.ts";
-import { createKeeper, type Keeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
+import {
+	createProcessSupervisor,
+	type ProcessStatus,
+	type ProcessSupervisor,
+	type ProcessSupervisorOptions,
+} from "./process-supervisor.ts";
 
 export type SendAnswer =
 	| { type: "sent"; messageId: string }
@@ -20,9 +25,9 @@ export type SendAnswer =
 	/** The process died or went silent: whether it happened is not known. */
 	| { type: "lost"; error: string };
 
-export type Request = Exclude<SendLine, { type: "typing" }>;
+export type SendRequest = Exclude<SendLine, { type: "typing" }>;
 
-export interface SendPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+export interface SendPortOptions extends Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
 	/** It only speaks the basic fields: a process for each line, its input ended after it. */
 	oneAtATime: boolean;
 	/** Longest silence while something is asked and the account is not paused, and longest wait for one answer. */
@@ -42,20 +47,20 @@ export type OnPiece = (status: Extract<SendStatus, { type: "message_sent" }>) =>
 
 export class SendPort {
 	readonly #options: SendPortOptions;
-	readonly #keeper: Keeper;
+	readonly #supervisor: ProcessSupervisor;
 	/** By nonce, in order of asking. */
 	readonly #pending = new Map<string, Pending>();
 	readonly #lock = createLock();
 	readonly #stopping = new AbortController();
-	#heardAt = 0;
+	#receivedAt = 0;
 
 	constructor(options: SendPortOptions) {
 		this.#options = options;
-		this.#keeper = createKeeper({
+		this.#supervisor = createProcessSupervisor({
 			...options,
 			shapes: SEND_SHAPES,
 			lines: (values) => {
-				this.#heardAt = options.clock.now();
+				this.#receivedAt = options.clock.now();
 				for (const value of values) this.#take(value as SendStatus);
 			},
 			lost: ({ detail }) => this.#lost(detail),
@@ -63,11 +68,11 @@ export class SendPort {
 	}
 
 	/** `piece` hears of messages that are only a part of the line. Rejects only when the signal aborts before the line was written. */
-	async request(line: Request, signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
-		if (!this.#options.oneAtATime) return this.#ask(await this.#keeper.running(signal), line, piece);
+	async request(line: SendRequest, signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
+		if (!this.#options.oneAtATime) return this.#ask(await this.#supervisor.running(signal), line, piece);
 		const release = await this.#lock(signal);
 		try {
-			const process = await this.#keeper.running(signal);
+			const process = await this.#supervisor.running(signal);
 			const asked = this.#ask(process, line, piece);
 			process.end();
 			const answer = await asked;
@@ -79,13 +84,13 @@ export class SendPort {
 	}
 
 	/** Best effort: shown only while a process runs or can be started at once. */
-	typing(target: Target, on: boolean, doing: Doing, names: { delivery: string; runId: string }): void {
+	typing(target: Target, on: boolean, doing: Activity, names: { delivery: string; runId: string }): void {
 		if (this.#options.oneAtATime) return;
 		const line = { type: "typing", target, on, ...doing, ...names } satisfies SendLine;
-		const { current } = this.#keeper;
+		const { current } = this.#supervisor;
 		if (current) current.write(line);
-		else if (on && this.#keeper.status().state === "stopped") {
-			this.#keeper.running(this.#stopping.signal).then(
+		else if (on && this.#supervisor.status().state === "stopped") {
+			this.#supervisor.running(this.#stopping.signal).then(
 				(process) => process.write(line),
 				() => {}, // Stopping: nobody looks any more.
 			);
@@ -93,19 +98,19 @@ export class SendPort {
 	}
 
 	status(): ProcessStatus {
-		return this.#keeper.status();
+		return this.#supervisor.status();
 	}
 
 	async stop(): Promise<void> {
 		this.#stopping.abort();
-		await this.#keeper.stop();
+		await this.#supervisor.stop();
 	}
 
-	#ask(process: LineProcess, line: Request, piece: OnPiece): Promise<SendAnswer> {
+	#ask(process: LineProcess, line: SendRequest, piece: OnPiece): Promise<SendAnswer> {
 		const { promise, resolve } = Promise.withResolvers<SendAnswer>();
 		const watch = watchAnswer({
 			...this.#options,
-			heardAt: () => this.#heardAt,
+			receivedAt: () => this.#receivedAt,
 			late: (ms) => process.kill(`did not answer within ${ms} ms`),
 		});
 		this.#pending.set(line.nonce, {

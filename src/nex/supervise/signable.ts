@@ -2,13 +2,13 @@
 
 import type { AdapterInfo } from "../../adapter/adapter.ts";
 import { NexusError } from "../../protocol/protocol.ts";
-import type { WebhookRequest } from "./monitor-port.ts";
+import type { WireWebhookRequest } from "./monitor-port.ts";
 
 /** An adapter that has not said yet what it is gets every request. Throws `not_found` or `forbidden`. */
 export function checkSignable(
 	channel: string,
 	info: AdapterInfo | undefined,
-	{ method, query, headers }: Omit<WebhookRequest, "body">,
+	{ method, query, headers }: Omit<WireWebhookRequest, "body">,
 ): void {
 	if (!info) return;
 	if (!info.supports.includes("webhook")) throw new NexusError("not_found", `${channel} has no webhook.`);

@@ -2,8 +2,8 @@
 
 import { STREAM_SHAPES, type StreamStatus } from "../../adapter/adapter.ts";
 import { createLock } from "../../std/lock.ts";
-import { createKeeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
+import { createProcessSupervisor, type ProcessStatus, type ProcessSupervisorOptions } from "./process-supervisor.ts";
 
 export interface StreamClient {
 	runId: string;
@@ -19,7 +19,7 @@ export interface Seat {
 	/** Resolves when the process has room for more. */
 	turn(): Promise<void>;
 	/** When the process last said anything, about whatever delivery. */
-	heardAt(): number;
+	receivedAt(): number;
 	/** Ends the process: it does not answer. */
 	kill(why: string): void;
 	leave(): void;
@@ -32,7 +32,7 @@ export interface StreamPort {
 	stop(): Promise<void>;
 }
 
-export interface StreamPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+export interface StreamPortOptions extends Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
 	/** It only speaks the basic fields. */
 	oneAtATime: boolean;
 	/** Statuses that belong to the whole account. */
@@ -42,7 +42,7 @@ export interface StreamPortOptions extends Omit<KeeperOptions, "lines" | "lost" 
 export function createStreamPort(options: StreamPortOptions): StreamPort {
 	const clients = new Map<string, StreamClient>();
 	const lock = createLock();
-	let heardAt = 0;
+	let receivedAt = 0;
 
 	/** By name, by run, or the only one there is. */
 	function clientOf(status: { delivery?: string; runId?: string }): StreamClient | undefined {
@@ -61,11 +61,11 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 		else options.log.debug({ ...options.facts, status }, "a status of no delivery that is under way");
 	}
 
-	const keeper = createKeeper({
+	const supervisor = createProcessSupervisor({
 		...options,
 		shapes: STREAM_SHAPES,
 		lines(values) {
-			heardAt = options.clock.now();
+			receivedAt = options.clock.now();
 			for (const value of values) take(value as StreamStatus);
 		},
 		lost({ detail }) {
@@ -81,7 +81,7 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 		return {
 			write: (line, begun) => process.write(line, begun),
 			turn: () => process.turn(),
-			heardAt: () => heardAt,
+			receivedAt: () => receivedAt,
 			kill: (why) => process.kill(why),
 			leave() {
 				if (clients.get(delivery) === client) clients.delete(delivery);
@@ -94,13 +94,13 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 		async seat(delivery, client, signal) {
 			const release = options.oneAtATime ? await lock(signal) : () => {};
 			try {
-				return seatIn(await keeper.running(signal), delivery, client, release);
+				return seatIn(await supervisor.running(signal), delivery, client, release);
 			} catch (cause) {
 				release();
 				throw cause;
 			}
 		},
-		status: keeper.status,
-		stop: keeper.stop,
+		status: supervisor.status,
+		stop: supervisor.stop,
 	};
 }

@@ -31,7 +31,7 @@ const TOPIC = "apps";
 /** What a look-up may show by its timing: a part of the hash, of which nobody can make a token. */
 const KEY_CHARS = 16;
 
-interface Entry {
+interface AppTokenEntry {
 	appId: string;
 	hash: Buffer;
 	ending: AbortController;
@@ -43,7 +43,7 @@ const keyOf = (tokenHash: string): string => tokenHash.slice(0, KEY_CHARS);
 export function createApplications(deps: ApplicationDeps): Applications {
 	const { bus, ledger, clock, log, audit, appsMax = APPS_MAX } = deps;
 	let rows: readonly App[] = [];
-	const entries = new Map<string, Entry>();
+	const entries = new Map<string, AppTokenEntry>();
 	const take = (next: readonly App[]) => {
 		rows = next;
 		const good = new Map(next.flatMap((app) => (app.revokedAt === undefined ? [[keyOf(app.tokenHash), app]] : [])));

@@ -23,15 +23,15 @@ export const MESSAGE_LIMITS: MessageLimits = {
 const WINDOW_MS = 1000;
 
 /** When a sender's messages of the last second were sent. */
-export type Sent = readonly number[];
+export type SendTimes = readonly number[];
 
 export interface RateStep {
-	state: Sent;
+	state: SendTimes;
 	allowed: boolean;
 }
 
 /** What is refused does not count. */
-export function stepRate(state: Sent, now: number, perSecondMax: number): RateStep {
+export function stepRate(state: SendTimes, now: number, perSecondMax: number): RateStep {
 	const recent = state.filter((at) => at > now - WINDOW_MS);
 	return recent.length < perSecondMax ? { state: [...recent, now], allowed: true } : { state: recent, allowed: false };
 }
@@ -85,4 +85,4 @@ export function stepPair(state: Pair, from: string, now: number, limits: Message
 export const isQuiet = ({ sent, openUntil = 0 }: Pair, now: number): boolean =>
 	now >= openUntil && sent.every(({ at }) => at <= now - WINDOW_MS);
 
-export const isIdle = (state: Sent, now: number): boolean => state.every((at) => at <= now - WINDOW_MS);
+export const isIdle = (state: SendTimes, now: number): boolean => state.every((at) => at <= now - WINDOW_MS);

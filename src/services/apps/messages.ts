@@ -1,13 +1,13 @@
 /** Messages between applications: one log for each recipient, whose reader keeps its own place. Nothing is sent again. */
 
 import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import { type Ledger, noticeWrites, type Receipt, receiptWrites } from "../../ledger/ledger.ts";
 import { NexusError, newId, Refused } from "../../protocol/protocol.ts";
 import { type Clock, elapsing } from "../../std/clock.ts";
 import type { NoticeLogs } from "../notices/notices.ts";
 import { appTopic } from "../notices/topics.ts";
 import { once } from "../once.ts";
-import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, checkedAppId, OWNER_APP } from "../principal.ts";
 import type { Quota } from "../quota.ts";
 import { MESSAGE_LIMITS, type MessageLimits } from "./limits.ts";

@@ -8,7 +8,7 @@ import {
 	type MessageLimits,
 	type Pair,
 	QUIET,
-	type Sent,
+	type SendTimes,
 	stepPair,
 	stepRate,
 	stepVolume,
@@ -18,14 +18,14 @@ import {
 /** Beyond it those that matter no more are forgotten. */
 const REMEMBERED_MAX = 1000;
 
-export interface Pace {
+export interface MessageRateLimiter {
 	/** Counts a message, or throws `busy` (APP_MESSAGE_LOOP_DETECTED, APP_MESSAGE_RATE_LIMITED, QUOTA_EXCEEDED). */
 	take(from: string, to: string, bytes: number): void;
 }
 
 /** `now` is a time that nobody sets back. */
-export function createPace(limits: MessageLimits, now: () => number): Pace {
-	const senders = new Map<string, Sent>();
+export function createPace(limits: MessageLimits, now: () => number): MessageRateLimiter {
+	const senders = new Map<string, SendTimes>();
 	const volumes = new Map<string, Volume>();
 	const pairs = new Map<string, Pair>();
 	return {

@@ -2,12 +2,12 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import { artifactWrites, type Ledger, type StoredArtifact } from "../../ledger/ledger.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import { createKeyedLock } from "../../std/lock.ts";
 import type { Log } from "../../std/log.ts";
-import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, seesApp } from "../principal.ts";
 import type { Quota } from "../quota.ts";
 import { type ArtifactFiles, artifactFiles } from "./files.ts";

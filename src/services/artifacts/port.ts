@@ -69,7 +69,7 @@ export interface Artifacts {
 	close(): Promise<void>;
 }
 
-export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+export type DownloadFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 export interface NewTransfer {
 	kind: TransferInfo["kind"];
@@ -108,5 +108,5 @@ export interface Transfers {
 	/** What others move, such as a platform's attachment: it is shown, and cannot be paused or cancelled here. */
 	report(transfer: TransferInfo): void;
 	/** As the given `fetch`, except that the body it brings is a transfer of the daemon's own. */
-	tracked(fetch: Fetch, appId: string): Fetch;
+	tracked(fetch: DownloadFetch, appId: string): DownloadFetch;
 }

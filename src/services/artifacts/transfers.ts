@@ -4,13 +4,13 @@ import { Readable } from "node:stream";
 import { NexusError, newId } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import { seesApp } from "../principal.ts";
-import type { Fetch, Transfer, TransferInfo, Transfers } from "./port.ts";
+import type { DownloadFetch, Transfer, TransferInfo, Transfers } from "./port.ts";
 
 /** Those that are over are shown so long, and at most so many. */
 const OVER_SHOWN_MS = 60 * 60_000;
 const OVER_SHOWN_MAX = 200;
 
-interface Kept {
+interface TransferEntry {
 	info: TransferInfo;
 	readonly stop: AbortController;
 	/** Somebody else moves it. */
@@ -30,22 +30,22 @@ export interface TransferTable extends Transfers {
 }
 
 export function createTransfers(clock: Clock, idleMs: number): TransferTable {
-	const kept = new Map<string, Kept>();
+	const kept = new Map<string, TransferEntry>();
 	const listeners = new Set<(transfer: TransferInfo) => void>();
-	const change = (one: Kept, fields: Partial<TransferInfo>): TransferInfo => {
+	const change = (one: TransferEntry, fields: Partial<TransferInfo>): TransferInfo => {
 		one.info = { ...one.info, ...fields, updatedAt: clock.now() };
 		if (one.info.state !== "paused") for (const wake of one.wakes) wake();
 		for (const listener of listeners) listener(one.info);
 		return one.info;
 	};
-	const keep = (info: TransferInfo, foreign: boolean, canceled = async () => {}): Kept => {
+	const keep = (info: TransferInfo, foreign: boolean, canceled = async () => {}): TransferEntry => {
 		const one = { info, foreign, canceled, stop: new AbortController(), wakes: new Set<() => void>() };
 		kept.set(info.id, one);
 		// A flood does not wait for the next sweep.
 		if (kept.size > 2 * OVER_SHOWN_MAX) forgetOver(kept, clock.now());
 		return one;
 	};
-	const movable = (id: string, principal: Parameters<Transfers["pause"]>[1]): Kept => {
+	const movable = (id: string, principal: Parameters<Transfers["pause"]>[1]): TransferEntry => {
 		const one = kept.get(id);
 		if (!one || !seesApp(principal, one.info.appId)) throw new NexusError("not_found", `there is no transfer ${id}`);
 		if (one.foreign)
@@ -108,7 +108,10 @@ export function createTransfers(clock: Clock, idleMs: number): TransferTable {
 	};
 }
 
-function handleOf(one: Kept, change: (one: Kept, fields: Partial<TransferInfo>) => TransferInfo): Transfer {
+function handleOf(
+	one: TransferEntry,
+	change: (one: TransferEntry, fields: Partial<TransferInfo>) => TransferInfo,
+): Transfer {
 	const { signal } = one.stop;
 	const end = (fields: Partial<TransferInfo>) => {
 		if (!isOver(one.info)) change(one, fields);
@@ -142,7 +145,7 @@ function handleOf(one: Kept, change: (one: Kept, fields: Partial<TransferInfo>) 
 	};
 }
 
-function forgetOver(kept: Map<string, Kept>, now: number): void {
+function forgetOver(kept: Map<string, TransferEntry>, now: number): void {
 	const over = [...kept.values()].map(({ info }) => info).filter(isOver);
 	over.sort((left, right) => left.updatedAt - right.updatedAt);
 	over.forEach(({ id, updatedAt }, index) => {
@@ -150,7 +153,7 @@ function forgetOver(kept: Map<string, Kept>, now: number): void {
 	});
 }
 
-function trackedFetch(begin: Transfers["begin"], fetch: Fetch, appId: string): Fetch {
+function trackedFetch(begin: Transfers["begin"], fetch: DownloadFetch, appId: string): DownloadFetch {
 	return async (url, init = {}) => {
 		const transfer = begin({ kind: "fetch", appId, name: nameOf(url), totalBytes: -1 });
 		try {

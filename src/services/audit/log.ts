@@ -20,7 +20,7 @@ export interface AuditFilter {
 	to?: number;
 }
 
-export interface AuditQuery {
+export interface AuditLogQuery {
 	filter: AuditFilter;
 	limit: number;
 	/** Only events before this one. */
@@ -41,7 +41,7 @@ export interface ExportedLog {
 }
 
 export interface AuditLog {
-	list(query: AuditQuery): Promise<AuditList>;
+	list(query: AuditLogQuery): Promise<AuditList>;
 	/** What is on record after a place, or from the earliest kept on. That somebody exports it is on record, too. */
 	export(after: number | undefined, caller: string): Promise<ExportedLog>;
 	/** Somebody wants a run to stop. It is told beside the run's end, because the run does not wait for it. */

@@ -15,7 +15,7 @@ import { createOpener } from "./opener.ts";
 import type { ConnectorInfo, Connectors, ScenarioKind } from "./port.ts";
 import { outcomeOf, reporting } from "./reporting.ts";
 import { connectorStore, endpointOf, missing, type StoreDeps } from "./store.ts";
-import { addressFailure, type Fetch } from "./wire.ts";
+import { addressFailure, type ProviderFetch } from "./wire.ts";
 
 export type { ConfiguredAnswerer } from "./built-in.ts";
 export type { SecretKey } from "./keys.ts";
@@ -27,7 +27,7 @@ export interface ConnectorDeps extends StoreDeps {
 	/** What connectors of the type `demo` say. */
 	offline(): Promise<Engine>;
 	/** What is done with a fetch of an address that a provider's answer names. */
-	fetched?(fetch: Fetch): Fetch;
+	fetched?(fetch: ProviderFetch): ProviderFetch;
 	/** Applications whose own addresses follow `rules`, too. Those of others have to be on the internet. */
 	inlineApps?: readonly string[] | undefined;
 	/** For tests: all addresses of a name. */
@@ -51,7 +51,7 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 	const [own, strict] = [guardOf(rules), guardOf(STRICT)];
 	const isStrict = (app: string | undefined) => app !== undefined && !inlineApps.includes(app);
 	const fetchBy =
-		(guard: typeof own): Fetch =>
+		(guard: typeof own): ProviderFetch =>
 		async (url, init) =>
 			(await guard()).fetch(url, init);
 	const opener = createOpener({

@@ -6,7 +6,7 @@ import { NexusError } from "../../protocol/protocol.ts";
 import type { Media, Provider, ScenarioKind, TextEvent } from "./port.ts";
 import { ANTHROPIC } from "./provider-types.ts";
 import { unsupported } from "./unsupported.ts";
-import { type Fetch, Wire, type WireOptions } from "./wire.ts";
+import { type ProviderFetch, Wire, type WireOptions } from "./wire.ts";
 
 /** With what a connection test needs. */
 export interface OpenProvider extends Provider {
@@ -18,7 +18,7 @@ export interface HttpProviderOptions extends Omit<WireOptions, "auth"> {
 	providerType: string;
 	kinds: readonly ScenarioKind[];
 	/** For pictures that the provider has put somewhere else: never with the key. */
-	fetchElsewhere: Fetch;
+	fetchElsewhere: ProviderFetch;
 }
 
 const MODELS_MAX = 500;

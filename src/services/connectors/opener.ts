@@ -10,18 +10,18 @@ import { openKey } from "./keys.ts";
 import type { InlineCredential, ScenarioKind } from "./port.ts";
 import { DEMO } from "./provider-types.ts";
 import { bindingOf, endpointOf, missing, type StoreDeps } from "./store.ts";
-import { type Fetch, WIRE_LIMITS } from "./wire.ts";
+import { type ProviderFetch, WIRE_LIMITS } from "./wire.ts";
 
 export interface OpenerDeps extends Pick<StoreDeps, "ledger" | "secret"> {
 	standard: BuiltIn;
 	/** What connectors of the type `demo` are. */
 	offline: () => Promise<Parameters<typeof demoProvider>[0]>;
 	/** Behind the guard. */
-	fetch: Fetch;
+	fetch: ProviderFetch;
 	/** Behind the guard that an application's own addresses pass, and its rules. */
-	inline(app: string | undefined): { fetch: Fetch; rules: GuardRules };
+	inline(app: string | undefined): { fetch: ProviderFetch; rules: GuardRules };
 	/** What is done with a fetch of an address that a provider's answer names. */
-	fetched?(fetch: Fetch): Fetch;
+	fetched?(fetch: ProviderFetch): ProviderFetch;
 }
 
 interface HttpTarget {

@@ -49,7 +49,7 @@ export const bindingOf = ({
 export const missing = (id: string): NexusError =>
 	new NexusError("not_found", `there is no connector ${id}`, { reason: "AI_CONNECTOR_NOT_FOUND" });
 
-type Draft = Omit<StoredConnector, "sealedKey" | "keyHint">;
+type ConnectorDraft = Omit<StoredConnector, "sealedKey" | "keyHint">;
 
 export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }: StoreDeps) {
 	const told = (operation: string, { id, appId, providerType }: StoredConnector, by: Principal): Write[] =>
@@ -64,7 +64,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 					}),
 				]
 			: [];
-	const sealed = (draft: Draft, apiKey: string) => {
+	const sealed = (draft: ConnectorDraft, apiKey: string) => {
 		if (!checkType(draft.providerType).key)
 			throw new NexusError("invalid", `a connector of the type ${draft.providerType} takes no key`);
 		checkKey(apiKey);
@@ -90,7 +90,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 			if (endpoint === undefined && type.endpoint === undefined && type.key !== undefined)
 				throw new NexusError("invalid", `a connector of the type ${given.providerType} needs an endpoint`);
 			const now = clock.now();
-			const draft: Draft = {
+			const draft: ConnectorDraft = {
 				...{ id: given.id, providerType: given.providerType, enabled: true },
 				...(given.appId !== undefined && { appId: given.appId }),
 				...(endpoint !== undefined && { endpoint }),
@@ -105,7 +105,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 		async change(id: string, change: ConnectorChange, by: Principal): Promise<StoredConnector> {
 			const old = await stored(id);
 			const { sealedKey, keyHint: hint, endpoint: _, defaultModel: __, ...before } = old;
-			const draft: Draft = {
+			const draft: ConnectorDraft = {
 				...before,
 				...changedEndpoint(old, change, rules),
 				...changedModel(old, change),

@@ -4,7 +4,7 @@ import { NexusError, toNexusError, wordsOf } from "../../protocol/protocol.ts";
 import { AddressRefused } from "../../std/address-guard.ts";
 import { printable } from "../../std/printable.ts";
 
-export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+export type ProviderFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 export interface WireOptions {
 	/** As errors call it. */
@@ -14,7 +14,7 @@ export interface WireOptions {
 	apiKey?: string | undefined;
 	/** How the key is sent. */
 	auth: "bearer" | "x-api-key";
-	fetch: Fetch;
+	fetch: ProviderFetch;
 	responseBytesMax: number;
 }
 

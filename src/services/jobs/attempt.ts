@@ -28,7 +28,7 @@ export type Findings = Partial<
 	Pick<Job, "text" | "artifacts" | "embeddings" | "usage" | "demo" | "runId" | "progress">
 >;
 
-export interface Attempt {
+export interface JobAttempt {
 	admitted: AdmittedScenario;
 	signal: AbortSignal;
 	/** What is known so far. */
@@ -43,7 +43,7 @@ export const DAEMON: Principal = { owner: true, address: "local", isPrivate: tru
 type SpecOf<Kind extends ScenarioSpec["kind"]> = Extract<ScenarioSpec, { kind: Kind }>;
 
 /** Rejects with why it failed; what was found before stays. */
-export async function perform(deps: AttemptDeps, attempt: Attempt): Promise<void> {
+export async function perform(deps: AttemptDeps, attempt: JobAttempt): Promise<void> {
 	const { spec } = attempt.admitted;
 	switch (spec.kind) {
 		case "text":
@@ -60,7 +60,7 @@ export async function perform(deps: AttemptDeps, attempt: Attempt): Promise<void
 	}
 }
 
-async function stream(deps: AttemptDeps, attempt: Attempt): Promise<void> {
+async function stream(deps: AttemptDeps, attempt: JobAttempt): Promise<void> {
 	const { scenarios } = deps;
 	const { admitted, signal, found } = attempt;
 	const id = newRunId();
@@ -86,7 +86,7 @@ async function stream(deps: AttemptDeps, attempt: Attempt): Promise<void> {
 }
 
 /** That the text grows; what it is, its run's log says. What cannot be read is no reason to fail: the outcome has all of it. */
-async function tellText({ scenarios }: AttemptDeps, { found }: Attempt, runId: string, over: AbortSignal) {
+async function tellText({ scenarios }: AttemptDeps, { found }: JobAttempt, runId: string, over: AbortSignal) {
 	try {
 		for await (const _ of follow(await scenarios.cursor(runId, 0, DAEMON), over)) found({});
 	} catch (cause) {
@@ -105,7 +105,7 @@ export async function textSoFar(deps: AttemptDeps, job: Pick<Job, "kind" | "runI
 export async function keepCutText(
 	deps: AttemptDeps,
 	job: Pick<Job, "kind" | "runId" | "appId">,
-	found: Attempt["found"],
+	found: JobAttempt["found"],
 ): Promise<void> {
 	const text = await loggedText(deps, job, Number.POSITIVE_INFINITY);
 	if (text !== undefined) await keepText(deps, job.appId, text, found);
@@ -144,7 +144,7 @@ class TextOf {
 	}
 }
 
-async function keep(deps: AttemptDeps, { admitted, found }: Attempt, ended: ScenarioOutcome): Promise<void> {
+async function keep(deps: AttemptDeps, { admitted, found }: JobAttempt, ended: ScenarioOutcome): Promise<void> {
 	found({ usage: ended.usage });
 	if (admitted.spec.kind === "text") await keepText(deps, admitted.appId, ended.text, found);
 	if (!ended.audio || ended.status !== "completed") return;
@@ -155,7 +155,7 @@ async function keepText(
 	{ artifacts, limits }: AttemptDeps,
 	appId: string,
 	text: string,
-	found: Attempt["found"],
+	found: JobAttempt["found"],
 ): Promise<void> {
 	const bytes = Buffer.from(text);
 	if (bytes.length <= limits.inlineBytesMax) return found({ text });
@@ -169,7 +169,7 @@ const failureOf = ({ status, error }: ScenarioOutcome): NexusError => {
 	return new NexusError(known, message, reason === undefined ? {} : { reason });
 };
 
-async function draw(deps: AttemptDeps, { admitted, signal, found }: Attempt, spec: SpecOf<"image">): Promise<void> {
+async function draw(deps: AttemptDeps, { admitted, signal, found }: JobAttempt, spec: SpecOf<"image">): Promise<void> {
 	const provider = await deps.scenarios.provider(admitted);
 	found({ demo: provider.demo });
 	const { kind: _, ...request } = spec;
@@ -185,7 +185,7 @@ async function draw(deps: AttemptDeps, { admitted, signal, found }: Attempt, spe
 /** Inputs of one call: their progress can be told. */
 const INPUTS_PER_CALL = 64;
 
-async function embed(deps: AttemptDeps, { admitted, signal, found }: Attempt, spec: SpecOf<"embed">): Promise<void> {
+async function embed(deps: AttemptDeps, { admitted, signal, found }: JobAttempt, spec: SpecOf<"embed">): Promise<void> {
 	const provider = await deps.scenarios.provider(admitted);
 	found({ demo: provider.demo });
 	const embeddings: (readonly number[])[] = [];
@@ -214,7 +214,7 @@ async function embed(deps: AttemptDeps, { admitted, signal, found }: Attempt, sp
 
 async function transcribe(
 	deps: AttemptDeps,
-	{ admitted, signal, found }: Attempt,
+	{ admitted, signal, found }: JobAttempt,
 	{ artifactId, mimeType, language }: SpecOf<"transcribe">,
 ): Promise<void> {
 	const { appId, model } = admitted;

@@ -1,6 +1,6 @@
 /** Jobs: each is a row and a log that change in one commit. What a dead daemon left goes on, or is settled as crashed. */
 
-import { type Bus, follow } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus, follow } from "../../bus/bus.ts";
 import { jobWrites, type Ledger } from "../../ledger/ledger.ts";
 import { NexusError, newId, reasonOfFailure, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, within } from "../../std/clock.ts";
@@ -8,7 +8,6 @@ import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
-import { ADMIT_MS_MAX } from "../patience.ts";
 import type { Principal } from "../principal.ts";
 import type { Quota } from "../quota.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
@@ -99,7 +98,7 @@ class JobService implements Jobs {
 			this.#arriving.set(id, appId);
 			try {
 				const job = newJob(id, admitted, scenario.connector.id, attempts, this.#now());
-				const create = () => this.#create(job, scenario, [...claim, ...this.#told(job, admitted.caller)]);
+				const create = () => this.#create(job, scenario, [...claim, ...this.#auditWrites(job, admitted.caller)]);
 				const { quota } = this.#deps;
 				await (quota ? quota.holding(appId, Buffer.byteLength(JSON.stringify(scenario)), create) : create());
 			} finally {
@@ -231,7 +230,7 @@ class JobService implements Jobs {
 	async #end(live: LiveJob, error: NexusError | undefined): Promise<void> {
 		const isCanceled = live.canceled !== undefined;
 		const job = ended(live.job, error, isCanceled, this.#now());
-		await live.end(job, this.#told(job, live.canceledBy));
+		await live.end(job, this.#auditWrites(job, live.canceledBy));
 		this.#forget(live);
 		live.settled.resolve(job);
 	}
@@ -241,7 +240,7 @@ class JobService implements Jobs {
 		this.#step({ type: "leave", id: live.job.id });
 	}
 
-	#told({ id, appId, userId, kind, state, error, attempt }: Job, caller?: string): Write[] {
+	#auditWrites({ id, appId, userId, kind, state, error, attempt }: Job, caller?: string): Write[] {
 		const { audit } = this.#deps;
 		if (!audit) return [];
 		return [
@@ -295,7 +294,7 @@ class JobService implements Jobs {
 
 	async recover(): Promise<number> {
 		const { bus, log } = this.#deps;
-		const left = await bus.list({ kind: "job", left: true });
+		const left = await bus.list({ kind: "job", orphaned: true });
 		let settled = 0;
 		for (const { log: id } of left.toReversed()) {
 			try {

@@ -37,7 +37,7 @@ export class LiveJob {
 	#writer: LogWriter;
 	#last: Promise<unknown> = Promise.resolve();
 	/** When the newest record was made. */
-	#toldAt = 0;
+	#progressAt = 0;
 	#untell = () => {};
 
 	constructor(job: Job, writer: LogWriter, deps: LiveJobDeps) {
@@ -51,7 +51,7 @@ export class LiveJob {
 	/** Resolves once it is durable. In the order of calls. */
 	change(type: JobEvent["type"], job: Job): Promise<void> {
 		this.job = job;
-		this.#toldAt = this.#deps.clock.now();
+		this.#progressAt = this.#deps.clock.now();
 		const told = summary(job);
 		const { id, state } = told;
 		const write = jobWrites.change({ id, state, job: told });
@@ -70,7 +70,7 @@ export class LiveJob {
 		this.job = progressed(this.job, findings, clock.now());
 		this.#untell();
 		if (findings.runId !== undefined) this.#tell();
-		else this.#untell = clock.after(Math.max(0, this.#toldAt + progressMs - clock.now()), () => this.#tell());
+		else this.#untell = clock.after(Math.max(0, this.#progressAt + progressMs - clock.now()), () => this.#tell());
 	}
 
 	#tell(): void {

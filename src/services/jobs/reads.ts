@@ -7,7 +7,7 @@ import type { Clock } from "../../std/clock.ts";
 import { gone } from "../gone.ts";
 import { checkedAppId, type Principal, seesApp } from "../principal.ts";
 import type { Job, Jobs } from "./port.ts";
-import { positionsOf, type Schedule } from "./schedule.ts";
+import { type JobSchedule, positionsOf } from "./schedule.ts";
 import { isTerminal, storedJob } from "./snapshot.ts";
 
 export interface JobReads {
@@ -26,7 +26,10 @@ export interface JobReadsDeps {
 	textOf(job: Job): Promise<string | undefined>;
 }
 
-export function jobReads({ bus, ledger: { jobs }, clock, textOf }: JobReadsDeps, schedule: () => Schedule): JobReads {
+export function jobReads(
+	{ bus, ledger: { jobs }, clock, textOf }: JobReadsDeps,
+	schedule: () => JobSchedule,
+): JobReads {
 	const row = async (id: string, principal: Principal): Promise<StoredJob> => {
 		const found = await jobs.head(id);
 		if (!found || !seesApp(principal, found.appId)) throw noJob(id);

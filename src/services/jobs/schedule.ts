@@ -13,7 +13,7 @@ export interface WaitingJob {
 	readyAt: number;
 }
 
-export interface Schedule {
+export interface JobSchedule {
 	/** In the order of their arrival. */
 	readonly waiting: readonly WaitingJob[];
 	/** Their applications, by job. */
@@ -30,16 +30,21 @@ export type ScheduleInput =
 	| { type: "tick" };
 
 export interface Scheduled {
-	schedule: Schedule;
+	schedule: JobSchedule;
 	/** To be started now, in this order. */
 	starts: readonly string[];
 	/** When to tick, if nothing happens before. */
 	tickAt?: number;
 }
 
-export const EMPTY_SCHEDULE: Schedule = { waiting: [], running: new Map(), served: new Map(), turn: 0 };
+export const EMPTY_SCHEDULE: JobSchedule = { waiting: [], running: new Map(), served: new Map(), turn: 0 };
 
-export function stepSchedule(before: Schedule, input: ScheduleInput, now: number, limits: ScheduleLimits): Scheduled {
+export function stepSchedule(
+	before: JobSchedule,
+	input: ScheduleInput,
+	now: number,
+	limits: ScheduleLimits,
+): Scheduled {
 	let schedule = take(before, input);
 	const starts: string[] = [];
 	for (let next = pick(schedule, now, limits); next; next = pick(schedule, now, limits)) {
@@ -50,7 +55,7 @@ export function stepSchedule(before: Schedule, input: ScheduleInput, now: number
 	return { schedule: forgetIdle(schedule), starts, ...(later.length > 0 && { tickAt: Math.min(...later) }) };
 }
 
-function take(schedule: Schedule, input: ScheduleInput): Schedule {
+function take(schedule: JobSchedule, input: ScheduleInput): JobSchedule {
 	switch (input.type) {
 		case "wait": {
 			const { id, appId, readyAt } = input;
@@ -76,7 +81,7 @@ function without(running: ReadonlyMap<string, string>, id: string): ReadonlyMap<
 }
 
 /** The first of the application whose last turn is longest ago. */
-function pick(schedule: Schedule, now: number, { runningMax, runningPerAppMax }: ScheduleLimits) {
+function pick(schedule: JobSchedule, now: number, { runningMax, runningPerAppMax }: ScheduleLimits) {
 	const { waiting, running, served } = schedule;
 	if (running.size >= runningMax) return undefined;
 	const runningOf = new Map<string, number>();
@@ -89,7 +94,7 @@ function pick(schedule: Schedule, now: number, { runningMax, runningPerAppMax }:
 	return best;
 }
 
-function start(schedule: Schedule, { id, appId }: WaitingJob): Schedule {
+function start(schedule: JobSchedule, { id, appId }: WaitingJob): JobSchedule {
 	const turn = schedule.turn + 1;
 	return {
 		turn,
@@ -99,14 +104,14 @@ function start(schedule: Schedule, { id, appId }: WaitingJob): Schedule {
 	};
 }
 
-function forgetIdle(schedule: Schedule): Schedule {
+function forgetIdle(schedule: JobSchedule): JobSchedule {
 	const present = new Set([...schedule.waiting.map(({ appId }) => appId), ...schedule.running.values()]);
 	if ([...schedule.served.keys()].every((appId) => present.has(appId))) return schedule;
 	return { ...schedule, served: new Map([...schedule.served].filter(([appId]) => present.has(appId))) };
 }
 
 /** How many are before each that waits, if all were ready and none ended meanwhile. */
-export function positionsOf({ waiting, served }: Schedule): ReadonlyMap<string, number> {
+export function positionsOf({ waiting, served }: JobSchedule): ReadonlyMap<string, number> {
 	const queues = new Map<string, string[]>();
 	for (const { id, appId } of waiting) queues.set(appId, [...(queues.get(appId) ?? []), id]);
 	const apps = [...queues].sort(([a], [b]) => (served.get(a) ?? 0) - (served.get(b) ?? 0)).map(([, queue]) => queue);

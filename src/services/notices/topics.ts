@@ -11,7 +11,7 @@ export const appTopic = (appId: string): string => `${APP_PREFIX}${appId}`;
 
 const DAY_MS = 24 * 60 * 60_000;
 
-interface Kept {
+interface TopicRetention {
 	/** A topic, or how the names of several begin. */
 	topic: string;
 	isPrefix: boolean;
@@ -19,7 +19,7 @@ interface Kept {
 }
 
 /** `auditDays` is configured. */
-export const keptNotices = (auditDays: number): readonly Kept[] => [
+export const keptNotices = (auditDays: number): readonly TopicRetention[] => [
 	{ topic: AUDIT_TOPIC, isPrefix: false, keptMs: auditDays * DAY_MS },
 	{ topic: MEMORY_TOPIC, isPrefix: false, keptMs: 90 * DAY_MS },
 	{ topic: AGENTS_TOPIC, isPrefix: false, keptMs: 7 * DAY_MS },

@@ -13,7 +13,11 @@ import {
 import type { RealtimeEvent } from "./port.ts";
 import type { Voice } from "./voice.ts";
 
-type Told = RealtimeEvent extends infer Event ? (Event extends { at: number } ? Omit<Event, "at"> : never) : never;
+type NewRealtimeEvent = RealtimeEvent extends infer Event
+	? Event extends { at: number }
+		? Omit<Event, "at">
+		: never
+	: never;
 
 export interface AnswersOptions {
 	/** Of the session's chain of runs, from where the listener came in. */
@@ -21,10 +25,10 @@ export interface AnswersOptions {
 	/** Undefined: answers are text alone. */
 	voice?(runId: string): Voice;
 	/** Resolves when there is room for more. */
-	tell(event: Told): Promise<void>;
+	tell(event: NewRealtimeEvent): Promise<void>;
 }
 
-interface Answer {
+interface RealtimeAnswer {
 	runId: string;
 	voice: Voice | undefined;
 	/** A newer input takes its place. */
@@ -44,7 +48,7 @@ export interface Answers {
 export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers {
 	/** Visible text streams that are open, by their ids. */
 	const texts = new Set<string>();
-	let current: Answer | undefined;
+	let current: RealtimeAnswer | undefined;
 
 	async function take(frame: Frame): Promise<void> {
 		const runId = runIdOf(frame.message_id);
@@ -67,7 +71,7 @@ export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers 
 	}
 
 	/** The text is whole; the answer has ended when it was spoken, too. */
-	async function settle(answer: Answer, end: EndFrame): Promise<void> {
+	async function settle(answer: RealtimeAnswer, end: EndFrame): Promise<void> {
 		const { silenced = false, fault } = (await answer.voice?.end()) ?? {};
 		const { runId } = answer;
 		const { usage, error, reason } = end;

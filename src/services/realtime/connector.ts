@@ -5,7 +5,7 @@ import type { ConnectorInfo, Connectors, Provider, ScenarioKind } from "../conne
 import { defaultModelOf } from "../connectors/provider-types.ts";
 import type { Principal } from "../principal.ts";
 
-export interface Wanted {
+export interface ConnectorSelection {
 	connectorId: string;
 	model?: string;
 	/** The application that the session is for. */
@@ -15,7 +15,7 @@ export interface Wanted {
 /** Rejects as a scenario with this connector would be refused. */
 export async function findConnector(
 	connectors: Pick<Connectors, "find">,
-	{ connectorId, model = "", appId }: Wanted,
+	{ connectorId, model = "", appId }: ConnectorSelection,
 	kind: ScenarioKind,
 	principal: Principal,
 ): Promise<{ connector: ConnectorInfo; model: string }> {
@@ -41,7 +41,7 @@ export async function findConnector(
 /** Once more for every use: a connector may have been changed or removed meanwhile. The call's outcome counts for its health. */
 export async function useConnector<T>(
 	connectors: Pick<Connectors, "find" | "open" | "report">,
-	wanted: Wanted,
+	wanted: ConnectorSelection,
 	kind: ScenarioKind,
 	principal: Principal,
 	call: (provider: Provider, model: string) => Promise<T>,

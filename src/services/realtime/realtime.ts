@@ -84,7 +84,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		return eventId;
 	}
 
-	function voiceOf({ speech, appId }: OpenRealtime, principal: Principal, heard: Heard) {
+	function voiceOf({ speech, appId }: OpenRealtime, principal: Principal, heard: SpeechHandler) {
 		if (!speech) return undefined;
 		const { voice, mimeType } = speech;
 		return (runId: string) =>
@@ -164,7 +164,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	async function begin(id: string, session: string, request: OpenRealtime, principal: Principal) {
 		const { appId } = request;
 		const { cursor, writer } = await logsOf(id, { appId, session });
-		const heard: Heard = (runId, audio, mimeType) => made.heard(runId, audio, mimeType);
+		const heard: SpeechHandler = (runId, audio, mimeType) => made.heard(runId, audio, mimeType);
 		const voice = voiceOf(request, principal, heard);
 		const app = principal.owner ? undefined : appId;
 		const made = new RealtimeSession({
@@ -213,7 +213,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		async close(id, principal) {
 			await (await find(id, principal)).live?.close();
 		},
-		recover: () => closeLeft(bus, clock, log),
+		recover: () => closeOrphans(bus, clock, log),
 		get live() {
 			return sessions.size;
 		},
@@ -224,14 +224,14 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	};
 }
 
-type Heard = (runId: string, audio: Uint8Array, mimeType: string) => Promise<void>;
+type SpeechHandler = (runId: string, audio: Uint8Array, mimeType: string) => Promise<void>;
 
 const STOPPED = { reason: "STOPPING", message: "the daemon stopped: open another session" } as const;
 
 /** One that cannot be closed keeps no daemon from starting. */
-async function closeLeft(bus: Bus, clock: Clock, log: Log): Promise<number> {
+async function closeOrphans(bus: Bus, clock: Clock, log: Log): Promise<number> {
 	let closed = 0;
-	for (const { log: id } of await bus.list({ kind: "realtime", left: true })) {
+	for (const { log: id } of await bus.list({ kind: "realtime", orphaned: true })) {
 		try {
 			const writer = await bus.reopen(id);
 			const message = "the daemon died during this session: open another one";

@@ -39,7 +39,7 @@ interface Buffered {
 
 const NOTHING: Buffered = { text: "", audio: [], audioBytes: 0 };
 
-type Told = Parameters<AnswersOptions["tell"]>[0];
+type NewRealtimeEvent = Parameters<AnswersOptions["tell"]>[0];
 
 export class RealtimeSession {
 	readonly appId: string;
@@ -172,7 +172,7 @@ export class RealtimeSession {
 		}
 	}
 
-	async #tell(event: Told): Promise<void> {
+	async #tell(event: NewRealtimeEvent): Promise<void> {
 		if (this.#closed.signal.aborted) return;
 		const { writer, limits, clock } = this.#deps;
 		const record = JSON.stringify({ ...event, at: clock.now() } satisfies RealtimeEvent);

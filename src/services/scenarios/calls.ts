@@ -1,6 +1,6 @@
 /** Step 10: what a provider answers, as the events of a run. */
 
-import type { SoloEvent } from "../../broker/broker.ts";
+import type { CallEvent } from "../../broker/broker.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import type { Media, Provider } from "../connectors/port.ts";
 import type { AdmittedScenario } from "./port.ts";
@@ -13,7 +13,7 @@ export function callOf(
 	{ spec, model }: AdmittedScenario,
 	provider: Provider,
 	audio?: Media,
-): (signal: AbortSignal) => AsyncIterable<SoloEvent> {
+): (signal: AbortSignal) => AsyncIterable<CallEvent> {
 	switch (spec.kind) {
 		case "text": {
 			const { kind: _, ...request } = spec;
@@ -44,7 +44,7 @@ async function* spoken(
 	provider: Provider,
 	request: Parameters<Provider["speak"]>[0],
 	signal: AbortSignal,
-): AsyncIterable<SoloEvent> {
+): AsyncIterable<CallEvent> {
 	const { mimeType, audio } = await provider.speak(request, signal);
 	for await (const bytes of audio) {
 		yield { type: "alive" };
@@ -61,7 +61,7 @@ async function* embedded(
 	provider: Provider,
 	request: Parameters<Provider["embed"]>[0],
 	signal: AbortSignal,
-): AsyncIterable<SoloEvent> {
+): AsyncIterable<CallEvent> {
 	const { vectors, inputTokens } = await provider.embed(request, signal);
 	yield { type: "usage", input: inputTokens, output: -1 };
 	for (const vector of vectors)
@@ -72,7 +72,7 @@ async function* transcribed(
 	provider: Provider,
 	request: Parameters<Provider["transcribe"]>[0],
 	signal: AbortSignal,
-): AsyncIterable<SoloEvent> {
+): AsyncIterable<CallEvent> {
 	const { text } = await provider.transcribe(request, signal);
 	yield { type: "text", delta: text };
 }

@@ -13,7 +13,7 @@ import type { ScenarioOutcome } from "./port.ts";
 
 /** Waits for the end of the log. A log that cannot be read is a failure. */
 export async function outcomeOf(open: () => Promise<Cursor>): Promise<ScenarioOutcome> {
-	const answer = new Answer();
+	const answer = new OutcomeCollector();
 	try {
 		for await (const batch of follow(await open())) answer.take(batch);
 		return answer.outcome();
@@ -34,7 +34,7 @@ function errorOf(end: Pick<EndFrame, "reason" | "error">): NonNullable<ScenarioO
 	return { code, message, reason: reasonOfEnd(end) };
 }
 
-class Answer {
+class OutcomeCollector {
 	readonly #text: string[] = [];
 	readonly #audio: Buffer[] = [];
 	readonly #vectors: number[][] = [];

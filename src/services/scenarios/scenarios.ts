@@ -1,8 +1,9 @@
 /** Scenarios: admits model calls, starts them as runs without a session, and hands out their logs. */
 
 import { createHash } from "node:crypto";
-import { createSoloRuns, type SoloEnd, type SoloRuns } from "../../broker/broker.ts";
+import { createModelCalls, type ModelCallEnd, type ModelCalls } from "../../broker/broker.ts";
 import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { LOG_KINDS, NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
@@ -12,7 +13,6 @@ import type { Audit } from "../audit/port.ts";
 import type { Connectors, Media, Provider } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { once } from "../once.ts";
-import { ADMIT_MS_MAX } from "../patience.ts";
 import { type Principal, seesApp } from "../principal.ts";
 import type { Quota } from "../quota.ts";
 import { admitScenario } from "./admission.ts";
@@ -57,19 +57,19 @@ export const createScenarios = (options: ScenariosOptions): Scenarios => new Run
 
 class RunningScenarios implements Scenarios {
 	readonly #options: ScenariosOptions & { clock: Clock; verifyUser: VerifyUserToken };
-	readonly #runs: SoloRuns;
+	readonly #runs: ModelCalls;
 	/** By application. */
 	readonly #live = new Map<string, number>();
 
 	constructor(options: ScenariosOptions) {
 		const { clock = systemClock, verifyUser = noUserTokens, log = silentLog, bus, abortGraceMs } = options;
 		this.#options = { ...options, clock, verifyUser };
-		this.#runs = createSoloRuns({
+		this.#runs = createModelCalls({
 			bus,
 			clock,
 			log,
 			limits: abortGraceMs === undefined ? {} : { abortGraceMs },
-			settleLeft: (info, end) => this.#auditEnd(info.log, factsOf(info), end),
+			settleOrphan: (info, end) => this.#auditEnd(info.log, factsOf(info), end),
 		});
 	}
 
@@ -194,13 +194,13 @@ class RunningScenarios implements Scenarios {
 	}
 
 	/** Other calls tell themselves how their provider is; one that never answered cannot. */
-	#report(connectorId: string, { reason, error }: SoloEnd): void {
+	#report(connectorId: string, { reason, error }: ModelCallEnd): void {
 		if (reason !== "timeout" || !error) return;
 		const late = new NexusError("timeout", error.message, { reason: "AI_PROVIDER_TIMEOUT" });
 		this.#options.connectors.report(connectorId, { ok: false, error: late });
 	}
 
-	#auditEnd(runId: string, facts: AuditedFacts, end: SoloEnd): readonly Write[] {
+	#auditEnd(runId: string, facts: AuditedFacts, end: ModelCallEnd): readonly Write[] {
 		const operation = end.reason === "completed" || end.reason === "aborted" ? end.reason : "failed";
 		return this.#audit(operation, runId, facts, { reason: reasonOfEnd(end) });
 	}

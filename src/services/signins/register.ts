@@ -26,7 +26,7 @@ const PATIENCE_MS = 5000;
 /** The owner alone can sign in, but a script may do so with every call: then the oldest are signed out. */
 const SIGN_INS_MAX = 1000;
 
-interface Entry {
+interface SignInEntry {
 	info: SignInInfo;
 	ending: AbortController;
 }
@@ -35,7 +35,7 @@ export const createSignIns = (deps: SignInDeps): SignInRegister => new Register(
 
 class Register implements SignInRegister {
 	readonly #deps: SignInDeps;
-	readonly #entries = new Map<string, Entry>();
+	readonly #entries = new Map<string, SignInEntry>();
 	readonly #listeners: Listeners<SignInInfo>;
 	readonly #stop: () => void;
 	/** Anybody can try: strangers must not be able to fill the disk. */
@@ -63,7 +63,7 @@ class Register implements SignInRegister {
 			signInWrites.forget(now - SHOWN_MS),
 			signInWrites.add(row),
 			...oldest.map(({ id }) => signInWrites.revoke(id, now)),
-			...this.#told({ operation: "signed_in", caller: address, payload: { sign_in: row.id } }),
+			...this.#auditWrites({ operation: "signed_in", caller: address, payload: { sign_in: row.id } }),
 		]);
 		for (const { id } of oldest) this.#end(id, "removed", now);
 		this.#take(row);
@@ -76,7 +76,7 @@ class Register implements SignInRegister {
 		const now = this.#deps.clock.now();
 		await this.#write([
 			signInWrites.revoke(id, now),
-			...this.#told({ operation: "signed_out", caller: address, payload: { sign_in: id } }),
+			...this.#auditWrites({ operation: "signed_out", caller: address, payload: { sign_in: id } }),
 		]);
 		this.#end(id, "removed", now);
 	}
@@ -84,7 +84,7 @@ class Register implements SignInRegister {
 	refused(address: string, count: number): void {
 		const told = this.#refusals.next(this.#deps.clock.now());
 		if (!told) return;
-		const writes = this.#told({
+		const writes = this.#auditWrites({
 			operation: "refused",
 			reason: "UNAUTHENTICATED",
 			caller: address,
@@ -164,7 +164,7 @@ class Register implements SignInRegister {
 		await this.#deps.bus.call(TOPIC);
 	}
 
-	#told(entry: Omit<AuditEntry, "domain">) {
+	#auditWrites(entry: Omit<AuditEntry, "domain">) {
 		const { audit } = this.#deps;
 		return audit ? [audit({ domain: "sign-in", ...entry })] : [];
 	}

@@ -13,12 +13,12 @@ export function checkScripts({ nodes }: Plan): void {
 		try {
 			compileFunction(`"use strict";\n${config.code}`, ["inputs"], { filename: "script.js", lineOffset: -1 });
 		} catch (cause) {
-			throw invalid(`node ${id}: config.code: ${placeOf(cause)}${wordsOf(cause)}`);
+			throw invalid(`node ${id}: config.code: ${lineOf(cause)}${wordsOf(cause)}`);
 		}
 	}
 }
 
-function placeOf(cause: unknown): string {
+function lineOf(cause: unknown): string {
 	const line = cause instanceof Error ? /^script\.js:(\d+)/.exec(cause.stack ?? "")?.[1] : undefined;
 	return line === undefined ? "" : `line ${line}: `;
 }

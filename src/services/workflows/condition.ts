@@ -1,7 +1,7 @@
 /** Conditions of a branch, as data: a path and what its value has to be, joined by `all`, `any` and `not`. */
 
 import { z } from "zod";
-import { parsePath, type Step, valueAt } from "./path.ts";
+import { type PathSegment, parsePath, valueAt } from "./path.ts";
 import type { Scope } from "./template.ts";
 
 const OPERATORS = ["exists", "truthy", "eq", "ne", "lt", "le", "gt", "ge", "contains", "in"] as const;
@@ -43,7 +43,7 @@ const conditionAt = (depth: number): z.ZodType<Condition> => {
 export const condition = z.lazy(() => conditionAt(1));
 
 /** The paths that it names. */
-export function pathsOfCondition(given: Condition): Step[][] {
+export function pathsOfCondition(given: Condition): PathSegment[][] {
 	if (typeof given === "string") return [parsePath(given)];
 	if ("all" in given) return given.all.flatMap(pathsOfCondition);
 	if ("any" in given) return given.any.flatMap(pathsOfCondition);

@@ -7,7 +7,7 @@ import { Batch, type Cursor } from "../../bus/bus.ts";
 import { NexusError, type WorkflowEventJson, type WorkflowJson } from "../../protocol/protocol.ts";
 import type { Plan } from "./plan.ts";
 import { changeOf, type WorkflowChange, type WorkflowHead, workflowJson } from "./status.ts";
-import type { Told, WorkflowRun } from "./step.ts";
+import type { WorkflowEvent, WorkflowRun } from "./step.ts";
 
 /** The records at these offsets are whole: 1, 257, 513 … */
 const WHOLE_EVERY = 256;
@@ -20,7 +20,7 @@ type StoredEvent = WorkflowEventJson | (Omit<WorkflowEventJson, "workflow"> & { 
 export function recordOf(
 	head: WorkflowHead,
 	plan: Plan,
-	{ type, node, run }: Told,
+	{ type, node, run }: WorkflowEvent,
 	{ now, offset, before }: { now: number; offset: number; before?: WorkflowRun | undefined },
 ): string {
 	const event = { type, at: now, ...(node !== undefined && { node_id: node }) };

@@ -11,15 +11,15 @@ import { recordOf } from "./events.ts";
 import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
 import { isRetryable, LEAVE, type PerformDeps, perform } from "./perform.ts";
 import type { Plan } from "./plan.ts";
-import { type Output, progressOf, storedNode, type WorkflowHead } from "./status.ts";
+import { type NodeOutput, progressOf, storedNode, type WorkflowHead } from "./status.ts";
 import {
-	type Command,
 	doneBefore,
-	type Input,
 	isOver,
+	type NodeCommand,
 	type NodeReport,
 	nextTickAt,
 	step,
+	type WorkflowInput,
 	type WorkflowRun,
 } from "./step.ts";
 import { compute, scopeOf, weightOf } from "./transform.ts";
@@ -39,22 +39,22 @@ export interface Begun {
 	principal: Principal;
 	plan: Plan;
 	run: WorkflowRun;
-	outputs: ReadonlyMap<string, Output>;
+	outputs: ReadonlyMap<string, NodeOutput>;
 	writer: LogWriter;
 }
 
-export class Execution {
+export class WorkflowExecution {
 	readonly head: WorkflowHead;
 	readonly plan: Plan;
 	readonly #deps: ExecutionDeps;
 	readonly #principal: Principal;
-	readonly #outputs: Map<string, Output>;
+	readonly #outputs: Map<string, NodeOutput>;
 	#writer: LogWriter;
 	/** As it is durable. */
 	#run: WorkflowRun;
 	/** What the newest record tells; undefined before the first one that this daemon writes. */
-	#told: WorkflowRun | undefined;
-	#inputs: Input[] = [];
+	#recordedRun: WorkflowRun | undefined;
+	#inputs: WorkflowInput[] = [];
 	#isTaking = false;
 	#taken: Promise<void> = Promise.resolve();
 	#weight = 0;
@@ -86,7 +86,7 @@ export class Execution {
 		return this.#over.promise;
 	}
 
-	give(input: Input): void {
+	give(input: WorkflowInput): void {
 		if (this.#hasLeft) return;
 		this.#inputs.push(input);
 		if (!this.#isTaking) this.#taken = this.#take();
@@ -138,16 +138,16 @@ export class Execution {
 		const before = this.#run;
 		let run = before;
 		const records: string[] = [];
-		const commands: Command[] = [];
+		const commands: NodeCommand[] = [];
 		// What computes at once gives the next input before anything is committed.
 		for (let input = this.#inputs.shift(); input; input = this.#inputs.shift()) {
 			const now = clock.now();
 			const next = step(this.plan, run, input, now, this.#limitsNow());
 			run = next.run;
-			for (const told of next.told) {
+			for (const event of next.events) {
 				const offset = this.#writer.offset + records.length + 1;
-				records.push(recordOf(this.head, this.plan, told, { now, offset, before: this.#told }));
-				this.#told = told.run;
+				records.push(recordOf(this.head, this.plan, event, { now, offset, before: this.#recordedRun }));
+				this.#recordedRun = event.run;
 			}
 			for (const command of next.commands) if (!this.#computes(run, command)) commands.push(command);
 		}
@@ -162,7 +162,7 @@ export class Execution {
 		return this.#isClosing ? { ...this.#deps.limits, nodesRunningMax: 0 } : this.#deps.limits;
 	}
 
-	#computes(run: WorkflowRun, command: Command): boolean {
+	#computes(run: WorkflowRun, command: NodeCommand): boolean {
 		if (command.type !== "perform") return false;
 		const { node: id, attempt } = command;
 		const node = this.plan.node(id);
@@ -181,7 +181,7 @@ export class Execution {
 	}
 
 	/** Throws when all outputs together become too large. */
-	#keep(id: string, output: Output): void {
+	#keep(id: string, output: NodeOutput): void {
 		const { outputsBytesMax } = this.#deps.limits;
 		const earlier = this.#outputs.get(id);
 		const weight = weightOf(output) - (earlier ? weightOf(earlier) : 0);
@@ -219,7 +219,7 @@ export class Execution {
 		this.#writer = await bus.reopen(this.head.id).catch(() => this.#writer);
 	}
 
-	#do(command: Command): void {
+	#do(command: NodeCommand): void {
 		const { node, attempt } = command;
 		const key = `${node}/${attempt}`;
 		if (command.type === "stop") {
@@ -239,7 +239,7 @@ export class Execution {
 	}
 
 	async #perform(
-		{ node: id, again }: Extract<Command, { type: "perform" }>,
+		{ node: id, again }: Extract<NodeCommand, { type: "perform" }>,
 		signal: AbortSignal,
 		report: (report: NodeReport) => void,
 	): Promise<NodeReport> {
@@ -278,8 +278,8 @@ function failed(cause: unknown, { errorCharsMax }: WorkflowLimits): NodeReport {
 		error.message.length <= errorCharsMax
 			? error.message
 			: `${error.message.slice(0, errorCharsMax - 1).toWellFormed()}…`;
-	const told: WorkflowErrorJson = { code: error.code, message };
+	const failure: WorkflowErrorJson = { code: error.code, message };
 	const reason = error.reason ?? (error.code === "invalid" ? "WORKFLOW_INVALID" : undefined);
-	if (reason !== undefined) told.reason = reason;
-	return { type: "failed", error: told, retryable: isRetryable(error) };
+	if (reason !== undefined) failure.reason = reason;
+	return { type: "failed", error: failure, retryable: isRetryable(error) };
 }

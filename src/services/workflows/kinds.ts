@@ -65,7 +65,7 @@ export const KINDS = {
 export type ConfigOf<Kind extends WorkflowNodeKind> = z.infer<(typeof KINDS)[Kind]>;
 
 /** A node with its configuration as its kind has it. */
-export type Typed = { [Kind in WorkflowNodeKind]: { kind: Kind; config: ConfigOf<Kind> } }[WorkflowNodeKind];
+export type TypedNode = { [Kind in WorkflowNodeKind]: { kind: Kind; config: ConfigOf<Kind> } }[WorkflowNodeKind];
 
 /** They act outside of the workflow: a model is called, an agent works. Doing them again is not the same as doing them once. */
 const EXTERNAL: ReadonlySet<WorkflowNodeKind> = new Set([

@@ -5,7 +5,7 @@
 
 import { NexusError } from "../../protocol/protocol.ts";
 
-export type Step = string | number | typeof EACH;
+export type PathSegment = string | number | typeof EACH;
 const EACH = Symbol("*");
 
 const NAME = /^[\p{L}_][\p{L}\p{N}_-]*/u;
@@ -14,8 +14,8 @@ const QUOTED = /^\[("(?:[^"\\]|\\.)*")\]/;
 const STEPS_MAX = 64;
 
 /** Throws `invalid` with what is wrong and where. */
-export function parsePath(text: string): Step[] {
-	const steps: Step[] = [];
+export function parsePath(text: string): PathSegment[] {
+	const steps: PathSegment[] = [];
 	let rest = text.trim();
 	if (rest === "$") return steps;
 	rest = rest.startsWith("$") ? rest.slice(1) : `.${rest}`;
@@ -30,7 +30,7 @@ export function parsePath(text: string): Step[] {
 }
 
 /** How many characters the first step takes, and what it is. */
-function stepAt(rest: string): [number, Step] | undefined {
+function stepAt(rest: string): [number, PathSegment] | undefined {
 	if (rest.startsWith("[*]")) return [3, EACH];
 	if (rest.startsWith(".")) {
 		const name = NAME.exec(rest.slice(1))?.[0];
@@ -48,7 +48,7 @@ function stepAt(rest: string): [number, Step] | undefined {
 }
 
 /** The value at a path; undefined where there is none. */
-export function valueAt(value: unknown, steps: readonly Step[]): unknown {
+export function valueAt(value: unknown, steps: readonly PathSegment[]): unknown {
 	let found = value;
 	for (const [at, step] of steps.entries()) {
 		if (step === EACH) {
@@ -72,5 +72,5 @@ function stepInto(value: unknown, step: string | number): unknown {
 }
 
 /** What the path begins with: the name of an input. */
-export const rootOf = (steps: readonly Step[]): string | undefined =>
+export const rootOf = (steps: readonly PathSegment[]): string | undefined =>
 	typeof steps[0] === "string" ? steps[0] : undefined;

@@ -9,7 +9,7 @@ import type { ScenarioSpec, Scenarios } from "../scenarios/port.ts";
 import type { PlannedNode } from "./plan.ts";
 import type { AgentTurn, AgentTurns } from "./port.ts";
 import type { Scripts } from "./script.ts";
-import type { Output } from "./status.ts";
+import type { NodeOutput } from "./status.ts";
 import type { NodeReport, NodeRun } from "./step.ts";
 import { fill, fillAll, newRoom, type Scope } from "./template.ts";
 
@@ -20,7 +20,7 @@ export interface PerformDeps {
 	scripts(): Promise<Scripts>;
 }
 
-export interface Attempt {
+export interface NodeAttempt {
 	workflowId: string;
 	appId: string;
 	userId: string;
@@ -39,7 +39,7 @@ export interface Attempt {
 export const LEAVE = Symbol("leave");
 
 /** Resolves with its output; rejects with a NexusError, whose code says whether another attempt may help. */
-export async function perform(deps: PerformDeps, attempt: Attempt): Promise<Output> {
+export async function perform(deps: PerformDeps, attempt: NodeAttempt): Promise<NodeOutput> {
 	const { node } = attempt;
 	switch (node.kind) {
 		case "AGENT_RUN":
@@ -55,13 +55,13 @@ export async function perform(deps: PerformDeps, attempt: Attempt): Promise<Outp
 	}
 }
 
-const isObject = (value: unknown): value is Output =>
+const isObject = (value: unknown): value is NodeOutput =>
 	typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The same for the same attempt: whoever asks again gets what the first request made. */
-const keyOf = ({ workflowId, node, run }: Attempt): string => `workflow/${workflowId}/${node.id}/${run.attempt}`;
+const keyOf = ({ workflowId, node, run }: NodeAttempt): string => `workflow/${workflowId}/${node.id}/${run.attempt}`;
 
-async function runJob(deps: PerformDeps, attempt: Attempt): Promise<Output> {
+async function runJob(deps: PerformDeps, attempt: NodeAttempt): Promise<NodeOutput> {
 	const { jobs } = deps;
 	const { principal, signal, report } = attempt;
 	const job = await jobOf(deps, attempt);
@@ -86,7 +86,7 @@ async function runJob(deps: PerformDeps, attempt: Attempt): Promise<Output> {
 }
 
 /** A job that was submitted before the daemon died is looked up; only one that nobody can have begun is submitted. */
-async function jobOf({ jobs, scenarios }: PerformDeps, attempt: Attempt): Promise<Job> {
+async function jobOf({ jobs, scenarios }: PerformDeps, attempt: NodeAttempt): Promise<Job> {
 	const { again, run, node, scope, principal, appId, userId, workflowId } = attempt;
 	if (again && run.jobId !== undefined) {
 		const known = await jobs.find(run.jobId, principal);
@@ -115,7 +115,7 @@ async function jobOf({ jobs, scenarios }: PerformDeps, attempt: Attempt): Promis
 /** Texts and speech can be read while they come. */
 const HAS_RUN: ReadonlySet<WorkflowNodeKind> = new Set(["AI_GENERATE", "AI_STREAM", "AI_TTS"] as const);
 
-function tell({ job }: JobEvent, { node, report }: Attempt): void {
+function tell({ job }: JobEvent, { node, report }: NodeAttempt): void {
 	// Whoever hears that the node has started can read its text: only then it has (Z17).
 	if (job.state !== "running" || (HAS_RUN.has(node.kind) && job.runId === undefined)) return;
 	report({ type: "running", jobId: job.id, ...(job.runId !== undefined && { runId: job.runId }) });
@@ -125,13 +125,13 @@ function tell({ job }: JobEvent, { node, report }: Attempt): void {
 /** Answers with the configured model where a node names no connector. */
 const CONNECTOR = "default";
 
-interface Call {
+interface ScenarioCall {
 	spec: ScenarioSpec;
 	connectorId: string;
 	model?: string | undefined;
 }
 
-function callOf(node: PlannedNode, scope: Scope): Call {
+function callOf(node: PlannedNode, scope: Scope): ScenarioCall {
 	const room = newRoom();
 	const text = (template: string) => fill(template, scope, room);
 	const { connector_id: connectorId = CONNECTOR, model } = node.config as { connector_id?: string; model?: string };
@@ -178,7 +178,7 @@ function specOf(node: PlannedNode, text: (template: string) => string, scope: Sc
 
 const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
-function outputOf(job: Job): Output {
+function outputOf(job: Job): NodeOutput {
 	if (job.state !== "completed") throw failureOf(job);
 	const usage = job.usage && { usage: { input_tokens: job.usage.input, output_tokens: job.usage.output } };
 	const artifacts = job.artifacts.map(({ id, name, mimeType, sizeBytes }) => ({
@@ -206,11 +206,11 @@ function failureOf({ state, error }: Job): NexusError {
 
 async function runAgent(
 	agents: AgentTurns,
-	attempt: Attempt,
+	attempt: NodeAttempt,
 	config: { session: string; text: string },
-): Promise<Output> {
+): Promise<NodeOutput> {
 	const { scope, signal, report, run, again } = attempt;
-	const turn = again && run.runId !== undefined ? await known(agents, run.runId) : await begin();
+	const turn = again && run.runId !== undefined ? await existingTurn(agents, run.runId) : await begin();
 	const stop = () => {
 		if (signal.reason !== LEAVE) void turn.stop().catch(() => {});
 	};
@@ -234,7 +234,7 @@ async function runAgent(
 	}
 }
 
-async function known(agents: AgentTurns, runId: string): Promise<AgentTurn> {
+async function existingTurn(agents: AgentTurns, runId: string): Promise<AgentTurn> {
 	const outcome = await agents.outcomeOf(runId);
 	if (outcome)
 		return { begun: Promise.resolve(runId), outcome: Promise.resolve(outcome), stop: () => agents.abort(runId) };

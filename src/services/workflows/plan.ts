@@ -10,9 +10,9 @@ import {
 	type WorkflowNodeKind,
 } from "../../protocol/protocol.ts";
 import { pathsOfCondition } from "./condition.ts";
-import { isExternal, KINDS, type Typed } from "./kinds.ts";
+import { isExternal, KINDS, type TypedNode } from "./kinds.ts";
 import type { WorkflowLimits } from "./limits.ts";
-import { parsePath, rootOf, type Step } from "./path.ts";
+import { type PathSegment, parsePath, rootOf } from "./path.ts";
 import { pathsIn } from "./template.ts";
 
 /** A value of another node under a name of its own. */
@@ -39,7 +39,7 @@ interface PlannedBase {
 	targets?: { true: readonly string[]; false: readonly string[] };
 }
 
-export type PlannedNode = PlannedBase & Typed;
+export type PlannedNode = PlannedBase & TypedNode;
 
 export interface Plan {
 	name: string;
@@ -156,14 +156,14 @@ function checkId(given: string): void {
 	if (given === INPUT) throw invalid(`node ${INPUT}: this is the name of the workflow's own input; rename the node`);
 }
 
-function typedOf({ id: named, kind, config }: ShapedNode): Typed {
+function typedOf({ id: named, kind, config }: ShapedNode): TypedNode {
 	if (!Object.hasOwn(KINDS, kind))
 		throw invalid(
 			`node ${named}: ${kind === "" ? "it has no kind that is known" : `there is no kind ${kind}`}; known are ${Object.keys(KINDS).join(", ")}`,
 		);
 	const known = kind as WorkflowNodeKind;
 	const { success, data, error } = KINDS[known].safeParse(config);
-	if (success) return { kind: known, config: data } as Typed;
+	if (success) return { kind: known, config: data } as TypedNode;
 	const issue = error.issues[0]!;
 	throw invalid(`node ${named}: ${["config", ...issue.path].join(".")}: ${issue.message}`);
 }
@@ -172,7 +172,7 @@ function typedOf({ id: named, kind, config }: ShapedNode): Typed {
 function dependencies(
 	{ nodes, edges }: Shaped,
 	known: ReadonlyMap<string, ShapedNode>,
-	typed: ReadonlyMap<string, Typed>,
+	typed: ReadonlyMap<string, TypedNode>,
 ): Map<string, Set<string>> {
 	const waits = new Map(nodes.map((node) => [node.id, new Set<string>()]));
 	const wait = (node: string, before: string, because: string) => {
@@ -213,7 +213,7 @@ function inOrder(ids: readonly string[], waits: ReadonlyMap<string, ReadonlySet<
 
 function planned(
 	node: ShapedNode,
-	typed: Typed,
+	typed: TypedNode,
 	waits: ReadonlySet<string>,
 	{ edges }: Shaped,
 	limits: WorkflowLimits,
@@ -280,7 +280,7 @@ function checkPaths(node: PlannedNode, input: Readonly<Record<string, unknown>>)
 }
 
 /** The paths that its configuration names. A script's code is code, and reads what it likes of its inputs. */
-function pathsOf(node: PlannedNode): Step[][] {
+function pathsOf(node: PlannedNode): PathSegment[][] {
 	try {
 		if (node.kind === "TRANSFORM_SCRIPT") return [];
 		if (node.kind === "TRANSFORM_EXTRACT") {

@@ -22,7 +22,7 @@ export interface ScriptThread {
 	wordsCharsMax: number;
 }
 
-export interface Script {
+export interface ScriptRun {
 	/** Applications take turns. */
 	appId: string;
 	code: string;
@@ -36,7 +36,7 @@ export type ThreadAnswer = ScriptAnswer & { grown: boolean };
 
 export interface Scripts {
 	/** What the script returned. Rejects with `invalid` for what the script threw, `too_large`, `timeout`, or the signal's reason. */
-	run(script: Script, signal: AbortSignal): Promise<unknown>;
+	run(script: ScriptRun, signal: AbortSignal): Promise<unknown>;
 	close(): void;
 }
 

@@ -64,7 +64,7 @@ const nodeChange = (id: string, run: NodeRun): WorkflowChange["nodes"][number] =
 });
 
 /** With what its nodes gave. */
-export function withOutputs(json: WorkflowJson, plan: Plan, outputs: ReadonlyMap<string, Output>): WorkflowJson {
+export function withOutputs(json: WorkflowJson, plan: Plan, outputs: ReadonlyMap<string, NodeOutput>): WorkflowJson {
 	const last = plan.nodes.filter(({ id }) => plan.dependants(id).length === 0 && outputs.has(id));
 	const nodes = json.nodes.map((node) => {
 		const output = outputs.get(node.node_id);
@@ -73,7 +73,7 @@ export function withOutputs(json: WorkflowJson, plan: Plan, outputs: ReadonlyMap
 	return { ...json, nodes, output: Object.fromEntries(last.map(({ id }) => [id, outputs.get(id)])) };
 }
 
-export type Output = Record<string, unknown>;
+export type NodeOutput = Record<string, unknown>;
 
 /** What an event tells after the one that told `before`. */
 export const changeOf = (run: WorkflowRun, before: WorkflowRun): WorkflowChange => ({
@@ -88,7 +88,7 @@ export const progressOf = ({ state, error, startedAt, finishedAt }: WorkflowRun)
 	...(finishedAt !== undefined && { finishedAt }),
 });
 
-export const storedNode = (nodeId: string, run: NodeRun, output?: Output): StoredNode => ({
+export const storedNode = (nodeId: string, run: NodeRun, output?: NodeOutput): StoredNode => ({
 	nodeId,
 	state: run.state,
 	status: run,
@@ -111,7 +111,7 @@ export function restored(stored: Omit<StoredWorkflow, "definition">, nodes: read
 		nodes: new Map(nodes.map(({ nodeId, status }) => [nodeId, status as NodeRun])),
 	};
 	const outputs = new Map(
-		nodes.flatMap(({ nodeId, output }) => (output === undefined ? [] : [[nodeId, output as Output] as const])),
+		nodes.flatMap(({ nodeId, output }) => (output === undefined ? [] : [[nodeId, output as NodeOutput] as const])),
 	);
 	return { run, outputs };
 }

@@ -45,7 +45,7 @@ export type NodeReport =
 	| { type: "completed"; taken?: boolean }
 	| { type: "failed"; error: WorkflowErrorJson; retryable: boolean };
 
-export type Input =
+export type WorkflowInput =
 	| { type: "begin" }
 	/** An earlier daemon left it. */
 	| { type: "recover" }
@@ -55,21 +55,21 @@ export type Input =
 	| { type: "tick" }
 	| { type: "cancel"; reason: string };
 
-export type Command =
+export type NodeCommand =
 	/** `again`: this very attempt may have begun before the daemon died. What acts outside is then looked up, not done twice. */
 	{ type: "perform"; node: string; attempt: number; again?: true } | { type: "stop"; node: string; attempt: number };
 
 /** Told with the workflow as it was then. */
-export interface Told {
+export interface WorkflowEvent {
 	type: WorkflowEventType;
 	node?: string;
 	run: WorkflowRun;
 }
 
-export interface Step {
+export interface WorkflowStep {
 	run: WorkflowRun;
-	told: Told[];
-	commands: Command[];
+	events: WorkflowEvent[];
+	commands: NodeCommand[];
 }
 
 export type StepLimits = Pick<WorkflowLimits, "nodesRunningMax" | "backoffMsMax">;
@@ -83,33 +83,39 @@ export const newRun = (plan: Plan, now: number): WorkflowRun => ({
 const TERMINAL: ReadonlySet<WorkflowState> = new Set(["completed", "failed", "canceled", "skipped"] as const);
 export const isOver = ({ state }: { state: WorkflowState }): boolean => TERMINAL.has(state);
 
-export function step(plan: Plan, run: WorkflowRun, input: Input, now: number, limits: StepLimits): Step {
-	const going = new Going(plan, run, now, limits);
-	if (isOver(run)) return going.step;
+export function step(
+	plan: Plan,
+	run: WorkflowRun,
+	input: WorkflowInput,
+	now: number,
+	limits: StepLimits,
+): WorkflowStep {
+	const transition = new Transition(plan, run, now, limits);
+	if (isOver(run)) return transition.step;
 	switch (input.type) {
 		case "begin":
-			going.begin();
+			transition.begin();
 			break;
 		case "recover":
-			going.recover();
+			transition.recover();
 			break;
 		case "stopping":
-			going.noteStop();
+			transition.noteStop();
 			break;
 		case "node":
-			going.report(input.node, input.attempt, input.report);
+			transition.report(input.node, input.attempt, input.report);
 			break;
 		case "tick":
-			going.endOverdue();
+			transition.endOverdue();
 			break;
 		case "cancel":
-			going.cancel(input.reason);
-			return going.step;
+			transition.cancel(input.reason);
+			return transition.step;
 		default:
 			return input satisfies never;
 	}
-	going.goOn();
-	return going.step;
+	transition.goOn();
+	return transition.step;
 }
 
 /** When `tick` has something to do; undefined: not by time alone. */
@@ -132,13 +138,13 @@ export function percentOf(run: WorkflowRun): number {
 const activeCount = ({ nodes }: WorkflowRun): number => [...nodes.values()].filter(({ active }) => active).length;
 
 /** The state while a step is taken. */
-class Going {
+class Transition {
 	readonly #plan: Plan;
 	readonly #now: number;
 	readonly #limits: StepLimits;
 	#run: WorkflowRun;
-	readonly #told: Told[] = [];
-	readonly #commands: Command[] = [];
+	readonly #events: WorkflowEvent[] = [];
+	readonly #commands: NodeCommand[] = [];
 
 	constructor(plan: Plan, run: WorkflowRun, now: number, limits: StepLimits) {
 		this.#plan = plan;
@@ -147,8 +153,8 @@ class Going {
 		this.#limits = limits;
 	}
 
-	get step(): Step {
-		return { run: this.#run, told: this.#told, commands: this.#commands };
+	get step(): WorkflowStep {
+		return { run: this.#run, events: this.#events, commands: this.#commands };
 	}
 
 	begin(): void {
@@ -327,7 +333,7 @@ class Going {
 	}
 
 	#tell(type: WorkflowEventType, node?: string): void {
-		this.#told.push({ type, run: this.#run, ...(node !== undefined && { node }) });
+		this.#events.push({ type, run: this.#run, ...(node !== undefined && { node }) });
 	}
 }
 

@@ -1,7 +1,7 @@
 /** Texts with placeholders, `{{node.field}}`: a path each, and no code. */
 
 import { NexusError } from "../../protocol/protocol.ts";
-import { parsePath, type Step, valueAt } from "./path.ts";
+import { type PathSegment, parsePath, valueAt } from "./path.ts";
 
 const PLACEHOLDER = /\{\{([^{}]*)\}\}/g;
 const WHOLE = /^\{\{([^{}]*)\}\}$/;
@@ -10,7 +10,7 @@ const WHOLE = /^\{\{([^{}]*)\}\}$/;
 export type Scope = Readonly<Record<string, unknown>>;
 
 /** The paths that a value names, in all its texts. */
-export function pathsIn(value: unknown): Step[][] {
+export function pathsIn(value: unknown): PathSegment[][] {
 	if (typeof value === "string") return [...value.matchAll(PLACEHOLDER)].map(([, path]) => parsePath(path!));
 	return typeof value === "object" && value !== null ? Object.values(value).flatMap(pathsIn) : [];
 }

@@ -4,7 +4,7 @@ import { NexusError } from "../../protocol/protocol.ts";
 import { holds } from "./condition.ts";
 import { parsePath, valueAt } from "./path.ts";
 import type { Plan, PlannedNode } from "./plan.ts";
-import type { Output } from "./status.ts";
+import type { NodeOutput } from "./status.ts";
 import { fill, type Scope } from "./template.ts";
 
 /** What a node sees: the workflow's input, what those gave that it goes on from, and its edges' values by their names. */
@@ -12,7 +12,7 @@ export function scopeOf(
 	plan: Plan,
 	node: PlannedNode,
 	done: readonly string[],
-	outputs: ReadonlyMap<string, Output>,
+	outputs: ReadonlyMap<string, NodeOutput>,
 ): Scope {
 	const scope: Record<string, unknown> = { input: plan.input };
 	for (const before of done) scope[before] = outputs.get(before);
@@ -24,7 +24,7 @@ export function scopeOf(
 }
 
 export interface Computed {
-	output: Output;
+	output: NodeOutput;
 	/** Of a branch. */
 	taken?: boolean;
 }
@@ -50,7 +50,7 @@ export function compute(node: PlannedNode, scope: Scope, done: readonly string[]
 }
 
 /** Whoever comes after an ANY does not know which way was taken: `value` is what came on it. */
-function merged(mode: "ALL" | "ANY" | "N_OF_M", scope: Scope, done: readonly string[]): Output {
+function merged(mode: "ALL" | "ANY" | "N_OF_M", scope: Scope, done: readonly string[]): NodeOutput {
 	if (mode === "ANY") return { from: done[0], value: scope[done[0]!] };
 	return { from: done, outputs: Object.fromEntries(done.map((before) => [before, scope[before]])) };
 }

@@ -1,26 +1,26 @@
 /** Places that applications take in turns: whoever asks for many at once waits behind those who ask for few. */
 
-export interface Turns {
+export interface ScriptSlots {
 	/** Resolves when there is a place; rejects with the signal's reason. */
 	enter(appId: string, signal: AbortSignal): Promise<void>;
 	leave(): void;
 }
 
-interface Waiting {
+interface WaitingScript {
 	appId: string;
 	begin(): void;
 }
 
-export function createTurns(places: number): Turns {
-	const waiting = new Set<Waiting>();
+export function createTurns(places: number): ScriptSlots {
+	const waiting = new Set<WaitingScript>();
 	/** When an application had its last turn, of those since somebody waits. */
 	const served = new Map<string, number>();
 	let taken = 0;
 	let turn = 0;
 	const serve = (appId: string) => served.set(appId, ++turn);
 	/** The first of the application whose last turn is longest ago. */
-	const next = (): Waiting | undefined => {
-		let best: Waiting | undefined;
+	const next = (): WaitingScript | undefined => {
+		let best: WaitingScript | undefined;
 		for (const one of waiting) if (!best || (served.get(one.appId) ?? 0) < (served.get(best.appId) ?? 0)) best = one;
 		return best;
 	};
@@ -37,7 +37,7 @@ export function createTurns(places: number): Turns {
 				waiting.delete(one);
 				reject(signal.reason as Error);
 			};
-			const one: Waiting = {
+			const one: WaitingScript = {
 				appId,
 				begin() {
 					waiting.delete(one);

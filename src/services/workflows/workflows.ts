@@ -1,6 +1,7 @@
 /** The service: takes workflows in, keeps those under way, and goes on with what a dead daemon left. */
 
 import type { Bus, Cursor, LogWriter } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import { type Ledger, type StoredNode, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
 import {
 	LOG_KINDS,
@@ -18,13 +19,12 @@ import type { Audit } from "../audit/port.ts";
 import type { Connectors } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { once } from "../once.ts";
-import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, checkedAppId, type Principal, requireOwner, seesApp } from "../principal.ts";
 import type { Quota } from "../quota.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { checkConnectors, checkScripts } from "./check.ts";
 import { eventCursor, recordOf } from "./events.ts";
-import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
+import { type Begun, type ExecutionDeps, WorkflowExecution } from "./execution.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
 import { ListedWorkflows } from "./listed.ts";
 import type { PerformDeps } from "./perform.ts";
@@ -67,8 +67,8 @@ class WorkflowService implements Workflows {
 	readonly #limits: WorkflowLimits;
 	readonly #execution: ExecutionDeps;
 	/** In the order in which they came: those under way, and those that wait. */
-	readonly #running = new Map<string, Execution>();
-	readonly #waiting = new Map<string, Execution>();
+	readonly #running = new Map<string, WorkflowExecution>();
+	readonly #waiting = new Map<string, WorkflowExecution>();
 	readonly #ended = new ListedWorkflows();
 	/** Those that are not durable yet. */
 	#arriving = 0;
@@ -179,7 +179,7 @@ class WorkflowService implements Workflows {
 
 	/** Begins it, goes on with it, or lets it wait for its turn. */
 	#take(begun: Begun): void {
-		const execution = new Execution(this.#execution, begun);
+		const execution = new WorkflowExecution(this.#execution, begun);
 		const { id, appId } = begun.head;
 		// It came while the daemon stopped: it is on record, and the next one begins it.
 		if (this.#isClosing) return;
@@ -199,7 +199,7 @@ class WorkflowService implements Workflows {
 		this.#begin(next);
 	}
 
-	#begin(execution: Execution): void {
+	#begin(execution: WorkflowExecution): void {
 		this.#running.set(execution.head.id, execution);
 		execution.give({ type: execution.run.state === "running" ? "recover" : "begin" });
 	}
@@ -287,7 +287,7 @@ class WorkflowService implements Workflows {
 
 	async recover(): Promise<number> {
 		const { bus, ledger, log } = this.#deps;
-		const left = await bus.list({ kind: "workflow", left: true });
+		const left = await bus.list({ kind: "workflow", orphaned: true });
 		let recovered = 0;
 		// Oldest first: those that waited go on waiting in their order.
 		for (const { log: id } of left.toReversed()) {
@@ -314,7 +314,7 @@ class WorkflowService implements Workflows {
 	}
 }
 
-function countOf(executions: ReadonlyMap<string, Execution>, appId: string): number {
+function countOf(executions: ReadonlyMap<string, WorkflowExecution>, appId: string): number {
 	let count = 0;
 	for (const { head } of executions.values()) if (head.appId === appId) count++;
 	return count;

@@ -2,7 +2,7 @@
 
 import type { AccountJson, ProcessJson } from "../../protocol/protocol.ts";
 import { type AdaptersView, accountKey, type Health, ownErrorOf } from "../adapters.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { channelName, deliveryWords, processWords } from "../channels.ts";
 import { formatRoute } from "../route.ts";
 import { plural } from "../words.ts";
@@ -12,7 +12,7 @@ import { Icon } from "./icon.tsx";
 const VERBS = { monitor: "Listening", stream: "Streaming", send: "Sending" } as const;
 type Verb = keyof typeof VERBS;
 
-export function Accounts({ adapters, app }: { adapters: AdaptersView; app: App }) {
+export function Accounts({ adapters, app }: { adapters: AdaptersView; app: WebApp }) {
 	const { accounts } = adapters;
 	return (
 		<section aria-labelledby="accounts-title">
@@ -33,7 +33,7 @@ export function Accounts({ adapters, app }: { adapters: AdaptersView; app: App }
 	);
 }
 
-function Account({ account, adapters, app }: { account: AccountJson; adapters: AdaptersView; app: App }) {
+function Account({ account, adapters, app }: { account: AccountJson; adapters: AdaptersView; app: WebApp }) {
 	const { channel, processes, rate } = account;
 	const lastError = ownErrorOf(account);
 	const health = adapters.health[accountKey(account)];
@@ -53,11 +53,11 @@ function Account({ account, adapters, app }: { account: AccountJson; adapters: A
 				<button
 					type="button"
 					class="quiet"
-					aria-disabled={health?.asking}
+					aria-disabled={health?.isChecking}
 					onClick={() => app.adapters()?.check(account)}
 					aria-label={`Check ${channelName(channel)} ${account.account}`}
 				>
-					<Icon name="shield" /> {health?.asking ? "Checking…" : "Check"}
+					<Icon name="shield" /> {health?.isChecking ? "Checking…" : "Check"}
 				</button>
 			</header>
 			<dl class="processes">

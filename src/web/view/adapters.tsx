@@ -2,7 +2,7 @@
 
 import type { EventJson, PairingJson } from "../../protocol/protocol.ts";
 import { type AdaptersView, inboundOf, waitingPairings } from "../adapters.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { channelName, dispositionWords } from "../channels.ts";
 import { ageText } from "../words.ts";
 import { Accounts } from "./accounts.tsx";
@@ -11,7 +11,7 @@ import { Deliveries, RunLink } from "./deliveries.tsx";
 import { Head } from "./head.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
-export function Adapters({ adapters, app }: { adapters: AdaptersView; app: App }) {
+export function Adapters({ adapters, app }: { adapters: AdaptersView; app: WebApp }) {
 	const { phase, failure, notice } = adapters;
 	const now = Date.now() + adapters.skewMs;
 	return (
@@ -43,7 +43,7 @@ export function Adapters({ adapters, app }: { adapters: AdaptersView; app: App }
 interface PairingsProps {
 	pairings: readonly PairingJson[];
 	adapters: AdaptersView;
-	app: App;
+	app: WebApp;
 }
 
 function Pairings({ pairings, adapters, app }: PairingsProps) {

@@ -20,12 +20,12 @@ export const Answer = memo(({ view, now }: { view: RunView; now?: number | undef
 		<div class="answer" aria-busy={!view.final}>
 			{stretchesOf(view.messages).map(({ key, lanes }) =>
 				lanes.length === 1 ? (
-					<Said key={key} lane={lanes[0]!} now={now} />
+					<LaneMessages key={key} lane={lanes[0]!} now={now} />
 				) : (
 					<div key={key} class="side-by-side">
 						{lanes.map((lane) => (
 							<div key={lane.agent ?? ""} class="lane">
-								<Said lane={lane} now={now} />
+								<LaneMessages lane={lane} now={now} />
 							</div>
 						))}
 					</div>
@@ -41,7 +41,7 @@ export const Answer = memo(({ view, now }: { view: RunView; now?: number | undef
 });
 
 /** An agent that has shown nothing is not introduced. */
-function Said({ lane: { agent, messages }, now }: { lane: SpeakerLane; now: number | undefined }) {
+function LaneMessages({ lane: { agent, messages }, now }: { lane: SpeakerLane; now: number | undefined }) {
 	const isEmpty = messages.every(
 		({ text, parts, tools, reasoning }) => text === "" && parts.length + tools.length + reasoning.length === 0,
 	);

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { channelMark, type Words } from "../channels.ts";
-import type { Pause } from "../lab.ts";
+import type { PlatformPause } from "../lab.ts";
 import { leftText } from "../words.ts";
 import { Icon } from "./icon.tsx";
 
@@ -49,7 +49,7 @@ export function Countdown({ until, skewMs, label }: { until: number | undefined;
 }
 
 /** What holds a platform up, and for how long it has. */
-export function Waited({ pause, skewMs }: { pause: Pause; skewMs: number }) {
+export function Waited({ pause, skewMs }: { pause: PlatformPause; skewMs: number }) {
 	const [now, setNow] = useState(Date.now);
 	useEffect(() => {
 		const timer = setInterval(() => setNow(Date.now()), SECOND_MS);

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalJson } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { type ChatState, decisionsOf, liveTurnOf, threadOf, waitingOf } from "../chat.ts";
 import { chatPrompts } from "../prompts.ts";
 import { followEnd, STUCK, stepStick } from "../stick.ts";
@@ -12,7 +12,7 @@ import { Announcer } from "./announcer.tsx";
 import { backToWriting, Composer } from "./composer.tsx";
 import { EmptyState } from "./empty-state.tsx";
 import { Icon } from "./icon.tsx";
-import { Aside, questionsOf, Turn, Waiting } from "./turn.tsx";
+import { questionsOf, Turn, UnansweredMessage, Waiting } from "./turn.tsx";
 
 /** Closer to the end than this counts as being there. */
 const AT_END_PX = 48;
@@ -27,7 +27,7 @@ export interface ChatProps {
 	pending: readonly ApprovalJson[];
 	/** Whom the session is with, if not only with the owner. */
 	partner: Writer | undefined;
-	app: App;
+	app: WebApp;
 }
 
 export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProps) {
@@ -67,7 +67,7 @@ export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProp
 								app={app}
 							/>
 						) : (
-							<Aside key={item.event.event_id} event={item.event} />
+							<UnansweredMessage key={item.event.event_id} event={item.event} />
 						),
 					)}
 					{waiting.map((message) => (
@@ -106,7 +106,7 @@ export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProp
 }
 
 /** Where the owner's words go in a session that somebody else began. */
-const Whither = ({ partner: { name, channel, place } }: { partner: Writer }) => (
+const Whither = ({ partner: { name, channel, origin: place } }: { partner: Writer }) => (
 	<p class="scripted whither">
 		{channel === undefined
 			? `Session of ${name} (${place}). What you write is answered here, with its history as context.`

@@ -2,7 +2,7 @@
 
 import type { DeliveryJson, DeliveryState, SentMessageJson } from "../../protocol/protocol.ts";
 import { type AdaptersView, channelsOf, type DeliveryFilter } from "../adapters.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { channelName, confirmedOf, deliveryWords, errorWords, MODE_WORDS } from "../channels.ts";
 import { formatRoute } from "../route.ts";
 import { ageText, plural } from "../words.ts";
@@ -12,7 +12,7 @@ import { Scrollable } from "./scrollable.tsx";
 
 const STATES: readonly DeliveryState[] = ["active", "complete", "failed", "unknown", "stale", "damaged"];
 
-export function Deliveries({ adapters, app, now }: { adapters: AdaptersView; app: App; now: number }) {
+export function Deliveries({ adapters, app, now }: { adapters: AdaptersView; app: WebApp; now: number }) {
 	const { deliveries, filter } = adapters;
 	const filtered = filter.state !== undefined || filter.channel !== undefined;
 	return (

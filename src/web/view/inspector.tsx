@@ -2,7 +2,7 @@
 
 import { useMemo, useRef } from "preact/hooks";
 import type { RunView } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import {
 	type Analyser,
 	type Analysis,
@@ -25,7 +25,7 @@ import { Scrollable } from "./scrollable.tsx";
 import { Timeline } from "./timeline.tsx";
 import { Trace } from "./trace.tsx";
 
-export function Inspector({ inspector, app }: { inspector: InspectorState; app: App }) {
+export function Inspector({ inspector, app }: { inspector: InspectorState; app: WebApp }) {
 	const { records, count, row } = inspector;
 	const analysis = useAnalysis(inspector);
 	const { player, send } = useReplay(analysis.durationMs);

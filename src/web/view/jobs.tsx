@@ -1,7 +1,7 @@
 /** Jobs: what waits, what runs, and the files they made. */
 
 import type { JobJson } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { formatRoute } from "../route.ts";
 import { ageText } from "../words.ts";
 import { artifactPath, isOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsView } from "../workflows.ts";
@@ -11,7 +11,7 @@ import { Elapsed } from "./elapsed.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
-export function Jobs({ view, app }: { view: WorkflowsView; app: App }) {
+export function Jobs({ view, app }: { view: WorkflowsView; app: WebApp }) {
 	const { jobs, queued, running, canceling } = view;
 	return (
 		<section aria-labelledby="jobs-title">
@@ -54,7 +54,7 @@ export function Jobs({ view, app }: { view: WorkflowsView; app: App }) {
 	);
 }
 
-function Row({ job, canceling, app }: { job: JobJson; canceling: boolean; app: App }) {
+function Row({ job, canceling, app }: { job: JobJson; canceling: boolean; app: WebApp }) {
 	const detail = jobDetail(job);
 	return (
 		<tr data-state={job.state}>

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { LabCallJson, LabChannelJson, LabMessageJson } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { channelName, confirmedOf, MODE_WORDS, type Words } from "../channels.ts";
 import { cardWords, FAULTS, isOpen, type LabView, mannerOf, outcomeNote, pauseOf } from "../lab.ts";
 import { formatRoute } from "../route.ts";
@@ -20,7 +20,7 @@ export interface LabCardProps {
 	lab: LabView;
 	/** Of the answer so far. */
 	length: number;
-	app: App;
+	app: WebApp;
 }
 
 export function LabCard({ row, lab, length, app }: LabCardProps) {
@@ -167,7 +167,7 @@ interface BubbleProps {
 }
 
 /** Of a question: pressed as a person on the platform does. */
-function Buttons({ message, channel, app }: { message: LabMessageJson; channel: string; app: App }) {
+function Buttons({ message, channel, app }: { message: LabMessageJson; channel: string; app: WebApp }) {
 	if (!message.buttons || message.buttons.length === 0) return null;
 	return (
 		<fieldset class="lab-buttons">

@@ -1,7 +1,7 @@
 /** The channel lab: one message, its answer on every platform at once, and buttons to make their lives hard. */
 
 import { useRef, useState } from "preact/hooks";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { channelName } from "../channels.ts";
 import { chosenOf, isDelivering, type LabView, readiness, sourceLength } from "../lab.ts";
 import { labPrompts } from "../prompts.ts";
@@ -15,7 +15,7 @@ export interface LabProps {
 	lab: LabView;
 	/** What answers, once that is known. */
 	engine: string | undefined;
-	app: App;
+	app: WebApp;
 }
 
 export function Lab({ lab, engine, app }: LabProps) {
@@ -68,7 +68,7 @@ function LabComposer({ lab, engine, app }: LabProps) {
 	const field = useRef<HTMLTextAreaElement>(null);
 	const live = lab.web !== undefined && !lab.web.final;
 	const delivering = isDelivering(lab);
-	const busy = lab.asking || live || delivering;
+	const busy = lab.isStarting || live || delivering;
 	const chosen = chosenOf(lab);
 	const may = !busy && text.trim() !== "" && chosen.length > 0 && lab.state !== undefined;
 	const run = () => may && app.lab()?.run(text.trim());
@@ -112,7 +112,7 @@ function LabComposer({ lab, engine, app }: LabProps) {
 						Ask it
 					</button>
 					<button type="submit" class="run" disabled={!may}>
-						<Icon name="play" /> <span>{lab.asking ? "Starting…" : busy ? "Running…" : "Run"}</span>
+						<Icon name="play" /> <span>{lab.isStarting ? "Starting…" : busy ? "Running…" : "Run"}</span>
 					</button>
 				</div>
 			</div>
@@ -137,7 +137,7 @@ function LabComposer({ lab, engine, app }: LabProps) {
 	);
 }
 
-function Choice({ lab, app, busy }: { lab: LabView; app: App; busy: boolean }) {
+function Choice({ lab, app, busy }: { lab: LabView; app: WebApp; busy: boolean }) {
 	const { ready, chosen } = readiness(lab);
 	return (
 		<fieldset class="lab-choice" disabled={busy}>

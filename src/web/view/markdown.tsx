@@ -12,7 +12,7 @@ const DEPTH_MAX = 40;
 type Node = RootContent;
 type Definitions = ReadonlyMap<string, Definition>;
 
-interface Context {
+interface MarkdownContext {
 	readonly definitions: Definitions;
 	readonly depth: number;
 	/** Each top-level block is written in the direction of its own first letter; what it contains follows it. */
@@ -41,11 +41,11 @@ export const renderBlock = (node: Node, definitions: Definitions): ComponentChil
 		render(node, { definitions, depth: 0, dir: "auto" })
 	);
 
-function renderAll(nodes: readonly Node[], context: Context): ComponentChildren {
+function renderAll(nodes: readonly Node[], context: MarkdownContext): ComponentChildren {
 	return nodes.map((node) => render(node, context));
 }
 
-function render(node: Node, context: Context): ComponentChildren {
+function render(node: Node, context: MarkdownContext): ComponentChildren {
 	if (context.depth > DEPTH_MAX) return textOf(node);
 	const inner = { ...context, depth: context.depth + 1, dir: undefined };
 	const { dir } = context;
@@ -83,7 +83,11 @@ function render(node: Node, context: Context): ComponentChildren {
 	}
 }
 
-function renderFlow(node: Exclude<Node, PhrasingContent>, dir: Context["dir"], context: Context): ComponentChildren {
+function renderFlow(
+	node: Exclude<Node, PhrasingContent>,
+	dir: MarkdownContext["dir"],
+	context: MarkdownContext,
+): ComponentChildren {
 	switch (node.type) {
 		case "code":
 			return <CodeBlock code={node.value} lang={node.lang ?? ""} />;
@@ -126,7 +130,7 @@ function renderFlow(node: Exclude<Node, PhrasingContent>, dir: Context["dir"], c
 }
 
 /** The page has its own first two levels. */
-function heading(depth: number, dir: Context["dir"], children: ComponentChildren): VNode {
+function heading(depth: number, dir: MarkdownContext["dir"], children: ComponentChildren): VNode {
 	const Level = depth <= 1 ? "h3" : depth === 2 ? "h4" : depth === 3 ? "h5" : "h6";
 	return <Level dir={dir}>{children}</Level>;
 }
@@ -148,7 +152,7 @@ function image(url: string, alt: string): ComponentChildren {
 	return link(url, `🖼 ${alt || "image"}`);
 }
 
-function table(node: Table, dir: Context["dir"], context: Context): VNode {
+function table(node: Table, dir: MarkdownContext["dir"], context: MarkdownContext): VNode {
 	const [head, ...body] = node.children;
 	const cells = (row: typeof head, Cell: "th" | "td") =>
 		row?.children.map((cell, column) => (

@@ -1,6 +1,6 @@
 /** The memory page: what agents have noted, where it comes from, and a way to have it forgotten. */
 
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { bankWords, type MemoryView, provenanceWords } from "../memory.ts";
 import { Notice } from "./channel-parts.tsx";
 import { Head } from "./head.tsx";
@@ -9,7 +9,7 @@ import { Scrollable } from "./scrollable.tsx";
 /** Which one a button forgets, for those who hear it. */
 const FORGET_CHARS_MAX = 80;
 
-export function Memory({ memory, app }: { memory: MemoryView; app: App }) {
+export function Memory({ memory, app }: { memory: MemoryView; app: WebApp }) {
 	const { phase, failure, notice, items, query, enabled } = memory;
 	const isBlank = phase === "ready" && items.length === 0;
 	return (
@@ -48,7 +48,7 @@ const SwitchedOff = () => (
 	</p>
 );
 
-function Items({ memory: { items, forgetting }, app }: { memory: MemoryView; app: App }) {
+function Items({ memory: { items, forgetting }, app }: { memory: MemoryView; app: WebApp }) {
 	const now = Date.now();
 	return (
 		<Scrollable as="div" class="list-frame" label="What is remembered">

@@ -4,8 +4,8 @@ import type { RootContent } from "mdast";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import type { MessageView } from "../../protocol/protocol.ts";
+import { type Inset, insetsOf, placeInsets } from "../insets.ts";
 import { type Doc, EMPTY_DOC, grow, nextStep } from "../markdown.ts";
-import { type Inset, insetsOf, place } from "../place.ts";
 import { definitionsOf, renderBlock } from "./markdown.tsx";
 import { memo } from "./memo.ts";
 import { Part } from "./part.tsx";
@@ -55,7 +55,7 @@ export const Message = memo(({ message, now }: { message: MessageView; now?: num
 	if (doc.blocks.length === 0 && insets.length === 0) return null;
 	return (
 		<div class={live ? "prose is-live" : "prose"}>
-			{place(doc.blocks, insets, doc.text.length).map((piece) =>
+			{placeInsets(doc.blocks, insets, doc.text.length).map((piece) =>
 				piece.kind === "block" ? (
 					<BlockView key={`b${piece.index}`} node={piece.block.node} definitions={definitions} />
 				) : (

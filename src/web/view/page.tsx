@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import type { PhaseJson } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { type ChatState, liveTurnOf } from "../chat.ts";
 import { drawnText } from "../drawn-text.ts";
 import type { AppState } from "../store.ts";
@@ -19,7 +19,7 @@ import { SignIn } from "./sign-in.tsx";
 import { Workflow } from "./workflow.tsx";
 import { Workflows } from "./workflows.tsx";
 
-export function Page({ state, app }: { state: AppState; app: App }) {
+export function Page({ state, app }: { state: AppState; app: WebApp }) {
 	useTitle(state);
 	useArrival(state);
 	useEscape(state, app);
@@ -45,7 +45,7 @@ export function Page({ state, app }: { state: AppState; app: App }) {
 }
 
 /** What the address points at. */
-function Open({ state, app }: { state: AppState; app: App }) {
+function Open({ state, app }: { state: AppState; app: WebApp }) {
 	const { route, inspector, lab, adapters, memory, workflows, workflow, chat } = state;
 	if (route.name === "run" && inspector) return <Inspector key={inspector.runId} inspector={inspector} app={app} />;
 	if (route.name === "lab" && lab) return <Lab lab={lab} engine={state.engine} app={app} />;
@@ -70,12 +70,12 @@ function Open({ state, app }: { state: AppState; app: App }) {
 	);
 }
 
-function ChatHead({ state, app }: { state: AppState; app: App }) {
+function ChatHead({ state, app }: { state: AppState; app: WebApp }) {
 	const { chat } = state;
 	const partner = partnerOf(openSessionOf(state) ?? {});
 	return (
 		<Head app={app} title={sessionTitle(state)}>
-			{partner && <span class="place">{partner.place}</span>}
+			{partner && <span class="place">{partner.origin}</span>}
 			{chat?.works && <Phase phase={chat.works} />}
 			{chat && <Link chat={chat} app={app} />}
 		</Head>
@@ -90,7 +90,7 @@ const Phase = ({ phase }: { phase: PhaseJson }) => (
 	</span>
 );
 
-function Link({ chat, app }: { chat: ChatState; app: App }) {
+function Link({ chat, app }: { chat: ChatState; app: WebApp }) {
 	const { state, label } = connectionOf(chat);
 	if (chat.phase !== "ready" || (state === "paused" && chat.link === "stopped")) return null;
 	const badge = (
@@ -107,7 +107,7 @@ function Link({ chat, app }: { chat: ChatState; app: App }) {
 }
 
 /** Escape closes what lies on top; with nothing on top it stops the answer. */
-function useEscape(state: AppState, app: App): void {
+function useEscape(state: AppState, app: WebApp): void {
 	const { drawer } = state;
 	const chatting = state.route.name === "chat";
 	useEffect(() => {
@@ -122,7 +122,7 @@ function useEscape(state: AppState, app: App): void {
 }
 
 /** While the drawer is open nothing behind it can be reached; afterwards one is where it was opened. */
-function useDrawer(drawer: boolean, app: App): void {
+function useDrawer(drawer: boolean, app: WebApp): void {
 	useEffect(() => {
 		if (!drawer) return undefined;
 		const wide = matchMedia("(min-width: 821px)");

@@ -1,14 +1,14 @@
 /** The way from page to page. */
 
-import { formatRoute, type Route } from "../route.ts";
+import { formatRoute, type PageRoute } from "../route.ts";
 import { Icon, type IconName } from "./icon.tsx";
 
 interface PageLink {
 	name: string;
 	icon: IconName;
-	route: Route;
+	route: PageRoute;
 	/** Routes that belong to it. */
-	of: readonly Route["name"][];
+	of: readonly PageRoute["name"][];
 }
 
 const PAGES: readonly PageLink[] = [
@@ -19,7 +19,7 @@ const PAGES: readonly PageLink[] = [
 	{ name: "Memory", icon: "thought", route: { name: "memory" }, of: ["memory"] },
 ];
 
-export const Pages = ({ route }: { route: Route }) => (
+export const Pages = ({ route }: { route: PageRoute }) => (
 	<nav class="pages" aria-label="Pages">
 		{PAGES.map(({ name, icon, route: to, of }) => (
 			<a key={name} href={formatRoute(to)} aria-current={of.includes(route.name) ? "page" : undefined}>

@@ -4,7 +4,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import type { LabMessageJson } from "../../protocol/protocol.ts";
 import { EMPTY_DOC, grow } from "../markdown.ts";
-import { type Mark, type Run, runsOfMarks, runsOfRanges } from "../marks.ts";
+import { type Mark, type MarkedText, runsOfMarks, runsOfRanges } from "../marks.ts";
 import { definitionsOf, renderBlock } from "./markdown.tsx";
 
 export function PlatformText({ message }: { message: LabMessageJson }): VNode {
@@ -35,7 +35,7 @@ function render(text: string, style: LabMessageJson["style"], ranges: LabMessage
 	}
 }
 
-const renderRun = ({ text, marks }: Run): ComponentChildren => marks.reduceRight<ComponentChildren>(wrap, text);
+const renderRun = ({ text, marks }: MarkedText): ComponentChildren => marks.reduceRight<ComponentChildren>(wrap, text);
 
 function wrap(inner: ComponentChildren, mark: Mark): ComponentChildren {
 	switch (mark) {

@@ -2,8 +2,8 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import type { ApprovalJson, SessionJson } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
-import { askingTitle } from "../asking.ts";
+import type { WebApp } from "../app.ts";
+import { approvalTitle } from "../approvals.ts";
 import { liveTurnOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { type AppState, isOrdinary } from "../store.ts";
@@ -14,7 +14,7 @@ import { Pages } from "./pages.tsx";
 import { SignOut } from "./sign-out.tsx";
 import { ThemeButton } from "./theme-button.tsx";
 
-export function Sessions({ state, app }: { state: AppState; app: App }) {
+export function Sessions({ state, app }: { state: AppState; app: WebApp }) {
 	const close = useRef<HTMLButtonElement>(null);
 	useEffect(() => {
 		if (state.drawer) close.current?.focus();
@@ -93,7 +93,7 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 }
 
 const metaOf = (row: SessionJson, now: number): string =>
-	[partnerOf(row)?.place, row.turns > 0 && ageText(row.updated_at, now), row.turns > 0 && plural(row.turns, "turn")]
+	[partnerOf(row)?.origin, row.turns > 0 && ageText(row.updated_at, now), row.turns > 0 && plural(row.turns, "turn")]
 		.filter(Boolean)
 		.join(" · ");
 
@@ -106,7 +106,7 @@ const Pending = ({ pending, state }: { pending: readonly ApprovalJson[]; state: 
 				{pending.map(({ id, session, tool, kind, text }) => (
 					<li key={id}>
 						<a href={formatRoute({ name: "chat", session })} title={text}>
-							<span dir="auto">{kind === "approval" ? askingTitle(kind, tool) : text}</span>
+							<span dir="auto">{kind === "approval" ? approvalTitle(kind, tool) : text}</span>
 							<small dir="auto">{nameIn(state, session)}</small>
 						</a>
 					</li>

@@ -2,10 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { toNexusError } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { Icon } from "./icon.tsx";
 
-export function SignOut({ app }: { app: App }) {
+export function SignOut({ app }: { app: WebApp }) {
 	const [failure, setFailure] = useState<string>();
 	const [busy, setBusy] = useState(false);
 	const signOut = async () => {

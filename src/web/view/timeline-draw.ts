@@ -1,10 +1,10 @@
 /** Draws the time line on a canvas: one lane per stream, a tick per chunk, hatching where nothing came. */
 
-import { type Analysis, gapsOf, type Lane } from "../inspect.ts";
-import { AXIS_PX, axisMarks, gapThresholdMs, LANE_PX, type Span, xOf } from "../timeline.ts";
+import { type Analysis, gapsOf, type TimelineLane } from "../inspect.ts";
+import { AXIS_PX, axisMarks, gapThresholdMs, LANE_PX, type VisibleSpan, xOf } from "../timeline.ts";
 import { durationText } from "../words.ts";
 
-export interface Ink {
+export interface Palette {
 	readonly text: string;
 	readonly line: string;
 	readonly gap: string;
@@ -26,7 +26,7 @@ const MODALITY_VAR: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The colours of the page, so that the canvas follows dark and light. */
-export function inkOf(element: Element): Ink {
+export function paletteOf(element: Element): Palette {
 	const style = getComputedStyle(element);
 	const value = (name: string) => style.getPropertyValue(name).trim();
 	return {
@@ -41,7 +41,7 @@ export function inkOf(element: Element): Ink {
 
 export interface Scene {
 	readonly analysis: Analysis;
-	readonly span: Span;
+	readonly span: VisibleSpan;
 	readonly widthPx: number;
 	readonly atMs: number;
 	readonly hover?: { lane: number; tick: number } | undefined;
@@ -49,34 +49,34 @@ export interface Scene {
 
 export const heightOf = (lanes: number): number => AXIS_PX + Math.max(1, lanes) * LANE_PX + 4;
 
-export function drawTimeline(canvas: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {
+export function drawTimeline(canvas: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
 	const { analysis, span, widthPx } = scene;
 	const height = heightOf(analysis.lanes.length);
 	canvas.clearRect(0, 0, widthPx, height);
-	drawAxis(canvas, scene, ink, height);
+	drawAxis(canvas, scene, palette, height);
 	const threshold = gapThresholdMs(analysis.lanes, analysis.durationMs);
 	analysis.lanes.forEach((lane, index) => {
 		const top = AXIS_PX + index * LANE_PX;
-		drawLane(canvas, lane, top, scene, ink, threshold);
+		drawLane(canvas, lane, top, scene, palette, threshold);
 		if (scene.hover?.lane === index) {
 			const x = xOf(lane.ticks[scene.hover.tick] ?? 0, span, widthPx);
-			canvas.fillStyle = ink.cursor;
+			canvas.fillStyle = palette.cursor;
 			canvas.fillRect(x - 1.5, top + 2, 3, LANE_PX - 6);
 		}
 	});
 	const x = xOf(scene.atMs, span, widthPx);
-	canvas.fillStyle = ink.cursor;
+	canvas.fillStyle = palette.cursor;
 	canvas.fillRect(Math.round(Math.min(x, widthPx - 1)), 0, 1, height);
 }
 
-function drawAxis(canvas: CanvasRenderingContext2D, scene: Scene, ink: Ink, height: number): void {
+function drawAxis(canvas: CanvasRenderingContext2D, scene: Scene, palette: Palette, height: number): void {
 	canvas.font = "11px system-ui, sans-serif";
 	canvas.textBaseline = "top";
 	for (const mark of axisMarks(scene.span, scene.widthPx / 90)) {
 		const x = Math.round(xOf(mark, scene.span, scene.widthPx));
-		canvas.fillStyle = ink.line;
+		canvas.fillStyle = palette.line;
 		canvas.fillRect(x, AXIS_PX - 6, 1, height);
-		canvas.fillStyle = ink.text;
+		canvas.fillStyle = palette.text;
 		const label = durationText(mark);
 		canvas.fillText(label, Math.min(x + 3, scene.widthPx - canvas.measureText(label).width), 2);
 	}
@@ -84,14 +84,14 @@ function drawAxis(canvas: CanvasRenderingContext2D, scene: Scene, ink: Ink, heig
 
 function drawLane(
 	canvas: CanvasRenderingContext2D,
-	lane: Lane,
+	lane: TimelineLane,
 	top: number,
 	scene: Scene,
-	ink: Ink,
+	palette: Palette,
 	thresholdMs: number,
 ): void {
 	const { span, widthPx } = scene;
-	const colour = ink.lane(lane.modality);
+	const colour = palette.lane(lane.modality);
 	const from = xOf(lane.beginMs, span, widthPx);
 	const to = xOf(lane.endMs ?? lane.lastMs, span, widthPx);
 	canvas.fillStyle = colour;
@@ -100,17 +100,23 @@ function drawLane(
 	canvas.globalAlpha = 1;
 	// Parts come when they come; silence means something where a person waits for the next piece.
 	for (const gap of WAITED_FOR.has(lane.modality) ? gapsOf(lane, thresholdMs) : []) {
-		hatch(canvas, xOf(gap.fromMs, span, widthPx), xOf(gap.toMs, span, widthPx), top, ink, widthPx);
+		hatch(canvas, xOf(gap.fromMs, span, widthPx), xOf(gap.toMs, span, widthPx), top, palette, widthPx);
 	}
 	drawTicks(canvas, lane, top, scene, colour);
 	if (lane.reason !== undefined && lane.reason !== "completed") {
-		canvas.fillStyle = ink.bad;
+		canvas.fillStyle = palette.bad;
 		canvas.fillRect(to - 1, top + 1, 3, LANE_PX - 4);
 	}
 }
 
 /** One bar per pixel column, higher where more chunks fall on it. */
-function drawTicks(canvas: CanvasRenderingContext2D, lane: Lane, top: number, scene: Scene, colour: string): void {
+function drawTicks(
+	canvas: CanvasRenderingContext2D,
+	lane: TimelineLane,
+	top: number,
+	scene: Scene,
+	colour: string,
+): void {
 	const columns = new Map<number, number>();
 	for (const at of lane.ticks) {
 		if (at < scene.span.fromMs || at > scene.span.toMs) continue;
@@ -129,7 +135,7 @@ function hatch(
 	from: number,
 	to: number,
 	top: number,
-	ink: Ink,
+	palette: Palette,
 	widthPx: number,
 ): void {
 	const left = Math.max(0, from + 2);
@@ -139,7 +145,7 @@ function hatch(
 	canvas.beginPath();
 	canvas.rect(left, top + 4, right - left, LANE_PX - 10);
 	canvas.clip();
-	canvas.strokeStyle = ink.gap;
+	canvas.strokeStyle = palette.gap;
 	canvas.lineWidth = 1;
 	canvas.beginPath();
 	for (let x = left - LANE_PX; x < right; x += 6) {

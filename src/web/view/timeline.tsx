@@ -3,10 +3,10 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { FrameRecord } from "../../client/client.ts";
 import type { Analysis } from "../inspect.ts";
-import { AXIS_PX, LANE_PX, msOf, pan, type Span, tickNear, wholeSpan, xOf, zoom } from "../timeline.ts";
+import { AXIS_PX, LANE_PX, msOf, pan, tickNear, type VisibleSpan, wholeSpan, xOf, zoom } from "../timeline.ts";
 import { durationText, plural } from "../words.ts";
 import { Icon } from "./icon.tsx";
-import { drawTimeline, heightOf, inkOf } from "./timeline-draw.ts";
+import { drawTimeline, heightOf, paletteOf } from "./timeline-draw.ts";
 
 const TICK_REACH_PX = 6;
 const HOVER_CHARS_MAX = 160;
@@ -28,12 +28,12 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 	const frame = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const [width, setWidth] = useState(600);
-	const [zoomed, setZoomed] = useState<Span>();
+	const [zoomed, setZoomed] = useState<VisibleSpan>();
 	const [hover, setHover] = useState<Hover>();
 	const drag = useRef<{ x: number; moved: boolean } | undefined>(undefined);
 	const span = zoomed ?? wholeSpan(analysis.durationMs);
 	const height = heightOf(analysis.lanes.length);
-	const change = (next: Span) => setZoomed(next.toMs - next.fromMs >= analysis.durationMs ? undefined : next);
+	const change = (next: VisibleSpan) => setZoomed(next.toMs - next.fromMs >= analysis.durationMs ? undefined : next);
 
 	useEffect(() => {
 		if (!frame.current) return undefined;
@@ -52,7 +52,7 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 		element.width = width * ratio;
 		element.height = height * ratio;
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
-		drawTimeline(context, { analysis, span, widthPx: width, atMs, hover }, inkOf(element));
+		drawTimeline(context, { analysis, span, widthPx: width, atMs, hover }, paletteOf(element));
 	});
 
 	const positionOf = (event: PointerEvent | WheelEvent) => {

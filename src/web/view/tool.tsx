@@ -2,8 +2,8 @@
 
 import { useContext } from "preact/hooks";
 import type { ToolView } from "../../protocol/protocol.ts";
-import { askedOf, isOpen, wantsWords } from "../asking.ts";
-import { Asking, DeskContext } from "./asking.tsx";
+import { approvalOf, isOpen, wantsWords } from "../approvals.ts";
+import { ApprovalCard, ApprovalContext } from "./approval.tsx";
 import { Elapsed } from "./elapsed.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
@@ -18,13 +18,13 @@ const STATUS_ICON = {
 } as const;
 
 export function Tool({ tool, now }: { tool: ToolView; now: number | undefined }) {
-	const asked = askedOf(tool);
-	const desk = useContext(DeskContext);
-	const waits = asked !== undefined && isOpen(asked, Date.now()) && desk?.isAsked(asked.id) === true;
+	const approval = approvalOf(tool);
+	const actions = useContext(ApprovalContext);
+	const waits = approval !== undefined && isOpen(approval, Date.now()) && actions?.isPending(approval.id) === true;
 	return (
 		<>
 			<Call tool={tool} now={now} waits={waits} />
-			{asked && <Asking asked={asked} tool={tool.name} />}
+			{approval && <ApprovalCard approval={approval} tool={tool.name} />}
 		</>
 	);
 }

@@ -10,15 +10,15 @@ import {
 	type RunJson,
 	toNexusError,
 } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
-import type { Desk } from "../asking.ts";
+import type { WebApp } from "../app.ts";
+import type { ApprovalActions } from "../approvals.ts";
 import { dispositionWords } from "../channels.ts";
-import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } from "../chat.ts";
+import { type ChatState, isLive, type OutgoingMessage, type TurnItem, userMessagesOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { durationText, outcomeOf, plural } from "../words.ts";
 import { type Writer, writerOf } from "../writer.ts";
 import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
-import { DeskContext } from "./asking.tsx";
+import { ApprovalContext } from "./approval.tsx";
 import { CopyButton } from "./code-block.tsx";
 import { backToWriting } from "./composer.tsx";
 import { Icon } from "./icon.tsx";
@@ -38,11 +38,11 @@ export interface TurnProps {
 	/** Nothing comes after it: it can be gone on with. */
 	newest: boolean;
 	onSeen(runId: string): void;
-	app: Pick<App, "deskOf" | "continueRun" | "retryRun" | "refreshRun">;
+	app: Pick<WebApp, "approvalActionsOf" | "continueRun" | "retryRun" | "refreshRun">;
 }
 
 export const Turn = memo(({ turn, questions, retries, pending, decisions, newest, onSeen, app }: TurnProps) => {
-	const desk = useDesk(turn, pending, decisions, app);
+	const actions = useApprovalActions(turn, pending, decisions, app);
 	useRefresh(turn, pending, app);
 	const element = useRef<HTMLElement>(null);
 	const wantsFrames = !turn.view && turn.row?.frames_available === true && !isLive(turn);
@@ -64,29 +64,34 @@ export const Turn = memo(({ turn, questions, retries, pending, decisions, newest
 			data-live={isLive(turn)}
 			data-rolled-back={turn.row?.rolled_back}
 		>
-			{(JSON.parse(questions) as Asked[]).map(({ message, became }, index) => (
+			{(JSON.parse(questions) as TurnMessage[]).map(({ message, became }, index) => (
 				<Question key={index} message={message} became={became} />
 			))}
 			{turn.row?.continues !== undefined && <p class="continues">Continued</p>}
 			{retries && <p class="continues">Tried again</p>}
-			<DeskContext.Provider value={desk}>
+			<ApprovalContext.Provider value={actions}>
 				{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
-			</DeskContext.Provider>
+			</ApprovalContext.Provider>
 			<Facts turn={turn} newest={newest} app={app} />
 		</article>
 	);
 });
 
 /** A live run tells by itself what it asks; of one that was cut off the daemon knows. */
-function useDesk(turn: TurnItem, pending: string, decisions: string, app: TurnProps["app"]): Desk {
+function useApprovalActions(
+	turn: TurnItem,
+	pending: string,
+	decisions: string,
+	app: TurnProps["app"],
+): ApprovalActions {
 	const { runId, row } = turn;
 	const live = isLive(turn);
 	const isContinued = row?.continued_by !== undefined;
 	return useMemo(() => {
 		const decided = JSON.parse(decisions) as ApprovalJson[];
 		return {
-			...app.deskOf(runId),
-			isAsked: (id) => live || pending.split(",").includes(id),
+			...app.approvalActionsOf(runId),
+			isPending: (id) => live || pending.split(",").includes(id),
 			decided: (one) => decided.find(({ id }) => id === one),
 			isContinued,
 		};
@@ -104,13 +109,13 @@ function useRefresh(turn: TurnItem, pending: string, app: TurnProps["app"]): voi
 	}, [app, runId, pending, live]);
 }
 
-interface Asked {
+interface TurnMessage {
 	message: MessageJson;
 	/** What became of it, where that is more than being answered. */
 	became?: string | undefined;
 }
 
-export function questionsOf(chat: ChatState, turn: TurnItem): Asked[] {
+export function questionsOf(chat: ChatState, turn: TurnItem): TurnMessage[] {
 	return userMessagesOf(chat, turn).map((message) => {
 		const event = message.event_id === undefined ? undefined : chat.events[message.event_id];
 		if (!event || event.disposition === "started" || event.disposition === "queued") return { message };
@@ -123,7 +128,7 @@ const Bubble = ({ text, writer }: { text: string; writer: Writer | undefined }) 
 	<>
 		{writer ? (
 			<span class="writer" dir="auto">
-				{writer.name} <small>{writer.place}</small>
+				{writer.name} <small>{writer.origin}</small>
 				<span class="sr">:</span>
 			</span>
 		) : (
@@ -135,7 +140,7 @@ const Bubble = ({ text, writer }: { text: string; writer: Writer | undefined }) 
 	</>
 );
 
-const Question = ({ message, became }: Asked) => (
+const Question = ({ message, became }: TurnMessage) => (
 	<div class="question" data-by={writerOf(message) ? "other" : "you"}>
 		<Bubble text={message.text} writer={writerOf(message)} />
 		{became !== undefined && <span class="delivery">{became}</span>}
@@ -241,7 +246,7 @@ function Stopping({ turn }: { turn: TurnItem }) {
 }
 
 /** A message that no run shows, and why. */
-export const Aside = ({ event }: { event: EventJson }) => (
+export const UnansweredMessage = ({ event }: { event: EventJson }) => (
 	<article class="turn" aria-label="Message without an answer">
 		<div class="question" data-state={event.disposition} data-by={writerOf(event) ? "other" : "you"}>
 			<Bubble text={event.text} writer={writerOf(event)} />
@@ -251,7 +256,7 @@ export const Aside = ({ event }: { event: EventJson }) => (
 );
 
 export interface WaitingProps {
-	message: Outgoing;
+	message: OutgoingMessage;
 	onRetry(key: string, text: string): void;
 	onDiscard(key: string): void;
 	onCancel(eventId: string): void;

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import type { WorkflowNodeStatusJson } from "../../protocol/protocol.ts";
-import { type Graph as GraphView, graphOf, nodeKindWords, type Placed } from "../workflow.ts";
+import { type WorkflowLayout as GraphView, graphOf, nodeKindWords, type PlacedNode } from "../workflow.ts";
 import { stateWords } from "../workflows.ts";
 import { Scrollable } from "./scrollable.tsx";
 
@@ -12,8 +12,8 @@ const GAP = { x: 0.75, y: 1.5 };
 /** Room for what is drawn around a node. */
 const MARGIN = 0.25;
 
-const leftOf = ({ x }: Placed): number => MARGIN + x * (NODE.width + GAP.x);
-const topOf = ({ y }: Placed): number => MARGIN + y * (NODE.height + GAP.y);
+const leftOf = ({ x }: PlacedNode): number => MARGIN + x * (NODE.width + GAP.x);
+const topOf = ({ y }: PlacedNode): number => MARGIN + y * (NODE.height + GAP.y);
 
 interface GraphProps {
 	nodes: readonly WorkflowNodeStatusJson[];
@@ -48,13 +48,13 @@ const Edges = ({ graph, width, height }: { graph: GraphView; width: number; heig
 	</svg>
 );
 
-function curve(from: Placed, to: Placed): string {
+function curve(from: PlacedNode, to: PlacedNode): string {
 	const [x1, y1] = [leftOf(from) + NODE.width / 2, topOf(from) + NODE.height];
 	const [x2, y2] = [leftOf(to) + NODE.width / 2, topOf(to)];
 	return `M${x1} ${y1}C${x1} ${y1 + GAP.y} ${x2} ${y2 - GAP.y} ${x2} ${y2}`;
 }
 
-function GraphNode({ placed, onPick }: { placed: Placed; onPick(nodeId: string): void }) {
+function GraphNode({ placed, onPick }: { placed: PlacedNode; onPick(nodeId: string): void }) {
 	const { node } = placed;
 	const { tone, text } = stateWords(node);
 	const style = {

@@ -2,7 +2,7 @@
 
 import { useMemo, useRef } from "preact/hooks";
 import type { WorkflowJson } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { formatRoute } from "../route.ts";
 import { ageText } from "../words.ts";
 import { layersOf, resultNodesOf, type WorkflowView } from "../workflow.ts";
@@ -15,7 +15,7 @@ import { WorkflowGraph } from "./workflow-graph.tsx";
 import { WorkflowNode } from "./workflow-node.tsx";
 import { Progress } from "./workflows.tsx";
 
-export function Workflow({ view, app }: { view: WorkflowView; app: App }) {
+export function Workflow({ view, app }: { view: WorkflowView; app: WebApp }) {
 	const { workflow, failure, notice } = view;
 	return (
 		<div class="adapters workflow">

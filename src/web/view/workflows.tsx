@@ -1,7 +1,7 @@
 /** The workflows page: workflows and jobs, newest first, as they proceed. */
 
 import type { WorkflowJson } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { formatRoute } from "../route.ts";
 import { ageText } from "../words.ts";
 import { isOver, stateWords, type WorkflowsView } from "../workflows.ts";
@@ -14,7 +14,7 @@ import { Scrollable } from "./scrollable.tsx";
 
 const EXAMPLE = "nexus workflow run examples/workflows/summary.yaml";
 
-export function Workflows({ workflows: view, app }: { workflows: WorkflowsView; app: App }) {
+export function Workflows({ workflows: view, app }: { workflows: WorkflowsView; app: WebApp }) {
 	const { phase, failure, notice } = view;
 	return (
 		<div class="adapters">
@@ -40,7 +40,7 @@ export function Workflows({ workflows: view, app }: { workflows: WorkflowsView; 
 	);
 }
 
-function List({ view, app }: { view: WorkflowsView; app: App }) {
+function List({ view, app }: { view: WorkflowsView; app: WebApp }) {
 	return (
 		<section aria-labelledby="workflows-title">
 			<h2 id="workflows-title">Workflows</h2>
@@ -59,7 +59,7 @@ const Empty = () => (
 	</div>
 );
 
-const Table = ({ view, app }: { view: WorkflowsView; app: App }) => (
+const Table = ({ view, app }: { view: WorkflowsView; app: WebApp }) => (
 	<Scrollable as="div" class="list-frame" label="Workflows">
 		<table class="list workflows-list">
 			<thead>
@@ -89,7 +89,7 @@ const Table = ({ view, app }: { view: WorkflowsView; app: App }) => (
 	</Scrollable>
 );
 
-function Row({ workflow, canceling, app }: { workflow: WorkflowJson; canceling: boolean; app: App }) {
+function Row({ workflow, canceling, app }: { workflow: WorkflowJson; canceling: boolean; app: WebApp }) {
 	const { workflow_id: workflowId, name, state, nodes, error } = workflow;
 	return (
 		<tr data-state={state}>

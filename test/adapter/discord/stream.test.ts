@@ -19,8 +19,8 @@ const letters = (text: string): string => text.replace(/\s+/g, "");
 
 test("I7: an answer grows by edits within the bucket, and is complete", async () => {
 	const tokens = sentences(60);
-	const wish = { channel: "discord", settings: settings(), target: { to: "77" }, tokens, tokenEveryMs: 50 };
-	const delivered = await deliver({ ...wish, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
+	const params = { channel: "discord", settings: settings(), target: { to: "77" }, tokens, tokenEveryMs: 50 };
+	const delivered = await deliver({ ...params, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
 	expect(fake.visible("77")).toEqual([tokens.join("").trim()]);
 	expect(fake.calls.filter(({ status }) => status === 429)).toHaveLength(0);
 	expectPaced(fake, "PATCH messages/:id", delivered, 300);

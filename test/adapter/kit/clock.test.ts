@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import * as discord from "../../../src/adapter/discord/pace.ts";
-import { createDesk, type DeskOptions } from "../../../src/adapter/kit/desk.ts";
+import { type AdapterContextOptions, createAdapterContext } from "../../../src/adapter/kit/context.ts";
 import { createActivity } from "../../../src/adapter/slack/pace.ts";
 import * as telegram from "../../../src/adapter/telegram/pace.ts";
 import * as whatsapp from "../../../src/adapter/whatsapp/pace.ts";
@@ -24,7 +24,7 @@ describe("a clock that is set back by an hour", () => {
 			platform: { pace: () => ({ targetIntervalMs: 500, accountIntervalMs: 50 }) },
 			session: {},
 		};
-		const { gated } = createDesk(options as unknown as DeskOptions);
+		const { gated } = createAdapterContext(options as unknown as AdapterContextOptions);
 		const done: string[] = [];
 		const call = (name: string) => gated({ to: "42" }, "edit", async () => void done.push(name));
 		await call("one");

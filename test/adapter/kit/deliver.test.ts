@@ -1,8 +1,8 @@
 /** Many deliveries at once through one gate, on a platform that refuses, fails, hangs and loses answers. */
 
 import { describe, expect, it } from "vitest";
+import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
 import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import { createDesk } from "../../../src/adapter/kit/desk.ts";
 import { type DraftStyle, type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
 import type { StreamLine, StreamStatus } from "../../../src/adapter/port.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -137,8 +137,8 @@ async function deliver(count: number, words: number, style: DraftStyle, faults: 
 		}
 	};
 	const session = memory.session(style);
-	const desk = createDesk({ platform, session, account: "a", clock, random, log: silentLog, say, ready });
-	const deliveries = createDeliveries(desk);
+	const context = createAdapterContext({ platform, session, account: "a", clock, random, log: silentLog, say, ready });
+	const deliveries = createDeliveries(context);
 	const each = (line: (name: string) => object) => {
 		for (const name of daemons.keys())
 			deliveries.accept({ ...line(name), delivery: name, runId: "r" } as unknown as StreamLine);

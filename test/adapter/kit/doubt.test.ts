@@ -1,8 +1,8 @@
 /** A platform that never tells what became of a creation: it is asked ever later, and in the end the adapter says that it does not know. */
 
 import { describe, expect, it } from "vitest";
+import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
 import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import { createDesk } from "../../../src/adapter/kit/desk.ts";
 import { type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
 import { createSends } from "../../../src/adapter/kit/send.ts";
 import type { AdapterInfo, SendStatus, StreamStatus } from "../../../src/adapter/port.ts";
@@ -37,14 +37,14 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 		...(reconcile === "history" && { find: async () => undefined }),
 		health: async () => ({ ok: true, detail: "" }),
 	};
-	const desk = createDesk({
+	const context = createAdapterContext({
 		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
 		say: (status) => said.push(status),
 		ready: () => Promise.resolve(),
 	});
 	const isEnd = ({ type }: Status) => type === "delivery_error" || type === "message_sent";
 	return {
-		desk,
+		context,
 		creations,
 		/** Lets time pass until it is over; fails when it never is. */
 		async end(): Promise<Status> {
@@ -61,13 +61,13 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 
 const lost = () => new PlatformError("unknown_outcome", "reset");
 const paths = {
-	send: (desk: ReturnType<typeof world>["desk"]) =>
-		createSends(desk).accept({
+	send: (context: ReturnType<typeof world>["context"]) =>
+		createSends(context).accept({
 			...{ type: "send", delivery: "d", nonce: "n", text: "hello", from: 0, to: 5 },
 			target: { to: "c" },
 		}),
-	stream(desk: ReturnType<typeof world>["desk"]) {
-		const deliveries = createDeliveries(desk);
+	stream(context: ReturnType<typeof world>["context"]) {
+		const deliveries = createDeliveries(context);
 		const named = { delivery: "d", runId: "r" };
 		deliveries.accept({ type: "stream_start", sessionLabel: "s", target: { to: "c" }, ...named });
 		deliveries.accept({ type: "token", text: "hello", ...named });
@@ -77,8 +77,8 @@ const paths = {
 
 describe.each(Object.entries(paths))("%s: a creation without an answer", (_name, begin) => {
 	it("I7: looked up and not there, again and again: the waits grow, and it ends as unknown_outcome", async () => {
-		const { desk, creations, end } = world(lost, "history");
-		begin(desk);
+		const { context, creations, end } = world(lost, "history");
+		begin(context);
 		expect(await end()).toMatchObject({ type: "delivery_error", code: "unknown_outcome" });
 		expect(creations.length).toBeGreaterThan(4);
 		expect(creations.length).toBeLessThan(12);
@@ -88,22 +88,22 @@ describe.each(Object.entries(paths))("%s: a creation without an answer", (_name,
 	});
 
 	it("is said again when it is certainly not there, and then it is there", async () => {
-		const { desk, creations, end } = world((nth) => (nth < 4 ? lost() : undefined), "history");
-		begin(desk);
+		const { context, creations, end } = world((nth) => (nth < 4 ? lost() : undefined), "history");
+		begin(context);
 		expect(await end()).toMatchObject({ type: "message_sent", messageId: "m1" });
 		expect(creations.length).toBe(4);
 	});
 
 	it("I7: said again by its nonce and refused: the first try is still in doubt", async () => {
 		const denied = new PlatformError("denied", "no");
-		const { desk, end } = world((nth) => (nth === 1 ? lost() : denied), "nonce");
-		begin(desk);
+		const { context, end } = world((nth) => (nth === 1 ? lost() : denied), "nonce");
+		begin(context);
 		expect(await end()).toMatchObject({ type: "delivery_error", code: "unknown_outcome" });
 	});
 
 	it("is not said again by its nonce after the platform has forgotten it", async () => {
-		const { desk, creations, end } = world(lost, "nonce");
-		begin(desk);
+		const { context, creations, end } = world(lost, "nonce");
+		begin(context);
 		expect(await end()).toMatchObject({ type: "delivery_error", code: "unknown_outcome" });
 		expect(creations.at(-1)! - creations[0]!).toBeLessThanOrEqual(60_000);
 		expect(creations.length).toBeGreaterThan(3);

@@ -64,7 +64,7 @@ const textsOf = (lines: readonly Source[]): string[] => {
 };
 
 /** Without what a cut may add or leave out: white space, fence lines, quote marks, guards. */
-const inked = (text: string): string => text.replace(/```(?:ts)?/g, "").replace(/[\s>\\]/g, "");
+const withoutMarks = (text: string): string => text.replace(/```(?:ts)?/g, "").replace(/[\s>\\]/g, "");
 
 interface Way {
 	style: DraftStyle;
@@ -86,7 +86,7 @@ function expectWhole(world: World, lines: readonly Source[]): void {
 	expect(visible.filter((text) => text === ERROR_TEXT)).toHaveLength(failed ? 1 : 0);
 	if (failed) expect(visible.at(-1)).toBe(ERROR_TEXT);
 	const shown = visible.filter((text) => text !== ERROR_TEXT).join("\n");
-	expect(inked(shown)).toBe(inked(textsOf(lines).join("\n")));
+	expect(withoutMarks(shown)).toBe(withoutMarks(textsOf(lines).join("\n")));
 }
 
 /** Every reported range begins where the one before ended. */

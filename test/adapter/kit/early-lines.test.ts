@@ -1,8 +1,8 @@
 /** What an adapter of the kit says of messages that begin before there is text: when it announces them, and when it takes them back. */
 
 import { expect, it } from "vitest";
+import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
 import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import { createDesk } from "../../../src/adapter/kit/desk.ts";
 import type { DraftStyle, Platform, Session } from "../../../src/adapter/kit/platform.ts";
 import type { Resume, StreamLine } from "../../../src/adapter/port.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -49,12 +49,12 @@ function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume 
 		find: async () => undefined,
 		health: async () => ({ ok: true, detail: "" }),
 	};
-	const desk = createDesk({
+	const context = createAdapterContext({
 		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
 		say: (line) => void said.push(line as { type: string }),
 		async ready() {},
 	});
-	const deliveries = createDeliveries(desk);
+	const deliveries = createDeliveries(context);
 	const accept = async (line: object, ms = 1000) => {
 		deliveries.accept(line as StreamLine);
 		for (let turn = 0; turn < 10; turn++) {

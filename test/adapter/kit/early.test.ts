@@ -26,7 +26,7 @@ const answer = fc
 		last,
 	]);
 
-const ink = (text: string): string => text.replace(/\s/g, "");
+const withoutSpace = (text: string): string => text.replace(/\s/g, "");
 const said = (lines: readonly Source[]): string =>
 	lines.map((line) => (line.type === "token" ? line.text : "")).join("");
 
@@ -58,7 +58,7 @@ describe.each(["", PLACEHOLDER])("messages that begin early, placeholder %j", (p
 				const world = live(lines, seed, trouble, placeholder);
 				const visible = world.messages.map(({ text }) => text);
 				expect(visible.filter((text) => text === ERROR_TEXT)).toHaveLength(failed(lines) ? 1 : 0);
-				expect(ink(visible.filter((text) => text !== ERROR_TEXT).join(""))).toBe(ink(said(lines)));
+				expect(withoutSpace(visible.filter((text) => text !== ERROR_TEXT).join(""))).toBe(withoutSpace(said(lines)));
 				expect(world.daemon.rows.every(({ state }) => state === "sent")).toBe(true);
 			}),
 			{ numRuns: 400 },
@@ -91,7 +91,7 @@ it("I7: previews show which tool runs before there is text, and no message is ma
 		fc.property(answer, fc.nat(), (lines, seed) => {
 			const world = live(lines, seed, { faults: 0.3, crashes: 6 }, PLACEHOLDER, "preview");
 			const visible = world.messages.map(({ text }) => text).filter((text) => text !== ERROR_TEXT);
-			expect(ink(visible.join(""))).toBe(ink(said(lines)));
+			expect(withoutSpace(visible.join(""))).toBe(withoutSpace(said(lines)));
 			expect(world.counts.removed).toBe(0);
 		}),
 		{ numRuns: 200 },

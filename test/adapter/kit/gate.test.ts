@@ -7,7 +7,7 @@ import {
 	EMPTY_GATE,
 	type GateEffect,
 	type GateInput,
-	type JobWish,
+	type JobRequest,
 	RANKS,
 	type Rank,
 	stepGate,
@@ -20,7 +20,7 @@ import { seeded } from "../../fakes/fake.ts";
 const TARGET_MS = 100;
 const ACCOUNT_MS = 10;
 
-const wish = (id: number, rank: Rank, lane = "a", paced = rank !== "final"): JobWish => ({
+const wish = (id: number, rank: Rank, lane = "a", paced = rank !== "final"): JobRequest => ({
 	id,
 	lane,
 	rank,

@@ -1,8 +1,8 @@
 /** How deliveries of a `stream` process begin and end apart from their text: acks that do not come, the last line, a second beginning, lines without a name. */
 
 import { describe, expect, it } from "vitest";
+import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
 import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import { createDesk } from "../../../src/adapter/kit/desk.ts";
 import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
 import type { AdapterInfo, SendStatus, StreamStatus } from "../../../src/adapter/port.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -38,13 +38,13 @@ function world() {
 		},
 		health: async () => ({ ok: true, detail: "" }),
 	};
-	const desk = createDesk({
+	const context = createAdapterContext({
 		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
 		say: (status) => void said.push(status),
 		ready: () => Promise.resolve(),
 	});
 	const announced = () => said.flatMap((each) => (each.type === "message_creating" ? [each.nonce] : []));
-	return { clock, said, announced, texts: () => [...shown.values()], deliveries: createDeliveries(desk) };
+	return { clock, said, announced, texts: () => [...shown.values()], deliveries: createDeliveries(context) };
 }
 
 describe("a delivery in the kit", () => {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { AdapterProcess, type Heard } from "../../../src/adapter/conformance/process.ts";
+import { type AdapterLine, AdapterProcess } from "../../../src/adapter/conformance/process.ts";
 import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
 import type { StreamStatus } from "../../../src/adapter/port.ts";
 import { atEffort } from "../../effort.ts";
@@ -51,7 +51,7 @@ describe("serve: verbs and exit codes", () => {
 		env = {};
 		const adapter = start("info");
 		expect(await adapter.exited(LIMIT_MS)).toBe(0);
-		expect(adapter.heard).toMatchObject([{ channel: "folder", protocol: 1 }]);
+		expect(adapter.lines).toMatchObject([{ channel: "folder", protocol: 1 }]);
 	});
 
 	it("an unknown verb or a missing account is refused with the usage", async () => {
@@ -80,7 +80,7 @@ describe("serve: verbs and exit codes", () => {
 	it("health answers and agrees with its exit code", async () => {
 		const adapter = serving("health");
 		expect(await adapter.exited(LIMIT_MS)).toBe(0);
-		expect(adapter.heard).toEqual([{ ok: true, detail: `folder ${messages}` }]);
+		expect(adapter.lines).toEqual([{ ok: true, detail: `folder ${messages}` }]);
 	});
 });
 
@@ -95,7 +95,7 @@ describe("serve: stopping", () => {
 			if (way === "SIGTERM") adapter.child.kill("SIGTERM");
 			else adapter.closeInput();
 			expect(await adapter.exited(LIMIT_MS)).toBe(0);
-			expect(adapter.heard.some(({ type }) => type === "delivery_error")).toBe(false);
+			expect(adapter.lines.some(({ type }) => type === "delivery_error")).toBe(false);
 			expect(visibleIn(messages, "c")).toEqual(["open"]);
 		},
 	);
@@ -136,7 +136,7 @@ describe("serve: monitor", () => {
 		const body = Buffer.from("hello").toString("base64");
 		adapter.say({ type: "webhook", id: "w1", method: "POST", query: "", headers: {}, body });
 		await adapter.hear("message", (line) => line.type === "message" && line.eventId === "w-hello", LIMIT_MS);
-		expect(adapter.heard.some(({ type }) => type === "webhook_response")).toBe(false);
+		expect(adapter.lines.some(({ type }) => type === "webhook_response")).toBe(false);
 		adapter.say({ type: "ack", eventId: "w-hello" });
 		const answer = await adapter.hear("webhook_response", ({ type }) => type === "webhook_response", LIMIT_MS);
 		expect(answer).toEqual({ type: "webhook_response", id: "w1", status: 200, body: "got hello" });
@@ -153,7 +153,7 @@ describe("serve: send", () => {
 		adapter.say({ ...line, nonce: "n2", text: "after", from: 310, to: 315 });
 		adapter.say({ type: "typing", target: { to: "c" }, on: true });
 		await adapter.hear("the second line", ({ nonce, final }) => nonce === "n2" && final === true, LIMIT_MS);
-		const sent = adapter.heard.filter(({ type }) => type === "message_sent");
+		const sent = adapter.lines.filter(({ type }) => type === "message_sent");
 		expect(sent.map(({ nonce, from: at, to, final }) => [nonce, at, to, final])).toEqual([
 			["n", 10, 210, false],
 			["n.2", 210, 310, false],
@@ -181,7 +181,7 @@ describe("serve: kill -9", () => {
 		...words.slice(70).map((text) => ({ type: "token" as const, text })),
 		{ type: "end", final: true },
 	];
-	const wire = (input: ReturnType<typeof from>[number]): Heard => {
+	const wire = (input: ReturnType<typeof from>[number]): AdapterLine => {
 		if (input.type === "end") return { type: "stream_end", final: input.final };
 		return input.type === "error" ? { type: "stream_error", error: "x", partial: true } : { ...input };
 	};
@@ -190,7 +190,7 @@ describe("serve: kill -9", () => {
 	async function life(daemon: Daemon, linesMax: number): Promise<void> {
 		const adapter = serving("stream");
 		const names = { delivery: "d1", runId: "r1" };
-		const isOver = () => daemon.over !== undefined || adapter.heard.length >= linesMax;
+		const isOver = () => daemon.over !== undefined || adapter.lines.length >= linesMax;
 		adapter.onLine = (line) => {
 			const nonce = daemon.hear(line as unknown as StreamStatus);
 			if (nonce !== undefined) adapter.say({ type: "ack", nonce, ...names });

@@ -1,8 +1,8 @@
 /** Which tool runs, on platforms that stream by themselves: beside the message, never in it. */
 
 import { expect, it } from "vitest";
+import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
 import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import { createDesk } from "../../../src/adapter/kit/desk.ts";
 import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
 import type { StreamLine } from "../../../src/adapter/port.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -43,12 +43,12 @@ async function play(lines: readonly object[], tools: boolean) {
 		status: async (_target, status) => void statuses.push(status),
 		health: async () => ({ ok: true, detail: "" }),
 	};
-	const desk = createDesk({
+	const context = createAdapterContext({
 		...{ platform, session, account: "a", clock, random: Math.random, log: silentLog },
 		say() {},
 		async ready() {},
 	});
-	const deliveries = createDeliveries(desk);
+	const deliveries = createDeliveries(context);
 	const start = { type: "stream_start", runId: "r", sessionLabel: "s", target: { to: "c" }, options: { tools } };
 	for (const line of [start, ...lines]) {
 		deliveries.accept(line as StreamLine);

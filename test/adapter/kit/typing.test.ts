@@ -1,7 +1,7 @@
 /** Typing through the gate: only the last word of a chat counts, whatever waits and however long a call takes. */
 
 import { expect, it } from "vitest";
-import { createDesk, createTyping } from "../../../src/adapter/kit/desk.ts";
+import { createAdapterContext, createTyping } from "../../../src/adapter/kit/context.ts";
 import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
@@ -16,7 +16,7 @@ function world() {
 		typing: (_target: object, on: boolean) => new Promise<void>((done) => void calls.push({ on, done })),
 	} as unknown as Session;
 	const platform = { pace: () => ({ targetIntervalMs: 0, accountIntervalMs: 100 }) } as unknown as Platform;
-	const desk = createDesk({
+	const context = createAdapterContext({
 		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
 		...{ say() {}, ready: async () => {} },
 	});
@@ -26,7 +26,7 @@ function world() {
 		clock.advance(100);
 		await tick();
 	};
-	const show = createTyping(desk);
+	const show = createTyping(context);
 	const typing = (to: typeof target, on: boolean) => show({ type: "typing", target: to, on });
 	return { clock, calls, end, typing };
 }

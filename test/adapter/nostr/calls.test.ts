@@ -7,7 +7,7 @@ import { COMMENT, GIFT_WRAP, NOTE, PROFILE, STREAM, TYPING_OFF, TYPING_ON } from
 import { type RelayOutcome, verdict } from "../../../src/adapter/nostr/faults.ts";
 import { platform } from "../../../src/adapter/nostr/nostr.ts";
 import { PUBLISHER_LIMITS } from "../../../src/adapter/nostr/publisher.ts";
-import { Streams } from "../../../src/adapter/nostr/streams.ts";
+import { NostrStreams } from "../../../src/adapter/nostr/streams.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { manualClock } from "../../clock.ts";
 import { AGENT, createNostrFake, type NostrFake, person, piecesOf, readPieces } from "../../fakes/nostr.ts";
@@ -218,7 +218,7 @@ describe("what passes by in a public thread", () => {
 	test("A22 A30: of tools that follow each other within the gap the last is shown", async () => {
 		const clock = manualClock();
 		const passed: string[] = [];
-		const streams = new Streams(clock, PUBLISHER_LIMITS, ({ content }) => void passed.push(content));
+		const streams = new NostrStreams(clock, PUBLISHER_LIMITS, ({ content }) => void passed.push(content));
 		for (const tool of ["", "read", "bash", "git_log"]) streams.typing(THREAD, true, tool);
 		expect(passed).toEqual([""]);
 		clock.advance(PUBLISHER_LIMITS.gapMs);

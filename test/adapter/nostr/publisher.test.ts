@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Piece } from "../../../src/adapter/nostr/events.ts";
+import type { AnswerPiece } from "../../../src/adapter/nostr/events.ts";
 import {
 	EMPTY_PUBLISHER,
 	LOOK_GAPS,
@@ -13,7 +13,7 @@ import {
 
 const { gapMs, flushMsMax } = PUBLISHER_LIMITS;
 
-type Published = Piece & { at: number; forced: boolean };
+type Published = AnswerPiece & { at: number; forced: boolean };
 
 /** Plays inputs at their times, and ticks when it is asked to. */
 function play(inputs: readonly (readonly [at: number, input: PublisherInput])[]) {
@@ -51,7 +51,7 @@ function looks(text: string, tokens: readonly { at: number; end: number }[], lat
 }
 
 /** What a reader has who heard all pieces. */
-const read = (pieces: readonly Piece[]): string =>
+const read = (pieces: readonly AnswerPiece[]): string =>
 	pieces.reduce((text, { from, content }) => text.slice(0, from) + content, "");
 
 const words = fc.constantFrom("a", "word ", "Yes. ", "No", "…", "🙂", "\n", "“Why?” ", "长句子。", "**x** ");

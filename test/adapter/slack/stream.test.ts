@@ -35,8 +35,8 @@ describe.concurrent("the adapter as a process", () => {
 	test("I7: an answer in a thread is a native stream, appended at most 100 times a minute", () =>
 		withFake(async (fake) => {
 			const tokens = sentences(60);
-			const wish = { channel: "slack", settings: fake.settings, target: inThread, tokens, tokenEveryMs: 60 };
-			const delivered = await deliver({ ...wish, comes: afterWrites(() => writesOf(fake), [1, 20, 40]) });
+			const params = { channel: "slack", settings: fake.settings, target: inThread, tokens, tokenEveryMs: 60 };
+			const delivered = await deliver({ ...params, comes: afterWrites(() => writesOf(fake), [1, 20, 40]) });
 			expect(fake.visible("C1")).toEqual([tokens.join("").trim()]);
 			expect(timesOf(fake, "chat.startStream")).toHaveLength(1);
 			expect(timesOf(fake, "chat.stopStream")).toHaveLength(1);
@@ -48,8 +48,8 @@ describe.concurrent("the adapter as a process", () => {
 	test("I7: elsewhere it is a message that is edited at most 50 times a minute", () =>
 		withFake(async (fake) => {
 			const tokens = sentences(80);
-			const wish = { channel: "slack", settings: fake.settings, target: inChannel, tokens, tokenEveryMs: 60 };
-			const delivered = await deliver({ ...wish, comes: afterWrites(() => writesOf(fake), [1, 25, 50]) });
+			const params = { channel: "slack", settings: fake.settings, target: inChannel, tokens, tokenEveryMs: 60 };
+			const delivered = await deliver({ ...params, comes: afterWrites(() => writesOf(fake), [1, 25, 50]) });
 			expect(fake.visible("C2")).toEqual([tokens.join("").trim()]);
 			expectPaced(fake, "chat.update", delivered, 1200);
 			expect(timesOf(fake, "chat.startStream")).toEqual([]);

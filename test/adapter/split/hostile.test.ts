@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { CHANNELS } from "../../../src/adapter/channels.ts";
-import { createRenderer } from "../../../src/adapter/kit/desk.ts";
+import { createRenderer } from "../../../src/adapter/kit/context.ts";
 import { splitAll } from "../../../src/adapter/kit/split.ts";
 import { loadPlatform } from "../../../src/adapter/load.ts";
 import { HOSTILE_TEXTS } from "../../markdown/texts.ts";

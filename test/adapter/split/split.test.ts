@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { Nodes } from "mdast";
 import { describe, expect, it } from "vitest";
 import { parseMarkdown } from "../../../src/adapter/kit/markdown.ts";
-import { cut, type Piece, type Place, splitAll, standalone } from "../../../src/adapter/kit/split.ts";
+import { cut, type MarkdownState, splitAll, standalone, type TextPiece } from "../../../src/adapter/kit/split.ts";
 import { atEffort } from "../../effort.ts";
 import { normalise } from "../normalise.ts";
 import { markdown } from "./arbitrary.ts";
@@ -23,7 +23,7 @@ function fencedCode(source: string): string {
 
 const letters = (text: string): string => text.replace(/\s+/g, "");
 
-function fault(source: string, pieces: readonly Piece[], fits: (text: string) => boolean): string | undefined {
+function fault(source: string, pieces: readonly TextPiece[], fits: (text: string) => boolean): string | undefined {
 	const starts = new Set([...segments.segment(source)].map((segment) => segment.index));
 	let at = 0;
 	for (const { from, to, text } of pieces) {
@@ -60,17 +60,17 @@ const openersMax = (source: string): number =>
  */
 const OTHER_NUMBER = /^(?:[ \t>]|[-+*][ \t]|1[.)][ \t])*(?!1[.)])\d{1,9}[.)](?:[ \t]|$)/m;
 
-function codeFault(source: string, pieces: readonly Piece[], limit: number): string | undefined {
+function codeFault(source: string, pieces: readonly TextPiece[], limit: number): string | undefined {
 	if (openersMax(source) > limit - 40 || OTHER_NUMBER.test(source)) return undefined;
 	const got = letters(pieces.map((piece) => fencedCode(piece.text)).join("\n"));
 	return got === letters(fencedCode(source)) ? undefined : `code became ${got}`;
 }
 
 /** Cuts while the source grows by chunks, as a draft does. */
-function splitGrowing(source: string, fits: (text: string) => boolean, chunk: number): Piece[] {
-	const pieces: Piece[] = [];
+function splitGrowing(source: string, fits: (text: string) => boolean, chunk: number): TextPiece[] {
+	const pieces: TextPiece[] = [];
 	let from = 0;
-	let place: Place | undefined;
+	let place: MarkdownState | undefined;
 	const take = (seen: string, more: boolean) => {
 		for (;;) {
 			const piece = cut(seen, from, { fits, more, ...(place === undefined ? {} : { at: place }) });

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Allowance, exhaust, paceOf, spend } from "../../../src/adapter/telegram/pace.ts";
+import { exhaust, paceOf, spend, type TelegramAllowance } from "../../../src/adapter/telegram/pace.ts";
 
 /** Writes as fast as the pace allows; answers with the times. */
 function writes(direct: boolean, untilMs: number): number[] {
 	const times: number[] = [];
-	let allowance: Allowance | undefined;
+	let allowance: TelegramAllowance | undefined;
 	for (let now = 1000; now < untilMs; ) {
 		const { targetIntervalMs } = paceOf(allowance, direct, now);
 		allowance = spend(allowance, direct, now);
@@ -36,7 +36,7 @@ test("a private chat settles at one write in 1.1 s", () => {
 });
 
 test("finals that wait for nothing are paid back: a long answer stays at one write in 1.1 s", () => {
-	let allowance: Allowance | undefined;
+	let allowance: TelegramAllowance | undefined;
 	const times: number[] = [];
 	for (let now = 1000; now < 300_000; ) {
 		const { targetIntervalMs } = paceOf(allowance, true, now);

@@ -22,8 +22,8 @@ const letters = (text: string): string => text.replace(/\s+/g, "");
 
 test("I7: an answer grows by edits, at least 500 ms apart, and is complete", async () => {
 	const tokens = sentences(60);
-	const wish = { channel: "telegram", settings: settings(), target: { to: "42" }, tokens, tokenEveryMs: 25 };
-	const delivered = await deliver({ ...wish, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
+	const params = { channel: "telegram", settings: settings(), target: { to: "42" }, tokens, tokenEveryMs: 25 };
+	const delivered = await deliver({ ...params, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
 	expect(fake.visible("42")).toEqual([tokens.join("").trim()]);
 	expectPaced(fake, "editMessageText", delivered, 500);
 });

@@ -1,9 +1,17 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Allowance, FULL, isRested, paceOf, refuse, spend, waitMs } from "../../../src/adapter/whatsapp/pace.ts";
+import {
+	FULL,
+	isRested,
+	paceOf,
+	refuse,
+	spend,
+	type WhatsAppAllowance,
+	waitMs,
+} from "../../../src/adapter/whatsapp/pace.ts";
 
 test("a burst goes a second apart, then one message in six seconds", () => {
-	let allowance: Allowance = FULL;
+	let allowance: WhatsAppAllowance = FULL;
 	const gaps: number[] = [];
 	let now = 1_000_000;
 	for (let count = 0; count < 60; count++) {
@@ -21,7 +29,7 @@ test("a burst goes a second apart, then one message in six seconds", () => {
 test("at this pace no more messages go than WhatsApp lends and gives back", () => {
 	fc.assert(
 		fc.property(fc.array(fc.integer({ min: 0, max: 20_000 }), { maxLength: 200 }), (waits) => {
-			let allowance: Allowance = FULL;
+			let allowance: WhatsAppAllowance = FULL;
 			let now = 1_000_000;
 			const begun = now;
 			for (const [index, wait] of waits.entries()) {

@@ -3,8 +3,8 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { Batch, Bus, Cursor } from "../../../src/bus/bus.ts";
-import type { Outgoing } from "../../../src/edge/grpc/outgoing.ts";
-import { Streams } from "../../../src/edge/grpc/streams.ts";
+import type { OutgoingResponse } from "../../../src/edge/grpc/outgoing.ts";
+import { RpcStreams } from "../../../src/edge/grpc/streams.ts";
 import { StreamScenarioRequestSchema } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
 import { manualClock } from "../../clock.ts";
 import { BEARER, waitFor } from "../rig.ts";
@@ -46,10 +46,10 @@ function countBatches(bus: Bus): readonly { cursor: Cursor; last: number }[] {
 }
 
 /** Opens 50 calls whose clients take no byte; returns what the server has of each. */
-function openStalled(target: string): { outgoing: readonly Outgoing[] } {
-	const outgoing: Outgoing[] = [];
-	const { watch } = Streams.prototype;
-	vi.spyOn(Streams.prototype, "watch").mockImplementation(function (this: Streams, one) {
+function openStalled(target: string): { outgoing: readonly OutgoingResponse[] } {
+	const outgoing: OutgoingResponse[] = [];
+	const { watch } = RpcStreams.prototype;
+	vi.spyOn(RpcStreams.prototype, "watch").mockImplementation(function (this: RpcStreams, one) {
 		outgoing.push(one);
 		return watch.call(this, one);
 	});

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Batch, type Bus, createBus, type LogWriter, type Source } from "../../../src/bus/bus.ts";
+import { Batch, type Bus, createBus, type LogSource, type LogWriter } from "../../../src/bus/bus.ts";
 import { Flusher } from "../../../src/edge/stream/flusher.ts";
 import { Pump } from "../../../src/edge/stream/pump.ts";
 import { chunkEncoder, encodeFrame, type Frame } from "../../../src/protocol/protocol.ts";
@@ -91,7 +91,7 @@ async function simulate(logCount: number) {
 				this.advance(SAMPLE_MS);
 			}
 		},
-		async join(log: number, source: Source = { log: `r${log}` }, room = Infinity) {
+		async join(log: number, source: LogSource = { log: `r${log}` }, room = Infinity) {
 			step++;
 			const cursor = await bus.cursor(source, 0);
 			const reader: Reader = { log, joined: moment(), got: [], batches: [], ended: false, room, drain() {} };

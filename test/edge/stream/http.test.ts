@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, createBus, type LogWriter } from "../../../src/bus/bus.ts";
-import type { Dialect } from "../../../src/edge/stream/dialect.ts";
+import type { StreamFormat } from "../../../src/edge/stream/dialect.ts";
 import { createReaders, Flusher, type Readers, SSE } from "../../../src/edge/stream/stream.ts";
 import type { CloseMode } from "../../../src/protocol/protocol.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -12,7 +12,7 @@ import { memoryStorage } from "../../bus/memory.ts";
 import { rawClient, waitFor } from "../rig.ts";
 
 /** Numbers what it shows, reader by reader, and does not show records that begin with `#`. */
-const NUMBERED: Dialect = {
+const NUMBERED: StreamFormat = {
 	headers: { "Content-Type": "text/event-stream; dialect=numbered" },
 	open() {
 		let shown = 0;
@@ -36,7 +36,7 @@ describe("HTTP answers", () => {
 	let server: Server;
 	let port: number;
 	let connections: Socket[];
-	let dialect: Dialect;
+	let dialect: StreamFormat;
 	let closes: CloseMode;
 	beforeEach(async () => {
 		bus = createBus({ storage: memoryStorage() });
@@ -105,14 +105,14 @@ describe("HTTP answers", () => {
 
 	it("I6: a shared dialect has one encoder for all readers, another one an encoder each", async () => {
 		const opened = { own: 0, shared: 0 };
-		const counting = (name: keyof typeof opened): Dialect => ({
+		const counting = (name: keyof typeof opened): StreamFormat => ({
 			headers: {},
 			open() {
 				opened[name]++;
 				return { text: ({ text }) => `${text}\n` };
 			},
 		});
-		const shared: Dialect = { ...counting("shared"), shared: true };
+		const shared: StreamFormat = { ...counting("shared"), shared: true };
 		const own = counting("own");
 		await log.seal(["end"]);
 		for (let i = 0; i < 3; i++) {

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { createBus } from "../../../src/bus/bus.ts";
-import type { Dialect } from "../../../src/edge/stream/dialect.ts";
+import type { StreamFormat } from "../../../src/edge/stream/dialect.ts";
 import { createReaders, Flusher, SSE } from "../../../src/edge/stream/stream.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { memoryStorage } from "../../bus/memory.ts";
@@ -20,7 +20,7 @@ const CHUNK_BYTES_MAX = 16;
 /** SSE, and the longest text that it made of one batch. */
 function measuredSse() {
 	const longest = { bytes: 0 };
-	const dialect: Dialect = {
+	const dialect: StreamFormat = {
 		headers: SSE.headers,
 		shared: true,
 		open() {

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { elicit } from "../../../src/engine/mcp/elicit.ts";
 import { mcpProblems } from "../../../src/engine/mcp/entry.ts";
 import { mayUse, toolName } from "../../../src/engine/mcp/names.ts";
-import type { Question } from "../../../src/engine/tools/tools.ts";
+import type { ToolQuestion } from "../../../src/engine/tools/tools.ts";
 import { answered, rig } from "./rig.ts";
 
 const form = (properties: object, required?: string[]) =>
@@ -14,7 +14,7 @@ const form = (properties: object, required?: string[]) =>
 	}) as never;
 
 async function asked(properties: object, answers: string[], required?: string[]) {
-	const questions: Question[] = [];
+	const questions: ToolQuestion[] = [];
 	const result = await elicit({
 		server: "docs",
 		form: form(properties, required),

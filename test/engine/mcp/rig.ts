@@ -3,8 +3,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { createMcp, type Mcp, type McpConfig } from "../../../src/engine/engine.ts";
-import type { Answer, EngineRequest } from "../../../src/engine/port.ts";
-import type { Question, Tool, ToolContext } from "../../../src/engine/tools/tools.ts";
+import type { ApprovalOutcome, EngineRequest } from "../../../src/engine/port.ts";
+import type { Tool, ToolContext, ToolQuestion } from "../../../src/engine/tools/tools.ts";
 import type { Log } from "../../../src/std/log.ts";
 import { RESTART_RULES } from "../../../src/std/supervision.ts";
 import { ownPort } from "../../port.ts";
@@ -43,7 +43,7 @@ export const request = (more: Partial<EngineRequest> = {}): EngineRequest => ({
 
 export interface Called extends ToolContext {
 	said: string[];
-	asked: Question[];
+	asked: ToolQuestion[];
 }
 
 export function context({
@@ -52,13 +52,13 @@ export function context({
 	signal = new AbortController().signal,
 	progress,
 }: {
-	answer?: (question: Question) => Answer | Promise<Answer>;
+	answer?: (question: ToolQuestion) => ApprovalOutcome | Promise<ApprovalOutcome>;
 	runId?: string;
 	signal?: AbortSignal;
 	progress?: (text: string) => void;
 } = {}): Called {
 	const said: string[] = [];
-	const asked: Question[] = [];
+	const asked: ToolQuestion[] = [];
 	return {
 		callId: "call_1",
 		agent: "main",
@@ -70,7 +70,7 @@ export function context({
 			progress?.(text);
 		},
 		...(answer && {
-			async ask(question: Question) {
+			async ask(question: ToolQuestion) {
 				asked.push(question);
 				return await answer(question);
 			},
@@ -80,7 +80,7 @@ export function context({
 	};
 }
 
-export const answered = (text: string): Answer => ({ id: "K7Q2", state: "answered", text });
+export const answered = (text: string): ApprovalOutcome => ({ id: "K7Q2", state: "answered", text });
 
 export async function toolNamed(mcp: Mcp, name: string, asked = request()): Promise<Tool> {
 	const tools = await mcp.source.tools(asked);

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { digestOf } from "../../../src/engine/engine.ts";
-import type { Answer } from "../../../src/engine/port.ts";
-import { type Checkpoint, GO_ON, owedResults } from "../../../src/engine/reason-act/checkpoint.ts";
+import type { ApprovalOutcome } from "../../../src/engine/port.ts";
+import { type Checkpoint, GO_ON, missingResults } from "../../../src/engine/reason-act/checkpoint.ts";
 import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import { reasonAct } from "../../../src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
@@ -109,7 +109,7 @@ describe("A5: a checkpoint", () => {
 /** Goes on as the engine does, with what the Broker tells it. */
 async function continued(
 	from: Checkpoint | null,
-	fields: { shown?: string; answer?: Answer & { callId: string } },
+	fields: { shown?: string; answer?: ApprovalOutcome & { callId: string } },
 	answers: readonly (readonly LlmEvent[])[],
 	tools: Tool[],
 ) {
@@ -263,8 +263,8 @@ test("A4, A5: a run that was cut off twice owes the model what became of the cal
 	};
 	const messages = [messageOf([asks("a", {}, "a"), asks("b", {}, "b")]), result];
 	const state = { used: {} as never, attempts: {}, custom: {}, calls: [call("a", "completed"), call("b", "started")] };
-	expect(owedResults(messages, state, 0)).toMatchObject([{ toolCallId: "b", isError: true }]);
-	expect(owedResults([...messages, { ...result, toolCallId: "b" }], state, 0)).toEqual([]);
+	expect(missingResults(messages, state, 0)).toMatchObject([{ toolCallId: "b", isError: true }]);
+	expect(missingResults([...messages, { ...result, toolCallId: "b" }], state, 0)).toEqual([]);
 });
 
 describe("A5, A7: a checkpoint of several agents", () => {

@@ -5,7 +5,7 @@ import type { AgentConfig } from "../../../src/engine/agents/agents.ts";
 import type { EngineEvent } from "../../../src/engine/port.ts";
 import { agentSpec } from "../../../src/engine/reason-act/agents.ts";
 import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
-import type { LlmEvent, ModelCall, ModelPort } from "../../../src/engine/reason-act/model.ts";
+import type { LlmEvent, ModelPort, ModelRequest } from "../../../src/engine/reason-act/model.ts";
 import { reasonActEngine, setupFor, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
 import type { LoopSetup } from "../../../src/engine/reason-act/setup.ts";
 import { type Tool, textResult, toolRegistry } from "../../../src/engine/tools/tools.ts";
@@ -58,12 +58,12 @@ export const refusal = (errorMessage: string): LlmEvent[] => [
 export interface Spoken {
 	model: ModelPort;
 	/** Each call of the model, with its messages as they were. */
-	calls: ModelCall[];
+	calls: ModelRequest[];
 }
 
 /** Answers the nth call with the nth list of events; the last one again and again. */
 export function modelOf(answers: readonly (readonly LlmEvent[])[], fields: Partial<ModelPort> = {}): Spoken {
-	const calls: ModelCall[] = [];
+	const calls: ModelRequest[] = [];
 	const model: ModelPort = {
 		contextTokensMax: 100_000,
 		failure: { provider: "p", model: "m", keySource: "K", apiKey: "", section: "reasonAct" },

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { EngineEvent } from "../../../src/engine/port.ts";
 import { durations } from "../../../src/engine/reason-act/durations.ts";
-import type { ModelCall } from "../../../src/engine/reason-act/model.ts";
+import type { ModelRequest } from "../../../src/engine/reason-act/model.ts";
 import { textResult } from "../../../src/engine/tools/tools.ts";
 import { collect, requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
@@ -333,7 +333,7 @@ describe("a stop", () => {
 	});
 
 	test("R2-93: is no failure of the model in the execution log", async () => {
-		const stream = async function* ({ signal }: ModelCall) {
+		const stream = async function* ({ signal }: ModelRequest) {
 			yield delta("Half");
 			await new Promise((resolve) => signal.addEventListener("abort", resolve));
 			yield* refusal("stopped");

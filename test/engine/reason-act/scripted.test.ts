@@ -10,7 +10,7 @@ import { parseScript } from "../../../src/engine/reason-act/scripted.ts";
 import { parseConfig } from "../../../src/runtime/config-file.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
-import { houseOf } from "../tools/kit.ts";
+import { engineServicesOf } from "../tools/kit.ts";
 import { shown } from "./kit.ts";
 
 const signal = new AbortController().signal;
@@ -19,7 +19,7 @@ async function loaded(reasonAct: object, files: Record<string, string> = {}, too
 	const base = mkdtempSync(join(tmpdir(), "nexus-reason-act-"));
 	for (const [name, text] of Object.entries(files)) writeFileSync(join(base, name), text);
 	const config = { reasonAct: { provider: "scripted", ...reasonAct }, tools };
-	return await loadEngine("reason-act", { base, config, env: {}, house: houseOf({ config }) });
+	return await loadEngine("reason-act", { base, config, env: {}, services: engineServicesOf({ config }) });
 }
 
 const SCRIPT = `
@@ -83,7 +83,12 @@ describe("a script", () => {
 			reasonAct: { provider: "scripted" },
 			agents: { main: { provider: "openai", model: "gpt-5-mini" } },
 		};
-		const place = { base: tmpdir(), config: mixed, env: { OPENAI_API_KEY: "k" }, house: houseOf({ config: mixed }) };
+		const place = {
+			base: tmpdir(),
+			config: mixed,
+			env: { OPENAI_API_KEY: "k" },
+			services: engineServicesOf({ config: mixed }),
+		};
 		expect(await loadEngine("reason-act", place)).toMatchObject({ scripted: false });
 	});
 

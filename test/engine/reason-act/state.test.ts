@@ -185,7 +185,7 @@ describe("limits", () => {
 		expect(state.exhausted()).toContain(name);
 	});
 
-	test("A18: the seed's numbers", () => {
+	test("A18: the default limits", () => {
 		expect(RUN_LIMITS).toMatchObject({ modelCallsMax: 64, routesMax: 16 });
 	});
 });

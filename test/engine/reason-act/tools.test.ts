@@ -4,10 +4,10 @@ import { validateToolArguments } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-	type Outcome,
 	type ReadyCall,
 	runTools,
 	type ScheduleOptions,
+	type ToolOutcome,
 	toolRoom,
 } from "../../../src/engine/reason-act/schedule.ts";
 import { describeCall, prepareCall, type Tool, textResult, toolRegistry } from "../../../src/engine/tools/tools.ts";
@@ -148,7 +148,7 @@ function bench(tools: Tool[], options: Partial<ScheduleOptions> = {}) {
 	return { notes, stop, outcomes };
 }
 
-const words = (outcomes: readonly Outcome[]) => outcomes.map(({ content }) => contentText(content));
+const words = (outcomes: readonly ToolOutcome[]) => outcomes.map(({ content }) => contentText(content));
 
 /** A tool that ends when the test says so. */
 function held(name: string, fields: Partial<Tool> = {}) {

@@ -1,11 +1,11 @@
 /** What the tests of tools share: a house, a request, and a call of one tool. */
 
-import type { EngineHouse } from "../../../src/engine/entry.ts";
+import type { EngineServices } from "../../../src/engine/entry.ts";
 import type { EngineRequest } from "../../../src/engine/port.ts";
 import type { Tool, ToolContext, ToolResult } from "../../../src/engine/tools/tools.ts";
 import { contentText } from "../../../src/protocol/protocol.ts";
 
-export const houseOf = (fields: Partial<EngineHouse> = {}): EngineHouse => ({
+export const engineServicesOf = (fields: Partial<EngineServices> = {}): EngineServices => ({
 	toolSources: [],
 	dataDir: "/nonexistent/data",
 	protectedFiles: [],

@@ -81,8 +81,8 @@ describe("interrupt", () => {
 		const { submit, look, file } = nexRig(play);
 		const refused = gate();
 		let first = true;
-		refuseWrites({ file }, ({ thing, op }) => {
-			const refuses = first && thing === "turns" && op === "settle";
+		refuseWrites({ file }, ({ table, op }) => {
+			const refuses = first && table === "turns" && op === "settle";
 			if (refuses) [first] = [false, refused.open()];
 			return refuses;
 		});

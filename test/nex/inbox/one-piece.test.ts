@@ -54,12 +54,12 @@ test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
 	["an engine, for another message", { disableStreaming: ({ text: asked }) => asked !== "long" }, {}, false],
 	["a request", {}, { disableStreaming: true }, true],
 	["nobody", {}, {}, false],
-])("%s disables streaming, and whoever delivers is told", async (_who, wish, asking, inOnePiece) => {
+])("%s disables streaming, and whoever delivers is told", async (_who, params, approvals, inOnePiece) => {
 	const channels = { telegram: { acl: { unknown: "allow" as const }, session: "main", accounts: { bot: {} } } };
-	const { nex, runSettled, frames, asked } = nexRig(play, { engine: wish, config: { channels } });
-	const isClients = Object.keys(asking).length > 0;
+	const { nex, runSettled, frames, asked } = nexRig(play, { engine: params, config: { channels } });
+	const isClients = Object.keys(approvals).length > 0;
 	const { runId } = isClients
-		? await nex.receive({ session: "main", text: "long", ...asking })
+		? await nex.receive({ session: "main", text: "long", ...approvals })
 		: await nex.receive({ channel: "telegram", account: "bot", message: messageOf("long") });
 	await runSettled(runId!);
 	const chunks = (await frames(runId!)).filter((frame) => frame.type === "stream.chunk");

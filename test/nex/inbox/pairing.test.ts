@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createPairingDesk, PAIRING_LIMITS } from "../../../src/nex/acl/pairing.ts";
+import { createPairingService, PAIRING_LIMITS } from "../../../src/nex/acl/pairing.ts";
 import { manualClock } from "../../clock.ts";
 import { storeForTest } from "../../store.ts";
 
@@ -11,7 +11,7 @@ function desk(limits = PAIRING_LIMITS) {
 	let seed = 0;
 	// The second code is the first one again: it has to be thrown once more.
 	const random = () => [0, 0.5, 0.9][Math.floor(seed++ / 12) % 3]!;
-	return { clock, pairing: createPairingDesk({ bus, pairings: ledger.pairings, clock, random, limits }) };
+	return { clock, pairing: createPairingService({ bus, pairings: ledger.pairings, clock, random, limits }) };
 }
 
 describe("pairing", () => {

@@ -92,7 +92,7 @@ describe("a message from a platform", () => {
 		const rig = nexRig(echo, { config: open });
 		const { nex, look } = rig;
 		let tries = 0;
-		refuseWrites(rig, ({ thing, op }) => thing === "turns" && op === "settle" && tries++ === 0);
+		refuseWrites(rig, ({ table, op }) => table === "turns" && op === "settle" && tries++ === 0);
 		const { runId } = await nex.receive(from(messageOf("hi")));
 		await until(() => look.turn(runId!)?.trace?.stages.at(-1)?.stage === "complete");
 		expect(look.turn(runId!)!.trace!.stages.map(({ stage }) => stage)).toEqual(STAGES);

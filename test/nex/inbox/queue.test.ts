@@ -3,10 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { QueueSettings } from "../../../src/ledger/ledger.ts";
 import {
 	EMPTY_LANE,
-	type Lane,
 	type LaneEffect,
 	type LaneInput,
 	restored,
+	type SessionLane,
 	step,
 	wakeAt,
 } from "../../../src/nex/inbox/queue.ts";
@@ -18,7 +18,7 @@ const settingsOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
 });
 
 /** Plays inputs at their times and gives the effects of each. */
-function play(inputs: readonly [now: number, input: LaneInput][], from: Lane = EMPTY_LANE) {
+function play(inputs: readonly [now: number, input: LaneInput][], from: SessionLane = EMPTY_LANE) {
 	let lane = from;
 	const effects = inputs.map(([now, input]) => {
 		const next = step(lane, input, now);
@@ -71,7 +71,7 @@ describe("an idle session", () => {
 });
 
 describe("a busy session", () => {
-	const busy: Lane = { ...EMPTY_LANE, busy: true };
+	const busy: SessionLane = { ...EMPTY_LANE, busy: true };
 
 	test("followup: one after another", () => {
 		const { effects } = play(

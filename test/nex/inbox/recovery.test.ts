@@ -79,7 +79,7 @@ describe("messages that waited when the process died", () => {
 		await until(async () => (await before.bus.describe(one.runId!))?.head === 2);
 		const { nex, look, frames, bus } = nexRig(echo, { path });
 		// Once this one takes part, the one before counts as dead; it goes on all the same.
-		await bus.list({ left: true });
+		await bus.list({ orphaned: true });
 		const over = before.broker.abort(one.runId!);
 		ended.open();
 		expect(await over).toMatchObject({ status: "failed", error: { code: "unavailable" } });

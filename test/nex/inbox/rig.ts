@@ -29,7 +29,7 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 		({ id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] }) as Delivery;
 	const outbound: NexOutbound = {
 		deliver: async (request) => infoOf(`${prefix}_${asked.push(request)}`),
-		owe(request) {
+		planDelivery(request) {
 			const { runId, target, options = {} } = request;
 			const { channel, id: account } = request.account;
 			const id = `${prefix}_${asked.push(request)}`;
@@ -41,7 +41,7 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 			questions.push(question);
 			return infoOf(`${prefix}_ask_${question.id}`);
 		},
-		asked: async (id, text) => void outcomes.push([id, text]),
+		settleQuestion: async (id, text) => void outcomes.push([id, text]),
 		deliveries: async () => [],
 		async settled(id) {
 			settled.push(id);

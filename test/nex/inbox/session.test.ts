@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkSessionRule, type Place, sessionOf } from "../../../src/nex/inbox/session.ts";
+import { type ChatAddress, checkSessionRule, sessionOf } from "../../../src/nex/inbox/session.ts";
 import { isSessionLabel } from "../../../src/protocol/protocol.ts";
 
-const place: Place = { channel: "telegram", account: "bot", chat: "-100123", sender: "7" };
+const place: ChatAddress = { channel: "telegram", account: "bot", chat: "-100123", sender: "7" };
 
 test.each([
 	["chat", place, "telegram:bot:-100123"],

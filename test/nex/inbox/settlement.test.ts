@@ -27,8 +27,8 @@ function world(refuses: (turn: Turn, nth: number) => boolean, { play = hello, pa
 	const log = { debug() {}, info() {}, warn() {}, error: (_facts: object, words: string) => void logged.push(words) };
 	const parts = nexRig(play, { path, clock, log, dies, connection: "none" });
 	const tries: number[] = [];
-	refuseWrites(parts, ({ thing, op, args }) => {
-		if (thing !== "turns" || op !== "settle") return false;
+	refuseWrites(parts, ({ table, op, args }) => {
+		if (table !== "turns" || op !== "settle") return false;
 		tries.push(clock.now());
 		return refuses(args[0] as Turn, tries.length);
 	});

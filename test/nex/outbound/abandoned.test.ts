@@ -2,28 +2,28 @@
 
 import { expect, it } from "vitest";
 import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import { isErrorSaid } from "../../../src/nex/aside.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import { isErrorSent } from "../../../src/nex/attachment.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { StreamReports } from "../../../src/nex/stream-reports.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { trackDelivery } from "./tracked-rig.ts";
+import { trackDelivery } from "./live-delivery-rig.ts";
 
 it("the error text is still owed after an edit of it was refused, and said once", async () => {
-	const { tracked, stored } = await trackDelivery();
+	const { live, stored } = await trackDelivery();
 	const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
-	const delivering = { tracked, info, log: silentLog } as unknown as Delivering;
-	const reports = new StreamReports(delivering, { write() {}, message() {} });
+	const context = { live, info, log: silentLog } as unknown as DeliveryContext;
+	const reports = new StreamReports(context, { write() {}, message() {} });
 	reports.take({ type: "message_creating", nonce: "n1", from: 0, ordinal: 1 });
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
 	expect(reports.take({ type: "delivery_error", error: "no edits", code: "denied" })).toMatchObject({
 		state: "degraded",
 	});
-	await tracked.recorded();
+	await live.recorded();
 	expect(stored().messages).toMatchObject([{ state: "sent", from: 0, to: 0, abandoned: true }]);
-	expect(stored()).toEqual(tracked.row);
-	expect(isErrorSaid(stored())).toBe(false);
-	tracked.intend({ ordinal: 2, nonce: "n2", from: 0, to: 0, text: "Sorry." });
-	tracked.change("sent", "n2", { messageId: "m2", to: 0 });
-	await tracked.recorded();
-	expect(isErrorSaid(stored())).toBe(true);
+	expect(stored()).toEqual(live.row);
+	expect(isErrorSent(stored())).toBe(false);
+	live.intend({ ordinal: 2, nonce: "n2", from: 0, to: 0, text: "Sorry." });
+	live.change("sent", "n2", { messageId: "m2", to: 0 });
+	await live.recorded();
+	expect(isErrorSent(stored())).toBe(true);
 });

@@ -16,7 +16,7 @@ function watched({ answerMs = 300, giveUpMs = 3600 } = {}) {
 	const process = { heardAt: 0, paused: false };
 	const late: number[] = [];
 	const watch = watchAnswer({
-		...{ clock, answerMs, giveUpMs, heardAt: () => process.heardAt, paused: () => process.paused },
+		...{ clock, answerMs, giveUpMs, receivedAt: () => process.heardAt, paused: () => process.paused },
 		late: (ms) => late.push(ms),
 	});
 	const hear = (after: number) => {

@@ -47,14 +47,14 @@ describe("asking", () => {
 		const row = await ask(telegram);
 		expect(row).toMatchObject({ state: "complete", messages: [{ state: "sent" }] });
 		expect(buttons(telegram)).toEqual([["Approve", "Deny"]]);
-		await Promise.all([1, 2].map(() => rig.outbound.asked("K7Q2", "Approved by Ada.")));
+		await Promise.all([1, 2].map(() => rig.outbound.settleQuestion("K7Q2", "Approved by Ada.")));
 		expect([shown(telegram), buttons(telegram)]).toEqual([["Approved by Ada."], [[]]]);
 	});
 
 	it("A12: in words where it has none, and what was decided as a message, once", async () => {
 		await ask(sms);
 		expect(shown(sms)).toEqual(["Run make?\n\nReply approve K7Q2 or deny K7Q2."]);
-		for (const _count of [1, 2]) await rig.outbound.asked("K7Q2", "Denied by Ada.");
+		for (const _count of [1, 2]) await rig.outbound.settleQuestion("K7Q2", "Denied by Ada.");
 		await until("the decision is told", () => shown(sms).length === 2);
 		await until("nothing is under way", () => rig.outbound.live === 0);
 		expect(shown(sms)[1]).toBe("Denied by Ada.");
@@ -81,7 +81,7 @@ describe("asking", () => {
 		const places = [1, 2, 3].map((n) => request(telegram, { target: telegram.target(n) }));
 		const rows = await Promise.all(places.map((each) => rig.outbound.ask(each)));
 		await Promise.all(rows.map(({ id }) => rig.outbound.settled(id)));
-		await rig.outbound.asked("K7Q2", "Approved by Ada.");
+		await rig.outbound.settleQuestion("K7Q2", "Approved by Ada.");
 		for (const n of [1, 2, 3]) expect(telegram.fake.visible(telegram.target(n).to)).toEqual(["Approved by Ada."]);
 	});
 
@@ -105,7 +105,7 @@ describe("asking", () => {
 	});
 
 	it("A14: of a question that nobody was asked nothing is said", async () => {
-		await rig.outbound.asked("never", "Approved by Ada.");
+		await rig.outbound.settleQuestion("never", "Approved by Ada.");
 		expect([...shown(telegram), ...shown(sms)]).toEqual([]);
 	});
 

@@ -144,7 +144,7 @@ describe("what an adapter of the basic lines hears otherwise", () => {
 	});
 
 	it("behind the text, when the adapter finishes no message before its end", async () => {
-		expect(await say("collecting", { asideMs: 20 })).toEqual(["thinks Hm.", "Before. After.", "**A card**"]);
+		expect(await say("collecting", { attachmentMs: 20 })).toEqual(["thinks Hm.", "Before. After.", "**A card**"]);
 	});
 
 	it.each([{}, { quiet: "1" }])(

@@ -3,17 +3,17 @@
 import { expect, it } from "vitest";
 import { createBlockMachine } from "../../../src/nex/block-machine.ts";
 import { MARKDOWN_START } from "../../../src/nex/block-step.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import type { SourceEvent } from "../../../src/nex/source.ts";
 
 const delivering = {
-	tracked: { id: "dlv_1", row: { mode: "whole", cursor: 0, messages: [] } },
+	live: { id: "dlv_1", row: { mode: "whole", cursor: 0, messages: [] } },
 	info: { limits: { textMax: 40 }, supports: ["send"] },
 	account: { config: {} },
 	options: {},
 	reasoning: false,
 	parts: true,
-} as unknown as Delivering;
+} as unknown as DeliveryContext;
 
 it.each([
 	["done", { type: "stream_end", runId: "run_1", final: true }],

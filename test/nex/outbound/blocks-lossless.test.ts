@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Block, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
+import { type BlockRules, beginBlocks, type DeliveryBlock, stepBlocks } from "../../../src/nex/block-step.ts";
 import { normalise } from "../../adapter/normalise.ts";
 import { markdown } from "../../adapter/split/arbitrary.ts";
 import { atEffort } from "../../effort.ts";
@@ -15,7 +15,7 @@ function blocksOf(source: string, sizes: readonly number[], waits: readonly numb
 	let state = beginBlocks(0);
 	let now = 0;
 	let wakeAt: number | undefined;
-	const blocks: Block[] = [];
+	const blocks: DeliveryBlock[] = [];
 	const silences = new Set<number>();
 	const take = (input: Parameters<typeof stepBlocks>[1]) => {
 		const step = stepBlocks(state, input, now, rules);

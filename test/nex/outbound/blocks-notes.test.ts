@@ -2,12 +2,18 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
+import {
+	type BlockInput,
+	type BlockRules,
+	beginBlocks,
+	type DeliveryBlock,
+	stepBlocks,
+} from "../../../src/nex/block-step.ts";
 import { beginRun, createRig, type Rig } from "./rig.ts";
 
 const RULES: BlockRules = { minChars: 800, maxChars: 1200, idleMs: 1000 };
 
-function play(inputs: readonly (BlockInput & { at?: number })[], rules = RULES): Block[] {
+function play(inputs: readonly (BlockInput & { at?: number })[], rules = RULES): DeliveryBlock[] {
 	let state = beginBlocks(0);
 	return inputs.flatMap(({ at = 0, ...input }) => {
 		const step = stepBlocks(state, input as BlockInput, at, rules);
@@ -16,7 +22,7 @@ function play(inputs: readonly (BlockInput & { at?: number })[], rules = RULES):
 	});
 }
 
-const texts = (blocks: readonly Block[]) => blocks.map(({ text }) => text);
+const texts = (blocks: readonly DeliveryBlock[]) => blocks.map(({ text }) => text);
 const token = (text: string) => ({ type: "token" as const, text });
 const note = (text: string) => ({ type: "note" as const, text });
 

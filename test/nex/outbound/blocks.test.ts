@@ -6,7 +6,7 @@ import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts"
 import { platform as sms } from "../../../src/adapter/sms/sms.ts";
 import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
 import { blocksOf } from "../../../src/nex/block-machine.ts";
-import { type Block, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
+import { type BlockRules, beginBlocks, type DeliveryBlock, stepBlocks } from "../../../src/nex/block-step.ts";
 import { normalise } from "../../adapter/normalise.ts";
 import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, finishedRun, type Rig, until } from "./rig.ts";
@@ -24,7 +24,7 @@ function play(tokens: readonly [wait: number, text: string][], config = rules) {
 	let state = beginBlocks(0);
 	let wakeAt: number | undefined;
 	let now = 0;
-	const blocks: (Block & { at: number })[] = [];
+	const blocks: (DeliveryBlock & { at: number })[] = [];
 	const take = (input: Parameters<typeof stepBlocks>[1]) => {
 		const step = stepBlocks(state, input, now, config);
 		state = step.state;
@@ -295,7 +295,7 @@ describe("the four rules", () => {
 		const source = head + more.repeat(Math.ceil(150_000 / more.length));
 		let state = beginBlocks(0);
 		const began = process.threadCpuUsage();
-		const blocks: Block[] = [];
+		const blocks: DeliveryBlock[] = [];
 		for (let at = 0; at < source.length; at += 5) {
 			const step = stepBlocks(state, { type: "token", text: source.slice(at, at + 5) }, 0, config);
 			state = step.state;

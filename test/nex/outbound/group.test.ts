@@ -8,10 +8,10 @@ import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
 import { createInfoCache } from "../../../src/nex/account.ts";
-import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
+import { endOrphanedProcesses, prepareAccountFiles } from "../../../src/nex/supervise/account-files.ts";
 import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
 import { ONE_SHOT_LIMITS } from "../../../src/nex/supervise/one-shot.ts";
-import { endLeftProcesses, preparePlaces } from "../../../src/nex/supervise/places.ts";
+import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { RESTART_RULES } from "../../../src/std/supervision.ts";
@@ -95,35 +95,35 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 
 	it("ends at the next start when daemon and adapter were killed", async () => {
 		const folder = freshFolder();
-		const places = preparePlaces(folder, "odd", "main", {});
+		const places = prepareAccountFiles(folder, "odd", "main", {});
 		const file = join(folder, "pid");
 		const [program = "", ...args] = node(leaving(file, "setInterval(() => {}, 1000);"));
 		const adapter = spawn(program, args, { env: { ...env, ...places.env }, stdio: "ignore", detached: true });
 		const ended = new Promise((resolve) => adapter.once("exit", resolve));
-		places.born("stream", adapter.pid!);
+		places.onSpawn("stream", adapter.pid!);
 		const inner = await pidIn(file);
 		adapter.kill("SIGKILL");
 		await ended;
 		expect(lives(inner)).toBe(true);
-		expect(endLeftProcesses(folder)).toEqual([inner]);
+		expect(endOrphanedProcesses(folder)).toEqual([inner]);
 		await hasEnded(inner);
 	});
 });
 
 describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
-	const asking = (folder: string, answerMs: number) => {
+	const approvals = (folder: string, answerMs: number) => {
 		const file = join(folder, "pid");
 		const command = node(leaving(file, "setInterval(() => {}, 1000);", "inherit"));
 		const stopping = new AbortController();
 		const limits = { ...ONE_SHOT_LIMITS, answerMs };
 		const infos = createInfoCache(() => ({ odd: { command, accounts: {} } }), {
-			...{ limits, signal: stopping.signal, dataDir: folder, onKnown: () => {} },
+			...{ limits, signal: stopping.signal, dataDir: folder, onInfo: () => {} },
 		});
 		return { answer: infos.ask("odd"), inner: () => pidIn(file), stop: () => stopping.abort() };
 	};
 
 	it("ends with the daemon, and so does what it has started", async () => {
-		const { answer, inner, stop } = asking(freshFolder(), 60_000);
+		const { answer, inner, stop } = approvals(freshFolder(), 60_000);
 		const refused = expect(answer).rejects.toThrow("the daemon stops");
 		const pid = await inner();
 		stop();
@@ -134,7 +134,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 	it("is given up after its time, whoever holds its pipes", async () => {
 		vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 		onTestFinished(() => void vi.useRealTimers());
-		const { answer, inner } = asking(freshFolder(), 60_000);
+		const { answer, inner } = approvals(freshFolder(), 60_000);
 		const refused = expect(answer).rejects.toThrow("no answer within 60000 ms");
 		const pid = await inner();
 		vi.advanceTimersByTime(60_000);
@@ -144,10 +144,10 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 
 	it("is ended by the next start when the daemon was killed", async () => {
 		const folder = freshFolder();
-		const { answer, inner, stop } = asking(folder, 60_000);
+		const { answer, inner, stop } = approvals(folder, 60_000);
 		const refused = expect(answer).rejects.toThrow();
 		const pid = await inner();
-		expect(endLeftProcesses(folder)).toHaveLength(1);
+		expect(endOrphanedProcesses(folder)).toHaveLength(1);
 		await hasEnded(pid);
 		stop();
 		await refused;
@@ -156,7 +156,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 
 it("I11: an adapter that floods its output with garbage is cut off and started again, later and later", async () => {
 	const lost: Exit[] = [];
-	const keeper = createKeeper({
+	const supervisor = createProcessSupervisor({
 		command: node(`const say = () => process.stdout.write("garbage\\n".repeat(1000), say); say();`),
 		...{ env, facts: {}, log: silentLog, clock: systemClock, random: () => 0.5, shapes: SEND_SHAPES },
 		limits: { ...PROCESS_LIMITS, garbageLinesPerMinuteMax: 5000 },
@@ -167,10 +167,10 @@ it("I11: an adapter that floods its output with garbage is cut off and started a
 			return false;
 		},
 	});
-	onTestFinished(() => keeper.stop());
-	await keeper.running(new AbortController().signal);
-	await expect.poll(() => keeper.status().state, { timeout: 20_000 }).toBe("open_circuit");
+	onTestFinished(() => supervisor.stop());
+	await supervisor.running(new AbortController().signal);
+	await expect.poll(() => supervisor.status().state, { timeout: 20_000 }).toBe("open_circuit");
 	expect(lost).toHaveLength(3);
 	expect(lost[0]).toMatchObject({ code: null, detail: "said more than 5000 lines of garbage within a minute" });
-	expect(keeper.status()).toMatchObject({ restarts: 3, lastError: expect.stringContaining("garbage") });
+	expect(supervisor.status()).toMatchObject({ restarts: 3, lastError: expect.stringContaining("garbage") });
 });

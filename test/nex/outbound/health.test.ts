@@ -3,9 +3,9 @@
 import { expect, it, onTestFinished } from "vitest";
 import { MONITOR_SHAPES } from "../../../src/adapter/adapter.ts";
 import { createCallHealth } from "../../../src/nex/call-health.ts";
-import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
+import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { RESTART_RULES } from "../../../src/std/supervision.ts";
@@ -52,22 +52,22 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 
 it("a process that has lived for a while has no old error", async () => {
 	const clock = manualClock(1000);
-	const keeper = createKeeper({
+	const supervisor = createProcessSupervisor({
 		...{ ...common, command: node("console.log('garbage'); process.stdin.resume()"), rules: RESTART_RULES, clock },
 		...{ shapes: MONITOR_SHAPES, lines() {}, lost: () => false },
 	});
 	onTestFinished(async () => {
-		const stopped = keeper.stop();
+		const stopped = supervisor.stop();
 		clock.advance(60_000);
 		await stopped;
 	});
-	await keeper.running(new AbortController().signal);
-	await until(() => keeper.status().lastError !== undefined, "its garbage is seen");
+	await supervisor.running(new AbortController().signal);
+	await until(() => supervisor.status().lastError !== undefined, "its garbage is seen");
 	clock.advance(RESTART_RULES.healthyMs - 1);
-	expect(keeper.status().lastError).toMatch(/garbage/);
+	expect(supervisor.status().lastError).toMatch(/garbage/);
 	clock.advance(1);
-	expect(keeper.status()).not.toHaveProperty("lastError");
-	expect(keeper.status()).toMatchObject({ state: "running", garbage: 1 });
+	expect(supervisor.status()).not.toHaveProperty("lastError");
+	expect(supervisor.status()).toMatchObject({ state: "running", garbage: 1 });
 });
 
 it("calls that find no platform tell it, until one does or they are long ago", () => {

@@ -90,7 +90,7 @@ it("ST26: a message leaves once its note is on record, and a daemon that is fenc
 	const held = Promise.withResolvers<void>();
 	let refused = 0;
 	rig.bus.write = async (writes, patienceMs) => {
-		if (writes.some(({ thing }) => thing === "notes") && ++refused === 1) await held.promise;
+		if (writes.some(({ table }) => table === "notes") && ++refused === 1) await held.promise;
 		await write(writes, patienceMs);
 	};
 	const { id } = await rig.outbound.deliver({ text: "Hello.", account, target });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../src/adapter/adapter.ts";
-import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
+import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
 import { NexusError } from "../../../src/protocol/protocol.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -142,19 +142,19 @@ describe("an adapter process that is of no use is ended, and the next one does t
 	it("one that the system refuses to start is tried again", async () => {
 		const told: string[] = [];
 		const log = { ...silentLog, warn: (facts: object) => told.push(JSON.stringify(facts)) };
-		const keeper = createKeeper({
+		const supervisor = createProcessSupervisor({
 			// Longer than an argument may be.
 			...{ command: [process.execPath, "x".repeat(3_000_000)], env: {}, facts: {}, log, clock: systemClock },
 			...{ limits: SOON.process, rules: SOON.restart, random: Math.random, shapes: STREAM_SHAPES },
 			...{ lines() {}, lost: () => false },
 		});
 		const over = new AbortController();
-		const wanted = keeper.running(over.signal).catch(() => "not there");
-		await until(() => keeper.status().restarts > 1, "it is tried again");
-		expect(keeper.status().lastError).toMatch(/could not be started/);
+		const wanted = supervisor.running(over.signal).catch(() => "not there");
+		await until(() => supervisor.status().restarts > 1, "it is tried again");
+		expect(supervisor.status().lastError).toMatch(/could not be started/);
 		over.abort();
 		expect(await wanted).toBe("not there");
-		await keeper.stop();
+		await supervisor.stop();
 	});
 });
 

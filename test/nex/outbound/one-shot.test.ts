@@ -7,7 +7,12 @@ const born = () => {
 	throw new Error("ENOSPC: no space left on device");
 };
 const ask = (code: string, answerMs: number) =>
-	askHealth([process.execPath, "-e", code, "--"], "main", {}, { limits: { ...ONE_SHOT_LIMITS, answerMs }, born });
+	askHealth(
+		[process.execPath, "-e", code, "--"],
+		"main",
+		{},
+		{ limits: { ...ONE_SHOT_LIMITS, answerMs }, onSpawn: born },
+	);
 
 it("a verb whose process cannot be noted is answered all the same", async () => {
 	expect(await ask(`console.log('{"ok":true,"detail":"fine"}')`, 20_000)).toEqual({ ok: true, detail: "fine" });

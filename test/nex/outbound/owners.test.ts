@@ -145,8 +145,10 @@ it("I7: an answer is owed by the unit of its run's begin, and only for accounts 
 	const rig = daemon();
 	const { outbound, bus } = rig;
 	const runId = await finishedRun(bus, ["Hello."]);
-	expect(() => outbound.owe({ runId, account: { channel: "full", id: "nobody" }, target })).toThrow(NexusError);
-	const { delivery, write } = outbound.owe({ runId, account, target, options: { tools: false } });
+	expect(() => outbound.planDelivery({ runId, account: { channel: "full", id: "nobody" }, target })).toThrow(
+		NexusError,
+	);
+	const { delivery, write } = outbound.planDelivery({ runId, account, target, options: { tools: false } });
 	expect(rig.deliveries.get(delivery.id)).toBeUndefined();
 	await bus.write([write]);
 	outbound.launch(delivery);

@@ -71,7 +71,7 @@ async function strikeAtCalls({ channel, fake }: FakePlatform, isOver: () => bool
 
 async function deliverUnderFire(of: readonly FakePlatform[], chat: number): Promise<void> {
 	const over = new Set<Channel>();
-	const delivering = of.map(async (platform) => {
+	const context = of.map(async (platform) => {
 		const [delivered] = await deliverTo([platform], chat);
 		over.add(platform.channel);
 		if (delivered) underFire.set(...delivered);
@@ -79,7 +79,7 @@ async function deliverUnderFire(of: readonly FakePlatform[], chat: number): Prom
 	const striking = of.map(async (platform) => {
 		strikes.set(platform.channel, await strikeAtCalls(platform, () => over.has(platform.channel)));
 	});
-	await Promise.all([...delivering, ...striking]);
+	await Promise.all([...context, ...striking]);
 }
 
 beforeAll(async () => {

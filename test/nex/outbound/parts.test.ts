@@ -249,7 +249,9 @@ describe("adapters that show parts themselves", () => {
 	});
 
 	it("adapters of the basic lines that finish no message before the end get what stands beside the text after it", async () => {
-		rig = createRigWith((channel) => ({ collecting: channel("collecting") }), { limits: { ...FAST, asideMs: 20 } });
+		rig = createRigWith((channel) => ({ collecting: channel("collecting") }), {
+			limits: { ...FAST, attachmentMs: 20 },
+		});
 		const run = await beginRun(rig.bus);
 		await speak(run);
 		expect(await deliver(rig, "collecting", run.runId)).toMatchObject({ state: "complete" });

@@ -2,18 +2,18 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createDesk } from "../../../src/adapter/kit/desk.ts";
+import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
 import { type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
 import { createSends } from "../../../src/adapter/kit/send.ts";
 import type { AdapterInfo, SendStatus } from "../../../src/adapter/port.ts";
 import type { Bus } from "../../../src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
-import type { Delivering, Outcome } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext, DeliveryOutcome } from "../../../src/nex/delivery-context.ts";
 import { createGate } from "../../../src/nex/gate.ts";
+import { LiveDelivery } from "../../../src/nex/live-delivery.ts";
 import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
-import type { OnPiece, SendAnswer, Request as SendRequest } from "../../../src/nex/supervise/send-port.ts";
-import { Tracked } from "../../../src/nex/tracked.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "../../../src/nex/supervise/send-port.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { normalise } from "../../adapter/normalise.ts";
@@ -40,7 +40,7 @@ interface Plan {
 interface Story {
 	shown: { nonce: string; text: string }[];
 	row: Delivery;
-	outcome: Outcome;
+	outcome: DeliveryOutcome;
 	moments: number;
 	/** Every line that the daemon wrote. */
 	lines: SendRequest[];
@@ -81,7 +81,7 @@ async function live(plan: Plan): Promise<Story> {
 	};
 
 	/** One life of the daemon, with as many lives of the adapter as it needs. */
-	async function daemon(): Promise<Outcome | "dead"> {
+	async function daemon(): Promise<DeliveryOutcome | "dead"> {
 		let dead = false;
 		const { promise: death, resolve: die } = Promise.withResolvers<"dead">();
 		const clock: Clock = {
@@ -101,7 +101,7 @@ async function live(plan: Plan): Promise<Story> {
 			"dlv_1",
 			new Records({ committer: { write, fenced: bus.fenced }, clock, log: silentLog }),
 		);
-		const tracked = new Tracked(rows.get("dlv_1")!, record, clock);
+		const tracked = new LiveDelivery(rows.get("dlv_1")!, record, clock);
 
 		function request(line: SendRequest, _signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
 			if (dead) return never;
@@ -144,7 +144,7 @@ async function live(plan: Plan): Promise<Story> {
 				else if (status.type === "delivery_error") resolve({ ...status, type: "refused" });
 				else if (status.type === "found") resolve(status);
 			};
-			const desk = createDesk({
+			const desk = createAdapterContext({
 				...{ platform, session, account: "a", clock, random: Math.random, log: silentLog },
 				say: say as never,
 				ready: () => Promise.resolve(),
@@ -156,12 +156,12 @@ async function live(plan: Plan): Promise<Story> {
 
 		const account = { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) };
 		const stop = new AbortController();
-		const delivering: Delivering = {
-			...{ tracked, info, bus, clock, log: silentLog, limits: FAST, random: () => 0.5 },
+		const context: DeliveryContext = {
+			...{ live: tracked, info, bus, clock, log: silentLog, limits: FAST, random: () => 0.5 },
 			...{ target: { to: "c" }, signal: stop.signal, options: {}, reasoning: false, parts: true, files: new Map() },
 			account: account as never,
 		};
-		const outcome = await Promise.race([deliverBySend(delivering), death]);
+		const outcome = await Promise.race([deliverBySend(context), death]);
 		if (outcome !== "dead") await tracked.recorded();
 		return outcome;
 	}

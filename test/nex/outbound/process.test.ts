@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
-import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
+import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { RESTART_RULES } from "../../../src/std/supervision.ts";
@@ -66,16 +66,16 @@ it("I11: garbage without end is counted, and does not fill the log", async () =>
 	const warned: string[] = [];
 	const log = { ...silentLog, warn: (_facts: object, words: string) => void warned.push(words) };
 	const over = Promise.withResolvers<void>();
-	const keeper = createKeeper({
+	const supervisor = createProcessSupervisor({
 		command: node(`console.log("x\\n".repeat(100) + '{"type":"found","nonce":"n","known":true}')`),
 		...{ env, facts: {}, log, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock, random: Math.random },
 		...{ shapes: SEND_SHAPES, lines: () => over.resolve(), lost: () => true },
 	});
-	await keeper.running(new AbortController().signal);
+	await supervisor.running(new AbortController().signal);
 	await over.promise;
-	expect(keeper.status().garbage).toBe(100);
+	expect(supervisor.status().garbage).toBe(100);
 	expect(warned.filter((words) => words.startsWith("garbage"))).toHaveLength(20);
-	await keeper.stop();
+	await supervisor.stop();
 });
 
 it("one that neither its input's end nor SIGTERM ends is ended by force", async () => {

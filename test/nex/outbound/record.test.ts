@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { AdapterInfo, StreamLine } from "../../../src/adapter/adapter.ts";
 import type { Bus } from "../../../src/bus/bus.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { createGate } from "../../../src/nex/gate.ts";
 import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
@@ -13,8 +13,8 @@ import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";
 import { until } from "../../until.ts";
+import { trackDelivery } from "./live-delivery-rig.ts";
 import { finishedRun } from "./rig.ts";
-import { trackDelivery } from "./tracked-rig.ts";
 
 /** Enough turns for everything that does not wait for the store. */
 async function turns(): Promise<void> {
@@ -54,10 +54,10 @@ const full = () => new NexusError("unavailable", "the disk is full");
 describe("an intent in flight", () => {
 	it("I7, ST4: a stream's message is not allowed before its intent is durable", async () => {
 		const { write, asked, release } = slowly();
-		const { tracked, stored } = await trackDelivery({ write });
+		const { live, stored } = await trackDelivery({ write });
 		const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
 		const written: StreamLine[] = [];
-		const reports = new StreamReports({ tracked, info, log: silentLog } as unknown as Delivering, {
+		const reports = new StreamReports({ live, info, log: silentLog } as unknown as DeliveryContext, {
 			write(line) {
 				// What the platform may show is on record.
 				expect(stored().messages).toMatchObject([{ nonce: "n1", state: "intended" }]);
@@ -79,7 +79,7 @@ describe("an intent in flight", () => {
 		const runId = await finishedRun(store.bus, ["hello"]);
 		const { write, asked, release } = slowly();
 		const clock = manualClock(1000);
-		const { tracked, stored } = await trackDelivery({ store, write, runId, clock });
+		const { live, stored } = await trackDelivery({ store, write, runId, clock });
 		const sends: unknown[] = [];
 		const request = async (line: object) => {
 			expect(stored().messages).toMatchObject([{ state: "intended", text: "hello" }]);
@@ -88,96 +88,96 @@ describe("an intent in flight", () => {
 		};
 		const info = { supports: ["send"], fields: ["runId"], limits: { textMax: 100, unit: "utf16" } };
 		const work = deliverBySend({
-			...{ tracked, info, bus: store.bus, clock, log: silentLog, random: () => 0.5, limits: OUTBOUND_LIMITS },
+			...{ live, info, bus: store.bus, clock, log: silentLog, random: () => 0.5, limits: OUTBOUND_LIMITS },
 			...{ target: { to: "c" }, signal: new AbortController().signal },
 			...{ options: {}, reasoning: false, parts: true, files: new Map() },
 			account: { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) },
-		} as unknown as Delivering);
+		} as unknown as DeliveryContext);
 		await until("the intent is on its way", () => asked.length > 0);
 		await turns();
 		expect(sends).toEqual([]);
 		release();
 		expect(await work).toEqual({ state: "complete" });
-		await tracked.recorded();
+		await live.recorded();
 		expect(stored().messages).toMatchObject([{ state: "sent", messageId: "m1" }]);
 		await store.close();
 	});
 
 	it("I7: one that the store refuses for good is never taken for durable", async () => {
 		const { write } = refusing([new Refused("conflict", "it does not fit")]);
-		const { tracked, stored } = await trackDelivery({ write });
-		tracked.intend({ ordinal: 1, nonce: "n1", from: 0 });
-		await expect(tracked.recorded()).rejects.toThrow("it does not fit");
+		const { live, stored } = await trackDelivery({ write });
+		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
+		await expect(live.recorded()).rejects.toThrow("it does not fit");
 		expect(stored().messages).toEqual([]);
 	});
 });
 
 describe("changes of a delivery", () => {
 	it("ST5: those of one tick are one commit, of however many deliveries", async () => {
-		const { tracked, bus, stored } = await trackDelivery();
+		const { live, bus, stored } = await trackDelivery();
 		const before = bus.stats.commits;
-		tracked.change("setMode", "blocks");
-		tracked.intend({ ordinal: 1, nonce: "n1", from: 0, to: 5, text: "hello" });
-		tracked.change("sent", "n1", { messageId: "m1", to: 5 });
-		await tracked.recorded();
+		live.change("setMode", "blocks");
+		live.intend({ ordinal: 1, nonce: "n1", from: 0, to: 5, text: "hello" });
+		live.change("sent", "n1", { messageId: "m1", to: 5 });
+		await live.recorded();
 		expect(bus.stats.commits - before).toBe(1);
-		expect(stored()).toEqual(tracked.row);
+		expect(stored()).toEqual(live.row);
 	});
 
 	it("ST4: what the Bus gave up is written again, and what came meanwhile does not overtake it", async () => {
 		const clock = manualClock(1000);
 		const { write, asked } = refusing([full(), full()]);
-		const { tracked, stored } = await trackDelivery({ write, clock });
-		tracked.intend({ ordinal: 1, nonce: "n1", from: 0 });
+		const { live, stored } = await trackDelivery({ write, clock });
+		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		await until("it is refused", () => asked.length === 1);
-		tracked.change("created", "n1", "m1");
-		tracked.change("shown", "n1", 3);
+		live.change("created", "n1", "m1");
+		live.change("shown", "n1", 3);
 		await turns();
 		expect(asked).toHaveLength(1);
 		clock.advance(250);
 		await until("it is refused again", () => asked.length === 2);
 		await turns();
 		clock.advance(500);
-		await tracked.recorded();
+		await live.recorded();
 		expect(asked).toEqual([["intend"], ["intend"], ["intend"], ["created", "shown"]]);
-		expect(stored()).toEqual(tracked.row);
+		expect(stored()).toEqual(live.row);
 	});
 
 	it("ST2: one that does not fit is told and passed over; the others of its tick stand", async () => {
 		const told: object[] = [];
 		const log = { ...silentLog, error: (facts: object) => told.push(facts) };
-		const { tracked, bus, stored } = await trackDelivery({ log });
-		tracked.intend({ ordinal: 1, nonce: "n1", from: 0 });
-		tracked.intend({ ordinal: 2, nonce: "n2", from: 0 });
-		await tracked.recorded();
+		const { live, bus, stored } = await trackDelivery({ log });
+		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
+		live.intend({ ordinal: 2, nonce: "n2", from: 0 });
+		await live.recorded();
 		// Memory and store differ, as after a fault that nobody foresaw.
-		await bus.write([{ thing: "deliveries", op: "remove", args: ["d", "n1", 1] }]);
-		tracked.change("created", "n1", "m1");
-		tracked.change("created", "n2", "m2");
-		await tracked.recorded();
+		await bus.write([{ table: "deliveries", op: "remove", args: ["d", "n1", 1] }]);
+		live.change("created", "n1", "m1");
+		live.change("created", "n2", "m2");
+		await live.recorded();
 		expect(told).toMatchObject([{ delivery: "d", err: { refusal: "conflict" } }]);
 		expect(stored().messages).toMatchObject([{ nonce: "n2", state: "open", messageId: "m2" }]);
 	});
 
 	it("ST19: a daemon that was fenced writes nothing any more, and whoever waits hears of it", async () => {
 		const { write, asked } = refusing([]);
-		const { tracked, records, bus, stored } = await trackDelivery({ write });
+		const { live, records, bus, stored } = await trackDelivery({ write });
 		await bus.bury(-1);
-		tracked.change("setMode", "stream");
-		await expect(tracked.recorded()).rejects.toMatchObject({ refusal: "fenced" });
-		expect(tracked.lost.aborted).toBe(true);
-		tracked.change("finish", "complete", undefined);
-		await expect(tracked.recorded()).rejects.toMatchObject({ refusal: "fenced" });
+		live.change("setMode", "stream");
+		await expect(live.recorded()).rejects.toMatchObject({ refusal: "fenced" });
+		expect(live.lost.aborted).toBe(true);
+		live.change("finish", "complete", undefined);
+		await expect(live.recorded()).rejects.toMatchObject({ refusal: "fenced" });
 		await records.settled();
 		expect(asked).toEqual([["setMode"]]);
 		expect(stored()).toMatchObject({ state: "active" });
 	});
 
 	it("ST16: what waits when the process has to end goes to the Bus in the tick of the call", async () => {
-		const { tracked, records, bus, stored } = await trackDelivery();
-		tracked.change("setMode", "stream");
+		const { live, records, bus, stored } = await trackDelivery();
+		live.change("setMode", "stream");
 		await turns();
-		tracked.intend({ ordinal: 1, nonce: "n1", from: 0 });
+		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		records.push();
 		bus.flush();
 		expect(stored().messages).toMatchObject([{ nonce: "n1" }]);
@@ -185,11 +185,11 @@ describe("changes of a delivery", () => {
 
 	it("ST16: so does what the store has not taken so far, before what came after it", async () => {
 		const { write, asked } = refusing([full()]);
-		const { tracked, records, bus, stored } = await trackDelivery({ write });
-		tracked.intend({ ordinal: 1, nonce: "n1", from: 0 });
+		const { live, records, bus, stored } = await trackDelivery({ write });
+		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		await until("it is refused", () => asked.length === 1);
 		await turns();
-		tracked.change("created", "n1", "m1");
+		live.change("created", "n1", "m1");
 		records.push();
 		bus.flush();
 		expect(asked).toEqual([["intend"], ["intend"], ["created"]]);
@@ -199,8 +199,8 @@ describe("changes of a delivery", () => {
 	it("I12: a store that does not come back is not waited for when the process stops", async () => {
 		const clock = manualClock(1000);
 		const { write, asked } = refusing([full(), full()]);
-		const { tracked, records } = await trackDelivery({ write, clock });
-		tracked.change("setMode", "stream");
+		const { live, records } = await trackDelivery({ write, clock });
+		live.change("setMode", "stream");
 		await until("it is refused", () => asked.length === 1);
 		records.close();
 		clock.advance(60_000);

@@ -2,17 +2,17 @@
 
 import { expect, it } from "vitest";
 import type { AdapterInfo, StreamLine } from "../../../src/adapter/adapter.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { StreamReports } from "../../../src/nex/stream-reports.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { trackDelivery } from "./tracked-rig.ts";
+import { trackDelivery } from "./live-delivery-rig.ts";
 
 /** `reaches`: whether what is written gets as far as the process. */
 async function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
-	const { tracked, stored: row } = await trackDelivery();
+	const { live, stored: row } = await trackDelivery();
 	const info = { fields, supports: ["stream"] } as unknown as AdapterInfo;
 	const written: StreamLine[] = [];
-	const reports = new StreamReports({ tracked, info, log: silentLog } as unknown as Delivering, {
+	const reports = new StreamReports({ live, info, log: silentLog } as unknown as DeliveryContext, {
 		write(line, begun) {
 			written.push(line);
 			if (reaches) begun?.();
@@ -21,32 +21,32 @@ async function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
 	});
 	const announce = async () => {
 		reports.take({ type: "message_creating", nonce: "n1", from: 0, ordinal: 1 });
-		await tracked.recorded();
+		await live.recorded();
 		await Promise.resolve();
 		expect(written).toMatchObject([{ type: "ack", nonce: "n1" }]);
 	};
 	const stored = async () => {
-		await tracked.recorded();
+		await live.recorded();
 		return row().messages;
 	};
-	return { reports, tracked, announce, stored };
+	return { reports, live, announce, stored };
 }
 
 it("I7: an ack that never left for the process: its message is withdrawn when the process dies", async () => {
-	const { reports, tracked, announce, stored } = await world(false);
+	const { reports, live, announce, stored } = await world(false);
 	await announce();
 	expect(await stored()).toMatchObject([{ nonce: "n1", state: "intended" }]);
 	reports.lost();
 	expect(await stored()).toEqual([]);
-	expect(tracked.resume()).toBeUndefined();
+	expect(live.resume()).toBeUndefined();
 });
 
 it("I7: an ack that may have been read: its message is looked up", async () => {
-	const { reports, tracked, announce, stored } = await world(true);
+	const { reports, live, announce, stored } = await world(true);
 	await announce();
 	reports.lost();
 	expect(await stored()).toMatchObject([{ state: "intended" }]);
-	expect(tracked.resume()).toMatchObject({ uncertain: { nonce: "n1" } });
+	expect(live.resume()).toMatchObject({ uncertain: { nonce: "n1" } });
 });
 
 it("I7: an ack that never left, and its adapter gives up: what is owed is sent", async () => {
@@ -74,19 +74,19 @@ it("I7: an error that names nothing leaves an allowed message in doubt", async (
 });
 
 it("I7: a delivery that is called complete before the answer has ended is not; what is shown stays, the rest is owed", async () => {
-	const { reports, tracked, announce, stored } = await world(true);
+	const { reports, live, announce, stored } = await world(true);
 	await announce();
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
 	reports.take({ type: "message_updated", messageId: "m1", chars: 5, to: 5 });
 	expect(reports.take({ type: "delivery_complete", messageIds: ["m1"] })).toMatchObject({ state: "degraded" });
 	expect(await stored()).toMatchObject([{ messageId: "m1", state: "sent", to: 5 }]);
-	expect(tracked.row.cursor).toBe(5);
+	expect(live.row.cursor).toBe(5);
 });
 
 it("I7: complete after the end is complete; without positions the messages reach to the end", async () => {
-	const { reports, tracked, stored } = await world(true, ["runId"]);
+	const { reports, live, stored } = await world(true, ["runId"]);
 	reports.take({ type: "message_sent", messageId: "m1", final: true });
-	expect(tracked.row.cursor).toBe(0);
+	expect(live.row.cursor).toBe(0);
 	reports.ended(9, true);
 	expect(reports.take({ type: "delivery_complete", messageIds: ["m1"] })).toEqual({ state: "complete" });
 	expect(await stored()).toMatchObject([{ messageId: "m1", state: "sent", to: 9 }]);
@@ -104,7 +104,7 @@ it.each([
 	["by its id", { messageId: "m1" }],
 	["by its nonce", { nonce: "n1" }],
 ])("I7: a message without text that is gone again, named %s, is not on record any more", async (_how, named) => {
-	const { reports, tracked, announce, stored } = await world(true);
+	const { reports, live, announce, stored } = await world(true);
 	await announce();
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
 	expect(await stored()).toMatchObject([{ state: "open" }]);
@@ -112,5 +112,5 @@ it.each([
 	expect(await stored()).toEqual([]);
 	reports.ended(0, false);
 	expect(reports.take({ type: "delivery_complete", messageIds: [] })).toEqual({ state: "complete" });
-	expect(tracked.resume()).toBeUndefined();
+	expect(live.resume()).toBeUndefined();
 });

@@ -2,16 +2,16 @@
 
 import { describe, expect, it } from "vitest";
 import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { createGate } from "../../../src/nex/gate.ts";
 import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
-import type { OnPiece, Request, SendAnswer } from "../../../src/nex/supervise/send-port.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "../../../src/nex/supervise/send-port.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";
+import { trackDelivery } from "./live-delivery-rig.ts";
 import { finishedRun } from "./rig.ts";
-import { trackDelivery } from "./tracked-rig.ts";
 
 const BEGIN = 1_000_000;
 const lost: SendAnswer = { type: "lost", error: "killed" };
@@ -26,7 +26,7 @@ const found = (known: boolean, messageId?: string): SendAnswer => ({
 });
 
 interface Plan {
-	answer(type: Request["type"], nth: number, piece: OnPiece): SendAnswer;
+	answer(type: SendRequest["type"], nth: number, piece: OnPiece): SendAnswer;
 	reconcile?: AdapterInfo["reconcile"];
 	limits?: Partial<typeof OUTBOUND_LIMITS>;
 	pauseMs?: number;
@@ -39,10 +39,10 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	const { bus } = store;
 	const clock = manualClock(BEGIN);
 	const runId = await finishedRun(bus, [text]);
-	const { tracked } = await trackDelivery({ store, clock, runId });
+	const { live: tracked } = await trackDelivery({ store, clock, runId });
 	tracked.change("setMode", "blocks");
 	const asked: { type: string; at: number }[] = [];
-	const request = async ({ type }: Request, _signal: AbortSignal, piece: OnPiece) => {
+	const request = async ({ type }: SendRequest, _signal: AbortSignal, piece: OnPiece) => {
 		asked.push({ type, at: clock.now() - BEGIN });
 		return answer(type, asked.filter((each) => each.type === type).length, piece);
 	};
@@ -54,14 +54,14 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	const gate = createGate(clock);
 	if (pauseMs > 0) gate.pause(pauseMs);
 	const info = { supports: ["send"], fields: ["runId", "pieces"], limits: { textMax: 100, unit: "utf16" }, reconcile };
-	const delivering = {
-		...{ tracked, info, bus, clock, log: silentLog, random },
+	const context = {
+		...{ live: tracked, info, bus, clock, log: silentLog, random },
 		...{ limits: { ...OUTBOUND_LIMITS, ...limits }, target: { to: "c" }, signal: new AbortController().signal },
 		...{ options: {}, reasoning: false, parts: true, files: new Map() },
 		account: { config: {}, streaming: {}, gate, send: () => ({ request, typing() {} }) },
-	} as unknown as Delivering;
+	} as unknown as DeliveryContext;
 	let over = false;
-	const done = deliverBySend(delivering).finally(() => {
+	const done = deliverBySend(context).finally(() => {
 		over = true;
 	});
 	while (!over) {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
-import { Account } from "../../../src/nex/account.ts";
+import { ChannelAccount } from "../../../src/nex/account.ts";
 import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
@@ -15,11 +15,11 @@ import { until } from "../../until.ts";
 it("I11: what was waited until the account is listened to is not granted again", async () => {
 	const dataDir = mkdtempSync(join(tmpdir(), "nexus-webhook-"));
 	const clock = manualClock();
-	const account = new Account({
+	const account = new ChannelAccount({
 		...{ channel: "silent", id: "main", dataDir, clock, log: silentLog, random: Math.random },
 		config: { command: [process.execPath, "-e", "process.stdin.resume()", "--"], accounts: { main: { settings: {} } } },
 		limits: OUTBOUND_LIMITS,
-		infos: { known: () => ({}), ask: () => Promise.reject(new Error("nobody asks")) },
+		infos: { cached: () => ({}), ask: () => Promise.reject(new Error("nobody asks")) },
 		notes: { of: () => expect.unreachable(), catchUp: async () => {}, settled: async () => {} },
 		stopping: new AbortController().signal,
 		onStatus: () => {},

@@ -265,7 +265,7 @@ describe("connectors: what they are made of", () => {
 		const { connectors } = rig({
 			audit: (entry) => {
 				entries.push(entry);
-				return { thing: "connectors", op: "remove", args: ["nobody"] };
+				return { table: "connectors", op: "remove", args: ["nobody"] };
 			},
 		});
 		// The line cannot be written, so nothing is.

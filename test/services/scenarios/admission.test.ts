@@ -348,7 +348,7 @@ test("Z26: a key of the request is in no error, log or record, though the provid
 	};
 	const audit = (entry: unknown) => {
 		audited.push(entry);
-		return { thing: "idempotency", op: "forget", args: [0, 0] };
+		return { table: "idempotency", op: "forget", args: [0, 0] };
 	};
 	const { scenarios, frames, connectors } = rig(play, { log, audit });
 	const { head, spec, metadata } = inlineDraft();

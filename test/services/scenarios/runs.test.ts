@@ -264,7 +264,7 @@ describe("I3: every log ends", () => {
 		const audit = ({ operation }: { operation: string }) =>
 			idempotencyWrites.forget(operation === "started" ? 0 : 1, 1);
 		const { scenarios, frames, file } = rig(saying("all of it"), { audit });
-		refuseWrites({ file }, ({ thing, args }) => thing === "idempotency" && args[0] === 1);
+		refuseWrites({ file }, ({ table, args }) => table === "idempotency" && args[0] === 1);
 		const { runId } = await scenarios.start(admittedOf());
 		expect(finalOf(await frames(runId))).toMatchObject({ reason: "completed", final: true });
 	});

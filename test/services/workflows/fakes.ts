@@ -105,7 +105,7 @@ export function fakeJobs(bus: () => Bus, script: JobScript): FakeJobs {
 
 /** Ends the logs of jobs that `crash` has settled, on the store as it is now. */
 export async function endLeftJobs(bus: Bus, { all }: FakeJobs): Promise<void> {
-	for (const { log } of await bus.list({ kind: "job", left: true })) {
+	for (const { log } of await bus.list({ kind: "job", orphaned: true })) {
 		const writer = await bus.reopen(log);
 		await writer.seal([JSON.stringify({ type: "failed", at: 1, job: all.get(log)! } satisfies JobEvent)]);
 	}

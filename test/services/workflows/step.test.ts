@@ -6,15 +6,15 @@ import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../src/prot
 import { WORKFLOW_LIMITS } from "../../../src/services/workflows/limits.ts";
 import { type Plan, planOf } from "../../../src/services/workflows/plan.ts";
 import {
-	type Command,
 	doneBefore,
-	type Input,
 	isOver,
+	type NodeCommand,
 	newRun,
 	nextTickAt,
 	percentOf,
 	step,
-	type Told,
+	type WorkflowEvent,
+	type WorkflowInput,
 	type WorkflowRun,
 } from "../../../src/services/workflows/step.ts";
 import { seededRandom } from "../../../src/std/seed.ts";
@@ -28,8 +28,8 @@ const broken = { code: "engine_failed", message: "broken" };
 class Walk {
 	run: WorkflowRun;
 	now = 1000;
-	readonly told: Told[] = [];
-	readonly commands: Command[] = [];
+	readonly told: WorkflowEvent[] = [];
+	readonly commands: NodeCommand[] = [];
 	readonly plan: Plan;
 	readonly #limits: { nodesRunningMax: number; backoffMsMax: number };
 
@@ -39,15 +39,15 @@ class Walk {
 		this.run = newRun(plan, this.now);
 	}
 
-	give(input: Input): Command[] {
-		const { run, told, commands } = step(this.plan, this.run, input, this.now, this.#limits);
+	give(input: WorkflowInput): NodeCommand[] {
+		const { run, events: told, commands } = step(this.plan, this.run, input, this.now, this.#limits);
 		this.run = run;
 		this.told.push(...told);
 		this.commands.push(...commands);
 		return commands;
 	}
 
-	report(node: string, report: Extract<Input, { type: "node" }>["report"]): Command[] {
+	report(node: string, report: Extract<WorkflowInput, { type: "node" }>["report"]): NodeCommand[] {
 		return this.give({ type: "node", node, attempt: this.run.nodes.get(node)!.attempt, report });
 	}
 
@@ -306,10 +306,10 @@ type Chance = () => number;
 /** Lets everything happen that can, in any order, and notes what was performed. */
 function play(definition: WorkflowDefinitionJson, chance: Chance, room: number) {
 	const one = new Walk(planOf(definition, WORKFLOW_LIMITS), room);
-	const performed: Command[] = [];
-	const open: Command[] = [];
+	const performed: NodeCommand[] = [];
+	const open: NodeCommand[] = [];
 	const problems: string[] = [];
-	const take = (commands: Command[]) => {
+	const take = (commands: NodeCommand[]) => {
 		for (const command of commands) {
 			if (command.type === "stop") {
 				open.splice(0, open.length, ...open.filter((other) => other.node !== command.node));
@@ -332,7 +332,7 @@ function play(definition: WorkflowDefinitionJson, chance: Chance, room: number) 
 			const command = open[Math.floor(chance() * open.length)]!;
 			const { node, attempt } = command;
 			const fate = chance();
-			const said = (report: Extract<Input, { type: "node" }>["report"]) =>
+			const said = (report: Extract<WorkflowInput, { type: "node" }>["report"]) =>
 				take(one.give({ type: "node", node, attempt, report }));
 			if (fate < 0.2) said({ type: "running", runId: `run-${node}-${attempt}` });
 			else {

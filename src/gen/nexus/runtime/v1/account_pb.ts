@@ -52,7 +52,7 @@ export type AccountSession = Message<"nexus.runtime.v1.AccountSession"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * Of a sign-in.
+   * Set for sign-ins.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 7;
    */

@@ -67,7 +67,7 @@ export type ListAgentsResponse = Message<"nexus.runtime.v1.ListAgentsResponse"> 
   engine: string;
 
   /**
-   * None where the engine has no agents of its own.
+   * Empty if the engine defines no agents.
    *
    * @generated from field: repeated nexus.runtime.v1.Agent agents = 2;
    */
@@ -118,7 +118,7 @@ export type SendMessageResponse = Message<"nexus.runtime.v1.SendMessageResponse"
   eventId: string;
 
   /**
-   * What became of it, such as `started` or `queued`.
+   * For example `started` or `queued`.
    *
    * @generated from field: string disposition = 2;
    */
@@ -193,7 +193,7 @@ export type SubscribeAgentEventsRequest = Message<"nexus.runtime.v1.SubscribeAge
   agent: string;
 
   /**
-   * Left out: from now on. 0: from the earliest kept.
+   * Absent: only new events. 0: from the earliest kept event.
    *
    * @generated from field: optional uint64 after = 3;
    */
@@ -208,7 +208,7 @@ export const SubscribeAgentEventsRequestSchema: GenMessage<SubscribeAgentEventsR
   messageDesc(file_nexus_runtime_v1_agent, 7);
 
 /**
- * Ids and states: what was said is in the run's own log.
+ * Contains ids and states only; the run's log has the text.
  *
  * @generated from message nexus.runtime.v1.SubscribeAgentEventsResponse
  */
@@ -239,7 +239,7 @@ export type SubscribeAgentEventsResponse = Message<"nexus.runtime.v1.SubscribeAg
   agent: string;
 
   /**
-   * Of a message: its event's id. Of a tool: its call's id. Of an approval: its id; none = all that are open.
+   * MESSAGE: the event's id. TOOL: the call's id. APPROVAL: the approval's id; empty: all pending ones of the run or the session.
    *
    * @generated from field: string id = 6;
    */
@@ -251,7 +251,7 @@ export type SubscribeAgentEventsResponse = Message<"nexus.runtime.v1.SubscribeAg
   tool: string;
 
   /**
-   * Such as `started`, `completed`, `pending` or `failed`.
+   * For example `started`, `completed`, `pending` or `failed`.
    *
    * @generated from field: string state = 8;
    */
@@ -280,7 +280,7 @@ export const SubscribeAgentEventsResponseSchema: GenMessage<SubscribeAgentEvents
  */
 export const AgentEventType = {
   /**
-   * Not an event, but a place: nothing that was asked for happened up to its sequence, which is all it has.
+   * A position instead of an event: no matching event occurred up to `sequence`, the only field set.
    *
    * @generated from enum value: AGENT_EVENT_TYPE_UNSPECIFIED = 0;
    */
@@ -324,7 +324,7 @@ export const AgentEventTypeSchema: GenEnum<AgentEventType> = /*@__PURE__*/
   enumDesc(file_nexus_runtime_v1_agent, 0);
 
 /**
- * Agents, and the runs of all sessions.
+ * Agents, and the events of all sessions' runs.
  *
  * @generated from service nexus.runtime.v1.RuntimeAgentService
  */

@@ -22,35 +22,35 @@ export const file_nexus_runtime_v1_ai: GenFile = /*@__PURE__*/
  */
 export type ScenarioHead = Message<"nexus.runtime.v1.ScenarioHead"> & {
   /**
-   * Required. With an application's token it may be left out, and must be that application's.
+   * Required, except with an application's token: then it defaults to that application and must name it.
    *
    * @generated from field: string app_id = 1;
    */
   appId: string;
 
   /**
-   * The user on whose behalf the application calls; has to agree with the user token, if one is sent.
+   * The user on whose behalf the application calls; must match the user token, if the request has one.
    *
    * @generated from field: string subject_user_id = 2;
    */
   subjectUserId: string;
 
   /**
-   * Left out: the connector's default model.
+   * If empty, the connector's default model.
    *
    * @generated from field: string model_id = 3;
    */
   modelId: string;
 
   /**
-   * `default` is the model that the daemon is configured with.
+   * `default` is the model in the daemon's configuration.
    *
    * @generated from field: string connector_id = 4;
    */
   connectorId: string;
 
   /**
-   * Of the whole call; left out: the default of its type. It cannot be above that.
+   * Time limit of the whole call. If 0, the default of the scenario type, which is also the maximum.
    *
    * @generated from field: int32 timeout_ms = 5;
    */
@@ -98,7 +98,7 @@ export type TextGenerate = Message<"nexus.runtime.v1.TextGenerate"> & {
   systemPrompt: string;
 
   /**
-   * The last one is the user's.
+   * The last message must have the role `user`.
    *
    * @generated from field: repeated nexus.runtime.v1.ChatMessage messages = 2;
    */
@@ -137,7 +137,7 @@ export type SpeechSynthesize = Message<"nexus.runtime.v1.SpeechSynthesize"> & {
   voice: string;
 
   /**
-   * Such as audio/mpeg or audio/wav; left out: the connector's default.
+   * For example audio/mpeg or audio/wav. If empty, the connector's default.
    *
    * @generated from field: string mime_type = 3;
    */
@@ -161,7 +161,7 @@ export type ImageGenerate = Message<"nexus.runtime.v1.ImageGenerate"> & {
   prompt: string;
 
   /**
-   * Such as 1024x1024.
+   * For example 1024x1024.
    *
    * @generated from field: string size = 2;
    */
@@ -202,7 +202,7 @@ export const TextEmbedSchema: GenMessage<TextEmbed> = /*@__PURE__*/
  */
 export type SpeechTranscribe = Message<"nexus.runtime.v1.SpeechTranscribe"> & {
   /**
-   * The audio itself, or an artifact of the same application.
+   * Either the audio, or an artifact of the same application.
    *
    * @generated from field: bytes audio = 1;
    */
@@ -241,7 +241,7 @@ export type Scenario = Message<"nexus.runtime.v1.Scenario"> & {
   head?: ScenarioHead | undefined;
 
   /**
-   * May be left out: the specification says it.
+   * Optional: `spec` determines the type.
    *
    * @generated from field: nexus.runtime.v1.ScenarioType scenario_type = 2;
    */
@@ -317,7 +317,7 @@ export type ExecuteScenarioRequest = Message<"nexus.runtime.v1.ExecuteScenarioRe
   scenario?: Scenario | undefined;
 
   /**
-   * The same key within 24 hours is the same run.
+   * A repeated request with the same key within 24 hours returns the same run.
    *
    * @generated from field: string idempotency_key = 2;
    */
@@ -386,7 +386,7 @@ export type ExecuteScenarioResponse = Message<"nexus.runtime.v1.ExecuteScenarioR
   reason: string;
 
   /**
-   * No model answered, but the built-in demonstration.
+   * True if the built-in demo answered instead of a model.
    *
    * @generated from field: bool demo = 11;
    */
@@ -405,7 +405,7 @@ export const ExecuteScenarioResponseSchema: GenMessage<ExecuteScenarioResponse> 
  */
 export type StreamScenarioRequest = Message<"nexus.runtime.v1.StreamScenarioRequest"> & {
   /**
-   * Left out when `run_id` names a run that is to be read again.
+   * Absent if `run_id` names an existing run to read.
    *
    * @generated from field: nexus.runtime.v1.Scenario scenario = 1;
    */
@@ -422,14 +422,14 @@ export type StreamScenarioRequest = Message<"nexus.runtime.v1.StreamScenarioRequ
   runId: string;
 
   /**
-   * Strictly after this sequence; 0 or left out = from the beginning.
+   * Events after this sequence; 0 or absent: from the beginning.
    *
    * @generated from field: optional uint64 after = 4;
    */
   after?: bigint | undefined;
 
   /**
-   * Cancelling the call stops the run, too. Otherwise the run goes on and can be read again.
+   * If true, cancelling the RPC also stops the run. Otherwise the run continues and can be read again.
    *
    * @generated from field: bool abort_on_cancel = 5;
    */
@@ -453,7 +453,7 @@ export type StreamScenarioResponse = Message<"nexus.runtime.v1.StreamScenarioRes
   runId: string;
 
   /**
-   * Of the last record that this event covers: what to give as `after`.
+   * The sequence of the last record in this event; pass it as `after` to resume.
    *
    * @generated from field: uint64 sequence = 2;
    */
@@ -475,7 +475,7 @@ export type StreamScenarioResponse = Message<"nexus.runtime.v1.StreamScenarioRes
   audioChunk: Uint8Array;
 
   /**
-   * Of the audio.
+   * The type of `audio_chunk`.
    *
    * @generated from field: string mime_type = 6;
    */
@@ -492,7 +492,7 @@ export type StreamScenarioResponse = Message<"nexus.runtime.v1.StreamScenarioRes
   reasonCode: ReasonCode;
 
   /**
-   * For people; only with a reason code.
+   * A text for people; set only with a reason code.
    *
    * @generated from field: string reason = 9;
    */
@@ -509,14 +509,14 @@ export type StreamScenarioResponse = Message<"nexus.runtime.v1.StreamScenarioRes
   modelId: string;
 
   /**
-   * No model answered, but the built-in demonstration.
+   * True if the built-in demo answered instead of a model.
    *
    * @generated from field: bool demo = 12;
    */
   demo: boolean;
 
   /**
-   * Of a run that ExecuteScenario began: each is in one event, in the order of the inputs.
+   * Results of a run that ExecuteScenario started: one embedding per input, in order, each within a single event.
    *
    * @generated from field: repeated nexus.runtime.v1.Embedding embeddings = 13;
    */
@@ -570,7 +570,7 @@ export type ScenarioJob = Message<"nexus.runtime.v1.ScenarioJob"> & {
   state: ScenarioJobState;
 
   /**
-   * Of the last attempt, also while the next one waits.
+   * The reason of the last failed attempt, kept while the job waits for the next one.
    *
    * @generated from field: nexus.runtime.v1.ReasonCode reason_code = 8;
    */
@@ -582,14 +582,14 @@ export type ScenarioJob = Message<"nexus.runtime.v1.ScenarioJob"> & {
   reason: string;
 
   /**
-   * 0 to 100; -1 = not known.
+   * 0 to 100; -1: unknown.
    *
    * @generated from field: int32 progress_percent = 10;
    */
   progressPercent: number;
 
   /**
-   * The first is 1.
+   * Starts at 1.
    *
    * @generated from field: int32 attempt = 11;
    */
@@ -601,14 +601,14 @@ export type ScenarioJob = Message<"nexus.runtime.v1.ScenarioJob"> & {
   retryMaxAttempts: number;
 
   /**
-   * This attempt was begun because the daemon died during the one before.
+   * True if the daemon died during the previous attempt.
    *
    * @generated from field: bool after_crash = 13;
    */
   afterCrash: boolean;
 
   /**
-   * How many are before it, while it is queued.
+   * The number of jobs ahead of it while it is queued.
    *
    * @generated from field: int32 queue_position = 14;
    */
@@ -640,14 +640,14 @@ export type ScenarioJob = Message<"nexus.runtime.v1.ScenarioJob"> & {
   usage?: Usage | undefined;
 
   /**
-   * The run of a text or of speech, to be read with StreamScenario while it is made.
+   * The run of a text or speech job; StreamScenario reads it while the job runs.
    *
    * @generated from field: string run_id = 20;
    */
   runId: string;
 
   /**
-   * So far, while it runs. A text that is too large is an artifact, and so are embeddings.
+   * The text so far while the job runs. A result that is too large, text or embeddings, becomes an artifact.
    *
    * @generated from field: string text = 21;
    */
@@ -664,7 +664,7 @@ export type ScenarioJob = Message<"nexus.runtime.v1.ScenarioJob"> & {
   embeddings: Embedding[];
 
   /**
-   * The workflow and its node that the job is a part of.
+   * The workflow and the node that submitted the job.
    *
    * @generated from field: string workflow_id = 24;
    */
@@ -703,7 +703,7 @@ export type SubmitScenarioJobRequest = Message<"nexus.runtime.v1.SubmitScenarioJ
   idempotencyKey: string;
 
   /**
-   * Attempts in all; 0 or 1 = no retry. Also after a crash: the call may then be made twice.
+   * Maximum number of attempts; 0 or 1: no retry. Attempts after a crash count, too: the provider may then receive the call twice.
    *
    * @generated from field: int32 retry_max_attempts = 3;
    */
@@ -849,7 +849,7 @@ export const ListScenarioJobsRequestSchema: GenMessage<ListScenarioJobsRequest> 
  */
 export type ListScenarioJobsResponse = Message<"nexus.runtime.v1.ListScenarioJobsResponse"> & {
   /**
-   * Newest first, without their texts and embeddings.
+   * Newest first, without text and embeddings.
    *
    * @generated from field: repeated nexus.runtime.v1.ScenarioJob jobs = 1;
    */
@@ -861,7 +861,7 @@ export type ListScenarioJobsResponse = Message<"nexus.runtime.v1.ListScenarioJob
   nextPageToken: string;
 
   /**
-   * How many wait and run now.
+   * The current numbers of queued and running jobs.
    *
    * @generated from field: int32 queued = 3;
    */
@@ -890,7 +890,7 @@ export type SubscribeScenarioJobEventsRequest = Message<"nexus.runtime.v1.Subscr
   jobId: string;
 
   /**
-   * Left out: the current snapshot, then what follows. 0: from the beginning.
+   * Absent: the current snapshot, then later events. 0: from the beginning.
    *
    * @generated from field: optional uint64 after = 2;
    */
@@ -919,7 +919,7 @@ export type SubscribeScenarioJobEventsResponse = Message<"nexus.runtime.v1.Subsc
   eventType: ScenarioJobEventType;
 
   /**
-   * The job as it was then: replaces what an earlier event said.
+   * A snapshot of the job at that time; it replaces earlier snapshots.
    *
    * @generated from field: nexus.runtime.v1.ScenarioJob job = 3;
    */
@@ -953,7 +953,7 @@ export type GetArtifactRequest = Message<"nexus.runtime.v1.GetArtifactRequest"> 
   offset: bigint;
 
   /**
-   * At most 1 MiB, which is the default.
+   * Maximum and default: 1 MiB.
    *
    * @generated from field: int32 max_bytes = 3;
    */
@@ -1163,7 +1163,7 @@ export const ScenarioJobEventTypeSchema: GenEnum<ScenarioJobEventType> = /*@__PU
   enumDesc(file_nexus_runtime_v1_ai, 2);
 
 /**
- * Model calls without a session: at once, as a stream, or as a job.
+ * Model calls without a session: synchronous, streamed, or as a job.
  *
  * @generated from service nexus.runtime.v1.RuntimeAiService
  */

@@ -400,7 +400,7 @@ export type AckAppMessageRequest = Message<"nexus.runtime.v1.AckAppMessageReques
   messageId: string;
 
   /**
-   * The recipient could not use it.
+   * The recipient could not process the message.
    *
    * @generated from field: bool failed = 3;
    */
@@ -442,7 +442,7 @@ export type SubscribeAppMessagesRequest = Message<"nexus.runtime.v1.SubscribeApp
   appId: string;
 
   /**
-   * Left out: from now on. 0: from the earliest kept.
+   * Absent: only new messages. 0: from the earliest kept message.
    *
    * @generated from field: optional uint64 after = 2;
    */
@@ -471,7 +471,7 @@ export type SubscribeAppMessagesResponse = Message<"nexus.runtime.v1.SubscribeAp
   eventType: AppMessageEventType;
 
   /**
-   * Without its payload when it was acked or failed.
+   * Without the payload in ACKED and FAILED events.
    *
    * @generated from field: nexus.runtime.v1.AppMessage message = 3;
    */

@@ -42,14 +42,14 @@ export type AuditEvent = Message<"nexus.runtime.v1.AuditEvent"> & {
   subjectUserId: string;
 
   /**
-   * Such as `runs`, `connectors` or `sign-in`.
+   * For example `runs`, `connectors` or `sign-in`.
    *
    * @generated from field: string domain = 5;
    */
   domain: string;
 
   /**
-   * Such as `started` or `refused`.
+   * For example `started` or `refused`.
    *
    * @generated from field: string operation = 6;
    */
@@ -71,14 +71,14 @@ export type AuditEvent = Message<"nexus.runtime.v1.AuditEvent"> & {
   timestamp?: Timestamp | undefined;
 
   /**
-   * Who did it: an address, an account, an agent.
+   * The actor: an address, an account or an agent.
    *
    * @generated from field: string caller = 10;
    */
   caller: string;
 
   /**
-   * Ids and numbers: never the text of a message, an argument or a secret.
+   * Ids and numbers; never the text of a message, an argument or a secret.
    *
    * @generated from field: google.protobuf.Struct payload = 11;
    */
@@ -93,7 +93,7 @@ export const AuditEventSchema: GenMessage<AuditEvent> = /*@__PURE__*/
   messageDesc(file_nexus_runtime_v1_audit, 0);
 
 /**
- * What is left out, or "", is not looked at.
+ * Absent and empty fields match every event.
  *
  * @generated from message nexus.runtime.v1.AuditFilter
  */
@@ -119,7 +119,7 @@ export type AuditFilter = Message<"nexus.runtime.v1.AuditFilter"> & {
   fromTime?: Timestamp | undefined;
 
   /**
-   * Before this time.
+   * Exclusive.
    *
    * @generated from field: google.protobuf.Timestamp to_time = 5;
    */
@@ -148,7 +148,7 @@ export type ListAuditEventsRequest = Message<"nexus.runtime.v1.ListAuditEventsRe
   pageSize: number;
 
   /**
-   * Newest first; events before this sequence.
+   * Returns events with a lower sequence, newest first.
    *
    * @generated from field: optional uint64 before = 3;
    */
@@ -172,7 +172,7 @@ export type ListAuditEventsResponse = Message<"nexus.runtime.v1.ListAuditEventsR
   events: AuditEvent[];
 
   /**
-   * What to give as `before` for older ones; left out = there are none.
+   * Pass it as `before` to get the next page; absent: there are no older events.
    *
    * @generated from field: optional uint64 next_before = 2;
    */
@@ -201,14 +201,14 @@ export type ExportAuditEventsRequest = Message<"nexus.runtime.v1.ExportAuditEven
   format: AuditExportFormat;
 
   /**
-   * Each chunk is a gzip member of its own.
+   * Each chunk is a complete gzip member.
    *
    * @generated from field: bool gzip = 3;
    */
   gzip: boolean;
 
   /**
-   * Strictly after this sequence; left out = from the earliest kept.
+   * Events after this sequence; absent: from the earliest kept event.
    *
    * @generated from field: optional uint64 after = 4;
    */
@@ -232,7 +232,7 @@ export type ExportAuditEventsResponse = Message<"nexus.runtime.v1.ExportAuditEve
   exportId: string;
 
   /**
-   * Of the chunks, from 1.
+   * Number of the chunk, starting at 1.
    *
    * @generated from field: uint64 sequence = 2;
    */
@@ -254,7 +254,7 @@ export type ExportAuditEventsResponse = Message<"nexus.runtime.v1.ExportAuditEve
   mimeType: string;
 
   /**
-   * The last event in this chunk, in the last one the last of the export: what to give as `after` to go on from here.
+   * The sequence of the last event in this chunk, or in the last chunk that of the whole export; pass it as `after` to resume.
    *
    * @generated from field: uint64 last_audit_sequence = 6;
    */
@@ -283,7 +283,7 @@ export type RuntimeHealth = Message<"nexus.runtime.v1.RuntimeHealth"> & {
   reason: string;
 
   /**
-   * Messages and jobs that wait.
+   * Waiting messages and jobs.
    *
    * @generated from field: int32 queue_depth = 3;
    */
@@ -300,7 +300,7 @@ export type RuntimeHealth = Message<"nexus.runtime.v1.RuntimeHealth"> & {
   activeInferenceJobs: number;
 
   /**
-   * Thousandths of a processor, since the sample before.
+   * Thousandths of a processor, since the previous sample.
    *
    * @generated from field: int32 cpu_milli = 6;
    */
@@ -377,7 +377,7 @@ export const SubscribeRuntimeHealthEventsRequestSchema: GenMessage<SubscribeRunt
  */
 export type SubscribeRuntimeHealthEventsResponse = Message<"nexus.runtime.v1.SubscribeRuntimeHealthEventsResponse"> & {
   /**
-   * Of this stream.
+   * Counts the events of this stream.
    *
    * @generated from field: uint64 sequence = 1;
    */
@@ -636,7 +636,7 @@ export const ProviderStateSchema: GenEnum<ProviderState> = /*@__PURE__*/
   enumDesc(file_nexus_runtime_v1_audit, 2);
 
 /**
- * What happened, and how the daemon and its model providers are.
+ * The audit log, and the health of the daemon and its model providers.
  *
  * @generated from service nexus.runtime.v1.RuntimeAuditService
  */

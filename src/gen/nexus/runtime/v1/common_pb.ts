@@ -15,7 +15,7 @@ export const file_nexus_runtime_v1_common: GenFile = /*@__PURE__*/
   fileDesc("Ch1uZXh1cy9ydW50aW1lL3YxL2NvbW1vbi5wcm90bxIQbmV4dXMucnVudGltZS52MSI0CgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAMSFQoNb3V0cHV0X3Rva2VucxgCIAEoAyLmAQoIQXJ0aWZhY3QSEwoLYXJ0aWZhY3RfaWQYASABKAkSDgoGYXBwX2lkGAIgASgJEgwKBG5hbWUYAyABKAkSEQoJbWltZV90eXBlGAQgASgJEhIKCnNpemVfYnl0ZXMYBSABKAMSDgoGc2hhMjU2GAYgASgJEi4KCmNyZWF0ZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvbXBsZXRlGAkgASgIKpoLCgpSZWFzb25Db2RlEhsKF1JFQVNPTl9DT0RFX1VOU1BFQ0lGSUVEEAASKQolUkVBU09OX0NPREVfUFJPVE9DT0xfRU5WRUxPUEVfSU5WQUxJRBABEh8KG1JFQVNPTl9DT0RFX1VOQVVUSEVOVElDQVRFRBACEhkKFVJFQVNPTl9DT0RFX0ZPUkJJRERFThADEhkKFVJFQVNPTl9DT0RFX05PVF9GT1VORBAEEhcKE1JFQVNPTl9DT0RFX0VYUElSRUQQBRIYChRSRUFTT05fQ09ERV9DT05GTElDVBAGEhkKFVJFQVNPTl9DT0RFX1RPT19MQVJHRRAHEhQKEFJFQVNPTl9DT0RFX0JVU1kQCBIbChdSRUFTT05fQ09ERV9VTkFWQUlMQUJMRRAJEhgKFFJFQVNPTl9DT0RFX0lOVEVSTkFMEAoSGQoVUkVBU09OX0NPREVfREFUQV9MT1NTEAsSFgoSUkVBU09OX0NPREVfQ09ORklHEAwSIgoeUkVBU09OX0NPREVfTUVUSE9EX05PVF9BTExPV0VEEA0SFwoTUkVBU09OX0NPREVfQUJPUlRFRBAOEhcKE1JFQVNPTl9DT0RFX1RJTUVPVVQQDxIXChNSRUFTT05fQ09ERV9DUkFTSEVEEBASHQoZUkVBU09OX0NPREVfRU5HSU5FX0ZBSUxFRBAREhgKFFJFQVNPTl9DT0RFX1NUT1BQSU5HEBISFwoTUkVBU09OX0NPREVfU1RBTExFRBATEiQKIFJFQVNPTl9DT0RFX0lERU1QT1RFTkNZX0NPTkZMSUNUEBQSIgoeUkVBU09OX0NPREVfVVNFUl9UT0tFTl9JTlZBTElEEBUSHwobUkVBU09OX0NPREVfQVBQX0lEX1JFUVVJUkVEEBYSKAokUkVBU09OX0NPREVfQUlfQ09OTkVDVE9SX0lEX1JFUVVJUkVEEBcSLQopUkVBU09OX0NPREVfQUlfUkVRVUVTVF9DUkVERU5USUFMX01JU1NJTkcQGBIuCipSRUFTT05fQ09ERV9BSV9SRVFVRVNUX0NSRURFTlRJQUxfQ09ORkxJQ1QQGRImCiJSRUFTT05fQ09ERV9BSV9DT05ORUNUT1JfTk9UX0ZPVU5EEBoSJQohUkVBU09OX0NPREVfQUlfQ09OTkVDVE9SX0RJU0FCTEVEEBsSLworUkVBU09OX0NPREVfQUlfQ09OTkVDVE9SX0NSRURFTlRJQUxfTUlTU0lORxAcEiUKIVJFQVNPTl9DT0RFX0FJX0VORFBPSU5UX0ZPUkJJRERFThAdEiYKIlJFQVNPTl9DT0RFX0FJX0VORFBPSU5UX1VOUkVTT0xWRUQQHhIiCh5SRUFTT05fQ09ERV9BSV9NT0RFTF9OT1RfRk9VTkQQHxInCiNSRUFTT05fQ09ERV9BSV9TQ0VOQVJJT19VTlNVUFBPUlRFRBAgEiMKH1JFQVNPTl9DT0RFX0FJX1BST1ZJREVSX1RJTUVPVVQQIRIiCh5SRUFTT05fQ09ERV9BSV9QUk9WSURFUl9GQUlMRUQQIhItCilSRUFTT05fQ09ERV9BUFBfTUVTU0FHRV9QQVlMT0FEX1RPT19MQVJHRRAjEigKJFJFQVNPTl9DT0RFX0FQUF9NRVNTQUdFX1JBVEVfTElNSVRFRBAkEikKJVJFQVNPTl9DT0RFX0FQUF9NRVNTQUdFX0xPT1BfREVURUNURUQQJRIgChxSRUFTT05fQ09ERV9XT1JLRkxPV19JTlZBTElEECYSIQodUkVBU09OX0NPREVfQ0hFQ0tTVU1fTUlTTUFUQ0gQJxIeChpSRUFTT05fQ09ERV9RVU9UQV9FWENFRURFRBAoEhwKGFJFQVNPTl9DT0RFX1BSRUNPTkRJVElPThApYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * Tokens; -1 = the model did not say.
+ * Token counts; -1: the model did not report them.
  *
  * @generated from message nexus.runtime.v1.Usage
  */
@@ -68,7 +68,7 @@ export type Artifact = Message<"nexus.runtime.v1.Artifact"> & {
   sizeBytes: bigint;
 
   /**
-   * In hex, once it is whole.
+   * Hex; set once the artifact is complete.
    *
    * @generated from field: string sha256 = 6;
    */
@@ -85,7 +85,7 @@ export type Artifact = Message<"nexus.runtime.v1.Artifact"> & {
   expiresAt?: Timestamp | undefined;
 
   /**
-   * All of it is here.
+   * All bytes have arrived.
    *
    * @generated from field: bool complete = 9;
    */
@@ -100,7 +100,7 @@ export const ArtifactSchema: GenMessage<Artifact> = /*@__PURE__*/
   messageDesc(file_nexus_runtime_v1_common, 1);
 
 /**
- * Why something was refused or failed. Unspecified: nothing did.
+ * The reason for a refusal or failure. Unspecified: no failure.
  *
  * @generated from enum nexus.runtime.v1.ReasonCode
  */
@@ -111,7 +111,7 @@ export const ReasonCode = {
   UNSPECIFIED: 0,
 
   /**
-   * The request, its metadata or a value in it cannot be understood.
+   * The request, its metadata or one of its values is malformed.
    *
    * @generated from enum value: REASON_CODE_PROTOCOL_ENVELOPE_INVALID = 1;
    */
@@ -133,7 +133,7 @@ export const ReasonCode = {
   NOT_FOUND: 4,
 
   /**
-   * It existed; retention has removed it.
+   * The resource existed; retention has removed it.
    *
    * @generated from enum value: REASON_CODE_EXPIRED = 5;
    */
@@ -180,7 +180,7 @@ export const ReasonCode = {
   METHOD_NOT_ALLOWED: 13,
 
   /**
-   * The caller or a person stopped it.
+   * The caller or a person stopped the work.
    *
    * @generated from enum value: REASON_CODE_ABORTED = 14;
    */
@@ -192,7 +192,7 @@ export const ReasonCode = {
   TIMEOUT: 15,
 
   /**
-   * The process died while it ran.
+   * The process died during the work.
    *
    * @generated from enum value: REASON_CODE_CRASHED = 16;
    */
@@ -213,14 +213,14 @@ export const ReasonCode = {
   STOPPING: 18,
 
   /**
-   * The reader took nothing for too long.
+   * The reader took no data for too long.
    *
    * @generated from enum value: REASON_CODE_STALLED = 19;
    */
   STALLED: 19,
 
   /**
-   * The same key came before with another body.
+   * An earlier request used the same key with a different body.
    *
    * @generated from enum value: REASON_CODE_IDEMPOTENCY_CONFLICT = 20;
    */
@@ -282,7 +282,7 @@ export const ReasonCode = {
   AI_MODEL_NOT_FOUND: 31,
 
   /**
-   * The connector cannot do this kind of work.
+   * The connector does not support this scenario type.
    *
    * @generated from enum value: REASON_CODE_AI_SCENARIO_UNSUPPORTED = 32;
    */
@@ -329,7 +329,7 @@ export const ReasonCode = {
   QUOTA_EXCEEDED: 40,
 
   /**
-   * Something has to be changed first; the message says what.
+   * The caller must change something first; the message says what.
    *
    * @generated from enum value: REASON_CODE_PRECONDITION = 41;
    */
@@ -337,7 +337,7 @@ export const ReasonCode = {
 } as const;
 
 /**
- * Why something was refused or failed. Unspecified: nothing did.
+ * The reason for a refusal or failure. Unspecified: no failure.
  *
  * @generated from enum nexus.runtime.v1.ReasonCode
  */

@@ -29,7 +29,7 @@ export type Connector = Message<"nexus.runtime.v1.Connector"> & {
   connectorId: string;
 
   /**
-   * The application that may use it; left out: all of them.
+   * The application that may use it; empty: all applications.
    *
    * @generated from field: string app_id = 2;
    */
@@ -48,7 +48,7 @@ export type Connector = Message<"nexus.runtime.v1.Connector"> & {
   endpoint: string;
 
   /**
-   * The last four characters.
+   * The last four characters of the key.
    *
    * @generated from field: string key_hint = 5;
    */
@@ -65,7 +65,7 @@ export type Connector = Message<"nexus.runtime.v1.Connector"> & {
   defaultModelId: string;
 
   /**
-   * Models that may be asked for; none = any.
+   * Allowed models; empty: any model.
    *
    * @generated from field: repeated string model_ids = 8;
    */
@@ -87,7 +87,7 @@ export type Connector = Message<"nexus.runtime.v1.Connector"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * It is part of the daemon: it cannot be changed or removed.
+   * Part of the daemon; cannot be changed or removed.
    *
    * @generated from field: bool built_in = 12;
    */
@@ -141,7 +141,7 @@ export type CreateConnectorRequest = Message<"nexus.runtime.v1.CreateConnectorRe
   modelIds: string[];
 
   /**
-   * Left out: all that the provider is known for.
+   * If empty, all types that the provider supports.
    *
    * @generated from field: repeated nexus.runtime.v1.ScenarioType scenario_types = 8;
    */
@@ -237,7 +237,7 @@ export const ListConnectorsResponseSchema: GenMessage<ListConnectorsResponse> = 
   messageDesc(file_nexus_runtime_v1_connector, 6);
 
 /**
- * What is left out stays as it is. Another endpoint needs the key again.
+ * Absent fields stay unchanged. A new endpoint requires the key again.
  *
  * @generated from message nexus.runtime.v1.UpdateConnectorRequest
  */
@@ -268,14 +268,14 @@ export type UpdateConnectorRequest = Message<"nexus.runtime.v1.UpdateConnectorRe
   defaultModelId?: string | undefined;
 
   /**
-   * Empty: they stay as they are.
+   * If empty, the list stays unchanged.
    *
    * @generated from field: repeated string model_ids = 6;
    */
   modelIds: string[];
 
   /**
-   * Any model may be asked for from now on; not together with model_ids.
+   * Allows any model from now on; not together with model_ids.
    *
    * @generated from field: bool clear_model_ids = 7;
    */
@@ -368,7 +368,7 @@ export type TestConnectorResponse = Message<"nexus.runtime.v1.TestConnectorRespo
   reasonCode: ReasonCode;
 
   /**
-   * What was found, and what to do.
+   * The result of the test, and what to do about a failure.
    *
    * @generated from field: string message = 3;
    */
@@ -388,7 +388,7 @@ export const TestConnectorResponseSchema: GenMessage<TestConnectorResponse> = /*
   messageDesc(file_nexus_runtime_v1_connector, 12);
 
 /**
- * Model providers with an address and a key. Keys go in and never come out.
+ * Model providers with an address and a key. Keys are write-only.
  *
  * @generated from service nexus.runtime.v1.RuntimeConnectorService
  */

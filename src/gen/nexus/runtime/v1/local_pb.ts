@@ -22,7 +22,7 @@ export const file_nexus_runtime_v1_local: GenFile = /*@__PURE__*/
  */
 export type UploadArtifactRequest = Message<"nexus.runtime.v1.UploadArtifactRequest"> & {
   /**
-   * Left out by the first piece, which begins the upload.
+   * Empty in the first piece, which starts the upload.
    *
    * @generated from field: string artifact_id = 1;
    */
@@ -49,14 +49,14 @@ export type UploadArtifactRequest = Message<"nexus.runtime.v1.UploadArtifactRequ
   sizeBytes: bigint;
 
   /**
-   * In hex; checked when the last byte is here.
+   * Hex; checked when the last byte has arrived.
    *
    * @generated from field: string sha256 = 6;
    */
   sha256: string;
 
   /**
-   * Where this piece begins. A piece that came before is taken once.
+   * The position of this piece. Repeating a piece has no effect.
    *
    * @generated from field: int64 offset = 7;
    */
@@ -87,7 +87,7 @@ export type UploadArtifactResponse = Message<"nexus.runtime.v1.UploadArtifactRes
   artifact?: Artifact | undefined;
 
   /**
-   * What the next piece has to begin with.
+   * The offset of the next piece.
    *
    * @generated from field: int64 received_bytes = 2;
    */
@@ -146,7 +146,7 @@ export type LocalTransfer = Message<"nexus.runtime.v1.LocalTransfer"> & {
   transferredBytes: bigint;
 
   /**
-   * -1 = not known.
+   * -1: unknown.
    *
    * @generated from field: int64 total_bytes = 8;
    */
@@ -448,7 +448,7 @@ export const LocalTransferStateSchema: GenEnum<LocalTransferState> = /*@__PURE__
   enumDesc(file_nexus_runtime_v1_local, 1);
 
 /**
- * Files that come and go: uploads, downloads and the daemon's own fetches.
+ * File transfers: uploads, downloads and the daemon's own fetches.
  *
  * @generated from service nexus.runtime.v1.RuntimeLocalService
  */

@@ -299,7 +299,7 @@ export const RetainResponseSchema: GenMessage<RetainResponse> = /*@__PURE__*/
  */
 export type RecallRequest = Message<"nexus.runtime.v1.RecallRequest"> & {
   /**
-   * Left out: the newest.
+   * If empty, the newest items.
    *
    * @generated from field: string query = 1;
    */
@@ -380,7 +380,7 @@ export type SubscribeMemoryEventsRequest = Message<"nexus.runtime.v1.SubscribeMe
   banks: string[];
 
   /**
-   * Left out: from now on. 0: from the earliest kept.
+   * Absent: only new events. 0: from the earliest kept event.
    *
    * @generated from field: optional uint64 after = 2;
    */
@@ -446,7 +446,7 @@ export const SubscribeMemoryEventsResponseSchema: GenMessage<SubscribeMemoryEven
  */
 export const MemoryEventType = {
   /**
-   * Not an event, but a place: nothing that was asked for happened up to its sequence, which is all it has.
+   * A position instead of an event: no matching event occurred up to `sequence`, the only field set.
    *
    * @generated from enum value: MEMORY_EVENT_TYPE_UNSPECIFIED = 0;
    */
@@ -475,7 +475,7 @@ export const MemoryEventTypeSchema: GenEnum<MemoryEventType> = /*@__PURE__*/
   enumDesc(file_nexus_runtime_v1_memory, 0);
 
 /**
- * What agents have noted, in banks.
+ * Notes of agents, grouped in banks.
  *
  * @generated from service nexus.runtime.v1.RuntimeMemoryService
  */

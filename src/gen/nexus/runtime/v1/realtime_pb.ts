@@ -32,14 +32,14 @@ export type OpenRealtimeSessionRequest = Message<"nexus.runtime.v1.OpenRealtimeS
   subjectUserId: string;
 
   /**
-   * The label of the session whose turns these are; left out: one of its own.
+   * The label of the session that gets the turns. If empty, the daemon creates a session.
    *
    * @generated from field: string session = 3;
    */
   session: string;
 
   /**
-   * Who understands audio; without it only text can be appended.
+   * The connector that transcribes audio; without it only text can be appended.
    *
    * @generated from field: string transcription_connector_id = 4;
    */
@@ -51,7 +51,7 @@ export type OpenRealtimeSessionRequest = Message<"nexus.runtime.v1.OpenRealtimeS
   transcriptionModelId: string;
 
   /**
-   * Who speaks the answers; without it they are text alone.
+   * The connector that speaks the answers; without it they are text only.
    *
    * @generated from field: string speech_connector_id = 6;
    */
@@ -68,7 +68,7 @@ export type OpenRealtimeSessionRequest = Message<"nexus.runtime.v1.OpenRealtimeS
   voice: string;
 
   /**
-   * Of the audio that will be appended, such as audio/wav.
+   * The type of the appended audio, for example audio/wav.
    *
    * @generated from field: string input_mime_type = 9;
    */
@@ -102,7 +102,7 @@ export type OpenRealtimeSessionResponse = Message<"nexus.runtime.v1.OpenRealtime
   session: string;
 
   /**
-   * Without input it is closed then.
+   * The daemon closes the session at this time unless input arrives.
    *
    * @generated from field: google.protobuf.Timestamp idle_closes_at = 3;
    */
@@ -136,14 +136,14 @@ export type AppendRealtimeInputRequest = Message<"nexus.runtime.v1.AppendRealtim
   audioChunk: Uint8Array;
 
   /**
-   * The input is whole: answer it.
+   * Completes the input and starts the answer.
    *
    * @generated from field: bool commit = 4;
    */
   commit: boolean;
 
   /**
-   * The same id is taken once.
+   * Idempotency key: the daemon accepts each id once.
    *
    * @generated from field: string input_id = 5;
    */
@@ -162,14 +162,14 @@ export const AppendRealtimeInputRequestSchema: GenMessage<AppendRealtimeInputReq
  */
 export type AppendRealtimeInputResponse = Message<"nexus.runtime.v1.AppendRealtimeInputResponse"> & {
   /**
-   * Buffered so far.
+   * The number of audio bytes buffered so far.
    *
    * @generated from field: int64 audio_bytes = 1;
    */
   audioBytes: bigint;
 
   /**
-   * Of the message that a commit became.
+   * The id of the message that the commit created.
    *
    * @generated from field: string event_id = 2;
    */
@@ -193,7 +193,7 @@ export type ReadRealtimeEventsRequest = Message<"nexus.runtime.v1.ReadRealtimeEv
   realtimeSessionId: string;
 
   /**
-   * Left out: from now on. 0: from the beginning.
+   * Absent: only new events. 0: from the beginning.
    *
    * @generated from field: optional uint64 after = 2;
    */
@@ -242,7 +242,7 @@ export type ReadRealtimeEventsResponse = Message<"nexus.runtime.v1.ReadRealtimeE
   mimeType: string;
 
   /**
-   * What was understood.
+   * The transcript of the input.
    *
    * @generated from field: string transcript = 7;
    */
@@ -336,7 +336,7 @@ export const RealtimeEventType = {
   AUDIO_CHUNK: 4,
 
   /**
-   * Of one answer, not of the stream.
+   * Ends one answer, not the stream.
    *
    * @generated from enum value: REALTIME_EVENT_TYPE_COMPLETED = 5;
    */
@@ -365,7 +365,7 @@ export const RealtimeEventTypeSchema: GenEnum<RealtimeEventType> = /*@__PURE__*/
   enumDesc(file_nexus_runtime_v1_realtime, 0);
 
 /**
- * A conversation in turns, by voice or text. New input interrupts the answer under way.
+ * A conversation in turns, by voice or text. New input interrupts the current answer.
  *
  * @generated from service nexus.runtime.v1.RuntimeRealtimeService
  */

@@ -37,14 +37,14 @@ export type WorkflowNode = Message<"nexus.runtime.v1.WorkflowNode"> & {
   dependsOn: string[];
 
   /**
-   * What its kind needs: docs/workflows.md.
+   * The settings of the node's kind; see docs/workflows.md.
    *
    * @generated from field: google.protobuf.Struct config = 4;
    */
   config?: JsonObject | undefined;
 
   /**
-   * Attempts in all; 0 or 1 = no retry. Also after a crash.
+   * Maximum number of attempts, including attempts after a crash; 0 or 1: no retry.
    *
    * @generated from field: int32 retry_max_attempts = 5;
    */
@@ -69,7 +69,7 @@ export const WorkflowNodeSchema: GenMessage<WorkflowNode> = /*@__PURE__*/
   messageDesc(file_nexus_runtime_v1_workflow, 0);
 
 /**
- * What a node gives becomes another one's input.
+ * Passes an output of one node to an input of another.
  *
  * @generated from message nexus.runtime.v1.WorkflowEdge
  */
@@ -122,7 +122,7 @@ export type WorkflowDefinition = Message<"nexus.runtime.v1.WorkflowDefinition"> 
   edges: WorkflowEdge[];
 
   /**
-   * Of the workflow as a whole; nodes see it as `input`.
+   * The input of the whole workflow; nodes read it as `input`.
    *
    * @generated from field: google.protobuf.Struct input = 4;
    */
@@ -176,7 +176,7 @@ export type WorkflowNodeStatus = Message<"nexus.runtime.v1.WorkflowNodeStatus"> 
   afterCrash: boolean;
 
   /**
-   * The run whose text can be read with StreamScenario, or a session's run.
+   * A model call, which StreamScenario reads, or a run of a session.
    *
    * @generated from field: string run_id = 8;
    */
@@ -260,7 +260,7 @@ export type Workflow = Message<"nexus.runtime.v1.Workflow"> & {
   nodes: WorkflowNodeStatus[];
 
   /**
-   * What the nodes that nobody depends on gave, by their ids.
+   * Outputs of the leaf nodes, by node id.
    *
    * @generated from field: google.protobuf.Struct output = 9;
    */
@@ -485,7 +485,7 @@ export type SubscribeWorkflowEventsRequest = Message<"nexus.runtime.v1.Subscribe
   workflowId: string;
 
   /**
-   * Left out: the current snapshot, then what follows. 0: from the beginning.
+   * Absent: the current snapshot, then later events. 0: from the beginning.
    *
    * @generated from field: optional uint64 after = 2;
    */
@@ -514,14 +514,14 @@ export type SubscribeWorkflowEventsResponse = Message<"nexus.runtime.v1.Subscrib
   eventType: WorkflowEventType;
 
   /**
-   * The node it is about, if any.
+   * The node that the event concerns, if any.
    *
    * @generated from field: string node_id = 3;
    */
   nodeId: string;
 
   /**
-   * The workflow as it was then, without the nodes' outputs: replaces what an earlier event said.
+   * A snapshot of the workflow at that time, without node outputs; it replaces earlier snapshots.
    *
    * @generated from field: nexus.runtime.v1.Workflow workflow = 4;
    */
@@ -627,7 +627,7 @@ export const WorkflowNodeKindSchema: GenEnum<WorkflowNodeKind> = /*@__PURE__*/
   enumDesc(file_nexus_runtime_v1_workflow, 0);
 
 /**
- * Of workflows and of their nodes.
+ * States of workflows and of their nodes.
  *
  * @generated from enum nexus.runtime.v1.WorkflowState
  */
@@ -674,7 +674,7 @@ export const WorkflowState = {
 } as const;
 
 /**
- * Of workflows and of their nodes.
+ * States of workflows and of their nodes.
  *
  * @generated from enum nexus.runtime.v1.WorkflowState
  */
