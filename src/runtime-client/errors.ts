@@ -16,7 +16,7 @@ import { reasonCodeOf } from "./retry.ts";
 /** Keeps the code that the daemon meant: its reason says more than the status, which several codes share. */
 export function nexusErrorOf(cause: unknown): NexusError {
 	if (!(cause instanceof ConnectError)) return toNexusError(cause);
-	// What was thrown before the request reached the daemon.
+	// Thrown before the request reached the daemon.
 	if (cause.cause instanceof NexusError) return cause.cause;
 	const reason = nameOf(reasonCodeOf(cause));
 	const code = CODES.find((each) => reasonOf(each) === reason) ?? codeOf(cause.code);

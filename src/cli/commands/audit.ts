@@ -100,7 +100,7 @@ export async function exportAudit(context: CommandContext, options: ExportOption
 	return 0;
 }
 
-/** Goes on after the last chunk when the connection is lost. */
+/** Resumes after the last chunk when the connection is lost. */
 async function* chunksOf(context: CommandContext, options: ExportOptions): AsyncGenerator<string> {
 	const format = enumValue(AuditExportFormat, options.format, "--format");
 	const after = options.after === undefined ? {} : { after: BigInt(options.after) };

@@ -61,7 +61,7 @@ async function readDefinition({ host }: CommandContext, file: string): Promise<W
 	const value: unknown = document.toJS();
 	if (typeof value !== "object" || value === null || !("nodes" in value))
 		throw new Hinted(
-			new NexusError("invalid", `${file}: this is no workflow: it has no nodes`),
+			new NexusError("invalid", `${file}: this is not a workflow: it has no nodes`),
 			"docs/workflows.md says how one is written",
 		);
 	return definitionOf(file, value as Written);

@@ -36,7 +36,7 @@ describe("a query", () => {
 
 	it.each([
 		["a name that the request does not have", "ListScenarioJobs", "limit=5"],
-		["a number that is none", "ListScenarioJobs", "page_size=five"],
+		["a number in words", "ListScenarioJobs", "page_size=five"],
 		["a number without digits", "ListScenarioJobs", "page_size="],
 		["a value that the enum does not have", "ListScenarioJobs", "states=lost"],
 		["a single value twice", "ListScenarioJobs", "app_id=a&app_id=b"],
@@ -80,7 +80,7 @@ describe("a body", () => {
 		);
 	});
 
-	it("takes no query beside it", () => {
+	it("refuses a query in addition to it", () => {
 		expect(() => made("CancelScenarioJob", "reason=x", {}, { job_id: "job_1" })).toThrow(
 			expect.objectContaining({ code: "invalid" }),
 		);

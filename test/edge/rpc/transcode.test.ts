@@ -43,7 +43,7 @@ it("answers a unary procedure with its status and JSON in proto field names", as
 	expect([ack.status, ack.headers.get("content-type"), await ack.json()]).toEqual([200, "application/json", {}]);
 });
 
-it("streams events, and goes on after what the reader has: by `after`, and by Last-Event-ID", async () => {
+it("streams events, and resumes after the reader's last one: by `after`, and by Last-Event-ID", async () => {
 	const { rig, mail, send } = await started();
 	const path = `${rig.url}/v1/app-messages/stream`;
 	const live = await readSse(path, mail);
@@ -68,7 +68,7 @@ it("streams events, and goes on after what the reader has: by `after`, and by La
 	}
 });
 
-it("a reader that got nothing yet is told its place, so that it can resume there", async () => {
+it("a reader that got no event yet has an id to resume from", async () => {
 	const { rig, mail, send } = await started();
 	await send();
 	const abort = new AbortController();
@@ -95,7 +95,7 @@ it("a removed application's stream is cut", async () => {
 	expect(await reader.ended).toBe("cut");
 });
 
-it("what is wrong with a stream has a status before the first byte", async () => {
+it("a stream that cannot open answers with a status", async () => {
 	const { rig, mail, shop } = await started({ streamsPerAppMax: 1 });
 	await expectError(await rig.get("/v1/app-messages/stream?app_id=shop", mail), 403, "forbidden");
 	await expectError(await rig.get("/v1/app-messages/stream?after=x", mail), 400, "invalid");
@@ -106,7 +106,7 @@ it("what is wrong with a stream has a status before the first byte", async () =>
 	reader.stop();
 });
 
-it("refuses what the native routes refuse: no token, a foreign type, a body that is too large or too deep", async () => {
+it("refuses like the native routes: no token, a foreign type, a body that is too large or too deep", async () => {
 	const { rig, shop } = await started({ bodyBytesMax: 2000, bodyDepthMax: 3 });
 	const post = (body: string, headers: Record<string, string>) =>
 		fetch(`${rig.url}/v1/app-messages`, { method: "POST", headers, body });
