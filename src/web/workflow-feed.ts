@@ -2,9 +2,11 @@
 
 import { createRunFolds, type Stream } from "../client/client.ts";
 import { type RunView, shownOf, toNexusError } from "../protocol/protocol.ts";
-import { api, openStream, watchWorkflow } from "./api.ts";
+import type { RuntimeEvent } from "../runtime-client/runtime-client.ts";
+import { openStream } from "./api.ts";
 import type { ScheduleFrame } from "./frame-clock.ts";
 import { startPolling } from "./poll.ts";
+import { loadRuntime } from "./runtime.ts";
 import { hasUnreadOutputs, newWorkflowView, textRunsOf, type WorkflowView, withEvent, withRead } from "./workflow.ts";
 
 /** A browser allows few connections to a server (six over HTTP/1.1). The others are read when one of these has ended. */
@@ -51,6 +53,11 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 		view = rest;
 	}
 
+	function live(): void {
+		dropFailure();
+		change({ link: "live" });
+	}
+
 	function wordsOf(cause: unknown): string {
 		const error = toNexusError(cause);
 		if (error.code === "unauthenticated" && !signal.aborted) onSignedOut();
@@ -60,28 +67,34 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 
 	async function follow(): Promise<void> {
 		try {
-			const onOpen = () => {
-				dropFailure();
-				change({ link: "live" });
-			};
-			const onDrop = () => change({ link: "reconnecting" });
-			for await (const { event } of watchWorkflow(workflowId, { signal, onOpen, onDrop })) {
-				change(withEvent(view, event));
+			const runtime = await loadRuntime();
+			const isOurs = ({ procedure }: RuntimeEvent) => procedure.endsWith("/SubscribeWorkflowEvents");
+			const stops = [
+				runtime.on("runtime.disconnected", (event) => isOurs(event) && change({ link: "reconnecting" })),
+				runtime.on("runtime.reconnected", (event) => isOurs(event) && live()),
+			];
+			signal.addEventListener("abort", () => {
+				for (const stop of stops) stop();
+			});
+			for await (const { workflow } of runtime.workflows.subscribeWorkflowEvents({ workflowId }, { signal })) {
+				live();
+				change(withEvent(view, workflow!));
 				readTexts();
 				readSoon();
 			}
 			change({ link: "ended" });
 		} catch (cause) {
-			change({ link: "refused", failure: wordsOf(cause) });
+			if (!signal.aborted) change({ link: "refused", failure: wordsOf(cause) });
 		}
 	}
 
 	/** What nodes gave is in no event. */
 	const reader = startPolling(async () => {
 		try {
-			const read = await api.workflow(workflowId);
+			const { workflows } = await loadRuntime();
+			const { workflow } = await workflows.getWorkflow({ workflowId });
 			// As it is now: events came meanwhile.
-			change(withRead(view, read));
+			change(withRead(view, workflow!));
 			readSoon();
 			return undefined;
 		} catch (cause) {
@@ -142,7 +155,8 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 		view = rest;
 		change({ canceling: true });
 		try {
-			await api.cancelWorkflow(workflowId);
+			const { workflows } = await loadRuntime();
+			await workflows.cancelWorkflow({ workflowId });
 			change({ canceling: false });
 		} catch (cause) {
 			change({ canceling: false, notice: wordsOf(cause) });

@@ -89,7 +89,7 @@ const BROWSER_SAFE: Readonly<Record<string, readonly string[]>> = {
 	client: ["protocol/protocol.ts", "std/clock.ts"],
 	"runtime-client": ["protocol/protocol.ts", "std/clock.ts", "client/client.ts", "gen/"],
 	gen: ["gen/"],
-	web: ["protocol/protocol.ts", "markdown/markdown.ts", "client/client.ts"],
+	web: ["protocol/protocol.ts", "markdown/markdown.ts", "client/client.ts", "runtime-client/runtime-client.ts", "gen/"],
 };
 const BROWSER_FILES: readonly string[] = ["std/clock.ts"];
 

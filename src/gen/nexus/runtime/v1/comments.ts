@@ -169,6 +169,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "nexus.runtime.v1.WorkflowEdge": "Passes an output of one node to an input of another.",
   "nexus.runtime.v1.WorkflowDefinition.input": "The input of the whole workflow; nodes read it as `input`.",
   "nexus.runtime.v1.WorkflowNodeStatus.run_id": "A model call, which StreamScenario reads, or a run of a session.",
+  "nexus.runtime.v1.WorkflowNodeStatus.depends_on": "The nodes that it waits for: `depends_on`, its edges, and the branches that lead to it.",
   "nexus.runtime.v1.Workflow.output": "Outputs of the leaf nodes, by node id.",
   "nexus.runtime.v1.SubscribeWorkflowEventsRequest.after": "Absent: the current snapshot, then later events. 0: from the beginning.",
   "nexus.runtime.v1.SubscribeWorkflowEventsResponse.node_id": "The node that the event concerns, if any.",
