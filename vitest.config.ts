@@ -38,8 +38,14 @@ const ALL = ["test/**/*.test.ts", "test/**/*.test.tsx"];
 /** At full effort every proof has the machine for itself. */
 const WAITING_WORKERS = effort < FULL_EFFORT ? 6 : 1;
 
+/** Packages of this repository are loaded from their sources. */
+const CONDITIONS = ["nexus-source", "node", "module", "development|production"];
+
 export default defineConfig({
+	resolve: { conditions: CONDITIONS },
+	ssr: { resolve: { conditions: CONDITIONS, externalConditions: CONDITIONS } },
 	test: {
+		execArgv: ["--conditions=nexus-source"],
 		globalSetup: ["test/setup.ts"],
 		setupFiles: ["test/seed.ts"],
 		sequence: { sequencer: LongestFirst },

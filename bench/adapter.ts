@@ -4,7 +4,7 @@
  */
 
 import { existsSync, readSync, writeSync } from "node:fs";
-import { createLineReader, nonceOf, type StreamLine, type StreamStatus } from "../src/adapter/adapter.ts";
+import { createLineReader, nonceOf, type StreamLine, type StreamStatus } from "../packages/adapter/src/host.ts";
 import { FILLER, nowUs, STAMP_CHARS } from "./pace.ts";
 
 /** What the child saw of one answer. */

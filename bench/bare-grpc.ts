@@ -3,7 +3,7 @@
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { RuntimeAiService, type Scenario, ScenarioType } from "../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { RuntimeAiService, type Scenario, ScenarioType } from "../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { paced, rhythmOf } from "./pace.ts";
 
 const RUN = "run_01KA4XJ5T5M1V6E4WX2Q8N7B3C";

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { performance } from "node:perf_hooks";
-import { StreamScenarioRequestSchema } from "../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { StreamScenarioRequestSchema } from "../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { connectGrpc, fieldOf, readGrpc } from "./grpc.ts";
 import { nowUs, STAMP_CHARS } from "./pace.ts";
 import { percentile } from "./statistics.ts";

@@ -47,7 +47,7 @@ export function readGrpc<Request extends DescMessage>(
 		":path": `/${path}`,
 		"content-type": "application/grpc",
 		te: "trailers",
-		...(token !== undefined && { authorization: `Bearer ${token}` }),
+		authorization: token === undefined ? undefined : `Bearer ${token}`,
 	});
 	stream.on("response", () => opened.resolve());
 	stream.on("data", framesInto(take));

@@ -2,18 +2,30 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Bus, createBus, sqliteStorage } from "../src/bus/bus.ts";
-import { sqliteLedger } from "../src/ledger/ledger.ts";
-import { createOutbound, type Outbound } from "../src/nex/nex.ts";
-import { checksumOf, chunkEncoder, crc32, encodeFrame, messageIdOf, newRunId } from "../src/protocol/protocol.ts";
-import { silentLog } from "../src/std/log.ts";
-import { openSqlite } from "../src/std/sqlite.ts";
+import { type Bus, createBus, sqliteStorage } from "../packages/daemon/src/bus/bus.ts";
+import { sqliteLedger } from "../packages/daemon/src/ledger/ledger.ts";
+import { createOutbound, type Outbound } from "../packages/daemon/src/nex/nex.ts";
+import { openSqlite } from "../packages/daemon/src/std/sqlite.ts";
+import { silentLog } from "../packages/protocol/src/log.ts";
+import {
+	checksumOf,
+	chunkEncoder,
+	crc32,
+	encodeFrame,
+	messageIdOf,
+	newRunId,
+} from "../packages/protocol/src/protocol.ts";
 import type { Arrival } from "./adapter.ts";
 import { withFolder } from "./processes.ts";
 
 const ADAPTER = fileURLToPath(new URL("./adapter.ts", import.meta.url));
 
-export const adapterCommand = (...settings: readonly string[]): string[] => [process.execPath, ADAPTER, ...settings];
+export const adapterCommand = (...settings: readonly string[]): string[] => [
+	process.execPath,
+	"--conditions=nexus-source",
+	ADAPTER,
+	...settings,
+];
 
 export interface OutboundSide {
 	folder: string;
@@ -42,14 +54,19 @@ export function withOutbound<T>(
 			return [channel, config] as const;
 		});
 		const outbound = createOutbound({
-			...{ bus, ledger: sqliteLedger(file), dataDir: folder, log: silentLog },
+			bus,
+			ledger: sqliteLedger(file),
+			dataDir: folder,
+			log: silentLog,
 			adapters: Object.fromEntries(entries),
 			onCall: ({ delivery = "", detail = "" }) => arrival(delivery).resolve(JSON.parse(detail) as Arrival),
 		});
 		let chats = 0;
 		const deliver: OutboundSide["deliver"] = async (channel, runId) => {
 			const { id } = await outbound.deliver({
-				...{ runId, account: { channel, id: "main" }, target: { to: String(++chats) } },
+				runId,
+				account: { channel, id: "main" },
+				target: { to: String(++chats) },
 			});
 			return { arrived: arrival(id).promise, settled: outbound.settled(id).then(requireComplete) };
 		};
@@ -80,8 +97,15 @@ export async function writeRun(bus: Bus): Promise<WrittenRun> {
 	const message_id = messageIdOf(runId, 1);
 	const encode = chunkEncoder(message_id);
 	const begin = encodeFrame({
-		...{ type: "stream.begin", message_id, run_id: runId, trace_id: "0", correlation_group: runId, session: "bench" },
-		...{ modality: "text", content_type: "text/markdown", ts: Date.now() },
+		type: "stream.begin",
+		message_id,
+		run_id: runId,
+		trace_id: "0",
+		correlation_group: runId,
+		session: "bench",
+		modality: "text",
+		content_type: "text/markdown",
+		ts: Date.now(),
 	});
 	const writer = await bus.create({ log: runId, kind: "run" }, [begin]);
 	let total_chunks = 0;
@@ -96,8 +120,14 @@ export async function writeRun(bus: Bus): Promise<WrittenRun> {
 		end: () =>
 			writer.seal([
 				encodeFrame({
-					...{ type: "stream.end", message_id, total_chunks, checksum: checksumOf(crc), final: true },
-					...{ reason: "completed", usage: { input: -1, output: -1 }, ts: Date.now() },
+					type: "stream.end",
+					message_id,
+					total_chunks,
+					checksum: checksumOf(crc),
+					final: true,
+					reason: "completed",
+					usage: { input: -1, output: -1 },
+					ts: Date.now(),
 				}),
 			]),
 	};

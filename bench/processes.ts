@@ -12,8 +12,8 @@ import type { ClientMessage, Job, Outcome } from "./client.ts";
 import type { Memory } from "./memory.ts";
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
-export const BUILT = path("../dist/cli/main.js");
-export const SOURCE = path("../src/cli/main.ts");
+export const BUILT = path("../packages/daemon/dist/cli/main.js");
+export const SOURCE = path("../packages/daemon/src/cli/main.ts");
 const BARE = path("./bare.ts");
 export const BARE_GRPC = path("./bare-grpc.ts");
 

@@ -60,11 +60,11 @@ export async function round(side: Side, folder: string, shape: Shape, held?: () 
 	const { port, grpcPort, token } = server;
 	const job: Job = {
 		port: grpc ? grpcPort : port,
-		...(token && { token }),
+		token: token || undefined,
 		subscriptions,
 		latency: rate >= STAMPED_RATE_MIN,
 		go,
-		...(hold && { hold }),
+		hold,
 		timeoutMs,
 	};
 	let before = Number.NaN;

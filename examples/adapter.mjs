@@ -7,12 +7,12 @@
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { serve } from "nexus-stream/adapter";
+import { serve } from "@nexus-stream/adapter";
 
 const root = process.env.NEXUS_FOLDER ?? "messages";
 
 /**
- * @param {import("nexus-stream/adapter").Target} target
+ * @param {import("@nexus-stream/adapter").Target} target
  * @param {string} message
  */
 function fileOf({ to }, message) {
@@ -21,7 +21,7 @@ function fileOf({ to }, message) {
 	return join(chat, `${message}.md`);
 }
 
-/** @type {import("nexus-stream/adapter").Platform} */
+/** @type {import("@nexus-stream/adapter").Platform} */
 const platform = {
 	info: {
 		channel: "folder",

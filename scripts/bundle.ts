@@ -3,11 +3,15 @@
  * parts of libraries that are never used, would take the daemon half of its start and a tenth of its memory.
  */
 
-import { chmodSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, globSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build, type Plugin, type UserConfig } from "vite";
 import { ROOT } from "./run.ts";
 import { isStale } from "./stale.ts";
+
+/** The names of a package's sources below a folder, without their ending. */
+const sourcesBelow = (name: string, folder: string): string[] =>
+	globSync(`${folder}/**/*.ts`, { cwd: join(ROOT, "packages", name, "src") }).map((file) => file.replace(/\.ts$/, ""));
 
 /** Loaded at every start. The others stay what they are: loaded late, or tied to files of their own. */
 const INCLUDED = [
@@ -63,80 +67,127 @@ const directBuiltins: Plugin = {
 					),
 };
 
-/** One build for all of them: an error that a user's agent throws must be of the same class as the daemon's. */
-const ENTRIES = {
-	index: "src/index.ts",
-	"protocol/protocol": "src/protocol/protocol.ts",
-	"client/client": "src/client/client.ts",
-	"runtime-client/runtime-client": "src/runtime-client/runtime-client.ts",
-	"cli/main": "src/cli/main.ts",
-	"adapter/main": "src/adapter/main.ts",
-	"adapter/kit/kit": "src/adapter/kit/kit.ts",
-	// The channel lab's platforms.
-	"fakes/main": "test/fakes/main.ts",
-	// Found beside the file that starts it.
-	"chunks/checkpoint-worker": "src/std/checkpoint-worker.ts",
-	"chunks/script-worker": "src/services/workflows/script-worker.ts",
+/** The packages that are published, each with its entries. */
+const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
+	protocol: ["protocol", "clock", "defaults", "engine", "keyed-queue", "log", "markdown", "own", "retry"],
+	client: ["client", "runtime/runtime-client", ...sourcesBelow("client", "gen")],
+	adapter: [
+		"kit",
+		"host",
+		"platform/reply",
+		"serve/lines",
+		...sourcesBelow("adapter", "net"),
+		...sourcesBelow("adapter", "markdown"),
+	],
+};
+export const PUBLISHED = [...Object.keys(LIBRARIES), "daemon"];
+
+/** The daemon contains the private packages, and the libraries that a start would otherwise open file by file. */
+const DAEMON = {
+	index: "daemon/src/index.ts",
+	"cli/main": "daemon/src/cli/main.ts",
+	"platforms/main": "platforms/src/main.ts",
+	"lab/main": "lab/src/main.ts",
+	// Found next to the file that starts it.
+	"chunks/checkpoint-worker": "daemon/src/std/checkpoint-worker.ts",
+	"chunks/script-worker": "daemon/src/services/workflows/script-worker.ts",
 };
 
 /** Small files that import nothing: a browser loads them with the client, too. */
 const LEAVES = [
-	"adapter/channels",
-	"cli/host",
-	"engine/pi/detect",
-	"std/clock",
-	"std/own",
-	"std/printable",
-	"std/seed",
+	"protocol/src/clock",
+	"protocol/src/log",
+	"protocol/src/defaults",
+	"protocol/src/keyed-queue",
+	"protocol/src/own",
+	"protocol/src/retry",
+	"platforms/src/channels",
+	"daemon/src/cli/host",
+	"daemon/src/engine/pi/detect",
+	"daemon/src/std/printable",
+	"daemon/src/std/seed",
 ];
 /** Small files that import only Node's modules, or one another. */
 const NODE_LEAVES = [
-	"adapter/bundled",
-	"adapter/nonce",
-	"runtime/package",
-	"std/address-block",
-	"std/address-guard",
-	"std/lock",
-	"std/supervision",
+	"platforms/src/bundled",
+	"adapter/src/nonce",
+	"daemon/src/runtime/package",
+	"adapter/src/net/address-block",
+	"adapter/src/net/address-guard",
+	"daemon/src/std/lock",
+	"daemon/src/std/supervision",
 ];
 /** What every command and every start reads of the data directory and the configuration. */
-const DATA = ["channels", "config", "data-dir", "data-lock", "runtime", "secret-key", "stored-accounts"];
+const DATA = [
+	"config/channels",
+	"config/config",
+	"data/data-dir",
+	"data/data-lock",
+	"runtime",
+	"data/secret-key",
+	"data/stored-accounts",
+];
 
-const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/src/(?:${names.join("|")})\\.ts$`);
+const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/packages/(?:${names.join("|")})\\.ts$`);
 
 /** Files that many need: else each way of sharing them would be a file of its own, which a start has to open. */
 const GROUPS = [
-	{ name: "protocol", test: /\/src\/protocol\// },
-	{ name: "gen", test: /\/src\/gen\// },
-	{ name: "chats", test: /\/src\/adapter\/\w+\/chat\.ts$/ },
+	{
+		name: "protocol",
+		test: /\/packages\/protocol\/src\/(?!clock|defaults|keyed-queue|log|own|markdown|hostile|retry)/,
+	},
+	{ name: "gen", test: /\/packages\/client\/src\/gen\// },
+	{ name: "chats", test: /\/packages\/platforms\/src\/\w+\/chat\.ts$/ },
 	{ name: "leaves", test: sourceIn(LEAVES) },
 	{ name: "node-leaves", test: sourceIn(NODE_LEAVES) },
-	{ name: "data", test: sourceIn(DATA.map((name) => `runtime/${name}`)) },
+	{ name: "data", test: sourceIn(DATA.map((name) => `daemon/src/runtime/${name}`)) },
 ];
 
-/** `outDir` stands directly in the package, as `dist` does. */
-export async function bundle(outDir: string = join(ROOT, "dist")): Promise<void> {
-	await buildWith(outDir, ENTRIES, { ssr: { noExternal: INCLUDED } }, []);
+/** Writes `packages/<name>/dist` below `base`. */
+export async function bundle(base: string = ROOT): Promise<void> {
+	const dist = (name: string): string => join(base, "packages", name, "dist");
+	await Promise.all(
+		Object.entries(LIBRARIES).map(([name, entries]) =>
+			buildWith(
+				dist(name),
+				Object.fromEntries(entries.map((entry) => [entry, `${name}/src/${entry}.ts`])),
+				{},
+				[/^@nexus-stream\//],
+				[],
+			),
+		),
+	);
+	// One copy of the protocol for the daemon and the agents in it: an error that an agent throws is of the daemon's class.
+	await buildWith(
+		dist("daemon"),
+		DAEMON,
+		{ ssr: { noExternal: [...INCLUDED, /^@nexus-stream\//], external: ["@nexus-stream/protocol"] } },
+		[/^@nexus-stream\/protocol$/],
+		GROUPS,
+	);
 	// A global install of a checkout is a link to this file: npm makes it executable once, and a build writes it again.
-	chmodSync(join(outDir, "cli/main.js"), 0o755);
+	chmodSync(join(dist("daemon"), "cli/main.js"), 0o755);
 }
 
 /** What the tests start as processes (test/children.ts). */
 const TEST_FOLDER = "dist-test";
-const TEST_ENTRIES = { ...ENTRIES, "time/adapter": "test/time/adapter.ts" };
+const TEST_ENTRIES = { ...DAEMON, "time/adapter": "../test/time/adapter.ts" };
 /** Optional native addons, and libraries that find files of their own at run time. */
 const NOT_BUNDLED = ["zlib-sync", "bufferutil", "utf-8-validate", "pino", "prom-client", "quickjs-emscripten"];
 
 /** For tests: with the platforms' libraries, which are most of what a process loads at its start. Built when a source is newer. */
 export async function bundleForTests(): Promise<void> {
-	const sources = ["src", "test/fakes", "test/time", "scripts/bundle.ts", "package-lock.json"];
+	const sources = ["packages", "test/time", "scripts/bundle.ts", "package-lock.json"];
 	if (!isStale(`${TEST_FOLDER}/cli/main.js`, sources)) return;
 	// Another run may be starting processes from the one that is there.
 	const made = join(ROOT, `${TEST_FOLDER}.${process.pid}`);
-	await buildWith(made, TEST_ENTRIES, { ssr: { noExternal: true, external: NOT_BUNDLED } }, [
-		/^@earendil-works\//,
-		...NOT_BUNDLED,
-	]);
+	await buildWith(
+		made,
+		TEST_ENTRIES,
+		{ ssr: { noExternal: true, external: NOT_BUNDLED } },
+		[/^@earendil-works\//, ...NOT_BUNDLED],
+		GROUPS,
+	);
 	rmSync(join(ROOT, TEST_FOLDER), { recursive: true, force: true });
 	renameSync(made, join(ROOT, TEST_FOLDER));
 }
@@ -144,11 +195,12 @@ export async function bundleForTests(): Promise<void> {
 async function buildWith(
 	outDir: string,
 	entries: Readonly<Record<string, string>>,
-	config: UserConfig,
+	config: Pick<UserConfig, "ssr">,
 	external: (string | RegExp)[],
+	groups: typeof GROUPS,
 ): Promise<void> {
 	await build({
-		...config,
+		ssr: { ...config.ssr, resolve: { conditions: ["nexus-source", "module", "node", "development|production"] } },
 		configFile: false,
 		root: ROOT,
 		publicDir: false,
@@ -163,11 +215,11 @@ async function buildWith(
 			license: { fileName: "third-party-licences.md" },
 			rolldownOptions: {
 				external,
-				input: Object.fromEntries(Object.entries(entries).map(([name, path]) => [name, join(ROOT, path)])),
+				input: Object.fromEntries(Object.entries(entries).map(([name, path]) => [name, join(ROOT, "packages", path)])),
 				output: {
 					entryFileNames: "[name].js",
 					chunkFileNames: "chunks/[name]-[hash].js",
-					codeSplitting: { groups: GROUPS },
+					codeSplitting: { groups },
 				},
 			},
 		},

@@ -56,10 +56,10 @@ export function entryOf({ name, version, dev }: Gap): LockedPackage {
 	return {
 		version,
 		cpu: [os === "wasm32" ? os : cpu],
-		...(dev ? { dev } : {}),
-		...(libc ? { libc } : {}),
+		dev: dev || undefined,
+		libc,
 		optional: true,
-		...(os === "wasm32" ? {} : { os: [os] }),
+		os: os === "wasm32" ? undefined : [os],
 	};
 }
 

@@ -4,4 +4,4 @@ import { buildPage } from "./page.ts";
 
 await buildPage();
 process.argv.splice(2, 0, "up");
-await import("../src/cli/main.ts");
+await import("../packages/daemon/src/cli/main.ts");

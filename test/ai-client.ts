@@ -2,8 +2,8 @@
 
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { RuntimeAiService } from "../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { type Daemon, dataPaths, readToken } from "../src/runtime/runtime.ts";
+import { RuntimeAiService } from "../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { type Daemon, dataPaths, readToken } from "../packages/daemon/src/runtime/runtime.ts";
 
 export function clientOf({ grpc, data }: Daemon) {
 	const authorization = `Bearer ${readToken(dataPaths(data))}`;

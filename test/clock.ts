@@ -1,6 +1,6 @@
 /** Time that only the test moves. */
 
-import type { Clock } from "../src/std/clock.ts";
+import type { Clock } from "../packages/protocol/src/clock.ts";
 
 export interface ManualClock extends Clock {
 	/** Moves time on and runs what falls due, in order. */

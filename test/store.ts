@@ -3,12 +3,12 @@
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { onTestFinished } from "vitest";
-import { type Bus, type BusOptions, createBus, sqliteStorage } from "../src/bus/bus.ts";
-import { type Ledger, sqliteLedger } from "../src/ledger/ledger.ts";
-import type { AtOnce } from "../src/ledger/table.ts";
-import { Refused } from "../src/protocol/protocol.ts";
-import { openSqlite, type SqliteFile } from "../src/std/sqlite.ts";
-import type { Write } from "../src/std/write.ts";
+import { type Bus, type BusOptions, createBus, sqliteStorage } from "../packages/daemon/src/bus/bus.ts";
+import { type Ledger, sqliteLedger } from "../packages/daemon/src/ledger/ledger.ts";
+import type { AtOnce } from "../packages/daemon/src/ledger/table.ts";
+import { openSqlite, type SqliteFile } from "../packages/daemon/src/std/sqlite.ts";
+import type { Write } from "../packages/daemon/src/std/write.ts";
+import { Refused } from "../packages/protocol/src/protocol.ts";
 import { FAULTS, faulty } from "./bus/faulty.ts";
 
 export interface TestStore {

@@ -8,15 +8,15 @@ import {
 	createAssistantMessageEventStream,
 	type Model,
 } from "@earendil-works/pi-ai";
-import { createBroker } from "../../src/broker/broker.ts";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import type { Engine } from "../../src/engine/engine.ts";
-import { type LoadedModel, PI_LIMITS, piEngine } from "../../src/engine/pi/pi.ts";
-import { piModel } from "../../src/engine/reason-act/model.ts";
-import { reasonActEngine, setupOf } from "../../src/engine/reason-act/reason-act.ts";
-import { textResult } from "../../src/engine/tools/tools.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
+import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import { type LoadedModel, PI_LIMITS, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
+import { piModel } from "../../packages/daemon/src/engine/reason-act/model.ts";
+import { reasonActEngine, setupOf } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import type { Figure } from "../figure.ts";
 import { withFolder } from "../processes.ts";
 import { median } from "../statistics.ts";

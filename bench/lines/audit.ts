@@ -3,12 +3,15 @@
 import { mkdirSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import { AuditExportFormat, ExportAuditEventsRequestSchema } from "../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { type AuditEntry, createAudit } from "../../src/services/services.ts";
-import { systemClock } from "../../src/std/clock.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import {
+	AuditExportFormat,
+	ExportAuditEventsRequestSchema,
+} from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type AuditEntry, createAudit } from "../../packages/daemon/src/services/services.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
 import type { Figure } from "../figure.ts";
 import { connectGrpc, fieldOf, readGrpc } from "../grpc.ts";
 import { type Server, startNexus, withFolder } from "../processes.ts";
@@ -146,7 +149,7 @@ export function audit(): Promise<Figure[]> {
 					name: `audit export of ${EVENTS.toLocaleString("en-US")} events, ${name}`,
 					unit: "MB/s",
 					value: megabytes / median(took),
-					...(isGoal && { goal: { of: "value", atLeast: GOAL_MB } }),
+					goal: isGoal ? { of: "value", atLeast: GOAL_MB } : undefined,
 				});
 			}
 			return figures;

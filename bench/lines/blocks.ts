@@ -3,18 +3,18 @@
  * platform's dialect, beside only parsing their markdown.
  */
 
-import { createRenderer } from "../../src/adapter/kit/context.ts";
-import { parseMarkdown } from "../../src/adapter/kit/markdown.ts";
-import type { Platform } from "../../src/adapter/kit/platform.ts";
-import { splitAll } from "../../src/adapter/kit/split.ts";
-import { blocksOf } from "../../src/nex/block-machine.ts";
+import { parseMarkdown } from "../../packages/adapter/src/markdown/markdown.ts";
+import { splitAll } from "../../packages/adapter/src/markdown/split.ts";
+import type { Platform } from "../../packages/adapter/src/platform/platform.ts";
+import { createRenderer } from "../../packages/adapter/src/serve/context.ts";
+import { blocksOf } from "../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
 import {
 	type BlockInput,
 	type BlockRules,
 	beginBlocks,
 	type DeliveryBlock,
 	stepBlocks,
-} from "../../src/nex/block-step.ts";
+} from "../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
 import type { Figure } from "../figure.ts";
 import { median } from "../statistics.ts";
 
@@ -24,7 +24,9 @@ const ANSWER_CHARS = 200_000;
 const CHANNELS = ["telegram", "discord", "whatsapp", "sms"] as const;
 
 const platformOf = async (channel: string): Promise<Platform> => {
-	const { platform } = (await import(`../../src/adapter/${channel}/${channel}.ts`)) as { platform: Platform };
+	const { platform } = (await import(`../../packages/platforms/src/${channel}/${channel}.ts`)) as {
+		platform: Platform;
+	};
 	return platform;
 };
 
@@ -128,7 +130,11 @@ async function measure(channel: string, tokens: readonly string[], bytes: number
 		}
 	}
 	const figure = (name: string, values: number[], bare: number[], against: string): Figure => ({
-		...{ name: `blocks, ${channel}, ${name}`, unit: "MB/s", value: median(values), bare: median(bare), against },
+		name: `blocks, ${channel}, ${name}`,
+		unit: "MB/s",
+		value: median(values),
+		bare: median(bare),
+		against,
 	});
 	const sizes = `${rules.minChars} to ${rules.maxChars} characters`;
 	return [

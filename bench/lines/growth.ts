@@ -103,7 +103,7 @@ function measureRow(row: Row, cells: Cell[]): Promise<void> {
 		const sides: (Side & { name: string })[] = [];
 		try {
 			for (const [name, start] of Object.entries(starts)) {
-				sides.push({ name, server: await start(), ...(name === "Nexus" ? {} : { path: "/stream" }) });
+				sides.push({ name, server: await start(), path: name === "Nexus" ? undefined : "/stream" });
 			}
 			await warm(sides, folder, { ...row, readers: 1, tokens: SECONDS * row.rate });
 			let bareUs: number | undefined;

@@ -47,8 +47,8 @@ async function paced(nexus: Server, bare: Server, folder: string): Promise<Figur
 		{ name: `${name}, CPU per token`, unit: "µs", ...sse(cpuUs), goal: { of: "ratio", atMost: 1.5 } },
 		{ name: `${name}, latency p50`, unit: "ms", ...sse((r) => r.p50Ms) },
 		{ name: `${name}, latency p99`, unit: "ms", ...sse((r) => r.p99Ms), goal: { of: "value", atMost: 60 } },
-		{ name: `${name}, latency p50, beside bare`, unit: "ms", ...beside((r) => r.p50Ms) },
-		{ name: `${name}, latency p99, beside bare`, unit: "ms", ...beside((r) => r.p99Ms) },
+		{ name: `${name}, latency p50, vs bare`, unit: "ms", ...beside((r) => r.p50Ms) },
+		{ name: `${name}, latency p99, vs bare`, unit: "ms", ...beside((r) => r.p99Ms) },
 		{
 			name: `${name}, tokens per second of CPU`,
 			unit: "tokens",

@@ -72,14 +72,14 @@ export async function flood(): Promise<Figure[]> {
 		{ name: "flood, one by one, CPU per token", unit: "µs", value: of(results.single, cpuPerEvent), bare: bareUs },
 		{ name: `flood, arrays of ${BURST}, CPU per token`, unit: "µs", value: of(burst, cpuPerEvent), bare: bareUs },
 		{
-			name: "flood, one by one, beside bare + log",
+			name: "flood, one by one, vs bare + log",
 			unit,
 			value: single,
 			bare: of(results.logged, eventsPerSecond),
 			against: LOGGED,
 		},
 		{
-			name: "flood, one by one, beside bare coalesced writes",
+			name: "flood, one by one, vs bare coalesced writes",
 			unit,
 			value: single,
 			bare: of(results.coalesced, eventsPerSecond),
@@ -103,8 +103,8 @@ export async function pace(): Promise<Figure[]> {
 	return [
 		{ name: `${name} p50`, unit, value: value50, bare: p50(results.bare), goal: { of: "value", atMost: 0.16 } },
 		{ name: `${name} p99`, unit, value: value99, bare: p99(results.bare), goal: { of: "value", atMost: 1 } },
-		{ name: `${name} p50, beside bare + log`, unit, value: value50, bare: p50(results.logged), against: LOGGED },
-		{ name: `${name} p99, beside bare + log`, unit, value: value99, bare: p99(results.logged), against: LOGGED },
+		{ name: `${name} p50, vs bare + log`, unit, value: value50, bare: p50(results.logged), against: LOGGED },
+		{ name: `${name} p99, vs bare + log`, unit, value: value99, bare: p99(results.logged), against: LOGGED },
 	];
 }
 

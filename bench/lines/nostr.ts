@@ -2,12 +2,12 @@
 
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { createOutbound } from "../../src/nex/nex.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
-import { createNostrFake, type NostrFake } from "../../test/fakes/nostr.ts";
+import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { createOutbound } from "../../packages/daemon/src/nex/nex.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { createNostrFake, type NostrFake } from "../../packages/lab/src/nostr.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import type { Figure } from "../figure.ts";
 import { writeRun } from "../outbound.ts";
 import { withFolder } from "../processes.ts";
@@ -91,7 +91,10 @@ export async function nostr(): Promise<Figure[]> {
 		const file = openSqlite(join(folder, "nexus.db"), "process");
 		const bus = createBus({ storage: sqliteStorage(file) });
 		const outbound = createOutbound({
-			...{ bus, ledger: sqliteLedger(file), dataDir: folder, log: silentLog },
+			bus,
+			ledger: sqliteLedger(file),
+			dataDir: folder,
+			log: silentLog,
 			adapters: { nostr: { accounts: { main: { settings: { ...fake.settings } } } } },
 		});
 		const deliver = async (tokens: number, dueMs: number[]) => {
@@ -115,7 +118,9 @@ export async function nostr(): Promise<Figure[]> {
 				{ name: `${name}, events per 1,000 tokens`, unit: "events", value: events, goal: { of: "value", atMost: 120 } },
 				{ name: `${name}, token to reader, p50`, unit: "ms", value: percentile(latenciesMs, 50) },
 				{
-					...{ name: `${name}, token to reader, p99`, unit: "ms", value: percentile(latenciesMs, 99) },
+					name: `${name}, token to reader, p99`,
+					unit: "ms",
+					value: percentile(latenciesMs, 99),
 					goal: { of: "value", atMost: 250 },
 				},
 			];

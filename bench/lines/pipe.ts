@@ -8,10 +8,10 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { createLines } from "../../src/nex/stream-lines.ts";
-import { PROCESS_LIMITS, startProcess } from "../../src/nex/supervise/line-process.ts";
-import { systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { PROCESS_LIMITS, startProcess } from "../../packages/daemon/src/nex/accounts/line-process.ts";
+import { createLines } from "../../packages/daemon/src/nex/delivery/stream/stream-lines.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import type { Arrival } from "../adapter.ts";
 import type { Figure } from "../figure.ts";
 import { adapterCommand, type OutboundSide, withOutbound, writeRun } from "../outbound.ts";
@@ -34,13 +34,26 @@ const BEHIND_TOKENS = 200_000;
 
 const NAMES = { delivery: "dlv_01KA4XJ5T5M1V6E4WX2Q8N7B3C", runId: "run_01KA4XJ5T5M1V6E4WX2Q8N7B3C" };
 const startLine = (delivery: string) => ({
-	...{ type: "stream_start", runId: NAMES.runId, sessionLabel: "bench", target: { to: "1" }, delivery, offset: 1 },
+	type: "stream_start",
+	runId: NAMES.runId,
+	sessionLabel: "bench",
+	target: { to: "1" },
+	delivery,
+	offset: 1,
 });
 const tokenLine = (delivery: string, text: string, offset: number) => ({
-	...{ type: "token", text, delivery, runId: NAMES.runId, offset },
+	type: "token",
+	text,
+	delivery,
+	runId: NAMES.runId,
+	offset,
 });
 const endLine = (delivery: string, offset: number) => ({
-	...{ type: "stream_end", runId: NAMES.runId, final: true, delivery, offset },
+	type: "stream_end",
+	runId: NAMES.runId,
+	final: true,
+	delivery,
+	offset,
 });
 const json = (line: object) => `${JSON.stringify(line)}\n`;
 
@@ -164,7 +177,12 @@ function throughput(): Promise<Figure[]> {
 			const goal = { of: "ratio", atLeast: 0.7 } as const;
 			const against = "serialised before, coalesced";
 			const figure = (name: string, values: number[]): Figure => ({
-				...{ name, unit: "tokens/s", value: median(values), bare: median(results.bare), against, goal },
+				name,
+				unit: "tokens/s",
+				value: median(values),
+				bare: median(results.bare),
+				against,
+				goal,
 			});
 			return [
 				figure("pipe to a child, a line per token", results.line),

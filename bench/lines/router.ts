@@ -97,12 +97,11 @@ async function measure(shape: Shape): Promise<Figure> {
 			}
 			const bare = median(alone);
 			return {
-				...{
-					name: `router, ${shape.name}, CPU per token of the delivery`,
-					unit: "µs",
-					value: median(delivered) - bare,
-				},
-				...{ bare, against: "the run alone" },
+				name: `router, ${shape.name}, CPU per token of the delivery`,
+				unit: "µs",
+				value: median(delivered) - bare,
+				bare,
+				against: "the run alone",
 			};
 		} finally {
 			await server.stop();

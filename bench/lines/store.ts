@@ -1,9 +1,9 @@
 /** What the store takes: records through the Bus and turns through Bus and Ledger, beside plain inserts into SQLite. */
 
 import { join } from "node:path";
-import { type Bus, createBus, type LogWriter, sqliteStorage } from "../../src/bus/bus.ts";
-import { sqliteLedger, type Turn, turnWrites } from "../../src/ledger/ledger.ts";
-import { openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
+import { type Bus, createBus, type LogWriter, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { sqliteLedger, type Turn, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
 import type { Figure } from "../figure.ts";
 import { withFolder } from "../processes.ts";
 import { median } from "../statistics.ts";

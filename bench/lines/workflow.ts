@@ -1,7 +1,7 @@
 /** What a workflow costs beside the work of its nodes: from the submission to its end, durable commits included. */
 
 import { Agent, request } from "node:http";
-import type { WorkflowNodeJson } from "../../src/protocol/protocol.ts";
+import type { WorkflowNodeJson } from "../../packages/protocol/src/protocol.ts";
 import type { Figure } from "../figure.ts";
 import { textOf } from "../pace.ts";
 import { type Server, startNexus, withFolder } from "../processes.ts";

@@ -3,8 +3,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nonceOf } from "../../src/adapter/nonce.ts";
-import type { SendStatus, Target } from "../../src/adapter/port.ts";
+import { nonceOf } from "../../packages/adapter/src/nonce.ts";
+import type { SendStatus, Target } from "../../packages/adapter/src/port.ts";
 import { type AdapterProcess, type Settings, startAdapter } from "./process.ts";
 
 export interface BlocksOptions {

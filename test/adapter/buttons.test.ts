@@ -1,15 +1,15 @@
 /** Questions with buttons, the same on every platform that has them: asked once, pressed by whoever the platform says, settled for good. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Channel } from "../../src/adapter/channels.ts";
-import { buttonData, type Press, readButton, rowsOf, type Session } from "../../src/adapter/kit/kit.ts";
-import { loadPlatform } from "../../src/adapter/load.ts";
-import type { InboundChoice } from "../../src/adapter/port.ts";
-import { systemClock } from "../../src/std/clock.ts";
-import { createDiscordFake } from "../fakes/discord.ts";
-import type { Fake } from "../fakes/fake.ts";
-import { createSlackFake, PATIENT, type SlackFake } from "../fakes/slack.ts";
-import { createTelegramFake } from "../fakes/telegram.ts";
+import { buttonData, type Press, readButton, rowsOf, type Session } from "../../packages/adapter/src/kit.ts";
+import type { InboundChoice } from "../../packages/adapter/src/port.ts";
+import { createDiscordFake } from "../../packages/lab/src/discord/discord.ts";
+import type { Fake } from "../../packages/lab/src/fake.ts";
+import { createSlackFake, PATIENT, type SlackFake } from "../../packages/lab/src/slack/slack.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
+import type { Channel } from "../../packages/platforms/src/channels.ts";
+import { loadPlatform } from "../../packages/platforms/src/load.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { until } from "../until.ts";
 import { openSession, sendOptions } from "./session.ts";
 

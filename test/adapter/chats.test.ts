@@ -1,8 +1,8 @@
 /** A chat has several spellings; two spellings of one chat are one delivery. */
 
 import { describe, expect, test } from "vitest";
-import { isSameChat } from "../../src/adapter/adapter.ts";
-import type { Target } from "../../src/adapter/port.ts";
+import type { Target } from "../../packages/adapter/src/port.ts";
+import { isSameChat } from "../../packages/platforms/src/platforms.ts";
 
 const NPUB = "npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6";
 const NPUB_HEX = "3bf0c63fcb93463407af97a5e5ee64fa883d107ef9e558472c4eb9aaaefa459d";

@@ -1,16 +1,16 @@
 /** An answer that is not the platform's own says nothing about what the platform did: no message is said twice for it, and none is called complete. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CHANNELS, type Channel } from "../../src/adapter/channels.ts";
-import { createAdapterContext } from "../../src/adapter/kit/context.ts";
-import type { Platform } from "../../src/adapter/kit/platform.ts";
-import { createSends } from "../../src/adapter/kit/send.ts";
-import { loadPlatform } from "../../src/adapter/load.ts";
-import type { SendStatus, StreamStatus } from "../../src/adapter/port.ts";
-import { type Clock, systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { serveFake } from "../fakes/http.ts";
-import { type Place, STARTS } from "../fakes/lab-places.ts";
+import type { Platform } from "../../packages/adapter/src/platform/platform.ts";
+import type { SendStatus, StreamStatus } from "../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../packages/adapter/src/serve/context.ts";
+import { createSends } from "../../packages/adapter/src/serve/send.ts";
+import { serveFake } from "../../packages/lab/src/http.ts";
+import { type Place, STARTS } from "../../packages/lab/src/lab-places.ts";
+import { CHANNELS, type Channel } from "../../packages/platforms/src/channels.ts";
+import { loadPlatform } from "../../packages/platforms/src/load.ts";
+import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { faultOf, memory, openSession, sendOptions } from "./session.ts";
 
 /** What gateways, proxies and captive portals say in a platform's place. */
@@ -81,8 +81,8 @@ describe.each(CHANNELS)("%s", (channel) => {
 	test.each(ANSWERS.filter(([name]) => /^(?:502|403|200)/.test(name)))(
 		"health behind %s is not fine, and says so in words",
 		async (_name, { status, body }) => {
-			const headers = typeof body === "string" ? { "content-type": "text/html" } : {};
-			const handle = () => ({ status, headers, ...(body === undefined ? {} : { body }) });
+			const headers: Record<string, string> = typeof body === "string" ? { "content-type": "text/html" } : {};
+			const handle = () => ({ status, headers, body });
 			const gateway = await serveFake({ name: () => undefined, handle, refuse: handle });
 			const addresses = { api_url: gateway.url, token_url: gateway.url, relays: gateway.url.replace(/^http/, "ws") };
 			const settings = { ...place.settings, ...addresses };
@@ -116,7 +116,12 @@ describe.each(CHANNELS)("%s", (channel) => {
 				},
 			};
 			const context = createAdapterContext({
-				...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+				platform,
+				session,
+				account: "a",
+				clock,
+				random: () => 0.5,
+				log: silentLog,
 				say: (status) => void said.push(status),
 				ready: async () => {},
 			});
@@ -159,7 +164,12 @@ describe.each(CHANNELS)("%s", (channel) => {
 		session.pace = () => ({ targetIntervalMs: 0 });
 		const said: (StreamStatus | SendStatus)[] = [];
 		const context = createAdapterContext({
-			...{ platform, session, account: "a", clock: systemClock, random: () => 0.5, log: silentLog },
+			platform,
+			session,
+			account: "a",
+			clock: systemClock,
+			random: () => 0.5,
+			log: silentLog,
 			say: (status) => void said.push(status),
 			ready: async () => {},
 			limits: { doubtWaitMs: 1 },

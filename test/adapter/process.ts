@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { StreamStatus, Target } from "../../src/adapter/port.ts";
+import type { StreamStatus, Target } from "../../packages/adapter/src/port.ts";
+import type { Fake } from "../../packages/lab/src/fake.ts";
 import { timedAdapter } from "../children.ts";
-import type { Fake } from "../fakes/fake.ts";
 import { fastTime, type TestTime } from "../time/time.ts";
 import { until } from "../until.ts";
 import { Daemon } from "./kit/world.ts";
@@ -173,7 +173,13 @@ async function life(options: DeliverOptions, result: Delivered, folder: string):
 		result.begun ||= TIME.clock.now();
 		const name = { delivery: "d1", runId: "run_1" };
 		const resume = daemon.resume();
-		adapter.write({ type: "stream_start", sessionLabel: "main", target, ...name, ...(resumed ? { resume } : {}) });
+		adapter.write({
+			type: "stream_start",
+			sessionLabel: "main",
+			target,
+			...name,
+			resume: resumed ? resume : undefined,
+		});
 		let position = 0;
 		for (const [index, token] of tokens.entries()) {
 			const owed = token.slice(Math.max(0, resume.position - position));

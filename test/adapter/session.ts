@@ -1,9 +1,15 @@
 /** Sessions of platforms without a process around them. */
 
 import { expect } from "vitest";
-import { type Account, type Platform, PlatformError, type Session, type Tools } from "../../src/adapter/kit/kit.ts";
-import { type Clock, systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
+import {
+	type Account,
+	type Platform,
+	PlatformError,
+	type Session,
+	type Tools,
+} from "../../packages/adapter/src/kit.ts";
+import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 
 export function memory(): Tools["state"] {
@@ -31,7 +37,7 @@ export async function openSession(
 	const { state = memory() } = tools;
 	// Processes of one account have both files in common.
 	const notes = tools.state && notesBeside(tools.state);
-	const rest = { log: silentLog, clock: hurriedClock, state, ...(notes && { notes }) };
+	const rest = { log: silentLog, clock: hurriedClock, state, notes };
 	return await platform.open({ id: "a", settings }, { ...rest, ...tools });
 }
 

@@ -9,7 +9,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { fieldOf, framesInto } from "../../bench/grpc.ts";
 import { fillAudit } from "../../bench/lines/audit.ts";
 import { wide } from "../../bench/lines/workflow.ts";
-import { ScenarioType, StreamScenarioResponseSchema } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ScenarioType, StreamScenarioResponseSchema } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 
 function framed(textDelta: string): Buffer {
 	const base = { runId: "run_1", sequence: 300n, scenarioType: ScenarioType.TEXT_GENERATE, modelId: "bench" };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { ApprovalOutcome, EngineEvent, ToolApproval } from "../../src/engine/engine.ts";
-import { digestOf } from "../../src/engine/engine.ts";
-import { approvalWrites } from "../../src/ledger/ledger.ts";
-import { decodeToolStatus, type Frame } from "../../src/protocol/protocol.ts";
+import type { ApprovalOutcome, EngineEvent, ToolApproval } from "../../packages/daemon/src/engine/engine.ts";
+import { digestOf } from "../../packages/daemon/src/engine/engine.ts";
+import { approvalWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { decodeToolStatus, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { ask, finalEnd, framesOf, gate, type Play, rig, tempFile, text, ticks, until, verified } from "./rig.ts";
 
@@ -14,7 +14,12 @@ const pending = (fields: Partial<ToolApproval> = {}): ToolApproval => ({
 });
 
 const asked = (args: unknown, approvals: ToolApproval = pending(), callId = "c1"): EngineEvent => ({
-	...{ type: "tool", callId, name: "bash", status: "progress", args, asking: approvals },
+	type: "tool",
+	callId,
+	name: "bash",
+	status: "progress",
+	args,
+	asking: approvals,
 });
 
 /** Asks about one call and says what came of it. */
@@ -59,8 +64,17 @@ test("A2: all questions that an earlier daemon left open are taken up, however m
 		at(Math.floor(n / 3872), digits);
 	const rows = Array.from({ length: 1200 }, (_, n) =>
 		approvalWrites.open({
-			...{ id: idOf(n), runId: "run_1", session: "main", callId: `c${n}`, tool: "bash", kind: "approval" },
-			...{ args: {}, digest: "d", state: "pending", createdAt: n, expiresAt: 10_000 },
+			id: idOf(n),
+			runId: "run_1",
+			session: "main",
+			callId: `c${n}`,
+			tool: "bash",
+			kind: "approval",
+			args: {},
+			digest: "d",
+			state: "pending",
+			createdAt: n,
+			expiresAt: 10_000,
 		}),
 	);
 	await first.bus.write(rows);
@@ -83,7 +97,8 @@ describe("a question", () => {
 		expect(await parts.ledger.approvals.get(runId, row.id)).toEqual(row);
 		const [shown] = statuses(await framesOf(parts.bus, runId));
 		expect(shown).toMatchObject({
-			...{ status: "progress", args: { command: "ls" } },
+			status: "progress",
+			args: { command: "ls" },
 			approval: { id: row.id, state: "pending", text: 'bash {"command":"ls"}', expires_at: row.expiresAt },
 		});
 		await parts.broker.approvals.decide(runId, row.id, { state: "approved", by });
@@ -315,7 +330,8 @@ describe("A2: what outlives its run", () => {
 		await after.broker.recover();
 		const newer = await ask(after.broker, "main", "again");
 		expect(await after.ledger.approvals.get(runId, id)).toMatchObject({
-			...{ state: "withdrawn", reason: `superseded by ${newer.runId}` },
+			state: "withdrawn",
+			reason: `superseded by ${newer.runId}`,
 		});
 		await newer.result;
 	});

@@ -3,10 +3,10 @@
 import { copyFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createBroker } from "../../src/broker/broker.ts";
-import { follow } from "../../src/bus/bus.ts";
-import type { EngineEvent, EngineYield } from "../../src/engine/engine.ts";
-import type { Turn } from "../../src/ledger/ledger.ts";
+import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
+import { follow } from "../../packages/daemon/src/bus/bus.ts";
+import type { EngineEvent, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { storeForTest } from "../store.ts";

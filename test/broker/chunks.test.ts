@@ -1,10 +1,16 @@
 /** How large values are cut, counted and typed on their way into frames (P1.11, P1.16, P1.18), and which trace they are part of. */
 
 import { describe, expect, test } from "vitest";
-import { COMPLETED, CRASHED } from "../../src/broker/ending.ts";
-import { Framer } from "../../src/broker/framer.ts";
-import type { EngineEvent } from "../../src/engine/engine.ts";
-import { type BeginFrame, type ChunkFrame, createFold, decodeFrame, type Frame } from "../../src/protocol/protocol.ts";
+import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
+import { COMPLETED, CRASHED } from "../../packages/daemon/src/broker/settle/ending.ts";
+import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import {
+	type BeginFrame,
+	type ChunkFrame,
+	createFold,
+	decodeFrame,
+	type Frame,
+} from "../../packages/protocol/src/protocol.ts";
 import { text, verified } from "./rig.ts";
 
 const options = { runId: "run_1", session: "main", chunkBytesMax: 1024 * 1024, toolJsonCharsMax: 1_000_000 };

@@ -1,7 +1,7 @@
 /** The wall clock jumps while something is under way: nothing falls due that has not really passed, and an answer takes as long as it took. */
 
 import { describe, expect, test } from "vitest";
-import type { Clock } from "../../src/std/clock.ts";
+import type { Clock } from "../../packages/protocol/src/clock.ts";
 import { manualClock } from "../clock.ts";
 import { never, request, rig, text, ticks, until } from "./rig.ts";
 

@@ -1,7 +1,7 @@
 /** The wall clock is set back while something is under way: nothing waits for the time that was taken away. */
 
 import { describe, expect, test } from "vitest";
-import type { Clock } from "../../src/std/clock.ts";
+import type { Clock } from "../../packages/protocol/src/clock.ts";
 import { manualClock } from "../clock.ts";
 import { never, request, rig, tempFile, until, verified } from "./rig.ts";
 

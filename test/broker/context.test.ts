@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { assembleContext as assemble, chosenTurns, pastTurnOf, tokensOf } from "../../src/broker/context.ts";
-import type { EngineMessage } from "../../src/engine/engine.ts";
-import type { Turn } from "../../src/ledger/ledger.ts";
+import {
+	assembleContext as assemble,
+	chosenTurns,
+	pastTurnOf,
+	tokensOf,
+} from "../../packages/daemon/src/broker/context.ts";
+import type { EngineMessage } from "../../packages/daemon/src/engine/engine.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
 import { turnOf } from "../ledger/rig.ts";
 import { ask, rig, text as say } from "./rig.ts";
 

@@ -1,9 +1,9 @@
 /** Going on with a run that was cut off: what it is told, what later turns read, and when it is refused (A1). */
 
 import { describe, expect, test } from "vitest";
-import { createBroker } from "../../src/broker/broker.ts";
-import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../src/engine/engine.ts";
-import { turnWrites } from "../../src/ledger/ledger.ts";
+import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
+import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import { storeForTest } from "../store.ts";
 import { ask, finalEnd, framesOf, gate, text, verified } from "./rig.ts";
 

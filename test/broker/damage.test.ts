@@ -2,7 +2,7 @@
 
 import { crc32 } from "node:zlib";
 import { expect, test } from "vitest";
-import { encodeFrame } from "../../src/protocol/protocol.ts";
+import { encodeFrame } from "../../packages/protocol/src/protocol.ts";
 import { ask, finalEnd, framesOf, never, rig, tempFile, text, until, verified } from "./rig.ts";
 
 /** A run that a process left, as it was stored. */

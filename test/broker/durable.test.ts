@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import type { AgentTool } from "@earendil-works/pi-agent-core";
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
-import { type Broker, createBroker } from "../../src/broker/broker.ts";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../src/engine/engine.ts";
-import { codingEngine } from "../../src/engine/pi-coding-agent/pi-coding-agent.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
+import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
+import { codingEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { manualClock } from "../clock.ts";
 import { oneByOne } from "../engine/demo-play.ts";
 import { fauxEngine, fauxModel, NO_RETRY, ask as piAsk, tool as piTool, said } from "../engine/pi-kit.ts";
@@ -320,8 +320,13 @@ describe("a session's phase", () => {
 		await (await ask(broker, "main", "go")).result;
 		expect(told).toEqual([{ name: "plan", since: clock.now() }]);
 		expect(stored.phases.get("main")).toEqual({
-			...{ session: "main", name: "execute", from: "plan", because: "the plan stands" },
-			...{ since: clock.now(), turns: 1, completions: 1 },
+			session: "main",
+			name: "execute",
+			from: "plan",
+			because: "the plan stands",
+			since: clock.now(),
+			turns: 1,
+			completions: 1,
 		});
 		await broker.enterPhase("main", "plan", "again");
 		expect(await broker.phase("main")).toMatchObject({ phase: { name: "plan", from: "execute" }, known: phases });

@@ -1,8 +1,8 @@
 /** The door of a run: what commits with its begin, what commits beside its turn, and what a stop does in between. */
 
 import { describe, expect, test } from "vitest";
-import { type Disposition, inboxWrites, type Turn } from "../../src/ledger/ledger.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { type Disposition, inboxWrites, type Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { eventOf } from "../ledger/rig.ts";
 import { refuseWrites } from "../store.ts";
 import { ask, finalEnd, gate, never, type Play, request, rig, tempFile, text, ticks, until } from "./rig.ts";

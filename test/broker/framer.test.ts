@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../src/broker/ending.ts";
-import { Framer } from "../../src/broker/framer.ts";
-import type { EngineEvent } from "../../src/engine/engine.ts";
-import { type ChunkFrame, decodeFrame, type Frame } from "../../src/protocol/protocol.ts";
+import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
+import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/settle/ending.ts";
+import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import { type ChunkFrame, decodeFrame, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { finalEnd, text, verified } from "./rig.ts";
 
 const options = { runId: "run_1", session: "main", chunkBytesMax: 64, toolJsonCharsMax: 1000 };
@@ -26,7 +26,10 @@ const card = (payload: string): EngineEvent => ({
 	payload,
 });
 const tool = (callId: string, status: "started" | "progress" | "completed" | "failed", more = {}): EngineEvent => ({
-	...{ type: "tool", callId, name: "look", status },
+	type: "tool",
+	callId,
+	name: "look",
+	status,
 	...more,
 });
 

@@ -1,9 +1,9 @@
 /** Engines that are somebody's own module: whatever they do, the run ends, its log is well-framed and its turn is saved at once. */
 
 import { describe, expect, test } from "vitest";
-import { follow } from "../../src/bus/bus.ts";
-import type { EngineEvent } from "../../src/engine/engine.ts";
-import { createFold } from "../../src/protocol/protocol.ts";
+import { follow } from "../../packages/daemon/src/bus/bus.ts";
+import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import { createFold } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { finalEnd, never, type Play, request, rig, tempFile, text, until, verified } from "./rig.ts";
 

@@ -1,7 +1,7 @@
 /** What stands beside an answer's text is in its turn, and the next run is told of it. */
 
 import { expect, test } from "vitest";
-import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
+import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
 import { never, request, rig, tempFile, text, until } from "./rig.ts";
 
 const part = (modality: string, contentType: string, payload: string): EngineEvent => ({
@@ -24,12 +24,20 @@ const events = [
 
 const kept = [
 	{
-		...{ modality: "card", contentType: "application/json", description: "card: Blue shoes, 49 €", after: 6 },
-		...{ bytes: 39, payload: '{"title":"Blue shoes","price":"49 €"}' },
+		modality: "card",
+		contentType: "application/json",
+		description: "card: Blue shoes, 49 €",
+		after: 6,
+		bytes: 39,
+		payload: '{"title":"Blue shoes","price":"49 €"}',
 	},
 	{
-		...{ modality: "data", contentType: "text/plain", description: expect.any(String), after: 6 },
-		...{ bytes: 10, payload: "some facts" },
+		modality: "data",
+		contentType: "text/plain",
+		description: expect.any(String),
+		after: 6,
+		bytes: 10,
+		payload: "some facts",
 	},
 	{ modality: "image", contentType: "image/png", description: "image (image/png)", bytes: 90_000, after: 6 },
 ];

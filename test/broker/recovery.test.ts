@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Bus } from "../../src/bus/bus.ts";
-import { turnWrites } from "../../src/ledger/ledger.ts";
-import { createFold, type Frame } from "../../src/protocol/protocol.ts";
-import { silentLog } from "../../src/std/log.ts";
+import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { createFold, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { turnOf } from "../ledger/rig.ts";
 import {
 	ask,
@@ -69,7 +69,11 @@ describe("a run that was live when the process died", () => {
 		expect(finalEnd(log)).toMatchObject({ reason: "crashed", synthetic: true, error: { code: "crashed" } });
 		expect(seen(log).messages.map((message) => message.text)).toEqual(["Let me look.", "It is "]);
 		expect(look.turn(runId)).toMatchObject({
-			...{ session: "main", engine: "played", status: "failed", reason: "crashed", error: { code: "crashed" } },
+			session: "main",
+			engine: "played",
+			status: "failed",
+			reason: "crashed",
+			error: { code: "crashed" },
 			messages: [
 				{ role: "user", text: "question", eventId },
 				{ role: "assistant", text: "Let me look." },

@@ -1,16 +1,18 @@
 /** What a model needs back in later turns is in the turn and in the next context, and in no frame: signed reasoning, and what tools answered in parts. */
 
 import { describe, expect, test } from "vitest";
-import type { BrokerLimits } from "../../src/broker/limits.ts";
-import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
-import type { ContentPart } from "../../src/protocol/protocol.ts";
+import type { BrokerLimits } from "../../packages/daemon/src/broker/limits.ts";
+import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
+import type { ContentPart } from "../../packages/protocol/src/protocol.ts";
 import { request, rig, text } from "./rig.ts";
 
 const picture: ContentPart = { type: "image", contentType: "image/png", data: "UElDVFVSRQ==" };
 const page: ContentPart = { type: "resource", uri: "https://example.org/", contentType: "text/html", text: "<p>page" };
 const signed = (thought: string, after?: number): EngineEvent => ({
-	...{ type: "signed_reasoning", text: thought, signature: `sig(${thought})` },
-	...(after !== undefined && { after }),
+	type: "signed_reasoning",
+	text: thought,
+	signature: `sig(${thought})`,
+	after,
 });
 const looks = (callId: string, ...content: ContentPart[]): EngineEvent[] => [
 	{ type: "tool", callId, name: "look", status: "started", args: { at: callId } },
@@ -55,7 +57,11 @@ describe("a later turn", () => {
 				],
 				toolCalls: [
 					{
-						...{ callId: "c1", name: "look", args: { at: "c1" }, status: "completed", after: 0 },
+						callId: "c1",
+						name: "look",
+						args: { at: "c1" },
+						status: "completed",
+						after: 0,
 						result: "here:\n[image image/png]\n<p>page",
 						content: [{ type: "text", text: "here:" }, picture, page],
 					},

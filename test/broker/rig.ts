@@ -4,10 +4,22 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type Broker, type BrokerOptions, createBroker, type ExecuteRequest } from "../../src/broker/broker.ts";
-import { type Bus, follow } from "../../src/bus/bus.ts";
-import type { Engine, EngineContext, EngineEvent, EngineRequest, EngineYield } from "../../src/engine/engine.ts";
-import { inboxWrites } from "../../src/ledger/ledger.ts";
+import {
+	type Broker,
+	type BrokerOptions,
+	createBroker,
+	type ExecuteRequest,
+} from "../../packages/daemon/src/broker/broker.ts";
+import { type Bus, follow } from "../../packages/daemon/src/bus/bus.ts";
+import type {
+	Engine,
+	EngineContext,
+	EngineEvent,
+	EngineRequest,
+	EngineYield,
+} from "../../packages/daemon/src/engine/engine.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Clock } from "../../packages/protocol/src/clock.ts";
 import {
 	createToEvents,
 	createVerifier,
@@ -17,8 +29,7 @@ import {
 	newEventId,
 	newRunId,
 	type StreamEvent,
-} from "../../src/protocol/protocol.ts";
-import type { Clock } from "../../src/std/clock.ts";
+} from "../../packages/protocol/src/protocol.ts";
 import { type ForTestOptions, type Look, storeForTest } from "../store.ts";
 import { until as waitUntil } from "../until.ts";
 
@@ -41,12 +52,7 @@ export interface RigOptions
 }
 
 export function rig(play: Play, { path, connection, dies, busClock, engineFields, ...options }: RigOptions = {}) {
-	const store = storeForTest({
-		...(path !== undefined && { path }),
-		...(connection && { connection }),
-		...(dies !== undefined && { dies }),
-		...(busClock && { clock: busClock }),
-	});
+	const store = storeForTest({ path, connection, dies, clock: busClock });
 	const { bus, ledger } = store;
 	const broker = createBroker({ bus, ledger, engine: { ...engineOf(play), ...engineFields }, ...options });
 	return { ...store, broker, frames: (runId: string) => framesOf(bus, runId) };

@@ -1,8 +1,8 @@
 /** ST8: a run waits for room. An engine that is faster than the store is not taken further than one commit should hold. */
 
 import { expect, test, vi } from "vitest";
-import { createBroker } from "../../src/broker/broker.ts";
-import { GrowingText } from "../../src/std/growing-text.ts";
+import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
+import { GrowingText } from "../../packages/daemon/src/std/growing-text.ts";
 import { storeForTest } from "../store.ts";
 import { ask, engineOf, type Play } from "./rig.ts";
 

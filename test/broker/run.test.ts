@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { ExecuteRequest } from "../../src/broker/port.ts";
-import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
-import { decodeFrame, NexusError } from "../../src/protocol/protocol.ts";
+import type { ExecuteRequest } from "../../packages/daemon/src/broker/port.ts";
+import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
+import { decodeFrame, NexusError } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import {
 	eventsOf,
@@ -41,7 +41,11 @@ describe("a run that completes", () => {
 		expect(broker.live("run_1")).toBeUndefined();
 		expect(await saved).toEqual(turn);
 		expect(turn).toMatchObject({
-			...{ runId: "run_1", session: "main", engine: "played", status: "completed", reason: "completed" },
+			runId: "run_1",
+			session: "main",
+			engine: "played",
+			status: "completed",
+			reason: "completed",
 			usage: { input: 30, output: 5, cache_read: 7 },
 			messages: [
 				{ role: "user", text: "question", eventId: "evt_1" },
@@ -49,7 +53,7 @@ describe("a run that completes", () => {
 				{ role: "assistant", text: "world", messageId: "run_1.4" },
 			],
 			toolCalls: [
-				{ ...{ callId: "c1", name: "look", status: "completed", message: 1 }, args: '{"at":"sky"}', result: '"blue"' },
+				{ callId: "c1", name: "look", status: "completed", message: 1, args: '{"at":"sky"}', result: '"blue"' },
 			],
 		});
 		expect(look.turn("run_1")).toEqual(turn);

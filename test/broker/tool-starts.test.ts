@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { EngineEvent } from "../../src/engine/engine.ts";
-import { decodeToolStatus } from "../../src/protocol/protocol.ts";
+import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import { decodeToolStatus } from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { ask, framesOf, rig, verified } from "./rig.ts";
 
@@ -25,7 +25,10 @@ async function told(events: readonly EngineEvent[]) {
 }
 
 const tool = (callId: string, status: Status, fields = {}): EngineEvent => ({
-	...{ type: "tool", callId, name: "look", status },
+	type: "tool",
+	callId,
+	name: "look",
+	status,
 	...fields,
 });
 

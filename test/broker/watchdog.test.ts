@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type WatchdogState, watch } from "../../src/broker/watchdog.ts";
+import { type WatchdogState, watch } from "../../packages/daemon/src/broker/watchdog.ts";
 
 const limits = { firstTokenMs: 60, interTokenMs: 120, totalMs: 1000, toolMs: 500, abortGraceMs: 20 };
 const quiet: WatchdogState = { startedAt: 0, lastEventAt: undefined, oldestToolAt: undefined, stoppedAt: undefined };

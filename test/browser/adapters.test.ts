@@ -1,7 +1,7 @@
 /** The adapters page in a real browser, before a real daemon with a real adapter on a fake Telegram; and what becomes of messages in the chat. */
 
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
+import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { startDaemon } from "./daemon.ts";
 import { describeInBrowser, openAt, openSession, say, wordsFrom } from "./kit.ts";
 import { createOwnWorld } from "./world.ts";

@@ -12,7 +12,7 @@ import { ownPort } from "../port.ts";
 import { removeFolder } from "../runtime/folder.ts";
 
 const ENGINE = fileURLToPath(new URL("./scripted-engine.ts", import.meta.url));
-const BUILT_PAGE = fileURLToPath(new URL("../../dist/web/index.html", import.meta.url));
+const BUILT_PAGE = fileURLToPath(new URL("../../packages/daemon/dist/web/index.html", import.meta.url));
 export const TOKEN = "test-token-0123456789abcdef";
 
 /** What a worker is told of a daemon that another process started. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import type { WorkflowDefinitionJson, WorkflowJson } from "../../src/protocol/protocol.ts";
+import type { WorkflowDefinitionJson, WorkflowJson } from "../../packages/protocol/src/protocol.ts";
 import { startDaemon, TOKEN } from "./daemon.ts";
 import { describeInBrowser, openAt, upTo } from "./kit.ts";
 import { createOwnWorld } from "./world.ts";

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Bus, createBus, follow, type LogSpec } from "../../src/bus/bus.ts";
-import type { Storage } from "../../src/bus/storage.ts";
-import type { Clock } from "../../src/std/clock.ts";
+import { type Bus, createBus, follow, type LogSpec } from "../../packages/daemon/src/bus/bus.ts";
+import type { Storage } from "../../packages/daemon/src/bus/storage.ts";
+import type { Clock } from "../../packages/protocol/src/clock.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { note, noted } from "./notes.ts";
@@ -44,7 +44,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 				clock: eager(clock),
 				shared,
 			});
-		const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", ...(chain ? { chain } : {}) });
+		const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", chain: chain || undefined });
 
 		beforeEach(() => {
 			store = make();

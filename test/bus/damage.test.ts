@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Bus, createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { type Bus, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 
 const LIMITS = { segmentCharsMax: 40 };
 

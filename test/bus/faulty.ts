@@ -5,7 +5,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
-import { OutcomeUnknown, type Storage } from "../../src/bus/storage.ts";
+import { OutcomeUnknown, type Storage } from "../../packages/daemon/src/bus/storage.ts";
 
 export interface Faults {
 	/** Every call takes up to so many turns of the loop. */

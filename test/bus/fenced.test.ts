@@ -1,7 +1,7 @@
 /** A daemon that others took for dead: it hears of it even when it has nothing to write, and writes nothing any more (ST19). */
 
 import { expect, it, onTestFinished } from "vitest";
-import { createBus } from "../../src/bus/bus.ts";
+import { createBus } from "../../packages/daemon/src/bus/bus.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import { inMemory, inSqlite } from "./stores.ts";

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Batch } from "../../src/bus/batch.ts";
-import { entriesOf } from "../../src/bus/sqlite/journal.ts";
-import { JournalText } from "../../src/bus/sqlite/journal-text.ts";
+import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
+import { entriesOf } from "../../packages/daemon/src/bus/sqlite/journal.ts";
+import { JournalText } from "../../packages/daemon/src/bus/sqlite/journal-text.ts";
 import { atEffort } from "../effort.ts";
 
 const entry = fc.record({

@@ -1,8 +1,14 @@
 /** A store that lives as long as its object: for tests, and for daemons that need no history. */
 
-import { Batch } from "../../src/bus/batch.ts";
-import type { LogQuery, LogSpec } from "../../src/bus/port.ts";
-import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../../src/bus/refusals.ts";
+import type { LogQuery, LogSpec } from "../../packages/daemon/src/bus/port.ts";
+import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
+import {
+	existsAlready,
+	fenced,
+	linkUnsealed,
+	noLiveLog,
+	ownedByAnother,
+} from "../../packages/daemon/src/bus/refusals.ts";
 import type {
 	Adopted,
 	ChainWith,
@@ -16,10 +22,10 @@ import type {
 	StoredLog,
 	Unit,
 	UnitOutcome,
-} from "../../src/bus/storage.ts";
-import { segmentBytesOf } from "../../src/bus/storage.ts";
-import { Refused, toNexusError } from "../../src/protocol/protocol.ts";
-import { type Query, Tables } from "../../src/std/write.ts";
+} from "../../packages/daemon/src/bus/storage.ts";
+import { segmentBytesOf } from "../../packages/daemon/src/bus/storage.ts";
+import { type Query, Tables } from "../../packages/daemon/src/std/write.ts";
+import { Refused, toNexusError } from "../../packages/protocol/src/protocol.ts";
 
 interface MemoryLog {
 	log: StoredLog;
@@ -176,7 +182,7 @@ class MemoryStorage implements Storage {
 	chainWith<T>(chain: string, query: Query<T>): ChainWith<T> {
 		const newest = copy(this.#linksOf(chain).at(-1));
 		const ends = this.chain(chain) ?? { start: 0, head: 0 };
-		return { ...ends, ...(newest && { newest }), answer: this.#things.answer(query) };
+		return { ...ends, newest, answer: this.#things.answer(query) };
 	}
 
 	list(query: LogQuery): StoredLog[] {

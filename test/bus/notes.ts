@@ -1,8 +1,8 @@
 /** A kind of stored thing that only tests have: texts, each of them once. */
 
-import { Refused } from "../../src/protocol/protocol.ts";
-import { migrate, type SqliteFile } from "../../src/std/sqlite.ts";
-import { queriesOf, type Tables, writesOf } from "../../src/std/write.ts";
+import { migrate, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
+import { queriesOf, type Tables, writesOf } from "../../packages/daemon/src/std/write.ts";
+import { Refused } from "../../packages/protocol/src/protocol.ts";
 
 interface NoteOps {
 	add(text: string): void;

@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
-import { type Bus, createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { type Bus, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { freshFolder } from "../runtime/folder.ts";
 

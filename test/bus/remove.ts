@@ -1,6 +1,6 @@
 /** Retention, aimed at one log. */
 
-import type { Bus } from "../../src/bus/bus.ts";
+import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
 
 /** Removes the oldest finished log until this one is gone. */
 export async function removeUpTo(bus: Bus, log: string): Promise<void> {

@@ -1,16 +1,16 @@
 /** The contract of the store (ST1–ST25): commits whose outcome comes late or is lost, and two Buses on one store. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Bus, type Cursor, createBus, follow, type LogSpec } from "../../src/bus/bus.ts";
-import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../../src/bus/storage.ts";
-import type { NexusError } from "../../src/protocol/protocol.ts";
+import { type Bus, type Cursor, createBus, follow, type LogSpec } from "../../packages/daemon/src/bus/bus.ts";
+import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../../packages/daemon/src/bus/storage.ts";
+import type { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import type { StorageUnderTest } from "./contract.ts";
 import { note, noted } from "./notes.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", ...(chain && { chain }) });
+const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", chain: chain || undefined });
 
 async function readAll(bus: Bus, log: string, after = 0): Promise<string[]> {
 	const cursor = await bus.cursor({ log }, after);

@@ -1,7 +1,7 @@
 /** The rules of the Bus on every storage: alone, behind a bad connection, and with two Buses on one store. */
 
 import { expect, it } from "vitest";
-import { createBus, follow } from "../../src/bus/bus.ts";
+import { createBus, follow } from "../../packages/daemon/src/bus/bus.ts";
 import { atEffort } from "../effort.ts";
 import { seed } from "../seed.ts";
 import { busContract, type StorageUnderTest } from "./contract.ts";

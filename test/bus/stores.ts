@@ -3,9 +3,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sqliteStorage } from "../../src/bus/bus.ts";
-import { type Durability, openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
-import { Tables } from "../../src/std/write.ts";
+import { sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { type Durability, openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
+import { Tables } from "../../packages/daemon/src/std/write.ts";
 import type { StorageUnderTest } from "./contract.ts";
 import { memoryStorage } from "./memory.ts";
 import { keepNotes, keepNotesInMemory } from "./notes.ts";

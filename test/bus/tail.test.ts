@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Batch } from "../../src/bus/batch.ts";
-import { Tail } from "../../src/bus/tail.ts";
+import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
+import { Tail } from "../../packages/daemon/src/bus/reading/tail.ts";
 import { atEffort } from "../effort.ts";
 
 const record = fc.oneof(

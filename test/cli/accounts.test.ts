@@ -3,8 +3,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { storeAccount } from "../../src/runtime/runtime.ts";
-import { createTelegramFake } from "../fakes/telegram.ts";
+import { storeAccount } from "../../packages/daemon/src/runtime/runtime.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { nexus, run } from "./in-process.ts";
 

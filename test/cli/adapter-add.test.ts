@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createTelegramFake } from "../fakes/telegram.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { nexus, run } from "./in-process.ts";
 

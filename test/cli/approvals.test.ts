@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
-import { startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { nexus, type RunOptions } from "./in-process.ts";

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { writeWhole } from "../../src/cli/commands/audit.ts";
-import { timeOf } from "../../src/cli/time.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import { writeWhole } from "../../packages/daemon/src/cli/commands/audit.ts";
+import { timeOf } from "../../packages/daemon/src/cli/time.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, run } from "./in-process.ts";
 

@@ -1,25 +1,62 @@
 /** What is published works as the sources do. */
 
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import {
+	copyFileSync,
+	existsSync,
+	globSync,
+	mkdirSync,
+	readdirSync,
+	readFileSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { WebSocket } from "ws";
-import { bundle } from "../../scripts/bundle.ts";
-import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
+import { Health } from "../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
+import { bundle, PUBLISHED } from "../../scripts/bundle.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { run, up } from "./nexus.ts";
 
-// As deep in the package as `dist`, and not `dist` itself: other tests read the page from there.
-const out = fileURLToPath(new URL("../../.vite", import.meta.url));
+/** The build goes here and not into the packages: other tests read the page from there. Libraries are found in the folder above. */
+const base = fileURLToPath(new URL("../../.vite", import.meta.url));
+const packages = fileURLToPath(new URL("../../packages", import.meta.url));
+const installed = (name: string, path = ""): string => join(base, "node_modules", name, path);
+const out = installed("nexus-stream", "dist");
 const main = join(out, "cli/main.js");
+
+interface Manifest {
+	name: string;
+	version: string;
+	exports: Record<string, { "nexus-source": string; default: string }>;
+	dependencies: Record<string, string>;
+}
+const manifest = (name: string): Manifest => JSON.parse(readFileSync(join(packages, name, "package.json"), "utf8"));
+
+/** `npm pack` of a package, unpacked where `npm install` would put it. */
+async function install(name: string): Promise<void> {
+	const folder = join(base, "packages", name);
+	copyFileSync(join(packages, name, "package.json"), join(folder, "package.json"));
+	const packed = await promisify(execFile)("npm", ["pack", "--json", "--pack-destination", base], { cwd: folder });
+	const [{ filename }] = JSON.parse(packed.stdout) as [{ filename: string }];
+	const target = installed(manifest(name).name);
+	mkdirSync(target, { recursive: true });
+	await promisify(execFile)("tar", ["-xzf", join(base, filename), "-C", target, "--strip-components=1"]);
+}
 
 /** Of Node's own modules, those that took most of an idle daemon's memory. */
 const HEAVY = ["internal/deps/undici/undici", "internal/http2/core", "tls", "https"];
 const FILES_MAX = 40;
+/** Files of the kit that only the daemon and the platforms of this repository import. */
+const NOT_PUBLISHED = /\/dist\/kit\/(?!length|lines|markdown|marks|plain|reply|table|kit)/;
 
 /** A daemon that writes down what it has loaded whenever it is asked. */
 async function upWatched(folder: string, args: string[]) {
@@ -55,8 +92,19 @@ process.on("SIGUSR2", () => {
 
 const TOKEN = "a-token-of-the-build-0123456789";
 
-beforeAll(() => bundle(out));
-afterAll(() => rmSync(out, { recursive: true, force: true }));
+beforeAll(async () => {
+	rmSync(base, { recursive: true, force: true });
+	await bundle(base);
+	await Promise.all(PUBLISHED.map(install));
+});
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+/** Runs the body of a function in a process that sees the packages as a user does, and gives what it returns. */
+async function inNode(body: string): Promise<unknown> {
+	const file = join(base, `${randomUUID()}.mjs`);
+	writeFileSync(file, `console.log(JSON.stringify(await (async () => {${body}})()));`);
+	return JSON.parse((await promisify(execFile)(process.execPath, [file])).stdout);
+}
 
 describe("the build", () => {
 	it("starts, answers, counts and stops", async () => {
@@ -80,7 +128,8 @@ describe("the build", () => {
 		const idle = await daemon.loaded();
 		expect(idle.builtins).toEqual(expect.arrayContaining(["http", "sqlite"]));
 		for (const heavy of HEAVY) expect(idle.builtins, heavy).not.toContain(heavy);
-		expect(idle.files.filter((file) => file.includes("/node_modules/"))).toEqual([]);
+		const ours = /\/node_modules\/(?:@nexus-stream\/|nexus-stream\/)(?!.*\/node_modules\/)/;
+		expect(idle.files.filter((file) => file.includes("/node_modules/") && !ours.test(file))).toEqual([]);
 		// Each file costs a start about half a millisecond.
 		expect(idle.files.length).toBeLessThanOrEqual(FILES_MAX);
 		// The watch sees what is loaded later.
@@ -118,36 +167,43 @@ describe("the build", () => {
 	});
 
 	it("has every adapter, and the lab's platforms", async () => {
-		const info = await run(["telegram", "info"], { main: join(out, "adapter/main.js") });
+		const info = await run(["telegram", "info"], { main: join(out, "platforms/main.js") });
 		expect(JSON.parse(info.out)).toMatchObject({ channel: "telegram", protocol: 1 });
-		const lab = await run([], { main: join(out, "fakes/main.js"), input: "" });
+		const lab = await run([], { main: join(out, "lab/main.js"), input: "" });
 		expect(Object.keys((JSON.parse(lab.out) as { channels: object }).channels)).toEqual([
 			...["telegram", "discord", "slack", "whatsapp", "imessage", "signal", "sms", "gmail", "nostr"],
 		]);
 		// What is published may only load what is installed with it.
 		const chunks = readdirSync(join(out, "chunks")).map((name) => readFileSync(join(out, "chunks", name), "utf8"));
-		const { devDependencies } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-			devDependencies: object;
-		};
 		const loaded = chunks.flatMap((text) => [...text.matchAll(/\b(?:from|import\()\s*"([^".][^"]*)"/g)]);
-		const packages = loaded.map(([, name = ""]) => name.match(/^(?:@[^/]+\/)?[^/]+/)?.[0] ?? "");
-		expect(packages.filter((name) => name in devDependencies)).toEqual([]);
+		const names = loaded.map(([, name = ""]) => name.match(/^(?:@[^/]+\/)?[^/]+/)?.[0] ?? "");
+		const { dependencies } = manifest("daemon");
+		// In the text of a library there may be what only looks like an import.
+		const imported = names.filter(
+			(name) => /^@?\w[\w./-]+$/.test(name) && existsSync(join(base, "../node_modules", name)),
+		);
+		expect(imported.filter((name) => !(name in dependencies))).toEqual([]);
 	});
 
-	it("has a file behind every door of the package", () => {
-		const { exports } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-			exports: Record<string, { "nexus-source": string; default: string }>;
-		};
+	it.each(PUBLISHED)("%s has a built file and a source for every export", (folder) => {
+		const { name, exports } = manifest(folder);
 		for (const { default: built, "nexus-source": source } of Object.values(exports)) {
-			expect(existsSync(join(out, built.replace("./dist/", "")))).toBe(true);
-			expect(existsSync(new URL(`../../${source}`, import.meta.url))).toBe(true);
+			const sources = globSync(join(packages, folder, source.replace("*", "**/*")));
+			expect(sources.length, source).toBeGreaterThan(0);
+			const [before = "", after = ""] = source.slice(2).split("*");
+			const stars = sources.map((file) =>
+				relative(join(packages, folder), file).slice(before.length, -after.length || undefined),
+			);
+			for (const star of stars) {
+				const file = installed(name, built.replace("*", star));
+				expect(existsSync(file), file).toBe(!NOT_PUBLISHED.test(file));
+			}
 		}
-		expect(Object.keys(exports)).toEqual(expect.arrayContaining(["./adapter", "./client"]));
 	});
 
 	/** The packages that a file and its chunks import: what is not for browsers must not be among them. */
 	function browserPackages(entry: string): Set<string> {
-		const found = new Set([join(out, entry)]);
+		const found = new Set([entry]);
 		const packages = new Set<string>();
 		for (const file of found) {
 			const text = readFileSync(file, "utf8");
@@ -163,23 +219,33 @@ describe("the build", () => {
 	}
 
 	it("has a client of the runtime contract that a browser can load", async () => {
-		const packages = [...browserPackages("runtime-client/runtime-client.js")].toSorted();
-		expect(packages.filter((name) => !/^@bufbuild\/protobuf\b|^@connectrpc\/connect(?:-web)?$/.test(name))).toEqual([]);
-		const built = (await import(
-			join(out, "runtime-client/runtime-client.js")
-		)) as typeof import("../../src/runtime-client/runtime-client.ts");
-		const runtime = built.createRuntime({ url: "http://127.0.0.1:1" });
-		await expect(runtime.audit.getRuntimeHealth({})).rejects.toBeInstanceOf(built.ConnectError);
+		const packages = [
+			...browserPackages(installed("@nexus-stream/client", "dist/runtime/runtime-client.js")),
+		].toSorted();
+		expect(
+			packages.filter(
+				(name) =>
+					!/^@bufbuild\/protobuf\b|^@connectrpc\/connect(?:-web)?$|^@nexus-stream\/protocol|^eventsource-parser/.test(
+						name,
+					),
+			),
+		).toEqual([]);
+		const refused = await inNode(`
+			const { ConnectError, createRuntime } = await import("@nexus-stream/client/runtime");
+			const call = createRuntime({ url: "http://127.0.0.1:1" }).audit.getRuntimeHealth({});
+			return await call.catch((cause) => cause instanceof ConnectError);`);
+		expect(refused).toBe(true);
 	});
 
 	it("has a client that a browser can load, and that knows the daemon's errors", async () => {
-		expect([...browserPackages("client/client.js")]).toEqual([]);
-		const { createClient } = (await import(
-			join(out, "client/client.js")
-		)) as typeof import("../../src/client/client.ts");
-		const { NexusError } = (await import(join(out, "protocol/protocol.js"))) as { NexusError: unknown };
-		const away = createClient({ url: "http://127.0.0.1:1", fetch: () => Promise.reject(new Error("away")) });
-		await expect(away.api.runs()).rejects.toBeInstanceOf(NexusError);
+		const packages = [...browserPackages(installed("@nexus-stream/client", "dist/client.js"))];
+		expect(packages.filter((name) => !/^@nexus-stream\/protocol|^eventsource-parser/.test(name))).toEqual([]);
+		const refused = await inNode(`
+			const { createClient } = await import("@nexus-stream/client");
+			const { NexusError } = await import("@nexus-stream/protocol");
+			const away = createClient({ url: "http://127.0.0.1:1", fetch: () => Promise.reject(new Error("away")) });
+			return await away.api.runs().catch((cause) => cause instanceof NexusError);`);
+		expect(refused).toBe(true);
 	});
 
 	it("leaves the command executable: a global install of a checkout is a link to it", () => {
@@ -197,15 +263,13 @@ describe("the build", () => {
 	});
 
 	it("has one class of errors behind every door, and knows its version", async () => {
-		const index = (await import(join(out, "index.js"))) as { NexusError: unknown; startDaemon: unknown };
-		const protocol = (await import(join(out, "protocol/protocol.js"))) as { NexusError: unknown };
-		expect(index.NexusError).toBe(protocol.NexusError);
-		expect(index.startDaemon).toBeTypeOf("function");
-		const kit = (await import(join(out, "adapter/kit/kit.js"))) as { serve: unknown; PlatformError: unknown };
-		expect([kit.serve, kit.PlatformError]).toEqual([expect.any(Function), expect.any(Function)]);
-		const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-			version: string;
-		};
+		const found = await inNode(`
+			const index = await import("nexus-stream");
+			const { NexusError } = await import("@nexus-stream/protocol");
+			const kit = await import("@nexus-stream/adapter");
+			return [index.NexusError === NexusError, typeof index.startDaemon, typeof kit.serve, typeof kit.PlatformError];`);
+		expect(found).toEqual([true, "function", "function", "function"]);
+		const { version } = manifest("daemon");
 		expect((await run(["--version"], { main })).out).toBe(`${version}\n`);
 	});
 });

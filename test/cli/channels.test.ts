@@ -7,16 +7,16 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { RunJson, SessionJson } from "../../src/protocol/protocol.ts";
-import { type Daemon, loadConfig, startDaemon, storeAccount } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
+import { type Daemon, loadConfig, startDaemon, storeAccount } from "../../packages/daemon/src/runtime/runtime.ts";
+import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import type { RunJson, SessionJson } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { daemonHere, nexus, run } from "./in-process.ts";
 import { type Child, up } from "./nexus.ts";
 
-const NEXUS = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const NEXUS = fileURLToPath(new URL("../../packages/daemon/src/cli/main.ts", import.meta.url));
 
 interface Place {
 	folder: string;
@@ -182,7 +182,8 @@ describe("nexus adapter add", () => {
 		const file = join(at.data, "accounts", "telegram.main.json");
 		expect(statSync(file).mode & 0o777).toBe(0o600);
 		expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({
-			...{ channel: "telegram", account: "main" },
+			channel: "telegram",
+			account: "main",
 			settings: { token: at.fake.token, api_url: at.fake.url },
 		});
 		expect(out + err).not.toContain(at.fake.token);
@@ -314,8 +315,11 @@ describe("a webhook", () => {
 				body: JSON.stringify({
 					update_id: 1,
 					message: {
-						...{ message_id: 5, date: Math.floor(Date.now() / 1000), text: "/demo tokens=5 rate=0" },
-						...{ chat: { id: 42, type: "private" }, from: { id: 42, is_bot: false, first_name: "Ann" } },
+						message_id: 5,
+						date: Math.floor(Date.now() / 1000),
+						text: "/demo tokens=5 rate=0",
+						chat: { id: 42, type: "private" },
+						from: { id: 42, is_bot: false, first_name: "Ann" },
 					},
 				}),
 			});

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { Daemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import {
 	checksumOf,
 	crc32,
@@ -14,8 +15,7 @@ import {
 	decodeFrame,
 	ERROR_TABLE,
 	type Frame,
-} from "../../src/protocol/protocol.ts";
-import type { Daemon } from "../../src/runtime/runtime.ts";
+} from "../../packages/protocol/src/protocol.ts";
 import { waitFor } from "../edge/rig.ts";
 import { freshFolder, removeFolder } from "../runtime/folder.ts";
 import { daemonHere, nexus, run } from "./in-process.ts";

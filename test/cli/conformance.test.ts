@@ -49,7 +49,7 @@ describe("nexus conformance", () => {
 	it("the example with the kit keeps all of them", async () => {
 		const example = join(import.meta.dirname, "../../examples/adapter.mjs");
 		const source = "--conditions=nexus-source";
-		const { code, out } = await check(["--", process.execPath, source, example], {
+		const { code, out } = await check(["--", process.execPath, "--conditions=nexus-source", source, example], {
 			NEXUS_FOLDER: join(folder, "messages"),
 		});
 		const skipped = out.match(/^skipped +\w+/gm)?.map((line) => line.split(/ +/)[1]);
@@ -95,7 +95,12 @@ describe("nexus conformance", () => {
 		try {
 			const account = join(folder, "account.json");
 			writeFileSync(account, JSON.stringify({ id: "mine", settings: platform!.settings }));
-			const bundled = [process.execPath, join(import.meta.dirname, "../../src/adapter/main.ts"), "telegram"];
+			const bundled = [
+				process.execPath,
+				"--conditions=nexus-source",
+				join(import.meta.dirname, "../../packages/platforms/src/main.ts"),
+				"telegram",
+			];
 			const options = ["--account", "mine", "--to", "42", "--only", "one delivery"];
 			const { code, out } = await check([...options, "--", ...bundled], { NEXUS_ACCOUNT_FILE: account });
 			expect(out).toMatch(/^passed +one delivery/m);

@@ -18,7 +18,9 @@ async function house(config = "connectors: { allowLoopback: true }") {
 	const fake = await fakeProvider();
 	const at = (options: RunOptions = {}): RunOptions => ({ cwd, ...options });
 	return {
-		...{ cwd, data, fake },
+		cwd,
+		data,
+		fake,
 		endpoint: `${fake.url}/v1`,
 		on: (args: string[], options?: RunOptions) => run(["connector", ...args, "--data", data], at(options)),
 		typing: (args: string[]) => nexus(["connector", ...args, "--data", data], at({ tty: true })),
@@ -110,7 +112,8 @@ it("nexus doctor says what is wrong with the secret key", async () => {
 	};
 	expect(await secretIn()).toMatchObject({ result: "ok", detail: expect.stringContaining("none yet") });
 	expect(await secretIn({ NEXUS_SECRET_KEY: "short" })).toMatchObject({
-		...{ result: "fail", detail: expect.stringContaining("not 32 bytes") },
+		result: "fail",
+		detail: expect.stringContaining("not 32 bytes"),
 	});
 	writeFileSync(join(data, "secret.key"), "0".repeat(64), { mode: 0o644 });
 	expect(await secretIn()).toMatchObject({ result: "fail", todo: expect.stringContaining("chmod 600") });

@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { openStore } from "../../src/runtime/store.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { openStore } from "../../packages/daemon/src/runtime/data/store.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { run } from "./in-process.ts";
 

@@ -5,17 +5,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { CommandContext } from "../../src/cli/command.ts";
-import { adapters, deliveries, inbox, pair } from "../../src/cli/commands/channels.ts";
-import { deliver } from "../../src/cli/commands/deliver.ts";
-import { run, runs, sessions, stop, url } from "../../src/cli/commands/list.ts";
-import { replay } from "../../src/cli/commands/replay.ts";
-import { send } from "../../src/cli/commands/send.ts";
-import { tail } from "../../src/cli/commands/tail.ts";
-import { createTerminal, reportFailure } from "../../src/cli/terminal.ts";
-import { createClient } from "../../src/client/client.ts";
-import { checksumOf, crc32, messageIdOf, NexusError } from "../../src/protocol/protocol.ts";
-import { createLogger, readable } from "../../src/runtime/logger.ts";
+import { createClient } from "../../packages/client/src/client.ts";
+import type { CommandContext } from "../../packages/daemon/src/cli/command.ts";
+import { adapters, deliveries, inbox, pair } from "../../packages/daemon/src/cli/commands/channels.ts";
+import { deliver } from "../../packages/daemon/src/cli/commands/deliver.ts";
+import { run, runs, sessions, stop, url } from "../../packages/daemon/src/cli/commands/list.ts";
+import { replay } from "../../packages/daemon/src/cli/commands/replay.ts";
+import { send } from "../../packages/daemon/src/cli/commands/send.ts";
+import { tail } from "../../packages/daemon/src/cli/commands/tail.ts";
+import { createTerminal, reportFailure } from "../../packages/daemon/src/cli/terminal.ts";
+import { createLogger, readable } from "../../packages/daemon/src/runtime/observe/logger.ts";
+import { checksumOf, crc32, messageIdOf, NexusError } from "../../packages/protocol/src/protocol.ts";
 
 /** A window's title, a colour by ESC and one by U+009B, the start of the line, text from right to left, and a line of its own. */
 const EVIL = "a\x1b]0;owned\x07\x1b[35mb\x9b35mc\rd\u202Ee\u2066f\x7f\u0085\ng";
@@ -42,7 +42,13 @@ function poisoned<T>(value: T): T {
 }
 
 const RUN = {
-	...{ run_id: "run_1", session: "s", engine: "e", status: "failed", reason: "error", started_at: 1, ended_at: 2 },
+	run_id: "run_1",
+	session: "s",
+	engine: "e",
+	status: "failed",
+	reason: "error",
+	started_at: 1,
+	ended_at: 2,
 	error: { code: "engine_failed", message: "no" },
 	usage: { input: 1, output: 2 },
 	messages: [
@@ -51,26 +57,56 @@ const RUN = {
 	],
 	tool_calls: [{ name: "search", status: "failed", summary: "none", started_at: 1 }],
 	trace: {
-		...{ channel: "telegram", account: "main", sender: "42", stages: [{ stage: "acl", ms: 1 }], deliveries: ["dlv_1"] },
+		channel: "telegram",
+		account: "main",
+		sender: "42",
+		stages: [{ stage: "acl", ms: 1 }],
+		deliveries: ["dlv_1"],
 		hooks: [{ plugin: "p", hook: "onReceive", ms: 1, outcome: "changed", detail: "more" }],
 	},
 	frames_available: true,
 };
 const SESSION = { session: "s", updated_at: 1, turns: 1, title: "t", live_run_id: "run_1" };
 const EVENT = {
-	...{ event_id: "evt_1", session: "s", text: "t", received_at: 1, disposition: "rejected", because: "b" },
-	...{ channel: "telegram", account: "main", sender: "42", sender_name: "Ann" },
+	event_id: "evt_1",
+	session: "s",
+	text: "t",
+	received_at: 1,
+	disposition: "rejected",
+	because: "b",
+	channel: "telegram",
+	account: "main",
+	sender: "42",
+	sender_name: "Ann",
 };
 const PAIRING = {
-	...{ code: "ABC", channel: "telegram", account: "main", sender: "42", sender_name: "Ann" },
-	...{ requested_at: 1, expires_at: 2 },
+	code: "ABC",
+	channel: "telegram",
+	account: "main",
+	sender: "42",
+	sender_name: "Ann",
+	requested_at: 1,
+	expires_at: 2,
 };
 const DELIVERY = {
-	...{ delivery_id: "dlv_1", run_id: "run_1", channel: "telegram", account: "main", target: { to: "1" } },
-	...{ mode: "stream", state: "failed", position: 1, messages: [{}], error: "gone", updated_at: 1 },
+	delivery_id: "dlv_1",
+	run_id: "run_1",
+	channel: "telegram",
+	account: "main",
+	target: { to: "1" },
+	mode: "stream",
+	state: "failed",
+	position: 1,
+	messages: [{}],
+	error: "gone",
+	updated_at: 1,
 };
 const ACCOUNT = {
-	...{ channel: "telegram", account: "main", rate: { blocked_until: 1 }, deliveries: { failed: 1 }, last_error: "no" },
+	channel: "telegram",
+	account: "main",
+	rate: { blocked_until: 1 },
+	deliveries: { failed: 1 },
+	last_error: "no",
 	processes: { stream: { state: "open_circuit", restarts: 1 } },
 };
 

@@ -2,11 +2,11 @@
 
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
-import type { Host, OutputStream } from "../../src/cli/host.ts";
-import { createProgram } from "../../src/cli/program.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
-import { type Daemon, loadConfig, startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import type { Host, OutputStream } from "../../packages/daemon/src/cli/host.ts";
+import { createProgram } from "../../packages/daemon/src/cli/program.ts";
+import { type Daemon, loadConfig, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { type Finished, type Running, watch } from "./running.ts";
 
 export interface RunOptions {

@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { ScenarioJobState } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { dataPaths, readToken } from "../../src/runtime/runtime.ts";
+import { ScenarioJobState } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { dataPaths, readToken } from "../../packages/daemon/src/runtime/runtime.ts";
 import { asking, clientOf, head } from "../ai-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { freshFolder } from "../runtime/folder.ts";

@@ -35,7 +35,8 @@ it("I7: an answer is whole on every platform of the lab", async () => {
 	};
 	expect(await api("/v1/lab/fault", { channel: "telegram", kind: "429", count: 1 })).toEqual({ set: true });
 	const begun = await api<{ run_id: string; session: string; channels: { channel: string }[] }>("/v1/lab", {
-		...{ text: "/demo tokens=5000 rate=200 stall_after=40", channels: ["telegram", "sms"] },
+		text: "/demo tokens=5000 rate=200 stall_after=40",
+		channels: ["telegram", "sms"],
 	});
 	expect(begun).toMatchObject({
 		session: expect.stringMatching(/^lab_/),

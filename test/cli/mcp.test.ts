@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { McpListJson, McpServerJson } from "../../src/protocol/protocol.ts";
+import type { McpListJson, McpServerJson } from "../../packages/protocol/src/protocol.ts";
 import { isAlive, liar } from "../engine/mcp/rig.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, run } from "./in-process.ts";
@@ -107,7 +107,7 @@ it("A31: GET /v1/mcp", async () => {
 	onTestFinished(() => daemon.close());
 	const url = new URL(daemon.signInUrl());
 	expect((await fetch(`${url.origin}/v1/mcp`)).status).toBe(401);
-	const authorization = `Bearer ${(await import("../../src/runtime/runtime.ts")).readToken((await import("../../src/runtime/runtime.ts")).dataPaths(daemon.data))}`;
+	const authorization = `Bearer ${(await import("../../packages/daemon/src/runtime/runtime.ts")).readToken((await import("../../packages/daemon/src/runtime/runtime.ts")).dataPaths(daemon.data))}`;
 	const { servers } = (await (
 		await fetch(`${url.origin}/v1/mcp`, { headers: { authorization } })
 	).json()) as McpListJson;

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { type Finished, type Running, watch } from "./running.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../packages/daemon/src/cli/main.ts", import.meta.url));
 
 export type Child = Running & { readonly child: ChildProcess };
 
@@ -24,11 +24,15 @@ export interface RunOptions {
 }
 
 export function nexus(args: readonly string[], options: RunOptions = {}): Child {
-	const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {
-		cwd: options.cwd,
-		env: { ...cleanEnv(), ...options.env },
-		stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
-	});
+	const child = spawn(
+		process.execPath,
+		[...(options.main === undefined ? ["--conditions=nexus-source", MAIN] : [options.main]), ...args],
+		{
+			cwd: options.cwd,
+			env: { ...cleanEnv(), ...options.env },
+			stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+		},
+	);
 	const closed = once(child, "close").then(([code]) => code as number | null);
 	const { running, wrote } = watch(closed, (signal) => child.kill(signal));
 	child.stdout?.setEncoding("utf8").on("data", (text: string) => wrote("out", text));

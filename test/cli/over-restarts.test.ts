@@ -2,8 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, expect, it, vi } from "vitest";
-import { overRestarts } from "../../src/cli/client.ts";
-import { type ErrorCode, NexusError } from "../../src/protocol/protocol.ts";
+import { overRestarts } from "../../packages/daemon/src/cli/client.ts";
+import { type ErrorCode, NexusError } from "../../packages/protocol/src/protocol.ts";
 
 vi.mock("node:timers/promises", async (original) => ({
 	...(await original<typeof import("node:timers/promises")>()),

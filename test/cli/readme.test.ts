@@ -1,37 +1,44 @@
-/** The README tells the truth where a program can check it. */
+/** The examples of the README and of the pages for users work as they stand. */
 
 import { execFile, spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { DIRECTIVE_KEYS } from "../../src/engine/demo/directive.ts";
-import type { Engine } from "../../src/engine/engine.ts";
-import { startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { DIRECTIVE_KEYS } from "../../packages/daemon/src/engine/demo/directive.ts";
+import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { linkPackages } from "../children.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, run } from "./in-process.ts";
 import { up } from "./nexus.ts";
 
-const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+const pageOf = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+
+const PAGES = ["README.md", "docs/engines.md", "docs/client.md", "docs/http-api.md", "docs/cli.md"];
 
 const hasJq = spawnSync("jq", ["--version"]).status === 0;
 
-/** The fenced block that follows a first line. */
+/** The first fenced block of the pages that begins with this line. */
 const block = (firstLine: string): string => {
-	const found = readme.split("```").find((text) => text.split("\n")[1] === firstLine);
-	if (found === undefined) throw new Error(`README.md has no block that begins with ${firstLine}`);
+	const blocks = PAGES.flatMap((path) => pageOf(path).split("```"));
+	const found = blocks.find((text) => text.split("\n")[1] === firstLine);
+	if (found === undefined) throw new Error(`no page has a block that begins with ${firstLine}`);
 	return found.split("\n").slice(1).join("\n");
 };
 
-describe("README.md", () => {
-	it.each(Object.entries(DIRECTIVE_KEYS))("lists the directive %s", (name, { what, otherwise }) => {
-		expect(readme).toContain(`| \`${name}\` | ${what} | ${otherwise} |`);
+describe("README and pages for users", () => {
+	it("the README fits 7 kB", () => {
+		expect(Buffer.byteLength(pageOf("README.md"))).toBeLessThanOrEqual(7_000);
 	});
 
-	it("shows an agent that works", async () => {
+	it.each(Object.entries(DIRECTIVE_KEYS))("list the directive %s", (name, { what, otherwise }) => {
+		expect(pageOf("docs/engines.md")).toContain(`| \`${name}\` | ${what} | ${otherwise} |`);
+	});
+
+	it("show an agent that works", async () => {
 		const folder = freshFolder();
 		writeFileSync(join(folder, "my-agent.mts"), block("// my-agent.mts"));
 		writeFileSync(join(folder, "nexus.yaml"), block("# nexus.yaml"));
@@ -43,10 +50,10 @@ describe("README.md", () => {
 		expect([code, out]).toEqual([0, "You said: one two\n"]);
 	});
 
-	it("P3.10: shows a client that works, with what is published, and shows no hidden words", async () => {
+	it("P3.10: show a client that works and prints no hidden message", async () => {
 		const { folder, env } = await published(orchestrated);
 		writeFileSync(join(folder, "ask.mts"), block("// ask.mts"));
-		const asked = promisify(execFile)(process.execPath, ["ask.mts"], { cwd: folder, env });
+		const asked = promisify(execFile)(process.execPath, ["--conditions=nexus-source", "ask.mts"], { cwd: folder, env });
 		const { stdout } = await asked;
 		const { out } = await run(["runs", "--session", "notes", "--json", "--data", join(folder, "data")]);
 		const { messages } = JSON.parse(out) as { messages: { role: string; text: string; visible?: false }[] };
@@ -55,59 +62,39 @@ describe("README.md", () => {
 		expect(stdout).toBe("Hello.\n\nHow are you?");
 	});
 
-	it("shows calls of the runtime contract that work offline", async () => {
-		const { folder, env, daemon } = await published();
-		const shown = block("curl -s http://127.0.0.1:7777/nexus.runtime.v1.RuntimeAiService/ExecuteScenario \\");
-		const response = await fetch(`${daemon.url}/nexus.runtime.v1.RuntimeAiService/ExecuteScenario`, {
-			method: "POST",
-			headers: { authorization: `Bearer ${env.NEXUS_TOKEN}`, "content-type": "application/json" },
-			body: /-d '([^']+)'/.exec(shown)![1]!,
-		});
-		expect(await response.json()).toMatchObject({ text: expect.stringMatching(/\S/), demo: true });
-		// At the demonstration's own pace it would take some seconds.
-		writeFileSync(
-			join(folder, "story.mts"),
-			block("// story.mts").replace("Tell me a story", "/demo tokens=30 rate=0"),
-		);
-		const { stdout, stderr } = await promisify(execFile)(process.execPath, ["story.mts"], { cwd: folder, env });
-		expect([stderr, stdout.split(/\s+/).length > 10]).toEqual(["", true]);
-	});
-
-	it("names only endpoints that are served, and all of them", async () => {
+	it("the HTTP API page names only endpoints that are served, and all of them", async () => {
+		const page = pageOf("docs/http-api.md");
 		const daemon = await daemonHere(freshFolder());
 		onTestFinished(() => daemon.close());
 		const { paths } = (await (await fetch(`${daemon.url}/openapi.json`)).json()) as {
 			paths: Record<string, object>;
 		};
-		const named = [...readme.matchAll(/`(GET|POST) (\/v1\/[^` ]*)/g)].map(([, method, path]) => [
+		const named = [...page.matchAll(/`(GET|POST|PUT|DELETE) (\/v1\/[^` ]*)/g)].map(([, method, path]) => [
 			method!.toLowerCase(),
 			path!,
 		]);
 		expect(named.length).toBeGreaterThan(8);
 		for (const [method, path] of named) expect(Object.keys(paths[path!] ?? {}), `${method} ${path}`).toContain(method);
-		const words = new Set(readme.split(/[\s`?]+/));
+		const words = new Set(page.split(/[\s`?]+/));
 		expect(Object.keys(paths).filter((path) => !words.has(path))).toEqual([]);
 	});
 
-	it.skipIf(!hasJq)(
-		"P3.10: prints the text that people see and nothing else with jq, here and in every --help",
-		async () => {
-			const { frames, text, json } = await answered();
-			const programs = [readme, ...(await helps())].flatMap((page) => [
-				...page.matchAll(/\| jq (-\w+)[^']*'([^']+)'/g),
-			]);
-			expect(programs.length).toBeGreaterThan(2);
-			for (const [, flags, program] of programs) {
-				const input = program!.includes("frame") || program!.includes(".type") ? frames : json;
-				const { status, stdout, stderr } = spawnSync("jq", [flags!, program!], { input, encoding: "utf8" });
-				expect([status, stderr]).toEqual([0, ""]);
-				if (/payload|text/.test(program!)) expect(stdout.trimEnd(), program).toBe(text.trimEnd());
-				else expect(stdout, program).toMatch(/^\["reasoning",/m);
-			}
-		},
-	);
+	it.skipIf(!hasJq)("P3.10: print only the visible text with jq, here and in every --help", async () => {
+		const { frames, text, json } = await answered();
+		const programs = [pageOf("docs/cli.md"), ...(await helps())].flatMap((page) => [
+			...page.matchAll(/\| jq (-\w+)[^']*'([^']+)'/g),
+		]);
+		expect(programs.length).toBeGreaterThan(2);
+		for (const [, flags, program] of programs) {
+			const input = program!.includes("frame") || program!.includes(".type") ? frames : json;
+			const { status, stdout, stderr } = spawnSync("jq", [flags!, program!], { input, encoding: "utf8" });
+			expect([status, stderr]).toEqual([0, ""]);
+			if (/payload|text/.test(program!)) expect(stdout.trimEnd(), program).toBe(text.trimEnd());
+			else expect(stdout, program).toMatch(/^\["reasoning",/m);
+		}
+	});
 
-	it("P3.10: shows the text that people see and nothing else with an EventSource", async () => {
+	it("P3.10: show only the visible text with an EventSource", async () => {
 		const { frames, text } = await answered();
 		const listeners = new Map<string, (event: { data: string }) => void>();
 		let closed = 0;
@@ -150,10 +137,7 @@ async function published(engine: Engine | "demo" = "demo") {
 	const folder = freshFolder();
 	const daemon = await startDaemon({ data: join(folder, "data"), port: 0, logger: silentLog, engine });
 	onTestFinished(() => daemon.close());
-	const installed = join(folder, "node_modules/nexus-stream");
-	mkdirSync(installed, { recursive: true });
-	symlinkSync(fileURLToPath(new URL("../../package.json", import.meta.url)), join(installed, "package.json"));
-	symlinkSync(fileURLToPath(new URL("../../dist-test", import.meta.url)), join(installed, "dist"));
+	linkPackages(folder);
 	writeFileSync(join(folder, "package.json"), AS_INITIALISED);
 	const token = readFileSync(join(folder, "data/token"), "utf8").trim();
 	return { folder, daemon, env: { PATH: process.env.PATH, NEXUS_URL: daemon.url, NEXUS_TOKEN: token } };

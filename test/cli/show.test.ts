@@ -2,12 +2,12 @@
 
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
-import { Framer } from "../../src/broker/framer.ts";
-import { createShow, type ShowOptions } from "../../src/cli/show.ts";
-import { createTerminal } from "../../src/cli/terminal.ts";
-import { createRunVerifier } from "../../src/client/client.ts";
-import type { EngineEvent } from "../../src/engine/engine.ts";
-import { decodeFrame, encodeInjected } from "../../src/protocol/protocol.ts";
+import { createRunVerifier } from "../../packages/client/src/client.ts";
+import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
+import { createShow, type ShowOptions } from "../../packages/daemon/src/cli/show.ts";
+import { createTerminal } from "../../packages/daemon/src/cli/terminal.ts";
+import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import { decodeFrame, encodeInjected } from "../../packages/protocol/src/protocol.ts";
 
 /** Standard output and standard error of a run that yields these events, and its exit code. */
 function shown(events: readonly EngineEvent[], options: ShowOptions = {}, note?: string) {

@@ -2,8 +2,8 @@
 
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
-import { table } from "../../src/cli/table.ts";
-import { createTerminal } from "../../src/cli/terminal.ts";
+import { table } from "../../packages/daemon/src/cli/table.ts";
+import { createTerminal } from "../../packages/daemon/src/cli/terminal.ts";
 
 /** A stream that says it is a terminal of this width. */
 const screen = (columns: number) => Object.assign(new PassThrough({ encoding: "utf8" }), { isTTY: true, columns });

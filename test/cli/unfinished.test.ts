@@ -2,11 +2,11 @@
 
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
-import type { CommandContext } from "../../src/cli/command.ts";
-import { send } from "../../src/cli/commands/send.ts";
-import { tail } from "../../src/cli/commands/tail.ts";
-import { createTerminal } from "../../src/cli/terminal.ts";
-import { createClient } from "../../src/client/client.ts";
+import { createClient } from "../../packages/client/src/client.ts";
+import type { CommandContext } from "../../packages/daemon/src/cli/command.ts";
+import { send } from "../../packages/daemon/src/cli/commands/send.ts";
+import { tail } from "../../packages/daemon/src/cli/commands/tail.ts";
+import { createTerminal } from "../../packages/daemon/src/cli/terminal.ts";
 
 const RUN = "run_1";
 

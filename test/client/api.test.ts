@@ -1,8 +1,8 @@
 /** Every call of the client leads to a route of the edge, with a method and a body that it takes. */
 
 import { expect, it } from "vitest";
-import { createClient } from "../../src/client/client.ts";
-import { ROUTES, type Route } from "../../src/edge/routes.ts";
+import { createClient } from "../../packages/client/src/client.ts";
+import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
 
 const CALLED_BY_NOBODY: readonly string[] = [
 	// Platforms call these.

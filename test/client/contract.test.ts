@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createClient, type Fetch, type FollowedRecord, type LinkState } from "../../src/client/client.ts";
-import { createFold, decodeFrame, NexusError, type RunView } from "../../src/protocol/protocol.ts";
+import { createClient, type Fetch, type FollowedRecord, type LinkState } from "../../packages/client/src/client.ts";
+import { createFold, decodeFrame, NexusError, type RunView } from "../../packages/protocol/src/protocol.ts";
 import { removeUpTo } from "../bus/remove.ts";
 import { manualClock } from "../clock.ts";
 import { createRig, type Rig, TOKEN } from "../edge/rig.ts";

@@ -2,8 +2,8 @@
 
 import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
-import { followEvents } from "../../src/client/events.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import { followEvents } from "../../packages/client/src/events.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 
 it("says when a connection is there, and sets no timer that only Node could let go of", async () => {
 	const dues: (string | undefined)[] = [];

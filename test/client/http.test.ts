@@ -1,8 +1,8 @@
 /** What a request that fails is called: nobody there, cut half-way, or somebody else. */
 
 import { describe, expect, it } from "vitest";
-import { createClient, type LinkState } from "../../src/client/client.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import { createClient, type LinkState } from "../../packages/client/src/client.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { until } from "../until.ts";
 
 /** A body that breaks after the text, as Node's fetch breaks it. */

@@ -9,8 +9,8 @@ import {
 	newLink,
 	nextTickAt,
 	stepLink,
-} from "../../src/client/link.ts";
-import { type ErrorCode, NexusError } from "../../src/protocol/protocol.ts";
+} from "../../packages/client/src/link.ts";
+import { type ErrorCode, NexusError } from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 
 const limits = { retryFirstMs: 100, retryMaxMs: 1000, silenceMs: 5000, steadyMs: 3000, giveUpMs: 60_000 };

@@ -1,8 +1,8 @@
 /** Frames of several runs in one stream: each run is judged on its own. */
 
 import { expect, it } from "vitest";
-import { createRunFolds, createRunVerifier } from "../../src/client/client.ts";
-import { checksumOf, crc32, type Frame, messageIdOf } from "../../src/protocol/protocol.ts";
+import { createRunFolds, createRunVerifier } from "../../packages/client/src/client.ts";
+import { checksumOf, crc32, type Frame, messageIdOf } from "../../packages/protocol/src/protocol.ts";
 
 /** A run that says one word. */
 function frames(run_id: string, word: string, checksum = checksumOf(crc32(word))): Frame[] {

@@ -1,7 +1,7 @@
 /** The stream client over bodies that a script writes and a clock that it moves. */
 
 import { describe, expect, it } from "vitest";
-import { createClient, type LinkState, type StreamOptions } from "../../src/client/client.ts";
+import { createClient, type LinkState, type StreamOptions } from "../../packages/client/src/client.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 
@@ -44,7 +44,11 @@ function play(options: Partial<StreamOptions> = {}) {
 		},
 	);
 	return {
-		...{ clock, stream, offsets, connections, phases: () => states.map(({ phase }) => phase) },
+		clock,
+		stream,
+		offsets,
+		connections,
+		phases: () => states.map(({ phase }) => phase),
 		live: () => until("the stream is live", () => stream.state.phase === "live"),
 		say: (text: string) => connections.at(-1)!.enqueue(new TextEncoder().encode(text)),
 	};

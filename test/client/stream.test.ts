@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createClient, type LinkState, type Stream } from "../../src/client/client.ts";
+import { createClient, type LinkState, type Stream } from "../../packages/client/src/client.ts";
 import { until } from "../until.ts";
 
 const RUN = "run_00000000000000000000000000";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
-import type { ApprovalJson } from "../../src/protocol/protocol.ts";
+import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import type { ApprovalJson } from "../../packages/protocol/src/protocol.ts";
 import { until } from "../until.ts";
 import { createRig } from "./rig.ts";
 
@@ -35,8 +35,13 @@ describe("A31: approvals by the API", () => {
 	test("are listed with what is asked, decided once, and a second decision says who decided", async () => {
 		const { rig, runId, row, list } = await rigAsking(APPROVAL);
 		expect(row).toMatchObject({
-			...{ run_id: runId, session: "main", tool: "bash", state: "pending", kind: "approval" },
-			...{ args: { command: "ls\u202e" }, text: 'bash {"command":"ls\\u202e"}' },
+			run_id: runId,
+			session: "main",
+			tool: "bash",
+			state: "pending",
+			kind: "approval",
+			args: { command: "ls\u202e" },
+			text: 'bash {"command":"ls\\u202e"}',
 			asked_for: { channel: "web", sender: "owner" },
 		});
 		const path = `/v1/runs/${runId}/approvals/${row.id}`;

@@ -2,10 +2,11 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { reachesProcedure } from "../../src/edge/grpc/reach.ts";
-import { SERVICES } from "../../src/edge/grpc/routes.ts";
-import { ROUTES, type Route } from "../../src/edge/routes.ts";
-import { httpRoutes } from "../../src/edge/rpc/http-rules.ts";
+import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
+import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
+import { reachesProcedure } from "../../packages/daemon/src/edge/rpc/reach.ts";
+import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
+
 import { createRig, expectAnswer, expectError, type Rig, readSse } from "./rig.ts";
 
 /** The native routes, and those of the runtime contract. */

@@ -1,8 +1,14 @@
 /** The services over notices, on an edge whose store tells. */
 
-import { createAudit, createAuditLog, createTelling, noticeLogs, type Services } from "../../src/services/services.ts";
-import { type Clock, systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
+import {
+	createAudit,
+	createAuditLog,
+	createTelling,
+	noticeLogs,
+	type Services,
+} from "../../packages/daemon/src/services/services.ts";
+import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { type OpenStore, openStore } from "../store.ts";
 import type { RigOptions } from "./rig.ts";
 

@@ -2,8 +2,8 @@
 
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { EdgeDeps } from "../../src/edge/edge.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import type { EdgeDeps } from "../../packages/daemon/src/edge/edge.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { BEARER, createRig, expectError, type Rig, rawClient, waitFor } from "./rig.ts";
 
 const BODY_BYTES_MAX = 4096;

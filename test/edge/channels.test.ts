@@ -3,22 +3,24 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Channels, EdgeDeps, Lab, LabFault } from "../../src/edge/edge.ts";
-import type { DeliverRequest, DeliveryInfo } from "../../src/nex/nex.ts";
-import type { WireWebhookRequest } from "../../src/nex/supervise/monitor-port.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import type { Channels, EdgeDeps, Lab, LabFault } from "../../packages/daemon/src/edge/edge.ts";
+import type { WireWebhookRequest } from "../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import type { DeliverRequest, DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { createRig, type Rig } from "./rig.ts";
 
 const DELIVERY: DeliveryInfo = {
-	...{
-		id: "dlv_00000000000000000000000001",
-		runId: "run_1",
-		channel: "telegram",
-		account: "main",
-		target: { to: "42" },
-		options: {},
-	},
-	...{ createdAt: 1, updatedAt: 2, mode: "stream", state: "active", cursor: 5 },
+	id: "dlv_00000000000000000000000001",
+	runId: "run_1",
+	channel: "telegram",
+	account: "main",
+	target: { to: "42" },
+	options: {},
+	createdAt: 1,
+	updatedAt: 2,
+	mode: "stream",
+	state: "active",
+	cursor: 5,
 	messages: [{ ordinal: 1, nonce: "n", from: 0, to: 5, messageId: "m1", state: "sent", text: "not shown" }],
 };
 
@@ -27,7 +29,9 @@ const PERSON = { channel: "telegram", account: "main", sender: "42" };
 /** Records what reaches the platforms' side. */
 function platforms() {
 	const seen: { webhooks: WireWebhookRequest[]; delivered: DeliverRequest[]; asked: unknown[] } = {
-		...{ webhooks: [], delivered: [], asked: [] },
+		webhooks: [],
+		delivered: [],
+		asked: [],
 	};
 	const pairing = {
 		...PERSON,
@@ -42,7 +46,12 @@ function platforms() {
 		outbound: {
 			accounts: () => [
 				{
-					...{ channel: "telegram", account: "main", pausedUntil: 99, deliveries: 1, restarts: 2, garbage: 3 },
+					channel: "telegram",
+					account: "main",
+					pausedUntil: 99,
+					deliveries: 1,
+					restarts: 2,
+					garbage: 3,
 					processes: { monitor: { state: "open_circuit", until: 5, restarts: 2, garbage: 3, lastError: "gone" } },
 				},
 			],
@@ -94,7 +103,10 @@ describe("accounts, deliveries and pairings", () => {
 			now: expect.any(Number),
 			accounts: [
 				{
-					...{ channel: "telegram", account: "main", rate: { blocked_until: 99 }, garbage_lines: 3 },
+					channel: "telegram",
+					account: "main",
+					rate: { blocked_until: 99 },
+					garbage_lines: 3,
 					processes: { monitor: { state: "open_circuit", until: 5, restarts: 2, last_error: "gone" } },
 					deliveries: { active: 1, complete: 1234, failed: 0, unknown: 0, stale: 0, damaged: 0 },
 				},
@@ -107,14 +119,16 @@ describe("accounts, deliveries and pairings", () => {
 		expect(seen.asked.at(-1)).toEqual({ runId: "run_1", state: "active", limit: 3 });
 		expect(deliveries).toEqual([
 			{
-				...{
-					delivery_id: "dlv_00000000000000000000000001",
-					run_id: "run_1",
-					channel: "telegram",
-					account: "main",
-					target: { to: "42" },
-				},
-				...{ mode: "stream", state: "active", position: 5, created_at: 1, updated_at: 2 },
+				delivery_id: "dlv_00000000000000000000000001",
+				run_id: "run_1",
+				channel: "telegram",
+				account: "main",
+				target: { to: "42" },
+				mode: "stream",
+				state: "active",
+				position: 5,
+				created_at: 1,
+				updated_at: 2,
 				messages: [{ ordinal: 1, message_id: "m1", from: 0, to: 5, state: "sent" }],
 			},
 		]);
@@ -143,7 +157,9 @@ describe("accounts, deliveries and pairings", () => {
 		expect(seen.delivered).toEqual([
 			{ account: { channel: "telegram", id: "main" }, target: place.target, runId: "run_1" },
 			{
-				...{ account: { channel: "telegram", id: "main" }, target: place.target, text: "hi" },
+				account: { channel: "telegram", id: "main" },
+				target: place.target,
+				text: "hi",
 				options: { disableStreaming: true },
 			},
 		]);
@@ -154,12 +170,15 @@ describe("accounts, deliveries and pairings", () => {
 	it("are taken up anew when they were stored or removed since the start", async () => {
 		const { channels } = platforms();
 		const changes = {
-			...{ added: [{ channel: "slack", id: "main" }], changed: [], removed: [{ channel: "sms", id: "old" }] },
+			added: [{ channel: "slack", id: "main" }],
+			changed: [],
+			removed: [{ channel: "sms", id: "old" }],
 		};
 		const rig = await createRig({ deps: { channels: { ...channels, reload: async () => changes } } });
 		onTestFinished(() => rig.close());
 		expect(await bodyOf(rig.post("/v1/accounts/reload"))).toEqual({
-			...{ added: [{ channel: "slack", account: "main" }], changed: [] },
+			added: [{ channel: "slack", account: "main" }],
+			changed: [],
 			removed: [{ channel: "sms", account: "old" }],
 		});
 		expect((await fetch(`${rig.url}/v1/accounts/reload`, { method: "POST" })).status).toBe(401);
@@ -190,7 +209,9 @@ describe("P6.13: a webhook", () => {
 		expect(response.headers.get("content-security-policy")).toContain("sandbox");
 		expect(seen.webhooks).toEqual([
 			{
-				...{ method: "POST", query: "a=1&b=%20", body: bytes.toString("base64") },
+				method: "POST",
+				query: "a=1&b=%20",
+				body: bytes.toString("base64"),
 				headers: expect.objectContaining({ "x-signature": "abc", "content-type": "text/odd" }),
 			},
 		]);
@@ -237,15 +258,26 @@ describe("the channel lab", () => {
 		const message = { id: "1", text: "*Hi*", style: "marks" as const, created_at: 1, updated_at: 3, edits: 2 };
 		const lab: Lab = {
 			send: async (text, channels = ["telegram"]) => ({
-				...{ labId: text, runId: "run_1", session: "lab_1" },
+				labId: text,
+				runId: "run_1",
+				session: "lab_1",
 				deliveries: channels.map((channel) => ({ channel, deliveryId: "dlv_00000000000000000000000002" })),
 			}),
 			state: async () => ({
-				...{ now: 5, runId: "run_1", questionOpen: true },
+				now: 5,
+				runId: "run_1",
+				questionOpen: true,
 				channels: [
 					{
-						...{ channel: "telegram", ready: true, delivery, messages: [message], draft: message, typing: true },
-						...{ calls: [{ at: 1, call: "send", status: 429, ms: 2 }], calls_total: 9, pausedUntil: 8 },
+						channel: "telegram",
+						ready: true,
+						delivery,
+						messages: [message],
+						draft: message,
+						typing: true,
+						calls: [{ at: 1, call: "send", status: 429, ms: 2 }],
+						calls_total: 9,
+						pausedUntil: 8,
 					},
 				],
 			}),
@@ -258,11 +290,7 @@ describe("the channel lab", () => {
 				if (press[2] !== "Approve") throw new NexusError("not_found", "there is no such button");
 				presses.push(press);
 			},
-			accounts: () => [
-				{
-					...{ channel: "telegram", account: "lab", processes: {}, deliveries: 1, restarts: 0, garbage: 0 },
-				},
-			],
+			accounts: () => [{ channel: "telegram", account: "lab", processes: {}, deliveries: 1, restarts: 0, garbage: 0 }],
 			deliveries: async ({ before = "~" }) => [delivery].filter(({ id }) => id < before),
 			health: async () => ({ ok: true, detail: "a fake" }),
 		};
@@ -285,11 +313,20 @@ describe("the channel lab", () => {
 	it("tells what a platform shows with how far the delivery is", async () => {
 		const { rig } = await rigWith({}, {}, oneChannelLab().lab);
 		expect(await bodyOf(rig.get("/v1/lab/state"))).toMatchObject({
-			...{ now: 5, run_id: "run_1", question_open: true },
+			now: 5,
+			run_id: "run_1",
+			question_open: true,
 			channels: [
 				{
-					...{ channel: "telegram", ready: true, mode: "stream", state: "active", position: 5, typing: true },
-					...{ rate_limited_until: 8, calls_total: 9, calls: [{ at: 1, call: "send", status: 429, ms: 2 }] },
+					channel: "telegram",
+					ready: true,
+					mode: "stream",
+					state: "active",
+					position: 5,
+					typing: true,
+					rate_limited_until: 8,
+					calls_total: 9,
+					calls: [{ at: 1, call: "send", status: 429, ms: 2 }],
 					messages: [{ text: "*Hi*", style: "marks", edits: 2 }],
 					draft: { text: "*Hi*" },
 					delivery: {

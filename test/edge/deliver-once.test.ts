@@ -1,9 +1,9 @@
 /** A text that is sent again with the same idempotency key is delivered once. */
 
 import { expect, it, onTestFinished } from "vitest";
-import type { Channels } from "../../src/edge/edge.ts";
-import { createOutbound, type Outbound } from "../../src/nex/nex.ts";
-import { silentLog } from "../../src/std/log.ts";
+import type { Channels } from "../../packages/daemon/src/edge/edge.ts";
+import { createOutbound, type Outbound } from "../../packages/daemon/src/nex/nex.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { type OpenStore, openStore, refuseWrites, type TestStore } from "../store.ts";
 import { createRig } from "./rig.ts";
@@ -22,7 +22,9 @@ async function place() {
 	onTestFinished(() => outbound.stop(0));
 	const post = async (body: object) => {
 		const response = await rig.post("/v1/deliveries", {
-			...{ channel: "chat", account: "main", target: { to: "1", topic: 2 } },
+			channel: "chat",
+			account: "main",
+			target: { to: "1", topic: 2 },
 			...body,
 		});
 		return { status: response.status, body: (await response.json()) as { delivery_id?: string } };

@@ -3,10 +3,10 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Batch } from "../../src/bus/bus.ts";
-import { sharedEncoding } from "../../src/edge/stream/encoding.ts";
-import { NDJSON, SSE, upTo } from "../../src/edge/stream/stream.ts";
-import { encodeFrame, type Frame } from "../../src/protocol/protocol.ts";
+import { Batch } from "../../packages/daemon/src/bus/bus.ts";
+import { sharedEncoding } from "../../packages/daemon/src/edge/stream/encoding.ts";
+import { NDJSON, SSE, upTo } from "../../packages/daemon/src/edge/stream/stream.ts";
+import { encodeFrame, type Frame } from "../../packages/protocol/src/protocol.ts";
 
 const payload = fc.oneof(
 	fc.string({ unit: "binary" }),

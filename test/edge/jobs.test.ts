@@ -2,10 +2,10 @@
 
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { JobEventJson } from "../../src/protocol/protocol.ts";
-import { createArtifacts, type Services } from "../../src/services/services.ts";
-import { systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { createArtifacts, type Services } from "../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import type { JobEventJson } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { admittedOf, jobsRig } from "../services/jobs-rig.ts";
 import { until } from "../until.ts";

@@ -1,9 +1,9 @@
 /** Lists are read page by page: every row once, newest first, and the last page ends. */
 
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Channels, Lab } from "../../src/edge/edge.ts";
-import { type DeliveryQuery, deliveryWrites } from "../../src/ledger/ledger.ts";
-import { newId } from "../../src/protocol/protocol.ts";
+import type { Channels, Lab } from "../../packages/daemon/src/edge/edge.ts";
+import { type DeliveryQuery, deliveryWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { newId } from "../../packages/protocol/src/protocol.ts";
 import { storeForTest } from "../store.ts";
 import { createRig, type Rig } from "./rig.ts";
 

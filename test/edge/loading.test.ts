@@ -3,15 +3,15 @@
 import type { AddressInfo, Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import type { WebSocketServer } from "ws";
-import { guardConnections } from "../../src/edge/connection.ts";
-import { EDGE_LIMITS } from "../../src/edge/edge.ts";
-import { createLobby } from "../../src/edge/lobby.ts";
-import { createProxies } from "../../src/edge/proxies.ts";
-import { createHttpServer, type HttpListener, serve } from "../../src/edge/server.ts";
-import { Flusher } from "../../src/edge/stream/flusher.ts";
-import { createSockets } from "../../src/edge/stream/websocket.ts";
-import { systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
+import { guardConnections } from "../../packages/daemon/src/edge/http/connection.ts";
+import { createLobby } from "../../packages/daemon/src/edge/http/lobby.ts";
+import { createProxies } from "../../packages/daemon/src/edge/http/proxies.ts";
+import { createHttpServer, type HttpListener, serve } from "../../packages/daemon/src/edge/http/server.ts";
+import { Flusher } from "../../packages/daemon/src/edge/stream/flusher.ts";
+import { createSockets } from "../../packages/daemon/src/edge/stream/websocket.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { expectError, rawClient, waitFor } from "./rig.ts";
 import { dial } from "./ws-client.ts";
 

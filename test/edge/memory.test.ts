@@ -1,8 +1,8 @@
 /** The endpoints about memory. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { memoryWrites } from "../../src/ledger/ledger.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import { memoryWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { createRig, type Rig } from "./rig.ts";
 
 const LIMITS = { itemsMax: 10, itemsTotalMax: 100 };

@@ -1,8 +1,8 @@
 /** The OpenAPI document, the route table, the close-mode table and the server say the same. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ROUTES, type Route } from "../../src/edge/routes.ts";
-import { STREAM_ENDPOINTS } from "../../src/protocol/protocol.ts";
+import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
+import { STREAM_ENDPOINTS } from "../../packages/protocol/src/protocol.ts";
 import { createRig, type Rig } from "./rig.ts";
 
 interface Document {

@@ -1,8 +1,8 @@
 /** What the API tells of a run with several agents. */
 
 import { expect, it } from "vitest";
-import { turnView } from "../../src/edge/present.ts";
-import { RunView } from "../../src/edge/schema.ts";
+import { turnView } from "../../packages/daemon/src/edge/api/present.ts";
+import { RunView } from "../../packages/daemon/src/edge/api/schema.ts";
 import { fullTurn } from "../ledger/rig.ts";
 
 it("A31: messages and tool calls name their agent, hidden words are marked, usage is told per agent", () => {

@@ -3,8 +3,8 @@
 import { request } from "node:http";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createProxies } from "../../src/edge/proxies.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { createProxies } from "../../packages/daemon/src/edge/http/proxies.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { createRig, type Rig, rawClient, TOKEN, waitFor } from "./rig.ts";
 
 const TRUSTED = ["127.0.0.1", "::1", "10.0.0.0/8", "2001:db8:aa::/48"];
@@ -38,9 +38,10 @@ describe("the client of a request", () => {
 	});
 
 	it("https is believed from a trusted proxy only", () => {
-		for (const headers of [{ "x-forwarded-proto": "https" }, { forwarded: "for=1.2.3.4;proto=HTTPS" }]) {
-			expect(clientOf("127.0.0.1", headers as Record<string, string>).https).toBe(true);
-			expect(clientOf("198.51.100.7", headers as Record<string, string>).https).toBe(false);
+		const both: Record<string, string>[] = [{ "x-forwarded-proto": "https" }, { forwarded: "for=1.2.3.4;proto=HTTPS" }];
+		for (const headers of both) {
+			expect(clientOf("127.0.0.1", headers).https).toBe(true);
+			expect(clientOf("198.51.100.7", headers).https).toBe(false);
 		}
 		expect(clientOf("127.0.0.1", { "x-forwarded-proto": "http" }).https).toBe(false);
 		expect(clientOf("127.0.0.1", { forwarded: "for=1.2.3.4;proto=http" }).https).toBe(false);

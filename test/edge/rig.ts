@@ -7,18 +7,25 @@ import { join } from "node:path";
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { createParser } from "eventsource-parser";
 import { expect } from "vitest";
-import { type Broker, createBroker } from "../../src/broker/broker.ts";
-import type { Bus, Cursor } from "../../src/bus/bus.ts";
-import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../src/edge/edge.ts";
-import { SERVICES } from "../../src/edge/grpc/routes.ts";
-import { ROUTES, type Route, type RouteId } from "../../src/edge/routes.ts";
-import { httpRoutes } from "../../src/edge/rpc/http-rules.ts";
-import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
-import type { Ledger } from "../../src/ledger/ledger.ts";
-import { createNex, createOutbound } from "../../src/nex/nex.ts";
-import { type Applications, createApplications, createSignIns, type Services } from "../../src/services/services.ts";
-import { type Clock, systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
+
+import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
+import type { Bus, Cursor } from "../../packages/daemon/src/bus/bus.ts";
+import { ROUTES, type Route, type RouteId } from "../../packages/daemon/src/edge/api/routes.ts";
+import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../packages/daemon/src/edge/edge.ts";
+import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
+import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
+import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { createNex, createOutbound } from "../../packages/daemon/src/nex/nex.ts";
+import {
+	type Applications,
+	createApplications,
+	createSignIns,
+	type Services,
+} from "../../packages/daemon/src/services/services.ts";
+import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+
 import { removeFolder } from "../runtime/folder.ts";
 import { type OpenStore, openStore } from "../store.ts";
 import { until } from "../until.ts";
@@ -166,7 +173,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			fetch(rig.url + path, {
 				method: "POST",
 				headers: { ...BEARER, ...(body !== undefined && { "content-type": "application/json" }), ...headers },
-				...(body !== undefined && { body: JSON.stringify(body) }),
+				body: body === undefined ? undefined : JSON.stringify(body),
 			}),
 		async start(session, text = "hello") {
 			const response = await rig.post(`/v1/sessions/${session}/messages`, { text });

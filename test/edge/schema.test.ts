@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { z } from "zod";
-import type { Fields } from "../../src/edge/schema.ts";
+import type { Fields } from "../../packages/daemon/src/edge/api/schema.ts";
 
 interface Wire {
 	id: string;

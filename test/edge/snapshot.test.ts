@@ -2,11 +2,11 @@
 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Broker, chainOf, type LiveRun } from "../../src/broker/broker.ts";
-import type { LogWriter } from "../../src/bus/bus.ts";
-import { createReads } from "../../src/edge/reads.ts";
-import { inboxWrites, turnWrites } from "../../src/ledger/ledger.ts";
-import type { Write } from "../../src/std/write.ts";
+import { type Broker, chainOf, type LiveRun } from "../../packages/daemon/src/broker/broker.ts";
+import type { LogWriter } from "../../packages/daemon/src/bus/bus.ts";
+import { createReads } from "../../packages/daemon/src/edge/api/reads.ts";
+import { inboxWrites, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Write } from "../../packages/daemon/src/std/write.ts";
 import { removeUpTo } from "../bus/remove.ts";
 import { eventOf, turnOf } from "../ledger/rig.ts";
 import { freshFolder } from "../runtime/folder.ts";

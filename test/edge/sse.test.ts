@@ -3,7 +3,7 @@
 import { EventSource } from "eventsource";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createVerifier, decodeFrame } from "../../src/protocol/protocol.ts";
+import { createVerifier, decodeFrame } from "../../packages/protocol/src/protocol.ts";
 import { removeUpTo } from "../bus/remove.ts";
 import {
 	BEARER,

@@ -3,9 +3,9 @@
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { EDGE_LIMITS } from "../../src/edge/edge.ts";
-import { createLobby } from "../../src/edge/lobby.ts";
-import { clientKey, createStrangers } from "../../src/edge/strangers.ts";
+import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
+import { createLobby } from "../../packages/daemon/src/edge/http/lobby.ts";
+import { clientKey, createStrangers } from "../../packages/daemon/src/edge/http/strangers.ts";
 import { manualClock } from "../clock.ts";
 import { BEARER, createRig, expectError, type RigOptions, rawClient, TOKEN, waitFor } from "./rig.ts";
 

@@ -1,9 +1,9 @@
 /** Webhook requests of anybody: what waits is counted, and what cannot be signed is not read. */
 
 import { expect, it, onTestFinished, vi } from "vitest";
-import type { Channels, EdgeDeps, EdgeLimits } from "../../src/edge/edge.ts";
-import { PROCESS_LIMITS } from "../../src/nex/supervise/line-process.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import type { Channels, EdgeDeps, EdgeLimits } from "../../packages/daemon/src/edge/edge.ts";
+import { PROCESS_LIMITS } from "../../packages/daemon/src/nex/accounts/line-process.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { createRig, type Rig, rawClient, waitFor } from "./rig.ts";
 
 type Webhook = Channels["outbound"]["webhook"];

@@ -1,7 +1,7 @@
 /** Continuing, phases and the execution log over HTTP. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RunJson, SessionLogJson, SessionPhaseJson } from "../../src/protocol/protocol.ts";
+import type { RunJson, SessionLogJson, SessionPhaseJson } from "../../packages/protocol/src/protocol.ts";
 import { BEARER, createRig, Puppet, type Rig } from "./rig.ts";
 
 let rig: Rig;
@@ -105,7 +105,9 @@ describe("/v1/sessions/{session}/settings", () => {
 describe("/v1/sessions/{session}/phase", () => {
 	it("tells the phase, and sets it", async () => {
 		expect(await json(rig.get("/v1/sessions/main/phase"))).toEqual({
-			...{ session: "main", phase: null, known: ["plan", "execute"] },
+			session: "main",
+			phase: null,
+			known: ["plan", "execute"],
 		});
 		const set = await put("/v1/sessions/main/phase", { name: "plan" });
 		expect(set.status).toBe(200);

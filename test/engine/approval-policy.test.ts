@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { digestOf, isToolAllowed, needsApproval, policyOf } from "../../src/engine/engine.ts";
-import { permitOf } from "../../src/engine/reason-act/approve.ts";
-import { commonGlobs, fitsSome } from "../../src/std/globs.ts";
+import { digestOf, isToolAllowed, needsApproval, policyOf } from "../../packages/daemon/src/engine/engine.ts";
+import { permitOf } from "../../packages/daemon/src/engine/reason-act/approve.ts";
+import { commonGlobs, fitsSome } from "../../packages/daemon/src/std/globs.ts";
 import { toolOf } from "./reason-act/kit.ts";
 
 describe("A11: a tool's policy", () => {

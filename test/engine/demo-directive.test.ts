@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { DIRECTIVE_KEYS, directiveHelp, parseDirective } from "../../src/engine/demo/directive.ts";
+import { DIRECTIVE_KEYS, directiveHelp, parseDirective } from "../../packages/daemon/src/engine/demo/directive.ts";
 
 const asked = (text: string) => {
 	const parsed = parseDirective(text);

@@ -1,6 +1,12 @@
 /** Runs an engine for the tests: requests with little to fill in, and answers collected whole. */
 
-import type { Engine, EngineEvent, EngineMessage, EngineRequest, EngineYield } from "../../src/engine/port.ts";
+import type {
+	Engine,
+	EngineEvent,
+	EngineMessage,
+	EngineRequest,
+	EngineYield,
+} from "../../packages/protocol/src/engine.ts";
 import type { ManualClock } from "../clock.ts";
 
 export function requestOf(

@@ -1,10 +1,10 @@
 import { getEventListeners } from "node:events";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createDemo, demoEngine, scriptOf } from "../../src/engine/demo/demo.ts";
-import { paceFrom, waitMs } from "../../src/engine/demo/pace.ts";
-import { shorten, tokensOf } from "../../src/engine/demo/words.ts";
-import type { EngineEvent, EngineMessage } from "../../src/engine/engine.ts";
+import { createDemo, demoEngine, scriptOf } from "../../packages/daemon/src/engine/demo/demo.ts";
+import { paceFrom, waitMs } from "../../packages/daemon/src/engine/demo/pace.ts";
+import { shorten, tokensOf } from "../../packages/daemon/src/engine/demo/words.ts";
+import type { EngineEvent, EngineMessage } from "../../packages/daemon/src/engine/engine.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { countOf, oneByOne, playOut, requestOf, settle, start, textOf } from "./demo-play.ts";
@@ -88,7 +88,7 @@ describe("the answer to an ordinary message", () => {
 	test("tells how many messages came before, what was attached, and how the last answer was interrupted", async () => {
 		const earlier = (interrupted?: "aborted" | "failed"): EngineMessage[] => [
 			{ role: "user", text: "one" },
-			{ role: "assistant", text: "tw", ...(interrupted ? { interrupted } : {}) },
+			{ role: "assistant", text: "tw", interrupted },
 		];
 		const plain = textOf((await answerTo("go on", {}, earlier())).events);
 		expect(plain).toContain("2 earlier messages");

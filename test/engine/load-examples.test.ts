@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { loadEngine } from "../../src/engine/engine.ts";
+import { loadEngine } from "../../packages/daemon/src/engine/engine.ts";
 import { collect, countOf, oneByOne, requestOf, textOf } from "./demo-play.ts";
 
 const examples = join(import.meta.dirname, "../../examples");

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { demoEngine } from "../../src/engine/demo/demo.ts";
-import { chooseEngine, loadEngine } from "../../src/engine/engine.ts";
+import { demoEngine } from "../../packages/daemon/src/engine/demo/demo.ts";
+import { chooseEngine, loadEngine } from "../../packages/daemon/src/engine/engine.ts";
 import { collect, requestOf } from "./demo-play.ts";
 
 /** Modules as users write them, right and wrong. */
@@ -53,7 +53,7 @@ beforeAll(async () => {
 	mkdirSync(join(dir, "folder.ts"));
 	mkdirSync(join(dir, "common"));
 	for (const [name, source] of Object.entries(MODULES)) writeFileSync(join(dir, name), source);
-	const door = pathToFileURL(join(import.meta.dirname, "../../src/engine/engine.ts")).href;
+	const door = pathToFileURL(join(import.meta.dirname, "../../packages/daemon/src/engine/engine.ts")).href;
 	const script = `
 		import { loadEngine } from ${JSON.stringify(door)};
 		const request = { session: "s", runId: "r", messages: [{ role: "user", text: "echo" }], attachments: [], toolTimeoutMs: 1 };
@@ -71,7 +71,12 @@ beforeAll(async () => {
 		}
 		process.stdout.write(JSON.stringify(outcomes), () => process.exit(0));
 	`;
-	const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
+	const { stdout } = await promisify(execFile)(process.execPath, [
+		"--conditions=nexus-source",
+		"--input-type=module",
+		"--eval",
+		script,
+	]);
 	outcomes = JSON.parse(stdout);
 });
 

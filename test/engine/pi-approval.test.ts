@@ -1,6 +1,6 @@
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { expect, test } from "vitest";
-import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
+import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import { oneByOne } from "./demo-play.ts";
 import { ask, fauxEngine, offeredTools, said, shape, tool, toolsOf } from "./pi-kit.ts";
 
@@ -24,7 +24,7 @@ async function play(given: Partial<ApprovalOutcome> | undefined, fields: Paramet
 		const asked = toolsOf(events).find(({ asking }) => asking?.id === id)!;
 		return { id: "K7Q2", state: "approved", digest: digestOf("bash", asked.args), ...given };
 	};
-	const context = { signal: new AbortController().signal, ...(given && { answer }) };
+	const context = { signal: new AbortController().signal, answer: given && answer };
 	for await (const event of oneByOne(engine.run(ask("x", fields), context))) events.push(structuredClone(event));
 	return { events, ran, offered, ends: toolsOf(events).at(-1)! };
 }

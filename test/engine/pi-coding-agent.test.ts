@@ -14,13 +14,13 @@ import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
 import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
-import { accountOf } from "../../src/engine/pi/signature.ts";
+import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import { accountOf } from "../../packages/daemon/src/engine/pi/signature.ts";
 import {
 	type CodingParts,
 	codingEngine,
 	createPiCodingAgentEngine,
-} from "../../src/engine/pi-coding-agent/pi-coding-agent.ts";
+} from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
 import { oneByOne } from "./demo-play.ts";
 import {
 	ask,
@@ -194,7 +194,10 @@ describe("a whole run", () => {
 
 	test("A15: a wrapper that is not there runs nothing, and without `enabled` there is no bash", async () => {
 		const houseWith = (bash: object) => ({
-			...{ dataDir: path.join(base, "data"), protectedFiles: [], secretFiles: [], config: { tools: { bash } } },
+			dataDir: path.join(base, "data"),
+			protectedFiles: [],
+			secretFiles: [],
+			config: { tools: { bash } },
 		});
 		const services = houseWith({ wrapper: ["no-such-wrapper"] });
 		const { engine } = await coding([call("bash", { command: "touch made" }), fauxAssistantMessage("Done.")], {

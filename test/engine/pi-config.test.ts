@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { chooseModel } from "../../src/engine/pi/choose.ts";
-import type { PiConfig } from "../../src/engine/pi/config.ts";
-import { DEFAULT_MODELS, detectProvider } from "../../src/engine/pi/detect.ts";
-import { loadModel } from "../../src/engine/pi/model.ts";
-import { createPiEngine } from "../../src/engine/pi/pi.ts";
-import { createPiCodingAgentEngine } from "../../src/engine/pi-coding-agent/pi-coding-agent.ts";
+import { chooseModel } from "../../packages/daemon/src/engine/pi/choose.ts";
+import type { PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
+import { DEFAULT_MODELS, detectProvider } from "../../packages/daemon/src/engine/pi/detect.ts";
+import { loadModel } from "../../packages/daemon/src/engine/pi/model.ts";
+import { createPiEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
+import { createPiCodingAgentEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
 
 const config = (message: RegExp) =>
 	expect.objectContaining({ code: "config", message: expect.stringMatching(message) });

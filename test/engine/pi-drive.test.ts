@@ -2,9 +2,9 @@
 
 import { fauxAssistantMessage } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
-import { drive, type PiAgent } from "../../src/engine/pi/drive.ts";
-import type { PiEvent } from "../../src/engine/pi/translate.ts";
-import type { EngineYield } from "../../src/engine/port.ts";
+import { drive, type PiAgent } from "../../packages/daemon/src/engine/pi/drive.ts";
+import type { PiEvent } from "../../packages/daemon/src/engine/pi/translate.ts";
+import type { EngineYield } from "../../packages/protocol/src/engine.ts";
 import { deaf } from "./pi-kit.ts";
 
 const message = fauxAssistantMessage("");

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { EVENT_BYTES_MAX, repairedFetch } from "../../src/engine/pi/wire.ts";
+import { EVENT_BYTES_MAX, repairedFetch } from "../../packages/daemon/src/engine/pi/wire.ts";
 import { atEffort } from "../effort.ts";
 
 /** What is read of a body that comes in these pieces, and how many of them were asked for. */

@@ -2,9 +2,9 @@
 
 import { fauxAssistantMessage, fauxText, fauxToolCall, type TranscriptContext } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
-import { eventQueue } from "../../src/engine/kit/kit.ts";
-import { codingEngine } from "../../src/engine/pi-coding-agent/pi-coding-agent.ts";
-import type { Engine, EngineEvent, EngineMessage } from "../../src/engine/port.ts";
+import { eventQueue } from "../../packages/daemon/src/engine/kit/kit.ts";
+import { codingEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
+import type { Engine, EngineEvent, EngineMessage } from "../../packages/protocol/src/engine.ts";
 import { oneByOne } from "./demo-play.ts";
 import { ask, fauxEngine, fauxModel, NO_RETRY, said, tool } from "./pi-kit.ts";
 

@@ -11,12 +11,12 @@ import {
 	type TranscriptContext,
 } from "@earendil-works/pi-ai";
 import { expect } from "vitest";
-import type { FailureContext } from "../../src/engine/kit/kit.ts";
-import type { PiConfig } from "../../src/engine/pi/config.ts";
-import type { LoadedModel } from "../../src/engine/pi/model.ts";
-import { PI_LIMITS, type PiLimits, piEngine } from "../../src/engine/pi/pi.ts";
-import { builtInTools } from "../../src/engine/pi/tools.ts";
-import type { Engine, EngineEvent, EngineRequest } from "../../src/engine/port.ts";
+import type { FailureContext } from "../../packages/daemon/src/engine/kit/kit.ts";
+import type { PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
+import type { LoadedModel } from "../../packages/daemon/src/engine/pi/model.ts";
+import { PI_LIMITS, type PiLimits, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
+import { builtInTools } from "../../packages/daemon/src/engine/pi/tools.ts";
+import type { Engine, EngineEvent, EngineRequest } from "../../packages/protocol/src/engine.ts";
 import { oneByOne } from "./demo-play.ts";
 
 /** Whatever takes so long has not been waited for when a run ends before its test is out of time. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { toPiContext } from "../../src/engine/pi/messages.ts";
-import type { Attachment, EngineMessage } from "../../src/engine/port.ts";
+import { toPiContext } from "../../packages/daemon/src/engine/pi/messages.ts";
+import type { Attachment, EngineMessage } from "../../packages/protocol/src/engine.ts";
 import { ask } from "./pi-kit.ts";
 
 const file = (name: string, contentType: string, data: string | Uint8Array): Attachment => ({

@@ -14,20 +14,20 @@ import {
 } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createBroker } from "../../src/broker/broker.ts";
-import { assembleContext, pastTurnOf, userMessage } from "../../src/broker/context.ts";
-import { COMPLETED } from "../../src/broker/ending.ts";
-import { Framer } from "../../src/broker/framer.ts";
-import { BROKER_LIMITS } from "../../src/broker/limits.ts";
-import { Transcript } from "../../src/broker/transcript.ts";
-import { chooseModel } from "../../src/engine/pi/choose.ts";
-import type { PiConfig } from "../../src/engine/pi/config.ts";
-import { toPiContext } from "../../src/engine/pi/messages.ts";
-import { loadModel } from "../../src/engine/pi/model.ts";
-import { piEngine } from "../../src/engine/pi/pi.ts";
-import { accountOf } from "../../src/engine/pi/signature.ts";
-import { type PiEvent, translator } from "../../src/engine/pi/translate.ts";
-import type { EngineEvent } from "../../src/engine/port.ts";
+import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
+import { assembleContext, pastTurnOf, userMessage } from "../../packages/daemon/src/broker/context.ts";
+import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
+import { Transcript } from "../../packages/daemon/src/broker/frames/transcript.ts";
+import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
+import { COMPLETED } from "../../packages/daemon/src/broker/settle/ending.ts";
+import { chooseModel } from "../../packages/daemon/src/engine/pi/choose.ts";
+import type { PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
+import { toPiContext } from "../../packages/daemon/src/engine/pi/messages.ts";
+import { loadModel } from "../../packages/daemon/src/engine/pi/model.ts";
+import { piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
+import { accountOf } from "../../packages/daemon/src/engine/pi/signature.ts";
+import { type PiEvent, translator } from "../../packages/daemon/src/engine/pi/translate.ts";
+import type { EngineEvent } from "../../packages/protocol/src/engine.ts";
 import { request } from "../broker/rig.ts";
 import { storeForTest } from "../store.ts";
 import { ask, fauxEngine, NO_RETRY, stopMock, tool } from "./pi-kit.ts";
@@ -36,7 +36,9 @@ const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 const MODEL = { api: "faux", provider: "faux", model: "faux-1", account: "one" };
 
 const thinking = (text: string, more: Partial<ThinkingContent> = {}): ThinkingContent => ({
-	...{ type: "thinking", thinking: text, thinkingSignature: `sig of ${text}` },
+	type: "thinking",
+	thinking: text,
+	thinkingSignature: `sig of ${text}`,
 	...more,
 });
 const photo = { content: [{ type: "image" as const, mimeType: "image/png", data: PIXEL }], details: undefined };
@@ -46,7 +48,11 @@ const camera = tool("camera", async () => photo);
 function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody" = MODEL): Message[] {
 	const framer = new Framer({ runId: "run_1", session: "main", ...BROKER_LIMITS });
 	const transcript = new Transcript({
-		...{ runId: "run_1", session: "main", engine: "pi", startedAt: 0, userMessages: [] },
+		runId: "run_1",
+		session: "main",
+		engine: "pi",
+		startedAt: 0,
+		userMessages: [],
 		...BROKER_LIMITS,
 	});
 	framer.open(0, () => {});

@@ -2,11 +2,11 @@ import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { eventQueue, modelFailure } from "../../src/engine/kit/kit.ts";
-import type { EventQueue } from "../../src/engine/kit/queue.ts";
-import { callSummary, progressSummary, resultSummary } from "../../src/engine/kit/summary.ts";
-import { type PiEvent, translator } from "../../src/engine/pi/translate.ts";
-import type { EngineEvent, EngineYield } from "../../src/engine/port.ts";
+import { eventQueue, modelFailure } from "../../packages/daemon/src/engine/kit/kit.ts";
+import type { EventQueue } from "../../packages/daemon/src/engine/kit/queue.ts";
+import { callSummary, progressSummary, resultSummary } from "../../packages/daemon/src/engine/kit/summary.ts";
+import { type PiEvent, translator } from "../../packages/daemon/src/engine/pi/translate.ts";
+import type { EngineEvent, EngineYield } from "../../packages/protocol/src/engine.ts";
 import { expectPaired, said, toolsOf } from "./pi-kit.ts";
 
 const start = (toolCallId: string): PiEvent => ({ type: "tool_execution_start", toolCallId, toolName: "t", args: {} });

@@ -2,12 +2,12 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { LLMock } from "@copilotkit/aimock";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { chooseModel } from "../../src/engine/pi/choose.ts";
-import type { PiConfig } from "../../src/engine/pi/config.ts";
-import { loadModel } from "../../src/engine/pi/model.ts";
-import { createPiEngine, PI_LIMITS, type PiLimits, piEngine } from "../../src/engine/pi/pi.ts";
-import { builtInTools } from "../../src/engine/pi/tools.ts";
-import type { Engine } from "../../src/engine/port.ts";
+import { chooseModel } from "../../packages/daemon/src/engine/pi/choose.ts";
+import type { PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
+import { loadModel } from "../../packages/daemon/src/engine/pi/model.ts";
+import { createPiEngine, PI_LIMITS, type PiLimits, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
+import { builtInTools } from "../../packages/daemon/src/engine/pi/tools.ts";
+import type { Engine } from "../../packages/protocol/src/engine.ts";
 import { ask, expectPaired, NO_RETRY, reasoningOf, run, shape, stopMock, textOf, toolsOf, usageOf } from "./pi-kit.ts";
 
 type Make = (origin: string, limits?: PiLimits, more?: PiConfig) => Promise<Engine>;
@@ -64,7 +64,7 @@ describe.each<[string, Make]>([
 				content: "Let me look that up.",
 				toolCalls: [{ name: "time", arguments: '{"zone":"Asia/Tokyo"}', id: "call_1" }],
 				// Gemini itself ends a tool turn with STOP; aimock would not.
-				...(wire === "Google" ? { finishReason: "stop" } : {}),
+				finishReason: wire === "Google" ? "stop" : undefined,
 			},
 		);
 		mock.on({ userMessage: "what time", hasToolResult: true }, { content: "It is late in Tokyo." });

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
-import { readTextFile } from "../../src/engine/tools/tools.ts";
+import { readTextFile } from "../../packages/daemon/src/engine/tools/tools.ts";
 
 const READS = 1500;
 

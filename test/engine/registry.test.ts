@@ -2,10 +2,10 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { chooseEngine, ENGINES, type EngineName, loadEngine } from "../../src/engine/engine.ts";
-import type { EngineEntry } from "../../src/engine/entry.ts";
-import { parseConfig } from "../../src/runtime/config-file.ts";
-import { configSchemaFor } from "../../src/runtime/config-schema.ts";
+import { chooseEngine, ENGINES, type EngineName, loadEngine } from "../../packages/daemon/src/engine/engine.ts";
+import type { EngineEntry } from "../../packages/daemon/src/engine/entry.ts";
+import { parseConfig } from "../../packages/daemon/src/runtime/config/config-file.ts";
+import { configSchemaFor } from "../../packages/daemon/src/runtime/config/config-schema.ts";
 import { collect, requestOf } from "./demo-play.ts";
 
 interface EchoConfig {

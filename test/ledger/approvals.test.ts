@@ -1,12 +1,27 @@
 import { describe, expect, test } from "vitest";
-import { type Approval, approvalWrites, type Decided, type Grant, grantWrites } from "../../src/ledger/ledger.ts";
+import {
+	type Approval,
+	approvalWrites,
+	type Decided,
+	type Grant,
+	grantWrites,
+} from "../../packages/daemon/src/ledger/ledger.ts";
 import { stores } from "./rig.ts";
 
 const { open, decide, withdrawRun, withdrawSession } = approvalWrites;
 
 const approvalOf = (id: string, fields: Partial<Approval> = {}): Approval => ({
-	...{ id, runId: "run_1", session: "main", callId: "c1", tool: "bash", kind: "approval" },
-	...{ args: { command: "ls" }, digest: "d", state: "pending", createdAt: 1, expiresAt: 100 },
+	id,
+	runId: "run_1",
+	session: "main",
+	callId: "c1",
+	tool: "bash",
+	kind: "approval",
+	args: { command: "ls" },
+	digest: "d",
+	state: "pending",
+	createdAt: 1,
+	expiresAt: 100,
 	...fields,
 });
 const approved = (fields: Partial<Decided> = {}): Decided => ({ state: "approved", by: "Ann", at: 5, ...fields });
@@ -15,10 +30,18 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 	test("one comes back as it was opened, by its run and by its id", async () => {
 		const { ledger, write } = openStore();
 		const full = approvalOf("K7Q2", {
-			...{ agent: "ops", kind: "question", question: "Which?", choices: ["a", "b"] },
+			agent: "ops",
+			kind: "question",
+			question: "Which?",
+			choices: ["a", "b"],
 			requester: {
-				...{ channel: "telegram", account: "bot", sender: "7", senderName: "Ann", only: true },
-				...{ chat: { id: "c", type: "direct" }, target: { to: "c" } },
+				channel: "telegram",
+				account: "bot",
+				sender: "7",
+				senderName: "Ann",
+				only: true,
+				chat: { id: "c", type: "direct" },
+				target: { to: "c" },
 			},
 		});
 		write(open(full));
@@ -76,8 +99,16 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 	test("grants are listed and revoked", async () => {
 		const { ledger, write } = openStore();
 		const grant: Grant = {
-			...{ id: "K7Q2-1", session: "main", channel: "web", account: "web", sender: "owner", tool: "bash" },
-			...{ prefix: "git status", agent: "ops", by: "the owner", createdAt: 1 },
+			id: "K7Q2-1",
+			session: "main",
+			channel: "web",
+			account: "web",
+			sender: "owner",
+			tool: "bash",
+			prefix: "git status",
+			agent: "ops",
+			by: "the owner",
+			createdAt: 1,
 		};
 		const { prefix: _prefix, agent: _agent, ...same } = grant;
 		write(grantWrites.save(grant), grantWrites.save({ ...same, id: "K7Q3-1", digest: "d", createdAt: 2 }));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { appWrites, receiptWrites, signInWrites } from "../../src/ledger/ledger.ts";
+import { appWrites, receiptWrites, signInWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import { stores } from "./rig.ts";
 
 const appOf = (id: string, createdAt = 1) => ({

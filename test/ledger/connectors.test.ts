@@ -1,12 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { connectorWrites, type StoredConnector } from "../../src/ledger/ledger.ts";
+import { connectorWrites, type StoredConnector } from "../../packages/daemon/src/ledger/ledger.ts";
 import { stores } from "./rig.ts";
 
 const { add, replace, remove } = connectorWrites;
 const MAX = 10;
 
 const plain = (id: string, fields: Partial<StoredConnector> = {}): StoredConnector => ({
-	...{ id, providerType: "openai", enabled: true, models: [], kinds: ["text"], createdAt: 1, updatedAt: 1 },
+	id,
+	providerType: "openai",
+	enabled: true,
+	models: [],
+	kinds: ["text"],
+	createdAt: 1,
+	updatedAt: 1,
 	revision: 1,
 	...fields,
 });
@@ -15,8 +21,14 @@ describe.each(stores)("connectors %s", (_name, openStore) => {
 	test("one comes back as it was added, with and without what may be left out", async () => {
 		const { ledger, write } = openStore();
 		const full = plain("b", {
-			...{ appId: "shop", endpoint: "https://models.example/v1", sealedKey: "v1.a.b.c", keyHint: "…abcd" },
-			...{ defaultModel: "m1", models: ["m1", "m2"], kinds: ["text", "speech"], enabled: false },
+			appId: "shop",
+			endpoint: "https://models.example/v1",
+			sealedKey: "v1.a.b.c",
+			keyHint: "…abcd",
+			defaultModel: "m1",
+			models: ["m1", "m2"],
+			kinds: ["text", "speech"],
+			enabled: false,
 		});
 		write(add(full, MAX), add(plain("a"), MAX));
 		expect(await ledger.connectors.get("b")).toEqual(full);

@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { type Pairing, pairingWrites, sqliteLedger } from "../../src/ledger/ledger.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { type Pairing, pairingWrites, sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { commit } from "./rig.ts";
 

@@ -2,11 +2,11 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
-import { jobsInSqlite } from "../../src/ledger/jobs/sqlite.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { noticesInSqlite } from "../../src/ledger/notices/sqlite.ts";
-import { workflowsInSqlite } from "../../src/ledger/workflows/sqlite.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { jobsInSqlite } from "../../packages/daemon/src/ledger/jobs/sqlite.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { noticesInSqlite } from "../../packages/daemon/src/ledger/notices/sqlite.ts";
+import { workflowsInSqlite } from "../../packages/daemon/src/ledger/workflows/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { tempPath } from "../services/jobs-rig.ts";
 
 const SCENARIO = { model: "m", spec: { kind: "embed", inputs: ["a"] } };
@@ -36,7 +36,10 @@ it("a store of before opens with its jobs, workflows and notices", async () => {
 	expect(await jobs.get("job_text")).toMatchObject({ job: { id: "job_text" }, result: { text: "it's null" } });
 	expect(await jobs.get("job_vectors")).toMatchObject({ result: { embeddings: [[1, 0.5], [2]] } });
 	expect(await jobs.get("job_waits")).toEqual({
-		...{ id: "job_waits", appId: "shop", state: "queued", createdAt: 1 },
+		id: "job_waits",
+		appId: "shop",
+		state: "queued",
+		createdAt: 1,
 		job: { id: "job_waits", progress: -1 },
 	});
 	expect(await jobs.scenario("job_waits")).toEqual(SCENARIO);

@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { artifactWrites, jobWrites, type StoredArtifact, type StoredJob } from "../../src/ledger/ledger.ts";
+import {
+	artifactWrites,
+	jobWrites,
+	type StoredArtifact,
+	type StoredJob,
+} from "../../packages/daemon/src/ledger/ledger.ts";
 import { stores } from "./rig.ts";
 
 const jobOf = (n: number, fields: Partial<StoredJob> = {}): StoredJob => ({

@@ -1,9 +1,9 @@
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { inboxWrites, sqliteLedger, storeFailure, turnWrites } from "../../src/ledger/ledger.ts";
-import { newEventId, newRunId } from "../../src/protocol/protocol.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { inboxWrites, sqliteLedger, storeFailure, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { newEventId, newRunId } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { eventOf, fullTurn, openLedger, turnOf } from "./rig.ts";
 

@@ -2,9 +2,9 @@
 
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type InboundEvent, type Ledger, sqliteLedger, type Turn } from "../../src/ledger/ledger.ts";
-import { openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
-import type { CommitFacts, Write } from "../../src/std/write.ts";
+import { type InboundEvent, type Ledger, sqliteLedger, type Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
+import type { CommitFacts, Write } from "../../packages/daemon/src/std/write.ts";
 import { freshFolder } from "../runtime/folder.ts";
 
 /** What a store does with one unit of a commit. */

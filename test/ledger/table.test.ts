@@ -1,12 +1,12 @@
 /** What a new kind of stored thing costs: its port, its SQLite part, and its name in the list. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import { turnWrites } from "../../src/ledger/ledger.ts";
-import { TABLES } from "../../src/ledger/sqlite.ts";
-import { type AtOnce, must, openTables, type SqliteTable, statement } from "../../src/ledger/table.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
-import { type Reading, writesOf } from "../../src/std/write.ts";
+import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { TABLES } from "../../packages/daemon/src/ledger/sqlite.ts";
+import { type AtOnce, must, openTables, type SqliteTable, statement } from "../../packages/daemon/src/ledger/table.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { type Reading, writesOf } from "../../packages/daemon/src/std/write.ts";
 import { turnOf } from "./rig.ts";
 
 interface Jobs {

@@ -1,17 +1,25 @@
 import { describe, expect, test } from "vitest";
-import { type StoredNode, type StoredWorkflow, workflowWrites } from "../../src/ledger/ledger.ts";
+import { type StoredNode, type StoredWorkflow, workflowWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import { stores } from "./rig.ts";
 
 const { create, advance, forget } = workflowWrites;
 
 const workflowOf = (id: string, fields: Partial<StoredWorkflow> = {}): StoredWorkflow => ({
-	...{ id, appId: "notes", userId: "ann", owner: false, name: "a name" },
-	...{ definition: { nodes: [{ id: "a" }] }, state: "running", createdAt: 1 },
+	id,
+	appId: "notes",
+	userId: "ann",
+	owner: false,
+	name: "a name",
+	definition: { nodes: [{ id: "a" }] },
+	state: "running",
+	createdAt: 1,
 	...fields,
 });
 const nodeOf = (nodeId: string, state: string, output?: unknown): StoredNode => ({
-	...{ nodeId, state, status: { state, attempt: 1 } },
-	...(output !== undefined && { output }),
+	nodeId,
+	state,
+	status: { state, attempt: 1 },
+	output,
 });
 
 describe.each(stores)("workflows %s", (_name, openStore) => {

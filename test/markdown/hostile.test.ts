@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isHostile } from "../../src/markdown/markdown.ts";
+import { isHostile } from "../../packages/protocol/src/markdown.ts";
 import { atEffort } from "../effort.ts";
 import { HOSTILE_TEXTS } from "./texts.ts";
 

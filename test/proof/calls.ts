@@ -21,7 +21,10 @@ export const HANGS = "hang";
 export const ANSWER = ["All ", "of this ", "was said ", "by a provider ", "that counts."];
 
 const piece = (content: string | undefined) => ({
-	...{ id: "c", object: "chat.completion.chunk", created: 1, model: "m1" },
+	id: "c",
+	object: "chat.completion.chunk",
+	created: 1,
+	model: "m1",
 	choices: [
 		{
 			index: 0,

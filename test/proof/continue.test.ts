@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
+import { createVerifier, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";

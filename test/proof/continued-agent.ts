@@ -2,10 +2,10 @@
 
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine } from "../../src/engine/engine.ts";
-import { reasonActEngine, setupOf } from "../../src/engine/reason-act/reason-act.ts";
-import { type ModelScript, scriptedModel } from "../../src/engine/reason-act/scripted.ts";
-import { type Tool, textResult } from "../../src/engine/tools/tools.ts";
+import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import { reasonActEngine, setupOf } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { type ModelScript, scriptedModel } from "../../packages/daemon/src/engine/reason-act/scripted.ts";
+import { type Tool, textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
 
 export const TOOLS = ["look", "count", "compare", "note", "check"];
 /** Waits for a person. */
@@ -23,7 +23,7 @@ const SCRIPT: ModelScript = {
 	steps: TEXTS.map((text, n) => ({
 		text,
 		tokensPerSecond: TOKENS_PER_SECOND,
-		...(n < TOOLS.length && { calls: [{ name: TOOLS[n]! }] }),
+		calls: n < TOOLS.length ? [{ name: TOOLS[n]! }] : undefined,
 	})),
 };
 
@@ -34,7 +34,7 @@ export async function agentThatNotes(acts: string): Promise<Engine> {
 			name,
 			description: name,
 			parameters: { type: "object", properties: {} },
-			...(name === APPROVED && { approval: "always" }),
+			approval: name === APPROVED ? "always" : undefined,
 			async execute() {
 				appendFileSync(acts, `begin ${name}\n`);
 				await sleep(TOOL_MS);

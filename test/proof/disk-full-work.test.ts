@@ -6,8 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, describe, expect, it } from "vitest";
-import { ScenarioJobState, type SubscribeScenarioJobEventsResponse } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { WorkflowNodeKind, WorkflowState } from "../../src/gen/nexus/runtime/v1/workflow_pb.ts";
+import {
+	ScenarioJobState,
+	type SubscribeScenarioJobEventsResponse,
+} from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { WorkflowNodeKind, WorkflowState } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";

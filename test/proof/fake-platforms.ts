@@ -1,18 +1,18 @@
 /** All fake platforms as places that answers are delivered to, and what the proof has to know about each. */
 
-import type { Target } from "../../src/adapter/port.ts";
-import type { Clock } from "../../src/std/clock.ts";
+import type { Target } from "../../packages/adapter/src/port.ts";
+import { createDiscordFake } from "../../packages/lab/src/discord/discord.ts";
+import type { Fake } from "../../packages/lab/src/fake.ts";
+import { createGmailFake } from "../../packages/lab/src/gmail.ts";
+import { BLUEBUBBLES_PASSWORD, createIMessageFake } from "../../packages/lab/src/imessage/imessage.ts";
+import { createNostrFake, person } from "../../packages/lab/src/nostr.ts";
+import { createSignalFake, SIGNAL_NUMBER } from "../../packages/lab/src/signal.ts";
+import { createSlackFake } from "../../packages/lab/src/slack/slack.ts";
+import { createSmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../packages/lab/src/sms.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
+import { createWhatsAppFake, type WebhookCall, type WhatsAppFake } from "../../packages/lab/src/whatsapp.ts";
+import type { Clock } from "../../packages/protocol/src/clock.ts";
 import { timedAdapter } from "../children.ts";
-import { createDiscordFake } from "../fakes/discord.ts";
-import type { Fake } from "../fakes/fake.ts";
-import { createGmailFake } from "../fakes/gmail.ts";
-import { BLUEBUBBLES_PASSWORD, createIMessageFake } from "../fakes/imessage.ts";
-import { createNostrFake, person } from "../fakes/nostr.ts";
-import { createSignalFake, SIGNAL_NUMBER } from "../fakes/signal.ts";
-import { createSlackFake } from "../fakes/slack.ts";
-import { createSmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../fakes/sms.ts";
-import { createTelegramFake } from "../fakes/telegram.ts";
-import { createWhatsAppFake, type WebhookCall, type WhatsAppFake } from "../fakes/whatsapp.ts";
 import { REAL_TIME, type TestTime } from "../time/time.ts";
 
 export const CHANNELS = [

@@ -4,8 +4,8 @@
  */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { FakeCall } from "../../packages/lab/src/fake.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
-import type { FakeCall } from "../fakes/fake.ts";
 import { strike } from "../nex/outbound/rig.ts";
 import { fastTime } from "../time/time.ts";
 import { until } from "../until.ts";

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import type { DescMethod, JsonObject } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ROUTES, type Route } from "../../src/edge/routes.ts";
-import { WorkflowNodeKind, WorkflowState } from "../../src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { WorkflowNodeKind, WorkflowState } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
+import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { methods, procedureOf } from "../edge/grpc/descriptors.ts";
 import { errorOf, readStream, statusOf } from "../edge/grpc/kit.ts";
 import { removeFolder } from "../runtime/folder.ts";
@@ -60,7 +60,11 @@ async function post<T>(path: string, body: object): Promise<T> {
 
 const node = (nodeId: string, kind: WorkflowNodeKind, config: JsonObject = {}) => ({ nodeId, kind, config });
 const piece = (appId: string, sizeBytes: bigint) => ({
-	...{ appId, name: `${SECRET}.txt`, mimeType: "text/plain", sizeBytes, offset: 0n },
+	appId,
+	name: `${SECRET}.txt`,
+	mimeType: "text/plain",
+	sizeBytes,
+	offset: 0n,
 	chunk: Buffer.from("hi"),
 });
 
@@ -80,16 +84,30 @@ async function make(appId: string, { ai, workflows, local, apps }: Clients): Pro
 	const { runId: sessionRunId } = await owner.agents.sendMessage({ session: `s-${appId}`, text: ENDLESS });
 	const { item } = await owner.memory.retain({ bank: "agent:a", text: `${SECRET} of ${appId}` });
 	return {
-		...{ appId, runId, jobId: job!.jobId, workflowId: workflow!.workflowId, artifactId: artifact!.artifactId },
-		...{ uploadId: upload.artifact!.artifactId, transferId: upload.transferId, messageId, connectorId },
-		...{ realtimeSessionId, sessionRunId, memoryId: item!.memoryId },
+		appId,
+		runId,
+		jobId: job!.jobId,
+		workflowId: workflow!.workflowId,
+		artifactId: artifact!.artifactId,
+		uploadId: upload.artifact!.artifactId,
+		transferId: upload.transferId,
+		messageId,
+		connectorId,
+		realtimeSessionId,
+		sessionRunId,
+		memoryId: item!.memoryId,
 	};
 }
 
 beforeAll(async () => {
 	daemon = await startDaemon({
-		...{ data: folder, port: 0, token: OWNER_TOKEN, engine: "demo", logger: silentLog },
-		...{ stopDeadlineMs: 500, memory: { enabled: true } },
+		data: folder,
+		port: 0,
+		token: OWNER_TOKEN,
+		engine: "demo",
+		logger: silentLog,
+		stopDeadlineMs: 500,
+		memory: { enabled: true },
 	});
 	owner = clientsOf(daemon.grpc!, OWNER_TOKEN);
 	const [my, their] = await Promise.all(
@@ -349,7 +367,7 @@ async function request({ method, path }: Route, tables: Things, body: object = {
 	const answer = await fetch(daemon.url + at, {
 		method,
 		headers: { ...myBearer, ...(method !== "GET" && { "content-type": "application/json" }) },
-		...(method !== "GET" && method !== "DELETE" && { body: JSON.stringify(body) }),
+		body: method !== "GET" && method !== "DELETE" ? JSON.stringify(body) : undefined,
 	});
 	// A stream has no end: what comes first is looked at.
 	const first = await answer.body?.getReader().read();

@@ -4,8 +4,8 @@ import { existsSync, linkSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { everything } from "../engine/mcp/rig.ts";
-import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { AUTHORIZATION, call, type DaemonProcess, daemonIn, TOKEN } from "./daemon.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { StreamScenarioResponse } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import type { StreamScenarioResponse } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { fuzzCalls } from "../edge/grpc/fuzz.ts";
 import { type Ended, readStream } from "../edge/grpc/kit.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";

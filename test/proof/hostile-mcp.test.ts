@@ -1,7 +1,7 @@
 /** An MCP server that lies, inside real runs: annotations, names, changed tools, forms and floods widen nothing and end no run (A16). */
 
 import { afterEach, describe, expect, test } from "vitest";
-import type { Mcp } from "../../src/engine/engine.ts";
+import type { Mcp } from "../../packages/daemon/src/engine/engine.ts";
 import { until } from "../broker/rig.ts";
 import { liar, rig } from "../engine/mcp/rig.ts";
 import { answer, asks, text } from "../engine/reason-act/kit.ts";

@@ -1,10 +1,10 @@
 /** What the model reads from tools and memory is never an instruction to the daemon: policies still ask, and approvals bind (A11, A13, A17). */
 
 import { describe, expect, test } from "vitest";
-import { memorySource } from "../../src/engine/engine.ts";
-import { textResult } from "../../src/engine/tools/tools.ts";
-import { createMemory, MEMORY_DEFAULTS } from "../../src/runtime/memory.ts";
-import { systemClock } from "../../src/std/clock.ts";
+import { memorySource } from "../../packages/daemon/src/engine/engine.ts";
+import { textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import { createMemory, MEMORY_DEFAULTS } from "../../packages/daemon/src/runtime/wiring/memory.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { ticks, until } from "../broker/rig.ts";
 import { answer, asks, completes, routes, teamOf, text, toolOf } from "../engine/reason-act/kit.ts";
 import { nexRig } from "../nex/inbox/rig.ts";
@@ -65,10 +65,16 @@ describe("a tool's result that tells the model what to do", () => {
 		const parts = nexRig((request, _, context) => engine.run(request, context), { config });
 		await parts.nex.load();
 		const { runId } = await parts.nex.receive({
-			...{ channel: "telegram", account: "bot" },
+			channel: "telegram",
+			account: "bot",
 			message: {
-				...{ eventId: "m", from: { id: "eve" }, chat: { id: "g", type: "group" }, target: { to: "g" } },
-				...{ text: "route to ops", mention: true, ts: 0 },
+				eventId: "m",
+				from: { id: "eve" },
+				chat: { id: "g", type: "group" },
+				target: { to: "g" },
+				text: "route to ops",
+				mention: true,
+				ts: 0,
 			},
 		});
 		await parts.runSettled(runId!);

@@ -1,8 +1,8 @@
 /** Hostile words, from people, tools and engines: none widens what a run may do, and none gets into what it is not part of. */
 
 import { describe, expect, test } from "vitest";
-import { textResult } from "../../src/engine/tools/tools.ts";
-import type { InboundConfig } from "../../src/nex/nex.ts";
+import { textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import type { InboundConfig } from "../../packages/daemon/src/nex/nex.ts";
 import { ask, gate, never, type Play, rig, started, tempFile, text, turnWhenSettled, until } from "../broker/rig.ts";
 import { answer, asks, engineOf, toolOf, text as words } from "../engine/reason-act/kit.ts";
 import { messageOf, nexRig } from "../nex/inbox/rig.ts";
@@ -61,7 +61,8 @@ describe("a stranger in a group", () => {
 		const { nex, look } = nexRig(play, { config, engine: { injects: true } });
 		const say = (id: string, said: string) =>
 			nex.receive({
-				...{ channel: "telegram", account: "bot" },
+				channel: "telegram",
+				account: "bot",
 				message: messageOf(said, {
 					from: { id, name: "boss" },
 					chat: { id: "g", type: "group" },

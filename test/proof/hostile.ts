@@ -1,9 +1,9 @@
 /** A group with an owner, a guest and strangers before a real inbox, Broker, store and loop; the model obeys whoever spoke last. */
 
-import type { EngineRequest } from "../../src/engine/engine.ts";
-import { type Tool, textResult } from "../../src/engine/tools/tools.ts";
-import type { AclConfig } from "../../src/nex/acl/acl.ts";
-import type { InboundConfig } from "../../src/nex/nex.ts";
+import type { EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
+import { type Tool, textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import type { AclConfig } from "../../packages/daemon/src/nex/access/acl.ts";
+import type { InboundConfig } from "../../packages/daemon/src/nex/nex.ts";
 import { until } from "../broker/rig.ts";
 import { type Answers, engineOf, type Options, toolOf } from "../engine/reason-act/kit.ts";
 import { messageOf, type NexRigOptions, nexRig } from "../nex/inbox/rig.ts";
@@ -74,7 +74,8 @@ export async function world(answers: Answers, { rig: rigOptions = {}, ...options
 			}),
 		press: (sender: string, button: string, id: string, chat = "g", channel = "telegram") =>
 			parts.nex.pressed({
-				...{ channel, account: "bot" },
+				channel,
+				account: "bot",
 				choice: { eventId: "e", id, choice: button, from: { id: sender }, chat: { id: chat, type: "group" } },
 			}),
 		async pending() {

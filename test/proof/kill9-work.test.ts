@@ -3,8 +3,10 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { WorkflowNodeSchema } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
 import {
 	type AuditEvent,
 	ConnectError,
@@ -23,7 +25,7 @@ import {
 	WorkflowEventType,
 	WorkflowNodeKind,
 	WorkflowState,
-} from "../../src/runtime-client/runtime-client.ts";
+} from "../../packages/client/src/runtime/runtime-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { effort, FULL_EFFORT } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
@@ -108,7 +110,8 @@ function submitJob(mark: string, attempts: number): void {
 	const request = {
 		scenario: asked(mark, random.shuffled(APPS)[0]!),
 		idempotencyKey: `job ${mark}`,
-		...{ retryMaxAttempts: attempts, retryBackoffMs: 1 },
+		retryMaxAttempts: attempts,
+		retryBackoffMs: 1,
 	};
 	const again = async () => (await runtime.ai.submitScenarioJob(request)).job!.jobId;
 	const job: (typeof jobs)[number] = { key: request.idempotencyKey, mark, attempts, again };
@@ -120,14 +123,20 @@ function submitJob(mark: string, attempts: number): void {
 
 function submitFlow(mark: string, attempts: number): void {
 	const call = (nodeId: string, prompt: string, dependsOn: string[], retryMaxAttempts: number) => ({
-		...{ nodeId, kind: WorkflowNodeKind.AI_STREAM, dependsOn, retryMaxAttempts, retryBackoffMs: 1 },
+		nodeId,
+		kind: WorkflowNodeKind.AI_STREAM,
+		dependsOn,
+		retryMaxAttempts,
+		retryBackoffMs: 1,
 		config: { prompt, connector_id: "counting" },
 	});
-	const nodes = [
+	const nodes: MessageInitShape<typeof WorkflowNodeSchema>[] = [
 		{ nodeId: "first", kind: WorkflowNodeKind.TRANSFORM_TEMPLATE, config: { template: "the first" } },
 		call("fast", `${mark} fast`, ["first"], 1),
 		{
-			...{ nodeId: "script", kind: WorkflowNodeKind.TRANSFORM_SCRIPT, dependsOn: ["fast"] },
+			nodeId: "script",
+			kind: WorkflowNodeKind.TRANSFORM_SCRIPT,
+			dependsOn: ["fast"],
 			config: { code: "return { letters: inputs.fast.text.length }" },
 		},
 		call("slow", `${mark} ${HANGS}`, ["script"], attempts),
@@ -160,7 +169,10 @@ async function sendMessages(life: number): Promise<void> {
 			sent.set(to, [...(sent.get(to) ?? []), messageType]);
 			// In their order: the next is sent when this one has arrived.
 			const message = {
-				...{ fromAppId: "sender", toAppId: to, messageType, payload: Buffer.from(messageType) },
+				fromAppId: "sender",
+				toAppId: to,
+				messageType,
+				payload: Buffer.from(messageType),
 				idempotencyKey: `message ${to} ${messageType}`,
 			};
 			// What earlier lives did not get to is more than a second's worth.
@@ -211,12 +223,10 @@ beforeAll(async () => {
 	await start();
 	await addApps(daemon.url, "sender", ...APPS);
 	await runtime.connectors.createConnector({
-		...{
-			connectorId: "counting",
-			providerType: "openai-compatible",
-			endpoint: provider.endpoint,
-			apiKey: "sk-0123456789",
-		},
+		connectorId: "counting",
+		providerType: "openai-compatible",
+		endpoint: provider.endpoint,
+		apiKey: "sk-0123456789",
 		defaultModelId: "m1",
 	});
 	for (const appId of APPS) inboxes.set(appId, follow(runtime.apps.subscribeAppMessages({ appId, after: 0n })));
@@ -267,7 +277,7 @@ async function allJobs(): Promise<ScenarioJob[]> {
 async function allAudit(): Promise<AuditEvent[]> {
 	const found: AuditEvent[] = [];
 	for (let before: bigint | undefined; ; ) {
-		const page = await runtime.audit.listAuditEvents({ pageSize: 500, ...(before !== undefined && { before }) });
+		const page = await runtime.audit.listAuditEvents({ pageSize: 500, before });
 		found.push(...page.events);
 		before = page.nextBefore;
 		if (before === undefined) return found;

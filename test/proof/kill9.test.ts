@@ -4,7 +4,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
+import { createVerifier, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";

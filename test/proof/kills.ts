@@ -2,7 +2,7 @@
 
 import { mkdirSync, watch as watchFolder } from "node:fs";
 import { join } from "node:path";
-import { openNotes } from "../../src/adapter/kit/notes.ts";
+import { openNotes } from "../../packages/adapter/src/memory/notes.ts";
 import type { FakePlatform } from "./fake-platforms.ts";
 import type { Random } from "./random.ts";
 

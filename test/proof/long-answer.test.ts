@@ -5,13 +5,13 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
-import type { Target } from "../../src/adapter/port.ts";
+import type { Target } from "../../packages/adapter/src/port.ts";
+import { createDiscordFake } from "../../packages/lab/src/discord/discord.ts";
+import type { Fake } from "../../packages/lab/src/fake.ts";
+import { createSignalFake, SIGNAL_NUMBER } from "../../packages/lab/src/signal.ts";
+import { createSlackFake } from "../../packages/lab/src/slack/slack.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
-import { createDiscordFake } from "../fakes/discord.ts";
-import type { Fake } from "../fakes/fake.ts";
-import { createSignalFake, SIGNAL_NUMBER } from "../fakes/signal.ts";
-import { createSlackFake } from "../fakes/slack.ts";
-import { createTelegramFake } from "../fakes/telegram.ts";
 import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";
 import { fastTime } from "../time/time.ts";
 import { until } from "../until.ts";
@@ -87,7 +87,9 @@ afterAll(() =>
 
 function rigFor({ channel, settings }: Way): Rig {
 	// V8 lets a heap drift far before it collects; with a small one what is measured is what is kept.
-	const small = isFull ? { NODE_OPTIONS: "--max-semi-space-size=4 --max-old-space-size=160" } : {};
+	const small: Record<string, string> = isFull
+		? { NODE_OPTIONS: "--max-semi-space-size=4 --max-old-space-size=160" }
+		: {};
 	const { command, env } = adapterOn(channel, TIME);
 	return createRigWith(() => ({ [channel]: { command, env: { ...env, ...small }, accounts: { main: { settings } } } }));
 }

@@ -2,9 +2,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { DeliveryInfo } from "../../src/nex/nex.ts";
+import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
+import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
-import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
 import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";
 import { fastTime } from "../time/time.ts";
 import { until } from "../until.ts";

@@ -1,7 +1,7 @@
 /** The daemon's outbound side with every bundled adapter as a real process, and fake platforms around it. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { DeliveryInfo, PlatformCall } from "../../src/nex/nex.ts";
+import type { DeliveryInfo, PlatformCall } from "../../packages/daemon/src/nex/nex.ts";
 import { LIMIT_MS } from "../effort.ts";
 import { beginRun, createRigWith, FAST, type Rig } from "../nex/outbound/rig.ts";
 import type { TestTime } from "../time/time.ts";

@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createRouterTransport } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
 import {
 	createRuntime,
 	lastOf,
@@ -19,8 +18,9 @@ import {
 	type StreamScenarioResponse,
 	WorkflowEventType,
 	WorkflowState,
-} from "../../src/runtime-client/runtime-client.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/client/src/runtime/runtime-client.ts";
+import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { atEffort } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
@@ -61,10 +61,7 @@ interface Fault {
 const FAULTS: readonly Fault[] = [
 	{ name: "breaks off in the middle", begins: true, play: (response) => response.socket?.destroy() },
 	{ name: "breaks off before its headers", play: (response) => response.socket?.destroy() },
-	{
-		...{ name: "hangs in the middle", begins: true, timeoutMs: SHORT_MS, reason: ReasonCode.TIMEOUT },
-		play: () => {},
-	},
+	{ name: "hangs in the middle", begins: true, timeoutMs: SHORT_MS, reason: ReasonCode.TIMEOUT, play: () => {} },
 	{ name: "never answers", timeoutMs: SHORT_MS, reason: ReasonCode.TIMEOUT, play: () => {} },
 	{ name: "answers 500", play: (response) => response.writeHead(500).end("no") },
 	{ name: "answers 401", play: (response) => response.writeHead(401).end('{"error":{"message":"wrong key"}}') },
@@ -79,30 +76,33 @@ const FAULTS: readonly Fault[] = [
 		play: (response) => response.writeHead(200).end("<html>"),
 	},
 	{
-		...{ name: "answers broken JSON", textOnly: true },
+		name: "answers broken JSON",
+		textOnly: true,
 		play: (response) => response.writeHead(200, { "content-type": "text/event-stream" }).end(data('{"choices":[{')),
 	},
 	{
-		...{ name: "answers JSON of another shape", textOnly: true, mayComplete: true },
+		name: "answers JSON of another shape",
+		textOnly: true,
+		mayComplete: true,
 		play: (response) =>
 			response
 				.writeHead(200, { "content-type": "text/event-stream" })
 				.end(data({ choices: "none" }) + word({ not: "text" }) + data("[DONE]")),
 	},
 	{
-		...{ name: "answers nothing", textOnly: true, mayComplete: true },
+		name: "answers nothing",
+		textOnly: true,
+		mayComplete: true,
 		play: (response) => response.writeHead(200, { "content-type": "text/event-stream" }).end(),
 	},
-	{
-		...{ name: "ends without its end", begins: true, textOnly: true, mayComplete: true },
-		play: (response) => response.end(),
-	},
+	{ name: "ends without its end", begins: true, textOnly: true, mayComplete: true, play: (response) => response.end() },
 	...Array.from(
 		{ length: atEffort(40, 4) },
 		(_, n): Fault => ({
 			name: `answers garbage ${n}`,
-			...(n % 2 === 0 && { begins: true }),
-			...{ textOnly: true, mayComplete: true },
+			begins: n % 2 === 0 ? true : undefined,
+			textOnly: true,
+			mayComplete: true,
 			play(response) {
 				if (!response.headersSent) response.writeHead(200, { "content-type": "text/event-stream" });
 				for (let line = 0; line < 20; line++)
@@ -145,12 +145,20 @@ beforeAll(async () => {
 	});
 	await new Promise<void>((resolve) => provider.listen(0, "127.0.0.1", resolve));
 	daemon = await startDaemon({
-		...{ data: folder, port: 0, token: OWNER_TOKEN, engine: "demo", logger: silentLog },
-		...{ stopDeadlineMs: 1000, connectors: { allowLoopback: true } },
+		data: folder,
+		port: 0,
+		token: OWNER_TOKEN,
+		engine: "demo",
+		logger: silentLog,
+		stopDeadlineMs: 1000,
+		connectors: { allowLoopback: true },
 	});
 	clients = clientsOf(daemon.grpc!, OWNER_TOKEN);
 	await clients.connectors.createConnector({
-		...{ connectorId: "faulty", providerType: "openai-compatible", apiKey: "sk-0123456789", defaultModelId: "m" },
+		connectorId: "faulty",
+		providerType: "openai-compatible",
+		apiKey: "sk-0123456789",
+		defaultModelId: "m",
 		endpoint: `http://127.0.0.1:${(provider.address() as AddressInfo).port}/v1`,
 	});
 });
@@ -252,7 +260,8 @@ describe("R4-48, R4-49, R4-77: types of events repeat and come in any order", ()
 				async *subscribeScenarioJobEvents() {
 					for (const [n, eventType] of types.entries())
 						yield {
-							...{ sequence: BigInt(n + 1), eventType },
+							sequence: BigInt(n + 1),
+							eventType,
 							job: { jobId: "j", state: ScenarioJobState.RUNNING, text: `snapshot ${n}` },
 						};
 					const job = { jobId: "j", state: ScenarioJobState.TIMEOUT, text: "the last" };

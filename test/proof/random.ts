@@ -1,6 +1,6 @@
 /** Seeded randomness, so that a failure can be repeated. */
 
-import { seeded } from "../fakes/fake.ts";
+import { seeded } from "../../packages/lab/src/fake.ts";
 import { seed as runSeed } from "../seed.ts";
 
 export interface Random {

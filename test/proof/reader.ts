@@ -1,6 +1,6 @@
 /** The client on one stream through every cut, keeping all it got. */
 
-import { createClient, type Source } from "../../src/client/client.ts";
+import { createClient, type Source } from "../../packages/client/src/client.ts";
 import { TOKEN } from "./daemon.ts";
 
 interface Received {

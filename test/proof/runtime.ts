@@ -3,17 +3,17 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport, type GrpcTransportOptions } from "@connectrpc/connect-node";
-import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
-import { RuntimeAccountService } from "../../src/gen/nexus/runtime/v1/account_pb.ts";
-import { RuntimeAgentService } from "../../src/gen/nexus/runtime/v1/agent_pb.ts";
-import { RuntimeAiService } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { RuntimeAppService } from "../../src/gen/nexus/runtime/v1/app_pb.ts";
-import { RuntimeAuditService } from "../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import { RuntimeConnectorService } from "../../src/gen/nexus/runtime/v1/connector_pb.ts";
-import { RuntimeLocalService } from "../../src/gen/nexus/runtime/v1/local_pb.ts";
-import { RuntimeMemoryService } from "../../src/gen/nexus/runtime/v1/memory_pb.ts";
-import { RuntimeRealtimeService } from "../../src/gen/nexus/runtime/v1/realtime_pb.ts";
-import { RuntimeWorkflowService } from "../../src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { Health } from "../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
+import { RuntimeAccountService } from "../../packages/client/src/gen/nexus/runtime/v1/account_pb.ts";
+import { RuntimeAgentService } from "../../packages/client/src/gen/nexus/runtime/v1/agent_pb.ts";
+import { RuntimeAiService } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { RuntimeAppService } from "../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
+import { RuntimeAuditService } from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import { RuntimeConnectorService } from "../../packages/client/src/gen/nexus/runtime/v1/connector_pb.ts";
+import { RuntimeLocalService } from "../../packages/client/src/gen/nexus/runtime/v1/local_pb.ts";
+import { RuntimeMemoryService } from "../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
+import { RuntimeRealtimeService } from "../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
+import { RuntimeWorkflowService } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
 import { ownPort } from "../port.ts";
 import { call, type DaemonProcess, daemonIn, TOKEN } from "./daemon.ts";
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
+import { createVerifier, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";

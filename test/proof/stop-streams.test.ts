@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ScenarioJobState, type StreamScenarioResponse } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import type { SubscribeAppMessagesResponse } from "../../src/gen/nexus/runtime/v1/app_pb.ts";
-import type { ExportAuditEventsResponse } from "../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { WorkflowNodeKind, WorkflowState } from "../../src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { type CloseMode, STREAM_PROCEDURES } from "../../src/protocol/protocol.ts";
+import { ScenarioJobState, type StreamScenarioResponse } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import type { SubscribeAppMessagesResponse } from "../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
+import type { ExportAuditEventsResponse } from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { WorkflowNodeKind, WorkflowState } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { type CloseMode, STREAM_PROCEDURES } from "../../packages/protocol/src/protocol.ts";
 import { type Ended, readStream, statusOf } from "../edge/grpc/kit.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
@@ -124,10 +124,7 @@ async function openWorkflow({ workflows }: Clients, isEndless: boolean) {
 	const prompt = `/demo tokens=30 rate=400 ${isEndless ? "stall_after=10" : ""}`;
 	const nodes = [
 		{ nodeId: "first", kind: WorkflowNodeKind.CONTROL_NOOP },
-		{
-			...{ nodeId: "call", kind: WorkflowNodeKind.AI_STREAM, dependsOn: ["first"] },
-			config: { prompt },
-		},
+		{ nodeId: "call", kind: WorkflowNodeKind.AI_STREAM, dependsOn: ["first"], config: { prompt } },
 	];
 	const { workflow } = await workflows.submitWorkflow({ appId: "flows", definition: { name: "stop", nodes } });
 	const { workflowId } = workflow!;

@@ -1,8 +1,8 @@
 /** What became of answers on a platform: each judged by its own record, all of them as a table. */
 
-import { pieceOf } from "../../src/adapter/nonce.ts";
-import type { DeliveryInfo } from "../../src/nex/nex.ts";
-import type { FakeCall } from "../fakes/fake.ts";
+import { pieceOf } from "../../packages/adapter/src/nonce.ts";
+import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
+import type { FakeCall } from "../../packages/lab/src/fake.ts";
 import { type FakePlatform, letters } from "./fake-platforms.ts";
 
 /** A line of the table. */

@@ -10,7 +10,7 @@ import {
 	type EndFrame,
 	type Frame,
 	type UsageShare,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
 
 /** Any UTF-16: lone surrogates, control characters, U+2028 and emoji more often than chance would have them. */
 export const anyText = fc.oneof(

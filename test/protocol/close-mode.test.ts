@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { LOG_KINDS, STREAM_ENDPOINTS } from "../../src/protocol/protocol.ts";
+import { LOG_KINDS, STREAM_ENDPOINTS } from "../../packages/protocol/src/protocol.ts";
 
 test.each(Object.entries(LOG_KINDS))("P5.1: logs of kind %s declare how they close", (_, { closes }) => {
 	expect(["A", "B", "C", "D"]).toContain(closes);

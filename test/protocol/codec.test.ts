@@ -9,7 +9,7 @@ import {
 	type Frame,
 	frameTypeOf,
 	NexusError,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { anyFrame, anyText } from "./arbitrary.ts";
 
@@ -89,7 +89,7 @@ test("P1.1: the decoder of the hot path reads the same payload among other recor
 
 test("P1.1: the first chunk of a process is whole, whatever its time", async () => {
 	vi.resetModules();
-	const fresh = await import("../../src/protocol/protocol.ts");
+	const fresh = await import("../../packages/protocol/src/protocol.ts");
 	const frame: Frame = {
 		type: "stream.chunk",
 		message_id: "r.1",
@@ -168,6 +168,6 @@ describe("P1.2: a malformed frame is refused with the field that is wrong", () =
 
 test("the first chunk of a process is whole, whatever its clock says", async () => {
 	vi.resetModules();
-	const fresh = await import("../../src/protocol/codec.ts");
+	const fresh = await import("../../packages/protocol/src/frames/codec.ts");
 	expect(JSON.parse(fresh.chunkEncoder("m")(1, "x", 0))).toMatchObject({ seq_no: 1, payload: "x", ts: 0 });
 });

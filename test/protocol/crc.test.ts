@@ -1,7 +1,7 @@
 import zlib from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checksumOf, crc32 } from "../../src/protocol/protocol.ts";
+import { checksumOf, crc32 } from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { anyText } from "./arbitrary.ts";
 

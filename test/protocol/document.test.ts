@@ -10,7 +10,7 @@ import {
 	STREAM_ENDPOINTS,
 	STREAM_PROCEDURES,
 	VIOLATION_RULE,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
 
 const root = path.join(import.meta.dirname, "../..");
 const text = fs.readFileSync(path.join(root, "PROTOCOL.md"), "utf8");

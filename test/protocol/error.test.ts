@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
+import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import {
 	ERROR_TABLE,
 	type ErrorCode,
@@ -12,7 +12,7 @@ import {
 	reasonOf,
 	reasonOfEnd,
 	toNexusError,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
 
 test.each(Object.keys(ERROR_TABLE) as ErrorCode[])(
 	"P7.1: %s has an HTTP status, a gRPC status and an exit code",

@@ -10,7 +10,7 @@ import {
 	type Frame,
 	type RunView,
 	shownOf,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { runLog, textId } from "./arbitrary.ts";
 

@@ -14,11 +14,13 @@ const filesBelow = (folder: string): Record<string, string> =>
 			.map((file) => [file, readFileSync(join(folder, file), "utf8")]),
 	);
 
-it("Z16: src/gen is what `npm run generate` makes of proto/", async () => {
+it("Z16: packages/client/src/gen is what `npm run generate` makes of proto/", async () => {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-gen-"));
 	onTestFinished(() => rmSync(folder, { recursive: true }));
 	const env = { PATH: `${join(ROOT, "node_modules/.bin")}:${process.env.PATH}` };
 	const { code, output } = await runBin("buf", ["generate", "-o", folder], { capture: true, env });
 	expect(code, output).toBe(0);
-	expect(filesBelow(join(ROOT, "src/gen"))).toEqual(filesBelow(join(folder, "src/gen")));
+	expect(filesBelow(join(ROOT, "packages/client/src/gen"))).toEqual(
+		filesBelow(join(folder, "packages/client/src/gen")),
+	);
 });

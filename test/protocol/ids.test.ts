@@ -10,7 +10,7 @@ import {
 	timeOfId,
 	traceIdIn,
 	traceIdOf,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
 
 test("P1.17: ids have their prefix and 26 characters of base 32", () => {
 	expect(newRunId()).toMatch(/^run_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);

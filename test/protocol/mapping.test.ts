@@ -9,7 +9,7 @@ import {
 	type Frame,
 	type StreamEvent,
 	type ToolStatusEvent,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { anyJson, anyText, runLog } from "./arbitrary.ts";
 

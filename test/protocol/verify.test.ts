@@ -10,7 +10,7 @@ import {
 	VIOLATION_RULE,
 	type Violation,
 	type ViolationKind,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
 import { runLog } from "./arbitrary.ts";
 
 function verify(frames: Frame[]): Violation[] {

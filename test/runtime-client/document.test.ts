@@ -1,12 +1,13 @@
 /** docs/runtime-client.md tells the truth: what it shows works offline, with what is published. */
 
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
-import { STREAM_PROCEDURES } from "../../src/protocol/protocol.ts";
+import { STREAM_PROCEDURES } from "../../packages/protocol/src/protocol.ts";
+import { linkPackages } from "../children.ts";
 import { daemonHere } from "../cli/in-process.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { buildDescriptors, itInPython, readInPython } from "./python.ts";
@@ -49,16 +50,16 @@ it("shows a call with nothing but HTTP", async () => {
 	expect(await response.json()).toMatchObject({ text: expect.stringMatching(/\S/), demo: true });
 });
 
-it("shows a program in TypeScript, with what is published", async () => {
+it("shows a program in TypeScript", async () => {
 	const { folder, env } = await start();
-	const installed = join(folder, "node_modules/nexus-stream");
-	mkdirSync(installed, { recursive: true });
-	symlinkSync(here("package.json"), join(installed, "package.json"));
-	symlinkSync(here("dist-test"), join(installed, "dist"));
+	linkPackages(folder);
 	writeFileSync(join(folder, "package.json"), '{"type":"module"}');
 	// At the demonstration's own pace it would take some seconds.
 	writeFileSync(join(folder, "story.ts"), block("// story.ts").replace("Tell me a story", "/demo tokens=30 rate=0"));
-	const { stdout, stderr } = await promisify(execFile)(process.execPath, ["story.ts"], { cwd: folder, env });
+	const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--conditions=nexus-source", "story.ts"], {
+		cwd: folder,
+		env,
+	});
 	expect(stderr).toBe("");
 	expect(stdout.split(/\s+/).length).toBeGreaterThan(10);
 });

@@ -8,7 +8,7 @@ import {
 	createRouterTransport,
 	type HandlerContext,
 } from "@connectrpc/connect";
-import { RealtimeEventType } from "../../src/gen/nexus/runtime/v1/realtime_pb.ts";
+import { RealtimeEventType } from "../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
 import {
 	createRuntime,
 	ExportAuditEventsResponseSchema,
@@ -25,8 +25,8 @@ import {
 	StreamScenarioResponseSchema,
 	SubscribeAccountSessionEventsResponseSchema,
 	SubscribeScenarioJobEventsResponseSchema,
-} from "../../src/runtime-client/runtime-client.ts";
-import type { Clock } from "../../src/std/clock.ts";
+} from "../../packages/client/src/runtime/runtime-client.ts";
+import type { Clock } from "../../packages/protocol/src/clock.ts";
 
 /** Where one connection breaks: after so many messages, with this status; `undefined` = a clean close that is none. */
 export interface Cut {
@@ -112,7 +112,7 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 					sequence,
 					textDelta: `${sequence} `,
 					done,
-					...(done && { usage: { inputTokens: -1n, outputTokens: -1n } }),
+					usage: done ? { inputTokens: -1n, outputTokens: -1n } : undefined,
 				}));
 			},
 			executeScenario(request) {

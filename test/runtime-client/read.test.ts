@@ -3,7 +3,13 @@
 import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bytesOf, lastOf, outcomeOf, ReasonCode, type Runtime } from "../../src/runtime-client/runtime-client.ts";
+import {
+	bytesOf,
+	lastOf,
+	outcomeOf,
+	ReasonCode,
+	type Runtime,
+} from "../../packages/client/src/runtime/runtime-client.ts";
 import { atEffort } from "../effort.ts";
 import { type Cut, type FakeDaemon, fakeDaemon, RUN } from "./fake-daemon.ts";
 import "../seed.ts";

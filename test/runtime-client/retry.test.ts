@@ -9,8 +9,8 @@ import {
 	reasonCodeOf,
 	stepRetry,
 	verdictOf,
-} from "../../src/runtime-client/retry.ts";
-import { ReasonCode } from "../../src/runtime-client/runtime-client.ts";
+} from "../../packages/client/src/runtime/retry.ts";
+import { ReasonCode } from "../../packages/client/src/runtime/runtime-client.ts";
 
 const error = (code: Code, reason?: string) => ({
 	code,

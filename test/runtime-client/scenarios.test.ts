@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
 import {
 	Code,
 	ConnectError,
@@ -17,8 +16,9 @@ import {
 	StreamScenarioResponseSchema,
 	SubscribeAccountSessionEventsResponseSchema,
 	SubscribeScenarioJobEventsResponseSchema,
-} from "../../src/runtime-client/runtime-client.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/client/src/runtime/runtime-client.ts";
+import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { ownPort } from "../port.ts";
 import { freshFolder, removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
@@ -47,7 +47,13 @@ interface Ports {
 
 async function start({ port = 0, grpc = 0, data = join(freshFolder(), "data") }: Ports = {}): Promise<Daemon> {
 	const daemon = await startDaemon({
-		...{ data, port, token: TOKEN, grpc: { port: grpc }, engine: "demo", stopDeadlineMs: 2000, logger: silentLog },
+		data,
+		port,
+		token: TOKEN,
+		grpc: { port: grpc },
+		engine: "demo",
+		stopDeadlineMs: 2000,
+		logger: silentLog,
 	});
 	onTestFinished(() => daemon.close());
 	return daemon;

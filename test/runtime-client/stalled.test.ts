@@ -6,13 +6,13 @@ import type { AddressInfo } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
-import { AgentEventType } from "../../src/gen/nexus/runtime/v1/agent_pb.ts";
+import { AgentEventType } from "../../packages/client/src/gen/nexus/runtime/v1/agent_pb.ts";
 import {
 	Code,
 	createRuntime,
 	type RuntimeEvent,
 	SubscribeAgentEventsResponseSchema,
-} from "../../src/runtime-client/runtime-client.ts";
+} from "../../packages/client/src/runtime/runtime-client.ts";
 
 function send(stream: ServerHttp2Stream, sequence: bigint): void {
 	const message = toBinary(

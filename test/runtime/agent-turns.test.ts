@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type Disposition, inboxWrites } from "../../src/ledger/ledger.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
-import { agentTurns } from "../../src/runtime/agent-turns.ts";
+import { type Disposition, inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { agentTurns } from "../../packages/daemon/src/runtime/wiring/agent-turns.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { storeForTest } from "../store.ts";
 
 /** A message that waits behind what its session is busy with. */
@@ -10,9 +10,7 @@ async function waiting() {
 	const eventId = "evt_1";
 	const queued: Disposition = { state: "queued" };
 	await bus.write([
-		inboxWrites.accept({
-			...{ eventId, session: "s", text: "t", attachments: [], receivedAt: 1, disposition: queued },
-		}),
+		inboxWrites.accept({ eventId, session: "s", text: "t", attachments: [], receivedAt: 1, disposition: queued }),
 	]);
 	const aborted: string[] = [];
 	const dispose = (disposition: Disposition) => bus.write([inboxWrites.dispose(eventId, disposition, ["queued"])]);

@@ -4,13 +4,16 @@ import { readFileSync } from "node:fs";
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
-import { RuntimeAiService } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { RuntimeAuditService } from "../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { RuntimeConnectorService } from "../../src/gen/nexus/runtime/v1/connector_pb.ts";
-import { RuntimeWorkflowService, WorkflowNodeKind } from "../../src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { RuntimeAiService } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { RuntimeAuditService } from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { RuntimeConnectorService } from "../../packages/client/src/gen/nexus/runtime/v1/connector_pb.ts";
+import {
+	RuntimeWorkflowService,
+	WorkflowNodeKind,
+} from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -62,7 +65,8 @@ it("Z28: model calls, jobs, workflows and connectors are recorded under the word
 	await workflows.submitWorkflow({ appId: "shop", definition: { nodes } });
 	const slow = { prompt: "/demo tokens=900 rate=10" };
 	const { workflow } = await workflows.submitWorkflow({
-		...{ appId: "shop", definition: { nodes: [{ nodeId: "a", kind: WorkflowNodeKind.AI_STREAM, config: slow }] } },
+		appId: "shop",
+		definition: { nodes: [{ nodeId: "a", kind: WorkflowNodeKind.AI_STREAM, config: slow }] },
 	});
 	await workflows.cancelWorkflow({ workflowId: workflow!.workflowId, reason: "enough" });
 	const recorded = async () => (await audit.listAuditEvents({ pageSize: 100 })).events;

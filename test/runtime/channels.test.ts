@@ -3,10 +3,10 @@
 import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { agentOf, rulesOf } from "../../src/nex/inbox/config.ts";
-import { nexConfig } from "../../src/runtime/channels.ts";
-import { completeConfig } from "../../src/runtime/config.ts";
-import { readAccounts, removeAccount, storeAccount } from "../../src/runtime/stored-accounts.ts";
+import { agentOf, rulesOf } from "../../packages/daemon/src/nex/inbox/config.ts";
+import { nexConfig } from "../../packages/daemon/src/runtime/config/channels.ts";
+import { completeConfig } from "../../packages/daemon/src/runtime/config/config.ts";
+import { readAccounts, removeAccount, storeAccount } from "../../packages/daemon/src/runtime/data/stored-accounts.ts";
 import { freshFolder } from "./folder.ts";
 
 const SECRET = "s3cret-of-the-tests";

@@ -3,11 +3,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { BROKER_LIMITS } from "../../src/broker/limits.ts";
-import { loadEngine } from "../../src/engine/engine.ts";
-import { completeConfig } from "../../src/runtime/config.ts";
-import { parseConfig, readConfigFile } from "../../src/runtime/config-file.ts";
-import { createEngineServices } from "../../src/runtime/engine-services.ts";
+import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
+import { loadEngine } from "../../packages/daemon/src/engine/engine.ts";
+import { completeConfig } from "../../packages/daemon/src/runtime/config/config.ts";
+import { parseConfig, readConfigFile } from "../../packages/daemon/src/runtime/config/config-file.ts";
+import { createEngineServices } from "../../packages/daemon/src/runtime/wiring/engine-services.ts";
 import { collect, requestOf, textOf } from "../engine/demo-play.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -202,13 +202,11 @@ test("A15: the configuration, prompts and modules are files that no tool writes"
 	const base = freshFolder();
 	mkdirSync(base, { recursive: true });
 	const config = completeConfig({
-		...{
-			base,
-			data: join(base, "data"),
-			file: join(base, "nexus.yaml"),
-			engine: { module: "./e.ts" },
-			plugins: ["./p.ts"],
-		},
+		base,
+		data: join(base, "data"),
+		file: join(base, "nexus.yaml"),
+		engine: { module: "./e.ts" },
+		plugins: ["./p.ts"],
 		agents: { a: { prompt: "./a.md" }, b: { prompt: "You are b." } },
 	});
 	writeFileSync(join(base, "a.md"), "You are a.");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseConfig } from "../../src/runtime/config-file.ts";
+import { parseConfig } from "../../packages/daemon/src/runtime/config/config-file.ts";
 
 test("keys in the spelling of similar software mean ours", () => {
 	const config = parseConfig(

@@ -3,9 +3,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { parseConfig } from "../../src/runtime/config-file.ts";
-import { configSchema } from "../../src/runtime/config-schema.ts";
-import { loadConfig, requireTokenOnPublicHost } from "../../src/runtime/runtime.ts";
+import { parseConfig } from "../../packages/daemon/src/runtime/config/config-file.ts";
+import { configSchema } from "../../packages/daemon/src/runtime/config/config-schema.ts";
+import { loadConfig, requireTokenOnPublicHost } from "../../packages/daemon/src/runtime/runtime.ts";
 import { freshFolder } from "./folder.ts";
 
 const mistakes = (text: string): string[] => {

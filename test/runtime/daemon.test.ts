@@ -5,10 +5,16 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Engine } from "../../src/engine/engine.ts";
-import { createVerifier, decodeFrame } from "../../src/protocol/protocol.ts";
-import { type Daemon, type DaemonOptions, dataPaths, readToken, startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import {
+	type Daemon,
+	type DaemonOptions,
+	dataPaths,
+	readToken,
+	startDaemon,
+} from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { createVerifier, decodeFrame } from "../../packages/protocol/src/protocol.ts";
 import { rawClient } from "../edge/rig.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -24,7 +30,7 @@ const call = async (daemon: Daemon, path: string, body?: unknown): Promise<Respo
 	fetch(daemon.url + path, {
 		method: body === undefined ? "GET" : "POST",
 		headers: { authorization: `Bearer ${readToken(dataPaths(daemon.data))}`, "content-type": "application/json" },
-		...(body === undefined ? {} : { body: JSON.stringify(body) }),
+		body: body === undefined ? undefined : JSON.stringify(body),
 	});
 
 const send = async (daemon: Daemon, text: string): Promise<string> => {

@@ -3,9 +3,9 @@
 import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { dataPaths, makePrivateDir } from "../../src/runtime/data-dir.ts";
-import { lockDataDir } from "../../src/runtime/data-lock.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { dataPaths, makePrivateDir } from "../../packages/daemon/src/runtime/data/data-dir.ts";
+import { lockDataDir } from "../../packages/daemon/src/runtime/data/data-lock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 

@@ -4,8 +4,8 @@ import { mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSyn
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Engine } from "../../src/engine/engine.ts";
-import { checkDeeply } from "../../src/runtime/deep-check.ts";
+import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import { checkDeeply } from "../../packages/daemon/src/runtime/data/deep-check.ts";
 import {
 	type Daemon,
 	type DaemonOptions,
@@ -13,8 +13,8 @@ import {
 	isDataDirLocked,
 	readToken,
 	startDaemon,
-} from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -35,7 +35,7 @@ const call = async (daemon: Daemon, path: string, body?: unknown): Promise<Respo
 	fetch(daemon.url + path, {
 		method: body === undefined ? "GET" : "POST",
 		headers: { authorization: `Bearer ${"t".repeat(32)}`, "content-type": "application/json" },
-		...(body === undefined ? {} : { body: JSON.stringify(body) }),
+		body: body === undefined ? undefined : JSON.stringify(body),
 	});
 
 async function answered(daemon: Daemon, text: string): Promise<string> {

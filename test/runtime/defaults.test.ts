@@ -2,12 +2,12 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { BROKER_LIMITS } from "../../src/broker/limits.ts";
-import { EDGE_LIMITS } from "../../src/edge/edge.ts";
-import { MCP_LIMITS } from "../../src/engine/mcp/port.ts";
-import { CONFIG_DEFAULTS } from "../../src/runtime/config.ts";
-import { MEMORY_DEFAULTS } from "../../src/runtime/memory.ts";
-import { ARTIFACT_LIMITS, JOB_LIMITS } from "../../src/services/services.ts";
+import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
+import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
+import { MCP_LIMITS } from "../../packages/daemon/src/engine/mcp/port.ts";
+import { CONFIG_DEFAULTS } from "../../packages/daemon/src/runtime/config/config.ts";
+import { MEMORY_DEFAULTS } from "../../packages/daemon/src/runtime/wiring/memory.ts";
+import { ARTIFACT_LIMITS, JOB_LIMITS } from "../../packages/daemon/src/services/services.ts";
 
 const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
 

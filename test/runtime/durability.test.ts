@@ -1,13 +1,13 @@
 /** What `durability` in the configuration makes of the database: only the connection itself can tell. */
 
 import { expect, it, onTestFinished, vi } from "vitest";
-import { startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "./folder.ts";
 
-vi.mock("../../src/std/sqlite.ts", async (original) => {
-	const actual = await original<typeof import("../../src/std/sqlite.ts")>();
+vi.mock("../../packages/daemon/src/std/sqlite.ts", async (original) => {
+	const actual = await original<typeof import("../../packages/daemon/src/std/sqlite.ts")>();
 	return { ...actual, openSqlite: vi.fn(actual.openSqlite) };
 });
 

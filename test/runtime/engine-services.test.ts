@@ -3,9 +3,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/runtime/config.ts";
-import { createEngineServices } from "../../src/runtime/engine-services.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { loadConfig } from "../../packages/daemon/src/runtime/config/config.ts";
+import { createEngineServices } from "../../packages/daemon/src/runtime/wiring/engine-services.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { run } from "../cli/in-process.ts";
 import { freshFolder } from "./folder.ts";
 

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
-import { loadConfig, startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { Health } from "../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
+import { loadConfig, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { CERT, KEY } from "./certificate.ts";
 import { freshFolder } from "./folder.ts";
 

@@ -1,9 +1,9 @@
 /** What the lab tells of a platform: messages with their changes, a native draft, typing until something was said, and every call. */
 
 import { expect, it, onTestFinished } from "vitest";
-import type { Place } from "../fakes/lab-places.ts";
-import { watch } from "../fakes/lab-watch.ts";
-import { createTelegramFake } from "../fakes/telegram.ts";
+import type { Place } from "../../packages/lab/src/lab-places.ts";
+import { watch } from "../../packages/lab/src/lab-watch.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 
 interface Told {
 	messages: { id: string; text: string; edits: number; created_at: number; updated_at: number }[];
@@ -18,7 +18,10 @@ async function telegramPlace() {
 	onTestFinished(() => fake.close());
 	const to = "42";
 	const place: Place = {
-		...{ fake, settings: {}, target: { to }, typingMs: 5000 },
+		fake,
+		settings: {},
+		target: { to },
+		typingMs: 5000,
 		bubbles: () => fake.raw(to).map(({ text, entities }) => ({ text, style: "ranges", ranges: entities })),
 		draft: () => fake.draft(to),
 	};

@@ -3,11 +3,11 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import { createLab } from "../../src/runtime/lab.ts";
-import { systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { createLab } from "../../packages/daemon/src/runtime/lab/lab.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { linesOf } from "../lines.ts";
 import { beginRun } from "../nex/outbound/rig.ts";

@@ -2,13 +2,17 @@
 
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { readable } from "../../src/runtime/logger.ts";
+import { readable } from "../../packages/daemon/src/runtime/observe/logger.ts";
 
-const LOGGER = new URL("../../src/runtime/logger.ts", import.meta.url).href;
+const LOGGER = new URL("../../packages/daemon/src/runtime/observe/logger.ts", import.meta.url).href;
 
 const logged = (script: string): Record<string, unknown>[] => {
 	const code = `import { createLogger } from ${JSON.stringify(LOGGER)}; const log = createLogger("info"); ${script}`;
-	const { stderr, stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code], { encoding: "utf8" });
+	const { stderr, stdout } = spawnSync(
+		process.execPath,
+		["--conditions=nexus-source", "--input-type=module", "-e", code],
+		{ encoding: "utf8" },
+	);
 	expect(stdout).toBe("");
 	return stderr
 		.trim()

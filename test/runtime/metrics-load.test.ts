@@ -1,13 +1,13 @@
 /** The library of `/metrics` is loaded by the first scrape. */
 
 import { expect, it, onTestFinished, vi } from "vitest";
-import { dataPaths, readToken, startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { dataPaths, readToken, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "./folder.ts";
 
 const failures = vi.hoisted(() => ({ left: 1 }));
-vi.mock("../../src/runtime/metrics.ts", async (original) => {
-	const actual = await original<typeof import("../../src/runtime/metrics.ts")>();
+vi.mock("../../packages/daemon/src/runtime/observe/metrics.ts", async (original) => {
+	const actual = await original<typeof import("../../packages/daemon/src/runtime/observe/metrics.ts")>();
 	return {
 		...actual,
 		createMetrics: (...args: Parameters<typeof actual.createMetrics>) => {

@@ -2,10 +2,10 @@
 
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import type { Engine } from "../../src/engine/engine.ts";
-import { inboxWrites } from "../../src/ledger/ledger.ts";
-import { dataPaths, startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { dataPaths, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { eventOf } from "../ledger/rig.ts";
 import { openPlainStore } from "../store.ts";
 import { until } from "../until.ts";
@@ -36,8 +36,8 @@ const { calls, noting } = vi.hoisted(() => {
 	};
 });
 
-vi.mock("../../src/nex/nex.ts", async (original) => {
-	const actual = await original<typeof import("../../src/nex/nex.ts")>();
+vi.mock("../../packages/daemon/src/nex/nex.ts", async (original) => {
+	const actual = await original<typeof import("../../packages/daemon/src/nex/nex.ts")>();
 	return {
 		...actual,
 		createNex: (...args: Parameters<typeof actual.createNex>) =>
@@ -46,16 +46,16 @@ vi.mock("../../src/nex/nex.ts", async (original) => {
 			noting(actual.createOutbound(...args), "outbound", ["start", "flush"]),
 	};
 });
-vi.mock("../../src/edge/edge.ts", async (original) => {
-	const actual = await original<typeof import("../../src/edge/edge.ts")>();
+vi.mock("../../packages/daemon/src/edge/edge.ts", async (original) => {
+	const actual = await original<typeof import("../../packages/daemon/src/edge/edge.ts")>();
 	return {
 		...actual,
 		createEdge: (...args: Parameters<typeof actual.createEdge>) =>
 			noting(actual.createEdge(...args), "edge", ["listen"]),
 	};
 });
-vi.mock("../../src/runtime/store.ts", async (original) => {
-	const actual = await original<typeof import("../../src/runtime/store.ts")>();
+vi.mock("../../packages/daemon/src/runtime/data/store.ts", async (original) => {
+	const actual = await original<typeof import("../../packages/daemon/src/runtime/data/store.ts")>();
 	return {
 		...actual,
 		openStore(...args: Parameters<typeof actual.openStore>) {

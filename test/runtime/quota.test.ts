@@ -3,9 +3,11 @@
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, onTestFinished, test } from "vitest";
-import { RuntimeAiService, ScenarioJobState as State } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+
+import { RuntimeAiService, ScenarioJobState as State } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+
 import { asking } from "../ai-client.ts";
 import { errorOf, statusOf } from "../edge/grpc/kit.ts";
 import { TOKEN } from "../edge/rig.ts";
@@ -21,17 +23,17 @@ interface Listed {
 test("I11: finished jobs count against the quota of their application, until the owner clears them", async () => {
 	const bytesPerAppMax = 400_000;
 	const daemon = await startDaemon({
-		...{ data: freshFolder(), port: 0, token: TOKEN, engine: "demo", logger: silentLog },
+		data: freshFolder(),
+		port: 0,
+		token: TOKEN,
+		engine: "demo",
+		logger: silentLog,
 		apps: { bytesPerAppMax },
 	});
 	onTestFinished(() => daemon.close());
 	const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
 		const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-		const answer = await fetch(`${daemon.url}${path}`, {
-			method,
-			headers,
-			...(body && { body: JSON.stringify(body) }),
-		});
+		const answer = await fetch(`${daemon.url}${path}`, { method, headers, body: body && JSON.stringify(body) });
 		return (await answer.json()) as T;
 	};
 	const clientFor = async (app_id: string) => {

@@ -2,14 +2,14 @@
 
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { startDaemon } from "../../src/runtime/runtime.ts";
 import {
 	createRuntime,
 	type ReadRealtimeEventsResponse,
 	ReasonCode,
 	RealtimeEventType as Type,
-} from "../../src/runtime-client/runtime-client.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/client/src/runtime/runtime-client.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -17,7 +17,12 @@ const TOKEN = "a-token-of-a-realtime-session";
 
 async function start(data = join(freshFolder(), "data")) {
 	const daemon = await startDaemon({
-		...{ data, port: 0, token: TOKEN, engine: "demo", stopDeadlineMs: 2000, logger: silentLog },
+		data,
+		port: 0,
+		token: TOKEN,
+		engine: "demo",
+		stopDeadlineMs: 2000,
+		logger: silentLog,
 	});
 	const runtime = createRuntime({ url: daemon.url, token: TOKEN });
 	onTestFinished(async () => {

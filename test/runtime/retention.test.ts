@@ -1,7 +1,7 @@
 /** Retention in the background: at its intervals, through failures, and never after a stop. */
 
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Bus, Retention } from "../../src/bus/bus.ts";
+import type { Bus, Retention } from "../../packages/daemon/src/bus/bus.ts";
 import {
 	type Approval,
 	approvalWrites,
@@ -11,10 +11,10 @@ import {
 	jobWrites,
 	noticeWrites,
 	workflowWrites,
-} from "../../src/ledger/ledger.ts";
-import { kindRetention } from "../../src/protocol/protocol.ts";
-import { keepRetention } from "../../src/runtime/retention.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/daemon/src/ledger/ledger.ts";
+import { keepRetention } from "../../packages/daemon/src/runtime/retention.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { kindRetention } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";
 import { until } from "../until.ts";

@@ -1,10 +1,10 @@
 /** Model calls against a whole daemon, offline: the connector `default` is the demonstration. */
 
 import { expect, onTestFinished, test } from "vitest";
-import type { StreamScenarioResponse } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { type Daemon, type DaemonOptions, startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import type { StreamScenarioResponse } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { type Daemon, type DaemonOptions, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { asking, clientOf, head } from "../ai-client.ts";
 import { errorOf, readStream, statusOf } from "../edge/grpc/kit.ts";
 import { freshFolder } from "./folder.ts";

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { completeConfig } from "../../src/runtime/config.ts";
-import { configuredOf } from "../../src/runtime/connectors.ts";
-import { dataPaths } from "../../src/runtime/data-dir.ts";
-import { secretKey } from "../../src/runtime/secret-key.ts";
+import { completeConfig } from "../../packages/daemon/src/runtime/config/config.ts";
+import { dataPaths } from "../../packages/daemon/src/runtime/data/data-dir.ts";
+import { secretKey } from "../../packages/daemon/src/runtime/data/secret-key.ts";
+import { configuredOf } from "../../packages/daemon/src/runtime/wiring/connectors.ts";
 import { freshFolder } from "./folder.ts";
 
 describe("Z26: the secret key", () => {
@@ -38,7 +38,8 @@ describe("Z26: the secret key", () => {
 		(text) => {
 			const paths = dataPaths(freshFolder());
 			const expected = expect.objectContaining({
-				...{ code: "precondition", reason: "AI_CONNECTOR_CREDENTIAL_MISSING" },
+				code: "precondition",
+				reason: "AI_CONNECTOR_CREDENTIAL_MISSING",
 				message: expect.stringMatching(/NEXUS_SECRET_KEY is not 32 bytes.*openssl rand -hex 32/),
 			});
 			expect(() => secretKey(paths, { NEXUS_SECRET_KEY: text }).read()).toThrow(expected);
@@ -64,7 +65,7 @@ describe("the connector `default`", () => {
 		pi: { baseUrl: "http://127.0.0.1:11434/v1", model: "llama" },
 		reasonAct: { provider: "scripted" },
 	});
-	const engine = (name: string, scripted?: boolean) => ({ name, async *run() {}, ...(scripted && { scripted }) });
+	const engine = (name: string, scripted?: boolean) => ({ name, async *run() {}, scripted: scripted || undefined });
 
 	test("is the model that the engine asks, with its key of the environment", () => {
 		expect(configuredOf(engine("pi"), config, {})).toEqual({

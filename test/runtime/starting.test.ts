@@ -1,9 +1,9 @@
 /** A start that has to wait for its disk: it says so, answers health checks, and goes on by itself. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { NexusError } from "../../src/protocol/protocol.ts";
-import { Starting } from "../../src/runtime/starting.ts";
-import { type Log, silentLog } from "../../src/std/log.ts";
+import { Starting } from "../../packages/daemon/src/runtime/starting.ts";
+import { type Log, silentLog } from "../../packages/protocol/src/log.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { ownPort } from "../port.ts";
 import { until } from "../until.ts";

@@ -3,13 +3,16 @@
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
-import { Health, HealthCheckResponse_ServingStatus as Status } from "../../src/gen/grpc/health/v1/health_pb.ts";
-import { RuntimeAgentService } from "../../src/gen/nexus/runtime/v1/agent_pb.ts";
-import { RuntimeAiService } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { RuntimeAuditService } from "../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import {
+	Health,
+	HealthCheckResponse_ServingStatus as Status,
+} from "../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
+import { RuntimeAgentService } from "../../packages/client/src/gen/nexus/runtime/v1/agent_pb.ts";
+import { RuntimeAiService } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { RuntimeAuditService } from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { readStream, statusOf } from "../edge/grpc/kit.ts";
 import { TOKEN } from "../edge/rig.ts";
 import { until } from "../until.ts";

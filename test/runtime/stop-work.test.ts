@@ -1,11 +1,11 @@
 /** A whole daemon stops while a job and a node of a workflow run: their runs, the job and the node all say STOPPING. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { ScenarioJobState as State } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
-import type { WorkflowJson } from "../../src/protocol/protocol.ts";
-import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { ScenarioJobState as State } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import type { WorkflowJson } from "../../packages/protocol/src/protocol.ts";
 import { asking, clientOf } from "../ai-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { TOKEN } from "../edge/rig.ts";
@@ -16,8 +16,13 @@ const LONG = "/demo tokens=100000 rate=20";
 
 async function start(data: string): Promise<Daemon> {
 	const daemon = await startDaemon({
-		...{ data, port: 0, token: TOKEN, engine: "demo", logger: silentLog },
-		...{ stopDeadlineMs: 2000, broker: { abortGraceMs: 1000 } },
+		data,
+		port: 0,
+		token: TOKEN,
+		engine: "demo",
+		logger: silentLog,
+		stopDeadlineMs: 2000,
+		broker: { abortGraceMs: 1000 },
 	});
 	onTestFinished(() => daemon.close());
 	return daemon;

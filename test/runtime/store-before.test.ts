@@ -4,12 +4,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
-import type { Bus } from "../../src/bus/bus.ts";
-import type { Engine } from "../../src/engine/engine.ts";
-import { createVerifier, decodeFrame } from "../../src/protocol/protocol.ts";
-import { dataPaths, startDaemon } from "../../src/runtime/runtime.ts";
-import { openStore } from "../../src/runtime/store.ts";
-import { silentLog } from "../../src/std/log.ts";
+import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
+import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import { openStore } from "../../packages/daemon/src/runtime/data/store.ts";
+import { dataPaths, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { createVerifier, decodeFrame } from "../../packages/protocol/src/protocol.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 

@@ -3,14 +3,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
-import type { Turn } from "../../src/ledger/ledger.ts";
-import type { DeliveryInfo } from "../../src/nex/nex.ts";
-import { RunCounts } from "../../src/runtime/run-counts.ts";
-import { type Daemon, dataPaths, readToken, startDaemon } from "../../src/runtime/runtime.ts";
-import { openTracing, tracingConfig } from "../../src/runtime/tracing.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { createOtlpFake, type OtlpFake } from "../fakes/otlp.ts";
+import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
+import { RunCounts } from "../../packages/daemon/src/runtime/observe/run-counts.ts";
+import { openTracing, tracingConfig } from "../../packages/daemon/src/runtime/observe/tracing.ts";
+import { type Daemon, dataPaths, readToken, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { createOtlpFake, type OtlpFake } from "../../packages/lab/src/otlp.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -179,8 +179,8 @@ describe("OpenTelemetry", () => {
 	});
 
 	it("its libraries are loaded with an endpoint only", () => {
-		for (const file of readdirSync("src/runtime")) {
-			const source = readFileSync(join("src/runtime", file), "utf8");
+		for (const file of readdirSync("packages/daemon/src/runtime")) {
+			const source = readFileSync(join("packages/daemon/src/runtime", file), "utf8");
 			if (file === "otlp.ts") continue;
 			expect(source, file).not.toContain('"@opentelemetry');
 			expect(source.match(/^import (?!type)[^;]*?"\.\/otlp\.ts";/gm) ?? [], file).toEqual([]);

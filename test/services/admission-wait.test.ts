@@ -1,7 +1,7 @@
 /** Whoever asks is told soon that nothing can be stored; what nobody waits for has the time that it takes. */
 
 import { expect, it } from "vitest";
-import { ADMIT_MS_MAX, type Bus } from "../../src/bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../packages/daemon/src/bus/bus.ts";
 import * as jobs from "./jobs-rig.ts";
 import * as scenarios from "./scenarios/rig.ts";
 

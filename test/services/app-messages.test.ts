@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Cursor } from "../../src/bus/bus.ts";
+import type { Cursor } from "../../packages/daemon/src/bus/bus.ts";
 import {
 	isQuiet,
 	MESSAGE_LIMITS,
@@ -12,14 +12,14 @@ import {
 	type SendTimes,
 	stepPair,
 	stepRate,
-} from "../../src/services/apps/limits.ts";
+} from "../../packages/daemon/src/services/apps/limits.ts";
 import {
 	type AppMessageRecord,
 	createAppMessages,
 	type NewAppMessage,
 	noticeLogs,
 	type Principal,
-} from "../../src/services/services.ts";
+} from "../../packages/daemon/src/services/services.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { storeForTest } from "../store.ts";

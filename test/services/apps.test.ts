@@ -1,9 +1,9 @@
 /** Applications and their tokens. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { noticeWrites } from "../../src/ledger/ledger.ts";
-import { type AuditEntry, createApplications, type Principal } from "../../src/services/services.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { noticeWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type AuditEntry, createApplications, type Principal } from "../../packages/daemon/src/services/services.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";
 

@@ -2,15 +2,15 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { NexusError } from "../../src/protocol/protocol.ts";
 import {
 	type ArtifactLimits,
 	type ArtifactPiece,
 	type Artifacts,
 	createArtifacts,
 	type TransferInfo,
-} from "../../src/services/services.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/daemon/src/services/services.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest } from "../store.ts";
@@ -30,7 +30,7 @@ function rig({
 	const store = storeForTest({ path: join(folder, "nexus.db"), dies });
 	const clock = manualClock(1_000_000);
 	const dir = join(folder, "artifacts");
-	const artifacts = createArtifacts({ ...store, dir, clock, log: silentLog, ...(limits && { limits }) });
+	const artifacts = createArtifacts({ ...store, dir, clock, log: silentLog, limits });
 	const seen: TransferInfo[] = [];
 	artifacts.transfers.subscribe((transfer) => void seen.push(transfer));
 	return { ...store, artifacts, clock, dir, folder, seen, files: () => (existsSync(dir) ? readdirSync(dir) : []) };
@@ -378,7 +378,7 @@ describe("transfers", () => {
 });
 
 it("a full disk says so", async () => {
-	const { diskFailure } = await import("../../src/services/artifacts/files.ts");
+	const { diskFailure } = await import("../../packages/daemon/src/services/artifacts/files.ts");
 	const full = diskFailure(Object.assign(new Error("no space"), { code: "ENOSPC" }));
 	expect(full).toBeInstanceOf(NexusError);
 	expect(full).toMatchObject({ code: "unavailable", message: /disk is full/ });

@@ -1,7 +1,7 @@
 /** State feeds: how the daemon is, and how its accounts and sign-ins are. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { noticeWrites } from "../../src/ledger/ledger.ts";
+import { noticeWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import {
 	type AccountSession,
 	type AuditEntry,
@@ -10,8 +10,8 @@ import {
 	createSignIns,
 	type PlatformStatus,
 	type RuntimeHealth,
-} from "../../src/services/services.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/daemon/src/services/services.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";
 
@@ -221,8 +221,11 @@ test("Z28: sign-ins, sign-outs and refusals are audited; strangers cannot fill t
 	for (let n = 0; n < 100; n++) signIns.refused(`192.0.2.${n}`, 1);
 	expect(told).toHaveLength(60);
 	expect(told[0]).toEqual({
-		...{ domain: "sign-in", operation: "refused", reason: "UNAUTHENTICATED" },
-		...{ caller: "192.0.2.0", payload: { count: 1 } },
+		domain: "sign-in",
+		operation: "refused",
+		reason: "UNAUTHENTICATED",
+		caller: "192.0.2.0",
+		payload: { count: 1 },
 	});
 	clock.advance(60_000);
 	signIns.refused("192.0.2.1", 5);

@@ -2,8 +2,7 @@
 
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { Bus } from "../../src/bus/bus.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
 import {
 	type AdmittedScenario,
 	type ArtifactInfo,
@@ -19,9 +18,10 @@ import {
 	type Provider,
 	type ScenarioOutcome,
 	type ScenarioSpec,
-} from "../../src/services/services.ts";
-import { type Clock, systemClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/daemon/src/services/services.ts";
+import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
+import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest } from "../store.ts";
 
@@ -78,11 +78,7 @@ export interface RigOptions {
 }
 
 export function jobsRig({ path, dies, shared, clock = systemClock, limits, audit, deps }: RigOptions = {}) {
-	const store = storeForTest({
-		...(path !== undefined && { path }),
-		...(dies !== undefined && { dies }),
-		...(shared && { shared }),
-	});
+	const store = storeForTest({ path, dies, shared: shared || undefined });
 	const calls: Call[] = [];
 	const stored: { info: ArtifactInfo; data: Uint8Array }[] = [];
 	const connector = { ...CONNECTOR };

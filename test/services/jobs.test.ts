@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import type { LogWriter } from "../../src/bus/bus.ts";
-import { encodeFrame, NexusError, newId, newRunId } from "../../src/protocol/protocol.ts";
+import type { LogWriter } from "../../packages/daemon/src/bus/bus.ts";
+import { encodeFrame, NexusError, newId, newRunId } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import { admittedOf, appPrincipal, jobsRig, OWNER, outcomeOf, tempPath, typesOf } from "./jobs-rig.ts";
@@ -533,7 +533,9 @@ describe("when the daemon stops", () => {
 			error: { code: "unavailable", reason: "STOPPING" },
 		});
 		expect(await rig.get(again.id)).toMatchObject({
-			...{ state: "queued", attempt: 2, afterCrash: false },
+			state: "queued",
+			attempt: 2,
+			afterCrash: false,
 			error: { reason: "STOPPING" },
 		});
 		expect(await rig.jobs.recover()).toBe(0);

@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Cursor, createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import { noticeWrites, sqliteLedger } from "../../src/ledger/ledger.ts";
-import { noticeLogs } from "../../src/services/services.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { type Cursor, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { noticeWrites, sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { noticeLogs } from "../../packages/daemon/src/services/services.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { atEffort } from "../effort.ts";
 import { until } from "../until.ts";
 

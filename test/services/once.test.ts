@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { once } from "../../src/services/services.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
-import type { Write } from "../../src/std/write.ts";
+import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { once } from "../../packages/daemon/src/services/services.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import type { Write } from "../../packages/daemon/src/std/write.ts";
 
 function rig() {
 	const file = openSqlite(":memory:", "process");

@@ -1,7 +1,7 @@
 /** How much of the disk an application may take: what counts, and that more is refused everywhere. */
 
 import { describe, expect, it } from "vitest";
-import { artifactWrites, jobWrites, noticeWrites, workflowWrites } from "../../src/ledger/ledger.ts";
+import { artifactWrites, jobWrites, noticeWrites, workflowWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import {
 	createAppMessages,
 	createArtifacts,
@@ -11,8 +11,8 @@ import {
 	type Quota,
 	storedTotal,
 	type TextEvent,
-} from "../../src/services/services.ts";
-import { silentLog } from "../../src/std/log.ts";
+} from "../../packages/daemon/src/services/services.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../store.ts";

@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EMPTY_SCHEDULE, type JobSchedule, positionsOf, stepSchedule } from "../../src/services/jobs/schedule.ts";
+import {
+	EMPTY_SCHEDULE,
+	type JobSchedule,
+	positionsOf,
+	stepSchedule,
+} from "../../packages/daemon/src/services/jobs/schedule.ts";
 import { atEffort } from "../effort.ts";
 
 const LIMITS = { runningMax: 3, runningPerAppMax: 2 };

@@ -7,8 +7,8 @@ import {
 	addressKind,
 	isAllowEntry,
 	urlProblem,
-} from "../../src/std/address-guard.ts";
-import { guardedFetch } from "../../src/std/guarded-fetch.ts";
+} from "../../packages/adapter/src/net/address-guard.ts";
+import { guardedFetch } from "../../packages/adapter/src/net/guarded-fetch.ts";
 
 const ADDRESSES: Record<AddressKind, string[]> = {
 	public: [

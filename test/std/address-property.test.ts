@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { addressKind, urlProblem } from "../../src/std/address-guard.ts";
+import { addressKind, urlProblem } from "../../packages/adapter/src/net/address-guard.ts";
 import { atEffort } from "../effort.ts";
 
 const numRuns = atEffort(500);

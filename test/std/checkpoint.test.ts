@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { checkpointBeside } from "../../src/std/checkpoint.ts";
+import { checkpointBeside } from "../../packages/daemon/src/std/checkpoint.ts";
 
 let folder: string;
 let path: string;
@@ -133,13 +133,15 @@ it("a checkpoint that the disk refuses does not end the process", async () => {
 
 it("a process with an open file and nothing to do ends", () => {
 	const script = `
-		const { openSqlite } = await import(${JSON.stringify(new URL("../../src/std/sqlite.ts", import.meta.url).href)});
+		const { openSqlite } = await import(${JSON.stringify(new URL("../../packages/daemon/src/std/sqlite.ts", import.meta.url).href)});
 		const { db } = openSqlite(${JSON.stringify(path)}, "process");
 		db.exec("CREATE TABLE t (x TEXT)");
 		const insert = db.prepare("INSERT INTO t VALUES (?)");
 		for (let i = 0; i < 2000; i++) insert.run("x".repeat(4000));
 		await new Promise((resolve) => setTimeout(resolve, 600));`;
-	const ended = spawnSync(process.execPath, ["--input-type=module", "-e", script], { timeout: 28_000 });
+	const ended = spawnSync(process.execPath, ["--conditions=nexus-source", "--input-type=module", "-e", script], {
+		timeout: 28_000,
+	});
 	expect(ended.status, String(ended.stderr)).toBe(0);
 });
 

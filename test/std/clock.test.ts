@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { elapsing, neverBack, systemClock } from "../../src/std/clock.ts";
+import { elapsing, neverBack, systemClock } from "../../packages/protocol/src/clock.ts";
 
 afterEach(() => void vi.useRealTimers());
 

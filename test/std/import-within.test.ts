@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { importWithin } from "../../src/std/import-within.ts";
+import { importWithin } from "../../packages/daemon/src/std/import-within.ts";
 
 it("a top-level await that never ends is refused within ten seconds", async () => {
 	const dir = mkdtempSync(join(tmpdir(), "nexus-import-"));

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { loadOnce } from "../../src/std/load-once.ts";
+import { loadOnce } from "../../packages/daemon/src/std/load-once.ts";
 
 it("loads once for all who ask, and again after a failure", async () => {
 	const loads = [Promise.withResolvers<string>(), Promise.withResolvers<string>()] as const;

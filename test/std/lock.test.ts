@@ -1,7 +1,7 @@
 /** Work that reads, waits and then writes what it read must not be overtaken by itself. */
 
 import { expect, it } from "vitest";
-import { createLock } from "../../src/std/lock.ts";
+import { createLock } from "../../packages/daemon/src/std/lock.ts";
 
 it("lets one go on at a time, in the order of asking, also behind one that gave up", async () => {
 	const lock = createLock();

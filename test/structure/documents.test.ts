@@ -1,7 +1,7 @@
 /** Documents name what is there: the paths in ARCHITECTURE.md, and every decision in the index. */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { sourcesBelow } from "./imports.ts";
 import { LEVELS } from "./rules.ts";
@@ -14,22 +14,51 @@ const markdownBelow = (folder: string): string[] =>
 		.filter((file) => file.endsWith(".md"))
 		.map((file) => join(folder, file));
 
+/** The anchors that GitHub gives to headings. */
+const anchorsOf = (text: string): Set<string> =>
+	new Set(
+		[...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+			heading!
+				.toLowerCase()
+				.replace(/[^\w\s-]/g, "")
+				.trim()
+				.replace(/\s/g, "-"),
+		),
+	);
+
 describe("structure: the documents", () => {
-	it("every path that ARCHITECTURE.md names exists, from the root or below src", () => {
+	it("every path that ARCHITECTURE.md names exists, from the root or in a package (`daemon/bus/` is `packages/daemon/src/bus/`)", () => {
 		const named = [...read("ARCHITECTURE.md").matchAll(/`([\w.-]+(?:\/[\w.-]+)*(?:\/|\.(?:tsx?|md)))`/g)];
 		const paths = named.map(([, path]) => path!);
 		expect(paths.length).toBeGreaterThan(20);
-		expect(paths.filter((path) => !existsSync(join(root, path)) && !existsSync(join(root, "src", path)))).toEqual([]);
+		const inPackage = (path: string) => join("packages", path.replace("/", "/src/"));
+		expect(paths.filter((path) => ![path, inPackage(path)].some((each) => existsSync(join(root, each))))).toEqual([]);
 	});
 
 	it("every path in another document exists", () => {
 		const files = ["README.md", "CONTRIBUTING.md", "PROTOCOL.md", "CHANGELOG.md", ...markdownBelow("docs")];
 		const missing = files.flatMap((file) =>
-			[...read(file).matchAll(/`((?:src|test|docs|examples|scripts|bench)\/[\w./-]*\w\/?)`/g)]
+			[...read(file).matchAll(/`((?:packages|test|docs|examples|scripts|bench)\/[\w./-]*\w\/?)`/g)]
 				.filter(([, path]) => !existsSync(join(root, path!)))
 				.map(([, path]) => `${file} names ${path}`),
 		);
 		expect(missing).toEqual([]);
+	});
+
+	it("every link between documents leads to a file and a heading that exist", () => {
+		const files = [
+			...["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "PROTOCOL.md", "CHANGELOG.md"],
+			...[...markdownBelow("docs"), ...markdownBelow("packages/platforms/src")],
+		];
+		const broken = files.flatMap((file) =>
+			[...read(file).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].flatMap(([, path, anchor]) => {
+				const target = path === "" ? file : join(dirname(file), path!);
+				if (!existsSync(join(root, target))) return [`${file} links to ${path}`];
+				if (anchor === undefined || anchorsOf(read(target)).has(anchor)) return [];
+				return [`${file} links to ${path}#${anchor}`];
+			}),
+		);
+		expect(broken).toEqual([]);
 	});
 
 	it("the folders and their levels are those that the rules enforce", () => {
@@ -48,7 +77,7 @@ describe("structure: the documents", () => {
 			[...sourcesBelow(join(root, folder)).values()].flatMap((source) => source.match(/\bST\d+\b/g) ?? []);
 		const kept = rules.flatMap(([, id, open]) => (open ? [] : [id!]));
 		expect([...new Set(citedIn("test"))].toSorted()).toEqual(kept.toSorted());
-		expect(citedIn("src").filter((id) => !kept.includes(id))).toEqual([]);
+		expect(citedIn("packages").filter((id) => !kept.includes(id))).toEqual([]);
 	});
 
 	it("the index of decisions lists every one of them, in order, by its title", () => {

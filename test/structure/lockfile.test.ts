@@ -1,8 +1,10 @@
 /** `npm ci` must work on a clean machine: the lock file pins everything that may be installed. */
 
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { complete, entryOf, gaps, type Lockfile } from "../../scripts/lockfile.ts";
+import { PACKAGES } from "./imports.ts";
 
 const read = (name: string) => JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), "utf8"));
 
@@ -14,8 +16,13 @@ describe("structure: the lock file", () => {
 	it("names no registry", () => expect(JSON.stringify(lock)).not.toContain('"resolved":"http'));
 
 	it("is what package.json asks for", () => {
-		const { dependencies, devDependencies } = read("package.json");
-		expect(lock.packages[""]).toMatchObject({ dependencies, devDependencies });
+		for (const folder of ["", ...PACKAGES.map((name) => `packages/${name}`)]) {
+			const { dependencies = {}, devDependencies = {} } = read(join(folder, "package.json"));
+			expect({ dependencies: {}, devDependencies: {}, ...lock.packages[folder] }).toMatchObject({
+				dependencies,
+				devDependencies,
+			});
+		}
 	});
 
 	it("is completed with what npm needs to skip a platform", () => {

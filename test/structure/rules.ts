@@ -1,25 +1,37 @@
-/** The order of the folders as functions from an import graph to the list of what breaks it (ARCHITECTURE §5). */
+/** The order of packages and folders, as functions from an import graph to the list of what breaks it (ARCHITECTURE §5). */
 
-import { type ImportGraph, targetOf } from "./imports.ts";
+import { type ImportGraph, type Manifest, manifests, targetOf } from "./imports.ts";
 
-/** A file imports from a lower level or from its own folder. */
+/** The folders of the daemon: a file imports from a lower level or from its own folder. */
 export const LEVELS: readonly (readonly string[])[] = [
-	["std", "gen"],
-	["protocol", "markdown"],
-	["bus", "ledger", "engine", "adapter", "client"],
-	["broker", "runtime-client"],
+	["std"],
+	["bus", "ledger", "engine"],
+	["broker"],
 	["nex", "services"],
-	["edge", "web"],
+	["edge"],
 	["runtime"],
 	["cli"],
 	// Files directly below `src`: what the package exports.
 	["."],
 ];
 
-export const folderOf = (file: string): string => (file.includes("/") ? file.slice(0, file.indexOf("/")) : ".");
+export const packageOf = (file: string): string => file.slice(0, file.indexOf("/"));
+/** The first folder below `src` of a file of the daemon; undefined for a file of another package. */
+export function folderOf(file: string): string | undefined {
+	const [name, folder, ...rest] = file.split("/");
+	if (name !== "daemon") return undefined;
+	return rest.length === 0 ? "." : folder;
+}
 const levelOf = (folder: string): number => LEVELS.findIndex((folders) => folders.includes(folder));
 
-function* edges(graph: ImportGraph): Generator<{ file: string; target: string; from: string; to: string }> {
+interface Edge {
+	file: string;
+	target: string;
+	from: string | undefined;
+	to: string | undefined;
+}
+
+function* edges(graph: ImportGraph): Generator<Edge> {
 	for (const [file, imports] of graph) {
 		for (const specifier of imports) {
 			const target = targetOf(file, specifier);
@@ -30,33 +42,33 @@ function* edges(graph: ImportGraph): Generator<{ file: string; target: string; f
 
 export function brokenOrder(graph: ImportGraph): string[] {
 	const broken = [...graph.keys()]
-		.filter((file) => levelOf(folderOf(file)) < 0)
+		.filter((file) => levelOf(folderOf(file) ?? ".") < 0)
 		.map((file) => `${file} is in no level`);
 	for (const { file, target, from, to } of edges(graph)) {
-		if (from !== to && levelOf(to) >= levelOf(from)) broken.push(`${file} imports ${target}, which is not below it`);
+		if (from === undefined || to === undefined || from === to) continue;
+		if (levelOf(to) >= levelOf(from)) broken.push(`${file} imports ${target}, which is not below it`);
 	}
 	return broken;
 }
 
-/** Another folder is entered through its door; `std` has none, its files stand alone, nor has `gen`, which is made from `proto/`. */
+/** Another folder is entered through its door; `std` has none, its files stand alone. */
 export function brokenDoors(graph: ImportGraph): string[] {
 	const broken: string[] = [];
 	for (const { file, target, from, to } of edges(graph)) {
-		if (from === to || to === "std" || to === "gen" || to === ".") continue;
-		if (target !== `${to}/${to}.ts`) broken.push(`${file} imports ${target} instead of ${to}/${to}.ts`);
+		if (from === undefined || to === undefined || from === to || to === "std" || to === ".") continue;
+		if (target !== `daemon/${to}/${to}.ts`) broken.push(`${file} imports ${target} instead of ${to}/${to}.ts`);
 	}
 	return broken;
 }
 
 /** An engine's folder is entered through its door; the registry and engines that share its configuration may import its `entry.ts`. */
 export function brokenEngineDoors(graph: ImportGraph): string[] {
-	const room = (file: string) => file.match(/^engine\/([^/]+)\//)?.[1];
+	const room = (file: string) => file.match(/^daemon\/engine\/([^/]+)\//)?.[1];
 	return [...edges(graph)]
 		.filter(({ file, target }) => {
 			const to = room(target);
-			return (
-				to !== undefined && to !== room(file) && ![`engine/${to}/${to}.ts`, `engine/${to}/entry.ts`].includes(target)
-			);
+			const doors = [`daemon/engine/${to}/${to}.ts`, `daemon/engine/${to}/entry.ts`];
+			return to !== undefined && to !== room(file) && !doors.includes(target);
 		})
 		.map(({ file, target }) => `${file} imports ${target} past its door`);
 }
@@ -82,39 +94,55 @@ export function cycles(graph: ImportGraph): string[] {
 	return found;
 }
 
-/** Imports that folders for the browser may have from others: `std` file by file, because most of it is for Node. */
-const BROWSER_SAFE: Readonly<Record<string, readonly string[]>> = {
-	protocol: [],
-	markdown: [],
-	client: ["protocol/protocol.ts", "std/clock.ts"],
-	"runtime-client": ["protocol/protocol.ts", "std/clock.ts", "client/client.ts", "gen/"],
-	gen: ["gen/"],
-	web: ["protocol/protocol.ts", "markdown/markdown.ts", "client/client.ts", "runtime-client/runtime-client.ts", "gen/"],
-};
-const BROWSER_FILES: readonly string[] = ["std/clock.ts"];
+/** Packages that a browser loads too. */
+const IN_BROWSERS = ["protocol", "client", "web"];
 
-/** A name with a slash at its end stands for all that is below it. */
-const isAllowed = (target: string, allowed: readonly string[]): boolean =>
-	allowed.some((name) => (name.endsWith("/") ? target.startsWith(name) : target === name));
+const packageName = (specifier: string): string => specifier.match(/^(?:@[^/]+\/)?[^/]+/)?.[0] ?? specifier;
 
-export function brokenBrowserRules(graph: ImportGraph): string[] {
+/** A package imports what its package.json names, and a package that a browser loads imports nothing of Node's. */
+export function brokenDependencies(graph: ImportGraph, packages: ReadonlyMap<string, Manifest> = manifests): string[] {
 	const broken: string[] = [];
 	for (const [file, imports] of graph) {
-		const folder = folderOf(file);
-		const allowed = BROWSER_SAFE[folder] ?? (BROWSER_FILES.includes(file) ? [] : undefined);
-		if (allowed === undefined) continue;
-		for (const specifier of imports) {
-			const target = targetOf(file, specifier);
-			if (specifier.startsWith("node:")) broken.push(`${file} imports ${specifier}, which no browser has`);
-			else if (specifier.startsWith("@connectrpc/") && folder !== "runtime-client")
-				broken.push(`${file} imports ${specifier}, which only readers of the runtime contract have to load`);
-			else if (target === undefined && allowed.length === 0)
-				broken.push(`${file} imports ${specifier}; ${folder} imports no package`);
-			else if (target !== undefined && folderOf(target) !== folder && !isAllowed(target, allowed))
-				broken.push(`${file} imports ${target}; ${folder} may import ${allowed.join(", ") || "nothing"}`);
+		const own = packageOf(file);
+		const manifest = packages.get(own);
+		const declared = {
+			...manifest?.dependencies,
+			...manifest?.peerDependencies,
+			...manifest?.devDependencies,
+		};
+		for (const specifier of imports.filter((each) => !each.startsWith("."))) {
+			if (specifier.startsWith("node:")) {
+				if (IN_BROWSERS.includes(own)) broken.push(`${file} imports ${specifier}, which no browser has`);
+			} else if (!(packageName(specifier) in declared) && !TYPES_ONLY.includes(specifier))
+				broken.push(`${file} imports ${specifier}, which the package.json of ${own} does not name`);
 		}
 	}
 	return broken;
+}
+
+/** Their types come with `@types/…`. */
+const TYPES_ONLY = ["mdast"];
+
+/** A published package depends on published packages only: the private ones are built into the daemon. */
+export function privateDependencies(packages: ReadonlyMap<string, Manifest> = manifests): string[] {
+	const hidden = new Set([...packages.values()].filter((each) => each.private).map(({ name }) => name));
+	return [...packages.values()]
+		.filter((each) => !each.private)
+		.flatMap(({ name, dependencies = {} }) =>
+			Object.keys(dependencies)
+				.filter((each) => hidden.has(each))
+				.map((each) => `${name} depends on ${each}, which is not published`),
+		);
+}
+
+/** Only readers of the runtime contract load Connect. */
+export function brokenConnect(graph: ImportGraph): string[] {
+	return [...graph].flatMap(([file, imports]) =>
+		imports
+			.filter((each) => each.startsWith("@connectrpc/") && packageOf(file) === "client")
+			.filter(() => !file.startsWith("client/runtime/"))
+			.map((each) => `${file} imports ${each}, which only readers of the runtime contract have to load`),
+	);
 }
 
 /** An import that leads nowhere would hide an edge from the rules above. */

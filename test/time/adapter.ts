@@ -1,12 +1,12 @@
-/** A bundled adapter on the time of the test that starts it: `adapter.ts <channel> <verb> …`, as src/adapter/main.ts. */
+/** A bundled adapter on the time of the test that starts it: `adapter.ts <channel> <verb> …`, as packages/platforms/src/main.ts. */
 
 import { subscribe } from "node:diagnostics_channel";
 import type { ClientRequest } from "node:http";
-import { CHANNELS } from "../../src/adapter/channels.ts";
-import { ADAPTER_LIMITS } from "../../src/adapter/kit/context.ts";
-import { STOP_GRACE_MS, serve } from "../../src/adapter/kit/serve.ts";
-import { loadPlatform } from "../../src/adapter/load.ts";
-import { TIME_HEADER } from "../fakes/http.ts";
+import { ADAPTER_LIMITS } from "../../packages/adapter/src/serve/context.ts";
+import { STOP_GRACE_MS, serve } from "../../packages/adapter/src/serve/serve.ts";
+import { TIME_HEADER } from "../../packages/lab/src/http.ts";
+import { CHANNELS } from "../../packages/platforms/src/channels.ts";
+import { loadPlatform } from "../../packages/platforms/src/load.ts";
 import { timeOf } from "./time.ts";
 
 const { clock, factor } = timeOf(process.env);

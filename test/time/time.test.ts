@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { serveFake, TIME_HEADER } from "../../packages/lab/src/http.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { timedAdapter } from "../children.ts";
 import { manualClock } from "../clock.ts";
-import { serveFake, TIME_HEADER } from "../fakes/http.ts";
-import { createTelegramFake } from "../fakes/telegram.ts";
 import { fastTime } from "./time.ts";
 
 const FACTOR = 1000;

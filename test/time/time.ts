@@ -3,7 +3,7 @@
  * restarted adapter reads the same time as the one before it. Only waiting is fast: limits on what others take (a call, an ack) keep their real length.
  */
 
-import { type Clock, systemClock } from "../../src/std/clock.ts";
+import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 
 /** Names the epoch and the factor to child processes. Adapters inherit NODE_ variables. */
 const VARIABLE = "NODE_NEXUS_TIME";

@@ -1,12 +1,12 @@
-/** Which files of `src/` ran, and how often: V8's own counts, taken while a process runs. */
+/** Which sources ran, and how often: V8's own counts, taken while a process runs. */
 
 import { Session } from "node:inspector/promises";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const SOURCES = join(import.meta.dirname, "../../src");
+const PACKAGES = join(import.meta.dirname, "../../packages");
 
-/** Path below `src/` → how often its busiest code ran. */
+/** Source, as `daemon/bus/bus.ts` → how often its busiest code ran. */
 export type Counts = Record<string, number>;
 
 export interface Coverage {
@@ -37,5 +37,6 @@ export async function startCoverage(): Promise<Coverage> {
 
 function sourceOf(url: string): string | undefined {
 	const path = url.startsWith("file:") ? fileURLToPath(url) : url;
-	return path.startsWith(`${SOURCES}/`) ? relative(SOURCES, path).replaceAll("\\", "/") : undefined;
+	if (!path.startsWith(`${PACKAGES}/`) || path.startsWith(`${PACKAGES}/lab/`)) return undefined;
+	return relative(PACKAGES, path).replaceAll("\\", "/").replace("/src/", "/");
 }

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 
 const text = readFileSync(new URL("../../ARCHITECTURE.md", import.meta.url), "utf8");
 
-/** The files that the part of this name lists, as paths below `src/`. */
+/** The files that the part of this name lists, as `daemon/bus/bus.ts`. */
 export function filesListed(part: string): string[] {
 	const [, body] = text.split(`\n### ${part}\n`);
 	if (body === undefined) throw new Error(`ARCHITECTURE.md has no part "${part}"`);

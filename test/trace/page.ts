@@ -1,10 +1,10 @@
 /** The state of the page without a browser: its feed and its store, on a daemon of the test. */
 
 import { vi } from "vitest";
-import { newChat } from "../../src/web/chat.ts";
-import { onNextFrame } from "../../src/web/frame-clock.ts";
-import { openSession } from "../../src/web/session-feed.ts";
-import { type AppState, createStore } from "../../src/web/store.ts";
+import { type AppState, createStore } from "../../packages/web/src/app/store.ts";
+import { newChat } from "../../packages/web/src/chat/chat.ts";
+import { onNextFrame } from "../../packages/web/src/chat/frame-clock.ts";
+import { openSession } from "../../packages/web/src/chat/session-feed.ts";
 import { BEARER } from "../edge/rig.ts";
 import type { Reader } from "./reader.ts";
 

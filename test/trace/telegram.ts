@@ -3,10 +3,10 @@
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createOutbound } from "../../src/nex/nex.ts";
-import { silentLog } from "../../src/std/log.ts";
+import { createOutbound } from "../../packages/daemon/src/nex/nex.ts";
+import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
+import { silentLog } from "../../packages/protocol/src/log.ts";
 import type { Rig } from "../edge/rig.ts";
-import { createTelegramFake } from "../fakes/telegram.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { fastTime } from "../time/time.ts";
 import { until } from "../until.ts";
@@ -29,7 +29,7 @@ export async function deliverToTelegram({ bus, ledger }: Rig, runId: string): Pr
 	const preload = new URL("adapter.ts", import.meta.url);
 	preload.searchParams.set("file", file);
 	const telegram = {
-		command: [process.execPath, "--import", preload.href, ADAPTER, "telegram"],
+		command: [process.execPath, "--conditions=nexus-source", "--import", preload.href, ADAPTER, "telegram"],
 		env: { ...TIME.env },
 		accounts: { main: { settings: { token: fake.token, api_url: fake.url } } },
 	};

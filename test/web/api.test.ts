@@ -1,7 +1,7 @@
 /** What the page says of a request that failed. */
 
 import { afterEach, expect, it, vi } from "vitest";
-import { api } from "../../src/web/api.ts";
+import { api } from "../../packages/web/src/app/api.ts";
 
 afterEach(() => void vi.unstubAllGlobals());
 

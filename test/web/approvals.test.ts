@@ -1,7 +1,8 @@
 /** What a person is asked, in words, and what is still open. */
 
 import { describe, expect, it } from "vitest";
-import type { MessageView, RunView, ToolApprovalStatus, ToolView } from "../../src/protocol/protocol.ts";
+import type { MessageView, RunView, ToolApprovalStatus, ToolView } from "../../packages/protocol/src/protocol.ts";
+import { announcement } from "../../packages/web/src/app/words.ts";
 import {
 	type ApprovalActions,
 	approvalOf,
@@ -13,8 +14,7 @@ import {
 	settledApproval,
 	timeLeftWords,
 	wantsWords,
-} from "../../src/web/approvals.ts";
-import { announcement } from "../../src/web/words.ts";
+} from "../../packages/web/src/chat/approvals.ts";
 
 const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => ({
 	id: "K7Q2",
@@ -25,15 +25,30 @@ const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => (
 });
 const approval = (part: Partial<ToolApprovalStatus> = {}): ShownApproval => ({ kind: "approval", ...status(part) });
 const tool = (part: Partial<ToolView> = {}): ToolView => ({
-	...{ messageId: "r.2", callId: "c", name: "bash", status: "progress", startedAt: 1, after: 0 },
+	messageId: "r.2",
+	callId: "c",
+	name: "bash",
+	status: "progress",
+	startedAt: 1,
+	after: 0,
 	...part,
 });
 const message: MessageView = {
-	...{ messageId: "r.1", contentType: "text/markdown", text: "", state: "streaming" },
-	...{ reasoning: [], tools: [], parts: [], startedAt: 1 },
+	messageId: "r.1",
+	contentType: "text/markdown",
+	text: "",
+	state: "streaming",
+	reasoning: [],
+	tools: [],
+	parts: [],
+	startedAt: 1,
 };
 const view = (...tools: ToolView[]): RunView => ({
-	...{ runId: "r", compacting: false, state: "streaming", final: false, violations: [] },
+	runId: "r",
+	compacting: false,
+	state: "streaming",
+	final: false,
+	violations: [],
 	messages: [{ ...message, tools }],
 });
 

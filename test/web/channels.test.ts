@@ -8,11 +8,12 @@ import type {
 	EventJson,
 	LabChannelJson,
 	LabStateJson,
-} from "../../src/protocol/protocol.ts";
-import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../src/web/adapters.ts";
-import { confirmedOf, dispositionWords, errorWords } from "../../src/web/channels.ts";
-import { newChat, reduceChat, threadOf, waitingOf } from "../../src/web/chat.ts";
-import { stageBars } from "../../src/web/inspect.ts";
+} from "../../packages/protocol/src/protocol.ts";
+import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../packages/web/src/adapters/adapters.ts";
+import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/adapters/channels.ts";
+import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";
+import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat/chat.ts";
+import { stageBars } from "../../packages/web/src/inspector/inspect.ts";
 import {
 	cardWords,
 	chosenOf,
@@ -23,19 +24,31 @@ import {
 	pauseOf,
 	pollDelay,
 	readiness,
-} from "../../src/web/lab.ts";
-import { formatRoute, parseRoute } from "../../src/web/route.ts";
+} from "../../packages/web/src/lab/lab.ts";
 
 const NOW = 1000;
 
 const DELIVERY: DeliveryJson = {
-	...{ delivery_id: "dlv_1", run_id: "run_1", channel: "telegram", account: "lab", target: { to: "42" } },
-	...{ mode: "stream", state: "active", position: 0, created_at: 1, updated_at: 1 },
+	delivery_id: "dlv_1",
+	run_id: "run_1",
+	channel: "telegram",
+	account: "lab",
+	target: { to: "42" },
+	mode: "stream",
+	state: "active",
+	position: 0,
+	created_at: 1,
+	updated_at: 1,
 	messages: [{ ordinal: 1, message_id: "m1", from: 0, shown: 30, state: "open" }],
 };
 
 const row = (change: Partial<LabChannelJson> = {}): LabChannelJson => ({
-	...{ channel: "telegram", ready: true, messages: [], typing: false, calls: [], calls_total: 0 },
+	channel: "telegram",
+	ready: true,
+	messages: [],
+	typing: false,
+	calls: [],
+	calls_total: 0,
 	...change,
 });
 
@@ -139,7 +152,11 @@ describe("the lab", () => {
 });
 
 const event = (id: string, disposition: DispositionState, change: Partial<EventJson> = {}): EventJson => ({
-	...{ event_id: id, session: "s", text: id, received_at: 100, disposition },
+	event_id: id,
+	session: "s",
+	text: id,
+	received_at: 100,
+	disposition,
 	...change,
 });
 
@@ -156,7 +173,11 @@ describe("I10: dispositions", () => {
 
 	it("keep messages that no run shows in the thread, in order of time, once", () => {
 		const turn = (runId: string, at: number, eventId: string) => ({
-			...{ run_id: runId, session: "s", engine: "e", status: "completed" as const, started_at: at },
+			run_id: runId,
+			session: "s",
+			engine: "e",
+			status: "completed" as const,
+			started_at: at,
 			messages: [{ role: "user" as const, text: "t", event_id: eventId }],
 			tool_calls: [],
 			frames_available: true,

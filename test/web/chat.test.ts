@@ -8,7 +8,8 @@ import {
 	type RunJson,
 	type RunView,
 	type TurnsJson,
-} from "../../src/protocol/protocol.ts";
+} from "../../packages/protocol/src/protocol.ts";
+import { announcement, connectionOf, outcomeOf } from "../../packages/web/src/app/words.ts";
 import {
 	type ChatAction,
 	type ChatState,
@@ -19,8 +20,7 @@ import {
 	unreadRunsOf,
 	userMessagesOf,
 	waitingOf,
-} from "../../src/web/chat.ts";
-import { announcement, connectionOf, outcomeOf } from "../../src/web/words.ts";
+} from "../../packages/web/src/chat/chat.ts";
 
 const row = (run_id: string, messages: MessageJson[], status: RunJson["status"] = "completed"): RunJson => ({
 	run_id,

@@ -1,8 +1,8 @@
 /** What the page reads from a daemon that answers late, or more than was asked for. */
 
 import { afterEach, expect, test, vi } from "vitest";
-import { readSessions } from "../../src/web/app.ts";
-import { openLab } from "../../src/web/lab-feed.ts";
+import { readSessions } from "../../packages/web/src/app/app.ts";
+import { openLab } from "../../packages/web/src/lab/lab-feed.ts";
 
 afterEach(() => void vi.unstubAllGlobals());
 

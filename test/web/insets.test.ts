@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createFold, type Frame, type MessageView } from "../../src/protocol/protocol.ts";
-import { insetsOf, placeInsets } from "../../src/web/insets.ts";
-import { parseWhole } from "../../src/web/markdown.ts";
+import { createFold, type Frame, type MessageView } from "../../packages/protocol/src/protocol.ts";
+import { insetsOf, placeInsets } from "../../packages/web/src/app/insets.ts";
+import { parseWhole } from "../../packages/web/src/ui/markdown.ts";
 import { atEffort } from "../effort.ts";
 
 const RUN = "run_00000000000000000000000000";

@@ -2,10 +2,25 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { FrameRecord } from "../../src/client/client.ts";
-import { countAt, createAnalyser, gapsOf, longestGapMs, tokensPerSecond } from "../../src/web/inspect.ts";
-import { newPlayer, type PlayerInput, stepPlayer } from "../../src/web/replay.ts";
-import { axisMarks, msOf, pan, tickNear, type VisibleSpan, wholeSpan, xOf, zoom } from "../../src/web/timeline.ts";
+import type { FrameRecord } from "../../packages/client/src/client.ts";
+import {
+	countAt,
+	createAnalyser,
+	gapsOf,
+	longestGapMs,
+	tokensPerSecond,
+} from "../../packages/web/src/inspector/inspect.ts";
+import { newPlayer, type PlayerInput, stepPlayer } from "../../packages/web/src/inspector/replay.ts";
+import {
+	axisMarks,
+	msOf,
+	pan,
+	tickNear,
+	type VisibleSpan,
+	wholeSpan,
+	xOf,
+	zoom,
+} from "../../packages/web/src/inspector/timeline.ts";
 
 const RUN = "run_00000000000000000000000000";
 const frames = (times: readonly number[], endAt: number): FrameRecord[] =>

@@ -2,13 +2,13 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { MessageView } from "../../src/protocol/protocol.ts";
-import { stretchesOf, toneOf } from "../../src/web/lanes.ts";
+import type { MessageView } from "../../packages/protocol/src/protocol.ts";
+import { stretchesOf, toneOf } from "../../packages/web/src/chat/lanes.ts";
 import { atEffort } from "../effort.ts";
 
 const said = (messageId: string, agent: string | undefined, startedAt: number, endedAt?: number): MessageView => ({
 	messageId,
-	...(agent !== undefined && { agent }),
+	agent,
 	contentType: "text/markdown",
 	text: messageId,
 	state: endedAt === undefined ? "streaming" : "completed",
@@ -16,7 +16,7 @@ const said = (messageId: string, agent: string | undefined, startedAt: number, e
 	tools: [],
 	parts: [],
 	startedAt,
-	...(endedAt !== undefined && { endedAt }),
+	endedAt,
 });
 
 /** Stretches as lists of lanes: `agent: ids`. */

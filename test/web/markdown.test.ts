@@ -2,7 +2,14 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Doc, EMPTY_DOC, grow, type MarkdownBlock, nextStep, parseWhole } from "../../src/web/markdown.ts";
+import {
+	type Doc,
+	EMPTY_DOC,
+	grow,
+	type MarkdownBlock,
+	nextStep,
+	parseWhole,
+} from "../../packages/web/src/ui/markdown.ts";
 import { atEffort } from "../effort.ts";
 import { HOSTILE_TEXTS } from "../markdown/texts.ts";
 

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { runsOfMarks, runsOfRanges } from "../../src/web/marks.ts";
+import { runsOfMarks, runsOfRanges } from "../../packages/web/src/lab/marks.ts";
 
 const textOf = (runs: readonly { text: string }[]): string => runs.map(({ text }) => text).join("");
 

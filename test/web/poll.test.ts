@@ -1,7 +1,7 @@
 /** Polling: as often as the answers call for, one at a time, and not while nobody looks. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Looking, startPolling } from "../../src/web/poll.ts";
+import { type Looking, startPolling } from "../../packages/web/src/ui/poll.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,7 +1,7 @@
 /** What the page offers to try. */
 
 import { describe, expect, it } from "vitest";
-import { chatPrompts, labPrompts } from "../../src/web/prompts.ts";
+import { chatPrompts, labPrompts } from "../../packages/web/src/chat/prompts.ts";
 
 describe("messages to try", () => {
 	it("are directives where the demo agent answers, and words where anything else does", () => {

@@ -3,12 +3,12 @@
 import fc from "fast-check";
 import { isValidElement, type VNode } from "preact";
 import { describe, expect, it } from "vitest";
-import { readCard, readCarousel } from "../../src/web/card.ts";
-import { parseWhole } from "../../src/web/markdown.ts";
-import { imageUrl, linkUrl, mediaUrl } from "../../src/web/safe-url.ts";
-import { CodeBlock } from "../../src/web/view/code-block.tsx";
-import { definitionsOf, renderBlock } from "../../src/web/view/markdown.tsx";
-import { Scrollable } from "../../src/web/view/scrollable.tsx";
+import { readCard, readCarousel } from "../../packages/web/src/ui/card.ts";
+import { CodeBlock } from "../../packages/web/src/ui/code-block.tsx";
+import { parseWhole } from "../../packages/web/src/ui/markdown.ts";
+import { definitionsOf, renderBlock } from "../../packages/web/src/ui/markdown-view.tsx";
+import { imageUrl, linkUrl, mediaUrl } from "../../packages/web/src/ui/safe-url.ts";
+import { Scrollable } from "../../packages/web/src/ui/scrollable.tsx";
 import { HOSTILE } from "../browser/hostile.ts";
 import { atEffort } from "../effort.ts";
 

@@ -2,8 +2,8 @@
 
 import type { VNode } from "preact";
 import { describe, expect, it } from "vitest";
-import { createFold, type RunView } from "../../src/protocol/protocol.ts";
-import { Verified } from "../../src/web/view/answer.tsx";
+import { createFold, type RunView } from "../../packages/protocol/src/protocol.ts";
+import { Verified } from "../../packages/web/src/chat/view/answer.tsx";
 
 const ended = (state: RunView["state"], violations: RunView["violations"] = []): RunView => ({
 	...createFold().view(),

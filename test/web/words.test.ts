@@ -1,8 +1,8 @@
 /** Numbers, titles and announcements as people read and hear them. */
 
 import { describe, expect, it } from "vitest";
-import { newChat, type TurnItem } from "../../src/web/chat.ts";
-import { announcement, durationText, leftText, sessionTitle } from "../../src/web/words.ts";
+import { announcement, durationText, leftText, sessionTitle } from "../../packages/web/src/app/words.ts";
+import { newChat, type TurnItem } from "../../packages/web/src/chat/chat.ts";
 
 describe("durations", () => {
 	it.each([

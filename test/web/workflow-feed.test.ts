@@ -2,11 +2,11 @@
 
 import type { JsonObject } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { WorkflowState } from "../../src/gen/nexus/runtime/v1/workflow_pb.ts";
-import type { WorkflowView } from "../../src/web/workflow.ts";
-import { openWorkflow } from "../../src/web/workflow-feed.ts";
-import { NEW_WORKFLOWS, type WorkflowsView } from "../../src/web/workflows.ts";
-import { openWorkflows } from "../../src/web/workflows-feed.ts";
+import { WorkflowState } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import type { WorkflowView } from "../../packages/web/src/workflows/workflow.ts";
+import { openWorkflow } from "../../packages/web/src/workflows/workflow-feed.ts";
+import { NEW_WORKFLOWS, type WorkflowsView } from "../../packages/web/src/workflows/workflows.ts";
+import { openWorkflows } from "../../packages/web/src/workflows/workflows-feed.ts";
 
 const node = (state: string, node_id = "draft"): JsonObject => ({
 	node_id,

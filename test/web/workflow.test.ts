@@ -6,8 +6,8 @@ import {
 	ScenarioJobState as JobState,
 	type ScenarioJob,
 	ScenarioJobSchema,
-} from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
+} from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import {
 	WorkflowNodeKind as Kind,
 	WorkflowState as State,
@@ -15,8 +15,8 @@ import {
 	type WorkflowNodeStatus,
 	WorkflowNodeStatusSchema,
 	WorkflowSchema,
-} from "../../src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { formatRoute, parseRoute } from "../../src/web/route.ts";
+} from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";
 import {
 	adviceOf,
 	attemptWords,
@@ -30,7 +30,7 @@ import {
 	textRunsOf,
 	withEvent,
 	withRead,
-} from "../../src/web/workflow.ts";
+} from "../../packages/web/src/workflows/workflow.ts";
 import {
 	isJobOver,
 	jobDetail,
@@ -39,7 +39,7 @@ import {
 	pollDelay,
 	sizeText,
 	stateWords,
-} from "../../src/web/workflows.ts";
+} from "../../packages/web/src/workflows/workflows.ts";
 
 const node = (
 	nodeId: string,

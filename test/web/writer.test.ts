@@ -1,8 +1,8 @@
 /** Whose words are whose: the owner's page must not take another person's for the owner's own. */
 
 import { describe, expect, it } from "vitest";
-import { newChat, reduceChat, threadOf, waitingOf } from "../../src/web/chat.ts";
-import { partnerOf, writerOf } from "../../src/web/writer.ts";
+import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat/chat.ts";
+import { partnerOf, writerOf } from "../../packages/web/src/chat/writer.ts";
 
 describe("the writer of a message", () => {
 	it("is nobody else for the owner, on the page and by the API", () => {
@@ -12,7 +12,9 @@ describe("the writer of a message", () => {
 
 	it("is the person with the platform, or the application", () => {
 		expect(writerOf({ channel: "telegram", sender: "7", sender_name: "Ann" })).toEqual({
-			...{ name: "Ann", channel: "telegram", origin: "Telegram" },
+			name: "Ann",
+			channel: "telegram",
+			origin: "Telegram",
 		});
 		expect(writerOf({ channel: "filechat", sender: "bob" })).toMatchObject({ name: "bob", origin: "filechat" });
 		expect(writerOf({ channel: "web", sender: "app:shop" })).toEqual({ name: "shop", origin: "application" });
@@ -31,8 +33,14 @@ describe("the writer of a message", () => {
 
 describe("the thread", () => {
 	const row = (runId: string, eventId: string) => ({
-		...{ run_id: runId, session: "s", engine: "demo", status: "failed" as const, started_at: 1 },
-		...{ messages: [{ role: "user" as const, text: "hi", event_id: eventId }], tool_calls: [], frames_available: true },
+		run_id: runId,
+		session: "s",
+		engine: "demo",
+		status: "failed" as const,
+		started_at: 1,
+		messages: [{ role: "user" as const, text: "hi", event_id: eventId }],
+		tool_calls: [],
+		frames_available: true,
 	});
 
 	it("shows a message that is tried again once", () => {

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { runConformance } from "../../../src/adapter/adapter.ts";
+import { runConformance } from "../../../packages/adapter/src/host.ts";
+import type { Fake } from "../../../packages/lab/src/fake.ts";
+import { BOT } from "../../../packages/lab/src/slack/store.ts";
 import { timedAdapter } from "../../children.ts";
-import type { Fake } from "../../fakes/fake.ts";
-import { BOT } from "../../fakes/slack-store.ts";
 import { CHANNELS, startPlatforms } from "../../proof/fake-platforms.ts";
 import { fastTime } from "../../time/time.ts";
 
@@ -51,7 +51,7 @@ describe.concurrent("conformance: bundled adapters", { timeout: 400_000 }, () =>
 			const env = { ...TIME.env, NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") };
 			const target = platform.target(1);
 			const press = platform.fake.press && pressOn(platform.fake, target.to);
-			const options = { account: "a", env, target, limitMs: LIMIT_MS, ...(press && { press }) };
+			const options = { account: "a", env, target, limitMs: LIMIT_MS, press };
 			const report = await runConformance(timedAdapter(channel), options);
 			expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
 			expect(report.passed).toBe(true);

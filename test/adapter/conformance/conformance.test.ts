@@ -10,7 +10,7 @@ import {
 	type ConformanceReport,
 	faultsOf,
 	runConformance,
-} from "../../../src/adapter/adapter.ts";
+} from "../../../packages/adapter/src/host.ts";
 
 const path = (relative: string) => fileURLToPath(new URL(`../../../${relative}`, import.meta.url));
 
@@ -49,7 +49,7 @@ describe("conformance: adapters that pass", () => {
 	it.each(["edit"])("an adapter of the kit passes with style %s", { timeout: SUITE_MS }, async (style) => {
 		const account = join(folder, "account.json");
 		writeFileSync(account, JSON.stringify({ id: "a", settings: { folder: join(folder, "messages"), style } }));
-		const command = [process.execPath, path("test/adapter/kit/file-platform.ts")];
+		const command = [process.execPath, "--conditions=nexus-source", path("test/adapter/kit/file-platform.ts")];
 		const env = { NEXUS_ACCOUNT_FILE: account };
 		const report = await runConformance(command, { account: "a", env, limitMs: LIMIT_MS });
 		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
@@ -60,7 +60,11 @@ describe("conformance: adapters that pass", () => {
 const noting = (settings: Record<string, string>) => {
 	const account = join(folder, "account.json");
 	writeFileSync(account, JSON.stringify({ id: "a", settings: { file: join(folder, "calls"), ...settings } }));
-	const command = [process.execPath, path("test/nex/outbound/adapters/noting-platform.ts")];
+	const command = [
+		process.execPath,
+		"--conditions=nexus-source",
+		path("test/nex/outbound/adapters/noting-platform.ts"),
+	];
 	return runConformance(command, { account: "a", env: { NEXUS_ACCOUNT_FILE: account }, only: "notes" });
 };
 
@@ -80,8 +84,13 @@ describe("conformance: questions", () => {
 	const adapter = (answers: string): string[] => {
 		const file = join(folder, "asks.mjs");
 		const info = {
-			...{ channel: "asks", version: "1", protocol: 1, supports: ["send", "monitor", "ask"], fields: ["runId"] },
-			...{ limits: { textMax: 4000, unit: "utf16" }, settings: [] },
+			channel: "asks",
+			version: "1",
+			protocol: 1,
+			supports: ["send", "monitor", "ask"],
+			fields: ["runId"],
+			limits: { textMax: 4000, unit: "utf16" },
+			settings: [],
 		};
 		writeFileSync(
 			file,
@@ -94,7 +103,7 @@ if (process.argv[2] === "info") say(${JSON.stringify(info)});
 else createInterface({ input: process.stdin }).on("line", (text) => { const line = JSON.parse(text); ${answers} });
 `,
 		);
-		return [process.execPath, file];
+		return [process.execPath, "--conditions=nexus-source", file];
 	};
 	const GOOD =
 		'if (line.type === "ask") isOne(line) ? sent(line) : refused(line); if (line.type === "asked") line.messageId === "m" ? sent(line) : refused(line);';

@@ -1,7 +1,7 @@
 /** How long the suite waits for what an adapter must say. */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { AdapterProcess } from "../../../src/adapter/conformance/process.ts";
+import { AdapterProcess } from "../../../packages/adapter/src/conformance/process.ts";
 
 let child: AdapterProcess | undefined;
 afterEach(async () => {

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { platform } from "../../../src/adapter/discord/discord.ts";
-import { NONCE_TRUSTED_MS } from "../../../src/adapter/discord/recognise.ts";
-import { PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
-import { type Clock, systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
+import { platform } from "../../../packages/platforms/src/discord/discord.ts";
+import { NONCE_TRUSTED_MS } from "../../../packages/platforms/src/discord/recognise.ts";
+import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
-import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
 import { abortedWhen, standingClock } from "../session.ts";
 
 let fake: DiscordFake;

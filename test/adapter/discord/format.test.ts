@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { measure, render } from "../../../src/adapter/discord/format.ts";
+import { measure, render } from "../../../packages/platforms/src/discord/format.ts";
 import { atEffort } from "../../effort.ts";
 
 test.each([

@@ -1,11 +1,11 @@
 import type { GatewayMessageCreateDispatchData } from "discord-api-types/v10";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { platform } from "../../../src/adapter/discord/discord.ts";
-import { readMessage } from "../../../src/adapter/discord/inbound.ts";
-import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
+import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
+import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
+import { platform } from "../../../packages/platforms/src/discord/discord.ts";
+import { readMessage } from "../../../packages/platforms/src/discord/inbound.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { until } from "../../until.ts";
 
 const ME = { id: "7" };

@@ -1,6 +1,6 @@
 import type { APIMessage } from "discord-api-types/v10";
 import { expect, test } from "vitest";
-import { NONCE_TRUSTED_MS, recognise } from "../../../src/adapter/discord/recognise.ts";
+import { NONCE_TRUSTED_MS, recognise } from "../../../packages/platforms/src/discord/recognise.ts";
 
 const NOW = 1_800_000_000_000;
 const idAt = (time: number): string => String(BigInt(time - 1_420_070_400_000) << 22n);
@@ -10,7 +10,7 @@ const message = (content: string, ageMs: number, extra: object = {}): APIMessage
 
 const OLD = NONCE_TRUSTED_MS + 1000;
 const find = (history: APIMessage[], text: string, since?: string) =>
-	recognise(history, { me: "me", nonce: "n", text, ...(since === undefined ? {} : { since }) }, NOW)?.message.content;
+	recognise(history, { me: "me", nonce: "n", text, since }, NOW)?.message.content;
 
 test("an old message of ours that shows the beginning of the text is found", () => {
 	expect(find([message("Hello wo", OLD)], "Hello world")).toBe("Hello wo");

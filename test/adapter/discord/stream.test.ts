@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
+import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
 import { until } from "../../until.ts";
 import { afterWrites, deliver, expectPaced, startAdapter, TIME } from "../process.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { toHtml } from "../../../src/adapter/gmail/format.ts";
-import { platform } from "../../../src/adapter/gmail/gmail.ts";
-import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../fakes/gmail.ts";
+import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../../packages/lab/src/gmail.ts";
+import { toHtml } from "../../../packages/platforms/src/gmail/format.ts";
+import { platform } from "../../../packages/platforms/src/gmail/gmail.ts";
 import { abortedWhen, faultOf, openSession, sendOptions } from "../session.ts";
 
 let fake: GmailFake;

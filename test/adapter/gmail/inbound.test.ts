@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { platform } from "../../../src/adapter/gmail/gmail.ts";
-import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
-import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../fakes/gmail.ts";
+import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
+import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../../packages/lab/src/gmail.ts";
+import { platform } from "../../../packages/platforms/src/gmail/gmail.ts";
 import { until } from "../../until.ts";
 import { faultOf, memory, openSession } from "../session.ts";
 

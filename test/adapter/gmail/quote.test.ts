@@ -2,12 +2,12 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { platform } from "../../../src/adapter/gmail/gmail.ts";
-import { textOf } from "../../../src/adapter/gmail/html.ts";
-import { withoutQuote } from "../../../src/adapter/gmail/quote.ts";
-import type { InboundMessage } from "../../../src/adapter/kit/kit.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../fakes/gmail.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
+import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../../packages/lab/src/gmail.ts";
+import { platform } from "../../../packages/platforms/src/gmail/gmail.ts";
+import { textOf } from "../../../packages/platforms/src/gmail/html.ts";
+import { withoutQuote } from "../../../packages/platforms/src/gmail/quote.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { until } from "../../until.ts";
 import { memory, openSession } from "../session.ts";
 

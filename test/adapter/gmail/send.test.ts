@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createGmailFake, type GmailFake } from "../../fakes/gmail.ts";
+import { createGmailFake, type GmailFake } from "../../../packages/lab/src/gmail.ts";
 import { until } from "../../until.ts";
 import { deliverBlocks } from "../blocks.ts";
 import { startAdapter, TIME } from "../process.ts";

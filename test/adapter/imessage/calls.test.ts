@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { platform } from "../../../src/adapter/imessage/imessage.ts";
-import type { Session } from "../../../src/adapter/kit/kit.ts";
-import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
+import type { Session } from "../../../packages/adapter/src/kit.ts";
+import {
+	BLUEBUBBLES_PASSWORD,
+	createIMessageFake,
+	type IMessageFake,
+} from "../../../packages/lab/src/imessage/imessage.ts";
+import { platform } from "../../../packages/platforms/src/imessage/imessage.ts";
 import { until } from "../../until.ts";
 import { abortedWhen, faultOf, hurriedClock, memory, openSession, sendOptions, standingClock } from "../session.ts";
 

@@ -2,10 +2,19 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { platform } from "../../../src/adapter/imessage/imessage.ts";
-import { type BlueBubblesMessage, readBlueBubbles, readImsg } from "../../../src/adapter/imessage/inbound.ts";
-import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
-import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake, OWN_CHAT } from "../../fakes/imessage.ts";
+import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
+import {
+	BLUEBUBBLES_PASSWORD,
+	createIMessageFake,
+	type IMessageFake,
+	OWN_CHAT,
+} from "../../../packages/lab/src/imessage/imessage.ts";
+import { platform } from "../../../packages/platforms/src/imessage/imessage.ts";
+import {
+	type BlueBubblesMessage,
+	readBlueBubbles,
+	readImsg,
+} from "../../../packages/platforms/src/imessage/inbound.ts";
 import { until } from "../../until.ts";
 import { faultOf, memory, openSession, sendOptions } from "../session.ts";
 

@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
+import {
+	BLUEBUBBLES_PASSWORD,
+	createIMessageFake,
+	type IMessageFake,
+} from "../../../packages/lab/src/imessage/imessage.ts";
 import { until } from "../../until.ts";
 import { deliverBlocks } from "../blocks.ts";
 import { startAdapter, TIME } from "../process.ts";

@@ -1,13 +1,13 @@
 /** The wall clock is set back while an adapter writes: no account is silent for the time that was taken away. */
 
 import { describe, expect, it } from "vitest";
-import * as discord from "../../../src/adapter/discord/pace.ts";
-import { type AdapterContextOptions, createAdapterContext } from "../../../src/adapter/kit/context.ts";
-import { createActivity } from "../../../src/adapter/slack/pace.ts";
-import * as telegram from "../../../src/adapter/telegram/pace.ts";
-import * as whatsapp from "../../../src/adapter/whatsapp/pace.ts";
-import type { Clock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { type AdapterContextOptions, createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import * as discord from "../../../packages/platforms/src/discord/pace.ts";
+import { createActivity } from "../../../packages/platforms/src/slack/pace.ts";
+import * as telegram from "../../../packages/platforms/src/telegram/pace.ts";
+import * as whatsapp from "../../../packages/platforms/src/whatsapp/pace.ts";
+import type { Clock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const HOUR_MS = 3_600_000;
@@ -20,7 +20,12 @@ describe("a clock that is set back by an hour", () => {
 		let back = 0;
 		const clock: Clock = { now: () => timers.now() - back, after: (ms, callback) => timers.after(ms, callback) };
 		const options = {
-			...{ account: "a", clock, random: () => 0, log: silentLog, say() {}, ready: async () => {} },
+			account: "a",
+			clock,
+			random: () => 0,
+			log: silentLog,
+			say() {},
+			ready: async () => {},
 			platform: { pace: () => ({ targetIntervalMs: 500, accountIntervalMs: 50 }) },
 			session: {},
 		};

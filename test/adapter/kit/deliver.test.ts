@@ -1,13 +1,18 @@
 /** Many deliveries at once through one gate, on a platform that refuses, fails, hangs and loses answers. */
 
 import { describe, expect, it } from "vitest";
-import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
-import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import { type DraftStyle, type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
-import type { StreamLine, StreamStatus } from "../../../src/adapter/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import {
+	type DraftStyle,
+	type Platform,
+	PlatformError,
+	type Session,
+} from "../../../packages/adapter/src/platform/platform.ts";
+import type { StreamLine, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
+import { seeded } from "../../../packages/lab/src/fake.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";
-import { seeded } from "../../fakes/fake.ts";
 import { Daemon } from "./world.ts";
 
 const TEXT_MAX = 120;

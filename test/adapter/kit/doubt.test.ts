@@ -1,12 +1,12 @@
 /** A platform that never tells what became of a creation: it is asked ever later, and in the end the adapter says that it does not know. */
 
 import { describe, expect, it } from "vitest";
-import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
-import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import { type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
-import { createSends } from "../../../src/adapter/kit/send.ts";
-import type { AdapterInfo, SendStatus, StreamStatus } from "../../../src/adapter/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { type Platform, PlatformError, type Session } from "../../../packages/adapter/src/platform/platform.ts";
+import type { AdapterInfo, SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
+import { createSends } from "../../../packages/adapter/src/serve/send.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 type Status = SendStatus | StreamStatus;
@@ -17,8 +17,14 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 	const said: Status[] = [];
 	const creations: number[] = [];
 	const info: AdapterInfo = {
-		...{ channel: "x", version: "1", protocol: 1, supports: ["send", "stream"], settings: [], reconcile },
-		...{ fields: ["runId", "offset"], limits: { textMax: 100, unit: "utf16" } },
+		channel: "x",
+		version: "1",
+		protocol: 1,
+		supports: ["send", "stream"],
+		settings: [],
+		reconcile,
+		fields: ["runId", "offset"],
+		limits: { textMax: 100, unit: "utf16" },
 	};
 	const platform: Platform = {
 		info,
@@ -34,11 +40,16 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 			if (error) throw error;
 			return { messageId: "m1" };
 		},
-		...(reconcile === "history" && { find: async () => undefined }),
+		find: reconcile === "history" ? async () => undefined : undefined,
 		health: async () => ({ ok: true, detail: "" }),
 	};
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: () => 0.5,
+		log: silentLog,
 		say: (status) => said.push(status),
 		ready: () => Promise.resolve(),
 	});
@@ -63,7 +74,12 @@ const lost = () => new PlatformError("unknown_outcome", "reset");
 const paths = {
 	send: (context: ReturnType<typeof world>["context"]) =>
 		createSends(context).accept({
-			...{ type: "send", delivery: "d", nonce: "n", text: "hello", from: 0, to: 5 },
+			type: "send",
+			delivery: "d",
+			nonce: "n",
+			text: "hello",
+			from: 0,
+			to: 5,
 			target: { to: "c" },
 		}),
 	stream(context: ReturnType<typeof world>["context"]) {

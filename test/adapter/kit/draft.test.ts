@@ -2,18 +2,18 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { stepDraft } from "../../../src/adapter/kit/draft.ts";
+import { stepDraft } from "../../../packages/adapter/src/draft/draft.ts";
 import {
 	beginDraft,
 	type Draft,
 	type DraftEffect,
 	type DraftInput,
 	type DraftRules,
-} from "../../../src/adapter/kit/draft-state.ts";
-import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
-import type { PlatformFault } from "../../../src/adapter/port.ts";
+} from "../../../packages/adapter/src/draft/draft-state.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
+import type { PlatformFault } from "../../../packages/adapter/src/port.ts";
+import { seeded } from "../../../packages/lab/src/fake.ts";
 import { atEffort } from "../../effort.ts";
-import { seeded } from "../../fakes/fake.ts";
 import { type Source, World } from "./world.ts";
 
 const TEXT_MAX = 60;
@@ -289,7 +289,8 @@ describe("draft", () => {
 	it("an edit that fails for now is made good by the next; one that never can work ends the delivery", () => {
 		const edit: DraftInput[] = [...opened, token("b"), { type: "due" }];
 		expect(play([...edit, failure("unavailable"), token("c"), { type: "due" }]).calls.at(-1)).toMatchObject({
-			...{ type: "edit", markdown: "abc" },
+			type: "edit",
+			markdown: "abc",
 		});
 		expect(play([...edit, failure("gone")]).said.at(-1)).toMatchObject({ type: "delivery_error", code: "gone" });
 		const last = play([...opened, { type: "end", final: true }, { type: "due" }, failure("unavailable")]);

@@ -1,11 +1,11 @@
 /** What an adapter of the kit says of messages that begin before there is text: when it announces them, and when it takes them back. */
 
 import { expect, it } from "vitest";
-import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
-import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import type { DraftStyle, Platform, Session } from "../../../src/adapter/kit/platform.ts";
-import type { Resume, StreamLine } from "../../../src/adapter/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { DraftStyle, Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
+import type { Resume, StreamLine } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const platform: Platform = {
@@ -50,7 +50,12 @@ function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume 
 		health: async () => ({ ok: true, detail: "" }),
 	};
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: () => 0.5,
+		log: silentLog,
 		say: (line) => void said.push(line as { type: string }),
 		async ready() {},
 	});
@@ -66,7 +71,7 @@ function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume 
 	const { placeholder = "", resume } = start;
 	const options = { tools: true, placeholder };
 	const line = { type: "stream_start", sessionLabel: "s", target: { to: "c" }, options, ...names };
-	return { accept, calls, start: () => accept({ ...line, ...(resume && { resume }) }) };
+	return { accept, calls, start: () => accept({ ...line, resume }) };
 }
 
 it("a platform that streams by itself announces nothing before there is text", async () => {

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
-import { seeded } from "../../fakes/fake.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
+import { seeded } from "../../../packages/lab/src/fake.ts";
 import { type Source, World } from "./world.ts";
 
 const ERROR_TEXT = "Sorry, that failed.";
@@ -38,8 +38,16 @@ function live(
 	style: DraftStyle = "edit",
 ) {
 	const world = new World({
-		...{ style, canEdit: true, textMax: 60, tools: true, early: true, placeholder },
-		...{ lines, errorText: ERROR_TEXT, random: seeded(seed), ...trouble },
+		style,
+		canEdit: true,
+		textMax: 60,
+		tools: true,
+		early: true,
+		placeholder,
+		lines,
+		errorText: ERROR_TEXT,
+		random: seeded(seed),
+		...trouble,
 	});
 	world.run();
 	expect(world.daemon.error).toBeUndefined();

@@ -9,7 +9,7 @@ import {
 	type Session,
 	serve,
 	type Target,
-} from "../../../src/adapter/kit/kit.ts";
+} from "../../../packages/adapter/src/kit.ts";
 import { linesOf } from "../../lines.ts";
 
 const TEXT_MAX = 200;

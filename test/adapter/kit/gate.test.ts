@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createGate, type GateJob } from "../../../src/adapter/kit/gate.ts";
+import { createGate, type GateJob } from "../../../packages/adapter/src/gate/gate.ts";
 import {
 	EMPTY_GATE,
 	type GateEffect,
@@ -11,11 +11,11 @@ import {
 	RANKS,
 	type Rank,
 	stepGate,
-} from "../../../src/adapter/kit/gate-step.ts";
-import { PlatformError } from "../../../src/adapter/kit/platform.ts";
+} from "../../../packages/adapter/src/gate/gate-step.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform.ts";
+import { seeded } from "../../../packages/lab/src/fake.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
-import { seeded } from "../../fakes/fake.ts";
 
 const TARGET_MS = 100;
 const ACCOUNT_MS = 10;
@@ -216,8 +216,11 @@ describe("gate, rules", () => {
 
 	it("a later refusal that asks for less does not shorten the wait; after a success the next one is the first", () => {
 		const refused = (id: number, retryAfterMs?: number): GateInput => ({
-			...{ type: "failed", id, fault: "rate_limited", random: 0 },
-			...(retryAfterMs !== undefined && { retryAfterMs }),
+			type: "failed",
+			id,
+			fault: "rate_limited",
+			random: 0,
+			retryAfterMs,
 		});
 		const { state } = play([
 			[0, { type: "add", job: wish(1, "final", "a") }],

@@ -3,14 +3,11 @@
 import { PassThrough, Writable } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLineReader, createLineWriter, type LineFault } from "../../../src/adapter/kit/lines.ts";
+import { createLineReader, createLineWriter, type LineFault } from "../../../packages/adapter/src/serve/lines.ts";
 
 function read(bytes: Buffer, cuts: readonly number[], lineBytesMax?: number) {
 	const faults: LineFault[] = [];
-	const reader = createLineReader({
-		onFault: (fault) => faults.push(fault),
-		...(lineBytesMax === undefined ? {} : { lineBytesMax }),
-	});
+	const reader = createLineReader({ onFault: (fault) => faults.push(fault), lineBytesMax });
 	const values: object[] = [];
 	let start = 0;
 	for (const cut of [...cuts].map((each) => each % (bytes.length + 1)).sort((a, b) => a - b)) {

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createRpc } from "../../../src/adapter/imessage/rpc.ts";
-import { keepListening, PlatformError, unlessAborted } from "../../../src/adapter/kit/kit.ts";
-import type { Clock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { keepListening, PlatformError, unlessAborted } from "../../../packages/adapter/src/kit.ts";
+import { createRpc } from "../../../packages/platforms/src/imessage/rpc.ts";
+import type { Clock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;

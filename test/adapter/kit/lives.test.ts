@@ -1,11 +1,11 @@
 /** How deliveries of a `stream` process begin and end apart from their text: acks that do not come, the last line, a second beginning, lines without a name. */
 
 import { describe, expect, it } from "vitest";
-import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
-import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
-import type { AdapterInfo, SendStatus, StreamStatus } from "../../../src/adapter/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
+import type { AdapterInfo, SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -18,8 +18,13 @@ function world() {
 	const said: (SendStatus | StreamStatus)[] = [];
 	const shown = new Map<string, string>();
 	const info: AdapterInfo = {
-		...{ channel: "x", version: "1", protocol: 1, supports: ["stream"], settings: [] },
-		...{ fields: ["runId", "offset", "intent"], limits: { textMax: 100, unit: "utf16" } },
+		channel: "x",
+		version: "1",
+		protocol: 1,
+		supports: ["stream"],
+		settings: [],
+		fields: ["runId", "offset", "intent"],
+		limits: { textMax: 100, unit: "utf16" },
 	};
 	const platform: Platform = {
 		info,
@@ -39,7 +44,12 @@ function world() {
 		health: async () => ({ ok: true, detail: "" }),
 	};
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: () => 0.5,
+		log: silentLog,
 		say: (status) => void said.push(status),
 		ready: () => Promise.resolve(),
 	});

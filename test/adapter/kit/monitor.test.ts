@@ -1,21 +1,28 @@
 /** Inbound in the kit: each message is said once and confirmed when it is safe; what fails is not confirmed. */
 
 import { expect, it } from "vitest";
-import { startMonitor } from "../../../src/adapter/kit/monitor.ts";
-import type { Session, WebhookAnswer } from "../../../src/adapter/kit/platform.ts";
-import type { InboundMessage, MonitorLine } from "../../../src/adapter/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { Session, WebhookAnswer } from "../../../packages/adapter/src/platform/platform.ts";
+import type { InboundMessage, MonitorLine } from "../../../packages/adapter/src/port.ts";
+import { startMonitor } from "../../../packages/adapter/src/serve/monitor.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const message = (eventId: string): InboundMessage => ({
-	...{ eventId, from: { id: "u" }, chat: { id: "c", type: "direct" }, text: "hi", target: { to: "c" }, ts: 0 },
+	eventId,
+	from: { id: "u" },
+	chat: { id: "c", type: "direct" },
+	text: "hi",
+	target: { to: "c" },
+	ts: 0,
 });
 
 function world(webhook: () => Promise<WebhookAnswer>) {
 	const said: MonitorLine[] = [];
 	const session = { webhook } as unknown as Session;
 	const monitor = startMonitor({
-		...{ session, log: silentLog, ready: async () => {} },
+		session,
+		log: silentLog,
+		ready: async () => {},
 		say: (line: object) => void said.push(line as MonitorLine),
 	});
 	const call = (id: string) =>

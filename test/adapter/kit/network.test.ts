@@ -1,12 +1,9 @@
 /** The files of one inbound message share one limit, and what stays behind is named. */
 
 import { expect, it } from "vitest";
-import { fetchFiles } from "../../../src/adapter/kit/network.ts";
+import { fetchFiles } from "../../../packages/adapter/src/platform/network.ts";
 
-const file = (name: string, bytes?: number) => ({
-	...{ name, contentType: "text/plain" },
-	...(bytes !== undefined && { bytes }),
-});
+const file = (name: string, bytes?: number) => ({ name, contentType: "text/plain", bytes });
 
 it("I11: together they are within the limit, whether the platform tells their sizes or not", async () => {
 	const asked: [string, number][] = [];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { lengthOf } from "../../../src/adapter/kit/length.ts";
-import { renderPlain } from "../../../src/adapter/kit/plain.ts";
+import { lengthOf } from "../../../packages/adapter/src/markdown/length.ts";
+import { renderPlain } from "../../../packages/adapter/src/markdown/plain.ts";
 import { atEffort } from "../../effort.ts";
 import { anyMarkdown, lostLetters } from "../marks.ts";
 

@@ -1,17 +1,17 @@
 /** No secret of an account appears in what people read: errors, logs, health. */
 
 import { describe, expect, test } from "vitest";
-import { CHANNELS } from "../../../src/adapter/channels.ts";
-import { platform as discord } from "../../../src/adapter/discord/discord.ts";
-import { platform as gmail } from "../../../src/adapter/gmail/gmail.ts";
-import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts";
-import { createRedactor, withoutSecrets } from "../../../src/adapter/kit/secrets.ts";
-import { platform as nostr } from "../../../src/adapter/nostr/nostr.ts";
-import { platform as signal } from "../../../src/adapter/signal/signal.ts";
-import { platform as slack } from "../../../src/adapter/slack/slack.ts";
-import { platform as sms } from "../../../src/adapter/sms/sms.ts";
-import { platform as telegram } from "../../../src/adapter/telegram/telegram.ts";
-import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
+import { createRedactor, withoutSecrets } from "../../../packages/adapter/src/serve/secrets.ts";
+import { CHANNELS } from "../../../packages/platforms/src/channels.ts";
+import { platform as discord } from "../../../packages/platforms/src/discord/discord.ts";
+import { platform as gmail } from "../../../packages/platforms/src/gmail/gmail.ts";
+import { platform as imessage } from "../../../packages/platforms/src/imessage/imessage.ts";
+import { platform as nostr } from "../../../packages/platforms/src/nostr/nostr.ts";
+import { platform as signal } from "../../../packages/platforms/src/signal/signal.ts";
+import { platform as slack } from "../../../packages/platforms/src/slack/slack.ts";
+import { platform as sms } from "../../../packages/platforms/src/sms/sms.ts";
+import { platform as telegram } from "../../../packages/platforms/src/telegram/telegram.ts";
+import { platform as whatsapp } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import { startAdapter } from "../process.ts";
 import { faultOf, openSession } from "../session.ts";
 

@@ -2,14 +2,14 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { keptNotes, openNotes } from "../../../src/adapter/kit/notes.ts";
-import { PlatformError } from "../../../src/adapter/kit/platform.ts";
-import { createRecorder } from "../../../src/adapter/kit/recorder.ts";
-import { type KeptMessage, openSentLog } from "../../../src/adapter/kit/sent.ts";
-import { openKeptState, writeState } from "../../../src/adapter/kit/state.ts";
-import type { KeepLine } from "../../../src/adapter/port.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { keptNotes, openNotes } from "../../../packages/adapter/src/memory/notes.ts";
+import { createRecorder } from "../../../packages/adapter/src/memory/recorder.ts";
+import { type KeptMessage, openSentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import { openKeptState, writeState } from "../../../packages/adapter/src/memory/state.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform.ts";
+import type { KeepLine } from "../../../packages/adapter/src/port.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 let folder = "";

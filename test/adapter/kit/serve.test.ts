@@ -5,15 +5,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type AdapterLine, AdapterProcess } from "../../../src/adapter/conformance/process.ts";
-import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
-import type { StreamStatus } from "../../../src/adapter/port.ts";
+import { type AdapterLine, AdapterProcess } from "../../../packages/adapter/src/conformance/process.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
+import type { StreamStatus } from "../../../packages/adapter/src/port.ts";
+import { seeded } from "../../../packages/lab/src/fake.ts";
 import { atEffort } from "../../effort.ts";
-import { seeded } from "../../fakes/fake.ts";
 import { callsIn, visibleIn } from "./file-platform.ts";
 import { Daemon, from, type Source } from "./world.ts";
 
-const PROGRAM = [process.execPath, fileURLToPath(new URL("./file-platform.ts", import.meta.url))];
+const PROGRAM = [
+	process.execPath,
+	"--conditions=nexus-source",
+	fileURLToPath(new URL("./file-platform.ts", import.meta.url)),
+];
 const LIMIT_MS = 60_000;
 const DEATHS = atEffort(8, 3);
 
@@ -224,7 +228,7 @@ describe("serve: kill -9", () => {
 
 describe("serve: the account's memory", () => {
 	it("is whole on disk, and survives", async () => {
-		const { openState } = await import("../../../src/adapter/kit/state.ts");
+		const { openState } = await import("../../../packages/adapter/src/memory/state.ts");
 		const file = join(root, "state.json");
 		const state = openState(file);
 		state.set("offset", "7");

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { CHANNELS } from "../../../src/adapter/adapter.ts";
-import { loadAccount } from "../../../src/adapter/kit/account.ts";
-import { loadPlatform } from "../../../src/adapter/load.ts";
+import { loadAccount } from "../../../packages/adapter/src/serve/account.ts";
+import { loadPlatform } from "../../../packages/platforms/src/load.ts";
+import { CHANNELS } from "../../../packages/platforms/src/platforms.ts";
 
 describe.each(CHANNELS)("the settings of %s", (channel) => {
 	it("have defaults that fit their patterns, and depend on settings before them", async () => {

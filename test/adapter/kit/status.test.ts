@@ -1,11 +1,11 @@
 /** Which tool runs, on platforms that stream by themselves: beside the message, never in it. */
 
 import { expect, it } from "vitest";
-import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
-import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
-import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
-import type { StreamLine } from "../../../src/adapter/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
+import type { StreamLine } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const platform: Platform = {
@@ -44,7 +44,12 @@ async function play(lines: readonly object[], tools: boolean) {
 		health: async () => ({ ok: true, detail: "" }),
 	};
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: Math.random, log: silentLog },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: Math.random,
+		log: silentLog,
 		say() {},
 		async ready() {},
 	});

@@ -1,9 +1,9 @@
 /** Typing through the gate: only the last word of a chat counts, whatever waits and however long a call takes. */
 
 import { expect, it } from "vitest";
-import { createAdapterContext, createTyping } from "../../../src/adapter/kit/context.ts";
-import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
+import { createAdapterContext, createTyping } from "../../../packages/adapter/src/serve/context.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -17,8 +17,14 @@ function world() {
 	} as unknown as Session;
 	const platform = { pace: () => ({ targetIntervalMs: 0, accountIntervalMs: 100 }) } as unknown as Platform;
 	const context = createAdapterContext({
-		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
-		...{ say() {}, ready: async () => {} },
+		platform,
+		session,
+		account: "a",
+		clock,
+		random: () => 0.5,
+		log: silentLog,
+		say() {},
+		ready: async () => {},
 	});
 	const end = async () => {
 		calls.at(-1)!.done();

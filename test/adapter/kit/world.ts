@@ -1,17 +1,17 @@
 /** A small world around one draft: a daemon that remembers only what is durable, a platform that misbehaves, and processes that die at any moment. */
 
-import { stepDraft } from "../../../src/adapter/kit/draft.ts";
+import { stepDraft } from "../../../packages/adapter/src/draft/draft.ts";
 import {
 	beginDraft,
 	type Draft,
 	type DraftCall,
 	type DraftInput,
 	type DraftRules,
-} from "../../../src/adapter/kit/draft-state.ts";
-import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
-import { nonceOf } from "../../../src/adapter/nonce.ts";
-import type { PlatformFault, Resume, StreamStatus } from "../../../src/adapter/port.ts";
-import type { ToolStatusEvent } from "../../../src/protocol/protocol.ts";
+} from "../../../packages/adapter/src/draft/draft-state.ts";
+import { nonceOf } from "../../../packages/adapter/src/nonce.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
+import type { PlatformFault, Resume, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import type { ToolStatusEvent } from "../../../packages/protocol/src/protocol.ts";
 
 export type Source =
 	| ToolStatusEvent
@@ -108,12 +108,10 @@ export class Daemon {
 		return {
 			position: this.cursor,
 			ordinal: this.rows.length,
-			...(this.carry === undefined ? {} : { carry: this.carry }),
-			...(last?.state === "open" ? { messageId: last.messageId ?? "" } : {}),
-			...(last?.state === "open" && this.shown !== undefined ? { shown: this.shown } : {}),
-			...(last?.state === "intended"
-				? { uncertain: { nonce: last.nonce, ...(last.to === undefined ? {} : { to: last.to }) } }
-				: {}),
+			carry: this.carry,
+			messageId: last?.state === "open" ? (last.messageId ?? "") : undefined,
+			shown: last?.state === "open" ? this.shown : undefined,
+			uncertain: last?.state === "intended" ? { nonce: last.nonce, to: last.to } : undefined,
 		};
 	}
 }

@@ -2,15 +2,30 @@
 
 import { verifyEvent } from "nostr-tools/pure";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { PlatformFault, Session, Target, Tools } from "../../../src/adapter/kit/kit.ts";
-import { COMMENT, GIFT_WRAP, NOTE, PROFILE, STREAM, TYPING_OFF, TYPING_ON } from "../../../src/adapter/nostr/events.ts";
-import { type RelayOutcome, verdict } from "../../../src/adapter/nostr/faults.ts";
-import { platform } from "../../../src/adapter/nostr/nostr.ts";
-import { PUBLISHER_LIMITS } from "../../../src/adapter/nostr/publisher.ts";
-import { NostrStreams } from "../../../src/adapter/nostr/streams.ts";
-import { systemClock } from "../../../src/std/clock.ts";
+import type { PlatformFault, Session, Target, Tools } from "../../../packages/adapter/src/kit.ts";
+import {
+	AGENT,
+	createNostrFake,
+	type NostrFake,
+	person,
+	piecesOf,
+	readPieces,
+} from "../../../packages/lab/src/nostr.ts";
+import {
+	COMMENT,
+	GIFT_WRAP,
+	NOTE,
+	PROFILE,
+	STREAM,
+	TYPING_OFF,
+	TYPING_ON,
+} from "../../../packages/platforms/src/nostr/events.ts";
+import { type RelayOutcome, verdict } from "../../../packages/platforms/src/nostr/faults.ts";
+import { platform } from "../../../packages/platforms/src/nostr/nostr.ts";
+import { PUBLISHER_LIMITS } from "../../../packages/platforms/src/nostr/publisher.ts";
+import { NostrStreams } from "../../../packages/platforms/src/nostr/streams.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { manualClock } from "../../clock.ts";
-import { AGENT, createNostrFake, type NostrFake, person, piecesOf, readPieces } from "../../fakes/nostr.ts";
 import { until } from "../../until.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 

@@ -1,10 +1,10 @@
 /** What is known of a run, told where an answer is sent in whole messages. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { GIFT_WRAP } from "../../../src/adapter/nostr/events.ts";
-import { createOutbound } from "../../../src/nex/nex.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { createNostrFake, person } from "../../fakes/nostr.ts";
+import { createOutbound } from "../../../packages/daemon/src/nex/nex.ts";
+import { createNostrFake, person } from "../../../packages/lab/src/nostr.ts";
+import { GIFT_WRAP } from "../../../packages/platforms/src/nostr/events.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { framedRun, saidBy } from "../../nex/outbound/framed.ts";
 import { FAST } from "../../nex/outbound/rig.ts";
 import { freshFolder } from "../../runtime/folder.ts";

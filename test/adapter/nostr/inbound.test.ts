@@ -1,12 +1,19 @@
 import { nprofileEncode, nsecEncode } from "nostr-tools/nip19";
 import { finalizeEvent, generateSecretKey } from "nostr-tools/pure";
 import { describe, expect, test } from "vitest";
-import { chatNames } from "../../../src/adapter/nostr/chat.ts";
-import { CHAT_MESSAGE, COMMENT, factTags, NOTE, THREAD_START, threadOf } from "../../../src/adapter/nostr/events.ts";
-import { readPublic, readRumor } from "../../../src/adapter/nostr/inbound.ts";
-import { readKeys } from "../../../src/adapter/nostr/keys.ts";
-import { rumorOf } from "../../../src/adapter/nostr/private.ts";
-import { toolText } from "../../../src/adapter/nostr/tool-sign.ts";
+import { chatNames } from "../../../packages/platforms/src/nostr/chat.ts";
+import {
+	CHAT_MESSAGE,
+	COMMENT,
+	factTags,
+	NOTE,
+	THREAD_START,
+	threadOf,
+} from "../../../packages/platforms/src/nostr/events.ts";
+import { readPublic, readRumor } from "../../../packages/platforms/src/nostr/inbound.ts";
+import { readKeys } from "../../../packages/platforms/src/nostr/keys.ts";
+import { rumorOf } from "../../../packages/platforms/src/nostr/private.ts";
+import { toolText } from "../../../packages/platforms/src/nostr/tool-sign.ts";
 
 const keysOf = () => readKeys(nsecEncode(generateSecretKey()));
 const [ann, bob, bot] = [keysOf(), keysOf(), keysOf()];

@@ -7,11 +7,11 @@ import { createRumor, createSeal, createWrap } from "nostr-tools/nip59";
 import { finalizeEvent } from "nostr-tools/pure";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { WebSocketServer } from "ws";
-import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
-import { CHAT_MESSAGE, NOTE } from "../../../src/adapter/nostr/events.ts";
-import { platform } from "../../../src/adapter/nostr/nostr.ts";
-import { rumorOf, wrapFor } from "../../../src/adapter/nostr/private.ts";
-import { AGENT, createNostrFake, type NostrFake, person } from "../../fakes/nostr.ts";
+import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
+import { AGENT, createNostrFake, type NostrFake, person } from "../../../packages/lab/src/nostr.ts";
+import { CHAT_MESSAGE, NOTE } from "../../../packages/platforms/src/nostr/events.ts";
+import { platform } from "../../../packages/platforms/src/nostr/nostr.ts";
+import { rumorOf, wrapFor } from "../../../packages/platforms/src/nostr/private.ts";
 import { until } from "../../until.ts";
 import { memory, openSession } from "../session.ts";
 

@@ -5,10 +5,10 @@ import { encrypt, getConversationKey } from "nostr-tools/nip44";
 import { createRumor, createSeal, createWrap } from "nostr-tools/nip59";
 import { finalizeEvent, generateSecretKey, getEventHash, getPublicKey } from "nostr-tools/pure";
 import { describe, expect, test } from "vitest";
-import { PlatformError } from "../../../src/adapter/kit/kit.ts";
-import { CHAT_MESSAGE } from "../../../src/adapter/nostr/events.ts";
-import { readKeys, readPubkey } from "../../../src/adapter/nostr/keys.ts";
-import { rumorOf, unwrap, wrapFor } from "../../../src/adapter/nostr/private.ts";
+import { PlatformError } from "../../../packages/adapter/src/kit.ts";
+import { CHAT_MESSAGE } from "../../../packages/platforms/src/nostr/events.ts";
+import { readKeys, readPubkey } from "../../../packages/platforms/src/nostr/keys.ts";
+import { rumorOf, unwrap, wrapFor } from "../../../packages/platforms/src/nostr/private.ts";
 
 const keysOf = () => readKeys(nsecEncode(generateSecretKey()));
 const [ann, bot, eve] = [keysOf(), keysOf(), keysOf()];

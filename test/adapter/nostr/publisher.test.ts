@@ -2,14 +2,14 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { AnswerPiece } from "../../../src/adapter/nostr/events.ts";
+import type { AnswerPiece } from "../../../packages/platforms/src/nostr/events.ts";
 import {
 	EMPTY_PUBLISHER,
 	LOOK_GAPS,
 	PUBLISHER_LIMITS,
 	type PublisherInput,
 	stepPublisher,
-} from "../../../src/adapter/nostr/publisher.ts";
+} from "../../../packages/platforms/src/nostr/publisher.ts";
 
 const { gapMs, flushMsMax } = PUBLISHER_LIMITS;
 

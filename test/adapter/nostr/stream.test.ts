@@ -1,8 +1,8 @@
 /** The adapter as a process, killed and resumed, on a real relay. */
 
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { GIFT_WRAP, NOTE, STREAM } from "../../../src/adapter/nostr/events.ts";
-import { createNostrFake, type NostrFake, person, piecesOf, readPieces } from "../../fakes/nostr.ts";
+import { createNostrFake, type NostrFake, person, piecesOf, readPieces } from "../../../packages/lab/src/nostr.ts";
+import { GIFT_WRAP, NOTE, STREAM } from "../../../packages/platforms/src/nostr/events.ts";
 import { until } from "../../until.ts";
 import { deliver, startAdapter, TIME } from "../process.ts";
 

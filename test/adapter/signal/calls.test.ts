@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { platform } from "../../../src/adapter/signal/signal.ts";
-import { createSignalFake, SIGNAL_NUMBER, type SignalFake } from "../../fakes/signal.ts";
+import { createSignalFake, SIGNAL_NUMBER, type SignalFake } from "../../../packages/lab/src/signal.ts";
+import { platform } from "../../../packages/platforms/src/signal/signal.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 let fake: SignalFake;

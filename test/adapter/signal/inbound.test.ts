@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../src/adapter/kit/kit.ts";
-import { readEnvelope } from "../../../src/adapter/signal/inbound.ts";
-import { platform } from "../../../src/adapter/signal/signal.ts";
-import { createSignalFake, SIGNAL_NUMBER, SIGNAL_UUID, type SignalFake } from "../../fakes/signal.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
+import { createSignalFake, SIGNAL_NUMBER, SIGNAL_UUID, type SignalFake } from "../../../packages/lab/src/signal.ts";
+import { readEnvelope } from "../../../packages/platforms/src/signal/inbound.ts";
+import { platform } from "../../../packages/platforms/src/signal/signal.ts";
 import { until } from "../../until.ts";
 import { faultOf, memory, openSession } from "../session.ts";
 
@@ -14,7 +14,7 @@ const envelope = (data: object | undefined, more: object = {}) => ({
 		sourceUuid: "u1",
 		sourceName: "Ann",
 		timestamp: 1700,
-		...(data ? { dataMessage: { timestamp: 1700, message: null, ...data } } : {}),
+		dataMessage: data && { timestamp: 1700, message: null, ...data },
 		...more,
 	},
 });

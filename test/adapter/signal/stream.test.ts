@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createSignalFake, SIGNAL_NUMBER, type SignalFake } from "../../fakes/signal.ts";
+import { createSignalFake, SIGNAL_NUMBER, type SignalFake } from "../../../packages/lab/src/signal.ts";
 import { until } from "../../until.ts";
 import { deliver, startAdapter, TIME } from "../process.ts";
 

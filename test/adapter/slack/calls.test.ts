@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
-import { platform } from "../../../src/adapter/slack/slack.ts";
-import { createSlackFake, type SlackFake } from "../../fakes/slack.ts";
+import { PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { createSlackFake, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
+import { platform } from "../../../packages/platforms/src/slack/slack.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 let fake: SlackFake;

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type InboundMessage, PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
-import { platform } from "../../../src/adapter/slack/slack.ts";
-import { openRequest } from "../../../src/adapter/slack/webhook.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { createSlackFake, PATIENT, type SlackFake } from "../../fakes/slack.ts";
+import { type InboundMessage, PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { createSlackFake, PATIENT, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
+import { platform } from "../../../packages/platforms/src/slack/slack.ts";
+import { openRequest } from "../../../packages/platforms/src/slack/webhook.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { openSession } from "../session.ts";
 
 let fake: SlackFake;

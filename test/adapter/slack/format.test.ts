@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CALL_CHARS_MAX, measure, render, withoutCalls } from "../../../src/adapter/slack/format.ts";
+import { CALL_CHARS_MAX, measure, render, withoutCalls } from "../../../packages/platforms/src/slack/format.ts";
 import { atEffort } from "../../effort.ts";
 import { anyMarkdown, lostLetters } from "../marks.ts";
 

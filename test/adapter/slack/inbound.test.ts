@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readEvent, readText, type Threads } from "../../../src/adapter/slack/inbound.ts";
+import { readEvent, readText, type Threads } from "../../../packages/platforms/src/slack/inbound.ts";
 
 const me = { userId: "UBOT", botId: "BBOT" };
 const event = (fields: object, type = "message") => ({

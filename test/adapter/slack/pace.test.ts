@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createActivity, paceOf } from "../../../src/adapter/slack/pace.ts";
+import { createActivity, paceOf } from "../../../packages/platforms/src/slack/pace.ts";
 
 test("one chat is edited 50 times a minute, and grows 100 times a minute as a stream", () => {
 	expect(60_000 / paceOf("edit", 1).targetIntervalMs).toBe(50);

@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { createSlackFake, PATIENT, type SlackFake, type SlackFakeOptions } from "../../fakes/slack.ts";
+import {
+	createSlackFake,
+	PATIENT,
+	type SlackFake,
+	type SlackFakeOptions,
+} from "../../../packages/lab/src/slack/slack.ts";
 import { until } from "../../until.ts";
 import { afterWrites, deliver, expectPaced, startAdapter, TIME } from "../process.ts";
 

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { platform } from "../../../src/adapter/sms/sms.ts";
 import {
 	createSmsFake,
 	type SmsFake,
@@ -8,7 +7,8 @@ import {
 	TWILIO_SERVICE,
 	TWILIO_SID,
 	TWILIO_TOKEN,
-} from "../../fakes/sms.ts";
+} from "../../../packages/lab/src/sms.ts";
+import { platform } from "../../../packages/platforms/src/sms/sms.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions, standingClock } from "../session.ts";
 
 let fake: SmsFake;

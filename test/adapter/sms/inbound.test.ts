@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session, WebhookAnswer } from "../../../src/adapter/kit/kit.ts";
-import { readMessage } from "../../../src/adapter/sms/inbound.ts";
-import { platform } from "../../../src/adapter/sms/sms.ts";
-import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../fakes/sms.ts";
+import type { Session, WebhookAnswer } from "../../../packages/adapter/src/kit.ts";
+import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../../packages/lab/src/sms.ts";
+import { readMessage } from "../../../packages/platforms/src/sms/inbound.ts";
+import { platform } from "../../../packages/platforms/src/sms/sms.ts";
 import { openSession } from "../session.ts";
 
 const HOOK = "https://example.org/hook?account=a";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../fakes/sms.ts";
+import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../../packages/lab/src/sms.ts";
 import { until } from "../../until.ts";
 import { deliverBlocks } from "../blocks.ts";
 import { startAdapter, TIME } from "../process.ts";

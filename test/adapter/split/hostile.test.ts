@@ -1,10 +1,10 @@
 /** I7: no answer fails for its content, on any platform: it is cut with work in proportion to its length, and every letter is said. */
 
 import { describe, expect, it } from "vitest";
-import { CHANNELS } from "../../../src/adapter/channels.ts";
-import { createRenderer } from "../../../src/adapter/kit/context.ts";
-import { splitAll } from "../../../src/adapter/kit/split.ts";
-import { loadPlatform } from "../../../src/adapter/load.ts";
+import { splitAll } from "../../../packages/adapter/src/markdown/split.ts";
+import { createRenderer } from "../../../packages/adapter/src/serve/context.ts";
+import { CHANNELS } from "../../../packages/platforms/src/channels.ts";
+import { loadPlatform } from "../../../packages/platforms/src/load.ts";
 import { HOSTILE_TEXTS } from "../../markdown/texts.ts";
 
 const CHARS = 5000;

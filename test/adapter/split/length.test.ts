@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { lengthOf } from "../../../src/adapter/kit/length.ts";
+import { lengthOf } from "../../../packages/adapter/src/markdown/length.ts";
 
 describe("length in a platform's unit", () => {
 	it("counts a family emoji in five ways", () => {

@@ -1,8 +1,14 @@
 import fc from "fast-check";
 import type { Nodes } from "mdast";
 import { describe, expect, it } from "vitest";
-import { parseMarkdown } from "../../../src/adapter/kit/markdown.ts";
-import { cut, type MarkdownState, splitAll, standalone, type TextPiece } from "../../../src/adapter/kit/split.ts";
+import { parseMarkdown } from "../../../packages/adapter/src/markdown/markdown.ts";
+import {
+	cut,
+	type MarkdownState,
+	splitAll,
+	standalone,
+	type TextPiece,
+} from "../../../packages/adapter/src/markdown/split.ts";
 import { atEffort } from "../../effort.ts";
 import { normalise } from "../normalise.ts";
 import { markdown } from "./arbitrary.ts";
@@ -73,7 +79,7 @@ function splitGrowing(source: string, fits: (text: string) => boolean, chunk: nu
 	let place: MarkdownState | undefined;
 	const take = (seen: string, more: boolean) => {
 		for (;;) {
-			const piece = cut(seen, from, { fits, more, ...(place === undefined ? {} : { at: place }) });
+			const piece = cut(seen, from, { fits, more, at: place });
 			if (piece === undefined) return;
 			pieces.push({ from, to: piece.to, text: piece.text });
 			from = piece.to;
@@ -176,7 +182,7 @@ describe("where a cut goes", () => {
 		for (let at = 1; at < source.length; at += 1) {
 			const all = { fits: () => true, more: false };
 			const head = cut(source.slice(0, at), 0, all);
-			const tail = cut(source.slice(at), 0, { ...all, ...(head ? { at: head.next } : {}) });
+			const tail = cut(source.slice(at), 0, { ...all, at: head?.next });
 			const texts = [head?.text ?? "", tail?.text ?? ""];
 			// The first marks of a closer are code for as long as nobody knows better.
 			const shown = letters(

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Platform, PlatformError, type Session, type Tools } from "../../../src/adapter/kit/kit.ts";
-import { createApi } from "../../../src/adapter/telegram/api.ts";
-import { platform } from "../../../src/adapter/telegram/telegram.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
+import { type Platform, PlatformError, type Session, type Tools } from "../../../packages/adapter/src/kit.ts";
+import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
+import { createApi } from "../../../packages/platforms/src/telegram/api.ts";
+import { platform } from "../../../packages/platforms/src/telegram/telegram.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { abortedWhen } from "../session.ts";
 
 let fake: TelegramFake;

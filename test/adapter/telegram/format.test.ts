@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { measure, render } from "../../../src/adapter/telegram/format.ts";
+import { parseTelegramHtml } from "../../../packages/lab/src/telegram/html.ts";
+import { measure, render } from "../../../packages/platforms/src/telegram/format.ts";
 import { atEffort } from "../../effort.ts";
-import { parseTelegramHtml } from "../../fakes/telegram-html.ts";
 
 test.each([
 	["plain & <text>", "plain &amp; &lt;text&gt;"],

@@ -1,12 +1,12 @@
 import type { Update } from "grammy/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type InboundMessage, PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
-import { readUpdate } from "../../../src/adapter/telegram/inbound.ts";
-import { type PollOptions, poll } from "../../../src/adapter/telegram/poll.ts";
-import { platform } from "../../../src/adapter/telegram/telegram.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
+import { type InboundMessage, PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
+import { readUpdate } from "../../../packages/platforms/src/telegram/inbound.ts";
+import { type PollOptions, poll } from "../../../packages/platforms/src/telegram/poll.ts";
+import { platform } from "../../../packages/platforms/src/telegram/telegram.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { until } from "../../until.ts";
 import { hurriedClock } from "../session.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { exhaust, paceOf, spend, type TelegramAllowance } from "../../../src/adapter/telegram/pace.ts";
+import { exhaust, paceOf, spend, type TelegramAllowance } from "../../../packages/platforms/src/telegram/pace.ts";
 
 /** Writes as fast as the pace allows; answers with the times. */
 function writes(direct: boolean, untilMs: number): number[] {

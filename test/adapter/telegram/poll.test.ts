@@ -1,8 +1,8 @@
 /** Polling of servers that do not hold a poll: they are asked less often, and no update is left out for it. */
 
 import { expect, test } from "vitest";
-import { type PollOptions, poll } from "../../../src/adapter/telegram/poll.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { type PollOptions, poll } from "../../../packages/platforms/src/telegram/poll.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 
 /** Answers each poll at once, until there are no more answers. Waits take no time, and are noted. */
 async function play(

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
+import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
 import { until } from "../../until.ts";
 import { afterWrites, deliver, expectPaced, startAdapter, TIME } from "../process.ts";
 

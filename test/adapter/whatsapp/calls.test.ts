@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session } from "../../../src/adapter/kit/kit.ts";
-import { platform } from "../../../src/adapter/whatsapp/whatsapp.ts";
+import type { Session } from "../../../packages/adapter/src/kit.ts";
+import { createWhatsAppFake, type WhatsAppFake } from "../../../packages/lab/src/whatsapp.ts";
+import { platform } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import { manualClock } from "../../clock.ts";
-import { createWhatsAppFake, type WhatsAppFake } from "../../fakes/whatsapp.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 let fake: WhatsAppFake;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { render } from "../../../src/adapter/whatsapp/format.ts";
+import { render } from "../../../packages/platforms/src/whatsapp/format.ts";
 import { atEffort } from "../../effort.ts";
 import { anyMarkdown, lostLetters } from "../marks.ts";
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session } from "../../../src/adapter/kit/kit.ts";
-import { readPayload } from "../../../src/adapter/whatsapp/inbound.ts";
-import { platform } from "../../../src/adapter/whatsapp/whatsapp.ts";
-import { createWhatsAppFake, type WebhookCall, type WhatsAppFake } from "../../fakes/whatsapp.ts";
+import type { Session } from "../../../packages/adapter/src/kit.ts";
+import { createWhatsAppFake, type WebhookCall, type WhatsAppFake } from "../../../packages/lab/src/whatsapp.ts";
+import { readPayload } from "../../../packages/platforms/src/whatsapp/inbound.ts";
+import { platform } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import { openSession } from "../session.ts";
 
 let fake: WhatsAppFake;

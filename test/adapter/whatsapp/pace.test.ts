@@ -8,7 +8,7 @@ import {
 	spend,
 	type WhatsAppAllowance,
 	waitMs,
-} from "../../../src/adapter/whatsapp/pace.ts";
+} from "../../../packages/platforms/src/whatsapp/pace.ts";
 
 test("a burst goes a second apart, then one message in six seconds", () => {
 	let allowance: WhatsAppAllowance = FULL;

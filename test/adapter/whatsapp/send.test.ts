@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createWhatsAppFake, type WhatsAppFake } from "../../fakes/whatsapp.ts";
+import { createWhatsAppFake, type WhatsAppFake } from "../../../packages/lab/src/whatsapp.ts";
 import { REAL_TIME, type TestTime } from "../../time/time.ts";
 import { until } from "../../until.ts";
 import { deliverBlocks } from "../blocks.ts";

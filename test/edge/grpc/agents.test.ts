@@ -6,8 +6,8 @@ import {
 	AgentEventType,
 	RuntimeAgentService,
 	type SubscribeAgentEventsResponse,
-} from "../../../src/gen/nexus/runtime/v1/agent_pb.ts";
-import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
+} from "../../../packages/client/src/gen/nexus/runtime/v1/agent_pb.ts";
+import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import { manualClock } from "../../clock.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";

@@ -1,9 +1,12 @@
 /** Messages between applications over the wire. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { AppMessageEventType as Event, RuntimeAppService } from "../../../src/gen/nexus/runtime/v1/app_pb.ts";
-import { createAppMessages, noticeLogs, type Services } from "../../../src/services/services.ts";
-import { systemClock } from "../../../src/std/clock.ts";
+import {
+	AppMessageEventType as Event,
+	RuntimeAppService,
+} from "../../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
+import { createAppMessages, noticeLogs, type Services } from "../../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
 import { type Ended, errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
 

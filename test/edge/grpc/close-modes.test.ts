@@ -4,8 +4,8 @@ import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
-import { SERVICES } from "../../../src/edge/grpc/routes.ts";
-import { type CloseMode, STREAM_PROCEDURES } from "../../../src/protocol/protocol.ts";
+import { SERVICES } from "../../../packages/daemon/src/edge/rpc/routes.ts";
+import { type CloseMode, STREAM_PROCEDURES } from "../../../packages/protocol/src/protocol.ts";
 import { methods, procedureOf, services } from "./descriptors.ts";
 
 const modes: Readonly<Record<string, { closes: CloseMode }>> = STREAM_PROCEDURES;

@@ -1,9 +1,9 @@
 import { Code } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
-import { ScenarioType } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { ProviderState, RuntimeAuditService } from "../../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { RuntimeConnectorService } from "../../../src/gen/nexus/runtime/v1/connector_pb.ts";
+import { ScenarioType } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ProviderState, RuntimeAuditService } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { RuntimeConnectorService } from "../../../packages/client/src/gen/nexus/runtime/v1/connector_pb.ts";
 import { fakeProvider, refuse } from "../../services/connectors/fake-provider.ts";
 import { rig as connectorRig, KEY, OWNER } from "../../services/connectors/rig.ts";
 import { until } from "../../until.ts";
@@ -20,12 +20,22 @@ test("a connector is made, read, changed, tested and removed; its key never come
 	const { calls } = await kit();
 	const fake = await fakeProvider();
 	const { connector } = await calls.createConnector({
-		...{ connectorId: "c", appId: "shop", providerType: "openai-compatible", endpoint: `${fake.url}/v1`, apiKey: KEY },
-		...{ defaultModelId: "m1", modelIds: ["m1", "m2"] },
+		connectorId: "c",
+		appId: "shop",
+		providerType: "openai-compatible",
+		endpoint: `${fake.url}/v1`,
+		apiKey: KEY,
+		defaultModelId: "m1",
+		modelIds: ["m1", "m2"],
 		scenarioTypes: [ScenarioType.SPEECH_SYNTHESIZE, ScenarioType.TEXT_GENERATE],
 	});
 	expect(connector).toMatchObject({
-		...{ connectorId: "c", appId: "shop", keyHint: "…cdef", enabled: true, defaultModelId: "m1", builtIn: false },
+		connectorId: "c",
+		appId: "shop",
+		keyHint: "…cdef",
+		enabled: true,
+		defaultModelId: "m1",
+		builtIn: false,
 		scenarioTypes: [ScenarioType.TEXT_GENERATE, ScenarioType.SPEECH_SYNTHESIZE],
 	});
 	expect((await calls.getConnector({ connectorId: "c" })).connector).toEqual(connector);
@@ -40,7 +50,8 @@ test("a connector is made, read, changed, tested and removed; its key never come
 	expect(await calls.testConnector({ connectorId: "c" })).toMatchObject({ ok: true, modelIds: ["m1", "m2"] });
 	fake.on("/v1/models", refuse(500, "broken"));
 	expect(await calls.testConnector({ connectorId: "c" })).toMatchObject({
-		...{ ok: false, reasonCode: ReasonCode.AI_PROVIDER_FAILED },
+		ok: false,
+		reasonCode: ReasonCode.AI_PROVIDER_FAILED,
 	});
 	const changed = await calls.updateConnector({ connectorId: "c", enabled: false });
 	expect(changed.connector).toMatchObject({ enabled: false, defaultModelId: "m1", keyHint: "…cdef" });
@@ -52,7 +63,8 @@ test("a connector is made, read, changed, tested and removed; its key never come
 	expect((await calls.updateConnector({ connectorId: "c", clearModelIds: true })).connector?.modelIds).toEqual([]);
 	await calls.deleteConnector({ connectorId: "c" });
 	expect(statusOf(await errorOf(calls.getConnector({ connectorId: "c" })))).toEqual({
-		...{ code: "NotFound", reason: "REASON_CODE_AI_CONNECTOR_NOT_FOUND" },
+		code: "NotFound",
+		reason: "REASON_CODE_AI_CONNECTOR_NOT_FOUND",
 	});
 });
 
@@ -60,7 +72,8 @@ test("Z27: an address that is not allowed is PERMISSION_DENIED, with its reason"
 	const { calls } = await kit();
 	const given = { connectorId: "c", providerType: "openai-compatible", endpoint: "https://10.0.0.1/v1" };
 	expect(statusOf(await errorOf(calls.createConnector(given)))).toEqual({
-		...{ code: "PermissionDenied", reason: "REASON_CODE_AI_ENDPOINT_FORBIDDEN" },
+		code: "PermissionDenied",
+		reason: "REASON_CODE_AI_ENDPOINT_FORBIDDEN",
 	});
 	const other = { ...given, endpoint: "https://models.example", scenarioTypes: [99 as ScenarioType] };
 	expect((await errorOf(calls.createConnector(other))).code).toBe(Code.InvalidArgument);

@@ -33,8 +33,8 @@ type Manner = keyof typeof MANNERS;
 
 let manner: Manner = "returns";
 
-vi.mock("../../../src/edge/grpc/routes.ts", async (original) => {
-	const { SERVICES } = await original<typeof import("../../../src/edge/grpc/routes.ts")>();
+vi.mock("../../../packages/daemon/src/edge/rpc/routes.ts", async (original) => {
+	const { SERVICES } = await original<typeof import("../../../packages/daemon/src/edge/rpc/routes.ts")>();
 	return {
 		SERVICES,
 		addServices(router: Pick<ConnectRouter, "service">) {

@@ -4,7 +4,7 @@ import { globSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 
-const gen = fileURLToPath(new URL("../../../src/gen/", import.meta.url));
+const gen = fileURLToPath(new URL("../../../packages/client/src/gen/", import.meta.url));
 
 const isService = (value: unknown): value is DescService =>
 	typeof value === "object" && value !== null && "kind" in value && value.kind === "service";

@@ -3,10 +3,10 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { type Direct, directTo } from "../../../src/edge/grpc/direct.ts";
-import { OpenStream } from "../../../src/edge/grpc/open-stream.ts";
-import { opening } from "../../../src/edge/grpc/rpc.ts";
-import { StreamScenarioResponseSchema } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { StreamScenarioResponseSchema } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { type Direct, directTo } from "../../../packages/daemon/src/edge/rpc/direct.ts";
+import { OpenStream } from "../../../packages/daemon/src/edge/rpc/open-stream.ts";
+import { opening } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
 import { until } from "../../until.ts";
 
 /** Holds what is written until it is taken. */

@@ -2,16 +2,16 @@
 
 import { connect, type IncomingHttpHeaders } from "node:http2";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { ErrorInfoSchema } from "../../../src/gen/google/rpc/error_details_pb.ts";
-import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { RuntimeMemoryService } from "../../../src/gen/nexus/runtime/v1/memory_pb.ts";
-import { ERROR_TABLE, type ErrorCode, NexusError, reasonOf } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { ErrorInfoSchema } from "../../../packages/client/src/gen/google/rpc/error_details_pb.ts";
+import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { ERROR_TABLE, type ErrorCode, NexusError, reasonOf } from "../../../packages/protocol/src/protocol.ts";
 import { BEARER, TOKEN } from "../rig.ts";
 import { strings } from "./fake-methods.ts";
 import { errorOf, type GrpcKitOptions, PROTOCOLS, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
-vi.mock("../../../src/edge/grpc/memory.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/edge/rpc/memory.ts", () => import("./fake-methods.ts"));
 
 async function start(options?: GrpcKitOptions) {
 	const kit = await startGrpcKit(options);

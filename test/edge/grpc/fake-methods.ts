@@ -1,9 +1,9 @@
 /** One stream of every close mode over the real pump, with strings that a test pulls: for what the transport promises of all of them. */
 
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Batch, Bus, LogWriter } from "../../../src/bus/bus.ts";
-import type { RpcDeps } from "../../../src/edge/grpc/rpc.ts";
-import { feedStream, logStream, principalOf } from "../../../src/edge/grpc/rpc.ts";
+import type { Batch, Bus, LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import type { RpcDeps } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
+import { feedStream, logStream, principalOf } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
 
 /** What the methods do is decided by the test that calls them. */
 export const strings = {
@@ -85,7 +85,7 @@ export const memoryMethods = () => ({
 	},
 });
 
-export const textRecord = (text: string, done = false): string => JSON.stringify({ text, ...(done && { done }) });
+export const textRecord = (text: string, done = false): string => JSON.stringify({ text, done: done || undefined });
 
 export const textLog = (bus: Bus, log: string, ...texts: string[]): Promise<LogWriter> =>
 	bus.create(

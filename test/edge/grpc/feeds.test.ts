@@ -7,11 +7,14 @@ import {
 	AccountKind,
 	RuntimeAccountService,
 	AccountSessionState as State,
-} from "../../../src/gen/nexus/runtime/v1/account_pb.ts";
-import { RuntimeAuditService, RuntimeStatus as Status } from "../../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import { startDaemon } from "../../../src/runtime/runtime.ts";
-import { createRuntimeHealth, type RuntimeHealth } from "../../../src/services/services.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/client/src/gen/nexus/runtime/v1/account_pb.ts";
+import {
+	RuntimeAuditService,
+	RuntimeStatus as Status,
+} from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import { startDaemon } from "../../../packages/daemon/src/runtime/runtime.ts";
+import { createRuntimeHealth, type RuntimeHealth } from "../../../packages/daemon/src/services/services.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";

@@ -3,9 +3,9 @@
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
-import { Health } from "../../../src/gen/grpc/health/v1/health_pb.ts";
-import { startDaemon } from "../../../src/runtime/runtime.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { Health } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
+import { startDaemon } from "../../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { atEffort } from "../../effort.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { seed } from "../../seed.ts";

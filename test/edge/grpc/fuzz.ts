@@ -2,7 +2,7 @@
 
 import { type ClientHttp2Session, connect } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
-import { seededRandom } from "../../../src/std/seed.ts";
+import { seededRandom } from "../../../packages/daemon/src/std/seed.ts";
 import { methods, procedureOf } from "./descriptors.ts";
 
 export interface FuzzResult {

@@ -10,11 +10,11 @@ import {
 	ScenarioJobState,
 	type ScenarioSchema,
 	type SubscribeScenarioJobEventsResponse,
-} from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { LocalTransferState, RuntimeLocalService } from "../../../src/gen/nexus/runtime/v1/local_pb.ts";
-import { createArtifacts, type Services } from "../../../src/services/services.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { LocalTransferState, RuntimeLocalService } from "../../../packages/client/src/gen/nexus/runtime/v1/local_pb.ts";
+import { createArtifacts, type Services } from "../../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { admittedOf, jobsRig } from "../../services/jobs-rig.ts";
 import { until } from "../../until.ts";
@@ -78,9 +78,7 @@ describe("a job over gRPC", () => {
 		const sequences = all.messages.map(({ sequence }) => sequence);
 		expect(sequences).toEqual(sequences.map((_, n) => BigInt(n + 1)));
 		for (const after of [undefined, sequences.at(-1), 99n]) {
-			const { messages: again, error: cut } = await readStream(
-				ai.subscribeScenarioJobEvents({ jobId, ...(after !== undefined && { after }) }),
-			);
+			const { messages: again, error: cut } = await readStream(ai.subscribeScenarioJobEvents({ jobId, after }));
 			expect([typesOf(again), cut], `after ${after}, Z5`).toEqual([["COMPLETED"], undefined]);
 		}
 		const repeated = await ai.submitScenarioJob({ scenario: SCENARIO, idempotencyKey: "k" });

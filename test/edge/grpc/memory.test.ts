@@ -2,9 +2,9 @@
 
 import { Code } from "@connectrpc/connect";
 import { expect, it, onTestFinished } from "vitest";
-import { MemoryEventType, RuntimeMemoryService } from "../../../src/gen/nexus/runtime/v1/memory_pb.ts";
-import { createMemory, type MemoryConfig } from "../../../src/runtime/memory.ts";
-import { systemClock } from "../../../src/std/clock.ts";
+import { MemoryEventType, RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
+import { createMemory, type MemoryConfig } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";
 import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
@@ -15,7 +15,7 @@ async function started(remembers = true, config: MemoryConfig = {}) {
 		...auditOptions(),
 		deps: {
 			remembers,
-			...(config.recallItemsMax !== undefined && { recallItemsMax: config.recallItemsMax }),
+			recallItemsMax: config.recallItemsMax,
 			forget: (id) => memory().forget(id, {}),
 			retain: async (bank, text) => (await memory().get((await memory().add(bank, text, {})).id))!,
 		},

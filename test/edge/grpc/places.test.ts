@@ -4,17 +4,17 @@ import { constants } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { StreamScenarioRequestSchema } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { RuntimeMemoryService } from "../../../src/gen/nexus/runtime/v1/memory_pb.ts";
+import { StreamScenarioRequestSchema } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";
 import { BEARER, TOKEN, waitFor } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";
 import { errorOf, type GrpcKit, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";
 import { END_STREAM, FRAME, framed, type RawHttp2, rawHttp2 } from "./raw.ts";
 
-vi.mock("../../../src/edge/grpc/scenarios.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../src/edge/grpc/audit.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../src/edge/grpc/memory.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/edge/rpc/scenarios.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/edge/rpc/audit.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/edge/rpc/memory.ts", () => import("./fake-methods.ts"));
 
 const SERVICES = "/nexus.runtime.v1";
 const STREAM = `${SERVICES}.RuntimeAiService/StreamScenario`;

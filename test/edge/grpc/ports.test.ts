@@ -3,8 +3,11 @@
 import { connect as http2Connect, type Settings } from "node:http2";
 import { connect } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { Health, HealthCheckResponse_ServingStatus as Status } from "../../../src/gen/grpc/health/v1/health_pb.ts";
-import type { DaemonState } from "../../../src/protocol/protocol.ts";
+import {
+	Health,
+	HealthCheckResponse_ServingStatus as Status,
+} from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
+import type { DaemonState } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
 import { errorOf, type GrpcKitOptions, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";

@@ -3,15 +3,18 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { expect, it, onTestFinished } from "vitest";
-import { SERVICES } from "../../../src/edge/grpc/routes.ts";
-import { Health, HealthCheckResponse_ServingStatus as Status } from "../../../src/gen/grpc/health/v1/health_pb.ts";
-import { ServerReflection } from "../../../src/gen/grpc/reflection/v1/reflection_pb.ts";
-import { ServerReflection as Alpha } from "../../../src/gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import type { DaemonState } from "../../../src/protocol/protocol.ts";
-import { stateFeed } from "../../../src/runtime/health.ts";
-import { createRuntimeHealth } from "../../../src/services/services.ts";
-import type { Clock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import {
+	Health,
+	HealthCheckResponse_ServingStatus as Status,
+} from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "../../../packages/client/src/gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as Alpha } from "../../../packages/client/src/gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { SERVICES } from "../../../packages/daemon/src/edge/rpc/routes.ts";
+import { stateFeed } from "../../../packages/daemon/src/runtime/wiring/health.ts";
+import { createRuntimeHealth } from "../../../packages/daemon/src/services/services.ts";
+import type { Clock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import type { DaemonState } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
 import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";

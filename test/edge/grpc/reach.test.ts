@@ -3,17 +3,17 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { reachesProcedure } from "../../../src/edge/grpc/reach.ts";
-import * as account from "../../../src/gen/nexus/runtime/v1/account_pb.ts";
-import * as agent from "../../../src/gen/nexus/runtime/v1/agent_pb.ts";
-import * as ai from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import * as app from "../../../src/gen/nexus/runtime/v1/app_pb.ts";
-import * as audit from "../../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import * as connector from "../../../src/gen/nexus/runtime/v1/connector_pb.ts";
-import * as local from "../../../src/gen/nexus/runtime/v1/local_pb.ts";
-import * as memory from "../../../src/gen/nexus/runtime/v1/memory_pb.ts";
-import * as realtime from "../../../src/gen/nexus/runtime/v1/realtime_pb.ts";
-import * as workflow from "../../../src/gen/nexus/runtime/v1/workflow_pb.ts";
+import * as account from "../../../packages/client/src/gen/nexus/runtime/v1/account_pb.ts";
+import * as agent from "../../../packages/client/src/gen/nexus/runtime/v1/agent_pb.ts";
+import * as ai from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import * as app from "../../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
+import * as audit from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import * as connector from "../../../packages/client/src/gen/nexus/runtime/v1/connector_pb.ts";
+import * as local from "../../../packages/client/src/gen/nexus/runtime/v1/local_pb.ts";
+import * as memory from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
+import * as realtime from "../../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
+import * as workflow from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { reachesProcedure } from "../../../packages/daemon/src/edge/rpc/reach.ts";
 import { type GrpcKit, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";
 
 const isService = (value: unknown): value is DescService => (value as Partial<DescService>).kind === "service";

@@ -10,9 +10,9 @@ import {
 	RuntimeRealtimeService,
 	reasonCodeOf,
 	RealtimeEventType as Type,
-} from "../../../src/runtime-client/runtime-client.ts";
-import { createRealtime, type Services } from "../../../src/services/services.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/client/src/runtime/runtime-client.ts";
+import { createRealtime, type Services } from "../../../packages/daemon/src/services/services.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { cuttingProxy } from "../../runtime-client/cutting-proxy.ts";
 import { playedConnectors } from "../../services/realtime/rig.ts";
 import { until } from "../../until.ts";

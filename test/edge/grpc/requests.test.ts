@@ -4,10 +4,13 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
-import { RuntimeAiService } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { RuntimeWorkflowService, WorkflowNodeKind } from "../../../src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { startDaemon } from "../../../src/runtime/runtime.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { RuntimeAiService } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import {
+	RuntimeWorkflowService,
+	WorkflowNodeKind,
+} from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { startDaemon } from "../../../packages/daemon/src/runtime/runtime.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { TOKEN } from "../rig.ts";
 import { methods, procedureOf } from "./descriptors.ts";
@@ -96,7 +99,7 @@ it("Z3: a place that no sequence can have is refused by every log, in the same w
 	for (const method of logs) {
 		const error = await refusal(transport, method, {
 			after: 2n ** 60n,
-			...(method.name === "StreamScenario" && { runId: "x" }),
+			runId: method.name === "StreamScenario" ? "x" : undefined,
 		});
 		expect([procedureOf(method), statusOf(error), error?.rawMessage]).toEqual([
 			procedureOf(method),

@@ -3,18 +3,18 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Batch } from "../../../src/bus/bus.ts";
-import { scenarioReaders } from "../../../src/edge/grpc/scenario-codec.ts";
 import {
 	RuntimeAiService,
 	type ScenarioSchema,
 	ScenarioType,
 	type StreamScenarioRequestSchema,
 	type StreamScenarioResponse,
-} from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { chunkEncoder, messageIdOf } from "../../../src/protocol/protocol.ts";
-import type { Services } from "../../../src/services/services.ts";
+} from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import { Batch } from "../../../packages/daemon/src/bus/bus.ts";
+import { scenarioReaders } from "../../../packages/daemon/src/edge/rpc/scenario-codec.ts";
+import type { Services } from "../../../packages/daemon/src/services/services.ts";
+import { chunkEncoder, messageIdOf } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { connectorOf, finalOf, OWNER, type Play, type RigOptions, rig, saying } from "../../services/scenarios/rig.ts";
 import { until } from "../../until.ts";

@@ -2,11 +2,11 @@
 
 import { connect as connectTls } from "node:tls";
 import { expect, it, onTestFinished } from "vitest";
-import { Health } from "../../../src/gen/grpc/health/v1/health_pb.ts";
-import { RuntimeAppService } from "../../../src/gen/nexus/runtime/v1/app_pb.ts";
-import { createAppMessages, noticeLogs } from "../../../src/services/services.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { type Log, silentLog } from "../../../src/std/log.ts";
+import { Health } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
+import { RuntimeAppService } from "../../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
+import { createAppMessages, noticeLogs } from "../../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { type Log, silentLog } from "../../../packages/protocol/src/log.ts";
 import { CERT, KEY } from "../../runtime/certificate.ts";
 import { TOKEN, waitFor } from "../rig.ts";
 import { errorOf, type GrpcKitOptions, startGrpcKit, statusOf } from "./kit.ts";
@@ -49,7 +49,11 @@ it("Z25, I11: one application's streams leave room for the others'", async () =>
 		limits: { streamsPerAppMax: 1, streamsMax: 10 },
 		services: ({ bus, ledger }) => ({
 			appMessages: createAppMessages({
-				...{ bus, ledger, apps: { has: () => true }, notices: noticeLogs({ bus, ledger }), clock: systemClock },
+				bus,
+				ledger,
+				apps: { has: () => true },
+				notices: noticeLogs({ bus, ledger }),
+				clock: systemClock,
 			}),
 		}),
 	});

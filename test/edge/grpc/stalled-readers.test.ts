@@ -2,17 +2,17 @@
 
 import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished, vi } from "vitest";
-import type { Batch, Bus, Cursor } from "../../../src/bus/bus.ts";
-import type { OutgoingResponse } from "../../../src/edge/grpc/outgoing.ts";
-import { RpcStreams } from "../../../src/edge/grpc/streams.ts";
-import { StreamScenarioRequestSchema } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { StreamScenarioRequestSchema } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import type { Batch, Bus, Cursor } from "../../../packages/daemon/src/bus/bus.ts";
+import type { OutgoingResponse } from "../../../packages/daemon/src/edge/rpc/outgoing.ts";
+import { RpcStreams } from "../../../packages/daemon/src/edge/rpc/streams.ts";
 import { manualClock } from "../../clock.ts";
 import { BEARER, waitFor } from "../rig.ts";
 import { textLog, textRecord } from "./fake-methods.ts";
 import { startGrpcKit } from "./kit.ts";
 import { framed, rawHttp2 } from "./raw.ts";
 
-vi.mock("../../../src/edge/grpc/scenarios.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/edge/rpc/scenarios.ts", () => import("./fake-methods.ts"));
 
 const CONNECTIONS = 5;
 const STREAMS_EACH = 10;

@@ -3,7 +3,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { expect, it, onTestFinished } from "vitest";
-import { Health } from "../../../src/gen/grpc/health/v1/health_pb.ts";
+import { Health } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
 import { manualClock } from "../../clock.ts";
 import { CERT, KEY } from "../../runtime/certificate.ts";
 import { BEARER, waitFor } from "../rig.ts";
@@ -136,7 +136,7 @@ it("P8.5: behind a trusted proxy each client is refused for itself", async () =>
 it("P8.5: connections that send nothing keep the owner's out neither in clear text nor with TLS", async () => {
 	for (const tls of [undefined, { cert: CERT, key: KEY }]) {
 		const limits = { tokenlessConnectionsMax: 3, tokenlessConnectionsPerClientMax: 2 };
-		const { session, stats } = await start({ limits, ...(tls && { tls }) });
+		const { session, stats } = await start({ limits, tls });
 		const idle = Array.from({ length: 6 }, session);
 		await waitFor(() => stats().grpcConnections === idle.length);
 		expect(await whole(session(), RECALL, BEARER)).toBe("0");

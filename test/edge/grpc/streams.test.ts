@@ -3,20 +3,26 @@
 import { connect, constants } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { Health, HealthCheckResponse_ServingStatus as Status } from "../../../src/gen/grpc/health/v1/health_pb.ts";
-import { RuntimeAiService, StreamScenarioRequestSchema } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { RuntimeAuditService } from "../../../src/gen/nexus/runtime/v1/audit_pb.ts";
-import { RuntimeMemoryService } from "../../../src/gen/nexus/runtime/v1/memory_pb.ts";
-import { type DaemonState, NexusError } from "../../../src/protocol/protocol.ts";
+import {
+	Health,
+	HealthCheckResponse_ServingStatus as Status,
+} from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
+import {
+	RuntimeAiService,
+	StreamScenarioRequestSchema,
+} from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { RuntimeAuditService } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
+import { type DaemonState, NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { BEARER, waitFor, watchCursors } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";
 import { errorOf, type GrpcKit, type GrpcKitOptions, PROTOCOLS, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
-vi.mock("../../../src/edge/grpc/scenarios.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../src/edge/grpc/jobs.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../src/edge/grpc/audit.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../src/edge/grpc/memory.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/edge/rpc/scenarios.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/edge/rpc/jobs.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/edge/rpc/audit.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/edge/rpc/memory.ts", () => import("./fake-methods.ts"));
 
 const STOPPED = { code: "Canceled", reason: "REASON_CODE_STOPPING" };
 const TURNED_AWAY = { code: "Unavailable", reason: "REASON_CODE_STOPPING" };

@@ -1,14 +1,14 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
+import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import {
 	RuntimeWorkflowService,
 	WorkflowEventType,
 	WorkflowNodeKind,
 	WorkflowState,
-} from "../../../src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { createWorkflows, type Workflows } from "../../../src/services/services.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { createWorkflows, type Workflows } from "../../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { fakeAgents, fakeConnectors, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
 import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
@@ -21,9 +21,15 @@ async function started(script = answer) {
 	onTestFinished(() => kit.close());
 	const { bus, ledger } = kit.rig;
 	services.workflows = createWorkflows({
-		...{ bus, ledger, scenarios: fakeScenarios, jobs: fakeJobs(() => bus, script), agents: fakeAgents() },
+		bus,
+		ledger,
+		scenarios: fakeScenarios,
+		jobs: fakeJobs(() => bus, script),
+		agents: fakeAgents(),
 		connectors: fakeConnectors,
-		...{ clock: systemClock, log: silentLog, verifyUser: (token: string) => Promise.resolve(token) },
+		clock: systemClock,
+		log: silentLog,
+		verifyUser: (token: string) => Promise.resolve(token),
 	});
 	return { ...kit, workflows: kit.client(RuntimeWorkflowService) };
 }
@@ -75,9 +81,7 @@ describe("RuntimeWorkflowService", () => {
 		const { workflowId } = workflow!;
 		const all = (await readStream(workflows.subscribeWorkflowEvents({ workflowId, after: 0n }))).messages;
 		for (const after of [undefined, BigInt(all.length), BigInt(all.length + 5)]) {
-			const again = await readStream(
-				workflows.subscribeWorkflowEvents({ workflowId, ...(after !== undefined && { after }) }),
-			);
+			const again = await readStream(workflows.subscribeWorkflowEvents({ workflowId, after }));
 			expect(again).toMatchObject({
 				messages: [{ eventType: WorkflowEventType.COMPLETED, sequence: BigInt(all.length) }],
 			});

@@ -3,11 +3,18 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type Bus, createBus, type LogWriter } from "../../../src/bus/bus.ts";
-import { EDGE_LIMITS } from "../../../src/edge/edge.ts";
-import { createReaders, createSockets, Flusher, NDJSON, type Readers, SSE } from "../../../src/edge/stream/stream.ts";
-import { chunkEncoder, encodeFrame } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { type Bus, createBus, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import { EDGE_LIMITS } from "../../../packages/daemon/src/edge/edge.ts";
+import {
+	createReaders,
+	createSockets,
+	Flusher,
+	NDJSON,
+	type Readers,
+	SSE,
+} from "../../../packages/daemon/src/edge/stream/stream.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { chunkEncoder, encodeFrame } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";
 import { rawClient, waitFor } from "../rig.ts";

@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Batch, type Bus, createBus, type LogSource, type LogWriter } from "../../../src/bus/bus.ts";
-import { Flusher } from "../../../src/edge/stream/flusher.ts";
-import { Pump } from "../../../src/edge/stream/pump.ts";
-import { chunkEncoder, encodeFrame, type Frame } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { Batch, type Bus, createBus, type LogSource, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import { Flusher } from "../../../packages/daemon/src/edge/stream/flusher.ts";
+import { Pump } from "../../../packages/daemon/src/edge/stream/pump.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { chunkEncoder, encodeFrame, type Frame } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
@@ -23,8 +23,14 @@ const frameOf = (kind: Kind, n: number): string => {
 	const toolPayload = JSON.stringify({ type: "tool_status", toolName: "t", toolCallId: `${n}`, status: "running" });
 	const frames: Record<Exclude<Kind, "token" | "first">, Frame> = {
 		begin: {
-			...{ type: "stream.begin", ...common, run_id: "r1", trace_id: "t1", correlation_group: "r1" },
-			...{ modality: "text", content_type: "text/markdown", session: "s" },
+			type: "stream.begin",
+			...common,
+			run_id: "r1",
+			trace_id: "t1",
+			correlation_group: "r1",
+			modality: "text",
+			content_type: "text/markdown",
+			session: "s",
 		},
 		tool: { type: "stream.chunk", ...common, seq_no: n, payload: toolPayload, is_partial: false },
 		end: { type: "stream.end", ...common, total_chunks: n, checksum: "0", final: true, reason: "completed" },

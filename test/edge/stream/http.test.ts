@@ -3,11 +3,11 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Bus, createBus, type LogWriter } from "../../../src/bus/bus.ts";
-import type { StreamFormat } from "../../../src/edge/stream/dialect.ts";
-import { createReaders, Flusher, type Readers, SSE } from "../../../src/edge/stream/stream.ts";
-import type { CloseMode } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { type Bus, createBus, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import type { StreamFormat } from "../../../packages/daemon/src/edge/stream/dialect.ts";
+import { createReaders, Flusher, type Readers, SSE } from "../../../packages/daemon/src/edge/stream/stream.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import type { CloseMode } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { rawClient, waitFor } from "../rig.ts";
 

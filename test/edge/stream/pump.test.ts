@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Flusher } from "../../../src/edge/stream/flusher.ts";
-import { Pump } from "../../../src/edge/stream/pump.ts";
-import type { CloseMode } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { Flusher } from "../../../packages/daemon/src/edge/stream/flusher.ts";
+import { Pump } from "../../../packages/daemon/src/edge/stream/pump.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import type { CloseMode } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";
 import { until } from "../../until.ts";
 import { type ReadMode, ScriptedCursor, ScriptedEncoder, ScriptedTransport, type Sent } from "./scripted.ts";

@@ -1,7 +1,7 @@
 /** A cursor and a transport that do what a script says, and note every rule that the pump breaks between them. */
 
-import { Batch, type Cursor, type Grown, type Wake } from "../../../src/bus/bus.ts";
-import type { CloseReason, Encoder, Pump, Transport } from "../../../src/edge/stream/pump.ts";
+import { Batch, type Cursor, type Grown, type Wake } from "../../../packages/daemon/src/bus/bus.ts";
+import type { CloseReason, Encoder, Pump, Transport } from "../../../packages/daemon/src/edge/stream/pump.ts";
 
 export type ReadMode =
 	/** In the tick of the call. */

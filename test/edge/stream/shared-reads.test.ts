@@ -1,12 +1,12 @@
 /** Many readers of one log under load: what they waited for is read once for all of them, or not at all. */
 
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type Batch, type Bus, createBus, type LogWriter } from "../../../src/bus/bus.ts";
-import type { Storage } from "../../../src/bus/storage.ts";
-import { Flusher } from "../../../src/edge/stream/flusher.ts";
-import { Pump } from "../../../src/edge/stream/pump.ts";
-import { chunkEncoder } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { type Batch, type Bus, createBus, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import type { Storage } from "../../../packages/daemon/src/bus/storage.ts";
+import { Flusher } from "../../../packages/daemon/src/edge/stream/flusher.ts";
+import { Pump } from "../../../packages/daemon/src/edge/stream/pump.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { chunkEncoder } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";
 

@@ -1,7 +1,7 @@
 /** Streams over a store whose every read is a promise, while producers go on and wake the readers. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Bus } from "../../../src/bus/bus.ts";
+import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
 import { createRig, type Rig, readAll, readSse, waitFor } from "../rig.ts";
 import { dial } from "../ws-client.ts";
 

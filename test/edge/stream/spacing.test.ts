@@ -2,7 +2,13 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AT_ONCE, flushAt, type LoopSample, nextSpacing, type Spacing } from "../../../src/edge/stream/spacing.ts";
+import {
+	AT_ONCE,
+	flushAt,
+	type LoopSample,
+	nextSpacing,
+	type Spacing,
+} from "../../../packages/daemon/src/edge/stream/spacing.ts";
 import { atEffort } from "../../effort.ts";
 
 const MS_MAX = 60;

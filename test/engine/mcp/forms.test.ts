@@ -1,16 +1,16 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { elicit } from "../../../src/engine/mcp/elicit.ts";
-import { mcpProblems } from "../../../src/engine/mcp/entry.ts";
-import { mayUse, toolName } from "../../../src/engine/mcp/names.ts";
-import type { ToolQuestion } from "../../../src/engine/tools/tools.ts";
+import { elicit } from "../../../packages/daemon/src/engine/mcp/elicit.ts";
+import { mcpProblems } from "../../../packages/daemon/src/engine/mcp/entry.ts";
+import { mayUse, toolName } from "../../../packages/daemon/src/engine/mcp/names.ts";
+import type { ToolQuestion } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { answered, rig } from "./rig.ts";
 
 const form = (properties: object, required?: string[]) =>
 	({
 		message: "Who\u001b[31m are you?\u202e",
-		requestedSchema: { type: "object", properties, ...(required && { required }) },
+		requestedSchema: { type: "object", properties, required },
 	}) as never;
 
 async function asked(properties: object, answers: string[], required?: string[]) {
@@ -115,12 +115,12 @@ test("the library is loaded with the first server, not with the engine's door", 
 	const visit = (file: string) => {
 		if (reached.has(file)) return;
 		reached.add(file);
-		const source = readFileSync(join("src/engine/mcp", file), "utf8");
+		const source = readFileSync(join("packages/daemon/src/engine/mcp", file), "utf8");
 		for (const [, next] of source.matchAll(/^(?:import|export) (?!type)[^;]*?from "\.\/([\w-]+\.ts)";/gm)) visit(next!);
 		const library = source.match(/^import (?!type)[^;]*?from "@modelcontextprotocol[^;]*;/gm) ?? [];
 		expect(library, file).toEqual([]);
 	};
 	visit("mcp.ts");
 	expect(reached).not.toContain("servers.ts");
-	expect(readdirSync("src/engine/mcp")).toContain("servers.ts");
+	expect(readdirSync("packages/daemon/src/engine/mcp")).toContain("servers.ts");
 });

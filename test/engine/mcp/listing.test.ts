@@ -1,7 +1,7 @@
 import type { Tool } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
-import { listingOf, shownName } from "../../../src/engine/mcp/listing.ts";
-import { MCP_LIMITS } from "../../../src/engine/mcp/port.ts";
+import { listingOf, shownName } from "../../../packages/daemon/src/engine/mcp/listing.ts";
+import { MCP_LIMITS } from "../../../packages/daemon/src/engine/mcp/port.ts";
 
 const DECEPTIVE = /[\p{Cc}\p{Cf}]/u;
 const OVERRIDE = "\u202e";

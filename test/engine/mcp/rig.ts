@@ -2,11 +2,11 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { createMcp, type Mcp, type McpConfig } from "../../../src/engine/engine.ts";
-import type { ApprovalOutcome, EngineRequest } from "../../../src/engine/port.ts";
-import type { Tool, ToolContext, ToolQuestion } from "../../../src/engine/tools/tools.ts";
-import type { Log } from "../../../src/std/log.ts";
-import { RESTART_RULES } from "../../../src/std/supervision.ts";
+import { createMcp, type Mcp, type McpConfig } from "../../../packages/daemon/src/engine/engine.ts";
+import type { Tool, ToolContext, ToolQuestion } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
+import type { ApprovalOutcome, EngineRequest } from "../../../packages/protocol/src/engine.ts";
+import type { Log } from "../../../packages/protocol/src/log.ts";
 import { ownPort } from "../../port.ts";
 import { until } from "../../until.ts";
 

@@ -1,8 +1,8 @@
 import { validateToolArguments } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
-import { listingOf } from "../../../src/engine/mcp/listing.ts";
-import { outputValidator } from "../../../src/engine/mcp/output.ts";
-import { checkable } from "../../../src/engine/mcp/schema.ts";
+import { listingOf } from "../../../packages/daemon/src/engine/mcp/listing.ts";
+import { outputValidator } from "../../../packages/daemon/src/engine/mcp/output.ts";
+import { checkable } from "../../../packages/daemon/src/engine/mcp/schema.ts";
 
 /** Backtracks for centuries on this text: a check that evaluates it does not come back. */
 const EVIL = "^(a+)+$";

@@ -1,9 +1,9 @@
 /** Several agents: routing, hand-over, lanes, failures, phases, what each of them reads, and loops that end. */
 
 import { describe, expect, test } from "vitest";
-import type { EngineEvent, EngineRequest } from "../../../src/engine/port.ts";
-import { END } from "../../../src/engine/reason-act/termination.ts";
-import { textResult } from "../../../src/engine/tools/tools.ts";
+import { END } from "../../../packages/daemon/src/engine/reason-act/termination.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import type { EngineEvent, EngineRequest } from "../../../packages/protocol/src/engine.ts";
 import { requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
 import {
@@ -484,7 +484,7 @@ describe("tools of the house", () => {
 });
 
 test("R2-125, A23: what agents and tools do is counted, with bounded labels", async () => {
-	const { createCounters } = await import("../../../src/std/counters.ts");
+	const { createCounters } = await import("../../../packages/daemon/src/std/counters.ts");
 	const counters = createCounters();
 	await team(
 		{ only: [answer(asks("look"), asks("nothing")), answer(text("x"))] },
@@ -506,7 +506,7 @@ test("R2-125, A23: what agents and tools do is counted, with bounded labels", as
 });
 
 test("a model that streams words of two agents keeps them apart however far the reader is behind", async () => {
-	const { eventQueue } = await import("../../../src/engine/kit/kit.ts");
+	const { eventQueue } = await import("../../../packages/daemon/src/engine/kit/kit.ts");
 	const queue = eventQueue(1);
 	queue.push([
 		{ type: "text", delta: "a", agent: "a" },

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { ApprovalOutcome, EngineContext, EngineEvent } from "../../../src/engine/engine.ts";
-import { digestOf } from "../../../src/engine/engine.ts";
-import { askTool } from "../../../src/engine/tools/ask.ts";
-import { textResult } from "../../../src/engine/tools/tools.ts";
+import type { ApprovalOutcome, EngineContext, EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
+import { digestOf } from "../../../packages/daemon/src/engine/engine.ts";
+import { askTool } from "../../../packages/daemon/src/engine/tools/ask.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { oneByOne } from "../demo-play.ts";
 import { ask as requestOf } from "../pi-kit.ts";
 import { answer, asks, engineOf, type Options, shown, text, toolOf } from "./kit.ts";
@@ -28,7 +28,10 @@ async function play(
 }
 
 const approve = ({ name, args }: { name: string; args?: unknown }): ApprovalOutcome => ({
-	...{ id: "K7Q2", state: "approved", by: "Ann", digest: digestOf(name, args) },
+	id: "K7Q2",
+	state: "approved",
+	by: "Ann",
+	digest: digestOf(name, args),
 });
 
 const bash = (ran: unknown[] = []) =>
@@ -110,7 +113,8 @@ test("A28: `ask` waits for the person, and the answer is its result", async () =
 test("A10: what the run may not use is neither offered nor run", async () => {
 	const ran: unknown[] = [];
 	const { shown, calls } = await play([answer(asks("bash", {})), answer()], { tools: [bash(ran)] }, approve, {
-		...{ owner: false, deniedTools: ["bash"] },
+		owner: false,
+		deniedTools: ["bash"],
 	});
 	expect(calls[0]!.tools).toEqual([]);
 	expect(shown).toEqual(["id_bash failed"]);

@@ -1,15 +1,15 @@
 /** Going on from a checkpoint: completed tools are not run again, and the model knows what became of the others. */
 
 import { describe, expect, test } from "vitest";
-import { digestOf } from "../../../src/engine/engine.ts";
-import type { ApprovalOutcome } from "../../../src/engine/port.ts";
-import { type Checkpoint, GO_ON, missingResults } from "../../../src/engine/reason-act/checkpoint.ts";
-import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
-import { reasonAct } from "../../../src/engine/reason-act/loop.ts";
-import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
-import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
-import { scriptedModel } from "../../../src/engine/reason-act/scripted.ts";
-import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
+import { digestOf } from "../../../packages/daemon/src/engine/engine.ts";
+import { type Checkpoint, GO_ON, missingResults } from "../../../packages/daemon/src/engine/reason-act/checkpoint.ts";
+import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason-act/config.ts";
+import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.ts";
+import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { scriptedModel } from "../../../packages/daemon/src/engine/reason-act/scripted.ts";
+import { type Tool, textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import type { ApprovalOutcome } from "../../../packages/protocol/src/engine.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
 import { type Answers, answer, asks, completes, messageOf, modelOf, routes, teamOf, text, toolOf } from "./kit.ts";
 
@@ -251,7 +251,12 @@ test("A5: a checkpoint holds what a tool answered once", async () => {
 
 test("A4, A5: a run that was cut off twice owes the model what became of the call that was approved in between", () => {
 	const call = (callId: string, status: "completed" | "started") => ({
-		...{ callId, modelId: callId, name: callId, args: {}, agent: "main", status },
+		callId,
+		modelId: callId,
+		name: callId,
+		args: {},
+		agent: "main",
+		status,
 	});
 	const result = {
 		role: "toolResult" as const,

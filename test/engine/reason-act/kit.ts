@@ -1,14 +1,14 @@
 /** What the reason-act tests share: models made of events, engines with little to fill in, and ways to look at what they yield. */
 
 import type { AssistantMessage } from "@earendil-works/pi-ai";
-import type { AgentConfig } from "../../../src/engine/agents/agents.ts";
-import type { EngineEvent } from "../../../src/engine/port.ts";
-import { agentSpec } from "../../../src/engine/reason-act/agents.ts";
-import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
-import type { LlmEvent, ModelPort, ModelRequest } from "../../../src/engine/reason-act/model.ts";
-import { reasonActEngine, setupFor, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
-import type { LoopSetup } from "../../../src/engine/reason-act/setup.ts";
-import { type Tool, textResult, toolRegistry } from "../../../src/engine/tools/tools.ts";
+import type { AgentConfig } from "../../../packages/daemon/src/engine/agents/agents.ts";
+import { agentSpec } from "../../../packages/daemon/src/engine/reason-act/agents.ts";
+import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason-act/config.ts";
+import type { LlmEvent, ModelPort, ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import { reasonActEngine, setupFor, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import type { LoopSetup } from "../../../packages/daemon/src/engine/reason-act/setup.ts";
+import { type Tool, textResult, toolRegistry } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 
 type Part = AssistantMessage["content"][number];
 
@@ -32,7 +32,11 @@ const NO_COST = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 
 export const messageOf = (content: Part[], fields: Partial<AssistantMessage> = {}): AssistantMessage => ({
 	role: "assistant",
-	...{ api: "a", provider: "p", model: "m", timestamp: 0, content },
+	api: "a",
+	provider: "p",
+	model: "m",
+	timestamp: 0,
+	content,
 	usage: { input: 3, output: 2, cacheRead: 0, cacheWrite: 0, totalTokens: 5, cost: NO_COST },
 	stopReason: content.some(({ type }) => type === "toolCall") ? "toolUse" : "stop",
 	...fields,

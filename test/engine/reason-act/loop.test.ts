@@ -1,10 +1,10 @@
 /** The loop with models made of events: attempts, tools, terminal tools, failures, aborts, long contexts. */
 
 import { describe, expect, test } from "vitest";
-import type { EngineEvent } from "../../../src/engine/port.ts";
-import { durations } from "../../../src/engine/reason-act/durations.ts";
-import type { ModelRequest } from "../../../src/engine/reason-act/model.ts";
-import { textResult } from "../../../src/engine/tools/tools.ts";
+import { durations } from "../../../packages/daemon/src/engine/reason-act/durations.ts";
+import type { ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 import { collect, requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
 import { answer, asks, delta, engineOf, messageOf, type Options, refusal, shown, text, toolOf } from "./kit.ts";

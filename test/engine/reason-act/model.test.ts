@@ -2,8 +2,8 @@
 
 import { fauxAssistantMessage, fauxThinking, fauxToolCall } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
-import { piModel } from "../../../src/engine/reason-act/model.ts";
-import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
+import { piModel } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import { requestOf } from "../demo-play.ts";
 import { fauxModel, reasoningOf, run, shape, textOf, toolsOf, usageOf } from "../pi-kit.ts";
 import { toolOf } from "./kit.ts";

@@ -10,7 +10,7 @@ import {
 	mustTerminate,
 	PHASES,
 	reminderFor,
-} from "../../../src/engine/reason-act/termination.ts";
+} from "../../../packages/daemon/src/engine/reason-act/termination.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 

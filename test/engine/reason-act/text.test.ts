@@ -3,8 +3,8 @@
 import type { Message } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { thinkSplitter, withoutThinking } from "../../../src/engine/reason-act/think.ts";
-import { trimmed } from "../../../src/engine/reason-act/trim.ts";
+import { thinkSplitter, withoutThinking } from "../../../packages/daemon/src/engine/reason-act/think.ts";
+import { trimmed } from "../../../packages/daemon/src/engine/reason-act/trim.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 import { asks, messageOf } from "./kit.ts";
@@ -48,7 +48,10 @@ describe("A23: `<think>`", () => {
 describe("A24: a context that is too long", () => {
 	const result = (size: number): Message => ({
 		role: "toolResult",
-		...{ toolCallId: "a", toolName: "look", isError: false, timestamp: 0 },
+		toolCallId: "a",
+		toolName: "look",
+		isError: false,
+		timestamp: 0,
 		content: [{ type: "text", text: "x".repeat(size) }],
 	});
 	const user: Message = { role: "user", content: "u".repeat(400), timestamp: 0 };

@@ -9,10 +9,16 @@ import {
 	type ScheduleOptions,
 	type ToolOutcome,
 	toolRoom,
-} from "../../../src/engine/reason-act/schedule.ts";
-import { describeCall, prepareCall, type Tool, textResult, toolRegistry } from "../../../src/engine/tools/tools.ts";
-import { contentText } from "../../../src/protocol/protocol.ts";
-import { systemClock } from "../../../src/std/clock.ts";
+} from "../../../packages/daemon/src/engine/reason-act/schedule.ts";
+import {
+	describeCall,
+	prepareCall,
+	type Tool,
+	textResult,
+	toolRegistry,
+} from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { contentText } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 import { settle } from "../demo-play.ts";

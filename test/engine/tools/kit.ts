@@ -1,9 +1,9 @@
 /** What the tests of tools share: a house, a request, and a call of one tool. */
 
-import type { EngineServices } from "../../../src/engine/entry.ts";
-import type { EngineRequest } from "../../../src/engine/port.ts";
-import type { Tool, ToolContext, ToolResult } from "../../../src/engine/tools/tools.ts";
-import { contentText } from "../../../src/protocol/protocol.ts";
+import type { EngineServices } from "../../../packages/daemon/src/engine/entry.ts";
+import type { Tool, ToolContext, ToolResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import type { EngineRequest } from "../../../packages/protocol/src/engine.ts";
+import { contentText } from "../../../packages/protocol/src/protocol.ts";
 
 export const engineServicesOf = (fields: Partial<EngineServices> = {}): EngineServices => ({
 	toolSources: [],

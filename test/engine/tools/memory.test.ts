@@ -1,15 +1,15 @@
 /** `remember`, `recall`, `forget` and `learn`: whose bank a run may read and write, and how a note is shown. */
 
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Bus, createBus, sqliteStorage } from "../../../src/bus/bus.ts";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
-import { memorySource } from "../../../src/engine/engine.ts";
-import type { MemoryPort } from "../../../src/engine/tools/tools.ts";
-import { checkpointWrites, type Ledger, sqliteLedger } from "../../../src/ledger/ledger.ts";
-import { createMemory } from "../../../src/runtime/memory.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { openSqlite } from "../../../src/std/sqlite.ts";
+import { type Bus, createBus, sqliteStorage } from "../../../packages/daemon/src/bus/bus.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import { memorySource } from "../../../packages/daemon/src/engine/engine.ts";
+import type { MemoryPort } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { checkpointWrites, type Ledger, sqliteLedger } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { createMemory } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
+import { openSqlite } from "../../../packages/daemon/src/std/sqlite.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { call, requestOf } from "./kit.ts";
 
 let memory: MemoryPort;
@@ -171,7 +171,14 @@ test("A17: checkpoints that quote a note go with it, in the same commit; others 
 	const id = (await as({}, "learn", { lesson: "Answer briefly" })).text.split(" ").at(-1)!;
 	const checkpoint = (runId: string, data: unknown) =>
 		checkpointWrites.put({
-			...{ runId, session: "s", engine: "e", configHash: "h", at: 1, root: runId, shown: "", lengths: {} },
+			runId,
+			session: "s",
+			engine: "e",
+			configHash: "h",
+			at: 1,
+			root: runId,
+			shown: "",
+			lengths: {},
 			data: JSON.stringify(data),
 		});
 	const recalled = await recall({}, "briefly");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { ApprovalOutcome, EngineEvent, EngineRequest } from "../../../src/engine/engine.ts";
-import type { AclConfig } from "../../../src/nex/acl/acl.ts";
-import type { InboundConfig } from "../../../src/nex/nex.ts";
+import type { ApprovalOutcome, EngineEvent, EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { AclConfig } from "../../../packages/daemon/src/nex/access/acl.ts";
+import type { InboundConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { type Play, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "../inbox/rig.ts";
 
@@ -37,13 +37,15 @@ async function asked(config = configOf(), about: Partial<Extract<EngineEvent, { 
 	await parts.nex.load();
 	const say = (text: string, sender = "ann", fields: Parameters<typeof messageOf>[1] = {}) =>
 		parts.nex.receive({
-			...{ channel: "telegram", account: "bot" },
+			channel: "telegram",
+			account: "bot",
 			message: messageOf(text, { from: { id: sender, name: sender }, ...fields }),
 		});
 	const press = (button: string, sender: string, id = parts.questions.at(-1)!.id) => {
 		const chat = { id: "c1", type: "direct" as const };
 		return parts.nex.pressed({
-			...{ channel: "telegram", account: "bot" },
+			channel: "telegram",
+			account: "bot",
 			choice: { eventId: "e", id, choice: button, from: { id: sender }, chat },
 		});
 	};
@@ -134,7 +136,8 @@ describe("A13: a button", () => {
 		await parts.pending();
 		await until(() => parts.questions.length === 1);
 		expect(parts.questions[0]).toMatchObject({
-			...{ account: { channel: "telegram", id: "bot" }, target: { to: "c1" } },
+			account: { channel: "telegram", id: "bot" },
+			target: { to: "c1" },
 			text: expect.stringContaining('{"command":"git status -s"}'),
 			choices: [{ id: "approve" }, { id: "deny" }, { id: "always" }],
 		});

@@ -3,14 +3,14 @@
 import { tmpdir } from "node:os";
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
-import type { Engine } from "../../../src/engine/engine.ts";
-import { codingEngine } from "../../../src/engine/pi-coding-agent/pi-coding-agent.ts";
-import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
-import { memorySource } from "../../../src/engine/tools/memory.ts";
-import { textResult } from "../../../src/engine/tools/tools.ts";
-import type { InboundConfig, QueueConfig } from "../../../src/nex/nex.ts";
-import { createMemory, MEMORY_DEFAULTS } from "../../../src/runtime/memory.ts";
-import { systemClock } from "../../../src/std/clock.ts";
+import type { Engine } from "../../../packages/daemon/src/engine/engine.ts";
+import { codingEngine } from "../../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
+import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { memorySource } from "../../../packages/daemon/src/engine/tools/memory.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import type { InboundConfig, QueueConfig } from "../../../packages/daemon/src/nex/nex.ts";
+import { createMemory, MEMORY_DEFAULTS } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { gate, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { fauxEngine, fauxModel, NO_RETRY, tool as piTool, said } from "../../engine/pi-kit.ts";
@@ -101,7 +101,8 @@ async function world({ engine, acted, door }: Made, config = configOf(), options
 	const chat = { id: "g1", type: "group" as const };
 	const say = (sender: string, words: string, fields: Parameters<typeof messageOf>[1] = {}) =>
 		parts.nex.receive({
-			...{ channel: "telegram", account: "bot" },
+			channel: "telegram",
+			account: "bot",
 			message: messageOf(words, { from: { id: sender, name: `${sender}!` }, chat, target: { to: "g1" }, ...fields }),
 		});
 	/** Its turn is on record. */

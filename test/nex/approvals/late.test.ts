@@ -1,11 +1,11 @@
 /** A2: an approval outlives its daemon, and its answer goes on with the work. */
 
 import { expect, test } from "vitest";
-import { createBroker } from "../../../src/broker/broker.ts";
-import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
-import { textResult } from "../../../src/engine/tools/tools.ts";
-import { approvalWrites, checkpointWrites } from "../../../src/ledger/ledger.ts";
-import { createNex } from "../../../src/nex/nex.ts";
+import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
+import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { approvalWrites, checkpointWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { createNex } from "../../../packages/daemon/src/nex/nex.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { answer, asks, modelOf, text, toolOf } from "../../engine/reason-act/kit.ts";
 import { storeForTest } from "../../store.ts";

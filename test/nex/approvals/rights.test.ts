@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AclConfig, AclQuestion } from "../../../src/nex/acl/acl.ts";
+import type { AclConfig, AclQuestion } from "../../../packages/daemon/src/nex/access/acl.ts";
 import {
 	commonRights,
 	GUEST_RIGHTS,
@@ -7,11 +7,17 @@ import {
 	narrows,
 	OWNER_RIGHTS,
 	rightsOf,
-} from "../../../src/nex/acl/rights.ts";
-import { chatCommandIn } from "../../../src/nex/approvals/command.ts";
+} from "../../../packages/daemon/src/nex/access/rights.ts";
+import { chatCommandIn } from "../../../packages/daemon/src/nex/approvals/command.ts";
 
 const question = (fields: Partial<AclQuestion> = {}): AclQuestion => ({
-	...{ channel: "telegram", account: "bot", agent: "main", sender: "ann", mention: true, public: true, paired: false },
+	channel: "telegram",
+	account: "bot",
+	agent: "main",
+	sender: "ann",
+	mention: true,
+	public: true,
+	paired: false,
 	chat: { id: "c1", type: "direct" },
 	...fields,
 });
@@ -39,7 +45,9 @@ describe("A11: what somebody's words reach", () => {
 
 	test("what the rules name, and the agents that they are let in to", () => {
 		expect(rightsOf(acl, question(), ["main", "ops"])).toEqual({
-			...{ owner: false, tools: ["read", "mcp__docs__*", "bash"], agents: ["main"] },
+			owner: false,
+			tools: ["read", "mcp__docs__*", "bash"],
+			agents: ["main"],
 		});
 	});
 

@@ -1,11 +1,17 @@
 import { describe, expect, test } from "vitest";
-import { type AclConfig, type AclQuestion, aclOf, decide } from "../../../src/nex/acl/acl.ts";
+import { type AclConfig, type AclQuestion, aclOf, decide } from "../../../packages/daemon/src/nex/access/acl.ts";
 
 const direct = { id: "c1", type: "direct" } as const;
 const group = { id: "g1", type: "group" } as const;
 const question = (fields: Partial<AclQuestion> = {}): AclQuestion => ({
-	...{ channel: "telegram", account: "bot", agent: "main", sender: "ann", chat: direct },
-	...{ mention: false, public: true, paired: false },
+	channel: "telegram",
+	account: "bot",
+	agent: "main",
+	sender: "ann",
+	chat: direct,
+	mention: false,
+	public: true,
+	paired: false,
 	...fields,
 });
 const allow = { verdict: "allow", owner: false };
@@ -53,7 +59,10 @@ test("an account adds to the channel's lists and overrides its words", () => {
 		{ owner: ["o2"], allow: ["a2"], deny: ["d2"], unknown: "deny" },
 	);
 	expect(acl).toEqual({
-		...{ owner: ["o1", "o2"], allow: ["a1", "a2"], deny: ["d1", "d2"] },
-		...{ unknown: "deny", groups: "never" },
+		owner: ["o1", "o2"],
+		allow: ["a1", "a2"],
+		deny: ["d1", "d2"],
+		unknown: "deny",
+		groups: "never",
 	});
 });

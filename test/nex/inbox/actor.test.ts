@@ -1,10 +1,10 @@
 /** Order, de-duplication and dispositions with an await at every call of the store. */
 
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
-import { inboxWrites } from "../../../src/ledger/ledger.ts";
-import type { Plugin } from "../../../src/nex/nex.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import { inboxWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 

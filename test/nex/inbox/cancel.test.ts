@@ -1,11 +1,14 @@
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
-import type { QueueSettings } from "../../../src/ledger/ledger.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
 import { gate, type Play, text, until } from "../../broker/rig.ts";
 import { nexRig } from "./rig.ts";
 
 const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
-	...{ mode: "followup", collectMs: 100, messagesMax: 10, atCap: "drop_newest" },
+	mode: "followup",
+	collectMs: 100,
+	messagesMax: 10,
+	atCap: "drop_newest",
 	...fields,
 });
 

@@ -1,7 +1,7 @@
 /** The wall clock is set while messages wait: how long they wait, and the order of their runs, does not depend on it. */
 
 import { describe, expect, test } from "vitest";
-import type { Clock } from "../../../src/std/clock.ts";
+import type { Clock } from "../../../packages/protocol/src/clock.ts";
 import { tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { nexRig } from "./rig.ts";
@@ -14,7 +14,7 @@ function settable(monotonic = true) {
 	let ahead = 0;
 	const shown: Clock = {
 		now: () => clock.now() + ahead,
-		...(monotonic && { monotonic: () => clock.now() }),
+		monotonic: monotonic ? () => clock.now() : undefined,
 		after: (ms, callback) => clock.after(ms, callback),
 	};
 	return {

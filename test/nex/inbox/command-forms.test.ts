@@ -1,10 +1,10 @@
 /** A28: the forms in which a command reaches us in a group of each platform that has mentions. */
 
 import { expect, test } from "vitest";
-import { readMessage } from "../../../src/adapter/discord/inbound.ts";
-import { readText } from "../../../src/adapter/slack/inbound.ts";
-import { readUpdate } from "../../../src/adapter/telegram/inbound.ts";
-import { commandIn } from "../../../src/nex/inbox/commands.ts";
+import { commandIn } from "../../../packages/daemon/src/nex/inbox/commands.ts";
+import { readMessage } from "../../../packages/platforms/src/discord/inbound.ts";
+import { readText } from "../../../packages/platforms/src/slack/inbound.ts";
+import { readUpdate } from "../../../packages/platforms/src/telegram/inbound.ts";
 import { messageOf } from "./rig.ts";
 
 const inGroup = (said: { text: string; mention?: boolean } | undefined) =>
@@ -17,8 +17,11 @@ const telegram = (text: string, length: number) =>
 		{
 			update_id: 1,
 			message: {
-				...{ message_id: 5, date: 1, chat: { id: -1, type: "group", title: "T" }, text },
-				...{ from: { id: 42, is_bot: false, first_name: "Ann" } },
+				message_id: 5,
+				date: 1,
+				chat: { id: -1, type: "group", title: "T" },
+				text,
+				from: { id: 42, is_bot: false, first_name: "Ann" },
 				entities: [{ type: "bot_command", offset: 0, length }],
 			},
 		} as never,
@@ -40,8 +43,14 @@ test("Discord: the same", () => {
 	const data = (content: string, mentioned: string[]) =>
 		readMessage(
 			{
-				...{ id: "1", channel_id: "2", guild_id: "3", content, type: 0, timestamp: "2026-01-01T00:00:00Z" },
-				...{ author: { id: "9", username: "ann", global_name: "Ann" }, attachments: [] },
+				id: "1",
+				channel_id: "2",
+				guild_id: "3",
+				content,
+				type: 0,
+				timestamp: "2026-01-01T00:00:00Z",
+				author: { id: "9", username: "ann", global_name: "Ann" },
+				attachments: [],
 				mentions: mentioned.map((id) => ({ id, username: id, global_name: null })),
 			} as never,
 			{ id: "8" },

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../src/adapter/adapter.ts";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
-import { phaseWrites } from "../../../src/ledger/ledger.ts";
-import { commandIn } from "../../../src/nex/inbox/commands.ts";
-import type { InboundChannelConfig, Plugin } from "../../../src/nex/nex.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import { phaseWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { commandIn } from "../../../packages/daemon/src/nex/inbox/commands.ts";
+import type { InboundChannelConfig, Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, type Play, started, tempFile, text, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { messageOf, type NexRigOptions, nexRig } from "./rig.ts";

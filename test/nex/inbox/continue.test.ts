@@ -1,7 +1,7 @@
 /** Continuing a run by way of the inbox: once, delivered to where the message came from, in its session's order (A1). */
 
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import { gate, type Play, text, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 
@@ -85,7 +85,10 @@ describe("retrying a run", () => {
 		const rig = nexRig(cutOnce(requests), { config: { channels } });
 		const message = messageOf("hello");
 		const { runId: first, eventId } = await rig.nex.receive({
-			...{ channel: "telegram", account: "main", message, public: false },
+			channel: "telegram",
+			account: "main",
+			message,
+			public: false,
 		});
 		await rig.runSettled(first!);
 		const [one, two] = await Promise.all([rig.nex.retry(first!), rig.nex.retry(first!)]);

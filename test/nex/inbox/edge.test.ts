@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createNex, type Nex, type Plugin } from "../../../src/nex/nex.ts";
+import { createNex, type Nex, type Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { until } from "../../broker/rig.ts";
 import { createRig, type Rig } from "../../edge/rig.ts";
 import { messageOf, outboundOf } from "./rig.ts";
@@ -33,7 +33,10 @@ test("the edge's messages go through the pipeline, and a run tells its trace", a
 	const { body } = await json(await rig.get(`/v1/runs/${runId}`));
 	expect(body).toMatchObject({
 		trace: {
-			...{ channel: "web", account: "web", sender: "owner", deliveries: [] },
+			channel: "web",
+			account: "web",
+			sender: "owner",
+			deliveries: [],
 			hooks: [{ plugin: "guard", hook: "onReceive", outcome: "ok", ms: expect.any(Number) }],
 		},
 	});

@@ -2,16 +2,19 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createHooks, HOOK_LIMITS } from "../../../src/nex/hooks/hooks.ts";
-import { loadPlugins, pluginFrom } from "../../../src/nex/hooks/load.ts";
-import type { HookRequest, Plugin } from "../../../src/nex/hooks/port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { createHooks, HOOK_LIMITS } from "../../../packages/daemon/src/nex/plugins/hooks.ts";
+import { loadPlugins, pluginFrom } from "../../../packages/daemon/src/nex/plugins/load.ts";
+import type { HookRequest, Plugin } from "../../../packages/daemon/src/nex/plugins/port.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { never } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 
 const requestOf = (text = "hello"): HookRequest => ({
 	event: { eventId: "evt_1", text, attachments: [], receivedAt: 0 },
-	...{ channel: "telegram", account: "bot", session: "s", agent: "main" },
+	channel: "telegram",
+	account: "bot",
+	session: "s",
+	agent: "main",
 	sender: { id: "ann", owner: false },
 	chat: { id: "c", type: "direct" },
 	hooks: { context: {} },

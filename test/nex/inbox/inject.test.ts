@@ -1,13 +1,16 @@
 import { describe, expect, test } from "vitest";
-import type { EngineMessage, EngineRequest } from "../../../src/engine/engine.ts";
-import type { QueueSettings } from "../../../src/ledger/ledger.ts";
-import type { InboundConfig, Plugin } from "../../../src/nex/nex.ts";
-import { injectedIn } from "../../../src/protocol/protocol.ts";
+import type { EngineMessage, EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { InboundConfig, Plugin } from "../../../packages/daemon/src/nex/nex.ts";
+import { injectedIn } from "../../../packages/protocol/src/protocol.ts";
 import { gate, type Play, started, tempFile, text, until, verified } from "../../broker/rig.ts";
 import { messageOf, type NexRigOptions, nexRig } from "./rig.ts";
 
 const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
-	...{ mode: "inject", collectMs: 100, messagesMax: 10, atCap: "drop_newest" },
+	mode: "inject",
+	collectMs: 100,
+	messagesMax: 10,
+	atCap: "drop_newest",
 	...fields,
 });
 
@@ -132,7 +135,7 @@ describe("A26: a message that comes during a run", () => {
 		const under = nexRig(play, options as NexRigOptions);
 		await under.submit({ session: "main", text: "one", queue: queueOf() });
 		await until(() => doors.length === 1);
-		const config = { mode: "inject" as const, ...(fallback && { fallback }) };
+		const config = { mode: "inject" as const, fallback };
 		under.nex.reconfigure({ sessions: { main: { queue: config } } }, []);
 		const two = await under.nex.receive({ session: "main", text: "two" });
 		expect(under.look.event(two.eventId)!.queue!.mode).toBe(mode);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import { createListening } from "../../../src/nex/inbox/listening.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import { createListening } from "../../../packages/daemon/src/nex/inbox/listening.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const INFO = { supports: ["monitor"], public: false } as unknown as AdapterInfo;
@@ -21,7 +21,11 @@ it("an adapter that cannot be asked is asked again, for the accounts that are st
 		monitor: (_channel: string, account: string) => void heard.push(account),
 	};
 	const listening = createListening({
-		...{ outbound, clock, log: silentLog, limits: { monitorRetryMs: 100 }, receive: async () => {} },
+		outbound,
+		clock,
+		log: silentLog,
+		limits: { monitorRetryMs: 100 },
+		receive: async () => {},
 		config: { channels: { chat: { accounts: { a: {}, b: {} } } } },
 		knows: (_channel, account) => configured.has(account),
 	});

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
-import type { InboundEvent, QueueSettings } from "../../../src/ledger/ledger.ts";
-import type { Plugin } from "../../../src/nex/nex.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { InboundEvent, QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
@@ -10,7 +10,10 @@ import { type Look, refuseWrites } from "../../store.ts";
 import { nexRig } from "./rig.ts";
 
 const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
-	...{ mode: "interrupt", collectMs: 100, messagesMax: 10, atCap: "drop_newest" },
+	mode: "interrupt",
+	collectMs: 100,
+	messagesMax: 10,
+	atCap: "drop_newest",
 	...fields,
 });
 
@@ -166,7 +169,8 @@ describe("I10, I11: at the cap", () => {
 	test("drop_oldest says so of the one that was dropped", async () => {
 		const { look, accepted } = await crowded("drop_oldest");
 		expect(dispositionOf(look, accepted[1]!.eventId)).toEqual({
-			...{ state: "dropped", because: "2 messages waited already, and a newer one came" },
+			state: "dropped",
+			because: "2 messages waited already, and a newer one came",
 		});
 		expect(look.queued().map((event) => event.text)).toEqual(["two", "three"]);
 	});

@@ -1,13 +1,13 @@
 /** Messages that plugins look at hold up their own chat only, and no command. */
 
 import { describe, expect, test } from "vitest";
-import { isCommand } from "../../../src/nex/inbox/commands.ts";
-import type { Plugin } from "../../../src/nex/nex.ts";
-import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
-import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { RESTART_RULES } from "../../../src/std/supervision.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
+import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import { isCommand } from "../../../packages/daemon/src/nex/inbox/commands.ts";
+import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
+import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { gate, text, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 
@@ -27,10 +27,20 @@ test("ST11: a monitor's messages wait for those of their own chat only, and a co
 	const heard: string[] = [];
 	const ids: string[] = [];
 	const monitor = createMonitorPort({
-		...{ command: [process.execPath, "-e", program], env: { PATH: process.env.PATH ?? "" }, facts: {} },
-		...{ limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock, random: Math.random, log: silentLog },
-		...{ waitingMax: 10, webhookMs: 1000, retryMs: 10, retryMsMax: 10 },
-		...{ onFailure() {}, onChoice: async () => undefined },
+		command: [process.execPath, "-e", program],
+		env: { PATH: process.env.PATH ?? "" },
+		facts: {},
+		limits: PROCESS_LIMITS,
+		rules: RESTART_RULES,
+		clock: systemClock,
+		random: Math.random,
+		log: silentLog,
+		waitingMax: 10,
+		webhookMs: 1000,
+		retryMs: 10,
+		retryMsMax: 10,
+		onFailure() {},
+		onChoice: async () => undefined,
 		isUrgent: (message) => isCommand({ channel: "c", account: "a", message }),
 		async onMessage({ eventId }, id) {
 			heard.push(eventId);
@@ -79,10 +89,7 @@ function watched() {
 		},
 	);
 	const say = (said: string, fields = {}, id?: string) =>
-		under.nex.receive({
-			...{ channel: "telegram", account: "bot", message: messageOf(said, fields) },
-			...(id !== undefined && { id }),
-		});
+		under.nex.receive({ channel: "telegram", account: "bot", message: messageOf(said, fields), id });
 	return { ...under, door, looked, asked, say };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createPairingService, PAIRING_LIMITS } from "../../../src/nex/acl/pairing.ts";
+import { createPairingService, PAIRING_LIMITS } from "../../../packages/daemon/src/nex/access/pairing.ts";
 import { manualClock } from "../../clock.ts";
 import { storeForTest } from "../../store.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { EngineEvent, EngineRequest } from "../../../src/engine/engine.ts";
-import type { Plugin } from "../../../src/nex/nex.ts";
-import { reportAttachments } from "../../../src/runtime/jobs.ts";
-import type { TransferInfo } from "../../../src/services/services.ts";
+import type { EngineEvent, EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
+import { reportAttachments } from "../../../packages/daemon/src/runtime/wiring/jobs.ts";
+import type { TransferInfo } from "../../../packages/daemon/src/services/services.ts";
 import { gate, never, type Play, tempFile, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { refuseWrites } from "../../store.ts";
@@ -479,9 +479,12 @@ describe("start and stop", () => {
 		const accounts = { one: {}, two: {} };
 		const heard: string[] = [];
 		const info = async (channel: string) => ({
-			...{ channel, version: "1", protocol: 1, settings: [] },
-			...{ supports: channel === "mute" ? (["send"] as const) : (["monitor"] as const) },
-			...{ limits: { textMax: 1, unit: "utf16" as const } },
+			channel,
+			version: "1",
+			protocol: 1,
+			settings: [],
+			supports: channel === "mute" ? (["send"] as const) : (["monitor"] as const),
+			limits: { textMax: 1, unit: "utf16" as const },
 		});
 		const monitor = (channel: string, account: string) => {
 			if (account === "one") throw new Error("it is listened to already");
@@ -531,8 +534,15 @@ describe("start and stop", () => {
 		await hear(messageOf("hi", { eventId: "e2", attachments, from: { id: "eve" } }), "evt_2");
 		expect(reported).toEqual([
 			{
-				...{ id: "attachment/telegram/main/e1/0", appId: "owner", kind: "attachment", state: "completed" },
-				...{ name: "cat.png", transferredBytes: 5, totalBytes: 5, startedAt: 7, updatedAt: 7 },
+				id: "attachment/telegram/main/e1/0",
+				appId: "owner",
+				kind: "attachment",
+				state: "completed",
+				name: "cat.png",
+				transferredBytes: 5,
+				totalBytes: 5,
+				startedAt: 7,
+				updatedAt: 7,
 			},
 		]);
 	});

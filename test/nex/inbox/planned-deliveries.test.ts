@@ -2,11 +2,11 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createBroker } from "../../../src/broker/broker.ts";
-import { deliveryWrites } from "../../../src/ledger/ledger.ts";
-import { createNex, createOutbound } from "../../../src/nex/nex.ts";
-import { NexusError, newId } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
+import { deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { createNex, createOutbound } from "../../../packages/daemon/src/nex/nex.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";
 import { engineOf, gate, never, type Play, tempFile, until } from "../../broker/rig.ts";
 import { refuseWrites, storeForTest } from "../../store.ts";
 import { messageOf, nexRig, outboundOf } from "./rig.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { QueueSettings } from "../../../src/ledger/ledger.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
 import {
 	EMPTY_LANE,
 	type LaneEffect,
@@ -9,11 +9,14 @@ import {
 	type SessionLane,
 	step,
 	wakeAt,
-} from "../../../src/nex/inbox/queue.ts";
+} from "../../../packages/daemon/src/nex/inbox/queue.ts";
 import { atEffort } from "../../effort.ts";
 
 const settingsOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
-	...{ mode: "followup", collectMs: 100, messagesMax: 3, atCap: "drop_newest" },
+	mode: "followup",
+	collectMs: 100,
+	messagesMax: 3,
+	atCap: "drop_newest",
 	...fields,
 });
 
@@ -29,7 +32,9 @@ function play(inputs: readonly [now: number, input: LaneInput][], from: SessionL
 }
 
 const arrive = (eventId: string, fields: Partial<QueueSettings> = {}): LaneInput => ({
-	...{ type: "arrive", eventId, settings: settingsOf(fields) },
+	type: "arrive",
+	eventId,
+	settings: settingsOf(fields),
 });
 const free: LaneInput = { type: "free" };
 const tick: LaneInput = { type: "tick" };
@@ -308,7 +313,10 @@ test("I10: for all arrivals, settlements, modes, caps and restarts every message
 				} else {
 					lane = restored(
 						[...queued].map(([eventId, { at, ...settings }]) => ({
-							...{ eventId, at, summary: eventId.endsWith(".summary"), ...settings },
+							eventId,
+							at,
+							summary: eventId.endsWith(".summary"),
+							...settings,
 						})),
 					);
 					take({ type: "tick" });

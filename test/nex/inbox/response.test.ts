@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { responseOf } from "../../../src/nex/inbox/response.ts";
+import { responseOf } from "../../../packages/daemon/src/nex/inbox/response.ts";
 import { turnOf } from "../../ledger/rig.ts";
 
 it("P3.10: plugins see the answer without hidden words", () => {

@@ -1,17 +1,17 @@
 /** The inbox on a real Broker, Bus and Ledger, with an outbound side that only writes down what it is asked for. */
 
-import type { InboundMessage } from "../../../src/adapter/adapter.ts";
-import type { BrokerLimits } from "../../../src/broker/broker.ts";
-import type { Engine } from "../../../src/engine/engine.ts";
-import { type Delivery, deliveryWrites, type QueueSettings } from "../../../src/ledger/ledger.ts";
-import type { NexOptions, NexOutbound } from "../../../src/nex/create.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
+import type { BrokerLimits } from "../../../packages/daemon/src/broker/broker.ts";
+import type { Engine } from "../../../packages/daemon/src/engine/engine.ts";
+import { type Delivery, deliveryWrites, type QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { NexOptions, NexOutbound } from "../../../packages/daemon/src/nex/create.ts";
 import {
 	type Accepted,
 	type ClientMessage,
 	createNex,
 	type InboundConfig,
 	type InboxLimits,
-} from "../../../src/nex/nex.ts";
+} from "../../../packages/daemon/src/nex/nex.ts";
 import { type Play, type RigOptions, rig, until } from "../../broker/rig.ts";
 
 export type Delivered = Parameters<NexOutbound["deliver"]>[0];
@@ -48,8 +48,13 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 			return infoOf(id);
 		},
 		info: async (channel) => ({
-			...{ channel, version: "1", protocol: 1, supports: ["monitor", "send"], settings: [] },
-			...{ limits: { textMax: 4096, unit: "utf16" }, public: channel === "telegram" },
+			channel,
+			version: "1",
+			protocol: 1,
+			supports: ["monitor", "send"],
+			settings: [],
+			limits: { textMax: 4096, unit: "utf16" },
+			public: channel === "telegram",
 		}),
 		monitor: (channel, account, onMessage) => void listeners.set(`${channel}/${account}`, onMessage),
 		...fields,
@@ -81,12 +86,12 @@ export function nexRig(play: Play, options: NexRigOptions = {}) {
 		ledger: parts.ledger,
 		outbound: out.outbound,
 		config,
-		...(engine && { engine }),
-		...(limits && { limits }),
-		...(plugins && { plugins }),
-		...(arrived && { arrived }),
-		...(clock && { clock }),
-		...(log && { log }),
+		engine,
+		limits,
+		plugins,
+		arrived,
+		clock,
+		log,
 	});
 	/** A client's message, with how it is to wait. */
 	const submit = (message: ClientMessage & { queue?: QueueSettings }): Promise<Accepted> => {
@@ -105,7 +110,11 @@ let count = 0;
 
 /** A message from Ann in a direct chat, unless told otherwise. */
 export const messageOf = (text: string, fields: Partial<InboundMessage> = {}): InboundMessage => ({
-	...{ eventId: `m${++count}`, from: { id: "ann", name: "Ann" }, chat: { id: "c1", type: "direct" }, text },
-	...{ target: { to: "c1" }, ts: 0 },
+	eventId: `m${++count}`,
+	from: { id: "ann", name: "Ann" },
+	chat: { id: "c1", type: "direct" },
+	text,
+	target: { to: "c1" },
+	ts: 0,
 	...fields,
 });

@@ -1,7 +1,7 @@
 /** A Ledger that refuses a turn on a store that is well: the session goes on, with what could be saved. */
 
 import { describe, expect, test } from "vitest";
-import type { Turn } from "../../../src/ledger/ledger.ts";
+import type { Turn } from "../../../packages/daemon/src/ledger/ledger.ts";
 import { finalEnd, never, type Play, tempFile, ticks, until, verified } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { refuseWrites } from "../../store.ts";

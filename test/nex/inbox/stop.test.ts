@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Delivery } from "../../../src/ledger/ledger.ts";
-import type { Plugin } from "../../../src/nex/nex.ts";
+import type { Delivery } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, type Play, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 

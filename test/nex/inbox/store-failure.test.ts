@@ -1,7 +1,7 @@
 /** A store that refuses commits for longer than anybody waits: runs end, and their sessions go on once it takes them again. */
 
 import { expect, test } from "vitest";
-import type { Plugin } from "../../../src/nex/hooks/port.ts";
+import type { Plugin } from "../../../packages/daemon/src/nex/plugins/port.ts";
 import {
 	finalEnd,
 	framesOf,
@@ -60,7 +60,9 @@ test("I3, P4.9: the run is settled with what is durable, and what waited behind 
 	disk.full = false;
 	await pass(6_000);
 	expect(await turnWhenSettled(look, runId!)).toMatchObject({
-		...{ status: "failed", reason: "error", error: { code: "unavailable" } },
+		status: "failed",
+		reason: "error",
+		error: { code: "unavailable" },
 		messages: [{ text: "one" }, { text: "re one" }],
 	});
 	const log = await framesOf(bus, runId!);

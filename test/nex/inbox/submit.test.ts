@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import { finalEnd, gate, never, type Play, tempFile, text, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
@@ -59,14 +59,12 @@ describe("a message for an idle session", () => {
 		const { broker, nex, look } = nexRig(play);
 		const { eventId, runId } = await nex.receive({ session: "main", text: "hi" });
 		expect(broker.live(runId!)).toMatchObject({
-			...{
-				runId,
-				session: "main",
-				engine: "played",
-				status: "running",
-				compacting: false,
-				text: "",
-			},
+			runId,
+			session: "main",
+			engine: "played",
+			status: "running",
+			compacting: false,
+			text: "",
 			messages: [
 				{ role: "user", text: "hi", eventId },
 				{ role: "assistant", text: "" },

@@ -1,14 +1,16 @@
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
-import type { InboundConfig } from "../../../src/nex/nex.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { InboundConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, type Play, tempFile, text, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 
 const config: InboundConfig = {
 	channels: {
 		telegram: {
-			...{ acl: { owner: ["olga"], unknown: "allow" }, accounts: { bot: {} } },
-			...{ session: "main", queue: { mode: "followup", messagesMax: 1, atCap: "summarise" } },
+			acl: { owner: ["olga"], unknown: "allow" },
+			accounts: { bot: {} },
+			session: "main",
+			queue: { mode: "followup", messagesMax: 1, atCap: "summarise" },
 		},
 	},
 };
@@ -22,11 +24,12 @@ async function crowded(senders: readonly string[], path?: string) {
 		yield text("…");
 		if (asked.length === 1) await door.opened;
 	};
-	const parts = nexRig(play, { config, ...(path !== undefined && { path }) });
+	const parts = nexRig(play, { config, path });
 	await parts.nex.load();
 	const say = (sender: string, words: string) =>
 		parts.nex.receive({
-			...{ channel: "telegram", account: "bot" },
+			channel: "telegram",
+			account: "bot",
 			message: messageOf(words, { from: { id: sender }, chat: { id: sender, type: "direct" }, target: { to: sender } }),
 		});
 	await say("olga", "first");

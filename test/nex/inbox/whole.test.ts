@@ -1,8 +1,8 @@
 /** From a message on a platform to the answer on it, with everything real: adapter processes, supervision, Broker, Bus, Ledger. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createBroker } from "../../../src/broker/broker.ts";
-import { createNex, type InboundChannelConfig, type Nex } from "../../../src/nex/nex.ts";
+import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
+import { createNex, type InboundChannelConfig, type Nex } from "../../../packages/daemon/src/nex/nex.ts";
 import { engineOf, type Play, until } from "../../broker/rig.ts";
 import { type Look, lookInto, openStore } from "../../store.ts";
 import { createRigWith, type Rig } from "../outbound/rig.ts";

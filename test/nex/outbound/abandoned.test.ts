@@ -1,11 +1,11 @@
 /** A message that began before its text and whose stream fails: it stays, and is not taken for the error text (I7). */
 
 import { expect, it } from "vitest";
-import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import { isErrorSent } from "../../../src/nex/attachment.ts";
-import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
-import { StreamReports } from "../../../src/nex/stream-reports.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import { isErrorSent } from "../../../packages/daemon/src/nex/delivery/attachments/attachment.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/stream-reports.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { trackDelivery } from "./live-delivery-rig.ts";
 
 it("the error text is still owed after an edit of it was refused, and said once", async () => {

@@ -55,9 +55,14 @@ async function deliverUnderFire(of: Rig, channel: string, source: string, kills:
 describe("an adapter that is not there", () => {
 	const missing = (limits = FAST) => {
 		const path = join(temporary(), "late.mjs");
-		rig = createRigWith((channel) => ({ full: channel("full", {}, { command: [process.execPath, path, "full"] }) }), {
-			limits,
-		});
+		rig = createRigWith(
+			(channel) => ({
+				full: channel("full", {}, { command: [process.execPath, "--conditions=nexus-source", path, "full"] }),
+			}),
+			{
+				limits,
+			},
+		);
 		return { path, of: rig };
 	};
 	const request = { text: "hello", account: { channel: "full", id: "main" }, target: { to: "c1" } };
@@ -86,7 +91,7 @@ describe("adapters of others", () => {
 			const folder = temporary();
 			rig = createRigWith(() => ({
 				folder: {
-					command: [process.execPath, at("../../adapter/kit/file-platform.ts")],
+					command: [process.execPath, "--conditions=nexus-source", at("../../adapter/kit/file-platform.ts")],
 					accounts: { main: { settings: { folder, style } } },
 				},
 			}));

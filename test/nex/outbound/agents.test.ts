@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { createBus } from "../../../src/bus/bus.ts";
-import type { EngineEvent } from "../../../src/engine/engine.ts";
-import { readSource, type SourceEvent } from "../../../src/nex/source.ts";
-import { createFold, decodeFrame, newRunId, type RunView } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
+import type { EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
+import { readSource, type SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { createFold, decodeFrame, newRunId, type RunView } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
 import { recordsOf } from "./framed.ts";

@@ -1,7 +1,7 @@
 /** A process that is silent is ended; one that works through a backlog, or waits for its platform, is not. */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { watchAnswer } from "../../../src/nex/supervise/answer-watch.ts";
+import { watchAnswer } from "../../../packages/daemon/src/nex/accounts/answer-watch.ts";
 import { manualClock } from "../../clock.ts";
 import { createRigWith, FAST, type Rig } from "./rig.ts";
 
@@ -16,7 +16,11 @@ function watched({ answerMs = 300, giveUpMs = 3600 } = {}) {
 	const process = { heardAt: 0, paused: false };
 	const late: number[] = [];
 	const watch = watchAnswer({
-		...{ clock, answerMs, giveUpMs, receivedAt: () => process.heardAt, paused: () => process.paused },
+		clock,
+		answerMs,
+		giveUpMs,
+		receivedAt: () => process.heardAt,
+		paused: () => process.paused,
 		late: (ms) => late.push(ms),
 	});
 	const hear = (after: number) => {

@@ -1,7 +1,7 @@
 /** I7: an adapter that knows only the basic fields, when its process or the daemon dies, or it gives up half-way (ADR 17). */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { encodeFrame, newRunId } from "../../../src/protocol/protocol.ts";
+import { encodeFrame, newRunId } from "../../../packages/protocol/src/protocol.ts";
 import { beginRun, createRig, createRigWith, FAST, type Flavour, type Rig, strike, until } from "./rig.ts";
 
 let rig: Rig;
@@ -79,14 +79,17 @@ describe("a process that dies in the middle", () => {
 		]);
 	});
 
-	it.each([{}, { quiet: "1" }])("the error text follows when the run fails then (%j)", async (settings) => {
-		const { run, id } = await begin(settings);
-		strike(streamPid());
-		await until(() => rig.deliveries.get(id)?.mode === "blocks", "it is gone");
-		await run.fail("the model broke");
-		await rig.outbound.settled(id);
-		expect(rig.visible("c1")).toEqual([BEGINNING, "Sorry."]);
-	});
+	it.each<Record<string, string>>([{}, { quiet: "1" }])(
+		"the error text follows when the run fails then (%j)",
+		async (settings) => {
+			const { run, id } = await begin(settings);
+			strike(streamPid());
+			await until(() => rig.deliveries.get(id)?.mode === "blocks", "it is gone");
+			await run.fail("the model broke");
+			await rig.outbound.settled(id);
+			expect(rig.visible("c1")).toEqual([BEGINNING, "Sorry."]);
+		},
+	);
 
 	it("with all of the answer: what is missing is not known, so the error text says that something may be", async () => {
 		rig = createRig("collecting", { deaths: "1" }, { errorText: "Sorry." });
@@ -147,7 +150,7 @@ describe("what an adapter of the basic lines hears otherwise", () => {
 		expect(await say("collecting", { attachmentMs: 20 })).toEqual(["thinks Hm.", "Before. After.", "**A card**"]);
 	});
 
-	it.each([{}, { quiet: "1" }])(
+	it.each<Record<string, string>>([{}, { quiet: "1" }])(
 		"the error text of a run that failed is sent behind what there is (%j)",
 		async (settings) => {
 			const { run, id } = await begin(settings);

@@ -1,10 +1,10 @@
 /** `mode: accumulate`: nothing leaves before the answer has ended. */
 
 import { expect, it } from "vitest";
-import { createBlockMachine } from "../../../src/nex/block-machine.ts";
-import { MARKDOWN_START } from "../../../src/nex/block-step.ts";
-import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
-import type { SourceEvent } from "../../../src/nex/source.ts";
+import { createBlockMachine } from "../../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
+import { MARKDOWN_START } from "../../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import type { SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
 
 const delivering = {
 	live: { id: "dlv_1", row: { mode: "whole", cursor: 0, messages: [] } },

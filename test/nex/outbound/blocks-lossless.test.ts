@@ -2,7 +2,12 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type BlockRules, beginBlocks, type DeliveryBlock, stepBlocks } from "../../../src/nex/block-step.ts";
+import {
+	type BlockRules,
+	beginBlocks,
+	type DeliveryBlock,
+	stepBlocks,
+} from "../../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
 import { normalise } from "../../adapter/normalise.ts";
 import { markdown } from "../../adapter/split/arbitrary.ts";
 import { atEffort } from "../../effort.ts";

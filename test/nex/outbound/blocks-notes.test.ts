@@ -8,7 +8,7 @@ import {
 	beginBlocks,
 	type DeliveryBlock,
 	stepBlocks,
-} from "../../../src/nex/block-step.ts";
+} from "../../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
 import { beginRun, createRig, type Rig } from "./rig.ts";
 
 const RULES: BlockRules = { minChars: 800, maxChars: 1200, idleMs: 1000 };

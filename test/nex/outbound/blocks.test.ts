@@ -2,11 +2,16 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts";
-import { platform as sms } from "../../../src/adapter/sms/sms.ts";
-import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
-import { blocksOf } from "../../../src/nex/block-machine.ts";
-import { type BlockRules, beginBlocks, type DeliveryBlock, stepBlocks } from "../../../src/nex/block-step.ts";
+import { blocksOf } from "../../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
+import {
+	type BlockRules,
+	beginBlocks,
+	type DeliveryBlock,
+	stepBlocks,
+} from "../../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
+import { platform as imessage } from "../../../packages/platforms/src/imessage/imessage.ts";
+import { platform as sms } from "../../../packages/platforms/src/sms/sms.ts";
+import { platform as whatsapp } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import { normalise } from "../../adapter/normalise.ts";
 import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, finishedRun, type Rig, until } from "./rig.ts";
@@ -70,7 +75,10 @@ describe("the figures", () => {
 
 	it("a channel's config is stronger; no block is longer than a message", () => {
 		expect(blocksOf(sms.info, { idleMs: 5, humanDelayMs: null })).toEqual({
-			...{ minChars: 140, maxChars: 160, idleMs: 5, humanDelayMs: undefined },
+			minChars: 140,
+			maxChars: 160,
+			idleMs: 5,
+			humanDelayMs: undefined,
 		});
 		expect(blocksOf(plain, { maxChars: 100_000 })).toMatchObject({ minChars: 800, maxChars: 4096 });
 		expect(blocksOf(plain, { maxChars: 500 })).toMatchObject({ minChars: 500, maxChars: 500 });

@@ -3,11 +3,11 @@
 import { existsSync } from "node:fs";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Bus } from "../../../src/bus/bus.ts";
-import { deliveryWrites } from "../../../src/ledger/ledger.ts";
-import { staleness } from "../../../src/nex/recovery.ts";
-import { NexusError } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
+import { deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { staleness } from "../../../packages/daemon/src/nex/delivery/recovery.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, createRigWith, deathsOf, FAST, finishedRun, type Rig, strike, until } from "./rig.ts";
 
@@ -250,14 +250,17 @@ describe("daemon crashes", () => {
 		await run.endIn(rig.bus, "", true);
 		const hour = 3_600_000;
 		const row = {
-			...{ id: "dlv_1", runId: run.runId, channel: "full", account: "main", target: { to: "c1" }, options: {} },
-			...{
-				createdAt: Date.now() - hour,
-				updatedAt: Date.now() - hour,
-				state: "active" as const,
-				cursor: 0,
-				messages: [],
-			},
+			id: "dlv_1",
+			runId: run.runId,
+			channel: "full",
+			account: "main",
+			target: { to: "c1" },
+			options: {},
+			createdAt: Date.now() - hour,
+			updatedAt: Date.now() - hour,
+			state: "active" as const,
+			cursor: 0,
+			messages: [],
 		};
 		expect(await staleness(rig.bus, row, Date.now(), 900_000)).toMatch(/60 minutes old/);
 		expect(await staleness(rig.bus, { ...row, updatedAt: Date.now() - 60_000 }, Date.now(), 900_000)).toBeUndefined();

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
-import { checksumOf, crc32, decodeFrame, encodeFrame, newRunId } from "../../../src/protocol/protocol.ts";
+import { checksumOf, crc32, decodeFrame, encodeFrame, newRunId } from "../../../packages/protocol/src/protocol.ts";
 import { createRig, createRigWith, type Flavour, finishedRun, type Rig, until } from "./rig.ts";
 
 let rig: Rig | undefined;
@@ -75,7 +75,7 @@ const EARLY = fileURLToPath(new URL("./adapters/early-platform.ts", import.meta.
 /** A kit adapter that can edit and take away, 1,000 characters a message. */
 const editing = (errorText: string) =>
 	createRigWith((channel) => ({
-		early: { ...channel("full", {}, { errorText }), command: [process.execPath, EARLY] },
+		early: { ...channel("full", {}, { errorText }), command: [process.execPath, "--conditions=nexus-source", EARLY] },
 	}));
 
 const otherChecksum = (record: string) => {

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "vitest";
-import type { StreamEvent } from "../../../src/protocol/protocol.ts";
+import type { StreamEvent } from "../../../packages/protocol/src/protocol.ts";
 import { beginRun, type Call, createRigWith, type Rig, type TestRun, until } from "./rig.ts";
 
 let rig: Rig;
@@ -17,7 +17,7 @@ const createEarly = (streaming: { placeholder?: string } = {}, settings: Record<
 	createRigWith((channel) => ({
 		early: {
 			...channel("full", settings, { streaming: { reasoning: true, ...streaming }, errorText: "Sorry." }),
-			command: [process.execPath, ADAPTER],
+			command: [process.execPath, "--conditions=nexus-source", ADAPTER],
 		},
 	}));
 

@@ -1,8 +1,8 @@
 /** I7: a message that a platform took and did not deliver is visible on its delivery, whenever the platform says so. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createWhatsAppFake, type WhatsAppFake } from "../../../packages/lab/src/whatsapp.ts";
 import { ADAPTER } from "../../children.ts";
-import { createWhatsAppFake, type WhatsAppFake } from "../../fakes/whatsapp.ts";
 import { beginRun, createRigWith, type Rig, until } from "./rig.ts";
 
 const ANN = { to: "15550001", direct: true };
@@ -20,7 +20,7 @@ beforeEach(async () => {
 	rig = createRigWith(
 		() => ({
 			whatsapp: {
-				command: [process.execPath, ADAPTER, "whatsapp"],
+				command: [process.execPath, "--conditions=nexus-source", ADAPTER, "whatsapp"],
 				accounts: { main: { settings: fake.settings } },
 				blocks: { minChars: 1, maxChars: 20, idleMs: 10, humanDelayMs: null },
 			},

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createFenceWatch } from "../../../src/nex/fence-watch.ts";
+import { createFenceWatch } from "../../../packages/daemon/src/nex/delivery/blocks/fence-watch.ts";
 
 const insideAfter = (...pieces: string[]): boolean => {
 	const fence = createFenceWatch();

@@ -1,10 +1,10 @@
 /** Runs as the Broker frames them: with agents, models and phases. */
 
-import { COMPLETED, type Ending } from "../../../src/broker/ending.ts";
-import { Framer } from "../../../src/broker/framer.ts";
-import type { Bus } from "../../../src/bus/bus.ts";
-import type { EngineEvent } from "../../../src/engine/engine.ts";
-import { newRunId } from "../../../src/protocol/protocol.ts";
+import { Framer } from "../../../packages/daemon/src/broker/frames/framer.ts";
+import { COMPLETED, type Ending } from "../../../packages/daemon/src/broker/settle/ending.ts";
+import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
+import type { EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
+import { newRunId } from "../../../packages/protocol/src/protocol.ts";
 
 /** The records of a run that says this. */
 export function recordsOf(runId: string, events: readonly EngineEvent[], ending: Ending = COMPLETED): string[] {

@@ -1,7 +1,7 @@
 /** The pause of a whole account, as its processes report it. */
 
 import { expect, it } from "vitest";
-import { createGate } from "../../../src/nex/gate.ts";
+import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
 import { manualClock } from "../../clock.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -6,15 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
-import { createInfoCache } from "../../../src/nex/account.ts";
-import { endOrphanedProcesses, prepareAccountFiles } from "../../../src/nex/supervise/account-files.ts";
-import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
-import { ONE_SHOT_LIMITS } from "../../../src/nex/supervise/one-shot.ts";
-import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { RESTART_RULES } from "../../../src/std/supervision.ts";
+import { SEND_SHAPES } from "../../../packages/adapter/src/host.ts";
+import { createInfoCache } from "../../../packages/daemon/src/nex/accounts/account.ts";
+import { endOrphanedProcesses, prepareAccountFiles } from "../../../packages/daemon/src/nex/accounts/account-files.ts";
+import { type Exit, PROCESS_LIMITS, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
+import { ONE_SHOT_LIMITS } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
+import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 
 const env = { PATH: process.env.PATH ?? "" };
 const node = (program: string) => [process.execPath, "-e", program];
@@ -80,7 +80,7 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 
 	it("ends with a daemon that leaves without a word", async () => {
 		const file = join(freshFolder(), "pid");
-		const source = new URL("../../../src/std/process-group.ts", import.meta.url).href;
+		const source = new URL("../../../packages/daemon/src/std/process-group.ts", import.meta.url).href;
 		const script = `
 			import { spawn } from "node:child_process";
 			import { existsSync } from "node:fs";
@@ -89,7 +89,7 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 			const look = () => existsSync(${JSON.stringify(file)}) ? process.exit(0) : setTimeout(look, 5);
 			look();
 		`;
-		await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script]);
+		await promisify(execFile)(process.execPath, ["--conditions=nexus-source", "--input-type=module", "-e", script]);
 		await hasEnded(await pidIn(file));
 	});
 
@@ -117,7 +117,10 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 		const stopping = new AbortController();
 		const limits = { ...ONE_SHOT_LIMITS, answerMs };
 		const infos = createInfoCache(() => ({ odd: { command, accounts: {} } }), {
-			...{ limits, signal: stopping.signal, dataDir: folder, onInfo: () => {} },
+			limits,
+			signal: stopping.signal,
+			dataDir: folder,
+			onInfo: () => {},
 		});
 		return { answer: infos.ask("odd"), inner: () => pidIn(file), stop: () => stopping.abort() };
 	};
@@ -158,7 +161,12 @@ it("I11: an adapter that floods its output with garbage is cut off and started a
 	const lost: Exit[] = [];
 	const supervisor = createProcessSupervisor({
 		command: node(`const say = () => process.stdout.write("garbage\\n".repeat(1000), say); say();`),
-		...{ env, facts: {}, log: silentLog, clock: systemClock, random: () => 0.5, shapes: SEND_SHAPES },
+		env,
+		facts: {},
+		log: silentLog,
+		clock: systemClock,
+		random: () => 0.5,
+		shapes: SEND_SHAPES,
 		limits: { ...PROCESS_LIMITS, garbageLinesPerMinuteMax: 5000 },
 		rules: { ...RESTART_RULES, backoffMs: 20, failuresMax: 3 },
 		lines() {},

@@ -1,14 +1,14 @@
 /** How an account is, as people see it: unreachable while its platform does not answer, without old errors when it works again. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { MONITOR_SHAPES } from "../../../src/adapter/adapter.ts";
-import { createCallHealth } from "../../../src/nex/call-health.ts";
-import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
-import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { RESTART_RULES } from "../../../src/std/supervision.ts";
+import { MONITOR_SHAPES } from "../../../packages/adapter/src/host.ts";
+import { createCallHealth } from "../../../packages/daemon/src/nex/accounts/call-health.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
+import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { until } from "./rig.ts";
 
@@ -33,9 +33,17 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 	const seen = new Set<string>();
 	const monitor = createMonitorPort({
 		changed: () => queueMicrotask(() => seen.add(monitor.status().state)),
-		...{ ...common, command: node(program), rules: RESTART_RULES, clock: systemClock },
-		...{ onMessage: async () => {}, onFailure() {}, onChoice: async () => undefined },
-		...{ waitingMax: 10, webhookMs: 25_000, retryMs: 10, retryMsMax: 10 },
+		...common,
+		command: node(program),
+		rules: RESTART_RULES,
+		clock: systemClock,
+		onMessage: async () => {},
+		onFailure() {},
+		onChoice: async () => undefined,
+		waitingMax: 10,
+		webhookMs: 25_000,
+		retryMs: 10,
+		retryMsMax: 10,
 	});
 	onTestFinished(() => monitor.stop());
 	const change = () => monitor.webhook({ method: "POST", query: "", headers: {}, body: "" });
@@ -53,8 +61,13 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 it("a process that has lived for a while has no old error", async () => {
 	const clock = manualClock(1000);
 	const supervisor = createProcessSupervisor({
-		...{ ...common, command: node("console.log('garbage'); process.stdin.resume()"), rules: RESTART_RULES, clock },
-		...{ shapes: MONITOR_SHAPES, lines() {}, lost: () => false },
+		...common,
+		command: node("console.log('garbage'); process.stdin.resume()"),
+		rules: RESTART_RULES,
+		clock,
+		shapes: MONITOR_SHAPES,
+		lines() {},
+		lost: () => false,
 	});
 	onTestFinished(async () => {
 		const stopped = supervisor.stop();
@@ -73,8 +86,7 @@ it("a process that has lived for a while has no old error", async () => {
 it("calls that find no platform tell it, until one does or they are long ago", () => {
 	const clock = manualClock(1000);
 	const calls = createCallHealth(clock);
-	const call = (detail?: string) =>
-		calls.note({ call: "create", ok: detail === undefined, ...(detail === undefined ? {} : { detail }) });
+	const call = (detail?: string) => calls.note({ call: "create", ok: detail === undefined, detail });
 	expect(calls.error()).toBeUndefined();
 	call("unavailable: create: ECONNREFUSED");
 	expect(calls.error()).toBe("create: ECONNREFUSED");

@@ -3,11 +3,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { checkLine, KEEP_SHAPES, type KeepLine, openNotes } from "../../../src/adapter/adapter.ts";
-import { createRecorder } from "../../../src/adapter/kit/recorder.ts";
-import { openKeptState } from "../../../src/adapter/kit/state.ts";
-import { createNoteKeeping } from "../../../src/nex/supervise/kept-notes.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { checkLine, KEEP_SHAPES, type KeepLine, openNotes } from "../../../packages/adapter/src/host.ts";
+import { createRecorder } from "../../../packages/adapter/src/memory/recorder.ts";
+import { openKeptState } from "../../../packages/adapter/src/memory/state.ts";
+import { createNoteKeeping } from "../../../packages/daemon/src/nex/accounts/kept-notes.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { openStore, type TestStore } from "../../store.ts";

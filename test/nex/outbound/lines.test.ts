@@ -1,8 +1,8 @@
 /** The lines of a `stream` process: neighbouring tokens are one line, and no line is longer than it may be. */
 
 import { expect, it } from "vitest";
-import type { SourceEvent } from "../../../src/nex/source.ts";
-import { createLines } from "../../../src/nex/stream-lines.ts";
+import type { SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
+import { createLines } from "../../../packages/daemon/src/nex/delivery/stream/stream-lines.ts";
 
 const token = (text: string, offset: number): SourceEvent => ({ event: { type: "token", text }, position: 0, offset });
 

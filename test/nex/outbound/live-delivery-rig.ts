@@ -1,12 +1,12 @@
 /** One delivery of its own store, as the parts under test track it. */
 
 import { onTestFinished } from "vitest";
-import type { Bus } from "../../../src/bus/bus.ts";
-import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
-import { LiveDelivery } from "../../../src/nex/live-delivery.ts";
-import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
-import type { Clock } from "../../../src/std/clock.ts";
-import { type Log, silentLog } from "../../../src/std/log.ts";
+import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
+import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { LiveDelivery } from "../../../packages/daemon/src/nex/delivery/live-delivery.ts";
+import { DeliveryRecord, Records } from "../../../packages/daemon/src/nex/delivery/record.ts";
+import type { Clock } from "../../../packages/protocol/src/clock.ts";
+import { type Log, silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore, type TestStore } from "../../store.ts";
 

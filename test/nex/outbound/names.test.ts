@@ -1,7 +1,7 @@
 /** Names from outside that every JavaScript object knows are not accounts. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { queueOf, rulesOf } from "../../../src/nex/inbox/config.ts";
+import { queueOf, rulesOf } from "../../../packages/daemon/src/nex/inbox/config.ts";
 import { createRig } from "./rig.ts";
 
 const NAMES = ["__proto__", "constructor", "toString", "hasOwnProperty"];

@@ -27,14 +27,14 @@ type Daemon = Rig & { now(): Stored["notes"] };
 
 /** A daemon of its own; with another one's store and platform. */
 function daemon(first?: Rig): Daemon {
-	const settings = first ? { file: join(first.dir, "platform.jsonl") } : {};
+	const settings: Record<string, string> = first ? { file: join(first.dir, "platform.jsonl") } : {};
 	let notes: Stored["notes"] | undefined;
 	const open: OpenStore = (own) => {
 		const store = openStore(first ? join(first.dir, "nexus.db") : own, { shared: true });
 		({ notes } = store.stored);
 		return store;
 	};
-	const command = [process.execPath, ADAPTER];
+	const command = [process.execPath, "--conditions=nexus-source", ADAPTER];
 	const rig = createRigWith((channel) => ({ noting: { ...channel("full", settings), command } }), { open });
 	rigs.push(rig);
 	return Object.assign(rig, { now: () => notes! });
@@ -148,7 +148,7 @@ it("ST26: without the account's notes nothing is started; it is when they can be
 		};
 		return { ...store, ledger: { ...store.ledger, notes: { ...notes, list } } };
 	};
-	const command = [process.execPath, ADAPTER];
+	const command = [process.execPath, "--conditions=nexus-source", ADAPTER];
 	const rig = createRigWith((channel) => ({ noting: { ...channel("full"), command } }), { open });
 	rigs.push(rig);
 	const { id } = await rig.outbound.deliver({ text: "Hello.", account, target });

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
-import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../src/adapter/adapter.ts";
-import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
-import { NexusError } from "../../../src/protocol/protocol.ts";
-import { type Clock, systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../packages/adapter/src/host.ts";
+import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { beginRun, createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
 
 const ODD = fileURLToPath(new URL("./adapters/odd.mjs", import.meta.url));
@@ -26,7 +26,11 @@ const account = { channel: "odd", id: "main" };
 const oddRig = (what: string, env: Record<string, string> = {}) =>
 	createRigWith(
 		(channel) => ({
-			odd: { command: [process.execPath, ODD, what], env, accounts: { main: { settings: {} } } },
+			odd: {
+				command: [process.execPath, "--conditions=nexus-source", ODD, what],
+				env,
+				accounts: { main: { settings: {} } },
+			},
 			full: channel("full"),
 		}),
 		{ limits: SOON },
@@ -144,9 +148,17 @@ describe("an adapter process that is of no use is ended, and the next one does t
 		const log = { ...silentLog, warn: (facts: object) => told.push(JSON.stringify(facts)) };
 		const supervisor = createProcessSupervisor({
 			// Longer than an argument may be.
-			...{ command: [process.execPath, "x".repeat(3_000_000)], env: {}, facts: {}, log, clock: systemClock },
-			...{ limits: SOON.process, rules: SOON.restart, random: Math.random, shapes: STREAM_SHAPES },
-			...{ lines() {}, lost: () => false },
+			command: [process.execPath, "x".repeat(3_000_000)],
+			env: {},
+			facts: {},
+			log,
+			clock: systemClock,
+			limits: SOON.process,
+			rules: SOON.restart,
+			random: Math.random,
+			shapes: STREAM_SHAPES,
+			lines() {},
+			lost: () => false,
 		});
 		const over = new AbortController();
 		const wanted = supervisor.running(over.signal).catch(() => "not there");

@@ -1,7 +1,7 @@
 /** Verbs that answer once: whatever fails around them, they are watched and end. */
 
 import { expect, it } from "vitest";
-import { askHealth, ONE_SHOT_LIMITS } from "../../../src/nex/supervise/one-shot.ts";
+import { askHealth, ONE_SHOT_LIMITS } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
 
 const born = () => {
 	throw new Error("ENOSPC: no space left on device");

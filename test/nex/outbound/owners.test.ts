@@ -4,8 +4,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, expect, it } from "vitest";
-import { deliveryWrites } from "../../../src/ledger/ledger.ts";
-import { NexusError } from "../../../src/protocol/protocol.ts";
+import { deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { type OpenStore, openStore } from "../../store.ts";
 import { beginRun, createRigWith, finishedRun, type Rig, until } from "./rig.ts";
 
@@ -26,7 +26,7 @@ const sharing =
 
 /** A daemon of its own, on the first one's store and platform. */
 function daemon(first?: Rig): Rig {
-	const settings = first ? { file: join(first.dir, "platform.jsonl") } : {};
+	const settings: Record<string, string> = first ? { file: join(first.dir, "platform.jsonl") } : {};
 	const open = sharing(first && join(first.dir, "nexus.db"));
 	const rig = createRigWith((channel) => ({ full: channel("full", settings) }), { open });
 	rigs.push(rig);

@@ -1,8 +1,8 @@
 /** An answer with reasoning, a picture, a card and a sound on every platform's fake, through the bundled adapters. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Delivery } from "../../../src/ledger/ledger.ts";
-import { seeded } from "../../fakes/fake.ts";
+import type { Delivery } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { seeded } from "../../../packages/lab/src/fake.ts";
 import {
 	CHANNELS,
 	type Channel,

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
-import { contentOf } from "../../../src/nex/part-content.ts";
+import { contentOf } from "../../../packages/daemon/src/nex/delivery/attachments/part-content.ts";
+import { platform as whatsapp } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import {
 	beginRun,
 	createRig,
@@ -126,7 +126,8 @@ describe.each(["files", "drafts"] as const)("parts and reasoning (%s)", (flavour
 		run.text("And more.");
 		await run.end();
 		expect(await deliver(rig, flavour, run.runId)).toMatchObject({
-			...{ state: "unknown", error: expect.stringContaining("may or may not") },
+			state: "unknown",
+			error: expect.stringContaining("may or may not"),
 		});
 		expect(seen(rig)).toEqual(["Here is a picture:", "And more."]);
 	});
@@ -277,7 +278,10 @@ describe("what a part becomes", () => {
 	const files = { ...whatsapp.info, limits: { ...whatsapp.info.limits, attachmentBytesMax: 1000 } };
 	const none = { ...files, supports: ["send" as const] };
 	const part = (modality: string, contentType: string, payload: string) => ({
-		...{ type: "part" as const, modality, contentType, payload },
+		type: "part" as const,
+		modality,
+		contentType,
+		payload,
 	});
 
 	it.each([

@@ -2,20 +2,20 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
-import { type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
-import { createSends } from "../../../src/adapter/kit/send.ts";
-import type { AdapterInfo, SendStatus } from "../../../src/adapter/port.ts";
-import type { Bus } from "../../../src/bus/bus.ts";
-import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
-import type { DeliveryContext, DeliveryOutcome } from "../../../src/nex/delivery-context.ts";
-import { createGate } from "../../../src/nex/gate.ts";
-import { LiveDelivery } from "../../../src/nex/live-delivery.ts";
-import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
-import { deliverBySend } from "../../../src/nex/send-delivery.ts";
-import type { OnPiece, SendAnswer, SendRequest } from "../../../src/nex/supervise/send-port.ts";
-import { type Clock, systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { type Platform, PlatformError, type Session } from "../../../packages/adapter/src/platform/platform.ts";
+import type { AdapterInfo, SendStatus } from "../../../packages/adapter/src/port.ts";
+import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import { createSends } from "../../../packages/adapter/src/serve/send.ts";
+import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
+import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/accounts/send-port.ts";
+import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
+import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
+import type { DeliveryContext, DeliveryOutcome } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import { LiveDelivery } from "../../../packages/daemon/src/nex/delivery/live-delivery.ts";
+import { DeliveryRecord, Records } from "../../../packages/daemon/src/nex/delivery/record.ts";
+import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { normalise } from "../../adapter/normalise.ts";
 import { atEffort } from "../../effort.ts";
 import { openPlainStore } from "../../store.ts";
@@ -67,7 +67,12 @@ async function live(plan: Plan): Promise<Story> {
 	const story = { shown: [] as Story["shown"], lines: [] as SendRequest[], moments: 0 };
 	let creations = 0;
 	const info: AdapterInfo = {
-		...{ channel: "x", version: "1", protocol: 1, supports: ["send"], delivery: "whole", settings: [] },
+		channel: "x",
+		version: "1",
+		protocol: 1,
+		supports: ["send"],
+		delivery: "whole",
+		settings: [],
 		fields: plan.fields ?? ["runId", "offset", "pieces"],
 		limits: { textMax: plan.textMax, unit: "utf16" },
 		reconcile: plan.reconcile ?? "history",
@@ -145,7 +150,12 @@ async function live(plan: Plan): Promise<Story> {
 				else if (status.type === "found") resolve(status);
 			};
 			const desk = createAdapterContext({
-				...{ platform, session, account: "a", clock, random: Math.random, log: silentLog },
+				platform,
+				session,
+				account: "a",
+				clock,
+				random: Math.random,
+				log: silentLog,
 				say: say as never,
 				ready: () => Promise.resolve(),
 				limits: { gate: { patienceMs: { final: 0, create: 0, edit: 0, preview: 0, typing: 0 } } },
@@ -157,8 +167,19 @@ async function live(plan: Plan): Promise<Story> {
 		const account = { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) };
 		const stop = new AbortController();
 		const context: DeliveryContext = {
-			...{ live: tracked, info, bus, clock, log: silentLog, limits: FAST, random: () => 0.5 },
-			...{ target: { to: "c" }, signal: stop.signal, options: {}, reasoning: false, parts: true, files: new Map() },
+			live: tracked,
+			info,
+			bus,
+			clock,
+			log: silentLog,
+			limits: FAST,
+			random: () => 0.5,
+			target: { to: "c" },
+			signal: stop.signal,
+			options: {},
+			reasoning: false,
+			parts: true,
+			files: new Map(),
 			account: account as never,
 		};
 		const outcome = await Promise.race([deliverBySend(context), death]);

@@ -4,13 +4,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
-import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
-import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { RESTART_RULES } from "../../../src/std/supervision.ts";
+import { SEND_SHAPES } from "../../../packages/adapter/src/host.ts";
+import { type Exit, PROCESS_LIMITS, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
+import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const env = { PATH: process.env.PATH ?? "" };
@@ -68,8 +68,16 @@ it("I11: garbage without end is counted, and does not fill the log", async () =>
 	const over = Promise.withResolvers<void>();
 	const supervisor = createProcessSupervisor({
 		command: node(`console.log("x\\n".repeat(100) + '{"type":"found","nonce":"n","known":true}')`),
-		...{ env, facts: {}, log, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock, random: Math.random },
-		...{ shapes: SEND_SHAPES, lines: () => over.resolve(), lost: () => true },
+		env,
+		facts: {},
+		log,
+		limits: PROCESS_LIMITS,
+		rules: RESTART_RULES,
+		clock: systemClock,
+		random: Math.random,
+		shapes: SEND_SHAPES,
+		lines: () => over.resolve(),
+		lost: () => true,
 	});
 	await supervisor.running(new AbortController().signal);
 	await over.promise;
@@ -127,9 +135,20 @@ it("I11: a monitor that says more than can be taken is made to wait, and loses n
 	const release = Promise.withResolvers<void>();
 	const heard: string[] = [];
 	const monitor = createMonitorPort({
-		...{ command, env, facts: {}, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock },
-		...{ random: Math.random, log: silentLog, onFailure() {}, onChoice: async () => undefined },
-		...{ waitingMax: 10, webhookMs: 1000, retryMs: 10, retryMsMax: 10 },
+		command,
+		env,
+		facts: {},
+		limits: PROCESS_LIMITS,
+		rules: RESTART_RULES,
+		clock: systemClock,
+		random: Math.random,
+		log: silentLog,
+		onFailure() {},
+		onChoice: async () => undefined,
+		waitingMax: 10,
+		webhookMs: 1000,
+		retryMs: 10,
+		retryMsMax: 10,
 		async onMessage({ eventId }) {
 			await release.promise;
 			heard.push(eventId);
@@ -159,15 +178,21 @@ it.each([
 	["ends over it", 'process.stdin.once("data", () => process.exit(1))', 503],
 ])("a webhook's caller does not wait for a monitor that %s", async (_name, program, status) => {
 	const monitor = createMonitorPort({
-		...{ command: node(program), env, facts: {}, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock },
-		...{
-			random: Math.random,
-			log: silentLog,
-			onMessage: async () => {},
-			onFailure() {},
-			onChoice: async () => undefined,
-		},
-		...{ waitingMax: 10, webhookMs: status === 504 ? 500 : 25_000, retryMs: 10, retryMsMax: 10 },
+		command: node(program),
+		env,
+		facts: {},
+		limits: PROCESS_LIMITS,
+		rules: RESTART_RULES,
+		clock: systemClock,
+		random: Math.random,
+		log: silentLog,
+		onMessage: async () => {},
+		onFailure() {},
+		onChoice: async () => undefined,
+		waitingMax: 10,
+		webhookMs: status === 504 ? 500 : 25_000,
+		retryMs: 10,
+		retryMsMax: 10,
 	});
 	try {
 		const ask = () => monitor.webhook({ method: "POST", query: "", headers: {}, body: "" });

@@ -32,7 +32,9 @@ describe("accounts of a running daemon", () => {
 			code: "not_found",
 		});
 		expect(await outbound.reconfigure(config(rig, { main: {}, second: {} }))).toEqual({
-			...{ added: [{ channel: "full", id: "second" }], changed: [], removed: [] },
+			added: [{ channel: "full", id: "second" }],
+			changed: [],
+			removed: [],
 		});
 		const { id } = await outbound.deliver({ ...place("second", "c2"), text: "by the new one" });
 		expect(await outbound.settled(id)).toMatchObject({ state: "complete" });
@@ -132,7 +134,9 @@ describe("accounts of a running daemon", () => {
 		await until(() => rig!.deliveries.get(id)!.messages[0]?.shown === 19, "the beginning is visible");
 		const old = outbound.accounts()[0]!.processes.stream!.pid!;
 		expect(await outbound.reconfigure(config(rig, { main: { slowMs: "6" } }))).toMatchObject({
-			...{ added: [], changed: [{ channel: "full", id: "main" }], removed: [] },
+			added: [],
+			changed: [{ channel: "full", id: "main" }],
+			removed: [],
 		});
 		await until(() => !alive(old), "the old process has ended");
 		run.text("and after it.");

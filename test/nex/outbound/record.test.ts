@@ -1,15 +1,15 @@
 /** The way of deliveries' changes to the store: one committer, in order, nothing lost, and nothing allowed before it is durable. */
 
 import { describe, expect, it } from "vitest";
-import type { AdapterInfo, StreamLine } from "../../../src/adapter/adapter.ts";
-import type { Bus } from "../../../src/bus/bus.ts";
-import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
-import { createGate } from "../../../src/nex/gate.ts";
-import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
-import { deliverBySend } from "../../../src/nex/send-delivery.ts";
-import { StreamReports } from "../../../src/nex/stream-reports.ts";
-import { NexusError, Refused } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/host.ts";
+import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
+import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
+import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/stream-reports.ts";
+import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { NexusError, Refused } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";
 import { until } from "../../until.ts";
@@ -88,9 +88,19 @@ describe("an intent in flight", () => {
 		};
 		const info = { supports: ["send"], fields: ["runId"], limits: { textMax: 100, unit: "utf16" } };
 		const work = deliverBySend({
-			...{ live, info, bus: store.bus, clock, log: silentLog, random: () => 0.5, limits: OUTBOUND_LIMITS },
-			...{ target: { to: "c" }, signal: new AbortController().signal },
-			...{ options: {}, reasoning: false, parts: true, files: new Map() },
+			live,
+			info,
+			bus: store.bus,
+			clock,
+			log: silentLog,
+			random: () => 0.5,
+			limits: OUTBOUND_LIMITS,
+			target: { to: "c" },
+			signal: new AbortController().signal,
+			options: {},
+			reasoning: false,
+			parts: true,
+			files: new Map(),
 			account: { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) },
 		} as unknown as DeliveryContext);
 		await until("the intent is on its way", () => asked.length > 0);

@@ -1,10 +1,10 @@
 /** I7: what the daemon knows of a creation when the adapter dies or refuses: nothing that certainly did not happen is in doubt. */
 
 import { expect, it } from "vitest";
-import type { AdapterInfo, StreamLine } from "../../../src/adapter/adapter.ts";
-import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
-import { StreamReports } from "../../../src/nex/stream-reports.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/host.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/stream-reports.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { trackDelivery } from "./live-delivery-rig.ts";
 
 /** `reaches`: whether what is written gets as far as the process. */

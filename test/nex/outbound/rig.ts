@@ -6,10 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import type { Bus, LogWriter } from "../../../src/bus/bus.ts";
-import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
-import { type ChannelConfig, createOutbound, type Outbound } from "../../../src/nex/nex.ts";
-import type { OutboundOptions } from "../../../src/nex/outbound.ts";
+import type { Bus, LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import type { OutboundOptions } from "../../../packages/daemon/src/nex/delivery/outbound.ts";
+import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
+import { type ChannelConfig, createOutbound, type Outbound } from "../../../packages/daemon/src/nex/nex.ts";
+import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import {
 	checksumOf,
 	crc32,
@@ -20,9 +22,7 @@ import {
 	type Modality,
 	newRunId,
 	type StreamEvent,
-} from "../../../src/protocol/protocol.ts";
-import { type Clock, systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/protocol/src/protocol.ts";
 import { linesOf } from "../../lines.ts";
 import { type OpenStore, openStore, type TestStore } from "../../store.ts";
 import { until as waitUntil } from "../../until.ts";
@@ -116,7 +116,12 @@ export function createRigWith(
 		const store = openOn(join(dir, "nexus.db"));
 		const { bus, ledger, stored } = store;
 		const outbound = createOutbound({
-			...{ bus, ledger, dataDir: dir, log: silentLog, limits: FAST, clock },
+			bus,
+			ledger,
+			dataDir: dir,
+			log: silentLog,
+			limits: FAST,
+			clock,
 			adapters: mortalAdapters(adapters, clock),
 			...options,
 			...changes,
@@ -126,7 +131,9 @@ export function createRigWith(
 	let parts = open({});
 	const rig: Rig = {
 		dir,
-		...{ bus: parts.bus, deliveries: parts.deliveries, outbound: parts.outbound },
+		bus: parts.bus,
+		deliveries: parts.deliveries,
+		outbound: parts.outbound,
 		channel,
 		calls,
 		visible(to) {

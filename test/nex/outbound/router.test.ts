@@ -1,8 +1,8 @@
 /** The way of a delivery is decided once, by what the adapter can, the channel's config, and the delivery's own options. */
 
 import { expect, it } from "vitest";
-import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import { modeOf } from "../../../src/nex/router.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import { modeOf } from "../../../packages/daemon/src/nex/delivery/router.ts";
 
 const info = (supports: readonly string[], more: object = {}) =>
 	({ channel: "chat", supports, ...more }) as unknown as AdapterInfo;

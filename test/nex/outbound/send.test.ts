@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { modeOf } from "../../../src/nex/router.ts";
+import { modeOf } from "../../../packages/daemon/src/nex/delivery/router.ts";
 import { atEffort } from "../../effort.ts";
 import {
 	beginRun,
@@ -35,7 +35,7 @@ async function deliver(of: Rig, flavour: Flavour, messages: string[], options = 
 describe("the way of a delivery", () => {
 	it("is decided once: native stream, blocks, or whole", () => {
 		const info = (supports: string[], delivery?: "whole") =>
-			({ channel: "x", supports, limits: { textMax: 1, unit: "utf16" }, ...(delivery && { delivery }) }) as never;
+			({ channel: "x", supports, limits: { textMax: 1, unit: "utf16" }, delivery }) as never;
 		const config = {};
 		expect(modeOf(info(["stream", "send"]), config, {})).toBe("stream");
 		expect(modeOf(info(["send"]), config, {})).toBe("blocks");

@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { createBus } from "../../../src/bus/bus.ts";
-import { readSource, type SourceEvent } from "../../../src/nex/source.ts";
-import { createToFrames, encodeFrame, newRunId, type StreamEvent } from "../../../src/protocol/protocol.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
+import { readSource, type SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { createToFrames, encodeFrame, newRunId, type StreamEvent } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
 

@@ -4,10 +4,15 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import type { InboundMessage, StreamLine } from "../../../src/adapter/adapter.ts";
-import { createLines } from "../../../src/nex/stream-lines.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { RESTART_RULES, type Supervision, stepSupervision, UNSTARTED } from "../../../src/std/supervision.ts";
+import type { InboundMessage, StreamLine } from "../../../packages/adapter/src/host.ts";
+import { createLines } from "../../../packages/daemon/src/nex/delivery/stream/stream-lines.ts";
+import {
+	RESTART_RULES,
+	type Supervision,
+	stepSupervision,
+	UNSTARTED,
+} from "../../../packages/daemon/src/std/supervision.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { beginRun, createRig, createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
 
 let rig: Rig | undefined;
@@ -257,7 +262,8 @@ describe("adapter processes", () => {
 	it("I6: tokens behind a full pipe leave as fewer, larger lines", async () => {
 		const events = Array.from({ length: 1000 }, (_, n) => ({
 			event: { type: "token" as const, text: `${n} ` },
-			...{ offset: n + 2, position: 0 },
+			offset: n + 2,
+			position: 0,
 		}));
 		const rules = { fields: { delivery: "d" }, reasoning: false, parts: false, tokenCharsMax: 1000 };
 		const lines = createLines(rules)(events).map((line) => JSON.parse(line) as Extract<StreamLine, { type: "token" }>);
@@ -304,14 +310,12 @@ describe("monitor", () => {
 		expect(acks()).toEqual(["e1", "e3", "e4", "e5"]);
 		expect(seen.map(({ text }) => text)).toEqual(["t1", "t2", "t3", "t4", "t5"]);
 		expect(seen[0]).toEqual({
-			...{
-				eventId: "e1",
-				from: { id: "u1" },
-				chat: { id: "c1", type: "direct" },
-				text: "t1",
-				target: { to: "c1" },
-				ts: 1,
-			},
+			eventId: "e1",
+			from: { id: "u1" },
+			chat: { id: "c1", type: "direct" },
+			text: "t1",
+			target: { to: "c1" },
+			ts: 1,
 		});
 		expect(() => rig!.outbound.monitor("full", "main", async () => {})).toThrow(/already/);
 	});

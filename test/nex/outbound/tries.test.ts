@@ -1,13 +1,13 @@
 /** A send is tried, looked up and given up by what its adapter answers, and by the clock. */
 
 import { describe, expect, it } from "vitest";
-import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
-import { createGate } from "../../../src/nex/gate.ts";
-import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
-import { deliverBySend } from "../../../src/nex/send-delivery.ts";
-import type { OnPiece, SendAnswer, SendRequest } from "../../../src/nex/supervise/send-port.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/accounts/send-port.ts";
+import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
+import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
+import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
+import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";
 import { trackDelivery } from "./live-delivery-rig.ts";
@@ -17,13 +17,12 @@ const BEGIN = 1_000_000;
 const lost: SendAnswer = { type: "lost", error: "killed" };
 const sent: SendAnswer = { type: "sent", messageId: "m1" };
 const refused = (code: "unavailable" | "denied" | "rate_limited", retryAfterMs?: number): SendAnswer => ({
-	...{ type: "refused", error: "no", code },
-	...(retryAfterMs !== undefined && { retryAfterMs }),
+	type: "refused",
+	error: "no",
+	code,
+	retryAfterMs,
 });
-const found = (known: boolean, messageId?: string): SendAnswer => ({
-	...{ type: "found", known },
-	...(messageId !== undefined && { messageId }),
-});
+const found = (known: boolean, messageId?: string): SendAnswer => ({ type: "found", known, messageId });
 
 interface Plan {
 	answer(type: SendRequest["type"], nth: number, piece: OnPiece): SendAnswer;
@@ -55,9 +54,19 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	if (pauseMs > 0) gate.pause(pauseMs);
 	const info = { supports: ["send"], fields: ["runId", "pieces"], limits: { textMax: 100, unit: "utf16" }, reconcile };
 	const context = {
-		...{ live: tracked, info, bus, clock, log: silentLog, random },
-		...{ limits: { ...OUTBOUND_LIMITS, ...limits }, target: { to: "c" }, signal: new AbortController().signal },
-		...{ options: {}, reasoning: false, parts: true, files: new Map() },
+		live: tracked,
+		info,
+		bus,
+		clock,
+		log: silentLog,
+		random,
+		limits: { ...OUTBOUND_LIMITS, ...limits },
+		target: { to: "c" },
+		signal: new AbortController().signal,
+		options: {},
+		reasoning: false,
+		parts: true,
+		files: new Map(),
 		account: { config: {}, streaming: {}, gate, send: () => ({ request, typing() {} }) },
 	} as unknown as DeliveryContext;
 	let over = false;

@@ -1,8 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { platform as discord } from "../../../src/adapter/discord/discord.ts";
-import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts";
-import { platform as telegram } from "../../../src/adapter/telegram/telegram.ts";
 import {
 	createTyping,
 	intervalOf,
@@ -10,8 +7,11 @@ import {
 	stepTyping,
 	type TypingInput,
 	type TypingRules,
-} from "../../../src/nex/typing.ts";
-import { typingInputOf, typingRulesOf } from "../../../src/nex/typing-rules.ts";
+} from "../../../packages/daemon/src/nex/delivery/stream/typing.ts";
+import { typingInputOf, typingRulesOf } from "../../../packages/daemon/src/nex/delivery/stream/typing-rules.ts";
+import { platform as discord } from "../../../packages/platforms/src/discord/discord.ts";
+import { platform as imessage } from "../../../packages/platforms/src/imessage/imessage.ts";
+import { platform as telegram } from "../../../packages/platforms/src/telegram/telegram.ts";
 import { manualClock } from "../../clock.ts";
 
 const rulesArbitrary: fc.Arbitrary<TypingRules> = fc.record({
@@ -142,7 +142,9 @@ describe("typing", () => {
 		const info = { supports: ["typing"], typing: { intervalMs: 3000, expiryMs: 5000 } };
 		const rules = (about: object, typing?: object) =>
 			typingRulesOf({
-				...{ info: { ...info, ...about }, account: { config: { typing }, streaming: {} }, limits: { typingTtlMs: 7 } },
+				info: { ...info, ...about },
+				account: { config: { typing }, streaming: {} },
+				limits: { typingTtlMs: 7 },
 			} as unknown as Parameters<typeof typingRulesOf>[0]);
 		expect(rules({})).toEqual({ intervalMs: 3000, expiryMs: 5000, ttlMs: 7, tellsTools: false });
 		expect(rules({}, { intervalMs: 1000 })).toEqual({ intervalMs: 1000, expiryMs: 5000, ttlMs: 7, tellsTools: false });

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
-import { ChannelAccount } from "../../../src/nex/account.ts";
-import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
-import { silentLog } from "../../../src/std/log.ts";
+import { ChannelAccount } from "../../../packages/daemon/src/nex/accounts/account.ts";
+import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { removeFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";
@@ -16,7 +16,12 @@ it("I11: what was waited until the account is listened to is not granted again",
 	const dataDir = mkdtempSync(join(tmpdir(), "nexus-webhook-"));
 	const clock = manualClock();
 	const account = new ChannelAccount({
-		...{ channel: "silent", id: "main", dataDir, clock, log: silentLog, random: Math.random },
+		channel: "silent",
+		id: "main",
+		dataDir,
+		clock,
+		log: silentLog,
+		random: Math.random,
 		config: { command: [process.execPath, "-e", "process.stdin.resume()", "--"], accounts: { main: { settings: {} } } },
 		limits: OUTBOUND_LIMITS,
 		infos: { cached: () => ({}), ask: () => Promise.reject(new Error("nobody asks")) },

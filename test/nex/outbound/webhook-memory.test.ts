@@ -4,12 +4,12 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import type { Platform } from "../../../src/adapter/kit/kit.ts";
-import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
-import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { checkSignable } from "../../../src/nex/supervise/signable.ts";
-import { silentLog } from "../../../src/std/log.ts";
-import { RESTART_RULES } from "../../../src/std/supervision.ts";
+import type { Platform } from "../../../packages/adapter/src/kit.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
+import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import { checkSignable } from "../../../packages/daemon/src/nex/accounts/signable.ts";
+import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 
 const REQUESTS = 12;
@@ -90,7 +90,9 @@ it("P6.15: a POST that cannot be signed is refused by what the adapter's info sa
 it.each(["telegram", "slack", "whatsapp", "sms", "imessage", "gmail"])(
 	"P6.15: %s says what its requests are signed with, so that others are refused unread",
 	async (channel) => {
-		const { platform } = (await import(`../../../src/adapter/${channel}/${channel}.ts`)) as { platform: Platform };
+		const { platform } = (await import(`../../../packages/platforms/src/${channel}/${channel}.ts`)) as {
+			platform: Platform;
+		};
 		const { info } = platform;
 		const { requiredHeaders = [], requiredQuery = [] } = info.webhook ?? {};
 		const head = (method: string, headers: Record<string, string>, query: string) => ({ method, headers, query });

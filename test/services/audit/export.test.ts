@@ -2,8 +2,14 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Batch } from "../../../src/bus/bus.ts";
-import { auditHeader, auditSpelling, auditText, createAudit, csvCell } from "../../../src/services/services.ts";
+import { Batch } from "../../../packages/daemon/src/bus/bus.ts";
+import {
+	auditHeader,
+	auditSpelling,
+	auditText,
+	createAudit,
+	csvCell,
+} from "../../../packages/daemon/src/services/services.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { toldStore } from "./rig.ts";

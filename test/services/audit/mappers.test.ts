@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { textResult } from "../../../src/engine/tools/tools.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import {
 	approvalWrites,
 	deliveryWrites,
@@ -10,8 +10,8 @@ import {
 	inboxWrites,
 	memoryWrites,
 	pairingWrites,
-} from "../../../src/ledger/ledger.ts";
-import { agentText } from "../../../src/services/services.ts";
+} from "../../../packages/daemon/src/ledger/ledger.ts";
+import { agentText } from "../../../packages/daemon/src/services/services.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";

@@ -1,9 +1,9 @@
 /** A daemon's inside with everything told: a model that is played, tools, approvals, messages from a platform. */
 
-import { createBroker } from "../../../src/broker/broker.ts";
-import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
-import type { Tool } from "../../../src/engine/tools/tools.ts";
-import { createNex } from "../../../src/nex/nex.ts";
+import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
+import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import type { Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { createNex } from "../../../packages/daemon/src/nex/nex.ts";
 import {
 	type AgentEvent,
 	type AuditRecord,
@@ -13,9 +13,9 @@ import {
 	createTelling,
 	type MemoryEvent,
 	noticeLogs,
-} from "../../../src/services/services.ts";
-import type { Clock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import type { Clock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { answer, modelOf, text } from "../../engine/reason-act/kit.ts";
 import { outboundOf } from "../../nex/inbox/rig.ts";
@@ -33,7 +33,7 @@ export interface ToldOptions {
 /** A store whose Bus tells, with the audit log over it. */
 export function toldStore({ clock = manualClock(1000), path, dies }: ToldOptions = {}) {
 	const tell = createTelling(clock);
-	const options = { ...(path !== undefined && { path }), ...(dies && { dies }) };
+	const options = { path, dies: dies || undefined };
 	const store = storeForTest({ tell, connection: "none", ...options });
 	const { bus, ledger, stored } = store;
 	const notices = noticeLogs({ bus, ledger });
@@ -74,9 +74,9 @@ export async function toldRig(options: ToldOptions = {}) {
 	const { bus, ledger } = store;
 	const { model } = modelOf(answers);
 	const engine = reasonActEngine(await setupOf({}, model, tools));
-	const broker = createBroker({ bus, ledger, engine, ...(clock && { clock }), execution: { arguments: true } });
+	const broker = createBroker({ bus, ledger, engine, clock, execution: { arguments: true } });
 	const { outbound, launched } = outboundOf();
-	const nex = createNex({ broker, bus, ledger, outbound, engine, config, ...(clock && { clock }) });
+	const nex = createNex({ broker, bus, ledger, outbound, engine, config, clock });
 	await nex.load();
 	const { recovered } = await nex.recover();
 	const settled = (runId: string) =>

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { AuditEntry } from "../../../src/services/services.ts";
-import { defaultModelOf } from "../../../src/services/services.ts";
+import type { AuditEntry } from "../../../packages/daemon/src/services/services.ts";
+import { defaultModelOf } from "../../../packages/daemon/src/services/services.ts";
 import { fakeProvider } from "./fake-provider.ts";
 import { all, app, ask, KEY, OWNER, open, rig, signal } from "./rig.ts";
 
@@ -102,7 +102,8 @@ describe("connectors: Z26 keys at rest", () => {
 			keyHint: "…cdef",
 		});
 		expect(await connectors.update("c", { endpoint, apiKey: "another-key-9876" }, OWNER)).toMatchObject({
-			...{ endpoint, keyHint: "…9876" },
+			endpoint,
+			keyHint: "…9876",
 		});
 		await connectors.update("c", { defaultModel: "m", models: ["m"] }, OWNER);
 		expect((await open(connectors, "c")).demo).toBe(false);
@@ -152,10 +153,12 @@ describe("connectors: Z27, R4-32: addresses", () => {
 		const { connectors } = rig({ rules: {}, resolve });
 		await connectors.checkEndpoint("https://good.example/v1");
 		await expect(connectors.checkEndpoint("https://bad.example/v1")).rejects.toMatchObject({
-			...{ code: "forbidden", reason: "AI_ENDPOINT_FORBIDDEN" },
+			code: "forbidden",
+			reason: "AI_ENDPOINT_FORBIDDEN",
 		});
 		await expect(connectors.checkEndpoint("https://gone.example/")).rejects.toMatchObject({
-			...{ code: "unavailable", reason: "AI_ENDPOINT_UNRESOLVED" },
+			code: "unavailable",
+			reason: "AI_ENDPOINT_UNRESOLVED",
 		});
 		await expect(connectors.checkEndpoint("nonsense")).rejects.toMatchObject({ code: "invalid" });
 	});
@@ -169,7 +172,7 @@ describe("connectors: Z27, R4-32: addresses", () => {
 		const { connectors } = rig({ rules, inlineApps: ["lab"], resolve: async () => ["127.0.0.1"] });
 		const refused = { code: "forbidden", reason: "AI_ENDPOINT_FORBIDDEN" };
 		const inline = (endpoint: string, app?: string) =>
-			connectors.openInline({ providerType: "openai", endpoint, apiKey: KEY, ...(app !== undefined && { app }) });
+			connectors.openInline({ providerType: "openai", endpoint, apiKey: KEY, app });
 		for (const endpoint of [`http://127.0.0.1:${port}`, "http://10.1.2.3/v1"]) {
 			await expect(connectors.checkEndpoint(endpoint, "shop")).rejects.toMatchObject(refused);
 			await expect(inline(endpoint, "shop")).rejects.toMatchObject(refused);
@@ -190,7 +193,8 @@ describe("connectors: Z27, R4-32: addresses", () => {
 		const provider = await open(connectors, "c");
 		address = "10.0.0.1";
 		await expect(all(provider.text(ask("hi"), signal()))).rejects.toMatchObject({
-			...{ code: "forbidden", reason: "AI_ENDPOINT_FORBIDDEN" },
+			code: "forbidden",
+			reason: "AI_ENDPOINT_FORBIDDEN",
 		});
 		await expect(provider.embed({ model: "e", inputs: ["a"] }, signal())).rejects.toMatchObject({ code: "forbidden" });
 	});
@@ -242,7 +246,8 @@ describe("connectors: what they are made of", () => {
 		const { connectors } = rig();
 		const given = { ...compatible, ...fields } as typeof compatible;
 		await expect(connectors.create(given, OWNER)).rejects.toMatchObject({
-			...{ code: "invalid", message: expect.stringContaining(words) },
+			code: "invalid",
+			message: expect.stringContaining(words),
 		});
 	});
 
@@ -343,7 +348,11 @@ describe("connectors: the demo, offline", () => {
 		// Its address is the operator's: the guard would refuse it.
 		const { connectors } = rig({ configured: { model }, rules: {} });
 		expect(await connectors.find("default", app("a"))).toMatchObject({
-			...{ providerType: "configured", defaultModel: "m1", models: ["m1"], kinds: ["text"], builtIn: true },
+			providerType: "configured",
+			defaultModel: "m1",
+			models: ["m1"],
+			kinds: ["text"],
+			builtIn: true,
 		});
 		const provider = await open(connectors, "default");
 		expect(provider.demo).toBe(false);

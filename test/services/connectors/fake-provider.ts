@@ -26,7 +26,10 @@ const json = (response: ServerResponse, value: unknown, status = 200) =>
 	response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value));
 
 const chunk = (delta: string) => ({
-	...{ id: "c", object: "chat.completion.chunk", created: 1, model: "m1" },
+	id: "c",
+	object: "chat.completion.chunk",
+	created: 1,
+	model: "m1",
 	choices: [{ index: 0, delta: { content: delta }, finish_reason: null }],
 });
 
@@ -34,7 +37,7 @@ const chunk = (delta: string) => ({
 export function chat(response: ServerResponse, words: readonly string[], usage?: object): void {
 	response.writeHead(200, { "content-type": "text/event-stream" });
 	for (const word of words) response.write(`data: ${JSON.stringify(chunk(word))}\n\n`);
-	const end = { ...chunk(""), choices: [{ index: 0, delta: {}, finish_reason: "stop" }], ...(usage && { usage }) };
+	const end = { ...chunk(""), choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage };
 	response.end(`data: ${JSON.stringify(end)}\n\ndata: [DONE]\n\n`);
 }
 
@@ -44,7 +47,7 @@ export function messages(response: ServerResponse, begun?: object, ended?: objec
 	const send = (type: string, value: object) =>
 		response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...value })}\n\n`);
 	const message = { id: "m", type: "message", role: "assistant", content: [], model: "c1", stop_reason: null };
-	send("message_start", { message: { ...message, ...(begun && { usage: begun }) } });
+	send("message_start", { message: { ...message, usage: begun } });
 	send("content_block_start", { index: 0, content_block: { type: "text", text: "" } });
 	send("content_block_delta", { index: 0, delta: { type: "text_delta", text: "Bonjour" } });
 	send("content_block_stop", { index: 0 });

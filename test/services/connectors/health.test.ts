@@ -6,9 +6,9 @@ import {
 	type HealthOutcome,
 	newHealth,
 	nextProbeAt,
-} from "../../../src/services/connectors/health.ts";
-import { watchHealth } from "../../../src/services/connectors/health-watch.ts";
-import type { ProviderHealth } from "../../../src/services/services.ts";
+} from "../../../packages/daemon/src/services/connectors/health.ts";
+import { watchHealth } from "../../../packages/daemon/src/services/connectors/health-watch.ts";
+import type { ProviderHealth } from "../../../packages/daemon/src/services/services.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { until } from "../../until.ts";

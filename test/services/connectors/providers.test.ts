@@ -32,7 +32,10 @@ describe("connectors: text", () => {
 	test("an OpenAI-compatible endpoint streams its words, and its usage at the end", async () => {
 		const { fake, provider } = await opened();
 		const asked = {
-			...{ model: "m1", system: "be brief", temperature: 0.5, maxTokens: 20 },
+			model: "m1",
+			system: "be brief",
+			temperature: 0.5,
+			maxTokens: 20,
 			messages: [
 				{ role: "user" as const, text: "one" },
 				{ role: "assistant" as const, text: "two" },
@@ -257,7 +260,10 @@ describe("connectors: speech, pictures, embeddings, transcription", () => {
 		expect(await parts.next()).toEqual({ done: true, value: undefined });
 		expect(mimeType).toBe("audio/mpeg");
 		expect(JSON.parse(fake.seen.at(-1)!.body.toString())).toEqual({
-			...{ model: "tts", input: "hello", voice: "nova", response_format: "mp3" },
+			model: "tts",
+			input: "hello",
+			voice: "nova",
+			response_format: "mp3",
 		});
 		await expect(provider.speak({ model: "m", text: "x", mimeType: "audio/midi" }, signal())).rejects.toMatchObject({
 			code: "invalid",
@@ -269,7 +275,10 @@ describe("connectors: speech, pictures, embeddings, transcription", () => {
 		const [picture] = await provider.image({ model: "i", prompt: "a boat", size: "64x64", count: 2 }, signal());
 		expect(picture).toEqual({ mimeType: "image/png", data: Buffer.from(PIXEL, "base64") });
 		expect(JSON.parse(fake.seen.at(-1)!.body.toString())).toEqual({
-			...{ model: "i", prompt: "a boat", size: "64x64", n: 2 },
+			model: "i",
+			prompt: "a boat",
+			size: "64x64",
+			n: 2,
 		});
 		fake.on("/pixel", (_, response) => void response.writeHead(200, { "content-type": "image/webp" }).end("pixel"));
 		fake.on(
@@ -308,7 +317,8 @@ describe("connectors: speech, pictures, embeddings, transcription", () => {
 		for (const url of ["https://169.254.169.254/latest", "http://10.0.0.1/", "https://[64:ff9b::7f00:1]/"]) {
 			fake.on("/v1/images/generations", (_, response) => void response.end(JSON.stringify({ data: [{ url }] })));
 			await expect(provider.image({ model: "i", prompt: "x" }, signal())).rejects.toMatchObject({
-				...{ code: "forbidden", reason: "AI_ENDPOINT_FORBIDDEN" },
+				code: "forbidden",
+				reason: "AI_ENDPOINT_FORBIDDEN",
 			});
 		}
 	});
@@ -351,7 +361,8 @@ describe("connectors: speech, pictures, embeddings, transcription", () => {
 	test("what a provider does not offer is refused before anything is sent", async () => {
 		const { fake, provider } = await opened("anthropic", "");
 		await expect(provider.embed({ model: "e", inputs: ["a"] }, signal())).rejects.toMatchObject({
-			...{ code: "precondition", reason: "AI_SCENARIO_UNSUPPORTED" },
+			code: "precondition",
+			reason: "AI_SCENARIO_UNSUPPORTED",
 		});
 		expect(fake.seen).toEqual([]);
 	});

@@ -2,15 +2,15 @@
 
 import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
-import { createDemo } from "../../../src/engine/demo/demo.ts";
+import { createDemo } from "../../../packages/daemon/src/engine/demo/demo.ts";
 import {
 	type ConnectorDeps,
 	type Connectors,
 	createConnectors,
 	type Principal,
 	type Provider,
-} from "../../../src/services/services.ts";
-import { systemClock } from "../../../src/std/clock.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { openStore, type TestStore } from "../../store.ts";
 
 export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
@@ -38,7 +38,9 @@ export function rig(fields: Partial<ConnectorDeps> = {}): Rig {
 	const store = openStore(":memory:");
 	const secret: Rig["secret"] = { value: undefined };
 	const connectors = createConnectors({
-		...{ bus: store.bus, ledger: store.ledger, clock: systemClock },
+		bus: store.bus,
+		ledger: store.ledger,
+		clock: systemClock,
 		secret: {
 			read: () => secret.value,
 			make: () => {

@@ -1,9 +1,9 @@
 /** Realtime sessions: input by text and voice, answers as text and speech, interruption, limits, and what a crash leaves. */
 
 import { describe, expect, it } from "vitest";
-import type { EngineRequest } from "../../../src/engine/engine.ts";
-import { NexusError } from "../../../src/protocol/protocol.ts";
-import type { RealtimeEvent } from "../../../src/services/services.ts";
+import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
+import type { RealtimeEvent } from "../../../packages/daemon/src/services/services.ts";
+import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { gate, type Play, tempFile, text } from "../../broker/rig.ts";
 import { until } from "../../until.ts";
 import { appPrincipal, failing, OWNER, realtimeRig, textOf, typesOf } from "./rig.ts";

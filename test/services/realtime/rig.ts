@@ -1,7 +1,6 @@
 /** Realtime sessions on a real inbox, Broker and Bus, with connectors that play. */
 
-import { follow } from "../../../src/bus/bus.ts";
-import { NexusError } from "../../../src/protocol/protocol.ts";
+import { follow } from "../../../packages/daemon/src/bus/bus.ts";
 import {
 	type ConnectorInfo,
 	type Connectors,
@@ -11,8 +10,9 @@ import {
 	type Provider,
 	type RealtimeEvent,
 	type RealtimeLimits,
-} from "../../../src/services/services.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import type { Play } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { type NexRigOptions, nexRig } from "../../nex/inbox/rig.ts";
@@ -28,7 +28,14 @@ export interface PlayedConnectors extends Pick<Connectors, "find" | "open" | "re
 }
 
 const info = (id: string, kinds: ConnectorInfo["kinds"], fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
-	...{ id, kinds, providerType: "demo", enabled: true, models: [], createdAt: 0, updatedAt: 0, builtIn: false },
+	id,
+	kinds,
+	providerType: "demo",
+	enabled: true,
+	models: [],
+	createdAt: 0,
+	updatedAt: 0,
+	builtIn: false,
 	...fields,
 });
 

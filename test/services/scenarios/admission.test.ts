@@ -1,8 +1,8 @@
 /** The nine steps before a run, in order: every fault alone, and every pair of them (Z9, R4-27 to R4-31, K-STREAM-002). */
 
 import { describe, expect, test } from "vitest";
-import { grpcStatusOf, NexusError, reasonOf } from "../../../src/protocol/protocol.ts";
-import type { ConnectorInfo, Principal, ScenarioRequest } from "../../../src/services/services.ts";
+import type { ConnectorInfo, Principal, ScenarioRequest } from "../../../packages/daemon/src/services/services.ts";
+import { grpcStatusOf, NexusError, reasonOf } from "../../../packages/protocol/src/protocol.ts";
 import { appPrincipal, connectorOf, HELLO, OWNER, requestOf, rig, saying } from "./rig.ts";
 
 /** What a request is made of before it is sent: each fault changes its part. */
@@ -31,58 +31,97 @@ const UNAVAILABLE = 14;
 const UNAUTHENTICATED = 16;
 
 const parse: Fault = {
-	...{ step: 1, name: "no message", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	step: 1,
+	name: "no message",
+	status: INVALID,
+	reason: "PROTOCOL_ENVELOPE_INVALID",
 	spoil: (draft) => (draft.spec = { kind: "text", messages: [] }),
 };
 const longKey: Fault = {
-	...{ step: 1, name: "an idempotency key over 256 bytes", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	step: 1,
+	name: "an idempotency key over 256 bytes",
+	status: INVALID,
+	reason: "PROTOCOL_ENVELOPE_INVALID",
 	spoil: (draft) => (draft.idempotencyKey = "é".repeat(129)),
 };
 const keySource: Fault = {
-	...{ step: 1, name: "a key source that does not exist", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	step: 1,
+	name: "a key source that does not exist",
+	status: INVALID,
+	reason: "PROTOCOL_ENVELOPE_INVALID",
 	spoil: ({ metadata }) => (metadata["x-nexus-key-source"] = "guess"),
 };
 const token: Fault = {
-	...{ step: 2, name: "a wrong user token", status: UNAUTHENTICATED, reason: "USER_TOKEN_INVALID" },
+	step: 2,
+	name: "a wrong user token",
+	status: UNAUTHENTICATED,
+	reason: "USER_TOKEN_INVALID",
 	spoil: ({ metadata }) => (metadata["x-nexus-user-token"] = "wrong"),
 };
 const app: Fault = {
-	...{ step: 3, name: "no application", status: INVALID, reason: "APP_ID_REQUIRED" },
+	step: 3,
+	name: "no application",
+	status: INVALID,
+	reason: "APP_ID_REQUIRED",
 	spoil: ({ head }) => (head.appId = ""),
 };
 const managedSource: Fault = {
-	...{ step: 4, name: "a key beside a connector", status: INVALID, reason: "AI_REQUEST_CREDENTIAL_CONFLICT" },
+	step: 4,
+	name: "a key beside a connector",
+	status: INVALID,
+	reason: "AI_REQUEST_CREDENTIAL_CONFLICT",
 	spoil: ({ metadata }) =>
 		Object.assign(metadata, { "x-nexus-key-source": "managed", "x-nexus-provider-api-key": "sk" }),
 };
 const missing: Fault = {
-	...{ step: 5, name: "no such connector", status: NOT_FOUND, reason: "AI_CONNECTOR_NOT_FOUND" },
+	step: 5,
+	name: "no such connector",
+	status: NOT_FOUND,
+	reason: "AI_CONNECTOR_NOT_FOUND",
 	spoil: ({ connector }) => (connector.id = "another"),
 };
 const disabled: Fault = {
-	...{ step: 6, name: "a disabled connector", status: FAILED_PRECONDITION, reason: "AI_CONNECTOR_DISABLED" },
+	step: 6,
+	name: "a disabled connector",
+	status: FAILED_PRECONDITION,
+	reason: "AI_CONNECTOR_DISABLED",
 	spoil: ({ connector }) => (connector.enabled = false),
 };
 const remote: Fault = {
-	...{ step: 7, name: "a private address", status: PERMISSION_DENIED, reason: "AI_ENDPOINT_FORBIDDEN" },
+	step: 7,
+	name: "a private address",
+	status: PERMISSION_DENIED,
+	reason: "AI_ENDPOINT_FORBIDDEN",
 	spoil: ({ connector }) => (connector.endpoint = "https://private.example"),
 };
 const model: Fault = {
-	...{ step: 9, name: "an unknown model", status: NOT_FOUND, reason: "AI_MODEL_NOT_FOUND" },
+	step: 9,
+	name: "an unknown model",
+	status: NOT_FOUND,
+	reason: "AI_MODEL_NOT_FOUND",
 	spoil: ({ head }) => (head.model = "huge"),
 };
 const MANAGED = [parse, longKey, keySource, token, app, managedSource, missing, disabled, remote, model];
 
 const inlineSource: Fault = {
-	...{ step: 4, name: "no key", status: INVALID, reason: "AI_REQUEST_CREDENTIAL_MISSING" },
+	step: 4,
+	name: "no key",
+	status: INVALID,
+	reason: "AI_REQUEST_CREDENTIAL_MISSING",
 	spoil: ({ metadata }) => delete metadata["x-nexus-provider-api-key"],
 };
 const inlineEndpoint: Fault = {
-	...{ step: 8, name: "a private address of the request", status: PERMISSION_DENIED, reason: "AI_ENDPOINT_FORBIDDEN" },
+	step: 8,
+	name: "a private address of the request",
+	status: PERMISSION_DENIED,
+	reason: "AI_ENDPOINT_FORBIDDEN",
 	spoil: ({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example"),
 };
 const inlineModel: Fault = {
-	...{ step: 9, name: "no model", status: NOT_FOUND, reason: "AI_MODEL_NOT_FOUND" },
+	step: 9,
+	name: "no model",
+	status: NOT_FOUND,
+	reason: "AI_MODEL_NOT_FOUND",
 	spoil: ({ head }) => delete head.model,
 };
 const INLINE = [parse, longKey, keySource, token, app, inlineSource, inlineEndpoint, inlineModel];
@@ -94,7 +133,10 @@ const KEY = {
 };
 
 const managedDraft = (): Draft => ({
-	...{ head: { appId: "shop", userId: "", connectorId: "main" }, spec: HELLO, metadata: {}, connector: {} },
+	head: { appId: "shop", userId: "", connectorId: "main" },
+	spec: HELLO,
+	metadata: {},
+	connector: {},
 	principal: OWNER,
 });
 const inlineDraft = (): Draft => ({
@@ -297,11 +339,17 @@ describe("who calls", () => {
 });
 
 const inlineType: Fault = {
-	...{ step: 4, name: "an unknown provider", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	step: 4,
+	name: "an unknown provider",
+	status: INVALID,
+	reason: "PROTOCOL_ENVELOPE_INVALID",
 	spoil: ({ metadata }) => (metadata["x-nexus-provider-type"] = "nobody"),
 };
 const inlineQuery: Fault = {
-	...{ step: 4, name: "an endpoint with a query", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	step: 4,
+	name: "an endpoint with a query",
+	status: INVALID,
+	reason: "PROTOCOL_ENVELOPE_INVALID",
 	spoil: ({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example/?sk-secret"),
 };
 test.each([inlineType, inlineQuery])(
@@ -321,7 +369,7 @@ test("credentials of an application's request say whose they are; the owner's do
 	const sourceFor = async (principal: Principal) =>
 		(await scenarios.admit(requestOf({ head, spec }, metadata), principal)).source;
 	expect(await sourceFor(appPrincipal("shop"))).toMatchObject({ inline: { app: "shop" } });
-	expect(await sourceFor(OWNER)).not.toHaveProperty("inline.app");
+	expect(await sourceFor(OWNER)).not.toMatchObject({ inline: { app: expect.anything() } });
 });
 
 test("I11: names in a request have an end", async () => {

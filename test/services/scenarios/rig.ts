@@ -1,8 +1,7 @@
 /** Scenarios on a real Bus and Ledger, with a provider that the test plays and connectors that are a list. */
 
-import { type Bus, follow } from "../../../src/bus/bus.ts";
-import { createVerifier, decodeFrame, type EndFrame, type Frame, NexusError } from "../../../src/protocol/protocol.ts";
-import { checkInline } from "../../../src/services/connectors/checks.ts";
+import { type Bus, follow } from "../../../packages/daemon/src/bus/bus.ts";
+import { checkInline } from "../../../packages/daemon/src/services/connectors/checks.ts";
 import {
 	type AdmittedScenario,
 	type ConnectorInfo,
@@ -15,7 +14,14 @@ import {
 	type ScenarioSpec,
 	type ScenariosOptions,
 	type TextEvent,
-} from "../../../src/services/services.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import {
+	createVerifier,
+	decodeFrame,
+	type EndFrame,
+	type Frame,
+	NexusError,
+} from "../../../packages/protocol/src/protocol.ts";
 import { type ForTestOptions, storeForTest } from "../../store.ts";
 
 export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
@@ -44,9 +50,16 @@ export const playedProvider = (play: Play, fields: Partial<Provider> = {}): Prov
 });
 
 export const connectorOf = (id: string, fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
-	...{ id, providerType: "openai", endpoint: "https://models.example", enabled: true, builtIn: false },
-	...{ defaultModel: "small", models: ["small", "large"], kinds: ["text", "speech", "embed", "transcribe"] },
-	...{ createdAt: 1, updatedAt: 1 },
+	id,
+	providerType: "openai",
+	endpoint: "https://models.example",
+	enabled: true,
+	builtIn: false,
+	defaultModel: "small",
+	models: ["small", "large"],
+	kinds: ["text", "speech", "embed", "transcribe"],
+	createdAt: 1,
+	updatedAt: 1,
 	...fields,
 });
 
@@ -63,7 +76,12 @@ export function fakeConnectors(provider: Provider, list: readonly ConnectorInfo[
 		throw new Error("not used here");
 	};
 	return {
-		...{ reports, inline, create: unused, update: unused, remove: unused, test: unused },
+		reports,
+		inline,
+		create: unused,
+		update: unused,
+		remove: unused,
+		test: unused,
 		list: async () => [...list],
 		find: async (id, { owner, appId }) =>
 			list.find((one) => one.id === id && (owner || one.appId === undefined || one.appId === appId)),
@@ -98,11 +116,7 @@ export interface RigOptions
 }
 
 export function rig(play: Play, { path, connection, dies, provider, connectors: list, ...options }: RigOptions = {}) {
-	const store = storeForTest({
-		...(path !== undefined && { path }),
-		...(connection && { connection }),
-		...(dies !== undefined && { dies }),
-	});
+	const store = storeForTest({ path, connection, dies });
 	const { bus, ledger } = store;
 	const connectors = fakeConnectors(playedProvider(play, provider), list ?? [connectorOf("main")]);
 	const scenarios = createScenarios({ bus, ledger, connectors, ...options });
@@ -122,7 +136,11 @@ export const requestOf = (
 });
 
 export const admittedOf = (fields: Partial<AdmittedScenario> = {}): AdmittedScenario => ({
-	...{ appId: "shop", userId: "owner", spec: HELLO, model: "small", timeoutMs: 120_000 },
+	appId: "shop",
+	userId: "owner",
+	spec: HELLO,
+	model: "small",
+	timeoutMs: 120_000,
 	source: { connector: connectorOf("main") },
 	...fields,
 });

@@ -2,9 +2,13 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { idempotencyWrites } from "../../../src/ledger/ledger.ts";
-import { kindRetention, NexusError, timeOfId } from "../../../src/protocol/protocol.ts";
-import { createScenarios, SCENARIO_TIMEOUT_MS, type TextEvent } from "../../../src/services/services.ts";
+import { idempotencyWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import {
+	createScenarios,
+	SCENARIO_TIMEOUT_MS,
+	type TextEvent,
+} from "../../../packages/daemon/src/services/services.ts";
+import { kindRetention, NexusError, timeOfId } from "../../../packages/protocol/src/protocol.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { refuseWrites, storeForTest } from "../../store.ts";

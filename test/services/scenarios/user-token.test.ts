@@ -5,10 +5,10 @@ import { utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
-import { NexusError } from "../../../src/protocol/protocol.ts";
-import { completeConfig } from "../../../src/runtime/config.ts";
-import { userTokensOf } from "../../../src/runtime/user-tokens.ts";
-import { type UserTokenConfig, userTokens } from "../../../src/services/services.ts";
+import { completeConfig } from "../../../packages/daemon/src/runtime/config/config.ts";
+import { userTokensOf } from "../../../packages/daemon/src/runtime/wiring/user-tokens.ts";
+import { type UserTokenConfig, userTokens } from "../../../packages/daemon/src/services/services.ts";
+import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 
 const NOW = 1_700_000_000_000;
@@ -32,7 +32,10 @@ interface Claims {
 }
 
 function signed({ sub = "ann", iss = rules.issuer, aud = rules.audience, expires = 60 }: Claims, secret = SECRET) {
-	const claims = { ...(expires !== 0 && { exp: NOW / 1000 + expires }), ...(sub !== "" && { sub: sub as string }) };
+	const claims = {
+		exp: expires === 0 ? undefined : NOW / 1000 + expires,
+		sub: sub === "" ? undefined : (sub as string),
+	};
 	return new SignJWT(claims)
 		.setProtectedHeader({ alg: "HS256" })
 		.setIssuer(iss)

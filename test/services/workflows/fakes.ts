@@ -1,7 +1,6 @@
 /** Jobs and agents that do what the test says, on the store that the workflows are on. */
 
-import { type Bus, follow, type LogWriter } from "../../../src/bus/bus.ts";
-import { NexusError, newId } from "../../../src/protocol/protocol.ts";
+import { type Bus, follow, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
 import type {
 	AdmittedScenario,
 	AgentOutcome,
@@ -12,7 +11,8 @@ import type {
 	Jobs,
 	Principal,
 	ScenarioRequest,
-} from "../../../src/services/services.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";
 
 export const owner: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
 export const app = (appId: string): Principal => ({ owner: false, appId, address: "127.0.0.1", isPrivate: true });
@@ -66,9 +66,23 @@ export function fakeJobs(bus: () => Bus, script: JobScript): FakeJobs {
 			if (known) return all.get(known)!;
 			const { appId, userId, spec, model } = request;
 			const job: Job = {
-				...{ id: newId("job"), appId, userId, kind: spec.kind, connectorId: "default", model, state: "queued" },
-				...{ progress: -1, attempt: 1, attemptsMax: 1, backoffMs: 0, afterCrash: false, queuePosition: 0 },
-				...{ createdAt: 1, updatedAt: 1, artifacts: [], demo: true },
+				id: newId("job"),
+				appId,
+				userId,
+				kind: spec.kind,
+				connectorId: "default",
+				model,
+				state: "queued",
+				progress: -1,
+				attempt: 1,
+				attemptsMax: 1,
+				backoffMs: 0,
+				afterCrash: false,
+				queuePosition: 0,
+				createdAt: 1,
+				updatedAt: 1,
+				artifacts: [],
+				demo: true,
 				...workflow,
 			};
 			all.set(job.id, job);
@@ -118,7 +132,11 @@ export const fakeScenarios = {
 		if (head.connectorId === "missing")
 			throw new NexusError("not_found", "there is no connector missing", { reason: "AI_CONNECTOR_NOT_FOUND" });
 		return {
-			...{ appId: head.appId, userId: head.userId, spec, model: head.model ?? "demo", timeoutMs: head.timeoutMs ?? 1 },
+			appId: head.appId,
+			userId: head.userId,
+			spec,
+			model: head.model ?? "demo",
+			timeoutMs: head.timeoutMs ?? 1,
 			source: { connector: { id: head.connectorId ?? "" } as never },
 		};
 	},

@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
-import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
-import { WORKFLOW_LIMITS } from "../../../src/services/workflows/limits.ts";
-import { planOf } from "../../../src/services/workflows/plan.ts";
+import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/limits.ts";
+import { planOf } from "../../../packages/daemon/src/services/workflows/plan.ts";
+import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/protocol/src/protocol.ts";
 
 const noop = (id: string, ...depends_on: string[]): WorkflowNodeJson => ({ id, kind: "CONTROL_NOOP", depends_on });
 const template = (id: string, text: string, ...depends_on: string[]): WorkflowNodeJson => ({
-	...{ id, kind: "TRANSFORM_TEMPLATE", depends_on },
+	id,
+	kind: "TRANSFORM_TEMPLATE",
+	depends_on,
 	config: { template: text },
 });
 const plan = (...nodes: WorkflowNodeJson[]) => planOf({ nodes }, WORKFLOW_LIMITS);
@@ -36,7 +38,10 @@ describe("a definition", () => {
 	const edge = { from_node: "a", to_node: "b" };
 	const branch = (config: object): WorkflowNodeJson => ({ id: "if", kind: "CONTROL_BRANCH", config: { ...config } });
 	const merge = (config: object, ...depends_on: string[]): WorkflowNodeJson => ({
-		...{ id: "m", kind: "CONTROL_MERGE", config: { ...config }, depends_on },
+		id: "m",
+		kind: "CONTROL_MERGE",
+		config: { ...config },
+		depends_on,
 	});
 	test.each<[what: string, definition: unknown, message: RegExp]>([
 		["nothing", undefined, /the definition/],

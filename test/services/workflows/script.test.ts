@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
-import { WORKFLOW_LIMITS } from "../../../src/services/workflows/limits.ts";
-import { createScripts } from "../../../src/services/workflows/script.ts";
-import { systemClock } from "../../../src/std/clock.ts";
+import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/limits.ts";
+import { createScripts } from "../../../packages/daemon/src/services/workflows/script.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 
 const MB = 1024 * 1024;
 

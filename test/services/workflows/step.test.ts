@@ -2,9 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
-import { WORKFLOW_LIMITS } from "../../../src/services/workflows/limits.ts";
-import { type Plan, planOf } from "../../../src/services/workflows/plan.ts";
+import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/limits.ts";
+import { type Plan, planOf } from "../../../packages/daemon/src/services/workflows/plan.ts";
 import {
 	doneBefore,
 	isOver,
@@ -16,8 +15,9 @@ import {
 	type WorkflowEvent,
 	type WorkflowInput,
 	type WorkflowRun,
-} from "../../../src/services/workflows/step.ts";
-import { seededRandom } from "../../../src/std/seed.ts";
+} from "../../../packages/daemon/src/services/workflows/step.ts";
+import { seededRandom } from "../../../packages/daemon/src/std/seed.ts";
+import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 
@@ -68,14 +68,21 @@ const walk = (definition: WorkflowDefinitionJson, nodesRunningMax?: number): Wal
 
 const noop = (id: string, ...depends_on: string[]): WorkflowNodeJson => ({ id, kind: "CONTROL_NOOP", depends_on });
 const call = (id: string, fields: Partial<WorkflowNodeJson> = {}): WorkflowNodeJson => ({
-	...{ id, kind: "AI_STREAM", config: { prompt: "p" } },
+	id,
+	kind: "AI_STREAM",
+	config: { prompt: "p" },
 	...fields,
 });
 const merge = (id: string, config: object, ...depends_on: string[]): WorkflowNodeJson => ({
-	...{ id, kind: "CONTROL_MERGE", config: { ...config }, depends_on },
+	id,
+	kind: "CONTROL_MERGE",
+	config: { ...config },
+	depends_on,
 });
 const branch = (id: string, yes: string[], no: string[], ...depends_on: string[]): WorkflowNodeJson => ({
-	...{ id, kind: "CONTROL_BRANCH", depends_on },
+	id,
+	kind: "CONTROL_BRANCH",
+	depends_on,
 	config: { condition: "input", true_target: yes, false_target: no },
 });
 
@@ -338,7 +345,7 @@ function play(definition: WorkflowDefinitionJson, chance: Chance, room: number) 
 			else {
 				open.splice(open.indexOf(command), 1);
 				if (fate < 0.45) said({ type: "failed", error: fate < 0.3 ? crashed : broken, retryable: fate < 0.4 });
-				else said({ type: "completed", ...(one.plan.node(node).targets && { taken: chance() < 0.5 }) });
+				else said({ type: "completed", taken: one.plan.node(node).targets && chance() < 0.5 });
 			}
 		} else {
 			one.now = Math.max(one.now + 1, one.nextTick() ?? 0);

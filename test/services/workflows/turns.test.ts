@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createTurns } from "../../../src/services/workflows/turns.ts";
+import { createTurns } from "../../../packages/daemon/src/services/workflows/turns.ts";
 
 const never = new AbortController().signal;
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { type Condition, condition, holds } from "../../../src/services/workflows/condition.ts";
-import { parsePath, valueAt } from "../../../src/services/workflows/path.ts";
-import { fill, fillAll } from "../../../src/services/workflows/template.ts";
-import { weightOf } from "../../../src/services/workflows/transform.ts";
+import { type Condition, condition, holds } from "../../../packages/daemon/src/services/workflows/condition.ts";
+import { parsePath, valueAt } from "../../../packages/daemon/src/services/workflows/path.ts";
+import { fill, fillAll } from "../../../packages/daemon/src/services/workflows/template.ts";
+import { weightOf } from "../../../packages/daemon/src/services/workflows/transform.ts";
 
 const data = { a: { "b c": [10, { d: "x" }, null], n: 0 }, list: [{ v: 1 }, { v: 2 }, {}], text: "hello" };
 const at = (path: string) => valueAt(data, parsePath(path));

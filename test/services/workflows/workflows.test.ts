@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { follow } from "../../../src/bus/bus.ts";
-import type { NexusError, WorkflowEventJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
+import { follow } from "../../../packages/daemon/src/bus/bus.ts";
 import {
 	createWorkflows,
 	type NewWorkflow,
 	type ScenarioRequest,
 	type Workflows,
-} from "../../../src/services/services.ts";
-import { systemClock } from "../../../src/std/clock.ts";
-import { silentLog } from "../../../src/std/log.ts";
+} from "../../../packages/daemon/src/services/services.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { silentLog } from "../../../packages/protocol/src/log.ts";
+import type { NexusError, WorkflowEventJson, WorkflowNodeJson } from "../../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../../store.ts";
 import { until } from "../../until.ts";
@@ -44,7 +44,7 @@ function rig({
 	limits?: object;
 } = {}) {
 	const dies = path !== ":memory:" && !shared;
-	let store: TestStore = storeForTest({ path, connection: "none", dies, ...(shared && { shared }) });
+	let store: TestStore = storeForTest({ path, connection: "none", dies, shared: shared || undefined });
 	const jobs = fakeJobs(() => store.bus, script);
 	const agents = fakeAgents();
 	const admitted: ScenarioRequest[] = [];
@@ -56,8 +56,16 @@ function rig({
 	};
 	const create = (): Workflows =>
 		createWorkflows({
-			...{ bus: store.bus, ledger: store.ledger, scenarios, jobs, agents, connectors: fakeConnectors },
-			...{ clock: systemClock, log: silentLog, limits, verifyUser },
+			bus: store.bus,
+			ledger: store.ledger,
+			scenarios,
+			jobs,
+			agents,
+			connectors: fakeConnectors,
+			clock: systemClock,
+			log: silentLog,
+			limits,
+			verifyUser,
 		});
 	let workflows = create();
 	return {
@@ -100,7 +108,9 @@ function rig({
 
 const noop = (id: string, ...depends_on: string[]): WorkflowNodeJson => ({ id, kind: "CONTROL_NOOP", depends_on });
 const call = (id: string, prompt: string, fields: Partial<WorkflowNodeJson> = {}): WorkflowNodeJson => ({
-	...{ id, kind: "AI_STREAM", config: { prompt } },
+	id,
+	kind: "AI_STREAM",
+	config: { prompt },
 	...fields,
 });
 const states = ({ nodes }: { nodes: { node_id: string; state: string }[] }) =>
@@ -116,7 +126,9 @@ describe("a workflow", () => {
 				{ id: "count", kind: "TRANSFORM_SCRIPT", config: { code: "return { words: inputs.words.split(' ').length }" } },
 				{ id: "words", kind: "TRANSFORM_EXTRACT", depends_on: ["count"], config: { path: "$.count.words" } },
 				{
-					...{ id: "long", kind: "CONTROL_BRANCH", depends_on: ["words"] },
+					id: "long",
+					kind: "CONTROL_BRANCH",
+					depends_on: ["words"],
 					config: { condition: { path: "words.value", op: "gt", value: 3 }, true_target: "cut", false_target: "keep" },
 				},
 				{ id: "cut", kind: "TRANSFORM_TEMPLATE", config: { template: "cut" } },
@@ -163,7 +175,7 @@ describe("a workflow", () => {
 	});
 
 	test("runs nodes beside one another", async () => {
-		const gate = Promise.withResolvers<Partial<import("../../../src/services/services.ts").Job>>();
+		const gate = Promise.withResolvers<Partial<import("../../../packages/daemon/src/services/services.ts").Job>>();
 		const one = rig({ script: () => gate.promise });
 		const { workflow_id: id } = await one.submit([call("a", "1"), call("b", "2"), call("c", "3")]);
 		await until("all three run", () => one.jobs.submitted.length === 3);
@@ -385,7 +397,9 @@ describe("the service", () => {
 		const templates = Array.from(
 			{ length: 128 },
 			(_, n): WorkflowNodeJson => ({
-				...{ id: `n${n}`, kind: "TRANSFORM_TEMPLATE", config: { template: "x" } },
+				id: `n${n}`,
+				kind: "TRANSFORM_TEMPLATE",
+				config: { template: "x" },
 				depends_on: n === 0 ? [] : [`n${n - 1}`],
 			}),
 		);
@@ -601,7 +615,8 @@ describe("whoever submits", () => {
 	test("Z26: sends no credentials, because they could not survive a restart", async () => {
 		for (const headers of [{ "x-nexus-provider-api-key": "sk" }, { "x-nexus-key-source": "inline" }])
 			await expect(submit(headers as never)).rejects.toMatchObject({
-				...{ code: "precondition", reason: "AI_REQUEST_CREDENTIAL_CONFLICT" },
+				code: "precondition",
+				reason: "AI_REQUEST_CREDENTIAL_CONFLICT",
 				message: expect.not.stringContaining("sk"),
 			});
 	});
@@ -634,8 +649,11 @@ describe("Z18: after kill -9 a workflow goes on", () => {
 		});
 		const { workflow } = (await one.workflows.find(id, owner))!;
 		expect(states(workflow)).toEqual({
-			...{ done: "completed", lost: "failed", retried: "running" },
-			...{ "after-done": "completed", "after-lost": "skipped" },
+			done: "completed",
+			lost: "failed",
+			retried: "running",
+			"after-done": "completed",
+			"after-lost": "skipped",
 		});
 		const byId = Object.fromEntries(workflow.nodes.map((node) => [node.node_id, node]));
 		expect(byId.lost).toMatchObject({ attempt: 1, error: { code: "crashed" } });
@@ -695,7 +713,7 @@ describe("Z18: after kill -9 a workflow goes on", () => {
 		await one.workflows.cancel(id, "", owner);
 		const ended = (await one.ended(id)).nodes[0];
 		expect(ended).toMatchObject({ state: "canceled", attempt: 1 });
-		expect(ended).not.toHaveProperty("after_crash");
+		expect(ended?.after_crash).toBeUndefined();
 	});
 });
 

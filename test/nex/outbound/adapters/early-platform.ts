@@ -4,7 +4,13 @@
  */
 
 import { appendFileSync } from "node:fs";
-import { type Platform, PlatformError, type Session, serve, type Target } from "../../../../src/adapter/kit/kit.ts";
+import {
+	type Platform,
+	PlatformError,
+	type Session,
+	serve,
+	type Target,
+} from "../../../../packages/adapter/src/kit.ts";
 import { linesOf } from "../../../lines.ts";
 
 interface Line {

@@ -12,7 +12,7 @@ import {
 	type Session,
 	serve,
 	type Tools,
-} from "../../../../src/adapter/kit/kit.ts";
+} from "../../../../packages/adapter/src/kit.ts";
 
 const never = new Promise<never>(() => {});
 const KEYS = 300;

@@ -1,0 +1,172 @@
+/** What a call's outcome makes of a draft. */
+
+import type { PlatformFault } from "../port.ts";
+import { sent } from "./draft-moves.ts";
+import {
+	type Calling,
+	type Draft,
+	type DraftEffect,
+	type DraftInput,
+	type DraftRules,
+	type DraftStep,
+	type OpenMessage,
+	reopened,
+} from "./draft-state.ts";
+
+const nonceOfMessage = (draft: Draft): string | undefined =>
+	draft.message.at === "none" ? undefined : draft.message.nonce;
+
+const tell = (id: string, nonce: string | undefined, from: number): DraftEffect => ({
+	type: "say",
+	status: { type: "message_created", messageId: id, nonce, from },
+});
+
+/** A message created with its complete text is only reported as sent: one line cannot be half stored. */
+export function created(before: Draft, id: string, rules: DraftRules): DraftStep {
+	const { calling } = before;
+	if (!calling || before.message.at !== "ready") return { draft: before, effects: [] };
+	const { nonce } = before.message;
+	const message: OpenMessage = {
+		at: "open",
+		id,
+		nonce,
+		way: calling.call.type === "start" ? "append" : "edit",
+		fixed: undefined,
+		length: calling.length,
+		shown: "markdown" in calling.call ? calling.call.markdown : "",
+		complete: calling.done,
+		stopFirst: false,
+		next: calling.next,
+	};
+	const draft = { ...before, ids: [...before.ids, id], message, toolsShown: before.tools };
+	if (calling.done && message.way === "edit") return sent(draft, calling.length, calling.next, message, rules);
+	return { draft: { ...draft, calling: undefined }, effects: [tell(id, nonce, draft.since)] };
+}
+
+export function edited(draft: Draft, rules: DraftRules): DraftStep {
+	const { calling, message } = draft;
+	const idle: Draft = { ...draft, calling: undefined };
+	if (calling?.call.type === "remove" && message.at === "none") return retracted(idle, calling.call.id, true);
+	if (!calling || message.at !== "open") return { draft: idle, effects: [] };
+	const { call } = calling;
+	switch (call.type) {
+		case "remove":
+			return removed(idle);
+		case "stop":
+			if (calling.done) return sent(idle, calling.length, calling.next, message, rules);
+			return { draft: { ...idle, message: { ...message, stopFirst: false } }, effects: [] };
+		case "append":
+			return updated(idle, { ...message, shown: message.shown + call.markdown, complete: calling.done }, calling);
+		case "edit":
+			if (calling.done) return sent(idle, calling.length, calling.next, message, rules);
+			return updated(idle, { ...message, shown: call.markdown }, calling);
+		default:
+			return { draft: idle, effects: [] };
+	}
+}
+
+/** A finished message is gone, or cannot be taken away. */
+function retracted(draft: Draft, id: string, isGone: boolean): DraftStep {
+	const finished = draft.finished.filter((each) => each.id !== id);
+	if (!isGone) return { draft: { ...draft, finished }, effects: [] };
+	const ids = draft.ids.filter((each) => each !== id);
+	const status = { type: "message_removed" as const, messageId: id };
+	return { draft: { ...draft, finished, ids }, effects: [{ type: "say", status }] };
+}
+
+/** The message is gone, or was announced and never made. */
+export function removed(draft: Draft): DraftStep {
+	const { message } = draft;
+	const id = message.at === "open" ? message.id : undefined;
+	const nonce = nonceOfMessage(draft);
+	const status = { type: "message_removed" as const, messageId: id, nonce };
+	const ids = draft.ids.filter((each) => each !== id);
+	return { draft: { ...draft, ids, message: { at: "none" }, checked: 0 }, effects: [{ type: "say", status }] };
+}
+
+function updated(draft: Draft, message: OpenMessage, { length, next }: Calling): DraftStep {
+	const to = draft.isErrorText ? draft.from : draft.from + length;
+	const status = { type: "message_updated" as const, messageId: message.id, chars: length, to };
+	return { draft: { ...draft, message: { ...message, length, next } }, effects: [{ type: "say", status }] };
+}
+
+export function found(before: Draft, id: string | undefined, rules: DraftRules): DraftStep {
+	const draft: Draft = { ...before, calling: undefined };
+	if (draft.message.at !== "lost") return { draft, effects: [] };
+	const { nonce, fixed } = draft.message;
+	if (id === undefined) {
+		return { draft: { ...draft, message: { at: "ready", nonce, fixed, triedAt: undefined }, checked: 0 }, effects: [] };
+	}
+	const message = reopened(rules, id, nonce, fixed);
+	// One that is complete is reported as sent, as when it is created. "It exists" alone would leave it open after another crash, and how much
+	// it says would be forgotten: with less of the source at hand, the same rules may cut elsewhere.
+	const isComplete = message.way === "fixed" && fixed !== undefined;
+	const effects = isComplete ? [] : [tell(id, nonce, draft.since)];
+	return { draft: { ...draft, ids: [...draft.ids, id], message, checked: 0 }, effects };
+}
+
+type Failure = Extract<DraftInput, { type: "failed" }>;
+
+/** Faults that say something about the moment or the text, not about the message as a whole. */
+const PASSING: readonly PlatformFault[] = ["rate_limited", "unavailable", "invalid"];
+
+export function failed(before: Draft, failure: Failure, now: number, rules: DraftRules): DraftStep {
+	const draft: Draft = { ...before, calling: undefined };
+	const { calling, message } = before;
+	const fault = failure.fault;
+	switch (calling?.call.type) {
+		case "create":
+		case "start":
+			if (fault === "unknown_outcome") return lost(draft, failure, now, rules);
+			// A refusal of this try says nothing about one before it.
+			if (message.at === "ready" && message.doubtful) return giveUp(draft, { ...failure, fault: "unknown_outcome" });
+			return giveUp(draft, failure);
+		case "find":
+			return giveUp(draft, { ...failure, fault: "unknown_outcome" });
+		case "preview":
+			// Nobody keeps a preview; one that can never work is not tried again.
+			return { draft: { ...draft, previews: PASSING.includes(fault) }, effects: [] };
+		case "append":
+			return message.at === "open" && fault !== "denied" && rules.canEdit
+				? {
+						draft: { ...draft, message: reopened(rules, message.id, message.nonce, undefined), checked: 0 },
+						effects: [],
+					}
+				: giveUp(draft, failure);
+		case "stop":
+			// A stream that is closed already, or is gone, needs no closing.
+			return fault === "denied" ? giveUp(draft, failure) : edited({ ...draft, calling }, rules);
+		case "remove":
+			if (message.at === "none") return retracted(draft, calling.call.id, fault === "gone");
+			return fault === "gone" ? removed(draft) : giveUp(draft, failure);
+		case "edit":
+			if (fault === "gone" && isTakenAway(draft)) return removed(draft);
+			if (calling.done || message.at !== "open" || !PASSING.includes(fault)) return giveUp(draft, failure);
+			// The next text or the end tries again.
+			return { draft, effects: [] };
+		default:
+			return giveUp(draft, failure);
+	}
+}
+
+/** An earlier process took the message away and could not say so: there was no text in it. */
+function isTakenAway({ hasVisibleText, message, seen, since }: Draft): boolean {
+	return !hasVisibleText || (message.at === "open" && message.shown === "" && seen <= since);
+}
+
+function lost(draft: Draft, failure: Failure, now: number, rules: DraftRules): DraftStep {
+	const { message } = draft;
+	if (message.at !== "ready" || failure.last) return giveUp(draft, failure);
+	if (rules.lookup === "find")
+		return { draft: { ...draft, message: { at: "lost", nonce: message.nonce, fixed: message.fixed } }, effects: [] };
+	// The platform recognises the nonce for a while, so saying it again is the look-up.
+	const fresh = message.triedAt !== undefined && now - message.triedAt < rules.nonceWindowMs;
+	if (rules.lookup !== "nonce" || !fresh) return giveUp(draft, failure);
+	return { draft: { ...draft, checked: 0, message: { ...message, doubtful: true } }, effects: [] };
+}
+
+export function giveUp(draft: Draft, { fault, error, retryAfterMs }: Failure): DraftStep {
+	const nonce = nonceOfMessage(draft);
+	const status = { type: "delivery_error" as const, error, code: fault, nonce, retryAfterMs };
+	return { draft: { ...draft, over: true }, effects: [{ type: "say", status }, { type: "over" }] };
+}

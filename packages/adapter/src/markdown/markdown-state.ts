@@ -1,0 +1,334 @@
+/**
+ * Follows markdown's block structure line by line: which quotes, list items and code fence are open at a position. Agrees with
+ * `parseMarkdown` on fences (raw HTML and reference definitions are text there), needs no look-ahead and costs one pass.
+ */
+
+import { NESTING_MAX } from "@nexus-stream/protocol/markdown";
+
+export interface Fence {
+	readonly mark: "`" | "~";
+	readonly length: number;
+	/** Columns before the opener, within its containers. */
+	readonly indent: number;
+	/** As written, with the space before it. */
+	readonly info: string;
+}
+
+/** A block quote, or a list item whose content is `indent` columns in. */
+export interface Container {
+	readonly kind: "quote" | "item";
+	readonly indent: number;
+	/** The item has nothing but its marker yet: a blank line ends it. */
+	readonly fresh: boolean;
+}
+
+export interface MarkdownState {
+	readonly containers: readonly Container[];
+	readonly leaf: "none" | "paragraph" | "table" | "indented" | Fence;
+	/** Not at the start of a line: the rest of the line continues what the line began. */
+	readonly inLine: boolean;
+	/** The columns of a line that would be a table's head if a delimiter row followed. */
+	readonly cells: number;
+	/** Of a table, or of what would be one if a delimiter row followed: its head without the marks of its containers, unless it is long. */
+	readonly table?: string;
+	/** The line so far and the place before it, when what follows decides what the line is. */
+	readonly head?: { readonly text: string; readonly before: MarkdownState };
+}
+
+export const START: MarkdownState = { containers: [], leaf: "none", inLine: false, cells: 0 };
+
+export const fenceOf = (markdown: MarkdownState): Fence | undefined =>
+	typeof markdown.leaf === "object" ? markdown.leaf : undefined;
+
+export type LineKind =
+	| "blank"
+	| "text"
+	| "item"
+	| "heading"
+	/** Makes a heading of the paragraph before it. */
+	| "underline"
+	| "rule"
+	| "row"
+	| "delimiter"
+	| "open"
+	| "code"
+	| "close"
+	| "indented";
+
+export interface LineRead {
+	kind: LineKind;
+	/** After the line. */
+	after: MarkdownState;
+	/** A paragraph went on although its containers' marks are missing. */
+	lazy: boolean;
+	/** How many of the open containers the line belongs to. */
+	matched: number;
+}
+
+/** A line being read: everything before `at` is read and free of tabs, so an index is a column. */
+interface Scan {
+	line: string;
+	at: number;
+}
+
+/** Columns of white space at the scan's position, looked at no further than `want`; a tab on the way becomes spaces. */
+function indentAt(scan: Scan, want: number): number {
+	let columns = 0;
+	while (columns < want) {
+		const next = scan.line[scan.at + columns];
+		if (next === "\t") {
+			const at = scan.at + columns;
+			scan.line = `${scan.line.slice(0, at)}${" ".repeat(4 - (at % 4))}${scan.line.slice(at + 1)}`;
+		} else if (next !== " ") break;
+		columns += 1;
+	}
+	return columns;
+}
+
+function isBlankFrom(line: string, from: number): boolean {
+	for (let at = from; at < line.length; at += 1) {
+		const code = line.charCodeAt(at);
+		if (code !== 32 && code !== 9) return false;
+	}
+	return true;
+}
+
+/** Reads past the marks of the containers that are open; answers how many the line belongs to. */
+function matchContainers(containers: readonly Container[], scan: Scan): number {
+	let matched = 0;
+	for (const container of containers) {
+		if (container.kind === "quote") {
+			const indent = indentAt(scan, 4);
+			if (indent > 3 || scan.line[scan.at + indent] !== ">") break;
+			scan.at += indent + 1;
+			scan.at += indentAt(scan, 1);
+		} else if (isBlankFrom(scan.line, scan.at)) {
+			if (container.fresh) break;
+		} else {
+			if (indentAt(scan, container.indent) < container.indent) break;
+			scan.at += container.indent;
+		}
+		matched += 1;
+	}
+	return matched;
+}
+
+/** What a line has before its text. */
+export const MARKS = /^(?:[ \t>]|(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$))*/;
+
+/** The line without the marks of its containers, and how many of them it has. Tabs before the text keep their width. */
+export function withoutContainers(
+	containers: readonly Container[],
+	line: string,
+	tabs: "keep" | "expand",
+): { rest: string; matched: number } {
+	const scan = { line, at: 0 };
+	const matched = matchContainers(containers, scan);
+	const at = scan.at;
+	while (tabs === "expand") {
+		const tab = MARKS.exec(scan.line)?.[0].indexOf("\t") ?? -1;
+		if (tab < 0) break;
+		scan.at = tab;
+		indentAt(scan, 1);
+	}
+	return { rest: scan.line.slice(at), matched };
+}
+
+const OPENER = /^(?:(`{3,})([^`]*)|(~{3,})(.*))$/s;
+const HEADING = /^#{1,6}(?:[ \t]|$)/;
+const RULE = /^(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
+const UNDERLINE = /^(?:=+|-+)[ \t]*$/;
+const MARKER = /^(?:[-+*]|(\d{1,9})[.)])(?=[ \t]|$)/;
+const DELIMITER = /^\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+
+function isCloser(fence: Fence, line: string, from: number): boolean {
+	let at = from;
+	while (line[at] === fence.mark) at += 1;
+	return at - from >= fence.length && isBlankFrom(line, at);
+}
+
+function cellsOf(row: string): number {
+	if (!row.includes("|")) return 1;
+	const bars = row
+		.trim()
+		.replace(/\\[\s\S]/g, "")
+		.replace(/^\||\|$/g, "");
+	return bars.split("|").length;
+}
+
+/** Opens the quotes and items that begin on the line. */
+function openContainers(scan: Scan, into: Container[], interrupts: boolean): boolean {
+	let item = false;
+	for (;;) {
+		// Deeper than this it is not read as markdown anywhere.
+		if (into.length >= NESTING_MAX) return item;
+		const indent = indentAt(scan, 4);
+		const first = scan.line[scan.at + indent];
+		if (indent > 3 || first === undefined) return item;
+		if (first === ">") {
+			scan.at += indent + 1;
+			scan.at += indentAt(scan, 1);
+			into.push({ kind: "quote", indent: 0, fresh: false });
+		} else {
+			const rest = scan.line.slice(scan.at + indent, scan.at + indent + 12);
+			const marker = MARKER.exec(rest);
+			if (marker === null || RULE.test(scan.line.slice(scan.at + indent))) return item;
+			const end = scan.at + indent + marker[0].length;
+			const fresh = isBlankFrom(scan.line, end);
+			if (interrupts && (fresh || (marker[1] !== undefined && Number(marker[1]) !== 1))) return item;
+			const begin = scan.at;
+			scan.at = end;
+			const gap = fresh ? 1 : indentAt(scan, 5);
+			const width = gap > 4 ? 1 : gap;
+			scan.at = fresh ? scan.line.length : end + width;
+			into.push({ kind: "item", indent: end + width - begin, fresh });
+			item = true;
+		}
+	}
+}
+
+const HEAD_CHARS_MAX = 200;
+
+/** The place after the beginning of a line that was read at `before`. */
+export function stateInLine(
+	before: MarkdownState,
+	begun: string,
+	{ kind, after }: Pick<LineRead, "kind" | "after">,
+): MarkdownState {
+	const text = (before.head?.text ?? "") + begun;
+	const start = before.head?.before ?? before;
+	const { head: _, ...markdown } = after;
+	const open = text.length <= HEAD_CHARS_MAX && !start.inLine && isUndecided(start, text, kind);
+	return open ? { ...markdown, inLine: true, head: { text, before: start } } : { ...markdown, inLine: true };
+}
+
+/** Nothing but marks so far, or what is a fence's mark, or would be with more of it. */
+function isUndecided(before: MarkdownState, text: string, kind: LineKind): boolean {
+	if (kind === "open" || kind === "close" || text.replace(MARKS, "") === "") return true;
+	const mark = fenceOf(before)?.mark ?? text.at(-1);
+	if ((mark !== "`" && mark !== "~") || !text.endsWith(mark)) return false;
+	const more = readLine(before, text + mark.repeat(fenceOf(before)?.length ?? 2)).kind;
+	return more === "open" || more === "close";
+}
+
+/** Reads the rest of a line. Its beginning has decided what it is, unless it was too short for that. */
+export function readRest(markdown: MarkdownState, rest: string): LineRead {
+	const { head, ...known } = markdown;
+	const matched = markdown.containers.length;
+	if (head === undefined) {
+		const kind = fenceOf(markdown) ? "code" : markdown.leaf === "table" ? "row" : "text";
+		const { table, ...bare } = known;
+		// Of a line that was cut the beginning is not known here.
+		const after = { ...bare, inLine: false, ...(kind === "row" && headOf(table)) };
+		return { kind, after, lazy: false, matched };
+	}
+	const read = readLine(head.before, head.text + rest);
+	return { ...read, lazy: false, matched: head.text.trim() === "" ? read.matched : matched };
+}
+
+const settled = (containers: readonly Container[]): readonly Container[] =>
+	containers.some((each) => each.fresh) ? containers.map((each) => ({ ...each, fresh: false })) : containers;
+
+const LETTER = /^[\p{L}(]/u;
+
+/** Reads one line, without its line end, at the place before it. */
+export function readLine(markdown: MarkdownState, line: string): LineRead {
+	const { containers, leaf } = markdown;
+	if (containers.length === 0 && typeof leaf === "string" && leaf !== "table" && LETTER.test(line)) {
+		return { kind: "text", after: textPlace([], line), lazy: false, matched: 0 };
+	}
+	const scan: Scan = { line, at: 0 };
+	const matched = matchContainers(containers, scan);
+	const all = matched === containers.length;
+	if (typeof leaf === "object" && all) {
+		const indent = indentAt(scan, 4);
+		const closes = indent < 4 && isCloser(leaf, scan.line, scan.at + indent);
+		const after = closes ? { ...markdown, leaf: "none" as const } : markdown;
+		return { kind: closes ? "close" : "code", after: { ...after, inLine: false }, lazy: false, matched };
+	}
+	return readOutsideFence(markdown, scan, matched);
+}
+
+function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number): LineRead {
+	const { containers, leaf } = markdown;
+	const all = matched === containers.length;
+	const open = containers.slice(0, matched);
+	const inParagraph = leaf === "paragraph" && all;
+	const at = (kind: LineKind, next: MarkdownState["leaf"], cells = 0): LineRead => ({
+		kind,
+		after: { containers: kind === "blank" ? open : settled(open), leaf: next, inLine: false, cells },
+		lazy: false,
+		matched,
+	});
+	if (inParagraph) {
+		const indent = indentAt(scan, 4);
+		const rest = scan.line.slice(scan.at + indent);
+		if (indent < 4 && isDelimiter(rest, markdown.cells)) {
+			const read = at("delimiter", "table");
+			const head = markdown.table === undefined ? {} : headOf(`${markdown.table}\n${rest.trimEnd()}`);
+			return { ...read, after: { ...read.after, ...head } };
+		}
+		if (indent < 4 && UNDERLINE.test(rest)) return at("underline", "none");
+	}
+	const opened = openContainers(scan, open, inParagraph || (leaf === "indented" && all));
+	const begun = open.length > matched;
+	if (isBlankFrom(scan.line, scan.at)) {
+		const kind = begun ? (opened ? "item" : "text") : "blank";
+		const next = leaf === "indented" && all && !begun ? leaf : "none";
+		// What holds another item is no longer empty.
+		const held = begun ? [...settled(open.slice(0, matched)), ...open.slice(matched)] : open;
+		return { kind, after: { containers: held, leaf: next, inLine: false, cells: 0 }, lazy: false, matched };
+	}
+	const indent = indentAt(scan, 4);
+	const rest = scan.line.slice(scan.at + indent);
+	if (indent < 4) {
+		const fence = fenceAt(rest, indent);
+		if (fence !== undefined) return at("open", fence);
+		if (HEADING.test(rest)) return at("heading", "none");
+		if (RULE.test(rest)) return at("rule", "none");
+	}
+	if (leaf === "paragraph" && !begun) {
+		const after = textPlace(settled(containers), rest);
+		return { kind: "text", after, lazy: !all, matched };
+	}
+	if (leaf === "table" && all && !begun && indent < 4) {
+		const read = at("row", "table");
+		return { ...read, after: { ...read.after, ...headOf(markdown.table) } };
+	}
+	if (indent > 3) return at(opened ? "item" : "indented", "indented");
+	const after = textPlace(settled(open), rest);
+	// The parser begins no table with the line that ends a table by being outside of its item.
+	const noHead = leaf === "table" && !all && !begun;
+	return { kind: opened ? "item" : "text", after: noHead ? { ...after, cells: 0 } : after, lazy: false, matched };
+}
+
+const textPlace = (containers: readonly Container[], text: string): MarkdownState => {
+	const markdown = { containers, leaf: "paragraph" as const, inLine: false };
+	return text.includes("|")
+		? { ...markdown, cells: cellsOf(text), ...headOf(text.trimEnd()) }
+		: { ...markdown, cells: 1 };
+};
+
+/** A longer head would leave little room for the rows below it. */
+const TABLE_HEAD_CHARS_MAX = 500;
+
+const headOf = (table: string | undefined): Pick<MarkdownState, "table"> =>
+	table === undefined || table.length > TABLE_HEAD_CHARS_MAX ? {} : { table };
+
+function isDelimiter(text: string, cells: number): boolean {
+	if (!text.includes("-") || !(text.includes("|") || text.includes(":"))) return false;
+	return DELIMITER.test(text) && cellsOf(text) === cells;
+}
+
+function fenceAt(text: string, indent: number): Fence | undefined {
+	if (!text.startsWith("```") && !text.startsWith("~~~")) return undefined;
+	const found = OPENER.exec(text);
+	if (found === null) return undefined;
+	const run = found[1] ?? found[3] ?? "";
+	return {
+		mark: run.startsWith("`") ? "`" : "~",
+		length: run.length,
+		indent,
+		info: (found[2] ?? found[4] ?? "").trimEnd(),
+	};
+}

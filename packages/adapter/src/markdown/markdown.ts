@@ -1,0 +1,42 @@
+/**
+ * Markdown as chat messages need it: CommonMark with GitHub's tables, strikethrough, task items and links. Raw HTML, reference definitions
+ * and footnotes are plain text, because a message is a piece of an answer and nothing of it may vanish.
+ */
+
+import { isHostile } from "@nexus-stream/protocol/markdown";
+import type { Root } from "mdast";
+import { fromMarkdown } from "mdast-util-from-markdown";
+import { gfmFromMarkdown } from "mdast-util-gfm";
+import { gfm } from "micromark-extension-gfm";
+
+const asText = {
+	disable: {
+		null: [
+			"htmlFlow",
+			"htmlText",
+			"definition",
+			"gfmFootnoteDefinition",
+			"gfmFootnoteCall",
+			"gfmPotentialFootnoteCall",
+		],
+	},
+};
+
+/** What is markdown here, for those who turn it into HTML without a tree. */
+export const SYNTAX = [gfm(), asText];
+
+/** What would take the parser too long, or more stack than there is, is one paragraph of plain text: an answer never fails for its content. */
+export function parseMarkdown(markdown: string): Root {
+	if (isHostile(markdown)) return asPlainText(markdown);
+	try {
+		return fromMarkdown(markdown, { extensions: SYNTAX, mdastExtensions: [gfmFromMarkdown()] });
+	} catch (cause) {
+		if (!(cause instanceof RangeError)) throw cause;
+		return asPlainText(markdown);
+	}
+}
+
+const asPlainText = (value: string): Root => ({
+	type: "root",
+	children: [{ type: "paragraph", children: [{ type: "text", value }] }],
+});

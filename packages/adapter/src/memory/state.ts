@@ -1,0 +1,118 @@
+/** The small durable memory of an account, in a file that its processes share: its one writer is the daemon, or, without one that keeps it, whoever runs. */
+
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { NexusError, wordsOf } from "@nexus-stream/protocol";
+import type { Log } from "@nexus-stream/protocol/log";
+import { PlatformError, type Tools } from "../platform/platform.ts";
+import { openNotes } from "./notes.ts";
+import type { LineRecorder } from "./recorder.ts";
+
+type State = Record<string, string>;
+
+/** Every change is on disk when `set` returns: the file is whole at any moment. Without a file it lasts as long as the process. */
+export function openState(path: string | undefined): Tools["state"] {
+	const memory: State = path === undefined ? {} : readState(path);
+	// Another verb of the account may have written since.
+	const refresh = () => {
+		if (path !== undefined) Object.assign(memory, readState(path));
+	};
+	return {
+		get(key) {
+			refresh();
+			return memory[key];
+		},
+		set(key, value) {
+			refresh();
+			if (memory[key] === value) return;
+			memory[key] = value;
+			if (path !== undefined) writeState(path, memory);
+		},
+	};
+}
+
+/** Kept by the daemon, which writes the file: the processes of an account cannot undo each other's changes. */
+export function openKeptState(path: string, recorder: LineRecorder, log: Log): Tools["state"] {
+	/** Said, and not yet in the file. */
+	const said = new Map<string, { value: string }>();
+	const left = openNotes(leftOf(path));
+	let last: Promise<void> = Promise.resolve();
+	const get = (key: string) => said.get(key)?.value ?? readState(path)[key];
+	return {
+		get,
+		set(key, value) {
+			const before = get(key);
+			if (before === value) return;
+			const own = { value };
+			said.set(key, own);
+			last = recorder.record({ type: "state", key, value }).then(() => {
+				if (said.get(key) === own) said.delete(key);
+			});
+			last.catch((cause: unknown) => {
+				log.debug({ key, error: wordsOf(cause) }, "a state may not be on record");
+				left.add(JSON.stringify({ key, before, value } satisfies OrphanedState));
+			});
+		},
+		async recorded() {
+			try {
+				await last;
+			} catch (cause) {
+				throw new PlatformError("unavailable", `The account's state is not on record: ${wordsOf(cause)}`, { cause });
+			}
+		},
+	};
+}
+
+/** A change that no daemon answered, perhaps because it was killed: the next one makes it if the key still has the value from before. */
+interface OrphanedState {
+	key: string;
+	/** Absent: it had none. */
+	before?: string | undefined;
+	value: string;
+}
+
+const leftOf = (path: string): string => `${path}.left`;
+
+/** The unanswered changes that still apply to a state. */
+export function orphanedStates(path: string, state: ReadonlyMap<string, string>): [key: string, value: string][] {
+	const changed = new Map<string, string>();
+	for (const line of openNotes(leftOf(path)).all()) {
+		const { key, before, value } = parsed(line);
+		if (key !== undefined && value !== undefined && (changed.get(key) ?? state.get(key)) === before)
+			changed.set(key, value);
+	}
+	return [...changed];
+}
+
+/** A line that is damaged is none. */
+function parsed(line: string): Partial<OrphanedState> {
+	try {
+		return JSON.parse(line) as OrphanedState;
+	} catch {
+		return {};
+	}
+}
+
+export function forgetOrphan(path: string): void {
+	for (const file of [leftOf(path), `${leftOf(path)}.1`]) rmSync(file, { force: true });
+}
+
+export function readState(path: string): State {
+	let text: string;
+	try {
+		text = readFileSync(path, "utf8");
+	} catch (cause) {
+		if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return {};
+		throw new NexusError("config", `NEXUS_STATE_FILE ${path} cannot be read: ${wordsOf(cause)}`, { cause });
+	}
+	try {
+		return JSON.parse(text) as State;
+	} catch (cause) {
+		throw new NexusError("data_loss", `${path} is damaged: ${wordsOf(cause)}. Delete it to start afresh.`, { cause });
+	}
+}
+
+export function writeState(path: string, state: Readonly<State>): void {
+	const draft = `${path}.${process.pid}.tmp`;
+	writeFileSync(draft, JSON.stringify(state), { mode: 0o600 });
+	renameSync(draft, path);
+}

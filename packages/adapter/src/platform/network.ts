@@ -1,0 +1,200 @@
+/** What platform calls over HTTP have in common: whether a failure may have reached the platform, downloads with a limit, secrets compared in constant time. */
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { GuardedFetch } from "../net/guarded-fetch.ts";
+import type { PlatformFault, WireAttachment } from "../port.ts";
+import { PlatformError } from "./platform.ts";
+
+/** A line to the daemon carries a message with its attachments in base64; more than this would not fit it. */
+export const ATTACHMENTS_BYTES_MAX = 2_500_000;
+
+/** Codes of failures before a request could be sent. */
+const UNSENT: ReadonlySet<unknown> = new Set([
+	"ECONNREFUSED",
+	"ENOTFOUND",
+	"EAI_AGAIN",
+	"EHOSTUNREACH",
+	"ENETUNREACH",
+	"EADDRNOTAVAIL",
+	"UND_ERR_CONNECT_TIMEOUT",
+	"CERT_HAS_EXPIRED",
+	"DEPTH_ZERO_SELF_SIGNED_CERT",
+	"SELF_SIGNED_CERT_IN_CHAIN",
+	"UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+	"UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+	"ERR_TLS_CERT_ALTNAME_INVALID",
+	"ERR_INVALID_URL",
+]);
+
+/** `unavailable` when the request certainly never left, else `unknown_outcome`. */
+export function networkFault(cause: unknown): Extract<PlatformFault, "unavailable" | "unknown_outcome"> {
+	return wasUnsent(cause) ? "unavailable" : "unknown_outcome";
+}
+
+function wasUnsent(cause: unknown): boolean {
+	if (!(cause instanceof Error)) return false;
+	const { code, syscall } = cause as { code?: unknown; syscall?: unknown };
+	if (UNSENT.has(code) || syscall === "connect" || syscall === "getaddrinfo") return true;
+	if (cause instanceof AggregateError) return cause.errors.length > 0 && cause.errors.every(wasUnsent);
+	return cause.cause !== undefined && wasUnsent(cause.cause);
+}
+
+/** The messages of an error and its causes: SDKs hide the telling one behind "fetch failed". */
+export function reasonOf(cause: unknown): string {
+	if (!(cause instanceof Error)) return String(cause);
+	const inner = cause instanceof AggregateError ? cause.errors[0] : cause.cause;
+	if (!(inner instanceof Error)) return cause.message;
+	return cause.message === "" ? reasonOf(inner) : `${cause.message}: ${reasonOf(inner)}`;
+}
+
+export const networkError = (call: string, cause: unknown): PlatformError =>
+	new PlatformError(networkFault(cause), `${call}: ${reasonOf(cause)}`, { cause });
+
+/** A setting that is an address, without a slash at its end. A wrong one is not shown: what people write there may carry a password. */
+export function addressOf(setting: string, given: string | undefined, fallback = ""): string {
+	const address = given || fallback;
+	if (/^https?:$/.test(URL.parse(address)?.protocol ?? "")) return address.replace(/\/+$/, "");
+	throw new PlatformError("invalid", `${setting} must be an address that begins with https:// or http://.`);
+}
+
+/** A call before the one that matters: when its outcome is unknown, nothing that anybody sees has happened. */
+export async function harmless<T>(work: Promise<T>): Promise<T> {
+	try {
+		return await work;
+	} catch (cause) {
+		if (!(cause instanceof PlatformError) || cause.fault !== "unknown_outcome") throw cause;
+		throw new PlatformError("unavailable", cause.message, { cause });
+	}
+}
+
+/** For `find` when the platform answered and still nobody knows. Asking again would not help, so it is no passing fault. */
+export const cannotTell = (message: string): PlatformError => new PlatformError("invalid", message);
+
+export interface NamedRequest extends Pick<RequestInit, "method" | "body"> {
+	/** The platform's API as the operator has configured it. */
+	home?: string;
+	headers?: Record<string, string>;
+	signal: AbortSignal;
+}
+
+/** So many redirects: platforms hand files over to their own stores. */
+const REDIRECTS_MAX = 3;
+
+/**
+ * A request to an address that a platform or a message names. It passes the address guard, and so does every address that it is redirected to;
+ * what identifies us is not sent to another origin than the first.
+ */
+export async function fetchNamed(url: string | URL, { home, headers = {}, ...init }: NamedRequest): Promise<Response> {
+	const guarded = await guardFor(home === undefined ? "" : hostAndPort(new URL(home)));
+	let address = new URL(url);
+	for (let hops = 0; ; hops++) {
+		const own = address.origin === new URL(url).origin ? headers : {};
+		const response = await guarded.fetch(address, { ...init, headers: own, redirect: "manual" });
+		const next = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+		if (next === null) return response;
+		await response.body?.cancel();
+		if (init.body !== undefined) throw new Error("the answer is a redirect");
+		if (hops === REDIRECTS_MAX) throw new Error(`more than ${REDIRECTS_MAX} redirects`);
+		address = new URL(next, address);
+	}
+}
+
+/** By the platform's own host: an adapter has one. */
+const guards = new Map<string, GuardedFetch>();
+
+async function guardFor(host: string): Promise<GuardedFetch> {
+	const { guardedFetch } = await import("../net/guarded-fetch.ts");
+	const guard = guards.get(host) ?? guardedFetch({ allow: host === "" ? [] : [host] });
+	guards.set(host, guard);
+	return guard;
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+const hostAndPort = ({ hostname, port, protocol }: URL): string =>
+	`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`;
+
+/** What comes behind a file that stands still is waiting for it. */
+const DOWNLOAD_MS = 60_000;
+
+export interface DownloadOptions {
+	bytesMax: number;
+	/** The platform's API as the operator has configured it: it may be anywhere. Every other address has to pass the address guard. */
+	home?: string;
+	/** For the whole of it. */
+	timeoutMs?: number;
+	headers?: Record<string, string>;
+	signal?: AbortSignal;
+	/** What an answer that was given with success says of itself; throws when it is not the file. */
+	check?(headers: Headers): void;
+}
+
+/** The whole body, or an error; never more than `bytesMax` in memory. */
+export async function download(url: string | URL, options: DownloadOptions): Promise<Buffer> {
+	const { bytesMax, home, timeoutMs = DOWNLOAD_MS, headers = {}, signal, check } = options;
+	const chunks: Uint8Array[] = [];
+	let bytes = 0;
+	try {
+		const late = AbortSignal.timeout(timeoutMs);
+		const limit = signal ? AbortSignal.any([signal, late]) : late;
+		const response = await fetchNamed(url, { home, headers, signal: limit });
+		if (!response.ok) throw new PlatformError(faultOfStatus(response.status), `download: HTTP ${response.status}`);
+		check?.(response.headers);
+		for await (const chunk of response.body ?? []) {
+			bytes += chunk.length;
+			if (bytes > bytesMax) throw new PlatformError("invalid", `download: larger than ${bytesMax} bytes`);
+			chunks.push(chunk);
+		}
+	} catch (cause) {
+		if (cause instanceof PlatformError) throw cause;
+		throw new PlatformError("unavailable", `download: ${reasonOf(cause)}`, { cause });
+	}
+	return Buffer.concat(chunks);
+}
+
+function faultOfStatus(status: number): PlatformFault {
+	if (status === 429) return "rate_limited";
+	if (status === 401 || status === 403) return "denied";
+	if (status === 404 || status === 410) return "gone";
+	return status >= 500 ? "unavailable" : "invalid";
+}
+
+/** A file that a platform announces with a message. */
+export interface RemoteFile {
+	name: string;
+	contentType: string;
+	/** Undefined = the platform does not say. */
+	bytes?: number;
+}
+
+/** Fetches the files of one message within the limit; what stays behind is named in a note, because a person should learn of it. */
+export async function fetchFiles<File extends RemoteFile>(
+	files: readonly File[],
+	fetchOne: (file: File, bytesMax: number) => Promise<Buffer>,
+	bytesMax = ATTACHMENTS_BYTES_MAX,
+): Promise<{ attachments: WireAttachment[]; notes: string[] }> {
+	const attachments: WireAttachment[] = [];
+	const notes: string[] = [];
+	let left = bytesMax;
+	for (const file of files) {
+		const { name, contentType } = file;
+		if ((file.bytes ?? 0) > left) {
+			notes.push(`[attachment ${name} is too large: ${file.bytes} bytes]`);
+			continue;
+		}
+		try {
+			const data = await fetchOne(file, left);
+			left -= data.length;
+			attachments.push({ name, contentType, data: data.toString("base64") });
+		} catch (cause) {
+			notes.push(`[attachment ${name} could not be fetched: ${reasonOf(cause)}]`);
+		}
+	}
+	return { attachments, notes };
+}
+
+/** Takes the same time for every wrong guess. */
+export function sameSecret(given: string, expected: string): boolean {
+	const digest = (text: string) => createHash("sha256").update(text).digest();
+	return timingSafeEqual(digest(given), digest(expected));
+}

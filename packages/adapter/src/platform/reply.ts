@@ -1,0 +1,14 @@
+/** What a person answers to, told to the agent behind their own words: "what does he mean?" alone says nothing. */
+
+import { graphemeAtOrBefore } from "../markdown/boundary.ts";
+
+const CHARS_MAX = 1000;
+
+/** `who` wrote what is answered. Empty when there is nothing to tell. */
+export function inReplyTo(who: string | undefined, text: string): string {
+	const words = text.replace(/\s+/g, " ").trim();
+	if (words === "") return "";
+	const whole = words.length <= CHARS_MAX;
+	const shown = whole ? words : `${words.slice(0, graphemeAtOrBefore(words, CHARS_MAX, 0))}…`;
+	return `[in reply to ${who ?? "somebody"}: ${shown}]`;
+}

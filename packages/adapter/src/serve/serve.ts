@@ -1,0 +1,293 @@
+/** An adapter as a program: reads its verb from the command line, speaks JSON lines, and stops in good order. */
+
+import { parseArgs } from "node:util";
+import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
+import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import { keptNotes, openNotes } from "../memory/notes.ts";
+import { createRecorder, type LineRecorder } from "../memory/recorder.ts";
+import { openKeptState, openState } from "../memory/state.ts";
+import { type Platform, PlatformError, type Session, type Tools } from "../platform/platform.ts";
+import type { AdapterField, MonitorCommand, SendLine, StreamLine } from "../port.ts";
+import { type Environment, loadAccount } from "./account.ts";
+import { CALL_TIMEOUT_MS } from "./call.ts";
+import { type AdapterLimits, createAdapterContext } from "./context.ts";
+import { createDeliveries } from "./deliver.ts";
+import { createLineReader, createLineWriter, LINE_BYTES_MAX, type LineWriter } from "./lines.ts";
+import { startMonitor } from "./monitor.ts";
+import { createRedactor, type Redact, withoutSecrets } from "./secrets.ts";
+import { createSends } from "./send.ts";
+
+export interface ServeLimits extends AdapterLimits {
+	lineBytesMax: number;
+	/** How long what is under way may take after the last line or SIGTERM. */
+	stopGraceMs: number;
+}
+
+export const STOP_GRACE_MS = 5_000;
+
+export interface ServeOptions extends Partial<ServeLimits> {
+	/** What the adapter paces itself by. */
+	clock?: Clock;
+}
+
+/** What a verb does with lines, and how it ends. */
+interface Service {
+	accept(line: object): void;
+	/** Rejects when it cannot go on; resolves when it has nothing more to do. */
+	readonly ended: Promise<void>;
+	/** Resolves when nothing is under way. */
+	stop(): Promise<void>;
+}
+
+interface ServeContext {
+	platform: Platform;
+	account: string;
+	writer: LineWriter;
+	/** Resolves when nobody can read what it says any more. */
+	unread: Promise<void>;
+	log: Log;
+	secrets: Secrets;
+	env: Environment;
+	clock: Clock;
+	limits: Partial<ServeLimits>;
+}
+
+const VERBS = ["info", "monitor", "send", "stream", "health"] as const;
+
+/** Runs one verb and exits. */
+export async function serve(
+	platform: Platform,
+	argv: readonly string[],
+	{ clock = systemClock, ...limits }: ServeOptions = {},
+): Promise<never> {
+	// Nothing is known of an account before its file is read.
+	const secrets: Secrets = { redact: (text) => text };
+	const say = (line: object) => void process.stderr.write(`${secrets.redact(JSON.stringify(line))}\n`);
+	let code = 0;
+	try {
+		code = await run(platform, argv, { log: stderrLog(say), secrets, clock, limits });
+	} catch (cause) {
+		const error = asNexusError(cause);
+		say({ level: "error", msg: error.message, code: error.code });
+		code = exitCodeOf(error.code);
+	}
+	process.exit(code);
+}
+
+/** Set once the account is known. */
+interface Secrets {
+	redact: Redact;
+}
+
+async function run(
+	platform: Platform,
+	argv: readonly string[],
+	more: Pick<ServeContext, "log" | "secrets" | "clock" | "limits">,
+): Promise<number> {
+	const { verb, account } = readArguments(platform.info.channel, argv);
+	// Nobody reads any more: the daemon is gone, and another will resume what is open. A call that is under way is not cut off: what came of it is noted.
+	const unread = Promise.withResolvers<void>();
+	const writer = createLineWriter(process.stdout, () => unread.resolve());
+	const context: ServeContext = { platform, account, writer, unread: unread.promise, env: process.env, ...more };
+	switch (verb) {
+		case "info":
+			writer.write({ ...platform.info, fields: fieldsOf(platform) });
+			await writer.flushed();
+			return 0;
+		case "health":
+			return await health(context);
+		case "monitor":
+		case "send":
+		case "stream":
+			await converse(context, verb);
+			return 0;
+		default:
+			return verb satisfies never;
+	}
+}
+
+/** What the kit does for every platform needs no word of its author. */
+const fieldsOf = ({ info }: Platform): AdapterField[] => [...new Set([...(info.fields ?? []), ...KIT_FIELDS])];
+const KIT_FIELDS = ["pieces", "notes"] as const;
+
+function readArguments(channel: string, argv: readonly string[]): { verb: (typeof VERBS)[number]; account: string } {
+	const usage = `Usage: ${channel} info | monitor | send | stream | health  --account <id> [--format jsonl]`;
+	try {
+		const options = { account: { type: "string" }, format: { type: "string", default: "jsonl" } } as const;
+		const { positionals, values } = parseArgs({ args: [...argv], options, allowPositionals: true });
+		const verb = VERBS.find((known) => known === positionals[0]);
+		if (!verb || positionals.length > 1) throw new Error(`unknown verb "${positionals.join(" ")}"`);
+		if (values.format !== "jsonl") throw new Error(`unknown format "${values.format}"`);
+		if (verb !== "info" && !values.account) throw new Error("--account is missing");
+		return { verb, account: values.account ?? "" };
+	} catch (cause) {
+		throw new NexusError("invalid", `${cause instanceof Error ? cause.message : String(cause)}. ${usage}`, { cause });
+	}
+}
+
+async function openSession(
+	{ platform, account: id, env, log, clock, secrets }: ServeContext,
+	more: Pick<Tools, "listening"> = {},
+	recorder?: LineRecorder,
+): Promise<Session> {
+	const account = loadAccount(platform.info, id, env);
+	secrets.redact = createRedactor(platform.info, account);
+	return await platform.open(account, { log, clock, ...memoryOf(env, log, recorder), ...more });
+}
+
+/** In the account's files; what the daemon keeps is on record there too. */
+function memoryOf(env: Environment, log: Log, recorder: LineRecorder | undefined): Pick<Tools, "state" | "notes"> {
+	const stateFile = env.NEXUS_STATE_FILE;
+	if (stateFile === undefined) return { state: openState(undefined) };
+	const notes = openNotes(env.NEXUS_NOTES_FILE ?? `${stateFile}.sent`);
+	if (!recorder) return { state: openState(stateFile), notes };
+	return { state: openKeptState(stateFile, recorder, log), notes: keptNotes(notes, recorder) };
+}
+
+/** Undefined when no daemon keeps anything for the account. */
+function recorderOf({ env, writer, clock, limits }: ServeContext): LineRecorder | undefined {
+	if (env.NEXUS_NOTES_FILE === undefined) return undefined;
+	const answerMs = (limits.callTimeoutMs ?? CALL_TIMEOUT_MS) / 2;
+	return createRecorder({ say: (line) => writer.write(line), clock, answerMs });
+}
+
+/** Each change once. */
+function tellListening({ writer, secrets }: ServeContext): NonNullable<Tools["listening"]> {
+	let told: string | undefined;
+	return (error = "") => {
+		if (error === told) return;
+		told = error;
+		const line = error === "" ? { ok: true } : { ok: false, error: secrets.redact(error) };
+		writer.write({ type: "listening", ...line });
+	};
+}
+
+async function health(context: ServeContext): Promise<number> {
+	const session = await openSession(context);
+	const report = await session.health().catch((cause) => ({ ok: false, detail: asNexusError(cause).message }));
+	context.writer.write(withoutSecrets(report, context.secrets.redact));
+	await context.writer.flushed();
+	await session.close?.();
+	return report.ok ? 0 : 1;
+}
+
+/** Lines in, lines out, until the input ends. */
+async function converse(context: ServeContext, verb: "monitor" | "send" | "stream"): Promise<void> {
+	const { writer, log, limits } = context;
+	// Listening first: lines may come before the session is open, and the input may end meanwhile.
+	const input = readInput(log, limits.lineBytesMax ?? LINE_BYTES_MAX);
+	const recorder = recorderOf(context);
+	const listening = verb === "monitor" ? { listening: tellListening(context) } : {};
+	const session = await openSession(context, listening, recorder);
+	const service = serviceOf(context, session, verb);
+	// A timer keeps the process alive while only timers of the gate are waiting.
+	const alive = setInterval(() => {}, 60_000);
+	input.start((line) => {
+		if (!recorder?.accept(line)) service.accept(line);
+	});
+	await Promise.race([input.ended, service.ended, context.unread]);
+	recorder?.end();
+	const graceMs = limits.stopGraceMs ?? STOP_GRACE_MS;
+	const late = new Promise<"late">((resolve) => setTimeout(resolve, graceMs, "late").unref());
+	const result = await Promise.race([service.stop().then(() => session.close?.()), late]);
+	if (result === "late") log.warn({ graceMs }, "stopped with work under way; it will be resumed");
+	clearInterval(alive);
+	await writer.flushed();
+}
+
+function serviceOf(context: ServeContext, session: Session, verb: "monitor" | "send" | "stream"): Service {
+	const { platform, account, writer, log, clock, limits } = context;
+	const ready = () => writer.drained();
+	const say = (line: object) => writer.write(withoutSecrets(line, context.secrets.redact));
+	if (verb === "monitor") {
+		const monitor = startMonitor({ session, say, ready, log });
+		return { ...monitor, accept: (line) => monitor.accept(line as MonitorCommand) };
+	}
+	const desk = createAdapterContext({
+		platform,
+		session,
+		account,
+		clock,
+		random: Math.random,
+		log,
+		say,
+		ready,
+		limits,
+	});
+	const ended = new Promise<never>(() => {});
+	if (verb === "send") {
+		const sends = createSends(desk);
+		return { ended, accept: (line) => sends.accept(line as SendLine), stop: () => sends.idle() };
+	}
+	const deliveries = createDeliveries(desk);
+	return {
+		ended,
+		accept: (line) => deliveries.accept(line as StreamLine),
+		stop() {
+			deliveries.stop();
+			return deliveries.idle();
+		},
+	};
+}
+
+/** Standard input as objects, from `start` on; ended by its end, by SIGTERM, or by Ctrl-C at a terminal. */
+function readInput(
+	log: Log,
+	lineBytesMax: number,
+): { start(take: (line: object) => void): void; ended: Promise<void> } {
+	const reader = createLineReader({ lineBytesMax, onFault: (fault) => log.warn(fault, "skipped a line of the input") });
+	let finish = () => {};
+	const ended = new Promise<void>((resolve) => {
+		finish = resolve;
+	});
+	process.once("SIGTERM", finish);
+	// Ctrl-C reaches the whole process group; a daemon that stops closes our input when it is ready to.
+	process.on("SIGINT", () => process.stdin.isTTY && finish());
+	return {
+		ended,
+		start(take) {
+			const takeAll = (lines: object[]) => {
+				for (const line of lines) takeOne(line, take, log);
+			};
+			process.stdin.on("data", (chunk: Buffer) => takeAll(reader.push(chunk)));
+			process.stdin.on("end", () => {
+				takeAll(reader.end());
+				finish();
+			});
+			process.stdin.on("error", (cause) => {
+				log.error({ error: cause.message }, "the input failed");
+				finish();
+			});
+		},
+	};
+}
+
+/** A line with the right type and wrong fields is reported like any other garbage. */
+function takeOne(line: object, take: (line: object) => void, log: Log): void {
+	try {
+		take(line);
+	} catch (cause) {
+		log.warn({ reason: String(cause), excerpt: JSON.stringify(line).slice(0, 120) }, "skipped a line of the input");
+	}
+}
+
+function stderrLog(say: (line: object) => void): Log {
+	const write = (level: string) => (facts: object, message: string) => say({ level, msg: message, ...facts });
+	return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+const CODES = {
+	denied: "unauthenticated",
+	gone: "not_found",
+	invalid: "invalid",
+	rate_limited: "busy",
+	unavailable: "unavailable",
+	unknown_outcome: "unavailable",
+} as const;
+
+function asNexusError(cause: unknown): NexusError {
+	return cause instanceof PlatformError
+		? new NexusError(CODES[cause.fault], cause.message, { cause })
+		: toNexusError(cause);
+}

@@ -1,0 +1,259 @@
+/** The Broker: runs one turn and settles it, or settles what a dead daemon left of one. The door of this folder. */
+
+import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "@nexus-stream/protocol";
+import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
+import { type Log, silentLog } from "@nexus-stream/protocol/log";
+import type { Bus } from "../bus/bus.ts";
+import type { Engine } from "../engine/engine.ts";
+import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus } from "../ledger/ledger.ts";
+import { APPROVAL_LIMITS, type ApprovalLimits, Approvals, type ApprovalsPort } from "./approvals.ts";
+import { checkPhase } from "./frames/recorder.ts";
+import { History } from "./history.ts";
+import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
+import type {
+	Broker,
+	Continuation,
+	ExecuteRequest,
+	Execution,
+	LiveRun,
+	Recovered,
+	RunObserver,
+	Saved,
+} from "./port.ts";
+import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./recovery.ts";
+import { type ContinuationDeps, canContinue, continuationOf, retryRefusalOf } from "./run/continuation.ts";
+import { Run } from "./run/run.ts";
+import type { RunDeps } from "./run/run-deps.ts";
+import { CRASHED } from "./settle/ending.ts";
+
+export type { ApprovalDecision, ApprovalLimits, ApprovalsPort } from "./approvals.ts";
+export { answerOf, isPersons } from "./approvals.ts";
+export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
+export type { CallEvent, ModelCallEnd } from "./model-call.ts";
+export { createModelCalls, type ModelCalls } from "./model-calls.ts";
+export * from "./port.ts";
+export { currentRun } from "./run/current-run.ts";
+export { chainOf, type RunMeta } from "./run/run-log.ts";
+
+export interface BrokerOptions {
+	bus: Bus;
+	ledger: Ledger;
+	engine: Engine;
+	limits?: Partial<BrokerLimits>;
+	/** The execution log has arguments, results and prompts, too. */
+	execution?: { arguments?: boolean };
+	observer?: RunObserver;
+	clock?: Clock;
+	log?: Log;
+	/** Of questions to people. */
+	approvals?: Partial<ApprovalLimits>;
+	random?: Random;
+}
+
+export const createBroker = (options: BrokerOptions): Broker => new TurnBroker(options);
+
+class TurnBroker implements Broker {
+	readonly #deps: RunDeps;
+	readonly #runs = new Map<string, Run>();
+	readonly #bySession = new Map<string, Set<Run>>();
+	readonly settled: Record<TurnStatus, number> = { completed: 0, aborted: 0, failed: 0 };
+	#draining = false;
+
+	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
+		const limits = withDefaults(BROKER_LIMITS, options.limits);
+		const approvals = new Approvals({
+			bus,
+			ledger,
+			clock,
+			log,
+			random: options.random ?? secureRandom,
+			limits: withDefaults(APPROVAL_LIMITS, options.approvals),
+		});
+		const stopping = () => this.#draining;
+		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
+		const withArguments = options.execution?.arguments === true;
+		const history = new History(ledger, limits);
+		this.#deps = {
+			bus,
+			ledger,
+			engine,
+			clock,
+			log,
+			limits,
+			withArguments,
+			settleLate,
+			history,
+			observer: options.observer,
+			approvals,
+			stopping,
+		};
+	}
+
+	get approvals(): ApprovalsPort {
+		return this.#deps.approvals;
+	}
+
+	execute(request: ExecuteRequest): Execution {
+		try {
+			return this.#start(request);
+		} catch (cause) {
+			return neverBegun(toNexusError(cause));
+		}
+	}
+
+	#start(request: ExecuteRequest): Execution {
+		const { session, runId } = request;
+		if (!isSessionLabel(session))
+			throw new NexusError("invalid", `${JSON.stringify(session)} is not a session's label.`);
+		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
+		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
+		if (this.#isBusy(session))
+			throw new Refused("conflict", `Session ${session} has a run already; wait until it has settled.`);
+		const run = new Run(this.#deps, request);
+		this.#admit(run);
+		const established = run.establish();
+		// Whoever starts a run may look at either promise.
+		established.catch(() => {});
+		const saved = run.saved.then((turn) => {
+			this.#dismiss(run);
+			this.#count(turn);
+			if (turn && turn !== "lost") {
+				this.#deps.history.settled(turn);
+				this.#deps.observer?.settled(turn, request.traceId ?? traceIdOf(runId));
+			}
+			return turn;
+		});
+		return {
+			established,
+			result: run.result,
+			saved,
+			abort: () => run.abort(),
+			get chunks() {
+				return run.chunks;
+			},
+		};
+	}
+
+	#count(turn: Saved): void {
+		if (turn && turn !== "lost") this.settled[turn.status]++;
+	}
+
+	#admit(run: Run): void {
+		const { runId, session } = run.request;
+		this.#runs.set(runId, run);
+		const own = this.#bySession.get(session);
+		if (own) own.add(run);
+		else this.#bySession.set(session, new Set([run]));
+	}
+
+	#dismiss(run: Run): void {
+		const { runId, session } = run.request;
+		this.#runs.delete(runId);
+		const own = this.#bySession.get(session);
+		own?.delete(run);
+		if (own?.size === 0) this.#bySession.delete(session);
+	}
+
+	#isBusy(session: string): boolean {
+		for (const run of this.#bySession.get(session) ?? []) if (run.streaming) return true;
+		return false;
+	}
+
+	async recover(settle: SettleOrphan = () => []): Promise<Recovered> {
+		await this.#deps.approvals.load();
+		const { turns, later } = await settleOrphanedRuns(this.#deps, settle);
+		if (!this.#deps.engine.continues) await this.#deps.approvals.abandon();
+		for (const { status } of turns) this.settled[status]++;
+		const waiting = later.map(({ log, session }) => ({
+			session,
+			saved: this.#deps.settleLate(log, CRASHED, settle).then((turn) => {
+				this.#count(turn);
+				return turn;
+			}),
+		}));
+		return { recovered: turns.length, later: waiting };
+	}
+
+	get #continuing(): ContinuationDeps {
+		const { ledger, engine } = this.#deps;
+		return { ledger, engine, isBusy: (session) => this.#isBusy(session) };
+	}
+
+	continuation(runId: string, answered = false): Promise<Continuation> {
+		const session = this.#runs.get(runId)?.request.session;
+		if (session !== undefined)
+			return Promise.reject(new NexusError("conflict", `run ${runId} cannot be continued: it is still live`));
+		return continuationOf(this.#continuing, runId, answered);
+	}
+
+	retryRefusal(turn: Turn): Promise<string | undefined> {
+		return retryRefusalOf(this.#continuing, turn);
+	}
+
+	canContinue(turn: Turn): Promise<boolean> {
+		return canContinue(this.#continuing, turn);
+	}
+
+	async phase(session: string) {
+		const { ledger, engine } = this.#deps;
+		const phase = await ledger.phases.get(session);
+		return { phase, known: engine.phases };
+	}
+
+	async enterPhase(session: string, name: string, because: string): Promise<void> {
+		const { bus, engine, clock } = this.#deps;
+		checkPhase(name, engine.phases);
+		const at = clock.now();
+		const entry = { session, at, kind: "phase", text: `${name}: ${because}`, data: { phase: name } };
+		// A session without a phase is in the engine's first one: that is what it leaves.
+		const [first = name] = engine.phases ?? [];
+		const begin = first === name ? [] : [phaseWrites.begin(session, first, at)];
+		await bus.write([...begin, phaseWrites.enter(session, name, because, at), executionWrites.add([entry])]);
+	}
+
+	abort(runId: string): Promise<Turn> | undefined {
+		const run = this.#runs.get(runId);
+		run?.abort();
+		return run?.result;
+	}
+
+	live(runId: string): LiveRun | undefined {
+		const run = this.#runs.get(runId);
+		return run?.streaming ? run.snapshot() : undefined;
+	}
+
+	liveRuns(): LiveRun[] {
+		return [...this.#runs.values()].filter((run) => run.streaming).map((run) => run.snapshot());
+	}
+
+	get unsaved(): number {
+		return [...this.#runs.values()].filter((run) => run.refused).length;
+	}
+
+	async drain(deadlineMs: number): Promise<void> {
+		this.#draining = true;
+		const { clock, limits, log } = this.#deps;
+		// A person may take longer than any deadline.
+		for (const run of this.#runs.values()) if (run.isWaiting) run.shutDown();
+		const settled = () => Promise.allSettled([...this.#runs.values()].map((run) => run.result));
+		const isDone = await within(clock, deadlineMs, settled());
+		this.#deps.approvals.close();
+		if (isDone) return;
+		log.info({ runs: this.#runs.size }, "stopping the runs that are left");
+		for (const run of this.#runs.values()) run.shutDown();
+		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, settled())) return;
+		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery does it at the next start");
+	}
+}
+
+const secureRandom: Random = () => crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;
+
+/** How long the last commit may take once every run has ended. */
+const SEAL_MS_MAX = 5000;
+
+function neverBegun(cause: NexusError): Execution {
+	const failed = Promise.reject<never>(cause);
+	failed.catch(() => {});
+	return { established: failed, result: failed, saved: Promise.resolve(undefined), abort() {}, chunks: 0 };
+}

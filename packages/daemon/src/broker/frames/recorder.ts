@@ -1,0 +1,292 @@
+/**
+ * What the events of a run change beyond its frames: the checkpoint, the session's phase and the execution log. All of it commits with the
+ * frames of the same yield, so that none is on record without the other (A5).
+ */
+
+import { isToolDone, NexusError, Refused, wordsOf } from "@nexus-stream/protocol";
+import type { Log } from "@nexus-stream/protocol/log";
+import type { LogWriter } from "../../bus/bus.ts";
+import type { Engine, EngineEvent, ExecutionEntry } from "../../engine/engine.ts";
+import {
+	checkpointWrites,
+	executionWrites,
+	phaseWrites,
+	type StoredCheckpoint,
+	type StoredEntry,
+	type Turn,
+} from "../../ledger/ledger.ts";
+import type { Write } from "../../std/write.ts";
+import type { BrokerLimits } from "../limits.ts";
+import type { Continuation } from "../port.ts";
+import { malformed, type ToolEvent } from "../run/engine-event.ts";
+import { unpairedSummary } from "../settle/ending.ts";
+import { clippedText } from "./pieces.ts";
+
+export interface RecorderOptions {
+	runId: string;
+	session: string;
+	engine: Pick<Engine, "name" | "continues" | "configHash" | "phases">;
+	continues?: Continuation | undefined;
+	limits: Pick<BrokerLimits, "checkpointBytesMax" | "executionEntriesMax" | "executionCharsMax">;
+	/** The execution log has arguments, results and prompts, too. */
+	withArguments: boolean;
+	/** Characters of each assistant message so far, by its id. */
+	lengths(): Record<string, number>;
+	log: Log;
+}
+
+/** What of an entry's data is somebody's words: kept only if the configuration asks for it. */
+const PRIVATE: ReadonlySet<string> = new Set(["args", "arguments", "result", "prompt", "messages"]);
+
+type RecordedEntry = Omit<ExecutionEntry, "kind"> & { kind: string };
+
+/** A name that comes from a model, a tool or a person. */
+const PHASE_CHARS_MAX = 64;
+
+/** `now`: the engine is asked for nothing more before it is durable (A4). `later`: with the next commit. */
+export type CommitTiming = "now" | "later" | undefined;
+
+export class Recorder {
+	readonly #options: RecorderOptions;
+	#checkpoint: Write | undefined;
+	#writes: Write[] = [];
+	#entries: StoredEntry[] = [];
+	#entriesLeft: number;
+	#committing: Promise<void> | undefined;
+	#due: CommitTiming;
+	readonly #toolsAt = new Map<string, number>();
+
+	constructor(options: RecorderOptions) {
+		this.#options = options;
+		this.#entriesLeft = options.limits.executionEntriesMax;
+	}
+
+	/** What commits with the run's first begin: the start of a run is its first checkpoint. */
+	begin(at: number): Write[] {
+		const { engine, session, continues } = this.#options;
+		const writes: Write[] = [];
+		if (engine.continues) {
+			const { checkpoint = null, shown = "", answer } = continues ?? {};
+			if (continues) writes.push(checkpointWrites.remove(continues.runId));
+			writes.push(checkpointWrites.put({ ...this.#row(jsonOf(checkpoint), at), lengths: {}, shown, answer }));
+		}
+		const [first] = engine.phases ?? [];
+		if (first !== undefined) writes.push(phaseWrites.begin(session, first, at));
+		if (continues)
+			this.#add({ kind: "note", text: `continues run ${continues.runId}`, data: { continues: continues.runId } }, at);
+		return [...writes, ...this.drain()];
+	}
+
+	/** A tool acts, and a checkpoint counts, only once it is durable (A4): until then the engine is asked for nothing more. */
+	async commitDue(writer: LogWriter): Promise<undefined> {
+		const due = this.#due;
+		this.#due = undefined;
+		if (due === "now") await this.commit(writer);
+		else this.commitLater(writer);
+		return undefined;
+	}
+
+	/** An event that was framed. Throws `engine_failed` when it is not one of the port's. */
+	take(event: EngineEvent, now: number): CommitTiming {
+		const due = this.#take(event, now);
+		if (this.#due !== "now") this.#due = due ?? this.#due;
+		return this.#due;
+	}
+
+	#take(event: EngineEvent, now: number): CommitTiming {
+		switch (event.type) {
+			case "tool":
+				return this.#tool(event, now);
+			case "checkpoint":
+				this.#mark(event, now);
+				return "now";
+			case "phase":
+				this.#enter(event, now);
+				return "now";
+			case "log":
+				this.#log(event, now);
+				return "later";
+			default:
+				return undefined;
+		}
+	}
+
+	/** A checkpoint that commits with something else than the engine's events. */
+	mark(data: unknown, at: number): Write[] {
+		this.#mark({ type: "checkpoint", data }, at);
+		const write = this.#checkpoint;
+		this.#checkpoint = undefined;
+		return write ? [write] : [];
+	}
+
+	/** Resolves once what was recorded is durable, together with what was appended before. */
+	commit(writer: LogWriter): Promise<void> {
+		const writes = this.drain();
+		if (writes.length === 0) return writer.flushed();
+		const committing = this.#commit(writer, writes).finally(() => {
+			if (this.#committing === committing) this.#committing = undefined;
+		});
+		this.#committing = committing;
+		return committing;
+	}
+
+	/** As `commit`, for what nobody has to wait for. What comes meanwhile goes with the next one. */
+	commitLater(writer: LogWriter): void {
+		if (this.#committing) return;
+		this.commit(writer).then(
+			() => {
+				if (this.#entries.length > 0) this.commitLater(writer);
+			},
+			(cause: unknown) => this.#options.log.warn({ runId: this.#options.runId, err: cause }, LOST),
+		);
+	}
+
+	/** What is under way has its outcome: nothing of it may be cut off by the end of the log. */
+	async settled(): Promise<void> {
+		while (this.#committing) await this.#committing.catch(() => {});
+	}
+
+	/** What commits beside the turn. */
+	end(turn: Turn): Write[] {
+		const { runId, engine } = this.#options;
+		const done = turn.status === "completed" && engine.continues;
+		// Kept: the turn may have to be saved more than once.
+		return [...this.#pending(), ...(done ? [checkpointWrites.remove(runId)] : []), ...settledWrites(turn)];
+	}
+
+	async #commit(writer: LogWriter, writes: readonly Write[]): Promise<void> {
+		try {
+			await writer.appendWith([], writes);
+		} catch (cause) {
+			if (!(cause instanceof Refused) || cause.refusal === "fenced") throw cause;
+			this.#options.log.error({ runId: this.#options.runId, err: cause }, LOST);
+			await writer.flushed();
+		}
+	}
+
+	#pending(): Write[] {
+		const entries = this.#entries.length > 0 ? [executionWrites.add(this.#entries)] : [];
+		return [...(this.#checkpoint ? [this.#checkpoint] : []), ...this.#writes, ...entries];
+	}
+
+	/** What was recorded, for whoever commits it with something else. */
+	drain(): Write[] {
+		const writes = this.#pending();
+		this.#checkpoint = undefined;
+		this.#writes = [];
+		this.#entries = [];
+		return writes;
+	}
+
+	#row(data: string, at: number): Omit<StoredCheckpoint, "lengths" | "shown"> {
+		const { runId, session, engine, continues } = this.#options;
+		const { configHash = "" } = engine;
+		return { runId, session, engine: engine.name, configHash, at, root: continues?.root ?? runId, data };
+	}
+
+	/** One that is too large takes the one before with it: to go on from there would do things twice. */
+	#mark(event: Extract<EngineEvent, { type: "checkpoint" }>, at: number): void {
+		const { runId, limits, lengths, log, engine } = this.#options;
+		if (!engine.continues) return;
+		const data = jsonOf(event.data);
+		const bytes = Buffer.byteLength(data);
+		if (bytes <= limits.checkpointBytesMax) {
+			this.#checkpoint = checkpointWrites.put({ ...this.#row(data, at), lengths: lengths(), shown: "" });
+			return;
+		}
+		const { checkpointBytesMax } = limits;
+		log.warn({ runId, bytes, checkpointBytesMax }, "a checkpoint is too large; the run cannot be continued");
+		this.#checkpoint = checkpointWrites.remove(runId);
+	}
+
+	#enter(event: Extract<EngineEvent, { type: "phase" }>, now: number): void {
+		const { name, because, agent } = event;
+		if (typeof name !== "string" || typeof because !== "string") throw malformed(event);
+		checkPhase(name, this.#options.engine.phases);
+		const { session, limits } = this.#options;
+		this.#writes.push(phaseWrites.enter(session, name, clippedText(because, limits.executionCharsMax), now));
+		this.#add({ kind: "phase", text: `${name}: ${because}`, data: { phase: name }, ...by(agent) }, now);
+	}
+
+	#log(event: Extract<EngineEvent, { type: "log" }>, now: number): void {
+		const { entry } = event;
+		if (typeof entry?.kind !== "string" || typeof entry.text !== "string") throw malformed(event);
+		if (entry.kind === "completion") this.#writes.push(phaseWrites.count(this.#options.session, 0, 1));
+		this.#add(entry, now);
+	}
+
+	#tool({ callId, name, status, args, summary, result, agent }: ToolEvent, now: number): CommitTiming {
+		if (status === "progress") return undefined;
+		const done = isToolDone(status);
+		const startedAt = this.#toolsAt.get(callId);
+		if (done) this.#toolsAt.delete(callId);
+		else this.#toolsAt.set(callId, now);
+		const ms = done && startedAt !== undefined ? { ms: now - startedAt } : {};
+		const data = { call_id: callId, tool: name, status, ...ms, args, result };
+		this.#add({ kind: "tool", text: summary ?? name, data, ...by(agent) }, now);
+		return done ? "later" : "now";
+	}
+
+	#add(entry: RecordedEntry, at: number): void {
+		const { runId, session, limits } = this.#options;
+		if (this.#entriesLeft < 0) return;
+		this.#entriesLeft--;
+		const isOver = this.#entriesLeft < 0;
+		const { executionEntriesMax: most } = limits;
+		const { kind, text, agent, data }: RecordedEntry = isOver
+			? { kind: "note", text: `the run has more than ${most} entries (broker.executionEntriesMax)` }
+			: entry;
+		this.#entries.push({
+			session,
+			runId,
+			at,
+			kind,
+			text: clippedText(text, limits.executionCharsMax),
+			...by(agent),
+			data: data && this.#dataOf(data),
+		});
+	}
+
+	#dataOf(data: Readonly<Record<string, unknown>>): Record<string, unknown> {
+		const { withArguments, limits } = this.#options;
+		const kept = Object.entries(data).filter(([key, value]) => {
+			if (value === undefined) return false;
+			return withArguments || !PRIVATE.has(key);
+		});
+		const all = Object.fromEntries(kept);
+		if (jsonOf(all).length <= limits.executionCharsMax) return all;
+		const short = Object.fromEntries(kept.filter(([key]) => !PRIVATE.has(key)));
+		return jsonOf(short).length <= limits.executionCharsMax ? { ...short, cut: true } : { cut: true };
+	}
+}
+
+/** What every turn counts for, whoever settles it: a call that its run left open has its end in the execution log, too. */
+export function settledWrites({ session, runId, reason, endedAt: at, toolCalls }: Turn): Write[] {
+	const summary = unpairedSummary(reason);
+	const open = toolCalls.filter((call) => call.status === "failed" && call.endedAt === at && call.summary === summary);
+	const entries = open.map(({ callId, name, startedAt }): StoredEntry => {
+		const data = { call_id: callId, tool: name, status: "failed", ms: at - startedAt };
+		return { session, runId, at, kind: "tool", text: summary, data };
+	});
+	return [phaseWrites.count(session, 1, 0), ...(entries.length > 0 ? [executionWrites.add(entries)] : [])];
+}
+
+const by = (agent: string | undefined): { agent?: string } => (agent === undefined ? {} : { agent });
+
+const LOST = "what a run noted beside its answer could not be saved";
+
+function jsonOf(value: unknown): string {
+	try {
+		return JSON.stringify(value) ?? "null";
+	} catch (cause) {
+		throw new NexusError("engine_failed", `What the engine yielded is not JSON: ${wordsOf(cause)}`, { cause });
+	}
+}
+
+/** Throws `invalid` with the names that are known. */
+export function checkPhase(name: string, known: readonly string[] | undefined): void {
+	if (known && !known.includes(name))
+		throw new NexusError("invalid", `there is no phase "${clippedText(name, 64)}"; the phases are ${known.join(", ")}`);
+	if (name === "" || name.length > PHASE_CHARS_MAX)
+		throw new NexusError("invalid", `a phase's name has 1 to ${PHASE_CHARS_MAX} characters`);
+}

@@ -1,0 +1,260 @@
+/** The framed streams of one run: begins, chunks and ends with their counts and checksums. No I/O; records go to the sink that is passed in. */
+
+import {
+	type Align,
+	checksumOf,
+	chunkBytesOf,
+	chunkEncoder,
+	crc32,
+	decodeToolStatus,
+	type EndFrame,
+	encodeFrame,
+	encodeToolStatus,
+	type Frame,
+	type Modality,
+	messageIdOf,
+	type ToolStatusEvent,
+	traceIdOf,
+} from "@nexus-stream/protocol";
+import type { Ending } from "../settle/ending.ts";
+import { piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
+
+export type Sink = (record: string) => void;
+
+/** Whose words a stream carries, and whether people who chat are shown them. */
+export interface Speaker {
+	readonly agent?: string | undefined;
+	readonly visible: boolean;
+}
+
+export interface FramedStream extends Speaker {
+	readonly messageId: string;
+	readonly modality: Modality;
+	readonly contentType: string;
+	/** Of one chunk. */
+	readonly bytesMax: number;
+	readonly encode: ReturnType<typeof chunkEncoder>;
+	seqNo: number;
+	crc: number;
+	/** The first half of a surrogate pair that the last delta ended with; the next one brings the second. */
+	half: string;
+	/** The call that a tool stream is about. */
+	tool?: { toolName: string; toolCallId: string };
+}
+
+/** A message's text stream, as far as others need to know it. */
+export type TextStream = Pick<FramedStream, "messageId" | "agent" | "visible">;
+
+export interface StreamsOptions {
+	runId: string;
+	/** A model call of its own has none. */
+	session?: string | undefined;
+	/** The run that it continues. */
+	continues?: string | undefined;
+	target?: unknown;
+	/** The trace that the run is a part of; derived from the run's id when left out. */
+	traceId?: string | undefined;
+	/** Above this no modality goes (P1.18). */
+	chunkBytesMax: number;
+}
+
+/** What an end says beside its reason; with usage it is the run's final one. */
+export type EndFacts = Pick<EndFrame, "usage" | "usage_by" | "model" | "phase">;
+
+export const DONE: Ending = { reason: "completed" };
+
+export class RunStreams {
+	readonly #options: StreamsOptions;
+	#traceId: string;
+	readonly #open = new Map<string, FramedStream>();
+	#opened = 0;
+	#chunks = 0;
+	#finished = false;
+	#newestText: FramedStream | undefined;
+
+	constructor(options: StreamsOptions) {
+		this.#options = options;
+		this.#traceId = options.traceId ?? traceIdOf(options.runId);
+	}
+
+	/** In order of opening. */
+	get open(): FramedStream[] {
+		return [...this.#open.values()];
+	}
+
+	/** Of the streams that have ended. */
+	get chunks(): number {
+		return this.#chunks;
+	}
+
+	/** The final end has been written. */
+	get finished(): boolean {
+		return this.#finished;
+	}
+
+	/** The message that was begun last. */
+	get newestText(): FramedStream | undefined {
+		return this.#newestText;
+	}
+
+	isOpen(stream: FramedStream): boolean {
+		return this.#open.has(stream.messageId);
+	}
+
+	begin(
+		{ agent, visible }: Speaker,
+		modality: Modality,
+		contentType: string,
+		ts: number,
+		sink: Sink,
+		expectedChunks?: number,
+	): FramedStream {
+		const { runId, session, continues, target } = this.#options;
+		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType, { agent, visible });
+		sink(
+			encodeFrame({
+				type: "stream.begin",
+				message_id: stream.messageId,
+				run_id: runId,
+				trace_id: this.#traceId,
+				correlation_group: runId,
+				modality,
+				content_type: contentType,
+				expected_chunks: expectedChunks,
+				session,
+				continues,
+				target,
+				agent,
+				visible: visible ? undefined : visible,
+				ts,
+			}),
+		);
+		return stream;
+	}
+
+	/** Takes over the state that a record of a dead process left: what was written is not written again. */
+	replay(frame: Frame): void {
+		if (frame.type === "stream.begin") {
+			const { agent, visible = true } = frame;
+			this.#add(frame.message_id, frame.modality, frame.content_type, { agent, visible });
+			this.#traceId = frame.trace_id;
+			return;
+		}
+		const stream = this.#open.get(frame.message_id);
+		if (stream === undefined) return;
+		if (frame.type === "stream.end") {
+			this.#open.delete(stream.messageId);
+			this.#finished ||= frame.final;
+			return;
+		}
+		stream.seqNo = frame.seq_no;
+		stream.crc = crc32(frame.payload, stream.crc);
+		if (stream.modality === "tool" && !stream.tool) {
+			const status = decodeToolStatus(frame.payload);
+			if (status) stream.tool = { toolName: status.toolName, toolCallId: status.toolCallId };
+		}
+	}
+
+	bytesMax(modality: Modality): number {
+		return Math.min(chunkBytesOf(modality), this.#options.chunkBytesMax);
+	}
+
+	/** The hot path: a piece of text that goes on. */
+	partial(stream: FramedStream, said: string, ts: number, sink: Sink): void {
+		const delta = stream.half === "" && said.isWellFormed() ? said : mended(stream, said);
+		if (delta === "") return;
+		if (delta.length * UTF8_BYTES_PER_UNIT_MAX <= stream.bytesMax) {
+			stream.crc = crc32(delta, stream.crc);
+			sink(stream.encode(++stream.seqNo, delta, ts));
+			return;
+		}
+		for (const piece of piecesOf(delta, stream.bytesMax)) {
+			stream.crc = crc32(piece, stream.crc);
+			sink(stream.encode(++stream.seqNo, piece, ts));
+		}
+	}
+
+	status(stream: FramedStream, status: ToolStatusEvent, ts: number, sink: Sink): void {
+		this.chunk(stream, encodeToolStatus(status), false, undefined, ts, sink);
+	}
+
+	chunk(
+		stream: FramedStream,
+		payload: string,
+		partial: boolean,
+		align: Align | undefined,
+		ts: number,
+		sink: Sink,
+		contentType = stream.contentType,
+	): void {
+		stream.crc = crc32(payload, stream.crc);
+		sink(
+			encodeFrame({
+				type: "stream.chunk",
+				message_id: stream.messageId,
+				seq_no: ++stream.seqNo,
+				payload,
+				is_partial: partial,
+				content_type: contentType !== stream.contentType ? contentType : undefined,
+				align,
+				ts,
+			}),
+		);
+	}
+
+	end(stream: FramedStream, ending: Ending, ts: number, sink: Sink, facts: EndFacts = {}): void {
+		this.#endHalf(stream, ts, sink);
+		this.#chunks += stream.seqNo;
+		this.#open.delete(stream.messageId);
+		const final = facts.usage !== undefined;
+		this.#finished ||= final;
+		sink(
+			encodeFrame({
+				type: "stream.end",
+				message_id: stream.messageId,
+				total_chunks: stream.seqNo,
+				checksum: checksumOf(stream.crc),
+				final,
+				reason: ending.reason,
+				error: final ? ending.error : undefined,
+				...facts,
+				synthetic: ending.synthetic || undefined,
+				ts,
+			}),
+		);
+	}
+
+	/** The other half never came. */
+	#endHalf(stream: FramedStream, ts: number, sink: Sink): void {
+		if (stream.half === "") return;
+		stream.half = "";
+		this.partial(stream, "\uFFFD", ts, sink);
+	}
+
+	#add(messageId: string, modality: Modality, contentType: string, { agent, visible }: Speaker): FramedStream {
+		const stream: FramedStream = {
+			messageId,
+			modality,
+			contentType,
+			agent,
+			visible,
+			bytesMax: this.bytesMax(modality),
+			encode: chunkEncoder(messageId),
+			seqNo: 0,
+			crc: 0,
+			half: "",
+		};
+		this.#opened++;
+		this.#open.set(messageId, stream);
+		if (modality === "text") this.#newestText = stream;
+		return stream;
+	}
+}
+
+/** A pair is never split between chunks, and half of one that stays alone is U+FFFD (P1.10): not every reader takes halves. */
+function mended(stream: FramedStream, said: string): string {
+	const text = stream.half + said;
+	const last = text.charCodeAt(text.length - 1);
+	stream.half = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : "";
+	return text.slice(0, text.length - stream.half.length).toWellFormed();
+}

@@ -1,0 +1,133 @@
+/**
+ * What a session's next run can be told of its past, kept ready for the sessions in use: reading a hundred turns again for each
+ * new one would cost more than saving it, and so would reading back the one that was just saved. The Ledger's count of turns says whether
+ * what is kept is still all there is, and the session's revision whether it is still true (A27).
+ */
+
+import type { Ledger, Turn } from "../ledger/ledger.ts";
+import { isInContext, type PastTurn, pastTurnOf } from "./context.ts";
+import type { BrokerLimits } from "./limits.ts";
+
+const TURNS_PER_PAGE = 16;
+
+/** What a session takes beside its texts: many sessions with a short turn each must not fill the memory. */
+export const SESSION_CHARS = 512;
+
+interface CachedHistory {
+	/** How many turns the session had when this was read, and how often one had been changed. */
+	turns: number;
+	revision: number;
+	/** Newest first, as many as a context can hold. */
+	past: PastTurn[];
+	chars: number;
+	/** The run that asked last: it holds the session, so its turn is the next one. */
+	lastReader: string | undefined;
+}
+
+export class History {
+	readonly #ledger: Ledger;
+	readonly #limits: BrokerLimits;
+	/** Least recently used first. */
+	readonly #cached = new Map<string, CachedHistory>();
+	#chars = 0;
+
+	constructor(ledger: Ledger, limits: BrokerLimits) {
+		this.#ledger = ledger;
+		this.#limits = limits;
+	}
+
+	/** Newest first. `reader` is the live run of the session that wants to know, if it is one. */
+	async past(session: string, reader?: string): Promise<readonly PastTurn[]> {
+		const at = await this.#stateOf(session);
+		const { turns } = at;
+		const before = this.#take(session);
+		// More than there are: what was told is not on record.
+		const known = before && before.turns <= turns && before.revision === at.revision ? before : undefined;
+		if (known?.turns === turns) {
+			this.#keep(session, at, known.past, reader);
+			return known.past;
+		}
+		const read = await this.#read(session, known ? turns - known.turns : Infinity);
+		const past = this.#trim([...read, ...(known?.past ?? [])]);
+		// A turn that was saved meanwhile may be among them, or not: then nobody can tell how many they are.
+		const now = await this.#stateOf(session);
+		if (now.turns === turns && now.revision === at.revision) this.#keep(session, at, past, reader);
+		return past;
+	}
+
+	async #stateOf(session: string): Promise<{ turns: number; revision: number }> {
+		const { turns = 0, revision = 0 } = (await this.#ledger.sessions.get(session)) ?? {};
+		return { turns, revision };
+	}
+
+	/** The turn is on record. It is kept as it is, unless the store may have changed it, or others asked meanwhile. */
+	settled(turn: Turn): void {
+		const { session, runId } = turn;
+		const kept = this.#cached.get(session);
+		if (kept === undefined || kept.lastReader !== runId || !isStoredAsItIs(turn)) return;
+		const { turns, revision } = kept;
+		this.#keep(session, { turns: turns + 1, revision }, this.#trim([pastTurnOf(turn), ...kept.past]), undefined);
+	}
+
+	async #read(session: string, count: number): Promise<PastTurn[]> {
+		const read: PastTurn[] = [];
+		let orphans = Math.min(count, this.#limits.contextTurnsMax);
+		let tokens = 0;
+		for (let before: string | undefined; orphans > 0 && tokens <= this.#limits.contextTokensMax; ) {
+			const limit = Math.min(orphans, TURNS_PER_PAGE);
+			const page = await this.#ledger.turns.list({ session, limit, before });
+			for (const turn of page.filter(isInContext)) {
+				const past = pastTurnOf(turn);
+				tokens += past.tokens;
+				read.push(past);
+			}
+			before = page.at(-1)?.runId;
+			orphans = page.length < limit ? 0 : orphans - page.length;
+		}
+		return read;
+	}
+
+	/** Without what no context has room for. */
+	#trim(past: PastTurn[]): PastTurn[] {
+		let tokens = 0;
+		const end = past.findIndex((turn, n) => {
+			tokens += turn.tokens;
+			return n >= this.#limits.contextTurnsMax || tokens > this.#limits.contextTokensMax;
+		});
+		return end < 0 ? past : past.slice(0, end);
+	}
+
+	#take(session: string): CachedHistory | undefined {
+		const kept = this.#cached.get(session);
+		if (kept) {
+			this.#cached.delete(session);
+			this.#chars -= kept.chars;
+		}
+		return kept;
+	}
+
+	#keep(
+		session: string,
+		at: Pick<CachedHistory, "turns" | "revision">,
+		past: PastTurn[],
+		reader: string | undefined,
+	): void {
+		// Two that read at once keep the same session.
+		this.#take(session);
+		const chars = past.reduce((sum, turn) => sum + turn.chars, SESSION_CHARS);
+		this.#cached.set(session, { ...at, past, chars, lastReader: reader });
+		this.#chars += chars;
+		for (const oldest of this.#cached.keys()) {
+			if (this.#chars <= this.#limits.historyCharsMax) return;
+			this.#take(oldest);
+		}
+	}
+}
+
+/** Text and nothing else, which reads back as it was written. What is rarer is read, so that this need not know what a store does to it. */
+const isStoredAsItIs = ({ messages, toolCalls }: Turn): boolean =>
+	toolCalls.length === 0 &&
+	messages.every(
+		({ text, attachments, parts, signedReasoning }) =>
+			!attachments && !parts && !signedReasoning && text.isWellFormed() && !text.includes("\0"),
+	);

@@ -1,0 +1,110 @@
+/** What an engine yields, held against its port: user code may yield anything. Throws `engine_failed` with what to yield instead. */
+
+import { contentText, isToolDone, NexusError, type ToolApprovalStatus, wordsOf } from "@nexus-stream/protocol";
+import type { EngineEvent, ToolApproval } from "../../engine/engine.ts";
+import { clipped, clippedText } from "../frames/pieces.ts";
+import { checkedContent } from "../frames/tool-content.ts";
+
+export type ToolEvent = Extract<EngineEvent, { type: "tool" }>;
+export type SignedEvent = Extract<EngineEvent, { type: "signed_reasoning" }>;
+export type PartEvent = Extract<EngineEvent, { type: "part" }>;
+
+const TOOL_STATUS: ReadonlySet<string> = new Set(["started", "progress", "completed", "failed"]);
+/** What the Broker frames by itself; a part of these would be a second, unordered lane. */
+const OWN_MODALITIES: ReadonlySet<string> = new Set(["text", "reasoning", "tool"]);
+
+/** What is kept of a report, in frames and in the turn alike. */
+export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
+	const { callId, name, status, args, summary } = said;
+	if (typeof callId !== "string" || typeof name !== "string" || !TOOL_STATUS.has(status)) throw malformed(said);
+	const content = said.content === undefined ? undefined : checkedContent(said.content, charsMax);
+	if (said.content !== undefined && content === undefined) throw malformed(said);
+	const event: ToolEvent = { type: "tool", callId, name, status };
+	if (said.agent !== undefined) event.agent = said.agent;
+	if (said.asking !== undefined) event.asking = said.asking;
+	if (content !== undefined) event.content = content;
+	const result = said.result ?? (content && contentText(content));
+	try {
+		if (summary !== undefined) event.summary = clippedText(wordsOf(summary), charsMax);
+		if (args !== undefined) event.args = clipped(args, charsMax);
+		if (result !== undefined) event.result = clipped(result, charsMax);
+	} catch (cause) {
+		throw new NexusError("engine_failed", `What tool ${name} was given or answered is not JSON: ${wordsOf(cause)}`, {
+			cause,
+		});
+	}
+	return event;
+}
+
+const NAME_CHARS_MAX = 200;
+
+/** Of an agent or a model. */
+export const isNamed = (name: unknown): name is string =>
+	typeof name === "string" && name !== "" && name.length <= NAME_CHARS_MAX && name.isWellFormed();
+
+export function checkAgent(agent: unknown): void {
+	if (!isNamed(agent)) throw malformed({ agent });
+}
+
+/** What a frame carries beside the names of tool and call. */
+export function reportOf(event: ToolEvent) {
+	const {
+		type: _type,
+		callId: _id,
+		name: _name,
+		agent: _agent,
+		content: _content,
+		asking: approval,
+		...report
+	} = event;
+	return { ...report, ...(approval && { [approval.kind]: askedStatus(approval) }) };
+}
+
+/** As frames carry it (P2.8). */
+const askedStatus = ({
+	id,
+	state,
+	question = "",
+	choices,
+	by,
+	because,
+	once,
+	expiresAt = 0,
+}: ToolApproval): ToolApprovalStatus => ({
+	id,
+	state,
+	text: question,
+	because,
+	once: once || undefined,
+	choices,
+	...(by !== undefined && { by }),
+	expires_at: expiresAt,
+});
+
+export function checkSigned(event: SignedEvent): void {
+	const { text, signature, after = 0 } = event;
+	const counted = Number.isSafeInteger(after) && after >= 0;
+	if (typeof text !== "string" || typeof signature !== "string" || !counted) throw malformed(event);
+}
+
+export function checkPart(event: PartEvent): void {
+	const { modality, contentType, payload } = event;
+	const named =
+		typeof modality === "string" && modality !== "" && typeof contentType === "string" && contentType !== "";
+	if (!named || typeof payload !== "string" || OWN_MODALITIES.has(modality)) throw malformed(event);
+}
+
+export function malformed(event: unknown): NexusError {
+	const shown = wordsOf(event) || String(event);
+	return new NexusError(
+		"engine_failed",
+		`The engine yielded something that is not an EngineEvent: ${shown.slice(0, 200)}. ` +
+			"Yield text, reasoning, signed_reasoning, message, message_end, tool, part, usage, compaction, checkpoint, phase or log with the fields of the engine port, or an array of these.",
+	);
+}
+
+/** After a stop only what was used, the outcome of a tool that is running, and where to go on from are still of interest. */
+export function isOutcome(event: EngineEvent, tools: { isToolOpen(callId: string): boolean }): boolean {
+	if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
+	return event?.type === "tool" && isToolDone(event.status) && tools.isToolOpen(event.callId);
+}

@@ -1,0 +1,74 @@
+/** Sets the engine going: what it is given to read, and the iterator that it answers with. */
+
+import { NexusError } from "@nexus-stream/protocol";
+import type { Engine, EngineContext, EngineRequest, EngineYield } from "../../engine/engine.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { defined } from "../../std/defined.ts";
+import { assembleContext, chosenTurns, contextMessage, userMessage } from "../context.ts";
+import type { History } from "../history.ts";
+import type { BrokerLimits } from "../limits.ts";
+import { type ExecuteRequest, passedOn } from "../port.ts";
+
+export interface EngineRunDeps {
+	engine: Engine;
+	history: History;
+	ledger: Pick<Ledger, "phases">;
+	limits: Pick<BrokerLimits, "contextTokensMax" | "toolMs">;
+}
+
+/** Reads the past of the session. A run that goes on from others reads what was before them, and where they were. */
+export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteRequest): Promise<EngineRequest> {
+	const { history, limits, engine, ledger } = deps;
+	const { session, runId, events, context = [], continues } = request;
+	const past = await history.past(session, runId);
+	const chain = continues ? chainLength(past) : 0;
+	const fresh = [...context.map(contextMessage), ...events.map(userMessage)];
+	const turns = chosenTurns(past.slice(chain), fresh, limits.contextTokensMax);
+	// What the runs that it goes on from have read is in their checkpoint.
+	const read = [...turns, ...past.slice(0, chain).toReversed()].flatMap(({ events }) => events);
+	const words = await request.reads?.(read);
+	const phase = engine.phases ? await ledger.phases.get(session) : undefined;
+	return defined({
+		session,
+		runId,
+		messages: assembleContext(turns, fresh),
+		attachments: events.at(-1)?.attachments ?? [],
+		toolTimeoutMs: limits.toolMs,
+		...passedOn({ ...request, ...words }),
+		phase: phase && phaseOf(phase),
+		continues: continues && continuedOf(continues),
+	});
+}
+
+/** How many of the newest turns continue each other: a run that goes on from them has their checkpoint instead. */
+function chainLength(past: readonly { continues: boolean }[]): number {
+	const first = past.findIndex(({ continues }) => !continues);
+	return first < 0 ? past.length : first + 1;
+}
+
+const phaseOf = ({ name, since, from, because }: NonNullable<EngineRequest["phase"]>) => ({
+	name,
+	since,
+	from,
+	because,
+});
+
+const continuedOf = ({ root: _root, ...continued }: NonNullable<ExecuteRequest["continues"]>) => continued;
+
+export function iteratorOf(engine: Engine, request: EngineRequest, context: EngineContext): AsyncIterator<EngineYield> {
+	const answer = engine.run(request, context);
+	if (typeof answer?.[Symbol.asyncIterator] === "function") return answer[Symbol.asyncIterator]();
+	throw new NexusError(
+		"engine_failed",
+		`run() of the engine "${engine.name}" gave nothing to iterate over. Declare it as \`async *run(request, { signal })\` and yield events.`,
+	);
+}
+
+/** Nobody waits for what it still does. */
+export function closeIterator(iterator: AsyncIterator<unknown>, failed: (cause: unknown) => void): void {
+	try {
+		iterator.return?.().catch(failed);
+	} catch (cause) {
+		failed(cause);
+	}
+}

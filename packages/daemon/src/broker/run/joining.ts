@@ -1,0 +1,74 @@
+/** Messages that join a run while it is under way: on record, with their place in its log, before the engine gets them (A26). */
+
+import { encodeInjected } from "@nexus-stream/protocol";
+import type { LogWriter } from "../../bus/bus.ts";
+import type { EngineMessage } from "../../engine/engine.ts";
+import type { Write } from "../../std/write.ts";
+import { contextMessage, userMessage } from "../context.ts";
+import type { Framer } from "../frames/framer.ts";
+import type { Recorder } from "../frames/recorder.ts";
+import { storedQuestion, type Transcript } from "../frames/transcript.ts";
+import type { Joining, RunInbox } from "../port.ts";
+
+export interface JoinedRun {
+	inbox: RunInbox | undefined;
+	framer: Framer;
+	transcript: Transcript;
+	recorder: Recorder;
+	now(): number;
+	/** It takes nothing any more. */
+	isOver(): boolean;
+}
+
+type CheckpointFor = (arrived: readonly EngineMessage[]) => unknown;
+
+export class RunJoining {
+	readonly #run: JoinedRun;
+	#committing: Promise<unknown> | undefined;
+
+	constructor(run: JoinedRun) {
+		this.#run = run;
+	}
+
+	/** What the engine is handed. Rejects when the store did not take it: the messages wait on then. */
+	async take(writer: LogWriter, checkpointFor?: CheckpointFor): Promise<EngineMessage[]> {
+		const { inbox, isOver } = this.#run;
+		const taken: EngineMessage[] = [];
+		await inbox?.take(async (events, writes) => {
+			if (isOver()) return false;
+			for (const { context = [], ...event } of events) taken.push(...context.map(contextMessage), userMessage(event));
+			this.#committing = this.#join(writer, events, [...writes, ...this.#marked(taken, checkpointFor)]);
+			await this.#committing;
+			return true;
+		});
+		return taken;
+	}
+
+	/** What is being handed over has its outcome. */
+	async settled(): Promise<void> {
+		await this.#committing?.catch(() => {});
+	}
+
+	#marked(taken: readonly EngineMessage[], checkpointFor: CheckpointFor | undefined): Write[] {
+		const { recorder, now } = this.#run;
+		const data = checkpointFor?.(taken);
+		return data === undefined ? [] : recorder.mark(data, now());
+	}
+
+	async #join(writer: LogWriter, events: readonly Joining[], writes: readonly Write[]): Promise<void> {
+		const { framer, transcript, now } = this.#run;
+		const ts = now();
+		framer.pause(ts, (record) => writer.append(record));
+		const records: string[] = [];
+		const place = framer.note(encodeInjected(events.map(({ eventId }) => eventId)), ts, (record) =>
+			records.push(record),
+		);
+		const leave = transcript.join(events.map(storedQuestion), place);
+		try {
+			await writer.appendWith(records, writes);
+		} catch (cause) {
+			leave();
+			throw cause;
+		}
+	}
+}

@@ -1,0 +1,66 @@
+/** When a run has been silent or busy for too long: a pure look at its times. The run owns the one timer and looks again when told. */
+
+import type { BrokerLimits } from "./limits.ts";
+import type { Pause } from "./run/run-approvals.ts";
+
+export interface WatchdogState {
+	startedAt: number;
+	/** The last event of any kind. */
+	lastEventAt: number | undefined;
+	/** When the longest running tool was started. */
+	oldestToolAt: number | undefined;
+	/** When the run was told to stop. */
+	stoppedAt: number | undefined;
+	/** While a person was asked no clock ran; one without `to` = a person is asked now. In order, apart from one another. */
+	pauses?: readonly Pause[];
+}
+
+export type Alarm = "first_token" | "inter_token" | "total" | "tool" | "grace";
+
+export type WatchLimits = Pick<BrokerLimits, "firstTokenMs" | "interTokenMs" | "totalMs" | "toolMs" | "abortGraceMs">;
+
+/** What is due now, or how long until something may be. */
+export function watch(run: WatchdogState, limits: WatchLimits, now: number): { alarm: Alarm } | { againMs: number } {
+	let next: [Alarm, at: number] | undefined;
+	for (const due of dues(run, limits)) if (next === undefined || due[1] < next[1]) next = due;
+	if (next === undefined) return { againMs: Infinity };
+	return next[1] <= now ? { alarm: next[0] } : { againMs: next[1] - now };
+}
+
+function* dues(run: WatchdogState, limits: WatchLimits): Generator<[Alarm, at: number]> {
+	if (run.stoppedAt !== undefined) {
+		yield ["grace", run.stoppedAt + limits.abortGraceMs];
+		return;
+	}
+	const { pauses = [] } = run;
+	// Only a stop ends the wait for a person, who may answer late or never.
+	if (pauses.length > 0 && pauses.at(-1)!.to === undefined) return;
+	const due = (alarm: Alarm, from: number, ms: number): [Alarm, number] => [alarm, from + ms + pausedMs(pauses, from)];
+	yield due("total", run.startedAt, limits.totalMs);
+	// The engine is asked to end a tool at toolMs; this is for one that does not.
+	if (run.oldestToolAt !== undefined) yield due("tool", run.oldestToolAt, limits.toolMs + limits.abortGraceMs);
+	else if (run.lastEventAt === undefined) yield due("first_token", run.startedAt, limits.firstTokenMs);
+	else yield due("inter_token", run.lastEventAt, limits.interTokenMs);
+}
+
+/** For how long no clock has run since then. */
+function pausedMs(pauses: readonly Pause[], since: number): number {
+	let ms = 0;
+	for (const { from, to = from } of pauses) ms += Math.max(0, to - Math.max(from, since));
+	return ms;
+}
+
+export function alarmMessage(alarm: Exclude<Alarm, "grace">, limits: WatchLimits): string {
+	switch (alarm) {
+		case "first_token":
+			return `The engine said nothing within ${limits.firstTokenMs} ms.`;
+		case "inter_token":
+			return `The engine went silent for ${limits.interTokenMs} ms.`;
+		case "total":
+			return `The run took longer than ${limits.totalMs} ms.`;
+		case "tool":
+			return `A tool took longer than ${limits.toolMs} ms.`;
+		default:
+			return alarm satisfies never;
+	}
+}

@@ -1,0 +1,402 @@
+/** The Bus: everything that streams is a durable log; whoever reads is a cursor over it. The door of this folder. */
+
+import { NexusError } from "@nexus-stream/protocol";
+import { type Clock, elapsing, systemClock, within } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
+import { type Log, silentLog } from "@nexus-stream/protocol/log";
+import type { Query, Write } from "../std/write.ts";
+import { Committer } from "./commit/committer.ts";
+import { unwritten } from "./commit/outcome.ts";
+import { topicsOf } from "./commit/part.ts";
+import { BUS_LIMITS, type BusLimits } from "./limits.ts";
+import { Directory } from "./logs/directory.ts";
+import { LiveLog, type Seal, type Waiter } from "./logs/live-log.ts";
+import { Membership } from "./membership.ts";
+import { type TrackedStorage, trackRequests } from "./open-requests.ts";
+import { type BusOptions, type Tell, withTellWrites } from "./options.ts";
+import type {
+	Bus,
+	ChainInfo,
+	Cursor,
+	LogInfo,
+	LogQuery,
+	LogSource,
+	LogSpec,
+	LogWriter,
+	Retention,
+	Together,
+} from "./port.ts";
+import type { Batch } from "./reading/batch.ts";
+import { ChainCursor, type ChainReading, LogCursor } from "./reading/cursor.ts";
+import { createPages, type Pages } from "./reading/pages.ts";
+import type { Grown, Wake } from "./reading/wake.ts";
+import { beyond, existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
+import { createRetainer, type Retainer } from "./retention.ts";
+import type { Storage } from "./storage.ts";
+
+export { ADMIT_MS_MAX } from "./limits.ts";
+export type { BusOptions, Changes, Tell } from "./options.ts";
+export * from "./port.ts";
+export { Batch } from "./reading/batch.ts";
+export { follow } from "./reading/follow.ts";
+export type { Grown, Wake } from "./reading/wake.ts";
+export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
+export { sqliteStorage } from "./sqlite/sqlite.ts";
+
+export const createBus = (options: BusOptions): Bus => new LogBus(options);
+
+class LogBus implements Bus {
+	readonly #storage: Storage;
+	readonly #asked: TrackedStorage;
+	readonly #limits: BusLimits;
+	readonly #clock: Clock;
+	readonly #log: Log;
+	readonly #tell: Tell | undefined;
+	readonly #directory: Directory;
+	readonly #committer: Committer;
+	readonly #pages: Pages;
+	readonly #reading: ChainReading;
+	readonly #membership: Membership;
+	readonly fenced: AbortSignal;
+	readonly #retainer: Retainer;
+	#records = 0;
+	#bytes = 0;
+	#cursors = 0;
+	readonly #adopting = new Map<string, Promise<LiveLog>>();
+	#closed = false;
+	#closing: Promise<void> | undefined;
+
+	constructor(options: BusOptions) {
+		this.#limits = withDefaults(BUS_LIMITS, options.limits);
+		this.#clock = options.clock ?? systemClock;
+		this.#asked = trackRequests(options.storage, this.#clock);
+		const { storage } = this.#asked;
+		this.#storage = storage;
+		this.#log = options.log ?? silentLog;
+		this.#tell = options.tell;
+		this.#pages = createPages(this.#limits.pagesBytesMax);
+		this.#directory = new Directory(storage, (log) => this.#membership.refresh(log));
+		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
+		const wake = (wakes: Iterable<Wake>, log?: Grown) => this.#wakeAll(wakes, log);
+		const dead = () => void this.write([]).catch(() => {});
+		this.#membership = new Membership({ ...shared, directory: this.#directory, wake, dead });
+		this.fenced = this.#membership.fenced;
+		this.#committer = new Committer({ ...shared, outcome: this.#outcome(), node: () => this.#membership.node });
+		this.#retainer = createRetainer({
+			storage,
+			now: () => this.now(),
+			closed: () => this.#closed,
+			removed: (id) => this.#pages.drop(id),
+		});
+		this.#reading = {
+			page: (id, offset) => this.#page(id, offset),
+			closed: () => this.#closed,
+			link: (chain, after) => this.#directory.link(chain, after),
+			watchChain: (chain, wakeOne) => this.#directory.watchChain(chain, wakeOne),
+		};
+		this.#membership.join(options.name ?? "nexus", options.shared ?? false);
+	}
+
+	get node(): number {
+		return this.#membership.node;
+	}
+
+	now(): number {
+		return this.#membership.now();
+	}
+
+	get healthy(): boolean {
+		return this.#committer.healthy && this.#membership.healthy;
+	}
+
+	get stats() {
+		const { commits } = this.#committer;
+		const liveLogs = this.#directory.size;
+		return { records: this.#records, bytes: this.#bytes, commits, cursors: this.#cursors, liveLogs };
+	}
+
+	async create(
+		spec: LogSpec,
+		records: readonly string[],
+		{ with: beside = [], patienceMs = Infinity }: Together = {},
+	): Promise<LogWriter> {
+		this.#refuseWhenClosed();
+		const { log: name, chain } = spec;
+		if (chain !== undefined && records.length === 0)
+			throw new NexusError("invalid", `log ${name}: a link of a chain begins with a record`);
+		if (this.#directory.get(name)) throw existsAlready(name);
+		if (chain !== undefined && this.#directory.liveLink(chain)) throw linkUnsealed(chain);
+		// The name and the chain are taken before anything is awaited; the store has the last word when it commits.
+		const log = new LiveLog(0, { ...spec, base: 0, createdAt: this.now(), head: 0, bytes: 0 });
+		const writes = withTellWrites(this.#tell, { writes: beside, log: spec, isNew: true });
+		const created = new Promise<void>((resolve, reject) => {
+			log.creation = { writes, patienceMs, resolve, reject };
+		});
+		// Whoever creates hears of it below; a fence may come while ids are awaited.
+		created.catch(() => {});
+		this.#directory.admit(log);
+		try {
+			// Others may take the ids of a block while this one is woken.
+			while (!this.#membership.hasIds) await this.#membership.moreIds(name, patienceMs);
+			this.#refuseWhenClosed();
+		} catch (cause) {
+			this.#directory.dismiss(log);
+			throw cause;
+		}
+		log.id = this.#membership.nextId();
+		for (const record of records) this.#append(log, record);
+		this.#committer.touch(log);
+		await created;
+		return this.#writer(log);
+	}
+
+	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
+		this.#refuseWhenClosed();
+		if (this.#membership.isJoining) await this.#membership.joined(patienceMs);
+		await this.#committer.write(withTellWrites(this.#tell, { writes }), patienceMs);
+	}
+
+	async reopen(name: string): Promise<LogWriter> {
+		this.#refuseWhenClosed();
+		await this.#membership.joined();
+		const own = this.#directory.get(name);
+		if (own?.creation) throw noLiveLog(name);
+		if (own) {
+			own.broken = undefined;
+			return this.#writer(own);
+		}
+		let adopting = this.#adopting.get(name);
+		if (!adopting) {
+			adopting = this.#adopt(name).finally(() => this.#adopting.delete(name));
+			this.#adopting.set(name, adopting);
+		}
+		return this.#writer(await adopting);
+	}
+
+	async #adopt(name: string): Promise<LiveLog> {
+		const adopt = () => this.#storage.adopt(name, this.node);
+		const { log, tail } = await this.#membership.whenRoom(`log ${name}`, adopt);
+		this.#refuseWhenClosed();
+		const { id, ...info } = log;
+		const adopted = LiveLog.restore(id, info, tail);
+		this.#directory.admit(adopted);
+		// A chain with a link of this daemon is not looked at again: who waits for its growth has to be told of the link.
+		this.#wakeAll(this.#directory.chainWatchers(adopted), adopted);
+		return adopted;
+	}
+
+	async call(topic: string): Promise<void> {
+		await this.#storage.call(topic);
+	}
+
+	listen(topic: string, listener: Wake): () => void {
+		return this.#membership.listen(topic, listener);
+	}
+
+	async bury(silentMs: number): Promise<readonly number[]> {
+		this.#refuseWhenClosed();
+		return this.#storage.bury(silentMs);
+	}
+
+	#writer(log: LiveLog): LogWriter {
+		const { commitRecordsMax, commitCharsMax, waitingCharsMax } = this.#limits;
+		const committer = this.#committer;
+		return {
+			log: log.spec.log,
+			get offset() {
+				return log.assigned;
+			},
+			append: (record) => this.#append(log, record),
+			get crowded() {
+				return (
+					log.waitingCount >= commitRecordsMax ||
+					log.waitingChars >= commitCharsMax ||
+					committer.waitingChars >= waitingCharsMax
+				);
+			},
+			room: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.room()),
+			flushed: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.flushed()),
+			appendWith: (records, writes) => this.#appendWith(log, records, writes),
+			seal: (records, writes = [], patienceMs = Infinity) => this.#seal(log, { records, writes, patienceMs }),
+		};
+	}
+
+	#append(log: LiveLog, record: string): void {
+		if (!log.open || this.#closed) throw this.#refusal(log);
+		log.append(record);
+		this.#committer.waitingChars += record.length + 1;
+		this.#committer.touch(log);
+	}
+
+	async #appendWith(log: LiveLog, records: readonly string[], writes: readonly Write[]): Promise<number> {
+		// One at a time: what was appended behind the one before comes first.
+		while (log.joint) await log.joint.settled;
+		if (!log.open || this.#closed) throw this.#refusal(log);
+		const { promise, resolve, reject } = Promise.withResolvers<void>();
+		const last = log.assigned + records.length;
+		const settled = promise.catch(() => {});
+		const told = withTellWrites(this.#tell, { writes, log: log.spec });
+		log.joint = { records, writes: told, last, resolve, reject, settled };
+		this.#committer.touch(log);
+		await promise;
+		return last;
+	}
+
+	#seal(log: LiveLog, last: Omit<Seal, keyof Waiter>): Promise<void> {
+		if (!log.open || this.#closed) return Promise.reject(this.#refusal(log));
+		return new Promise((resolve, reject) => {
+			log.seal = {
+				...last,
+				writes: withTellWrites(this.#tell, { writes: last.writes, log: log.spec }),
+				resolve,
+				reject,
+			};
+			this.#committer.touch(log);
+		});
+	}
+
+	#refusal(log: LiveLog): NexusError {
+		const name = log.spec.log;
+		if (log.broken) return unwritten(name, log.broken);
+		return this.#closed
+			? new NexusError("unavailable", "the daemon is stopping")
+			: new NexusError("conflict", `log ${name} is sealed`);
+	}
+
+	/** What a commit changes beyond the log itself. */
+	#outcome() {
+		const directory = this.#directory;
+		return {
+			gone: (log: LiveLog) => this.#directory.dismiss(log),
+			cut: (log: LiveLog, bytes: number) => {
+				log.bytes += bytes;
+				this.#bytes += bytes;
+			},
+			visible: (log: LiveLog, records: number, isNew: boolean) => {
+				this.#records += records;
+				this.#wakeAll(log.wakes, log);
+				// Who reads the chain follows its link by itself, once it is there.
+				if (isNew) this.#wakeAll(directory.chainWatchers(log), log);
+			},
+			landed: (...all: Parameters<typeof topicsOf>) => {
+				for (const topic of topicsOf(...all)) this.#membership.called(topic);
+			},
+			live: () => directory.live(),
+			get liveLogs() {
+				return directory.size;
+			},
+			time: (now: number) => this.#membership.setTime(now),
+			fenced: () => this.#membership.fence(this.#committer.fenced),
+		};
+	}
+
+	#wakeAll(wakes: Iterable<Wake>, log?: Grown): void {
+		for (const wake of wakes) {
+			try {
+				wake(log);
+			} catch (cause) {
+				this.#log.error({ err: cause }, "a reader failed when it was woken");
+			}
+		}
+	}
+
+	async cursor(source: LogSource, after: number): Promise<Cursor> {
+		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
+		if (!Number.isSafeInteger(after) || after < 0) throw new NexusError("invalid", "an offset is a whole number ≥ 0");
+		this.#cursors++;
+		const release = () => {
+			this.#cursors--;
+		};
+		try {
+			if ("log" in source) return await this.#logCursor(source.log, after, release);
+			return await this.#chainCursor(source.chain, after, release);
+		} catch (cause) {
+			release();
+			throw cause;
+		}
+	}
+
+	async #logCursor(name: string, after: number, release: () => void): Promise<Cursor> {
+		const readable = await this.#directory.readable(name);
+		if (!readable) throw new NexusError("not_found", `no log ${name}`);
+		if (after > readable.head) throw beyond(name, after, readable.head);
+		return new LogCursor(readable, after, this.#reading, release);
+	}
+
+	async #chainCursor(chain: string, after: number, release: () => void): Promise<Cursor> {
+		const { start, head } = (await this.#directory.chainEnds(chain)) ?? { start: 0, head: 0 };
+		if (after > head) throw beyond(chain, after, head);
+		if (after < start) {
+			throw new NexusError(
+				"expired",
+				`${chain}: records up to ${start} were removed by retention; read after ${start}`,
+			);
+		}
+		return new ChainCursor(chain, after, this.#reading, release);
+	}
+
+	#page(id: number, offset: number): Batch | undefined | Promise<Batch | undefined> {
+		const known = this.#pages.get(id, offset);
+		if (known) return known;
+		const keep = (page: Batch | undefined) => {
+			if (page) this.#pages.put(id, page);
+			return page;
+		};
+		const page = this.#storage.read(id, offset);
+		return page instanceof Promise ? page.then(keep) : keep(page);
+	}
+
+	async describe(name: string): Promise<LogInfo | undefined> {
+		return this.#directory.describe(name);
+	}
+
+	async describeChain(chain: string): Promise<{ start: number; head: number } | undefined> {
+		return this.#directory.chainEnds(chain);
+	}
+
+	async describeChainWith<T>(chain: string, query: Query<T>): Promise<ChainInfo<T>> {
+		return this.#directory.chainWith(chain, query);
+	}
+
+	async list(query: LogQuery = {}): Promise<LogInfo[]> {
+		if (query.orphaned) await this.#membership.joined();
+		return this.#directory.list(query);
+	}
+
+	readonly bytesOf = async (countedFor: string): Promise<number> => this.#storage.totalBytes(countedFor);
+	readonly removeOf = (countedFor: string): Promise<number> => this.#retainer.removeOf(countedFor);
+
+	retain(rules: Retention): Promise<number> {
+		return this.#retainer.retain(rules);
+	}
+
+	flush(): void {
+		this.#committer.flush();
+	}
+
+	async close(): Promise<void> {
+		if (this.#closing) return this.#closing;
+		this.#closing = this.#close();
+		return this.#closing;
+	}
+
+	async #close(): Promise<void> {
+		this.#closed = true;
+		const now = elapsing(this.#clock);
+		const end = now() + this.#limits.closeMsMax;
+		const left = () => Math.max(0, end - now());
+		if (this.#membership.isJoining) await this.#membership.joined(left()).catch(() => {});
+		const stopped = this.#committer.stop(left());
+		this.#membership.close();
+		await stopped;
+		await within(this.#clock, left(), this.#retainer.settled());
+		this.#wakeAll(this.#directory.allWatchers());
+		this.#membership.leave();
+		await this.#asked.end(left());
+	}
+
+	#refuseWhenClosed(): void {
+		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
+		if (this.#committer.fenced) throw this.#committer.fenced;
+	}
+}

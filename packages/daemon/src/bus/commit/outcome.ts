@@ -1,0 +1,81 @@
+/** What the group commit is allowed, and what it tells the Bus. */
+
+import { NexusError, Refused, wordsOf } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import { sqliteFailure } from "../../std/sqlite.ts";
+import type { CommitPart, LiveLog } from "../logs/live-log.ts";
+import type { Committed, Storage } from "../storage.ts";
+
+export interface CommitLimits {
+	/** So many logs with something new are committed at once, before the tick has ended. */
+	commitLogsMax: number;
+	/** Characters that one commit holds of all logs together; what is beyond goes with the next one. */
+	commitTotalCharsMax: number;
+	/** A log's tail becomes a segment at this size: the larger one as long as few logs are live … */
+	segmentCharsMax: number;
+	segmentCharsMin: number;
+	/** … and a smaller one when the tails of all of them would be more than this. */
+	tailBytesMax: number;
+	/** How long a failing commit is tried again before what waits is given up, and how often. */
+	commitRetryMsMax: number;
+	commitRetryMs: number;
+	/** A store that has not answered for so long counts as failing. */
+	silentMsMax: number;
+	/** How often old journal space is freed. */
+	tidyMs: number;
+}
+
+/** At which size a tail becomes a segment: every log gets its share of what all of them may hold. */
+export const segmentCharsOf = (limits: CommitLimits, liveLogs: number): number =>
+	Math.min(limits.segmentCharsMax, Math.max(limits.segmentCharsMin, limits.tailBytesMax / liveLogs));
+
+/** What the Bus does with the outcome. */
+export interface CommitListener {
+	/** A creation was refused, or the log was sealed: it is not live any more. */
+	gone(log: LiveLog): void;
+	/** The log has so many bytes more in segments. */
+	cut(log: LiveLog, bytes: number): void;
+	/** After all logs of the commit are in their new state. `isNew`: it was created by this commit. */
+	visible(log: LiveLog, records: number, isNew: boolean): void;
+	/** After that: all of it but the refused units is durable. */
+	landed(parts: readonly CommitPart[], outcomes: Committed["outcomes"]): void;
+	live(): Iterable<LiveLog>;
+	readonly liveLogs: number;
+	/** The store's time, as of the last commit. */
+	time(now: number): void;
+	/** Another daemon has taken over: nothing can be written here any more. */
+	fenced(): void;
+}
+
+export interface CommitterParts {
+	storage: Storage;
+	limits: CommitLimits;
+	outcome: CommitListener;
+	/** Who this daemon is to the store. */
+	node(): number;
+	clock: Clock;
+	log: Log;
+}
+
+/** The store was asked, and no answer comes. */
+export class Silent extends Error {
+	constructor() {
+		super("the store does not answer");
+		this.name = "Silent";
+	}
+}
+
+/** What whoever waits is told when the store does not take it. */
+export function unwritten(what: string, cause: unknown): NexusError {
+	if (cause instanceof Refused) return cause;
+	const isFull = sqliteFailure(cause)?.kind === "full";
+	const why = isFull ? "the disk is full or failing. Free some space, then try again" : shownWords(cause);
+	return new NexusError("unavailable", `${what} could not be written: ${why}`, { cause });
+}
+
+/** A failure of the operating system names the path that it happened at, which is nothing for clients. */
+const shownWords = (cause: unknown): string =>
+	cause instanceof Error && "syscall" in cause && "code" in cause
+		? `the store failed (${String(cause.code)})`
+		: wordsOf(cause);

@@ -1,0 +1,282 @@
+/** This daemon's part in the store: who it is there, which log ids it may give, what time it is, and what other daemons write. */
+
+import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import { sqliteFailure } from "../std/sqlite.ts";
+import type { Reading } from "../std/write.ts";
+import { type CommitLimits, Silent, unwritten } from "./commit/outcome.ts";
+import type { Directory } from "./logs/directory.ts";
+import type { RemoteLog } from "./logs/remote-log.ts";
+import type { Wake, WakeAll } from "./reading/wake.ts";
+import type { Joined, Storage } from "./storage.ts";
+
+export interface MembershipLimits {
+	/** How often the logs of other daemons are looked at when no hint comes, and this one says that it lives. */
+	watchMs: number;
+	/** Log ids that are reserved at once. */
+	idsPerBlock: number;
+}
+
+export interface MembershipParts {
+	storage: Storage;
+	directory: Directory;
+	limits: MembershipLimits & Pick<CommitLimits, "commitRetryMs" | "commitRetryMsMax">;
+	clock: Clock;
+	log: Log;
+	readonly wake: WakeAll;
+	/** Others have declared this daemon dead: whatever it commits is refused, and the refusal fences. */
+	dead(): void;
+}
+
+export class Membership {
+	readonly #parts: MembershipParts;
+	/** Which start of which daemon this is. */
+	node = 0;
+	/** Resolves once this daemon takes part; undefined when it does already. */
+	#joining: Promise<void> | undefined;
+	#nextId = 0;
+	#endId = 0;
+	#reserving: Promise<void> | undefined;
+	/** What the store's clock is ahead of ours. */
+	#aheadMs = 0;
+	#unwatch: () => void = () => {};
+	#cancelPoll: (() => void) | undefined;
+	#isShared = false;
+	#isFollowing = false;
+	readonly #listeners = new Map<string, Set<Wake>>();
+	readonly #fencing = new AbortController();
+	#closed = false;
+
+	/** How many calls the disk refuses at the moment, and when it last refused one for too long. */
+	#waiting = 0;
+	#gaveUpAt = -Infinity;
+	readonly #steady: () => number;
+
+	constructor(parts: MembershipParts) {
+		this.#parts = parts;
+		this.#steady = elapsing(parts.clock);
+	}
+
+	/** Takes part: alone, or beside other daemons. */
+	join(name: string, isShared: boolean): void {
+		this.#isShared = isShared;
+		const { storage } = this.#parts;
+		this.#joined(
+			this.whenRoom("the start", () => storage.join(name, !isShared)),
+			isShared,
+		);
+	}
+
+	/** A full disk keeps nobody from taking part or taking over: that waits for room, as every commit does. */
+	whenRoom<T>(what: string, ask: () => Reading<T>): Reading<T> {
+		try {
+			const answer = ask();
+			if (!(answer instanceof Promise)) return answer;
+			return answer.catch((cause: unknown) => this.#afterRefusal(what, ask, cause));
+		} catch (cause) {
+			return this.#afterRefusal(what, ask, cause);
+		}
+	}
+
+	#afterRefusal<T>(what: string, ask: () => Reading<T>, cause: unknown): Promise<T> {
+		if (sqliteFailure(cause)?.kind !== "full") throw cause;
+		const { limits, log } = this.#parts;
+		// A start asks for many things in turn: together they wait no longer than one of them.
+		if (this.#steady() - this.#gaveUpAt < limits.commitRetryMsMax) throw unwritten(what, cause);
+		log.error({ err: cause, waitMsMax: limits.commitRetryMsMax }, "the disk is full or failing; trying again");
+		this.#waiting++;
+		return this.#askAgain(what, ask).finally(() => this.#waiting--);
+	}
+
+	async #askAgain<T>(what: string, ask: () => Reading<T>): Promise<T> {
+		const { clock, limits } = this.#parts;
+		for (let waitedMs = 0; ; ) {
+			await new Promise<void>((resolve) => clock.after(limits.commitRetryMs, resolve, "due"));
+			waitedMs += limits.commitRetryMs;
+			try {
+				return await ask();
+			} catch (cause) {
+				const isOver = waitedMs >= limits.commitRetryMsMax || this.#closed;
+				if (isOver) this.#gaveUpAt = this.#steady();
+				if (isOver || sqliteFailure(cause)?.kind !== "full") throw unwritten(what, cause);
+			}
+		}
+	}
+
+	/** False while something waits for room. */
+	get healthy(): boolean {
+		return this.#waiting === 0;
+	}
+
+	#joined(answer: Reading<Joined>, isShared: boolean): void {
+		if (answer instanceof Promise) {
+			this.#joining = answer.then((joined) => {
+				this.#joining = undefined;
+				this.#joined(joined, isShared);
+			});
+			// Whoever uses the Bus is told.
+			this.#joining.catch(() => {});
+			return;
+		}
+		this.node = answer.node;
+		this.setTime(answer.now);
+		this.#unwatch = this.#parts.storage.watch((hint) => {
+			if ("topic" in hint) this.#parts.wake(this.#listeners.get(hint.topic) ?? []);
+			else if (hint.node !== this.node) this.#look();
+		});
+		if (isShared) this.followOthers();
+	}
+
+	get isJoining(): boolean {
+		return this.#joining !== undefined;
+	}
+
+	/** At once when there is nothing to wait for. Before it, earlier starts do not count as dead. */
+	async joined(patienceMs = Infinity): Promise<void> {
+		if (this.#joining) await this.#inTime(this.#joining, patienceMs);
+	}
+
+	/** Whether `nextId` may be called. */
+	get hasIds(): boolean {
+		return this.#nextId < this.#endId && !this.#joining;
+	}
+
+	/** Gets more ids for a log; others may have taken them all by the time that this resolves. A store that refuses is waited for, as with a commit. */
+	async moreIds(log: string, patienceMs: number): Promise<void> {
+		const { clock, limits } = this.#parts;
+		const { commitRetryMs, commitRetryMsMax } = limits;
+		for (let waitedMs = 0; ; waitedMs += commitRetryMs) {
+			try {
+				return await this.#inTime(this.#askForIds(), patienceMs - waitedMs);
+			} catch (cause) {
+				const isOver = waitedMs >= Math.min(patienceMs, commitRetryMsMax);
+				if (cause instanceof Silent || this.#closed || isOver) throw unwritten(`log ${log}`, cause);
+				await new Promise<void>((resolve) => clock.after(commitRetryMs, resolve, "due"));
+			}
+		}
+	}
+
+	/** A store that gives no answer is told about in time, too, but not before it could have given one. */
+	async #inTime(answer: Promise<void>, patienceMs: number): Promise<void> {
+		if (patienceMs === Infinity) return answer;
+		const { clock, limits } = this.#parts;
+		const over = Promise.withResolvers<void>();
+		const cancel = clock.after(Math.max(patienceMs, limits.commitRetryMs), () => over.reject(new Silent()));
+		await Promise.race([answer, over.promise]).finally(cancel);
+	}
+
+	async #askForIds(): Promise<void> {
+		await this.#joining;
+		if (this.hasIds) return;
+		this.#reserving ??= this.#reserve().finally(() => {
+			this.#reserving = undefined;
+		});
+		await this.#reserving;
+	}
+
+	async #reserve(): Promise<void> {
+		const { storage, limits } = this.#parts;
+		this.#nextId = await storage.reserve(limits.idsPerBlock);
+		this.#endId = this.#nextId + limits.idsPerBlock;
+	}
+
+	nextId(): number {
+		return this.#nextId++;
+	}
+
+	setTime(now: number): void {
+		this.#aheadMs = now - this.#parts.clock.now();
+	}
+
+	now(): number {
+		return this.#parts.clock.now() + this.#aheadMs;
+	}
+
+	/** Looks at what others write now and then: hints may be lost. Says that this one lives, or it is taken for dead. */
+	followOthers(): void {
+		if (this.#isFollowing) return;
+		this.#isFollowing = true;
+		this.#poll();
+	}
+
+	get fenced(): AbortSignal {
+		return this.#fencing.signal;
+	}
+
+	/** Nothing is this daemon's any more: from now on it follows what others write. */
+	fence(cause: unknown): void {
+		const { directory } = this.#parts;
+		this.#fencing.abort(cause);
+		for (const log of [...directory.live()]) directory.disown(log);
+		this.followOthers();
+	}
+
+	#poll(): void {
+		const { clock, limits, log } = this.#parts;
+		if (this.#closed) return;
+		this.#cancelPoll = clock.after(limits.watchMs, () => {
+			this.#look();
+			for (const listeners of this.#listeners.values()) this.#parts.wake(listeners);
+			this.#renew().catch((cause: unknown) =>
+				log.warn({ err: cause }, "the store cannot be told that this daemon lives"),
+			);
+			this.#poll();
+		});
+	}
+
+	/** Others go on with what a dead daemon works on: one that has nothing to write has to hear of it, too. */
+	async #renew(): Promise<void> {
+		const { storage, dead } = this.#parts;
+		if (!(await storage.renew(this.node))) dead();
+	}
+
+	/** Calls back when a daemon calls by the topic, and now and then without a call; returns how to stop it. */
+	listen(topic: string, listener: Wake): () => void {
+		const listeners = this.#listeners.get(topic) ?? new Set();
+		this.#listeners.set(topic, listeners.add(listener));
+		return () => {
+			listeners.delete(listener);
+			if (listeners.size === 0 && this.#listeners.get(topic) === listeners) this.#listeners.delete(topic);
+		};
+	}
+
+	/** Calls by a topic: here at once, and the other daemons through the store. */
+	called(topic: string): void {
+		const { storage, wake, log } = this.#parts;
+		wake(this.#listeners.get(topic) ?? []);
+		if (!this.#isShared) return;
+		const failed = (cause: unknown) => log.warn({ err: cause }, "the other daemons could not be called");
+		(async () => storage.call(topic))().catch(failed);
+	}
+
+	/** Another daemon may have committed: its logs are read once for all who follow them here. */
+	#look(): void {
+		if (this.#closed) return;
+		const { directory, wake } = this.#parts;
+		const { logs, chains } = directory.followed();
+		for (const log of logs) this.refresh(log);
+		wake(chains);
+	}
+
+	refresh(remote: RemoteLog): void {
+		const { storage, log, wake } = this.#parts;
+		const failed = (cause: unknown) => log.warn({ err: cause }, "a log of another daemon cannot be read");
+		if (!this.#closed) remote.refresh(storage, wake).catch(failed);
+	}
+
+	/** Others need not wait until this daemon has been silent for long. Whoever closes the store awaits the answer. */
+	leave(): void {
+		const { storage, log } = this.#parts;
+		const { node } = this;
+		if (!this.#isShared || node === 0) return;
+		const failed = (cause: unknown) =>
+			log.warn({ err: cause }, "the store cannot be told that this daemon has stopped");
+		(async () => storage.leave(node))().catch(failed);
+	}
+
+	close(): void {
+		this.#closed = true;
+		this.#cancelPoll?.();
+		this.#unwatch();
+	}
+}

@@ -1,0 +1,143 @@
+/**
+ * What the Bus asks of a store. The rules (offsets, sealing, visibility) are the Bus's; a store keeps, finds, and decides what two daemons
+ * could both want: ids, where a link of a chain begins, who owns a log, what time it is. Every call may answer at once or later.
+ */
+
+import type { Refused } from "@nexus-stream/protocol";
+import type { Query, Reading, Write } from "../std/write.ts";
+import type { LogInfo, LogQuery, LogSpec } from "./port.ts";
+import type { Batch } from "./reading/batch.ts";
+
+/** A log as a store knows it. The head of a live one covers its tail; `bytes` is the size of its segments. */
+export interface StoredLog extends LogInfo {
+	/** The store's own number for the log. */
+	id: number;
+}
+
+/** Records that become a segment: UTF-8, joined by line feeds. As bytes, because a tail has them so. */
+export interface NewSegment {
+	/** Offset of the first record. */
+	readonly first: number;
+	readonly count: number;
+	readonly bytes: Uint8Array;
+}
+
+/** What a segment counts for in the size of its log: a line feed for each record. */
+export const segmentBytesOf = ({ bytes }: NewSegment): number => bytes.length + 1;
+
+/** What one commit makes durable for one log. */
+export interface LogWrite {
+	id: number;
+	/** Present when the log is new. */
+	create?: LogSpec | undefined;
+	/** New records. */
+	batch?: Batch | undefined;
+	/** Present when this commit moves the log's tail (all since the last cut, `batch` included) into a segment. */
+	cut?: NewSegment | undefined;
+	/** This commit closes the log; then `cut` is present unless the log is empty. */
+	seal?: boolean;
+}
+
+/** What commits or is refused as one: changes of stored things, and what is written to one log. */
+export interface Unit {
+	readonly writes: readonly Write[];
+	readonly log: LogWrite | undefined;
+}
+
+export interface Commit {
+	/** Which start of which daemon commits, and the number it gives the commit: together they name it for ever. */
+	readonly node: number;
+	readonly n: number;
+	/** It was tried before, and nobody can tell whether it was applied: the store looks first. */
+	readonly again: boolean;
+	readonly units: readonly Unit[];
+}
+
+/** What became of a unit. */
+export type UnitOutcome = { refused: Refused } | { base: number };
+
+export interface Committed {
+	/** The store's time, which is when its logs were created and sealed. */
+	now: number;
+	/** By the unit's place: why it was refused, or where a new log begins in its chain. Nothing for the others. */
+	outcomes: ReadonlyMap<number, UnitOutcome>;
+}
+
+/** The connection was lost while the commit was made: it may be applied or not. Whoever gets this has to ask again. */
+export class OutcomeUnknown extends Error {
+	constructor(cause: unknown) {
+		super("nobody can tell whether the commit was applied", { cause });
+		this.name = "OutcomeUnknown";
+	}
+}
+
+/** A daemon that takes part. */
+export interface Joined {
+	/** This start of this daemon: never used again. */
+	node: number;
+	now: number;
+}
+
+export interface Adopted {
+	log: StoredLog;
+	/** Its records that are not in a segment yet. */
+	tail: Batch | undefined;
+}
+
+/** A chain and the answer to a question about stored things, of one moment. */
+export interface ChainWith<T> {
+	start: number;
+	head: number;
+	/** The last link. */
+	newest?: StoredLog;
+	answer: T;
+}
+
+/** One kind of log, all but some, or those that count for one. */
+export type Kinds = { only: string } | { except: readonly string[] } | { countedFor: string };
+
+/** Another daemon has committed, or calls by a topic. A hint: it may be lost, doubled or early. */
+export type Hint = (hint: { node: number; n: number } | { topic: string }) => void;
+
+export interface Storage {
+	/** Takes part in the store; `alone`: every earlier start is dead, because whoever calls holds the lock that says so. */
+	join(name: string, alone: boolean): Reading<Joined>;
+	/** Says that the node lives; false when it has been declared dead. */
+	renew(node: number): Reading<boolean>;
+	/** Declares nodes dead that have not been renewed for so long, and says which. Their commits are refused from then on. */
+	bury(silentMs: number): Reading<readonly number[]>;
+	/** The node has made its last commit: it is dead from now on, and what it owned is left. */
+	leave(node: number): Reading<void>;
+	/** Ids that nobody else gets: the first of `count` in a row. */
+	reserve(count: number): Reading<number>;
+	/**
+	 * All units in one transaction. A refused unit leaves nothing behind and does not touch the others. Fails as a whole when nothing was
+	 * applied, and with `OutcomeUnknown` when that is not certain. The same commit tried again is applied once. The units are the store's until
+	 * it has answered, and not after: they are filled anew for the next commit.
+	 */
+	commit(commit: Commit): Reading<Committed>;
+	find(log: string): Reading<StoredLog | undefined>;
+	/** Records from the offset on, out of the segment or the tail that holds it. */
+	read(id: number, offset: number): Reading<Batch | undefined>;
+	/** The first link with records after the chain offset, or the live one that will have them. */
+	link(chain: string, after: number): Reading<StoredLog | undefined>;
+	/** Chain offsets in (start, head] can be read; `start` moves on when links are removed and never back. */
+	chain(chain: string): Reading<{ start: number; head: number } | undefined>;
+	/** Both in one read transaction: whatever commits meanwhile is in all of it or in nothing of it. A chain that is not there is empty. */
+	chainWith<T>(chain: string, query: Query<T>): Reading<ChainWith<T>>;
+	list(query: LogQuery): Reading<StoredLog[]>;
+	/** Makes the node the owner of a live log whose owner is dead. Refused while that lives. */
+	adopt(log: string, node: number): Reading<Adopted>;
+	/** The log that has been sealed the longest, of these kinds; any sealed one of those that count for one. */
+	oldestSealed(kinds: Kinds): Reading<StoredLog | undefined>;
+	/** The size of all logs, or of those that count for one. */
+	totalBytes(countedFor?: string): Reading<number>;
+	/** Removes a part of a sealed log; true when nothing is left of it. After the first call the log is not found any more. */
+	removeSome(id: number): Reading<boolean>;
+	/** Frees some of what cut logs no longer need; says whether there is more, and which of the node's logs hold space back. */
+	tidy(node: number): Reading<{ more: boolean; lagging: ReadonlySet<number> }>;
+	/** Calls all daemons by a topic, if the store can. What it is about is on record before. */
+	call(topic: string): Reading<void>;
+	/** Calls back when a daemon has committed or calls, if the store can tell. Returns how to stop it. */
+	watch(hint: Hint): () => void;
+}

@@ -1,0 +1,147 @@
+/** `nexus adapter add` and `remove`: accounts on chat platforms, with secrets that only their owner can read. */
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { type AdapterSetting, appliesTo } from "@nexus-stream/adapter/host";
+import { exitCodeOf, isSessionLabel, NexusError, toNexusError } from "@nexus-stream/protocol";
+import {
+	adapterCheck,
+	dataPaths,
+	isDataDirLocked,
+	loadConfig,
+	readDaemonRecord,
+	readToken,
+	removeAccount,
+	storeAccount,
+} from "../../runtime/runtime.ts";
+import { ask, faultOf, type Settings } from "../ask.ts";
+import { clientFor } from "../client.ts";
+import type { CommandExit, Local } from "../command.ts";
+import { configSourceOf, type Host } from "../host.ts";
+import { oneLine } from "../terminal.ts";
+
+interface Where {
+	account: string;
+	data?: string;
+	config?: string;
+}
+
+export interface AddAdapterOptions extends Where {
+	set?: string[];
+	secretFile?: string[];
+	secretEnv?: string[];
+	test: boolean;
+}
+
+type Config = Awaited<ReturnType<typeof loadConfig>>;
+
+const configOf = (host: Host, { data, config }: Where) => loadConfig({ data, config }, configSourceOf(host));
+
+export async function add(local: Local, channel: string, options: AddAdapterOptions): CommandExit {
+	const { host, terminal } = local;
+	// As `nexus.yaml` has them, and a part of the labels of sessions.
+	if (!isSessionLabel(options.account))
+		throw new NexusError(
+			"invalid",
+			`--account: ${JSON.stringify(options.account)} is not a name; use letters, digits and . _ : @ + -`,
+		);
+	const config = await configOf(host, options);
+	const { askAdapter, checkAccount } = await adapterCheck();
+	const { settings: wanted } = await askAdapter(config, channel);
+	const given = givenSettings(host, options, wanted);
+	const configured = config.channels?.[channel]?.accounts?.[options.account]?.settings ?? {};
+	const check = (settings: Settings) => checkAccount(config, { channel, account: options.account, settings });
+	let settings = given;
+	for (let isAgain = false; ; isAgain = true) {
+		if (host.stdin.isTTY) settings = await ask(host, wanted, settings, isAgain);
+		refuseMissing(wanted, { ...settings, ...configured });
+		if (!options.test) break;
+		const { ok, detail } = await check(settings);
+		terminal.note(oneLine(`${ok ? "works" : "does not work"}: ${detail}`, 500));
+		if (ok) break;
+		if (!host.stdin.isTTY) {
+			terminal.note("nothing was stored; --no-test stores it all the same");
+			return exitCodeOf("unavailable");
+		}
+		terminal.note("Enter keeps an answer; Ctrl-C leaves without storing anything");
+	}
+	terminal.out(`stored ${storeAccount(config.data, { channel, account: options.account, settings })}\n`);
+	await tellDaemon(local, config, "the daemon uses it now", "`nexus up` uses it");
+	return 0;
+}
+
+function refuseMissing(wanted: readonly AdapterSetting[], settings: Settings): void {
+	const missing = wanted.filter(
+		(setting) => setting.required && !settings[setting.name] && appliesTo(setting, wanted, settings),
+	);
+	if (missing.length === 0) return;
+	const names = missing.map(({ name, prompt }) => `${name} (${prompt})`).join(", ");
+	throw new NexusError("invalid", `missing: ${names}; give it with --secret-env, --secret-file or --set`);
+}
+
+/** A running daemon takes up what was stored or removed; one that cannot be told does so when it is started again. */
+async function tellDaemon(local: Local, { data, token }: Config, told: string, idle: string): Promise<void> {
+	const { host, terminal } = local;
+	const paths = dataPaths(data);
+	if (!isDataDirLocked(paths)) {
+		terminal.note(idle);
+		return;
+	}
+	try {
+		const url = readDaemonRecord(paths)?.url;
+		if (url === undefined) throw new NexusError("unavailable", "it is not ready yet");
+		const known = token ?? readToken(paths);
+		const client = clientFor(host, { url, token: known });
+		await client.api.reloadAccounts();
+		terminal.note(told);
+	} catch (cause) {
+		terminal.note(oneLine(`restart the daemon: it could not be told (${toNexusError(cause).message})`, 500));
+	}
+}
+
+export async function remove(local: Local, channel: string, options: Where): CommandExit {
+	const config = await configOf(local.host, options);
+	const { data } = config;
+	if (!removeAccount(data, { channel, account: options.account }))
+		throw new NexusError("not_found", `no account ${channel}/${options.account} is stored in ${data}`);
+	const { forgetSettings } = await adapterCheck();
+	forgetSettings(data, channel, options.account);
+	local.terminal.out(`removed ${channel}/${options.account}\n`);
+	await tellDaemon(local, config, "the daemon has let it go", "no daemon uses it");
+	return 0;
+}
+
+/** From flags; a name that the adapter does not know is a typing mistake. */
+function givenSettings(host: Host, options: AddAdapterOptions, wanted: readonly AdapterSetting[]): Settings {
+	const settings: Settings = {};
+	const take = (flag: string, pairs: readonly string[] = [], value: (text: string) => string) => {
+		for (const pair of pairs) {
+			const at = pair.indexOf("=");
+			if (at < 1) throw new NexusError("invalid", `${flag} takes name=value`);
+			const name = pair.slice(0, at);
+			const setting = wanted.find((each) => each.name === name);
+			if (setting === undefined)
+				throw new NexusError("invalid", `${flag} ${name}: allowed names: ${wanted.map(({ name }) => name).join(", ")}`);
+			const text = value(pair.slice(at + 1));
+			const fault = faultOf(setting, text);
+			if (fault !== undefined) throw new NexusError("invalid", `${flag} ${name}: ${fault}`);
+			settings[name] = text;
+		}
+	};
+	take("--set", options.set, (text) => text);
+	take("--secret-file", options.secretFile, (path) => readSecret(path, host.cwd()));
+	take("--secret-env", options.secretEnv, (variable) => {
+		const value = host.env[variable];
+		if (value) return value;
+		throw new NexusError("invalid", `--secret-env: the variable ${variable} is not set`);
+	});
+	return settings;
+}
+
+function readSecret(path: string, cwd: string): string {
+	try {
+		return readFileSync(resolve(cwd, path), "utf8").trim();
+	} catch (cause) {
+		throw new NexusError("invalid", `--secret-file ${path}: ${(cause as Error).message}`, { cause });
+	}
+}

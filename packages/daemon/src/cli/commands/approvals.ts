@@ -1,0 +1,121 @@
+/** `nexus approvals`, `approve`, `deny` and `answer`: what runs wait for, and how a person decides it. */
+
+import { type ApprovalJson, type GrantJson, NexusError } from "@nexus-stream/protocol";
+import type { CommandContext, CommandExit } from "../command.ts";
+import { chosenOf } from "../prompt.ts";
+import { since, table } from "../table.ts";
+import { Hinted } from "../terminal.ts";
+
+export interface ApprovalsOptions {
+	json?: boolean;
+	all?: boolean;
+	remembered?: boolean;
+	revoke?: string;
+	limit: number;
+}
+
+export async function approvals(context: CommandContext, options: ApprovalsOptions): CommandExit {
+	const { client, terminal } = context;
+	if (options.revoke !== undefined) {
+		await client.api.revokeGrant(options.revoke);
+		terminal.out(`${options.revoke} is asked about again\n`);
+		return 0;
+	}
+	if (options.remembered) return remembered(context, options);
+	const state = options.all ? undefined : "pending";
+	const { approvals } = await client.api.approvals({ state, limit: options.limit });
+	if (approvals.length === 0) terminal.note(options.all ? "no approvals" : "nothing waits for a decision");
+	if (options.json) for (const row of approvals) terminal.json(row);
+	else
+		table(
+			terminal,
+			["ID", "STATE", "ASKED", "FOR", "RUN", "WHAT"],
+			approvals.map((row) => [row.id, stateOf(row), since(row.created_at), askerOf(row), row.run_id, whatIs(row)]),
+			["RUN", "ASKED"],
+		);
+	return 0;
+}
+
+async function remembered({ client, terminal }: CommandContext, { json }: ApprovalsOptions): CommandExit {
+	const { grants } = await client.api.grants();
+	if (grants.length === 0) terminal.note("nothing is allowed for a session");
+	if (json) for (const grant of grants) terminal.json(grant);
+	else
+		table(
+			terminal,
+			["ID", "SESSION", "FOR", "BY", "SINCE", "WHAT"],
+			grants.map((grant) => [
+				...[grant.id, grant.session, `${grant.channel}/${grant.account}/${grant.sender}`, grant.by],
+				...[since(grant.created_at), whatOf(grant)],
+			]),
+			["SINCE", "BY"],
+		);
+	return 0;
+}
+
+const whatOf = ({ tool, prefix, agent }: GrantJson): string =>
+	`${agent === undefined ? "" : `${agent}: `}${tool} ${prefix === undefined ? "with the approved arguments" : `${prefix} …`}`;
+
+const whatIs = ({ text, because }: ApprovalJson): string =>
+	because === undefined ? text : `${text} (asked because ${because})`;
+
+const stateOf = ({ state, by }: ApprovalJson): string =>
+	by === undefined || by === "nexus" ? state : `${state} by ${by}`;
+
+const askerOf = ({ asked_for: asker }: ApprovalJson): string =>
+	asker === undefined ? "" : `${asker.channel}/${asker.account} ${asker.sender_name ?? asker.sender}`;
+
+export interface DecideOptions {
+	json?: boolean;
+	reason?: string;
+	remember?: boolean;
+}
+
+export async function decide(
+	context: CommandContext,
+	id: string,
+	decision: "approve" | "deny",
+	{ json, reason, remember }: DecideOptions,
+): CommandExit {
+	const row = await rowOf(context, id, "approval");
+	const decided = await context.client.api.decideApproval(row.run_id, row.id, {
+		decision,
+		reason,
+		remember: remember || undefined,
+	});
+	return say(context, decided, json);
+}
+
+export async function answer(context: CommandContext, id: string, text: string, { json }: DecideOptions): CommandExit {
+	const row = await rowOf(context, id, "question");
+	const answer = chosenOf(row.choices, text);
+	return say(context, await context.client.api.answerQuestion(row.run_id, row.id, { answer }), json);
+}
+
+function say({ terminal }: CommandContext, row: ApprovalJson, json: boolean | undefined): number {
+	if (json) terminal.json(row);
+	else terminal.out(`${row.id} ${row.state}: ${row.text}\n`);
+	return 0;
+}
+
+/** The pending one, or the newest that had the id: the daemon then says who decided it. */
+async function rowOf({ client }: CommandContext, given: string, kind: ApprovalJson["kind"]): Promise<ApprovalJson> {
+	const id = given.toUpperCase();
+	const find = async (state: string | undefined) => {
+		const rows = (await client.api.approvals({ state })).approvals.filter((row) => row.id === id);
+		return rows.find((row) => row.kind === kind) ?? rows[0];
+	};
+	const row = (await find("pending")) ?? (await find(undefined));
+	if (row?.kind === kind) return row;
+	if (row) throw otherKind(row);
+	throw new Hinted(new NexusError("not_found", `there is no ${kind} ${id}`), "`nexus approvals` lists what waits");
+}
+
+/** Words meant for an approval would answer a question wrongly, and the other way round. */
+function otherKind({ id, kind }: ApprovalJson): Hinted {
+	const [is, how] =
+		kind === "question"
+			? ["a question, not a tool call that waits for approval", `answer it with \`nexus answer ${id} <text>\``]
+			: ["a tool call that waits for approval, not a question", `\`nexus approve ${id}\`, or \`nexus deny ${id}\``];
+	return new Hinted(new NexusError("invalid", `${id} is ${is}`), how);
+}

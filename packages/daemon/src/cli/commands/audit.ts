@@ -1,0 +1,157 @@
+/** `nexus audit`: what happened, for a person who looks it up or hands it on as a file. */
+
+import { createWriteStream } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { resolve } from "node:path";
+import { Readable, type Writable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type AuditEvent, AuditEventSchema, AuditExportFormat, ReasonCode } from "@nexus-stream/client/runtime";
+import { NexusError, toNexusError } from "@nexus-stream/protocol";
+import type { CommandContext, CommandExit } from "../command.ts";
+import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
+import { table } from "../table.ts";
+import { Hinted, oneLine } from "../terminal.ts";
+import { timeOf } from "../time.ts";
+
+export interface FilterOptions {
+	domain?: string;
+	operation?: string;
+	app?: string;
+	since?: string;
+	until?: string;
+}
+
+export interface ListAuditOptions extends FilterOptions {
+	limit: number;
+	json?: boolean;
+}
+
+export interface ExportOptions extends FilterOptions {
+	format: string;
+	output?: string;
+	gzip?: boolean;
+	after?: number;
+}
+
+const filterOf = ({ domain = "", operation = "", app = "", since, until }: FilterOptions) => ({
+	domain,
+	operation,
+	appId: app,
+	...(since === undefined ? {} : { fromTime: timestampOf(since) }),
+	...(until === undefined ? {} : { toTime: timestampOf(until) }),
+});
+
+const timestampOf = (text: string) => timestampFromDate(new Date(timeOf(text, Date.now())));
+
+export async function listAudit(context: CommandContext, options: ListAuditOptions): CommandExit {
+	const { terminal } = context;
+	const { audit } = runtimeOf(context);
+	const events: AuditEvent[] = [];
+	let before: bigint | undefined;
+	do {
+		const pageSize = options.limit - events.length;
+		const from = before === undefined ? {} : { before };
+		const page = await audit.listAuditEvents({ filter: filterOf(options), pageSize, ...from });
+		events.push(...page.events);
+		before = page.nextBefore;
+	} while (before !== undefined && events.length < options.limit);
+	if (events.length === 0) terminal.note("nothing is on record");
+	if (options.json) for (const event of events) terminal.json(jsonOf(AuditEventSchema, event));
+	else table(terminal, ["EVENT", "WHEN", "WHAT", "WHO", "DETAILS"], events.map(rowOf), ["WHO", "WHEN"]);
+	return 0;
+}
+
+const rowOf = ({
+	sequence,
+	timestamp,
+	domain,
+	operation,
+	caller,
+	appId,
+	payload,
+	reasonCode,
+}: AuditEvent): string[] => [
+	String(sequence),
+	sinceTime(timestamp),
+	`${domain}/${operation}`,
+	oneLine([caller, appId].filter(Boolean).join(" "), 60),
+	oneLine([reasonOf(reasonCode), payload ? JSON.stringify(payload) : ""].filter(Boolean).join(" "), 300),
+];
+
+const reasonOf = (code: ReasonCode): string =>
+	code === ReasonCode.UNSPECIFIED ? "" : wordOf(ReasonCode, code).toUpperCase();
+
+export async function exportAudit(context: CommandContext, options: ExportOptions): CommandExit {
+	const { host } = context;
+	const { output, gzip = false } = options;
+	if (gzip && output === undefined) throw new NexusError("invalid", "--gzip needs a file: name it with -o");
+	const counted = progress(context, output !== undefined);
+	const pieces = counted.count(chunksOf(context, options));
+	if (output !== undefined) await writeWhole(resolve(host.cwd(), output), pieces, gzip);
+	else await pipeline(pieces, host.stdout as Writable, { end: false });
+	counted.done();
+	return 0;
+}
+
+/** Resumes after the last chunk when the connection is lost. */
+async function* chunksOf(context: CommandContext, options: ExportOptions): AsyncGenerator<string> {
+	const format = enumValue(AuditExportFormat, options.format, "--format");
+	const after = options.after === undefined ? {} : { after: BigInt(options.after) };
+	const text = new TextDecoder();
+	const chunks = runtimeOf(context).audit.exportAuditEvents({ filter: filterOf(options), format, ...after });
+	for await (const { chunk } of chunks) if (chunk.length > 0) yield text.decode(chunk, { stream: true });
+}
+
+/** Under another name until it is whole: half an export is never taken for one. */
+export async function writeWhole(file: string, pieces: Readable, gzip: boolean): Promise<void> {
+	const part = `${file}.part`;
+	const written = createWriteStream(part);
+	try {
+		if (gzip) await pipeline(pieces, createGzip(), written);
+		else await pipeline(pieces, written);
+		await rename(part, file);
+	} catch (cause) {
+		await rm(part, { force: true });
+		const error = toNexusError(cause);
+		if (error.code !== "unavailable") throw error;
+		const { message } = error;
+		throw new Hinted(
+			new NexusError("unavailable", `the export broke off (${message}); what had arrived was not whole and is removed`),
+			"run it again; for a log that is too long, take it month by month with --since and --until",
+		);
+	}
+}
+
+const NOTE_EVERY_MS = 2000;
+
+/** For whoever waits for a file: how much there is so far. */
+function progress({ terminal, host }: CommandContext, isFile: boolean) {
+	let bytes = 0;
+	let lines = 0;
+	let notedAt = performance.now();
+	const so = () => `${lines} lines, ${(bytes / 1e6).toFixed(1)} MB`;
+	const take = (text: string) => {
+		bytes += Buffer.byteLength(text);
+		for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines++;
+		const now = performance.now();
+		if (!isFile || !host.stderr.isTTY || now - notedAt < NOTE_EVERY_MS) return;
+		notedAt = now;
+		terminal.note(terminal.dim(so()));
+	};
+	return {
+		count: (texts: AsyncIterable<string>): Readable =>
+			Readable.from(
+				(async function* () {
+					for await (const text of texts) {
+						take(text);
+						yield text;
+					}
+				})(),
+			),
+		done: () => {
+			if (isFile) terminal.note(so());
+		},
+	};
+}

@@ -1,0 +1,135 @@
+/** `nexus inbox`, `pair`, `deliveries` and `adapters`: chat platforms as a person asks about them. */
+
+import { type DeliveryJson, type EventJson, NexusError } from "@nexus-stream/protocol";
+import type { CommandContext, CommandExit } from "../command.ts";
+import { since, table } from "../table.ts";
+import { oneLine } from "../terminal.ts";
+
+interface ListOptions {
+	json?: boolean;
+}
+
+/** The rows as JSON lines, or as a table. */
+function show<Row extends object>(
+	{ terminal }: CommandContext,
+	options: ListOptions,
+	rows: Row[],
+	head: string[],
+	cells: (row: Row) => string[],
+	optional: readonly string[] = [],
+) {
+	if (options.json) for (const row of rows) terminal.json(row);
+	else
+		table(
+			terminal,
+			head,
+			rows.map((row) => cells(row).map((cell, column) => oneLine(cell, column === head.length - 1 ? 500 : 80))),
+			optional,
+		);
+	return 0;
+}
+
+export interface ListInboxOptions extends ListOptions {
+	channel?: string;
+	session?: string;
+	state?: string;
+	limit: number;
+}
+
+export async function inbox(context: CommandContext, options: ListInboxOptions): CommandExit {
+	const { channel, session, state, limit } = options;
+	const { events } = await context.client.api.events({ channel, session, state, limit });
+	if (events.length === 0) context.terminal.note("no messages");
+	const head = ["EVENT", "RECEIVED", "FROM", "BECAME", "MESSAGE"];
+	const cells = (event: EventJson) => [
+		event.event_id,
+		since(event.received_at),
+		`${event.channel ?? "web"}/${event.account ?? "web"} ${event.sender_name ?? event.sender ?? ""}`.trim(),
+		[event.disposition, event.run_id ?? event.because ?? event.superseded_by ?? ""].join(" ").trim(),
+		event.text,
+	];
+	return show(context, options, events, head, cells, ["EVENT", "RECEIVED"]);
+}
+
+export async function pair(
+	context: CommandContext,
+	code: string | undefined,
+	options: ListOptions & { remove?: string },
+): CommandExit {
+	const { client, terminal } = context;
+	if (options.remove !== undefined) {
+		const [channel, account, ...sender] = options.remove.split("/");
+		if (!channel || !account || sender.length === 0)
+			throw new NexusError("invalid", "--remove takes channel/account/sender, as `nexus pair` lists them");
+		await client.api.removePairing(channel, account, sender.join("/"));
+		terminal.out(`${options.remove} no longer has access\n`);
+		return 0;
+	}
+	if (code === undefined) {
+		const { pairings } = await client.api.pairings();
+		if (pairings.length === 0) terminal.note("no pairing requests");
+		return show(context, options, pairings, ["CODE", "SENDER", "NAME", "ASKED", "STATE"], (pairing) => [
+			pairing.code,
+			`${pairing.channel}/${pairing.account}/${pairing.sender}`,
+			pairing.sender_name ?? "",
+			since(pairing.requested_at),
+			pairing.approved_at === undefined ? "waiting" : "approved",
+		]);
+	}
+	const approved = await client.api.approve(code);
+	if (options.json) terminal.json(approved);
+	else
+		terminal.out(
+			oneLine(`approved: ${approved.sender_name ?? approved.sender} on ${approved.channel}/${approved.account}`, 500),
+		);
+	if (!options.json) terminal.feed(1);
+	return 0;
+}
+
+export interface DeliveriesOptions extends ListOptions {
+	run?: string;
+	channel?: string;
+	state?: string;
+	limit: number;
+}
+
+export async function deliveries(context: CommandContext, options: DeliveriesOptions): CommandExit {
+	const { run, channel, state, limit } = options;
+	const { deliveries } = await context.client.api.deliveries({ run, channel, state, limit });
+	if (deliveries.length === 0) context.terminal.note("no deliveries");
+	const head = ["DELIVERY", "STATE", "TO", "MODE", "POSITION", "MESSAGES", "CHANGED", "RUN", "ERROR"];
+	const cells = (delivery: DeliveryJson) => [
+		delivery.delivery_id,
+		delivery.state,
+		`${delivery.channel}/${delivery.account} ${delivery.target.to}`,
+		delivery.mode ?? "",
+		String(delivery.position),
+		String(delivery.messages.length),
+		since(delivery.updated_at),
+		delivery.run_id,
+		delivery.error ?? "",
+	];
+	return show(context, options, deliveries, head, cells, ["MODE", "POSITION", "MESSAGES", "RUN", "CHANGED"]);
+}
+
+export async function adapters(context: CommandContext, options: ListOptions): CommandExit {
+	const { accounts, without_account: idle = [] } = await context.client.api.accounts();
+	for (const channel of idle)
+		context.terminal.note(
+			`${oneLine(channel, 100)} has an adapter and no account, so it is not started: \`nexus adapter add ${oneLine(channel, 100)}\` adds one`,
+		);
+	if (accounts.length === 0 && idle.length === 0)
+		context.terminal.note("no accounts: add one with `nexus adapter add telegram`");
+	return show(context, options, accounts, ["ACCOUNT", "PROCESSES", "RATE", "DELIVERIES", "ERROR"], (account) => [
+		`${account.channel}/${account.account}${account.lab ? " (lab)" : ""}`,
+		Object.entries(account.processes)
+			.map(([verb, { state, restarts }]) => `${verb} ${state}${restarts > 0 ? ` (${restarts} restarts)` : ""}`)
+			.join(", "),
+		account.rate.blocked_until === undefined ? "" : `waits ${Math.max(0, account.rate.blocked_until - Date.now())} ms`,
+		Object.entries(account.deliveries)
+			.filter(([, count]) => count > 0)
+			.map(([state, count]) => `${count} ${state}`)
+			.join(", "),
+		account.last_error ?? "",
+	]);
+}

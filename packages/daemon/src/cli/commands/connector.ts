@@ -1,0 +1,159 @@
+/** `nexus connector`: model providers for the runtime contract, with keys that go in and never come out. */
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { text as streamText } from "node:stream/consumers";
+import { ConnectorSchema } from "@nexus-stream/client/runtime";
+import { exitCodeOf, NexusError } from "@nexus-stream/protocol";
+import type { AdapterSetting } from "../../../../adapter/src/host.ts";
+import { ask } from "../ask.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
+import type { Host } from "../host.ts";
+import { jsonOf, runtimeOf } from "../runtime.ts";
+import { table } from "../table.ts";
+import { oneLine } from "../terminal.ts";
+
+interface KeyOptions {
+	keyEnv?: string;
+	keyFile?: string;
+	test: boolean;
+}
+
+export interface AddConnectorOptions extends KeyOptions {
+	type?: string;
+	endpoint?: string;
+	model?: string;
+	only?: string[];
+	app?: string;
+}
+
+const setting = (name: string, prompt: string, more: Partial<AdapterSetting> = {}): AdapterSetting => ({
+	...{ name, prompt, secret: false, required: true },
+	...more,
+});
+const TYPE = setting("type", "provider: openai, anthropic, google, openai-compatible or demo");
+const ENDPOINT = setting("endpoint", "address, such as https://models.example/v1");
+const KEY = setting("key", "API key (empty: none)", { secret: true, required: false });
+
+export async function add(context: CommandContext, id: string, options: AddConnectorOptions): CommandExit {
+	const { connectors } = runtimeOf(context);
+	const settings = await addSettings(context.host, options);
+	await connectors.createConnector({
+		connectorId: id,
+		providerType: settings.type!,
+		endpoint: settings.endpoint ?? "",
+		apiKey: settings.key ?? "",
+		defaultModelId: options.model ?? "",
+		modelIds: options.only ?? [],
+		appId: options.app ?? "",
+	});
+	if (options.test && !(await works(context, id))) {
+		await connectors.deleteConnector({ connectorId: id });
+		context.terminal.note("nothing was stored; --no-test stores it all the same");
+		return exitCodeOf("unavailable");
+	}
+	context.terminal.out(`stored ${id}\n`);
+	return 0;
+}
+
+/** What was not given is asked, where a person sits; a key is never an argument, which others on this machine could read. */
+async function addSettings(host: Host, options: AddConnectorOptions): Promise<Record<string, string>> {
+	const { type, endpoint } = options;
+	const key = await givenKey(host, options);
+	const known = {
+		...(type !== undefined && { type }),
+		...(endpoint !== undefined && { endpoint }),
+		...(key !== undefined && { key }),
+	};
+	if (!host.stdin.isTTY) {
+		if (type === undefined) throw new NexusError("invalid", `missing: --type (${TYPE.prompt})`);
+		return known;
+	}
+	const chosen = await ask(host, [TYPE], known, false);
+	const needsEndpoint = chosen.type === "openai-compatible";
+	return await ask(
+		host,
+		[...(needsEndpoint ? [ENDPOINT] : []), ...(chosen.type === "demo" ? [] : [KEY])],
+		chosen,
+		false,
+	);
+}
+
+export async function list(context: CommandContext, options: { json?: boolean }): CommandExit {
+	const { terminal } = context;
+	const { connectors } = await runtimeOf(context).connectors.listConnectors({});
+	if (options.json) for (const connector of connectors) terminal.json(jsonOf(ConnectorSchema, connector));
+	else
+		table(
+			terminal,
+			["CONNECTOR", "PROVIDER", "KEY", "MODEL", "APP", "ADDRESS"],
+			connectors.map((one) => [
+				one.connectorId,
+				`${one.providerType}${one.enabled ? "" : " (off)"}`,
+				one.keyHint,
+				oneLine(one.defaultModelId || one.modelIds.join(", "), 80),
+				one.appId || "all",
+				oneLine(one.endpoint, 200),
+			]),
+			["APP", "MODEL"],
+		);
+	return 0;
+}
+
+export async function test(context: CommandContext, ids: readonly string[]): CommandExit {
+	let failed = false;
+	for (const id of ids.length > 0 ? ids : await allIds(context)) failed = !(await works(context, id)) || failed;
+	return failed ? exitCodeOf("unavailable") : 0;
+}
+
+async function allIds(context: CommandContext): Promise<string[]> {
+	const { connectors } = await runtimeOf(context).connectors.listConnectors({});
+	return connectors.map(({ connectorId }) => connectorId);
+}
+
+async function works(context: CommandContext, connectorId: string): Promise<boolean> {
+	const { ok, message } = await runtimeOf(context).connectors.testConnector({ connectorId });
+	context.terminal.note(oneLine(`${connectorId} ${ok ? "works" : "does not work"}: ${message}`, 700));
+	return ok;
+}
+
+export async function key(context: CommandContext, id: string, options: KeyOptions): CommandExit {
+	const { host, terminal } = context;
+	const given = await givenKey(host, options);
+	const { key } =
+		host.stdin.isTTY && given === undefined ? await ask(host, [{ ...KEY, required: true }], {}, false) : { key: given };
+	if (key === undefined)
+		throw new NexusError("invalid", "missing: the key; pipe it in, or use --key-env or --key-file");
+	await runtimeOf(context).connectors.updateConnector({ connectorId: id, apiKey: key });
+	terminal.out(`stored the key of ${id}\n`);
+	return !options.test || (await works(context, id)) ? 0 : exitCodeOf("unavailable");
+}
+
+export async function remove(context: CommandContext, ids: readonly string[]): CommandExit {
+	const { connectors } = runtimeOf(context);
+	for (const id of ids) {
+		await connectors.deleteConnector({ connectorId: id });
+		context.terminal.out(`removed ${oneLine(id, 100)}\n`);
+	}
+	return 0;
+}
+
+/** From a variable, a file or a pipe; undefined when a person is to be asked, or there is none. */
+async function givenKey(host: Host, { keyEnv, keyFile }: KeyOptions): Promise<string | undefined> {
+	if (keyEnv !== undefined) {
+		const value = host.env[keyEnv];
+		if (value) return value.trim();
+		throw new NexusError("invalid", `--key-env: the variable ${keyEnv} is not set`);
+	}
+	if (keyFile !== undefined) return fileText(resolve(host.cwd(), keyFile));
+	if (host.stdin.isTTY) return undefined;
+	return (await streamText(host.stdin)).trim() || undefined;
+}
+
+function fileText(path: string): string {
+	try {
+		return readFileSync(path, "utf8").trim();
+	} catch (cause) {
+		throw new NexusError("invalid", `--key-file: ${(cause as Error).message}`, { cause });
+	}
+}

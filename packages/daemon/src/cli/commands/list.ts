@@ -1,0 +1,134 @@
+/** `nexus runs`, `sessions`, `stop` and `url`: questions with one answer. */
+
+import { isShown, type RunJson, type TraceJson } from "@nexus-stream/protocol";
+import type { CommandContext, CommandExit } from "../command.ts";
+import { since, table } from "../table.ts";
+import { oneLine, type Terminal } from "../terminal.ts";
+
+export interface RunsOptions {
+	session?: string;
+	limit: number;
+	json?: boolean;
+}
+
+export async function runs({ client, terminal }: CommandContext, options: RunsOptions): CommandExit {
+	const { session, limit } = options;
+	const { runs } = await client.api.runs({ session, limit });
+	if (options.json) {
+		for (const run of runs) terminal.json(run);
+		return 0;
+	}
+	if (runs.length === 0) terminal.note("no runs yet: try `nexus send hello`");
+	const rows = runs.map((run) => [
+		run.run_id,
+		run.status,
+		run.session,
+		since(run.started_at),
+		took(run),
+		oneLine(messageOf(run), 500),
+	]);
+	table(terminal, ["RUN", "STATUS", "SESSION", "STARTED", "TOOK", "MESSAGE"], rows, ["TOOK", "STARTED", "SESSION"]);
+	return 0;
+}
+
+/** What it answers; one that continues another has no message of its own. */
+const messageOf = ({ messages, continues }: RunJson): string =>
+	messages.find(({ role }) => role === "user")?.text ?? (continues === undefined ? "" : `(continues ${continues})`);
+
+export async function run(
+	{ client, terminal }: CommandContext,
+	runId: string,
+	options: { json?: boolean },
+): CommandExit {
+	const found = await client.api.run(runId);
+	if (options.json) {
+		terminal.json(found);
+		return 0;
+	}
+	const facts: [string, string | undefined][] = [
+		["run", found.run_id],
+		["session", found.session],
+		["engine", found.engine],
+		["status", found.error ? `${found.status} (${found.error.code}: ${found.error.message})` : found.status],
+		["continues", found.continues],
+		["continued by", found.continued_by],
+		["continue", found.can_continue ? `nexus continue ${found.run_id}` : undefined],
+		["retry", found.can_retry ? `nexus retry ${found.run_id}` : undefined],
+		["rolled back", found.rolled_back && "the session started over without it"],
+		["started", new Date(found.started_at).toISOString()],
+		["took", took(found)],
+		["first token", found.first_token_ms === undefined ? undefined : `${found.first_token_ms} ms`],
+		["tokens", found.usage && `${known(found.usage.input)} in, ${known(found.usage.output)} out`],
+		["frames", found.frames_available ? `kept (nexus replay ${found.run_id})` : "removed by retention"],
+	];
+	for (const [name, value] of facts)
+		if (value) terminal.out(`${terminal.bold(name.padEnd(12))} ${oneLine(value, 500)}\n`);
+	for (const call of found.tool_calls) {
+		const summary = call.summary ? `: ${oneLine(call.summary, 80)}` : "";
+		terminal.out(`${terminal.bold("tool".padEnd(12))} ${oneLine(call.name, 60)} ${call.status}${summary}\n`);
+	}
+	if (found.trace) showTrace(found.trace, terminal);
+	for (const message of found.messages) {
+		const who = message.agent === undefined ? message.role : `${message.role} ${oneLine(message.agent, 60)}`;
+		const hidden = isShown(message) ? "" : " (hidden)";
+		terminal.out(`\n${terminal.bold(`${who}${hidden}:`)}\n${message.text}\n`);
+	}
+	return 0;
+}
+
+/** The way of the message through the pipeline. */
+function showTrace(trace: TraceJson, terminal: Terminal): void {
+	const line = (name: string, text: string) =>
+		terminal.out(`${terminal.bold(name.padEnd(12))} ${oneLine(text, 500)}\n`);
+	line("from", `${trace.sender} on ${trace.channel}/${trace.account}`);
+	line("stages", trace.stages.map(({ stage, ms }) => `${stage} ${Math.round(ms)} ms`).join(" ▸ "));
+	for (const { plugin, hook, ms, outcome, detail } of trace.hooks)
+		line("plugin", `${plugin} ${hook} ${outcome} ${Math.round(ms)} ms${detail === undefined ? "" : `: ${detail}`}`);
+	for (const delivery of trace.deliveries) line("delivery", delivery);
+}
+
+export async function sessions(
+	{ client, terminal }: CommandContext,
+	options: { limit: number; json?: boolean },
+): CommandExit {
+	const { sessions } = await client.api.sessions({ limit: options.limit });
+	if (options.json) {
+		for (const session of sessions) terminal.json(session);
+		return 0;
+	}
+	if (sessions.length === 0) terminal.note("no sessions yet: try `nexus send hello`");
+	const rows = sessions.map((session) => [
+		session.session,
+		String(session.turns),
+		session.live_run_id === undefined ? since(session.updated_at) : "now",
+		oneLine(session.title, 500),
+	]);
+	table(terminal, ["SESSION", "TURNS", "USED", "LAST MESSAGE"], rows, ["TURNS"]);
+	return 0;
+}
+
+export async function stop({ client, terminal }: CommandContext, runId: string): CommandExit {
+	const { status } = await client.api.abort(runId);
+	terminal.out(`${runId} ${status}\n`);
+	return 0;
+}
+
+export async function cancel({ client, terminal }: CommandContext, eventId: string): CommandExit {
+	const { disposition } = await client.api.cancel(eventId);
+	terminal.out(`${eventId} ${disposition}\n`);
+	return 0;
+}
+
+export async function url({ client, terminal }: CommandContext): CommandExit {
+	const { url } = await client.api.signInCode();
+	terminal.out(`${url}\n`);
+	return 0;
+}
+
+const known = (count: number) => (count < 0 ? "unknown" : String(count));
+
+function took(run: RunJson): string {
+	if (run.ended_at === undefined) return "";
+	const ms = run.ended_at - run.started_at;
+	return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
+}

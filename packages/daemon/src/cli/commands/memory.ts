@@ -1,0 +1,92 @@
+/** `nexus memory`: list and search what agents have noted, and forget it. */
+
+import {
+	type MemoryChange,
+	MemoryChangeSchema,
+	MemoryEventType,
+	type MemoryItem,
+	MemoryItemSchema,
+} from "@nexus-stream/client/runtime";
+import type { CommandContext, CommandExit } from "../command.ts";
+import { jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
+import { table } from "../table.ts";
+import { oneLine } from "../terminal.ts";
+
+export interface MemoryOptions {
+	json?: boolean;
+	bank?: string;
+	limit: number;
+}
+
+export async function listMemory(context: CommandContext, options: MemoryOptions): CommandExit {
+	const { bank = "", limit: pageSize } = options;
+	const { items, enabled } = await runtimeOf(context).memory.listMemory({ bank, pageSize });
+	const off = "; memory is off: `memory: { enabled: true }` in the configuration switches it on";
+	return show(context, options, items, `nothing is noted${enabled ? "" : off}`);
+}
+
+export async function searchMemory(
+	context: CommandContext,
+	words: readonly string[],
+	options: MemoryOptions,
+): CommandExit {
+	const { bank = "", limit: pageSize } = options;
+	const { items } = await runtimeOf(context).memory.listMemory({ bank, pageSize, query: words.join(" ") });
+	return show(context, options, items, "nothing is noted about that");
+}
+
+export async function removeMemory(context: CommandContext, ids: readonly string[]): CommandExit {
+	const { memory } = runtimeOf(context);
+	for (const memoryId of ids) {
+		await memory.forget({ memoryId });
+		context.terminal.out(`forgotten: ${oneLine(memoryId, 100)} (turns keep their text)\n`);
+	}
+	return 0;
+}
+
+export async function memoryLog(context: CommandContext, { json, limit }: Omit<MemoryOptions, "bank">): CommandExit {
+	const { terminal } = context;
+	const { changes } = await runtimeOf(context).memory.listMemoryChanges({ pageSize: limit });
+	if (changes.length === 0) terminal.note("nothing was noted or forgotten");
+	if (json) for (const change of changes) terminal.json(jsonOf(MemoryChangeSchema, change));
+	else
+		table(
+			terminal,
+			["CHANGED", "CHANGE", "MEMORY", "BANK", "BY"],
+			changes.map((change) => [
+				sinceTime(change.at),
+				wordOf(MemoryEventType, change.eventType),
+				change.memoryId,
+				oneLine(change.bank, 80),
+				oneLine(authorOf(change), 200),
+			]),
+		);
+	return 0;
+}
+
+function show(
+	{ terminal }: CommandContext,
+	options: MemoryOptions,
+	items: readonly MemoryItem[],
+	none: string,
+): number {
+	if (items.length === 0) terminal.note(none);
+	if (options.json) for (const item of items) terminal.json(jsonOf(MemoryItemSchema, item));
+	else
+		table(
+			terminal,
+			["MEMORY", "NOTED", "BANK", "BY", "TEXT"],
+			items.map((item) => [
+				item.memoryId,
+				sinceTime(item.createdAt),
+				oneLine(item.bank, 80),
+				oneLine(authorOf(item), 80),
+				oneLine(item.text, 500),
+			]),
+			["NOTED", "BY"],
+		);
+	return 0;
+}
+
+const authorOf = ({ agent, channel, account, sender, runId }: MemoryItem | MemoryChange): string =>
+	[agent || "operator", sender === "" ? "" : `for ${channel}/${account}/${sender}`, runId].filter(Boolean).join(" ");

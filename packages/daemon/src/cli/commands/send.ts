@@ -1,0 +1,150 @@
+/** `nexus send`: a message in, the answer out as it comes. Ctrl-C stops the run, not only the reading. */
+
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { basename, extname, resolve } from "node:path";
+import { text as readAll } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+	type AttachmentUpload,
+	isSessionLabel,
+	type MessageAccepted,
+	type MessageRequest,
+	NexusError,
+} from "@nexus-stream/protocol";
+import { overRestarts } from "../client.ts";
+import type { CommandContext, CommandExit } from "../command.ts";
+import { onInterrupt } from "../interrupt.ts";
+import type { ShowOptions } from "../show.ts";
+import { noteDrop } from "../terminal.ts";
+import { tailRun } from "./tail.ts";
+
+export interface SendCommandOptions extends ShowOptions {
+	session: string;
+	attach?: string[];
+}
+
+const POST_ATTEMPTS_MAX = 5;
+const QUEUE_POLL_MS = 250;
+
+export async function send(context: CommandContext, words: string, options: SendCommandOptions): CommandExit {
+	const { terminal } = context;
+	const onDrop = noteDrop(terminal);
+	if (!isSessionLabel(options.session))
+		throw new NexusError(
+			"invalid",
+			`${JSON.stringify(options.session)} is not a session label; use letters, digits and . _ : @ + -`,
+		);
+	const text = words === "-" ? await readAll(context.host.stdin) : words;
+	if (text.trim() === "" && !options.attach?.length)
+		throw new NexusError("invalid", "the message is empty: give a text, or a file with --attach");
+	const stop = stopOnInterrupt(context);
+	const accepted = await post(context, options, text);
+	const runId = accepted.run_id ?? (await started(context, accepted.event_id, onDrop));
+	stop.run(runId);
+	const code = await tailRun(context, runId, options);
+	// For a person, who may want to replay it.
+	if (terminal.interactive && !options.json) terminal.note(terminal.dim(runId));
+	return code;
+}
+
+/** The key makes a repeated request the same message, so a connection that breaks here costs nothing. */
+async function post(
+	{ client, host }: CommandContext,
+	options: SendCommandOptions,
+	text: string,
+): Promise<MessageAccepted> {
+	const message: MessageRequest = {
+		text,
+		idempotency_key: randomUUID(),
+		attachments: options.attach?.length ? options.attach.map((path) => attachment(path, host.cwd())) : undefined,
+	};
+	for (let attempt = 1; ; attempt++) {
+		try {
+			return await client.api.send(options.session, message);
+		} catch (cause) {
+			if (attempt === POST_ATTEMPTS_MAX || !wasCutOff(cause)) throw cause;
+			await sleep(100 * attempt);
+		}
+	}
+}
+
+/** The request may have arrived. A refused connection is different: there is no daemon to wait for. */
+const wasCutOff = (cause: unknown) =>
+	cause instanceof NexusError && cause.code === "unavailable" && /ECONNRESET|UND_ERR_SOCKET|EPIPE/.test(cause.message);
+
+function attachment(path: string, cwd: string): AttachmentUpload {
+	const data = readAttachment(path, cwd);
+	return { name: basename(path), content_type: contentType(path), data: data.toString("base64") };
+}
+
+function readAttachment(path: string, cwd: string): Buffer {
+	try {
+		return readFileSync(resolve(cwd, path));
+	} catch (cause) {
+		throw new NexusError("invalid", `--attach ${path}: ${(cause as Error).message}`, { cause });
+	}
+}
+
+const CONTENT_TYPE: Record<string, string> = {
+	".txt": "text/plain",
+	".md": "text/markdown",
+	".csv": "text/csv",
+	".html": "text/html",
+	".json": "application/json",
+	".pdf": "application/pdf",
+	".png": "image/png",
+	".jpg": "image/jpeg",
+	".jpeg": "image/jpeg",
+	".gif": "image/gif",
+	".webp": "image/webp",
+	".mp3": "audio/mpeg",
+	".wav": "audio/wav",
+};
+
+const contentType = (path: string) => CONTENT_TYPE[extname(path).toLowerCase()] ?? "application/octet-stream";
+
+/** A message for a busy session waits its turn; asks until it has become a run. */
+async function started(
+	{ client, terminal }: CommandContext,
+	eventId: string,
+	onDrop: (because: string) => void,
+): Promise<string> {
+	terminal.note(terminal.dim("the session is busy: queued"));
+	for (let id = eventId; ; ) {
+		const event = await overRestarts(() => client.api.event(id), onDrop);
+		if (event.run_id !== undefined) return event.run_id;
+		if (event.disposition === "cancelled") throw new NexusError("aborted", "the message was cancelled");
+		if (event.disposition === "rejected" || event.disposition === "dropped")
+			throw new NexusError(
+				"unavailable",
+				`the message was ${event.disposition}: ${event.because ?? "no reason given"}`,
+			);
+		if (event.superseded_by === undefined) await sleep(QUEUE_POLL_MS);
+		else id = event.superseded_by;
+	}
+}
+
+/** First Ctrl-C: stop the run and read its end. Second: leave at once. */
+export function stopOnInterrupt({ client, terminal, host }: CommandContext) {
+	let runId: string | undefined;
+	let asked = false;
+	const abort = () => {
+		if (runId === undefined) return;
+		terminal.note(terminal.dim("stopping (Ctrl-C again to leave at once)"));
+		client.api.abort(runId).catch((cause: unknown) => {
+			terminal.note(`nexus: could not stop the run: ${cause instanceof Error ? cause.message : String(cause)}`);
+		});
+	};
+	onInterrupt(host, () => {
+		asked = true;
+		if (runId === undefined) terminal.note(terminal.dim("stopping as soon as the run has started"));
+		else abort();
+	});
+	return {
+		run(id: string) {
+			runId = id;
+			if (asked) abort();
+		},
+	};
+}

@@ -1,0 +1,73 @@
+/** `nexus tail`: follows a run to its end, or a session for as long as one likes. */
+
+import { isSessionLabel, NexusError, type TurnsJson, toNexusError } from "@nexus-stream/protocol";
+import type { CommandContext, CommandExit } from "../command.ts";
+import { createPrompter } from "../prompt.ts";
+import { createShow, type ShowOptions } from "../show.ts";
+import { Hinted, noteDrops } from "../terminal.ts";
+
+export interface TailOptions extends ShowOptions {
+	after?: number;
+}
+
+export async function tail(context: CommandContext, target: string, options: TailOptions): CommandExit {
+	return target.startsWith("run_") ? tailRun(context, target, options) : tailSession(context, target, options);
+}
+
+/** Shows a run to its end. */
+export async function tailRun(context: CommandContext, run: string, options: TailOptions): CommandExit {
+	const { client, terminal } = context;
+	const show = createShow(terminal, options);
+	const prompter = createPrompter(context);
+	const onState = noteDrops(terminal);
+	try {
+		for await (const record of client.follow({ run }, { after: options.after ?? 0, onState })) {
+			const code = show.record(record);
+			prompter.frame(record.frame);
+			if (code === undefined) continue;
+			if (code !== 0 && record.violation === undefined) await noteOffers(context, run);
+			return code;
+		}
+	} catch (cause) {
+		if (toNexusError(cause).code !== "data_loss") throw cause;
+		throw new Hinted(toNexusError(cause), `see what is known of it with \`nexus runs ${run}\``);
+	} finally {
+		prompter.close();
+	}
+	// Nothing was left to read after that offset.
+	return 0;
+}
+
+/** What can be done about a run that was cut off: go on where it was, or answer its message again. */
+async function noteOffers({ client, terminal }: CommandContext, run: string): Promise<void> {
+	const found = await client.api.run(run).catch(() => undefined);
+	if (found?.can_continue) terminal.note(`  hint: \`nexus continue ${run}\` goes on with it`);
+	else if (found?.can_retry) terminal.note(`  hint: \`nexus retry ${run}\` answers the message again`);
+}
+
+/** The API answers for any name; one that nothing was ever sent to is a typing mistake. */
+const isNew = ({ turns, live, queued, stream_offset }: TurnsJson): boolean =>
+	turns.length === 0 && queued.length === 0 && live === null && stream_offset === 0;
+
+async function tailSession(context: CommandContext, session: string, options: TailOptions): CommandExit {
+	const { client, terminal } = context;
+	if (!isSessionLabel(session))
+		throw new NexusError("invalid", `${JSON.stringify(session)} is neither a run id nor a session label`);
+	const known = await client.api.turns(session, { limit: 1 });
+	if (isNew(known))
+		throw new Hinted(
+			new NexusError("not_found", `there is no session ${session}`),
+			"`nexus sessions` lists them; a session begins with its first message",
+		);
+	// From the beginning of what runs now, or from the next message on.
+	const after = options.after ?? known.stream_offset;
+	const partial = options.after !== undefined;
+	const show = createShow(terminal, options);
+	const onState = noteDrops(terminal);
+	const prompter = createPrompter(context);
+	for await (const record of client.follow({ session }, { after, partial, onState })) {
+		show.record(record);
+		prompter.frame(record.frame);
+	}
+	return 0;
+}

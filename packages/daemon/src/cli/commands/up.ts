@@ -1,0 +1,100 @@
+/** `nexus up`: runs the daemon until it is told to stop. */
+
+import { exitCodeOf } from "@nexus-stream/protocol";
+import { type ConfigFlags, type Daemon, loadConfig, startDaemon } from "../../runtime/runtime.ts";
+import type { CommandExit, Local } from "../command.ts";
+import { configSourceOf, type Host } from "../host.ts";
+import { onInterrupt } from "../interrupt.ts";
+import { releaseHeap } from "../release-heap.ts";
+import { oneLine, type Terminal } from "../terminal.ts";
+
+export async function up({ host, terminal }: Local, flags: ConfigFlags): CommandExit {
+	const config = await loadConfig(flags, configSourceOf(host));
+	const stopped = Promise.withResolvers<NodeJS.Signals>();
+	onInterrupt(host, stopped.resolve, ["SIGINT", "SIGTERM", "SIGHUP"]);
+	const daemon = await startDaemon(config);
+	await reportUnhandled(host, daemon);
+	terminal.out(terminal.interactive ? greeting(daemon, terminal) : readyLine(daemon));
+	releaseHeap(() => daemon.liveRuns === 0);
+	const signal = await stopped.promise;
+	const waiting = stopWords(daemon);
+	daemon.log.info({ signal }, waiting);
+	// At another log level a person at the terminal would wait without knowing for what.
+	if (terminal.interactive && signal !== "SIGHUP" && !SHOWN_LEVELS.has(config.log.level)) terminal.note(waiting);
+	await daemon.close();
+	daemon.log.info({}, "stopped");
+	return 0;
+}
+
+/** Levels at which the log itself tells of a stop. */
+const SHOWN_LEVELS: ReadonlySet<string> = new Set(["debug", "info"]);
+
+/** How long a stop takes at most, and what it waits for. */
+function stopWords({ liveRuns, liveDeliveries, stopDeadlineMs }: Daemon): string {
+	const some = (count: number, one: string, many: string) =>
+		count === 0 ? [] : [`${count} ${count === 1 ? one : many}`];
+	const work = [...some(liveRuns, "run", "runs"), ...some(liveDeliveries, "delivery", "deliveries")];
+	const wait =
+		work.length === 0 ? "" : `: waiting up to ${Math.ceil(stopDeadlineMs / 1000)} s for ${work.join(" and ")} to end`;
+	return `stopping${wait}; once more to leave at once`;
+}
+
+/** What a user's agent or plugin left unhandled is told with its stack and, where it is known, its run. */
+async function reportUnhandled(host: Host, daemon: Daemon): Promise<void> {
+	const { currentRun } = await import("../../broker/broker.ts");
+	const factsOf = (cause: unknown) => {
+		const runId = currentRun();
+		return { cause, runId };
+	};
+	host.on("unhandledRejection", (cause) => {
+		// Whose promise it was goes on or times out by itself; everybody else's runs have nothing to do with it.
+		daemon.log.error(factsOf(cause), "a rejected promise that nobody handled; the daemon goes on");
+	});
+	host.on("uncaughtException", (cause) => {
+		daemon.log.error(factsOf(cause), "an error that nobody handled; the daemon ends");
+		try {
+			// The code that threw may have left anything behind, so the process ends; what was said until now is kept.
+			daemon.flush();
+		} catch (refused) {
+			daemon.log.error({ cause: refused }, "what was pending could not be saved");
+		}
+		host.exit(exitCodeOf("internal"));
+	});
+}
+
+/** One JSON object for the program that started this one. */
+const readyLine = (daemon: Daemon) =>
+	`${JSON.stringify({
+		ready: true,
+		url: daemon.url,
+		grpc: daemon.grpc,
+		sign_in_url: daemon.signInUrl(),
+		pid: process.pid,
+		engine: daemon.engine,
+		data: daemon.data,
+	})}\n`;
+
+/** What to type in a shell: in a checkout the command is not installed. */
+const SELF = import.meta.url.endsWith(".ts") ? "npm run -s nexus --" : "nexus";
+
+const greeting = (daemon: Daemon, terminal: Terminal) => `
+  ${terminal.bold("Nexus is running")} (engine: ${daemon.engine}, data: ${daemon.data})
+
+  Open  ${terminal.bold(daemon.signInUrl())}
+  Or    ${SELF} send "hello"
+${chats(daemon)}
+  The address signs you in once; \`${SELF} url\` prints a new one. Ctrl-C stops.
+
+`;
+
+const NAMED_MAX = 5;
+
+/** Accounts on chat platforms, and pairing requests there. */
+function chats({ accounts, waiting }: Daemon): string {
+	const lines = accounts.length === 0 ? [] : [`Chats ${oneLine(accounts.join(", "), 500)}`];
+	for (const { code, sender } of waiting.slice(0, NAMED_MAX))
+		lines.push(`Pair  ${oneLine(sender, 100)} wants to write: \`${SELF} pair ${code}\` approves`);
+	if (waiting.length > NAMED_MAX)
+		lines.push(`      and ${waiting.length - NAMED_MAX} more: \`${SELF} pair\` lists them`);
+	return lines.map((line) => `  ${line}\n`).join("");
+}

@@ -1,0 +1,117 @@
+/** `nexus continue`, `retry`, `phase`, `trust` and `log`: going on with a run that was cut off, and how a session's work comes about. */
+
+import { type LogEntryJson, NexusError, type PhaseJson } from "@nexus-stream/protocol";
+import type { CommandContext, CommandExit } from "../command.ts";
+import type { ShowOptions } from "../show.ts";
+import { since, table } from "../table.ts";
+import { Hinted, oneLine } from "../terminal.ts";
+import { stopOnInterrupt } from "./send.ts";
+import { tailRun } from "./tail.ts";
+
+export interface ContinueOptions extends ShowOptions {
+	session: string;
+}
+
+/** Without a run: the newest one of the session. `how`: where it was cut off, or from the start. */
+export async function proceed(
+	context: CommandContext,
+	how: "continue" | "retry",
+	run: string | undefined,
+	options: ContinueOptions,
+): CommandExit {
+	const { client, terminal } = context;
+	const stop = stopOnInterrupt(context);
+	const { run_id: next } = await client.api[how](run ?? (await newestRun(context, how, options.session)));
+	stop.run(next);
+	const code = await tailRun(context, next, options);
+	if (terminal.interactive && !options.json) terminal.note(terminal.dim(next));
+	return code;
+}
+
+async function newestRun({ client }: CommandContext, how: string, session: string): Promise<string> {
+	const { turns } = await client.api.turns(session, { limit: 1 });
+	const newest = turns.at(-1);
+	if (newest) return newest.run_id;
+	throw new Hinted(
+		new NexusError("not_found", `session ${session} has no run to ${how}`),
+		"`nexus runs` lists them; name one, or its session with --session",
+	);
+}
+
+export interface PhaseOptions {
+	because?: string;
+	json?: boolean;
+}
+
+export async function phase(
+	{ client, terminal }: CommandContext,
+	session: string,
+	name: string | undefined,
+	{ because, json }: PhaseOptions,
+): CommandExit {
+	const found =
+		name === undefined ? await client.api.phase(session) : await client.api.setPhase(session, { name, because });
+	if (json) terminal.json(found);
+	else if (found.phase) terminal.out(`${phaseLine(found.phase)}\n`);
+	else {
+		terminal.note(`session ${session} has no phase yet`);
+		if (found.known) terminal.note(`the phases are ${found.known.join(", ")}`);
+	}
+	return 0;
+}
+
+function phaseLine({ name, since: at, from, because, turns, completions }: PhaseJson): string {
+	const why = [from === undefined ? "" : ` from ${from}`, because === undefined ? "" : ` (${because})`].join("");
+	return oneLine(`${name}, since ${since(at)}${why}: ${many(turns, "turn")}, ${many(completions, "completion")}`, 1000);
+}
+
+const many = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
+
+export async function trust(
+	{ client, terminal }: CommandContext,
+	session: string,
+	trusted: "on" | "off" | undefined,
+	{ json }: { json?: boolean },
+): CommandExit {
+	const found =
+		trusted === undefined
+			? await client.api.settings(session)
+			: await client.api.setSettings(session, { trust_history: trusted === "on" });
+	if (json) terminal.json(found);
+	else
+		terminal.out(
+			found.trust_history ? `${session}: the history is trusted\n` : `${session}: the history is not trusted\n`,
+		);
+	return 0;
+}
+
+export interface LogOptions {
+	run?: string;
+	limit: number;
+	json?: boolean;
+}
+
+export async function log({ client, terminal }: CommandContext, session: string, options: LogOptions): CommandExit {
+	const { entries } = await client.api.log(session, { run: options.run, limit: options.limit });
+	if (options.json) {
+		for (const entry of entries) terminal.json(entry);
+		return 0;
+	}
+	if (entries.length === 0) terminal.note(`the execution log of session ${session} is empty`);
+	const rows = entries.map((entry) => [
+		new Date(entry.at).toISOString(),
+		entry.run_id ?? "",
+		entry.kind,
+		entry.agent ?? "",
+		oneLine(wordsOf(entry), 1000),
+	]);
+	table(terminal, ["AT", "RUN", "KIND", "AGENT", "WHAT"], rows, ["RUN", "AGENT"]);
+	return 0;
+}
+
+/** A tool's entry says how it ended, and how long it took. */
+function wordsOf({ kind, text, data = {} }: LogEntryJson): string {
+	if (kind !== "tool") return text;
+	const took = typeof data.ms === "number" ? ` after ${data.ms} ms` : "";
+	return `${String(data.tool)} ${String(data.status)}${took}: ${text}`;
+}

@@ -1,0 +1,258 @@
+/** `nexus workflow`: run one from a file, watch it, look it up, cancel it. */
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { text as readAll } from "node:stream/consumers";
+import { fromJson, type JsonObject } from "@bufbuild/protobuf";
+import {
+	errorCodeOf,
+	GetWorkflowResponseSchema,
+	WorkflowNodeKind as Kind,
+	WorkflowState as State,
+	type SubscribeWorkflowEventsResponse,
+	SubscribeWorkflowEventsResponseSchema,
+	type Workflow,
+	type WorkflowDefinition,
+	WorkflowDefinitionSchema,
+	type WorkflowNodeStatus,
+	WorkflowSchema,
+} from "@nexus-stream/client/runtime";
+import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
+import { parseDocument } from "yaml";
+import type { CommandContext, CommandExit } from "../command.ts";
+import { onInterrupt } from "../interrupt.ts";
+import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
+import { table } from "../table.ts";
+import { type Colour, Hinted, oneLine, type Terminal } from "../terminal.ts";
+
+interface Json {
+	json?: boolean;
+}
+
+export interface RunOptions extends Json {
+	input?: string[];
+	app?: string;
+}
+
+/** The owner's own workflows. */
+const OWNERS_APP = "owner";
+
+export async function runWorkflow(context: CommandContext, file: string, options: RunOptions): CommandExit {
+	const definition = withInput(await readDefinition(context, file), options.input ?? []);
+	const { workflow } = await runtimeOf(context).workflows.submitWorkflow({
+		definition,
+		appId: options.app ?? OWNERS_APP,
+	});
+	const { workflowId } = workflow!;
+	context.terminal.note(context.terminal.dim(workflowId));
+	return follow(context, workflowId, { ...options, after: 0 });
+}
+
+async function readDefinition({ host }: CommandContext, file: string): Promise<WorkflowDefinition> {
+	let source: string;
+	try {
+		source = file === "-" ? await readAll(host.stdin) : readFileSync(resolve(host.cwd(), file), "utf8");
+	} catch (cause) {
+		throw new NexusError("invalid", `${file}: ${toNexusError(cause).message}`, { cause });
+	}
+	const document = parseDocument(source);
+	const [error] = document.errors;
+	if (error) throw new NexusError("invalid", `${file}: ${error.message}`);
+	const value: unknown = document.toJS();
+	if (typeof value !== "object" || value === null || !("nodes" in value))
+		throw new Hinted(
+			new NexusError("invalid", `${file}: this is not a workflow: it has no nodes`),
+			"docs/workflows.md says how one is written",
+		);
+	return definitionOf(file, value as Written);
+}
+
+/** As a file spells it: nodes by `id`, kinds without their prefix. */
+interface Written {
+	nodes: readonly { id?: string; kind?: string }[];
+}
+
+function definitionOf(file: string, { nodes, ...rest }: Written): WorkflowDefinition {
+	const spelled = nodes.map(({ id = "", kind = "", ...node }) => {
+		if (!Object.hasOwn(Kind, kind)) throw new NexusError("invalid", `node ${id}: there is no kind ${kind}`);
+		return { ...node, node_id: id, kind: `WORKFLOW_NODE_KIND_${kind}` };
+	});
+	try {
+		return fromJson(WorkflowDefinitionSchema, { ...rest, nodes: spelled });
+	} catch (cause) {
+		throw new NexusError("invalid", `${file}: ${toNexusError(cause).message}`, { cause });
+	}
+}
+
+function withInput(definition: WorkflowDefinition, given: readonly string[]): WorkflowDefinition {
+	const input: JsonObject = { ...definition.input };
+	for (const one of given) {
+		const at = one.indexOf("=");
+		if (at < 1) throw new NexusError("invalid", `--input ${one}: write it as name=value`);
+		input[one.slice(0, at)] = inputValue(one.slice(at + 1));
+	}
+	return given.length === 0 ? definition : { ...definition, input };
+}
+
+function inputValue(text: string): JsonObject[string] {
+	try {
+		return JSON.parse(text) as JsonObject[string];
+	} catch {
+		return text;
+	}
+}
+
+interface FollowCommandOptions extends Json {
+	after?: number;
+}
+
+export const watchWorkflow = (context: CommandContext, id: string, options: FollowCommandOptions): CommandExit =>
+	follow(context, id, options);
+
+async function follow(context: CommandContext, workflowId: string, { after, json }: FollowCommandOptions): CommandExit {
+	const { host, terminal } = context;
+	const left = new AbortController();
+	onInterrupt(host, () => left.abort());
+	const nodes = createNodes(terminal);
+	const { workflows } = runtimeOf(context);
+	const place = after === undefined ? {} : { after: BigInt(after) };
+	try {
+		for await (const event of workflows.subscribeWorkflowEvents({ workflowId, ...place }, { signal: left.signal })) {
+			if (json) terminal.json(jsonOf(SubscribeWorkflowEventsResponseSchema, event));
+			else nodes.show(event);
+		}
+	} catch (cause) {
+		if (!left.signal.aborted) throw cause;
+		terminal.note(`${workflowId} goes on`);
+		terminal.note(
+			`  hint: \`nexus workflow watch ${workflowId}\` follows it, \`nexus workflow cancel ${workflowId}\` ends it`,
+		);
+		return exitCodeOf("aborted");
+	}
+	const { workflow } = await workflows.getWorkflow({ workflowId });
+	if (json) terminal.json(jsonOf(WorkflowSchema, workflow!));
+	else showOutput(terminal, workflow!);
+	return exitCodeFor(workflow!);
+}
+
+/** A line for each change of a node. */
+function createNodes(terminal: Terminal) {
+	const seen = new Map<string, string>();
+	return {
+		show({ workflow }: SubscribeWorkflowEventsResponse) {
+			const { nodes } = workflow!;
+			const width = Math.max(...nodes.map(({ nodeId }) => nodeId.length));
+			for (const node of nodes) {
+				const line = stateLine(terminal, node);
+				if (node.state === State.ACCEPTED || seen.get(node.nodeId) === line) continue;
+				seen.set(node.nodeId, line);
+				terminal.note(`  ${node.nodeId.padEnd(width)}  ${line}`);
+			}
+		},
+	};
+}
+
+const COLOUR: Readonly<Partial<Record<State, Colour>>> = {
+	[State.COMPLETED]: "green",
+	[State.FAILED]: "red",
+	[State.RUNNING]: "yellow",
+};
+
+function stateLine(terminal: Terminal, { state, attempt, runId, reason }: WorkflowNodeStatus): string {
+	const colour = COLOUR[state];
+	const word = wordOf(State, state);
+	const shown = colour ? terminal.paint(colour, word) : terminal.dim(word);
+	const notes = [
+		attempt > 1 ? `attempt ${attempt}` : "",
+		state === State.RUNNING ? runId : "",
+		state === State.COMPLETED ? "" : oneLine(reason, 200),
+	];
+	return [shown, terminal.dim(notes.filter(Boolean).join(", "))].filter(Boolean).join("  ");
+}
+
+/** A single text as it is, so that it can be piped; anything else as JSON. */
+function showOutput(terminal: Terminal, { state, reason, output = {} }: Workflow): void {
+	if (reason !== "") terminal.note(`nexus: ${wordOf(State, state)}: ${reason}`);
+	const all = Object.values(output) as Record<string, unknown>[];
+	const [only] = all;
+	const text = only?.text ?? (only?.value as Record<string, unknown> | undefined)?.text;
+	if (all.length === 1 && typeof text === "string") terminal.out(`${text}\n`);
+	else if (all.length > 0) terminal.out(`${JSON.stringify(output, undefined, 2)}\n`);
+}
+
+function exitCodeFor({ state, reasonCode }: Workflow): number {
+	if (state === State.COMPLETED) return 0;
+	if (state === State.CANCELED) return exitCodeOf("aborted");
+	return exitCodeOf(errorCodeOf(reasonCode));
+}
+
+export async function listWorkflows(
+	context: CommandContext,
+	{ json, state, app = "", limit }: Json & { state?: string; app?: string; limit: number },
+): CommandExit {
+	const { terminal } = context;
+	const { workflows } = await runtimeOf(context).workflows.listWorkflows({
+		appId: app,
+		pageSize: limit,
+		states: state === undefined ? [] : [enumValue(State, state, "--state")],
+	});
+	if (workflows.length === 0)
+		terminal.note(
+			state || app ? "there is no such workflow" : "there are no workflows; `nexus workflow run <file>` runs one",
+		);
+	if (json) for (const workflow of workflows) terminal.json(jsonOf(WorkflowSchema, workflow));
+	else
+		table(
+			terminal,
+			["WORKFLOW", "STATE", "DONE", "SUBMITTED", "APP", "NAME"],
+			workflows.map((one) => [
+				one.workflowId,
+				wordOf(State, one.state),
+				`${one.progressPercent} %`,
+				sinceTime(one.createdAt),
+				one.appId,
+				oneLine(one.name, 200),
+			]),
+			["APP", "SUBMITTED"],
+		);
+	return 0;
+}
+
+export async function showWorkflow(context: CommandContext, workflowId: string, { json }: Json): CommandExit {
+	const { terminal } = context;
+	const found = await runtimeOf(context).workflows.getWorkflow({ workflowId });
+	if (json) {
+		terminal.json(jsonOf(GetWorkflowResponseSchema, found));
+		return 0;
+	}
+	const workflow = found.workflow!;
+	const state = wordOf(State, workflow.state);
+	terminal.note(`${workflowId}  ${state}  ${workflow.progressPercent} %  ${oneLine(workflow.name, 200)}`);
+	table(
+		terminal,
+		["NODE", "KIND", "STATE", "ATTEMPT", "RUN", "OUTPUT"],
+		workflow.nodes.map((node) => [
+			node.nodeId,
+			wordOf(Kind, node.kind).toUpperCase(),
+			wordOf(State, node.state),
+			String(node.attempt),
+			node.runId,
+			oneLine(node.reason || (node.output ? JSON.stringify(node.output) : ""), 500),
+		]),
+		["RUN", "ATTEMPT", "KIND"],
+	);
+	return 0;
+}
+
+export async function cancelWorkflow(
+	context: CommandContext,
+	workflowId: string,
+	reason: string,
+	{ json }: Json,
+): CommandExit {
+	const { terminal } = context;
+	const { workflow } = await runtimeOf(context).workflows.cancelWorkflow({ workflowId, reason });
+	if (json) terminal.json(jsonOf(WorkflowSchema, workflow!));
+	else terminal.out(`${workflowId}: ${wordOf(State, workflow!.state)}\n`);
+	return 0;
+}

@@ -1,0 +1,221 @@
+/** The edge: Nexus over HTTP, server-sent events and WebSocket. The door of this folder. */
+
+import type { IncomingMessage } from "node:http";
+import { NexusError } from "@nexus-stream/protocol";
+import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
+import { createAuth } from "./http/auth.ts";
+import { guardConnections } from "./http/connection.ts";
+import { createGate, hostNameOf, requireAuth, requireReach, whenEnded } from "./http/gate.ts";
+import { createLobby } from "./http/lobby.ts";
+import { createPage } from "./http/page.ts";
+import { createProxies } from "./http/proxies.ts";
+import { type Admit, createHttpServer, listen, pathOf, serve } from "./http/server.ts";
+import { createShares } from "./http/shares.ts";
+import { createStrangers } from "./http/strangers.ts";
+import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
+import { createRpc } from "./rpc/grpc.ts";
+import { createReaders, createSockets, createSources, Flusher } from "./stream/stream.ts";
+
+export * from "./port.ts";
+
+/** What is known of the open port. */
+interface Door {
+	url: string;
+	port: number;
+	hosts: Set<string>;
+	closing: boolean;
+	requests: number;
+}
+
+export function createEdge(deps: EdgeDeps): Edge {
+	const limits: EdgeLimits = withDefaults(EDGE_LIMITS, deps.limits);
+	const clock = deps.clock ?? systemClock;
+	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
+	const { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby } = assemble(
+		deps,
+		limits,
+		clock,
+		door,
+	);
+	const heart = createHeart(clock, limits.heartbeatMs, () => {
+		readers.heartbeat();
+		sockets.heartbeat();
+		rpc?.heartbeat();
+	});
+	const sweeper = createHeart(clock, limits.stalledReaderMs / SWEEPS_PER_STALL, () => rpc?.sweep());
+	const stop = async () => {
+		if (door.closing) return;
+		door.closing = true;
+		// A turn later: the last state of the daemon reaches the readers of its health before they are cut.
+		await rpc?.stop();
+		readers.cut();
+		sockets.close();
+	};
+	return {
+		async listen(host, port) {
+			Object.assign(door, await listen(server, host, port));
+			for (const name of [host, ...(deps.allowedHosts ?? [])]) door.hosts.add(hostNameOf(name));
+			heart.start();
+			if (rpc) sweeper.start();
+			return { url: door.url };
+		},
+		async listenGrpc(host, port, tls) {
+			if (!rpc) throw new NexusError("config", "there are no services to open a gRPC port for");
+			return rpc.listen(host, port, tls);
+		},
+		signInUrl: () => signIn().url,
+		stop,
+		async close(deadlineMs) {
+			await stop();
+			const cancel = clock.after(deadlineMs, () => {
+				connections.destroy();
+				rpc?.destroy();
+			});
+			await rpc?.close(deadlineMs);
+			heart.stop();
+			sweeper.stop();
+			lobby.close();
+			const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+			server.closeIdleConnections();
+			await closed;
+			cancel();
+		},
+		stats: () => ({
+			requests: door.requests,
+			connections: connections.count,
+			sseReaders: readers.count,
+			webSockets: sockets.count,
+			grpcStreams: rpc?.streams ?? 0,
+			grpcConnections: rpc?.connections ?? 0,
+			subscriptions: sockets.subscriptions,
+			stalledReaders: readers.stalled + sockets.stalled + (rpc?.stalled ?? 0),
+			flushSpacingMs: flusher.spacingMs,
+			deferredFlushes: flusher.deferred,
+			tokenFailures: auth.failures,
+			tokenlessRefused: strangers.refused + lobby.refused + grpcLobby.refused,
+		}),
+	};
+}
+
+/** Puts gate, routes, readers and sockets behind a server that does not listen yet. */
+function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) {
+	const { log } = deps;
+	const auth = createAuth({ token: deps.token, limits, clock, apps: deps.apps, signIns: deps.signIns });
+	const cookieName = () => `nexus_${door.port}`;
+	const proxies = createProxies(deps.trustedProxies ?? []);
+	const gate = createGate({ auth, hosts: () => door.hosts, cookieName, proxies });
+	const server = createHttpServer(limits);
+	const strangers = createStrangers(limits, clock);
+	// One for each port: calls of the gRPC port delay nothing on the main one.
+	const lobby = createLobby(limits, clock, () => false);
+	const grpcLobby = createLobby(limits, clock, strangers.refuses);
+	const connections = guardConnections(server, limits, proxies, lobby);
+	const sources = createSources(deps.bus, deps.ledger);
+	const flusher = new Flusher({ flushMsMax: limits.flushMsMax, clock, log });
+	const readers = createReaders(log, flusher);
+	const sockets = createSockets({ sources, limits, log, flusher });
+	const admit: Admit = (request, ended) => {
+		door.requests++;
+		if (door.closing) throw new NexusError("unavailable", "the daemon is stopping");
+		return enter(request, ended);
+	};
+	const enter: Admit = (request, ended) => {
+		const caller = gate.admit(request);
+		if (caller.proof) connections.prove(request.socket);
+		else if (!caller.webhook) {
+			strangers.enter(caller.address, ended, () => request.socket.destroy());
+			ended.once("finish", () => request.complete || hangUp(request, limits.tokenlessBodyBytesMax, clock));
+		}
+		if (caller.proxied) connections.enter(caller.address, ended);
+		return caller;
+	};
+	/** While the daemon stops, too: a remote procedure has a status of its own for that. */
+	const enterRpc: Admit = (request, ended) => {
+		door.requests++;
+		return enter(request, ended);
+	};
+	const admitStream = () => {
+		if (readers.count + sockets.count + (rpc?.streams ?? 0) < limits.streamsMax) return;
+		throw new NexusError("busy", `${limits.streamsMax} streams are open already; close one or try later`);
+	};
+	const holdStream = createShares(limits);
+	const rpc =
+		deps.services &&
+		createRpc({
+			deps,
+			services: deps.services,
+			limits,
+			flusher,
+			readers,
+			admitStream,
+			holdStream,
+			clock,
+			log,
+			identify(request) {
+				door.requests++;
+				return gate.identify(request);
+			},
+			connections,
+			strangers,
+			lobby: grpcLobby,
+		});
+	const signIn = () => {
+		const code = auth.newCode();
+		return { code, url: `${door.url}/#code=${code}` };
+	};
+	const page = createPage(deps.pageDir);
+	serve(server, {
+		async load() {
+			const { createListener } = await import("./http/listener.ts");
+			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
+			const { answer, rest } = rpc ?? {};
+			return createListener({
+				...parts,
+				page,
+				admit,
+				holdStream,
+				rpc: answer && rest && { enter: enterRpc, answer, rest },
+			});
+		},
+		upgrade(request, socket, head) {
+			const caller = admit(request, socket);
+			if (pathOf(request) !== "/v1/ws") throw new NexusError("not_found", "there is no WebSocket at this address");
+			requireAuth(caller);
+			requireReach(caller, false);
+			admitStream();
+			whenEnded(caller, socket, () => socket.destroy());
+			void sockets.upgrade(request, socket, head);
+		},
+		closing: () => door.closing,
+		clientOf: (request) => proxies.clientOf(request).address,
+		log,
+	});
+	return { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby };
+}
+
+/** For a caller without a token to read its answer, and to send the rest of its body. */
+const LINGER_MS = 1000;
+
+/** Of a body that was refused for its size, the rest is not read. */
+function hangUp(request: IncomingMessage, bytesMax: number, clock: Clock): void {
+	const { socket } = request;
+	// A turn later: Node has just begun to read on.
+	if (Number(request.headers["content-length"]) > bytesMax) setImmediate(() => socket.pause());
+	clock.after(LINGER_MS, () => request.complete || socket.destroy());
+}
+
+/** A reader that takes nothing is noticed at one of so many looks within its time. */
+const SWEEPS_PER_STALL = 4;
+
+/** One beat for all connections. */
+function createHeart(clock: Clock, everyMs: number, beat: () => void) {
+	let stop = () => {};
+	const start = () => {
+		stop = clock.after(everyMs, () => {
+			beat();
+			start();
+		});
+	};
+	return { start, stop: () => stop() };
+}

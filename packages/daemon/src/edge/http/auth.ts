@@ -1,0 +1,173 @@
+/** Who is calling: the owner's token, an application's, the cookie of a sign-in, and the one-time codes that a cookie is got with. */
+
+import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { NexusError } from "@nexus-stream/protocol";
+import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
+import type { Applications, Principal, SignInRegister } from "../../services/services.ts";
+import type { EdgeLimits } from "../port.ts";
+import { clientKey } from "./strangers.ts";
+
+export type Credential = { code: string } | { token: string };
+
+/** What a caller has proved, and until when that holds. */
+export interface Proof {
+	by: "owner" | "app" | "sign-in";
+	/** Whose token it is, of an application. */
+	appId?: string;
+	/** Of a page. */
+	signInId?: string;
+	/** Aborts when it is taken back: what was opened by it ends. */
+	ended?: AbortSignal;
+}
+
+export interface Auth {
+	/** Who sent this token; undefined: nobody who is known. */
+	authenticate(bearer: string): Proof | undefined;
+	/** Counts a token that is not good; says for how long its answer is held back. A good token is never held back. */
+	refuse(address: string): number;
+	/** Tokens and codes that were not good, since start. */
+	readonly failures: number;
+	/** Whose cookie it is, if it is still good. */
+	byCookie(value: string): Proof | undefined;
+	newCode(): string;
+	/**
+	 * The value of a fresh cookie, which outlives restarts. Rejects with `unauthenticated`, or `busy` after too many failures from one
+	 * address; a good token or code signs in all the same. A code is good once.
+	 */
+	signIn(credential: Credential, address: string): Promise<string>;
+	/** The cookie of that sign-in is worth nothing any more. */
+	signOut(signInId: string, principal: Principal): Promise<void>;
+}
+
+export interface AuthParts {
+	token: string;
+	limits: AuthLimits;
+	clock: Clock;
+	apps: Pick<Applications, "authenticate"> | undefined;
+	signIns: SignInRegister;
+}
+
+type AuthLimits = Pick<
+	EdgeLimits,
+	| "signInCodeMs"
+	| "signInCodesMax"
+	| "signInFailuresPerMinuteMax"
+	| "signedInMs"
+	| "tokenFailuresPerMinuteMax"
+	| "tokenFailureDelayMs"
+>;
+
+/** Cookies of version 1 stood for themselves and could not be signed out: they are not taken any more. */
+const COOKIE_VERSION = "v2";
+const FAILURE_WINDOW_MS = 60_000;
+/** Addresses whose failures are remembered; beyond it the oldest is forgotten. */
+const ADDRESSES_MAX = 10_000;
+
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
+
+/** Takes the same time wherever the texts differ, and whatever their lengths. */
+const same = (left: Buffer, right: string): boolean => timingSafeEqual(left, digest(right));
+
+export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): Auth {
+	if (token === "") throw new NexusError("config", "the edge needs a token that is not empty");
+	const tokenDigest = digest(token);
+	/** Whoever can read the store knows the ids, and cannot make a cookie of one. */
+	const sign = (id: string) => createHmac("sha256", token).update(`nexus sign-in ${id}`).digest("base64url");
+	const codes = createCodes(limits, clock);
+	const failures = createFailures(limits.signInFailuresPerMinuteMax, clock, signIns);
+	const guesses = createFailures(limits.tokenFailuresPerMinuteMax, clock, signIns);
+	const isToken = (text: string) => same(tokenDigest, text);
+	return {
+		authenticate(bearer) {
+			if (isToken(bearer)) return { by: "owner" };
+			const app = apps?.authenticate(bearer);
+			return app && { by: "app", ...app };
+		},
+		refuse(address) {
+			return guesses.add(address) ? limits.tokenFailureDelayMs : 0;
+		},
+		get failures() {
+			return failures.total + guesses.total;
+		},
+		byCookie(value) {
+			const [version, id = "", signature = "", ...rest] = value.split(".");
+			if (version !== COOKIE_VERSION || rest.length > 0) return undefined;
+			if (!same(digest(sign(id)), signature)) return undefined;
+			const found = signIns.find(id);
+			return found && { by: "sign-in", signInId: id, ended: found.ended };
+		},
+		newCode: codes.make,
+		async signIn(credential, address) {
+			if ("token" in credential ? isToken(credential.token) : codes.redeem(credential.code)) {
+				const { id } = await signIns.open(address, limits.signedInMs);
+				return `${COOKIE_VERSION}.${id}.${sign(id)}`;
+			}
+			if (failures.add(address)) throw new NexusError("busy", "too many failed sign-ins; wait a minute");
+			throw new NexusError(
+				"unauthenticated",
+				"token" in credential
+					? "wrong token"
+					: "this sign-in link was used already or is too old; run `nexus url` for a new one",
+			);
+		},
+		signOut: (signInId, principal) => signIns.end(signInId, principal),
+	};
+}
+
+/** One-time codes, kept as digests so that looking one up tells nothing by its timing. */
+function createCodes(limits: AuthLimits, clock: Clock) {
+	const now = elapsing(clock);
+	const goodUntil = new Map<string, number>();
+	const key = (code: string) => digest(code).toString("base64");
+	return {
+		make(): string {
+			const code = randomBytes(16).toString("base64url");
+			goodUntil.set(key(code), now() + limits.signInCodeMs);
+			for (const oldest of goodUntil.keys()) {
+				if (goodUntil.size <= limits.signInCodesMax) break;
+				goodUntil.delete(oldest);
+			}
+			return code;
+		},
+		redeem(code: string): boolean {
+			const until = goodUntil.get(key(code));
+			goodUntil.delete(key(code));
+			return until !== undefined && until > now();
+		},
+	};
+}
+
+/** The first failure of an address is told at once, those of the following minute together. */
+function createFailures(perMinuteMax: number, clock: Clock, signIns: Pick<SignInRegister, "refused">) {
+	const now = elapsing(clock);
+	const windows = new Map<string, { since: number; count: number }>();
+	let total = 0;
+	const current = (key: string) => {
+		const window = windows.get(key);
+		return window && now() - window.since < FAILURE_WINDOW_MS ? window : undefined;
+	};
+	return {
+		/** Says whether there were too many before. */
+		add(address: string): boolean {
+			total++;
+			const key = clientKey(address);
+			const known = current(key);
+			const window = known ?? { since: now(), count: 0 };
+			window.count++;
+			if (!known) {
+				signIns.refused(address, 1);
+				clock.after(FAILURE_WINDOW_MS, () => window.count > 1 && signIns.refused(address, window.count - 1));
+			}
+			windows.delete(key);
+			windows.set(key, window);
+			for (const oldest of windows.keys()) {
+				if (windows.size <= ADDRESSES_MAX) break;
+				windows.delete(oldest);
+			}
+			return window.count > perMinuteMax;
+		},
+		get total() {
+			return total;
+		},
+	};
+}

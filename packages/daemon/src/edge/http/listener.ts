@@ -1,0 +1,54 @@
+/**
+ * What answers requests. The first request loads it: with WebSocket's, its libraries take an idle daemon 7 MB, which one that only
+ * serves chat platforms never needs, and no start has to wait for them.
+ */
+
+import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
+import { toNexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import { createHandlers, type HandlerParts } from "../api/handlers.ts";
+import { isRpcPath, type RpcServer } from "../rpc/grpc.ts";
+import { createApp, failure } from "./app.ts";
+import type { Page } from "./page.ts";
+import type { Admit, HttpListener } from "./server.ts";
+import type { HoldStream } from "./shares.ts";
+
+export interface ListenerParts extends HandlerParts {
+	page: Page;
+	clock: Clock;
+	/** Throws when the request is refused. */
+	admit: Admit;
+	holdStream: HoldStream;
+	/** Lets in and answers remote procedures, where there are any. */
+	rpc?: { enter: Admit; answer: RpcServer["answer"]; rest: RpcServer["rest"] };
+}
+
+export function createListener({ page, admit, holdStream, rpc, ...parts }: ListenerParts): HttpListener {
+	const { log } = parts.deps;
+	const { limits, clock } = parts;
+	const rest = rpc?.rest;
+	const app = createApp({ handlers: createHandlers({ ...parts, rest }), page, holdStream, rest, limits, clock, log });
+	const answer: HttpListener = getRequestListener(
+		(request, env) => {
+			const { incoming, outgoing } = env as HttpBindings;
+			const caller = admit(incoming, outgoing);
+			const answer = () => app.fetch(request, { caller, outgoing });
+			return caller.heldMs === undefined ? answer() : held(clock, caller.heldMs).then(answer);
+		},
+		{
+			overrideGlobalObjects: false,
+			autoCleanupIncoming: false,
+			errorHandler: (cause) => failure(cause instanceof RequestError ? toNexusError(cause, "invalid") : cause, log),
+		},
+	);
+	if (!rpc) return answer;
+	return async (incoming, outgoing) => {
+		if (!isRpcPath(incoming.url ?? "")) return answer(incoming, outgoing);
+		const caller = rpc.enter(incoming, outgoing);
+		if (caller.heldMs !== undefined) await held(clock, caller.heldMs);
+		return rpc.answer(incoming, outgoing, caller);
+	};
+}
+
+/** The request counts as open meanwhile, so few of one client are held at a time. */
+const held = (clock: Clock, ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve));

@@ -1,0 +1,34 @@
+/** How many streams one application, and all who have no token, may have open: nobody keeps the others out. */
+
+import type { EventEmitter } from "node:events";
+import { NexusError } from "@nexus-stream/protocol";
+import type { Principal } from "../../services/services.ts";
+import type { EdgeLimits } from "../port.ts";
+import { createCounts } from "./counts.ts";
+
+type Holder = Pick<Principal, "owner" | "appId">;
+
+/** Counts one more stream of the caller until `ended` closes; throws `busy` at its limit. The owner's are limited with all others only. */
+export type HoldStream = (holder: Holder | undefined, ended: EventEmitter) => void;
+
+/** No application is called so. */
+const NOBODY = "";
+
+export function createShares({ streamsPerAppMax, streamsTokenlessMax }: EdgeLimits): HoldStream {
+	const counts = createCounts();
+	return (holder, ended) => {
+		if (holder?.owner) return;
+		const key = holder?.appId ?? NOBODY;
+		const most = key === NOBODY ? streamsTokenlessMax : streamsPerAppMax;
+		if (counts.of(key) >= most) throw tooMany(key, most);
+		counts.add(key, ended);
+	};
+}
+
+const tooMany = (appId: string, most: number): NexusError =>
+	new NexusError(
+		"busy",
+		appId === NOBODY
+			? `${most} streams without a token are open already: send a token, or ask with Check`
+			: `${appId} has ${most} streams open already; close one or try later`,
+	);

@@ -1,0 +1,118 @@
+/** What callers without a token may take, on both ports together: how many of their requests are open, and how many calls each makes. */
+
+import type { EventEmitter } from "node:events";
+import { isIPv6 } from "node:net";
+import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
+import type { EdgeLimits } from "../port.ts";
+
+export interface Strangers {
+	/**
+	 * Counts a request until `ended` closes. At a limit the oldest request is cut: a request that arrives whole is answered within moments,
+	 * so the oldest one waits for its body or for its reader, and a person who signs in finds room.
+	 */
+	enter(address: string, ended: EventEmitter, cut: () => void): void;
+	/** Counts a call of the gRPC port, or its reset; false while the address is refused for too many. */
+	calls(address: string): boolean;
+	/** Whether the client with this key is refused now. */
+	refuses(key: string): boolean;
+	/** Requests that were cut and calls that were refused, since start. */
+	readonly refused: number;
+}
+
+type StrangerLimits = Pick<
+	EdgeLimits,
+	"tokenlessRequestsMax" | "tokenlessRequestsPerClientMax" | "tokenlessCallsPerSecondMax" | "tokenlessRefusedMs"
+>;
+
+interface Open {
+	key: string;
+	cut(): void;
+}
+
+/** Addresses whose calls are remembered; beyond it the oldest is forgotten. */
+const ADDRESSES_MAX = 10_000;
+/** A client may call at once what it may call in so many seconds. */
+const BURST_SECONDS = 2;
+
+/** Whom limits count by: one customer of an IPv6 network has a whole /64. */
+export function clientKey(address: string): string {
+	if (!isIPv6(address) || address.includes(".")) return address;
+	const [head = "", tail] = address.split("::");
+	const groups = head === "" ? [] : head.split(":");
+	const last = tail === undefined || tail === "" ? [] : tail.split(":");
+	const zeros = tail === undefined ? 0 : 8 - groups.length - last.length;
+	return [...groups, ...Array<string>(zeros).fill("0"), ...last].slice(0, 4).join(":");
+}
+
+export function createStrangers(limits: StrangerLimits, clock: Clock): Strangers {
+	const all = new Set<Open>();
+	const byClient = new Map<string, Set<Open>>();
+	const paces = createPaces(limits, elapsing(clock));
+	let refused = 0;
+	const remove = (open: Open) => {
+		if (!all.delete(open)) return;
+		const own = byClient.get(open.key);
+		own?.delete(open);
+		if (own?.size === 0) byClient.delete(open.key);
+	};
+	const cutOldest = (of: Iterable<Open>) => {
+		for (const open of of) {
+			remove(open);
+			refused++;
+			open.cut();
+			return;
+		}
+	};
+	return {
+		enter(address, ended, cut) {
+			const key = clientKey(address);
+			const own = byClient.get(key);
+			if (own && own.size >= limits.tokenlessRequestsPerClientMax) cutOldest(own);
+			else if (all.size >= limits.tokenlessRequestsMax) cutOldest(all);
+			const open: Open = { key, cut };
+			all.add(open);
+			const mine = byClient.get(key) ?? new Set();
+			byClient.set(key, mine.add(open));
+			ended.once("close", () => remove(open));
+		},
+		calls(address) {
+			const isAllowed = paces.take(clientKey(address));
+			if (!isAllowed) refused++;
+			return isAllowed;
+		},
+		refuses: paces.isRefused,
+		get refused() {
+			return refused;
+		},
+	};
+}
+
+interface AddressRate {
+	/** Calls that count, of which `perSecondMax` are forgotten in a second. */
+	level: number;
+	at: number;
+	refusedUntil: number;
+}
+
+function createPaces({ tokenlessCallsPerSecondMax, tokenlessRefusedMs }: StrangerLimits, now: () => number) {
+	const paces = new Map<string, AddressRate>();
+	return {
+		isRefused: (key: string): boolean => now() < (paces.get(key)?.refusedUntil ?? 0),
+		take(key: string): boolean {
+			const time = now();
+			const pace = paces.get(key) ?? { level: 0, at: time, refusedUntil: 0 };
+			if (time < pace.refusedUntil) return false;
+			pace.level = Math.max(0, pace.level - ((time - pace.at) / 1000) * tokenlessCallsPerSecondMax) + 1;
+			pace.at = time;
+			paces.delete(key);
+			paces.set(key, pace);
+			for (const oldest of paces.keys()) {
+				if (paces.size <= ADDRESSES_MAX) break;
+				paces.delete(oldest);
+			}
+			if (pace.level <= tokenlessCallsPerSecondMax * BURST_SECONDS) return true;
+			pace.refusedUntil = time + tokenlessRefusedMs;
+			return false;
+		},
+	};
+}

@@ -1,0 +1,137 @@
+/** Requests of platforms: anybody can send one, so what cannot be signed is refused unread, and what waits for an adapter is counted. */
+
+import { NexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import type { RouteInput } from "../api/routes.ts";
+import type { Channels, EdgeLimits } from "../port.ts";
+import type { Handlers, RequestContext } from "./handler.ts";
+
+/** Headers that are about the connection to the adapter's side, not about what it says. */
+const NOT_PASSED_ON = new Set(["connection", "content-length", "transfer-encoding", "keep-alive", "set-cookie"]);
+const WEBHOOK_HEADERS = { "content-security-policy": "default-src 'none'; sandbox" };
+
+export function webhookHandlers(needed: () => Channels, limits: EdgeLimits, clock: Clock, log: Log) {
+	const intake = createIntake(limits, log);
+	const bytesMax = Math.min(limits.bodyBytesMax, limits.webhookBodyBytesMax);
+	const pass =
+		(method: "GET" | "POST") =>
+		async (
+			{ params, body }: Pick<RouteInput<"postWebhook">, "params" | "body">,
+			{ caller, headers, url }: RequestContext,
+		) => {
+			const { outbound } = needed();
+			const { channel, account } = params;
+			const head = { method, query: new URL(url).search.slice(1), headers: Object.fromEntries(headers) };
+			outbound.admitWebhook(channel, account, head);
+			const slot = intake.enter(`${channel}/${account}`, caller.address);
+			try {
+				const read = () => inTime(clock, limits.webhookBodyTimeoutMs, (signal) => body(bytesMax, slot.arrived, signal));
+				const bytes = method === "GET" ? Buffer.alloc(0) : await read();
+				return answerOf(await outbound.webhook(channel, account, { ...head, body: bytes.toString("base64") }));
+			} finally {
+				slot.leave();
+			}
+		};
+	return { getWebhook: pass("GET"), postWebhook: pass("POST") } satisfies Partial<Handlers>;
+}
+
+/** Rejects with `invalid` when a body does not arrive in time. */
+export async function inTime<T>(clock: Clock, ms: number, read: (signal: AbortSignal) => Promise<T>): Promise<T> {
+	const late = new AbortController();
+	const error = new NexusError("invalid", `the body did not arrive within ${ms} ms`);
+	const cancel = clock.after(ms, () => late.abort(error));
+	try {
+		return await read(late.signal);
+	} finally {
+		cancel();
+	}
+}
+
+function answerOf({ status, headers, body }: Awaited<ReturnType<Channels["outbound"]["webhook"]>>): Response {
+	const said = Object.entries(headers).map(([name, value]): [string, string] => [name.toLowerCase(), value]);
+	const kept = said.filter(([name]) => !NOT_PASSED_ON.has(name));
+	const hasBody = status !== 204 && status !== 304;
+	return new Response(hasBody ? body : null, {
+		status,
+		// What an adapter says is data: nothing in it may run on the daemon's origin.
+		headers: { "content-type": "text/plain; charset=utf-8", ...Object.fromEntries(kept), ...WEBHOOK_HEADERS },
+	});
+}
+
+interface Load {
+	requests: number;
+	bytes: number;
+}
+
+interface Slot {
+	/** Charges bytes of the body. Throws when they are too many. */
+	arrived(bytes: number): void;
+	leave(): void;
+}
+
+/**
+ * Counts what waits, of each account and of all together; throws at once when one more would be too much. Only bytes that are here
+ * count: a length is easily declared. One address gets a part of an account's slots, so that it cannot keep the platform out.
+ */
+function createIntake(limits: EdgeLimits, log: Log) {
+	const all: Load = { requests: 0, bytes: 0 };
+	const accounts = createLoads();
+	const clients = createLoads();
+	/** Said once, and again only after a time without refusals: whoever floods requests does not flood the log. */
+	let refusing = false;
+	const refuse = (account: string, code: "busy" | "unavailable", words: string): never => {
+		if (!refusing) log.warn({ account, requests: all.requests, bytes: all.bytes }, words);
+		refusing = true;
+		throw new NexusError(code, words);
+	};
+	return {
+		enter(account: string, address: string): Slot {
+			const client = `${account} ${address}`;
+			const loads = [clients.of(client), accounts.of(account), all] as const;
+			let held = 0;
+			const charge = (requests: number, bytes: number) => {
+				const [one, own] = loads;
+				const isOver = (load: Load, requestsMax: number, bytesMax: number) =>
+					load.requests + requests > requestsMax || load.bytes + bytes > bytesMax;
+				if (isOver(one, limits.webhookRequestsPerClientMax, limits.webhookBytesPerClientMax))
+					refuse(account, "busy", "too many webhook requests from this address wait for the account's adapter");
+				if (isOver(own, limits.webhookRequestsPerAccountMax, limits.webhookBytesPerAccountMax))
+					refuse(account, "busy", "too many webhook requests of this account wait for its adapter");
+				if (isOver(all, limits.webhookRequestsMax, limits.webhookBytesMax))
+					refuse(account, "unavailable", "too many webhook requests wait for their adapters");
+				held += bytes;
+				for (const load of loads) add(load, requests, bytes);
+			};
+			charge(1, 0);
+			clients.keep(client, loads[0]);
+			accounts.keep(account, loads[1]);
+			return {
+				arrived: (bytes) => charge(0, bytes),
+				leave() {
+					for (const load of loads) add(load, -1, -held);
+					clients.release(client);
+					accounts.release(account);
+					if (all.requests === 0) refusing = false;
+				},
+			};
+		},
+	};
+}
+
+function add(load: Load, requests: number, bytes: number): void {
+	load.requests += requests;
+	load.bytes += bytes;
+}
+
+/** Loads by key, for as long as they have requests. */
+function createLoads() {
+	const loads = new Map<string, Load>();
+	return {
+		of: (key: string): Load => loads.get(key) ?? { requests: 0, bytes: 0 },
+		keep: (key: string, load: Load) => void loads.set(key, load),
+		release(key: string): void {
+			if (loads.get(key)?.requests === 0) loads.delete(key);
+		},
+	};
+}

@@ -1,0 +1,161 @@
+/** Remote procedures: the runtime contract over gRPC, gRPC-web and Connect. The door of this folder; it loads no library. */
+
+import { setImmediate } from "node:timers/promises";
+import { type Clock, within } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import type { Services } from "../../services/services.ts";
+import { loadOnce } from "../../std/load-once.ts";
+import type { Connections } from "../http/connection.ts";
+import type { Caller, Identifiable } from "../http/gate.ts";
+import type { Lobby } from "../http/lobby.ts";
+import { listen } from "../http/server.ts";
+import type { HoldStream } from "../http/shares.ts";
+import type { Strangers } from "../http/strangers.ts";
+import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
+import type { Rest } from "../rest/rest.ts";
+import type { Flusher, Readers } from "../stream/stream.ts";
+import type { RpcResponse } from "./answer.ts";
+import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
+import { createGrpcServer, type GrpcServer } from "./server.ts";
+import { RpcStreams } from "./streams.ts";
+
+export interface RpcParts {
+	deps: EdgeDeps;
+	services: Services;
+	limits: EdgeLimits;
+	flusher: Flusher;
+	readers: Readers;
+	/** Who calls on the gRPC port. */
+	identify(request: Identifiable): Caller;
+	connections: Connections;
+	/** Of the gRPC port. */
+	lobby: Lobby;
+	strangers: Strangers;
+	/** Throws `busy` when no further stream may open. */
+	admitStream(): void;
+	/** Counts a stream of its caller, or throws `busy`. */
+	holdStream: HoldStream;
+	clock: Clock;
+	log: Log;
+}
+
+export interface RpcServer {
+	/** Answers a call that the gate of the main port let in. */
+	answer: Dispatch;
+	/** The same procedures over plain HTTP, for requests that the main port admitted. */
+	rest(): Promise<Rest>;
+	listen(host: string, port: number, tls?: GrpcTls): Promise<{ url: string }>;
+	heartbeat(): void;
+	/** Called four times in the time that a reader may take nothing. */
+	sweep(): void;
+	/** Refuses new work and cuts what would not end by itself (B and D); calls that only read go on, and so do A and C (Z6). */
+	stop(): Promise<void>;
+	/** Waits for what ends by itself, cuts the rest, and closes the port. What is left at the deadline is for `destroy`. */
+	close(deadlineMs: number): Promise<void>;
+	destroy(): void;
+	readonly streams: number;
+	readonly stalled: number;
+	readonly connections: number;
+}
+
+/** Of the time to stop, what is kept for the last statuses to be written. */
+const FLUSH_MS = 500;
+
+/** What a call costs the loop, as so much of a backlog: of many that come at once, few are taken up in one turn. */
+const CALL_CHARS = 64 * 1024;
+
+/** Counted before it goes on: whoever is next looks at what is left. */
+async function takeTurn(flusher: Flusher): Promise<void> {
+	if (flusher.isTurnSpent) await new Promise<void>((resolve) => flusher.nextTurn(() => spendOn(flusher, resolve)));
+	else flusher.spend(CALL_CHARS);
+}
+
+function spendOn(flusher: Flusher, go: () => void): void {
+	flusher.spend(CALL_CHARS);
+	go();
+}
+
+/** Whether a path of the main port is a remote procedure: `/package.Service/Method`. */
+export const isRpcPath = (path: string): boolean => path.startsWith("/nexus.runtime.") || path.startsWith("/grpc.");
+
+export function createRpc(parts: RpcParts): RpcServer {
+	const streams = new RpcStreams();
+	let isStopping = false;
+	let server: GrpcServer | undefined;
+	let dispatcher: Dispatcher | undefined;
+	const load = loadOnce(async () => {
+		const { createDispatcher } = await import("./dispatch.ts");
+		dispatcher = createDispatcher({ ...parts, streams, stopping: () => isStopping });
+		return dispatcher;
+	});
+	const answer: Dispatch = async (request, response, caller) => {
+		const loaded = await load();
+		await takeTurn(parts.flusher);
+		if (!isGone(request)) await loaded.answer(request, response, caller);
+	};
+	const failed = (cut: () => void) => (cause: unknown) => {
+		parts.log.error({ err: cause }, "a remote procedure could not be answered");
+		cut();
+	};
+	const stop = async () => {
+		if (isStopping) return;
+		isStopping = true;
+		// What was just said, that the daemon is stopping, reaches the subscribers of its health before they are cut.
+		await setImmediate();
+		dispatcher?.cut(["B", "D", undefined]);
+	};
+	return {
+		answer,
+		async rest() {
+			const { rest } = await load();
+			await takeTurn(parts.flusher);
+			return rest;
+		},
+		async listen(host, port, tls) {
+			server = createGrpcServer({
+				...parts,
+				tls,
+				refuse(stream, contentType) {
+					load().then(
+						({ refuse }) => refuse(stream, contentType),
+						failed(() => stream.close()),
+					);
+				},
+				answer(request, response, caller) {
+					answer(request, response, caller).catch(failed(() => cutOff(response)));
+				},
+			});
+			return await listen(server.server, host, port, tls ? "https" : "http");
+		},
+		heartbeat: () => server?.heartbeat(),
+		sweep: () => streams.sweep(),
+		stop,
+		async close(deadlineMs) {
+			await stop();
+			await within(parts.clock, Math.max(0, deadlineMs - FLUSH_MS), streams.gone(["A", "C"]));
+			dispatcher?.cut();
+			// Trailers go out before the connections do: a connection that breaks reads as UNAVAILABLE.
+			await within(parts.clock, Math.min(deadlineMs, FLUSH_MS), streams.gone());
+			await server?.close();
+		},
+		destroy: () => server?.destroy(),
+		get streams() {
+			return streams.count;
+		},
+		get stalled() {
+			return streams.stalled;
+		},
+		get connections() {
+			return server?.connections ?? 0;
+		},
+	};
+}
+
+/** Hung up while it waited: nobody will tell again. */
+const isGone = (request: RpcRequest): boolean =>
+	"stream" in request ? request.stream.destroyed : request.socket.destroyed;
+
+const cutOff = (response: RpcResponse): void => {
+	if ("stream" in response) response.stream?.close();
+	else response.destroy();
+};

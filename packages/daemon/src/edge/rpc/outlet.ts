@@ -1,0 +1,152 @@
+/** The pump's transport for remote procedures: holds the messages of one batch, and asks for more when Connect took the last of them (I6). */
+
+import type { CloseMode } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Batch, Cursor } from "../../bus/bus.ts";
+import { type Flusher, Pump, type Transport } from "../stream/stream.ts";
+
+export interface OutletStream<Message> {
+	cursor: Cursor;
+	/** What the records of a batch become; none is allowed. */
+	messages(batch: Batch): readonly Message[];
+	closes: CloseMode;
+	/** What follows the last record of a log that has ended. */
+	end?(): readonly Message[];
+	/** What no message has told the reader yet, and how long it may wait for one. */
+	held?: { msMax: number; any(): boolean; take(): Message };
+}
+
+interface OutletServing {
+	flusher: Flusher;
+	clock: Clock;
+	/** Told when the reader waits and nothing is at hand. */
+	stream: { establish(): void };
+}
+
+interface PendingRead<Message> {
+	resolve(result: IteratorResult<Message, undefined>): void;
+	reject(cause: unknown): void;
+}
+
+const DONE = { done: true, value: undefined } as const;
+
+export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIterableIterator<Message, undefined> {
+	readonly #pump: Pump<readonly Message[]>;
+	readonly #serving: OutletServing;
+	#messages: readonly Message[] = [];
+	#at = 0;
+	/** Why there will be no more. */
+	#over: { cause?: unknown } | undefined;
+	#pendingRead: PendingRead<Message> | undefined;
+	readonly #held: OutletStream<Message>["held"];
+	/** Waits for the time of what is held; undefined while nothing is. */
+	#cancelHeld: (() => void) | undefined;
+	/** What is held has waited long enough. */
+	#isHeldDue = false;
+
+	/** An abort of the signal cuts it: what waits is refused with the signal's reason. */
+	constructor(serving: OutletServing, stream: OutletStream<Message>, signal: AbortSignal) {
+		const { cursor, messages, closes, end } = stream;
+		this.#serving = serving;
+		this.#held = stream.held;
+		this.#pump = new Pump(this, serving.flusher);
+		const some = (found: readonly Message[]) => (found.length > 0 ? found : undefined);
+		this.#pump.add({
+			cursor,
+			encoder: {
+				text: (batch) => {
+					const found = some(messages(batch));
+					this.#watchHeld();
+					return found;
+				},
+				end: end ? () => some(end()) : undefined,
+			},
+			// A subscription to a log that can be closed ends with it; a chain never does.
+			closes: closes === "D" ? undefined : closes,
+			ended: () => this.#finish({}),
+			failed: (cause) => this.#finish({ cause }),
+		});
+		const cut = () => this.#drop({ cause: signal.reason });
+		if (signal.aborted) cut();
+		else signal.addEventListener("abort", cut, { once: true });
+	}
+
+	/** Full until the last message was taken. */
+	write(messages: readonly Message[]): boolean {
+		this.#messages = messages;
+		this.#at = 0;
+		if (this.#pendingRead) this.#give(this.#pendingRead);
+		return false;
+	}
+
+	get waiting(): boolean {
+		return this.#at < this.#messages.length;
+	}
+
+	close(): void {}
+
+	next(): Promise<IteratorResult<Message, undefined>> {
+		return new Promise((resolve, reject) => {
+			const approvals = { resolve, reject };
+			if (!this.waiting && !this.#over) {
+				this.#pendingRead = approvals;
+				this.#pump.drained();
+				if (this.#isHeldDue) this.#releaseHeld();
+				if (this.#pendingRead) this.#serving.stream.establish();
+			} else this.#give(approvals);
+		});
+	}
+
+	async return(): Promise<IteratorResult<Message, undefined>> {
+		this.#drop({});
+		return DONE;
+	}
+
+	[Symbol.asyncIterator](): this {
+		return this;
+	}
+
+	#give({ resolve, reject }: PendingRead<Message>): void {
+		this.#pendingRead = undefined;
+		if (this.waiting) resolve({ done: false, value: this.#messages[this.#at++]! });
+		else if (this.#over && "cause" in this.#over) reject(this.#over.cause);
+		else resolve(DONE);
+	}
+
+	/** One timer for what is held, from the first of it on. */
+	#watchHeld(): void {
+		if (this.#held?.any()) {
+			this.#cancelHeld ??= this.#serving.clock.after(this.#held.msMax, () => {
+				this.#isHeldDue = true;
+				this.#releaseHeld();
+			});
+		} else this.#letGoHeld();
+	}
+
+	/** Only to a reader that waits: one that does not gets it when it asks. */
+	#releaseHeld(): void {
+		if (!this.#pendingRead || this.#over || !this.#held?.any()) return;
+		this.#letGoHeld();
+		this.write([this.#held.take()]);
+	}
+
+	#letGoHeld(): void {
+		this.#cancelHeld?.();
+		this.#cancelHeld = undefined;
+		this.#isHeldDue = false;
+	}
+
+	/** Before its end: what was read is thrown away. */
+	#drop(over: { cause?: unknown }): void {
+		this.#messages = [];
+		this.#at = 0;
+		this.#pump.gone();
+		this.#finish(over);
+	}
+
+	#finish(over: { cause?: unknown }): void {
+		this.#over ??= over;
+		this.#letGoHeld();
+		if (this.#pendingRead) this.#give(this.#pendingRead);
+	}
+}

@@ -1,0 +1,104 @@
+/** What every remote procedure uses: who calls, and how a log or a feed becomes the messages of a stream. */
+
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { NexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Principal, Services } from "../../services/services.ts";
+import type { EdgeDeps, EdgeLimits } from "../port.ts";
+import { backlogOf, type Feed, type Flusher } from "../stream/stream.ts";
+import type { OpenStream } from "./open-stream.ts";
+import { Outlet, type OutletStream } from "./outlet.ts";
+
+export interface RpcDeps {
+	deps: EdgeDeps;
+	services: Services;
+	limits: EdgeLimits;
+}
+
+/** Set before any method runs. Without a principal only those are called that need no token. */
+export const PRINCIPAL = createContextKey<Principal | undefined>(undefined);
+
+/** What serves the stream of a call. */
+export interface Serving {
+	flusher: Flusher;
+	clock: Clock;
+	stream: OpenStream;
+}
+
+export const SERVING = createContextKey<Serving | undefined>(undefined);
+
+export function principalOf({ values }: HandlerContext): Principal {
+	const principal = values.get(PRINCIPAL);
+	if (!principal) throw new NexusError("unauthenticated", "send `authorization: Bearer <token>`");
+	return principal;
+}
+
+function servingOf({ values }: HandlerContext): Serving {
+	const serving = values.get(SERVING);
+	if (!serving) throw new Error("a stream outside of a streaming call");
+	return serving;
+}
+
+/** Where a log's stream begins: whoever asked for "from now on" and is cut before the first message goes on from there. */
+export const BEGINS_HEADER = "x-nexus-after";
+
+/** Serves a log, by the pump that serves it over HTTP. A cut is an error, never a clean end. */
+export function logStream<Message>(context: HandlerContext, stream: OutletStream<Message>): AsyncIterable<Message> {
+	context.responseHeader.set(BEGINS_HEADER, String(stream.cursor.offset));
+	return new Outlet(servingOf(context), stream, context.signal);
+}
+
+/** A stream that takes time to open. A generator around it would cost each of its messages three promises more. */
+export function opening<Message>(open: () => Promise<AsyncIterable<Message>>): AsyncIterable<Message> {
+	let inner: AsyncIterator<Message> | undefined;
+	let isLeft = false;
+	const begin = async (): Promise<IteratorResult<Message>> => {
+		const opened = (await open())[Symbol.asyncIterator]();
+		if (isLeft) await opened.return?.();
+		inner = opened;
+		return opened.next();
+	};
+	const iterator: AsyncIterator<Message> = {
+		next: () => (inner ? inner.next() : begin()),
+		async return() {
+			isLeft = true;
+			await inner?.return?.();
+			return { done: true, value: undefined };
+		},
+	};
+	return { [Symbol.asyncIterator]: () => iterator };
+}
+
+export interface FeedStream<State, Message> extends Feed<State> {
+	message(state: State, sequence: bigint): Message;
+}
+
+/** Serves a state feed: what is so now, then what changes. It never ends by itself. */
+export async function* feedStream<State, Message>(
+	context: HandlerContext,
+	{ message, ...feed }: FeedStream<State, Message>,
+): AsyncIterable<Message> {
+	const { signal } = context;
+	const { stream } = servingOf(context);
+	let wake = () => {};
+	const onAbort = () => wake();
+	const { waiting, stop } = backlogOf(feed, () => wake());
+	signal.addEventListener("abort", onAbort, { once: true });
+	let sequence = 0n;
+	try {
+		while (!signal.aborted) {
+			for (const [name, state] of waiting) {
+				waiting.delete(name);
+				yield message(state, ++sequence);
+				if (signal.aborted) break;
+			}
+			if (waiting.size > 0 || signal.aborted) continue;
+			stream.establish();
+			await new Promise<void>((resolve) => (wake = resolve));
+		}
+		throw signal.reason;
+	} finally {
+		signal.removeEventListener("abort", onAbort);
+		stop();
+	}
+}

@@ -1,0 +1,184 @@
+/** The gRPC port: HTTP/2, in clear text or with TLS. The first connection loads what speaks it. */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type {
+	Http2SecureServer,
+	Http2Server,
+	IncomingHttpHeaders,
+	ServerHttp2Session,
+	ServerHttp2Stream,
+} from "node:http2";
+import { createServer, type Server, type Socket } from "node:net";
+import type { Log } from "@nexus-stream/protocol/log";
+import { loadOnce } from "../../std/load-once.ts";
+import type { Connections } from "../http/connection.ts";
+import type { Caller } from "../http/gate.ts";
+import type { Lobby } from "../http/lobby.ts";
+import { requestOptions } from "../http/server.ts";
+import type { EdgeLimits, GrpcTls } from "../port.ts";
+import type { RpcResponse } from "./answer.ts";
+import type { RpcRequest } from "./dispatch.ts";
+import { createDoor, type DoorParts, type Peer } from "./door.ts";
+
+export interface GrpcServerParts extends Omit<DoorParts, "answer"> {
+	tls: GrpcTls | undefined;
+	connections: Pick<Connections, "admits" | "isProxy">;
+	lobby: Lobby;
+	answer(request: RpcRequest, response: RpcResponse, caller: Caller): void;
+	log: Log;
+}
+
+export interface GrpcServer {
+	readonly server: Server;
+	readonly connections: number;
+	/** Pings every connection, and drops those that did not answer the last ping. */
+	heartbeat(): void;
+	/** Nothing new; what is open ends by itself. Resolves when all are gone. */
+	close(): Promise<void>;
+	destroy(): void;
+}
+
+export function createGrpcServer(parts: GrpcServerParts): GrpcServer {
+	const { limits, log } = parts;
+	const sockets = new Set<Socket>();
+	/** By the address and port of the other side: a session of TLS does not tell which connection it is over. */
+	const byRemote = new Map<string, Socket>();
+	const connections = new Map<ServerHttp2Session, { answered: boolean }>();
+	let loaded: Http2Server | Http2SecureServer | undefined;
+	const load = loadOnce(async () => {
+		const server = await createHttp2(parts, (socket) => byRemote.get(remoteOf(socket)));
+		loaded = server;
+		server.on("session", (session) => {
+			connections.set(session, { answered: true });
+			session.on("close", () => connections.delete(session));
+			session.on("error", (cause) => log.debug({ error: cause.message }, "a gRPC connection failed"));
+		});
+		server.on("sessionError", (cause) => log.debug({ error: cause.message }, "a gRPC connection failed"));
+		return server;
+	});
+	const take = (socket: Socket) =>
+		load().then(
+			(server) => {
+				if (socket.destroyed) return;
+				server.emit("connection", socket);
+				socket.resume();
+			},
+			(cause: unknown) => {
+				log.error({ err: cause }, "the gRPC port could not be served");
+				socket.destroy();
+			},
+		);
+	const front = createServer({ noDelay: true, keepAlive: true, pauseOnConnect: true }, (socket) => {
+		const remote = remoteOf(socket);
+		sockets.add(socket);
+		byRemote.set(remote, socket);
+		socket.on("close", () => {
+			sockets.delete(socket);
+			byRemote.delete(remote);
+		});
+		socket.on("error", () => socket.destroy());
+		if (!parts.connections.admits(socket)) socket.destroy();
+		else if (parts.connections.isProxy(socket)) void take(socket);
+		else parts.lobby.enter(socket, () => void take(socket));
+	});
+	front.maxConnections = limits.connectionsMax;
+	return {
+		server: front,
+		get connections() {
+			return sockets.size;
+		},
+		heartbeat() {
+			for (const [session, state] of connections) ping(session, state);
+		},
+		close() {
+			parts.lobby.close();
+			const closed = new Promise<void>((resolve) => front.close(() => resolve()));
+			for (const session of connections.keys()) session.close();
+			// Of HTTP/1.1, what is idle.
+			loaded?.close();
+			return closed;
+		},
+		destroy() {
+			for (const session of connections.keys()) session.destroy();
+			for (const socket of sockets) socket.destroy();
+		},
+	};
+}
+
+function ping(session: ServerHttp2Session, state: { answered: boolean }): void {
+	if (session.closed || session.destroyed) return;
+	if (!state.answered) {
+		session.destroy();
+		return;
+	}
+	state.answered = false;
+	session.ping((cause) => {
+		state.answered = cause === null;
+	});
+}
+
+/** A burst of resets is allowed, such as a client that goes away with all its streams. */
+const RESET_BURST_SECONDS = 10;
+
+async function createHttp2(
+	parts: GrpcServerParts,
+	socketOf: (socket: Pick<Socket, "remoteAddress" | "remotePort">) => Socket | undefined,
+): Promise<Http2Server | Http2SecureServer> {
+	const { limits, tls } = parts;
+	const http2 = await import("node:http2");
+	const options = {
+		settings: {
+			maxConcurrentStreams: limits.grpcStreamsPerConnectionMax,
+			maxHeaderListSize: limits.headersBytesMax,
+			enablePush: false,
+		},
+		streamResetRate: limits.grpcResetsPerSecondMax,
+		streamResetBurst: Math.max(
+			limits.grpcResetsPerSecondMax * RESET_BURST_SECONDS,
+			// A client may drop all that it has.
+			limits.grpcStreamsPerConnectionMax,
+		),
+		maxSessionMemory: SESSION_MEGABYTES_MAX,
+	};
+	const server = tls
+		? http2.createSecureServer({ ...options, ...tls, ...http1Options(limits) }, answerHttp1(parts, socketOf))
+		: http2.createServer(options);
+	// What Node makes of a stream for a listener of requests is made once the token is checked.
+	server.removeAllListeners("stream");
+	const door = createDoor(parts, http2);
+	const peers = new WeakMap<ServerHttp2Session, Peer>();
+	server.on("session", (session) => {
+		const { remoteAddress = "", encrypted } = session.socket as Socket & { encrypted?: boolean };
+		const socket = socketOf(session.socket);
+		peers.set(session, { session, socket, address: remoteAddress, encrypted: encrypted === true, proven: false });
+	});
+	const onStream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, rawHeaders: string[]) => {
+		const peer = stream.session && peers.get(stream.session as ServerHttp2Session);
+		if (peer) door(peer, stream, headers, rawHeaders);
+		else stream.close();
+	};
+	server.on("stream", onStream as () => void);
+	// The port is another server's: Node begins to watch for HTTP/1.1 requests that do not arrive when its own listens.
+	if (tls) server.emit("listening");
+	return server;
+}
+
+/** Over TLS a client may speak HTTP/1.1; the streams of HTTP/2 do not come here. */
+const answerHttp1 =
+	({ identify, lobby, strangers, answer }: GrpcServerParts, socketOf: (socket: Socket) => Socket | undefined) =>
+	(request: unknown, response: unknown): void => {
+		const [incoming, outgoing] = [request as IncomingMessage, response as ServerResponse];
+		const caller = identify(incoming);
+		const socket = socketOf(incoming.socket);
+		if (!caller.proof) strangers.enter(caller.address, outgoing, () => incoming.socket.destroy());
+		else if (socket) lobby.leave(socket);
+		answer(incoming, outgoing, caller);
+	};
+
+const remoteOf = ({ remoteAddress, remotePort }: Pick<Socket, "remoteAddress" | "remotePort">): string =>
+	`${remoteAddress} ${remotePort}`;
+
+const http1Options = (limits: EdgeLimits) => ({ allowHTTP1: true, ...requestOptions(limits) });
+
+/** What one connection may hold of streams that are not read; Node's own limit of 10 is for a page and its pictures. */
+const SESSION_MEGABYTES_MAX = 64;

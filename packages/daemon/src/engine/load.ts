@@ -1,0 +1,135 @@
+/** From the config's `engine:` to a running engine; a module that is not an agent is refused with one to copy. */
+
+import { stat } from "node:fs/promises";
+import { basename, extname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { NexusError, wordsOf } from "@nexus-stream/protocol";
+import type { Engine } from "@nexus-stream/protocol/engine";
+import { importWithin } from "../std/import-within.ts";
+import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
+import type { EngineServices, EnvironmentVariables } from "./entry.ts";
+import { unusedSettings, usedBy } from "./unused.ts";
+
+export interface LoadOptions {
+	/** Holds the engines' sections. */
+	config?: object;
+	/** Relative paths start at this folder: the config's. */
+	base: string;
+	env?: EnvironmentVariables;
+	/** A module whose top level takes longer is refused, so that a start never hangs without a word. */
+	moduleLoadMs?: number;
+	engines?: Engines;
+	services?: EngineServices;
+}
+
+const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
+
+/** Rejects with a `config` error that says what to change. An engine is imported only when it is chosen. */
+export async function loadEngine(choice: EngineChoice, options: LoadOptions): Promise<Engine> {
+	refuseUnused(choice, options);
+	if (typeof choice === "object") return await loadModule(choice, options);
+	const { config = {}, base, env = process.env, engines = ENGINES, services } = options;
+	const entry = engineNamed(choice, engines);
+	if (entry) return await entry.load(sectionFor(entry, config), { base, env, services });
+	const names = engines.map(({ name }) => name).join(", ");
+	throw new NexusError("config", `there is no engine "${choice}"; there are ${names}, and { module: ./my-agent.ts }`);
+}
+
+/** A sandbox that is configured and does not hold is worse than none. */
+function refuseUnused(choice: EngineChoice, { config = {}, engines = ENGINES }: LoadOptions): void {
+	if (usedBy(choice, engines) === undefined) return;
+	const unused = unusedSettings(choice, config, engines);
+	if (unused.length === 0) return;
+	const name = typeof choice === "object" ? choice.module : choice;
+	const said = unused.map(
+		(path) => `${path}: the engine ${name} does not use it; remove it, or set \`engine: reason-act\``,
+	);
+	throw new NexusError("config", said.join("\n"));
+}
+
+async function loadModule({ module }: { module: string }, options: LoadOptions): Promise<Engine> {
+	const path = resolve(options.base, module);
+	const refuse = (found: string) => new NexusError("config", explainEngineShape(module, found));
+	/** The shape is not what is wrong: an agent to copy would be beside the point. */
+	const fail = (found: string, cause: unknown) =>
+		new NexusError("config", `engine module ${module}: ${found}`, { cause });
+	const file = await stat(path).catch((cause) => {
+		throw fail(
+			`cannot be read: ${reasonOf(cause, path)}\nPaths are relative to the folder of the config, ${options.base}`,
+			cause,
+		);
+	});
+	if (!file.isFile()) throw refuse("is not a file");
+	if (!MODULE_EXTENSIONS.includes(extname(path))) throw refuse(`does not end in ${MODULE_EXTENSIONS.join(", ")}`);
+	const exports = await importWithin(path, options.moduleLoadMs).catch((cause) => {
+		throw fail(`cannot be loaded: ${reasonOf(cause, path)}`, cause);
+	});
+	const engine = engineFrom(exports, basename(path, extname(path)));
+	if (typeof engine === "string") throw refuse(engine);
+	return engine;
+}
+
+/** The engine a module exports, or what is wrong with what it exports. */
+function engineFrom(exports: Record<string, unknown>, fileName: string): Engine | string {
+	const [label, found] =
+		"default" in exports ? ["its default export", exports.default] : ["its `engine`", exports.engine];
+	if (found === undefined) return describeExports(exports);
+	if (isAsyncGeneratorFunction(found)) return { name: fileName, run: found };
+	if (typeof found === "function") return `${label} is a function, but not an async generator (\`async function*\`)`;
+	if (typeof found !== "object" || found === null)
+		return `${label} is ${found === null ? "null" : `a ${typeof found}`}`;
+	return describeObject(found, label) ?? (found as Engine);
+}
+
+/** What keeps an object from being an engine, if anything. */
+function describeObject(found: { name?: unknown; run?: unknown; close?: unknown }, label: string): string | undefined {
+	const typeOf = (value: unknown) => (value === undefined ? "missing" : value === null ? "null" : `a ${typeof value}`);
+	const problems: string[] = [];
+	if (found.name === "") problems.push("`name` is empty");
+	else if (typeof found.name !== "string") problems.push(`\`name\` is ${typeOf(found.name)}`);
+	if (typeof found.run !== "function") problems.push(`\`run\` is ${typeOf(found.run)}`);
+	else if (NO_ITERABLE.has(kindOf(found.run))) problems.push("`run` is not an async generator (`async *run`)");
+	if (found.close !== undefined && typeof found.close !== "function")
+		problems.push(`\`close\` is ${typeOf(found.close)}`);
+	return problems.length === 0 ? undefined : `in ${label}, ${problems.join(" and ")}`;
+}
+
+function describeExports(exports: Record<string, unknown>): string {
+	const names = Object.keys(exports).filter((name) => exports[name] !== undefined);
+	if (names.length === 0) return "exports nothing";
+	return `has no default export; it exports ${names.map((name) => `\`${name}\``).join(", ")}`;
+}
+
+const isAsyncGeneratorFunction = (value: unknown): value is Engine["run"] =>
+	kindOf(value) === "[object AsyncGeneratorFunction]";
+
+const kindOf = (value: unknown): string => Object.prototype.toString.call(value);
+
+/** Functions that cannot return an async iterable, whatever they do. */
+const NO_ITERABLE: ReadonlySet<string> = new Set(["[object AsyncFunction]", "[object GeneratorFunction]"]);
+
+/** An error in one line, with the line of the user's file it came from where the error tells. */
+function reasonOf(cause: unknown, path: string): string {
+	if (!(cause instanceof Error)) return wordsOf(cause);
+	const line = [pathToFileURL(path).href, path]
+		.map((name) => cause.stack?.split(`${name}:`)[1]?.match(/^\d+/)?.[0])
+		.find((found) => found !== undefined);
+	if (line !== undefined) return `${cause.message} (line ${line})`;
+	// Node knows where plain JavaScript breaks, but tells it only to a terminal.
+	return cause instanceof SyntaxError ? `${cause.message}; \`node --check ${path}\` shows where` : cause.message;
+}
+
+/** A refusal with an agent to copy beside what was found instead. */
+function explainEngineShape(module: string, found: string): string {
+	return `engine module ${module}: ${found}
+
+An agent is a module like this:
+
+  export default {
+    name: "my-agent",
+    async *run({ messages }, { signal }) {
+      yield { type: "text", delta: "You said: " + messages.at(-1).text };
+    },
+  };
+`;
+}

@@ -1,0 +1,76 @@
+/** What a server answered to a call, in parts that a model can read: bounded in bytes and in parts, with words for what was left out. */
+
+import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/client";
+import type { ContentPart } from "@nexus-stream/protocol";
+import type { ToolResult } from "../tools/tools.ts";
+import type { McpLimits } from "./port.ts";
+
+type Limits = Pick<McpLimits, "resultBytesMax" | "resultPartsMax">;
+
+export function toolResult(answer: CallToolResult, limits: Limits): ToolResult {
+	const parts = answer.content.map(partOf);
+	// Whatever is structured should be in the content, too; a server that leaves it out still has answered.
+	if (parts.length === 0 && answer.structuredContent !== undefined)
+		parts.push({ type: "text", text: JSON.stringify(answer.structuredContent) });
+	return { content: boundedParts(parts, limits), failed: answer.isError === true ? true : undefined };
+}
+
+function partOf(block: ContentBlock): ContentPart {
+	switch (block.type) {
+		case "text":
+			return { type: "text", text: block.text };
+		case "image":
+			return { type: "image", contentType: block.mimeType, data: block.data };
+		case "audio":
+			return { type: "resource", uri: `data:${block.mimeType}`, contentType: block.mimeType, data: block.data };
+		case "resource_link":
+			return { type: "resource", uri: block.uri, ...typed(block.mimeType) };
+		case "resource": {
+			const { uri, mimeType } = block.resource;
+			const held = "text" in block.resource ? { text: block.resource.text } : { data: block.resource.blob };
+			return { type: "resource", uri, ...typed(mimeType), ...held };
+		}
+		default:
+			return block satisfies never;
+	}
+}
+
+const typed = (contentType: string | undefined) => (contentType === undefined ? {} : { contentType });
+
+/** Texts are cut where the bytes end; images and files are whole or not there. */
+function boundedParts(parts: readonly ContentPart[], { resultBytesMax, resultPartsMax }: Limits): ContentPart[] {
+	const kept: ContentPart[] = [];
+	let left = resultBytesMax;
+	for (const part of parts.slice(0, resultPartsMax)) {
+		const fitting = fitted(part, left);
+		kept.push(fitting);
+		left = Math.max(0, left - bytesOf(fitting));
+	}
+	const more = parts.length - resultPartsMax;
+	if (more > 0) kept.push({ type: "text", text: `[${more} more parts were left out]` });
+	return kept;
+}
+
+function bytesOf(part: ContentPart): number {
+	const fields =
+		part.type === "text" ? [part.text] : part.type === "image" ? [part.data] : [part.text, part.data, part.uri];
+	return fields.reduce((sum, text = "") => sum + Buffer.byteLength(text), 0);
+}
+
+function fitted(part: ContentPart, bytesMax: number): ContentPart {
+	const bytes = bytesOf(part);
+	if (bytes <= bytesMax) return part;
+	if (part.type === "text") return { type: "text", text: cut(part.text, bytesMax) };
+	if (part.type === "resource" && part.text !== undefined && part.uri.length < bytesMax)
+		return { ...part, text: cut(part.text, bytesMax - Buffer.byteLength(part.uri)) };
+	const what = part.type === "image" ? `image ${part.contentType}` : `resource ${part.uri.slice(0, 200)}`;
+	return { type: "text", text: `[${what} of ${bytes} bytes was left out: the result is too large]` };
+}
+
+function cut(text: string, bytesMax: number): string {
+	const kept = Buffer.from(text)
+		.subarray(0, Math.max(0, bytesMax))
+		.toString("utf8")
+		.replace(/\uFFFD$/, "");
+	return `${kept}\n[the rest was left out: the result is too large]`;
+}

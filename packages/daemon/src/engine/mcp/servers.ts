@@ -1,0 +1,52 @@
+/** Makes the configured servers. This file loads the protocol's library: it is imported when the first server is wanted. */
+
+import { resolve } from "node:path";
+import { systemClock } from "@nexus-stream/protocol/clock";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
+import { RESTART_RULES } from "../../std/supervision.ts";
+import type { EnvironmentVariables } from "../entry.ts";
+import { filledIn } from "./entry.ts";
+import { httpLink } from "./http.ts";
+import { isStdio, MCP_LIMITS, type McpConfig, type McpParts, type McpServerConfig } from "./port.ts";
+import { McpServer } from "./server.ts";
+import { stdioLink } from "./stdio.ts";
+
+export function makeServers({ servers, ...own }: McpConfig, parts: McpParts): McpServer[] {
+	const limits = withDefaults(MCP_LIMITS, own);
+	const { base, env, version, log, clock = systemClock, random = Math.random, rules = RESTART_RULES } = parts;
+	return Object.entries(servers).map(
+		([name, spec]) =>
+			new McpServer({
+				name,
+				transport: isStdio(spec) ? "stdio" : "http",
+				version,
+				limits,
+				rules,
+				clock,
+				random,
+				log,
+				connect(events) {
+					checkVariables(spec, env);
+					if (!isStdio(spec)) {
+						const { url, headers, allowLoopback = false } = spec;
+						return httpLink({ url, headers: filledIn(headers, env), allowLoopback }, limits, events);
+					}
+					const { command, args = [], cwd = "." } = spec;
+					const place = { command, args, cwd: resolve(base, cwd), env: environmentOf(spec.env, env) };
+					return stdioLink(place, limits, clock, events);
+				},
+			}),
+	);
+}
+
+function checkVariables(spec: McpServerConfig, env: EnvironmentVariables): void {
+	const values = Object.values((isStdio(spec) ? spec.env : spec.headers) ?? {});
+	for (const value of values)
+		if (typeof value !== "string" && !env[value.env]) throw new Error(`the variable ${value.env} is not set`);
+}
+
+/** Nothing of the daemon's own environment but what programs cannot be found without: no keys, no tokens. */
+function environmentOf(own: Parameters<typeof filledIn>[0], env: EnvironmentVariables): Record<string, string> {
+	const shared = ["PATH", "HOME"].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]));
+	return { ...(Object.fromEntries(shared) as Record<string, string>), ...filledIn(own, env) };
+}

@@ -1,0 +1,116 @@
+/** From a model choice to pi-ai's model and provider, loading only the provider that is used. */
+
+import type { Api, Model, MutableModels, Provider } from "@earendil-works/pi-ai";
+import { NexusError } from "@nexus-stream/protocol";
+import type { ModelChoice } from "./choose.ts";
+import type { PiConfig } from "./config.ts";
+import { DEFAULT_MODELS } from "./detect.ts";
+import { repairedFetch } from "./wire.ts";
+
+export interface LoadedModel {
+	model: Model<Api>;
+	/** Knows the key; answers for exactly this model's provider. */
+	provider: Provider;
+	models: MutableModels;
+}
+
+/** Not known for a server of the user's own: the window that most models have today. */
+const CONTEXT_WINDOW_TOKENS = 128_000;
+
+/** `section` is where the configuration names the model. */
+export async function loadModel(
+	choice: ModelChoice,
+	thinking: PiConfig["thinking"],
+	section = "pi",
+): Promise<LoadedModel> {
+	quietLibraries(process.env);
+	const { createModels } = await import("@earendil-works/pi-ai");
+	const builtIn = await builtInProvider(choice);
+	const model = builtIn === undefined ? compatibleModel(choice, thinking) : listedModel(builtIn, choice, section);
+	const base = builtIn ?? (await compatibleProvider(choice, model));
+	const provider: Provider = {
+		...(choice.provider === "google" ? base : withRepairedFetch(base)),
+		getModels: () => [model],
+		auth: { apiKey: { name: choice.keySource, resolve: async () => ({ auth: { apiKey: choice.apiKey } }) } },
+	};
+	const models = createModels();
+	models.setProvider(provider);
+	return { model, provider, models };
+}
+
+/** Google's library takes no other fetch. */
+function withRepairedFetch(base: Provider): Provider {
+	return {
+		...base,
+		stream: (model, context, options) =>
+			base.stream(model, context, { ...options, fetch: repairedFetch(options?.fetch) } as typeof options),
+		streamSimple: (model, context, options) =>
+			base.streamSimple(model, context, { ...options, fetch: repairedFetch(options?.fetch) }),
+	};
+}
+
+/** They print answers that they cannot read, which may be what somebody said: not for a log. Whoever sets them wants that. */
+function quietLibraries(env: NodeJS.ProcessEnv): void {
+	env.OPENAI_LOG ??= "off";
+	env.ANTHROPIC_LOG ??= "off";
+}
+
+/** `openai` at another address means the chat-completions wire that everyone copies, not OpenAI's own newest one. */
+async function builtInProvider({ provider, baseUrl }: ModelChoice): Promise<Provider | undefined> {
+	switch (provider) {
+		case "anthropic":
+			return (await import("@earendil-works/pi-ai/providers/anthropic")).anthropicProvider() as Provider;
+		case "google":
+			return (await import("@earendil-works/pi-ai/providers/google")).googleProvider() as Provider;
+		case "openai":
+			if (baseUrl !== undefined) return undefined;
+			return (await import("@earendil-works/pi-ai/providers/openai")).openaiProvider() as Provider;
+		default:
+			return undefined;
+	}
+}
+
+function listedModel(provider: Provider, choice: ModelChoice, section: string): Model<Api> {
+	const all = provider.getModels();
+	const listed = all.find((model) => model.id === choice.model);
+	if (choice.baseUrl === undefined) {
+		if (listed !== undefined) return listed;
+		const known = all.map((model) => model.id).join(", ");
+		throw new NexusError(
+			"config",
+			`${section}: ${choice.provider} has no model "${choice.model}". Set \`${section}.model\` to one of: ${known}`,
+		);
+	}
+	const template = listed ?? all.find((model) => model.id === DEFAULT_MODELS[choice.provider])!;
+	return { ...template, id: choice.model, name: choice.model, baseUrl: choice.baseUrl };
+}
+
+function compatibleModel(choice: ModelChoice, thinking: PiConfig["thinking"]): Model<"openai-completions"> {
+	return {
+		id: choice.model,
+		name: choice.model,
+		api: "openai-completions",
+		provider: choice.provider,
+		baseUrl: choice.baseUrl!,
+		reasoning: thinking !== undefined && thinking !== "off",
+		input: ["text", "image"],
+		cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+		contextWindow: CONTEXT_WINDOW_TOKENS,
+		// 0 = the server decides: one with a small window refuses a limit it cannot keep.
+		maxTokens: 0,
+		// Local servers know neither the developer role nor `store`.
+		compat: { supportsDeveloperRole: false, supportsStore: false },
+	};
+}
+
+async function compatibleProvider(choice: ModelChoice, model: Model<Api>): Promise<Provider> {
+	const { createProvider } = await import("@earendil-works/pi-ai");
+	const { openAICompletionsApi } = await import("@earendil-works/pi-ai/api/openai-completions.lazy");
+	return createProvider({
+		id: choice.provider,
+		baseUrl: choice.baseUrl!,
+		models: [model],
+		api: openAICompletionsApi(),
+		auth: { apiKey: { name: choice.keySource, resolve: async () => undefined } },
+	});
+}

@@ -1,0 +1,301 @@
+/** Acts on what a message asks for: refuses what is wrong, runs the rest, tells people and the model how it went. */
+
+import type { ToolResultMessage } from "@earendil-works/pi-ai";
+import { contentText } from "@nexus-stream/protocol";
+import type {
+	ApprovalOutcome,
+	EngineContext,
+	EngineEvent,
+	EngineRequest,
+	EngineYield,
+} from "@nexus-stream/protocol/engine";
+import { resultSummary } from "../kit/kit.ts";
+import { toPiContent } from "../pi/pi.ts";
+import {
+	type ContextWords,
+	describeCall,
+	describeWanted,
+	prepareCall,
+	type ToolContext,
+	type ToolRegistry,
+} from "../tools/tools.ts";
+import { type ApprovalQuestion, approvalQuestionOf, permitOf, permitted } from "./approve.ts";
+import { forTool } from "./by-tool.ts";
+import { type Permit, type ReadyCall, runTools, type ToolOutcome, toolRoom } from "./schedule.ts";
+import type { AgentSpec, LoopSetup } from "./setup.ts";
+import type { RunState, RunToolCall } from "./state.ts";
+
+export interface CountedCall {
+	call: RunToolCall;
+	/** Beyond the run's limit of calls. */
+	isTooMany: boolean;
+}
+
+interface ActingParts {
+	setup: LoopSetup;
+	request: EngineRequest;
+	/** What the models of the run have read. */
+	words: ContextWords;
+	signal: AbortSignal;
+	/** Left out where nobody can be asked. */
+	answer?: EngineContext["answer"] | undefined;
+	/** What is yielded with a tool's start and end. */
+	boundary(): readonly EngineEvent[];
+}
+
+/** Who asks for tools. */
+export interface Asker {
+	agent: AgentSpec;
+	state: RunState;
+	say(said: EngineYield, taken?: () => void): void;
+}
+
+/** A ready call with its record. */
+interface PermittedCall extends ReadyCall {
+	record: RunToolCall;
+	by: Asker;
+	/** Decided by what the model had read when it made the call: what comes meanwhile did not lead to it. */
+	about: ApprovalQuestion | undefined;
+}
+
+interface Running {
+	since: number;
+	disarm: () => void;
+}
+
+/** The tools of one run, whoever asks for them. */
+export class Acting {
+	readonly #parts: ActingParts;
+	readonly #room: ReturnType<typeof toolRoom>;
+	readonly #running = new Map<string, Running>();
+	readonly #stopped: Promise<never>;
+	/** What people said to the questions of tools, by call. */
+	readonly #answers = new Map<string, ApprovalOutcome>();
+	#questions = 0;
+	#indicatedAt = Number.NEGATIVE_INFINITY;
+	/** What was said about a call before this run began. */
+	#given: (ApprovalOutcome & { callId: string }) | undefined;
+
+	constructor(parts: ActingParts) {
+		this.#parts = parts;
+		this.#room = toolRoom(parts.setup.toolsParallelMax);
+		const { promise, reject } = Promise.withResolvers<never>();
+		promise.catch(() => {});
+		this.#stopped = promise;
+		parts.signal.addEventListener("abort", () => reject(new Error("stopped before it began")), { once: true });
+	}
+
+	get isBusy(): boolean {
+		return this.#running.size > 0;
+	}
+
+	/** The results in the order of the calls. `isCut`: the message ended at the model's output limit. */
+	async run(
+		by: Asker,
+		registry: ToolRegistry,
+		asked: readonly CountedCall[],
+		isCut: boolean,
+	): Promise<ToolResultMessage[]> {
+		const { setup, signal, request, words } = this.#parts;
+		const doing: PermittedCall[] = [];
+		for (const { call: record, isTooMany } of asked) {
+			const prepared = prepareCall(registry, setup.validate, record.name, record.args);
+			const problem = isTooMany ? TOO_MANY : isCut ? CUT : "problem" in prepared ? prepared.problem : undefined;
+			if (problem !== undefined) this.#conclude(by, record, "failed", problem);
+			else if ("tool" in prepared) {
+				const ready = { ...prepared, callId: record.callId };
+				doing.push({ ...ready, record, by, about: approvalQuestionOf(ready, by.agent, request, words) });
+			}
+		}
+		const outcomes = await runTools(doing, {
+			signal,
+			clock: setup.clock,
+			room: this.#room,
+			timeoutMsOf: (call) => this.#timeoutMsOf(call as PermittedCall),
+			toolSettleMs: setup.toolSettleMs,
+			permit: (call, withdraw) => this.#permit(call as PermittedCall, withdraw),
+			started: (call) => this.#start(call as PermittedCall),
+			ended: (call, outcome) => this.#end(call as PermittedCall, outcome),
+			contextOf: (call, limit) => this.#contextOf(call as PermittedCall, limit),
+		});
+		const byId = new Map(doing.map(({ callId }, index) => [callId, outcomes[index]!]));
+		return asked.map(({ call }) => resultMessage(call, byId.get(call.callId), setup.clock.now()));
+	}
+
+	/** A call that waited for a person when the run before was cut off, and has its answer now. */
+	async settle(
+		by: Asker,
+		registry: ToolRegistry,
+		call: RunToolCall,
+		answer: ApprovalOutcome,
+	): Promise<ToolResultMessage[]> {
+		const { state, text, reason, by: whom } = answer;
+		if (state === "approved") {
+			this.#given = { ...answer, callId: call.callId };
+			return this.run(by, registry, [{ call, isTooMany: false }], false);
+		}
+		const why = reason ?? `${state}${whom === undefined ? "" : ` by ${whom}`}`;
+		if (state === "answered") this.#conclude(by, call, "completed", text ?? "");
+		else this.#conclude(by, call, "failed", `not run: ${why}`);
+		return [resultMessage(call, undefined, this.#parts.setup.clock.now())];
+	}
+
+	/** The agent's own limit before everybody's before the tool's. */
+	#timeoutMsOf({ tool, by: { agent } }: PermittedCall): number {
+		const { setup, request } = this.#parts;
+		const own = forTool(agent.timeoutMs, tool.name) ?? forTool(setup.timeoutMs, tool.name) ?? tool.timeoutMs;
+		return Math.min(own ?? request.toolTimeoutMs, request.toolTimeoutMs);
+	}
+
+	#permit(call: PermittedCall, signal: AbortSignal): Permit | Promise<Permit> {
+		const { answer } = this.#parts;
+		if (this.#given?.callId === call.callId) return permitOf(call, this.#given);
+		const { about } = call;
+		if (about === undefined) return { allowed: true };
+		const ask = answer && ((asked: ApprovalQuestion) => this.#ask(call, asked, signal));
+		return permitted(call, about, ask).then((permit) => {
+			if (permit.answer) this.#answers.set(call.callId, permit.answer);
+			return permit;
+		});
+	}
+
+	/** People see the question once whoever reads the run has it on record, and what became of it. */
+	async #ask(call: PermittedCall, about: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalOutcome> {
+		const { boundary } = this.#parts;
+		const { record, tool, args, by: asker } = call;
+		const approval = { ...about, id: `${record.callId}#${++this.#questions}` };
+		const isQuestion = approval.kind === "question";
+		const summary = isQuestion ? describeCall(tool.name, args, tool.describe) : describeWanted(tool.name, args);
+		const { promise: taken, resolve } = Promise.withResolvers<void>();
+		const asked: EngineEvent = {
+			...named(record),
+			status: "progress",
+			args,
+			summary,
+			asking: { ...approval, state: "pending" },
+		};
+		// The checkpoint first: whoever answers late answers a call that the run which goes on knows.
+		asker.say([...boundary(), asked], resolve);
+		await Promise.race([taken, this.#stopped]);
+		const answer = await this.#parts.answer!(approval.id, signal);
+		const { state, by } = answer;
+		asker.say({
+			...named(record),
+			status: "progress",
+			asking: { ...approval, state, by },
+		});
+		return answer;
+	}
+
+	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
+	#conclude({ state, say }: Asker, record: RunToolCall, status: "completed" | "failed", text: string): void {
+		state.end(record, status, text);
+		const ended = { ...named(record), status, args: record.args, summary: resultSummary(text), result: text };
+		say([ended, ...this.#parts.boundary()]);
+	}
+
+	/** Resolves once whoever reads the run has taken the start and asks for more. */
+	async #start(call: PermittedCall): Promise<void> {
+		const { signal, setup } = this.#parts;
+		const { record, tool } = call;
+		const { state, say } = call.by;
+		if (signal.aborted) throw new Error("stopped before it began");
+		state.start(record);
+		const summary = describeCall(tool.name, call.args, tool.describe);
+		const { promise: taken, resolve } = Promise.withResolvers<void>();
+		const { boundary } = this.#parts;
+		say([{ ...named(record), status: "started", args: record.args, summary }, ...boundary()], resolve);
+		this.#running.set(call.callId, { since: setup.clock.now(), disarm: this.#watch(call, summary) });
+		await Promise.race([taken, this.#stopped]);
+		// Only now does it act: what it takes counts from here.
+		const running = this.#running.get(call.callId);
+		if (running) running.since = setup.clock.now();
+	}
+
+	/** A person who waits longer than usual is told how long it usually takes. */
+	#watch({ record, tool, by }: PermittedCall, summary: string): () => void {
+		const { durations, clock } = this.#parts.setup;
+		const usual = roundedMs(durations.usualMs(tool.name));
+		return clock.after(durations.noticeMs(tool.name), () =>
+			this.#progress(by, record, `${summary} (usually about ${usual})`),
+		);
+	}
+
+	#progress({ say }: Asker, record: RunToolCall, summary: string): void {
+		const { setup } = this.#parts;
+		const now = setup.clock.now();
+		if (record.status !== "started" || now - this.#indicatedAt < setup.toolIndicatorGapMs) return;
+		this.#indicatedAt = now;
+		say({ ...named(record), status: "progress", summary: resultSummary(summary) });
+	}
+
+	#end({ record, tool, args, by: { state, say } }: PermittedCall, { status, content, neverRan }: ToolOutcome): void {
+		const { setup, boundary } = this.#parts;
+		const running = this.#running.get(record.callId);
+		running?.disarm();
+		this.#running.delete(record.callId);
+		if (running && status === "completed") setup.durations.add(tool.name, setup.clock.now() - running.since);
+		if (!neverRan) this.#parts.words.took(tool.name);
+		const text = contentText(content);
+		if (!state.end(record, status, text)) return;
+		const isEnd = tool.terminal === true && status === "completed";
+		if (isEnd) state.terminate({ callId: record.callId, name: tool.name, args });
+		const ended: EngineEvent = {
+			...named(record),
+			status,
+			args: neverRan ? record.args : undefined,
+			// That a routing was taken says less than whom it names.
+			summary: isEnd ? describeCall(tool.name, args, tool.describe) : resultSummary(text),
+			result: text,
+			content: content.some(({ type }) => type !== "text") ? content : undefined,
+		};
+		say([ended, ...boundary()]);
+	}
+
+	#contextOf(call: PermittedCall, signal: AbortSignal): ToolContext {
+		const { record, by, callId, about } = call;
+		const { agent, state } = by;
+		const { words } = this.#parts;
+		const isAgreed = about?.kind === "approval" || this.#given?.callId === callId;
+		const request = isAgreed ? words.agreed : words.request;
+		const answer = this.#answers.get(callId);
+		return {
+			callId,
+			agent: agent.name,
+			signal,
+			request,
+			state,
+			progress: (text) => this.#progress(by, record, text),
+			answer,
+			ask: this.#parts.answer
+				? (question, withdraw) => this.#ask(call, { kind: "question", ...question }, withdraw)
+				: undefined,
+		};
+	}
+}
+
+const TOO_MANY = "not run: the run has reached its limit of tool calls";
+const CUT = "not run: your message was cut off at the output limit, and so may be the arguments; ask for less at once";
+
+const named = ({
+	callId,
+	name,
+}: RunToolCall): Pick<Extract<EngineEvent, { type: "tool" }>, "type" | "callId" | "name"> => ({
+	type: "tool",
+	callId,
+	name,
+});
+
+function resultMessage(call: RunToolCall, outcome: ToolOutcome | undefined, timestamp: number): ToolResultMessage {
+	const content = outcome?.content.flatMap(toPiContent) ?? [];
+	return {
+		role: "toolResult",
+		toolCallId: call.callId,
+		toolName: call.name,
+		content: content.length > 0 ? content : [{ type: "text", text: call.result || "(no output)" }],
+		isError: call.status === "failed",
+		timestamp,
+	};
+}
+
+const roundedMs = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1000)} s`);

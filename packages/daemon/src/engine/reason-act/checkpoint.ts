@@ -1,0 +1,113 @@
+/** A run at a tool's boundary, as JSON: enough to go on from there without running a completed tool again. */
+
+import type { Message, ToolResultMessage } from "@earendil-works/pi-ai";
+import { NexusError } from "@nexus-stream/protocol";
+import type { Continued, EngineRequest } from "@nexus-stream/protocol/engine";
+import { toPiContext } from "../pi/pi.ts";
+import type { PhaseChange } from "./prompt.ts";
+import type { LaneSnapshot, RunToolCall, StateSnapshot } from "./state.ts";
+
+export interface Checkpoint {
+	version: 1;
+	state: StateSnapshot;
+	phase: string;
+	transition?: PhaseChange;
+	/** Who is at work: one agent, or several side by side. */
+	lanes: LaneSnapshot[];
+	/** Whose turn comes then; those in one group work side by side. */
+	line: string[][];
+	/** What agents handed on. */
+	notes: AgentNote[];
+	/** By agent: what it has said, done and read in this run, behind the session's own. The last message of one at work may wait for results. */
+	threads: Record<string, Thread>;
+	/** Words of people that arrived during the run. */
+	injected: Message[];
+	/** Model calls by agent. */
+	calls: Record<string, number>;
+}
+
+/** An agent's own part of a run. */
+export interface Thread {
+	messages: Message[];
+	/** How many of the run's notes, and of the words that arrived during the run, are in it. */
+	notesRead: number;
+	injectedRead: number;
+}
+
+/** What one agent hands on to the others: why it routed, or what it has done. */
+export interface AgentNote {
+	agent: string;
+	text: string;
+}
+
+/** Undefined: the run was cut off before its first boundary, and begins anew. */
+export function checkpointOf(continued: Continued | undefined): Checkpoint | undefined {
+	const checkpoint = continued?.checkpoint as Checkpoint | null | undefined;
+	if (!checkpoint) return undefined;
+	if (checkpoint.version === 1) return checkpoint;
+	throw new NexusError("conflict", "the checkpoint was made by another version; send the message again");
+}
+
+/** Behind words that a person has seen already. */
+export const GO_ON =
+	"Your answer was cut off here, and people have read it up to this point. Go on exactly where it stops. Do not repeat any of it, and do not apologise.";
+
+/** What was shown after the checkpoint, as the model's own interrupted words. */
+export function interrupted(request: EngineRequest, timestamp: number): Message[] {
+	const shown = request.continues?.shown ?? "";
+	if (shown === "") return [];
+	const messages = [
+		{ role: "assistant" as const, text: shown },
+		{ role: "user" as const, text: GO_ON },
+	];
+	const { history, prompt } = toPiContext({ ...request, messages, attachments: [] }, timestamp);
+	return [...history, prompt];
+}
+
+const UNKNOWN =
+	"outcome unknown: the run was cut off while this tool ran. It may have acted; it was not run again. Check before you repeat it.";
+const NEVER_RAN = "never ran: the run was cut off before this tool began. Call it again if it is still needed.";
+
+/** Results for the calls that a run was cut off at: completed tools keep theirs, nothing is run again by itself. `answered` gets its own. */
+export function missingResults(
+	messages: readonly Message[],
+	state: StateSnapshot,
+	timestamp: number,
+	answered?: string,
+): ToolResultMessage[] {
+	const byId = new Map(state.calls.map((call) => [call.callId, call]));
+	return unansweredIn(messages).flatMap((callId): ToolResultMessage[] => {
+		const call = byId.get(callId);
+		if (call === undefined || call.callId === answered) return [];
+		const content = [{ type: "text" as const, text: outcomeOf(call) }];
+		const isError = call.status !== "completed";
+		return [{ role: "toolResult", toolCallId: call.callId, toolName: call.name, content, isError, timestamp }];
+	});
+}
+
+/** Calls of the model's last message that have no result behind it: some may have theirs, when the run was cut off before. */
+function unansweredIn(messages: readonly Message[]): string[] {
+	const at = messages.findLastIndex(({ role }) => role === "assistant");
+	const last = messages[at];
+	if (last?.role !== "assistant") return [];
+	const answered = new Set(
+		messages.slice(at + 1).map((message) => message.role === "toolResult" && message.toolCallId),
+	);
+	return last.content.flatMap((part) => (part.type === "toolCall" && !answered.has(part.id) ? [part.id] : []));
+}
+
+/** Of a call whose result a model has read, only that it was: the words are in the threads, and must not fill a checkpoint twice. */
+export function leanCalls(calls: readonly RunToolCall[], threads: Iterable<Thread>): RunToolCall[] {
+	const waiting = new Set([...threads].flatMap(({ messages }) => unansweredIn(messages)));
+	return calls.map((call) => {
+		const isOver = call.status === "completed" || call.status === "failed";
+		if (!isOver || waiting.has(call.callId)) return call;
+		const { args: _, result: __, ...rest } = call;
+		return { ...rest, args: null };
+	});
+}
+
+function outcomeOf({ status, result }: RunToolCall): string {
+	if (status === "announced") return NEVER_RAN;
+	return status === "started" ? UNKNOWN : result || "(no output)";
+}

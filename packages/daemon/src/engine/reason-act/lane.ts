@@ -1,0 +1,278 @@
+/** One agent at work: its attempts, the calls of its model, the tools it asks for. Agents side by side have a lane each. */
+
+import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@earendil-works/pi-ai";
+import { NexusError } from "@nexus-stream/protocol";
+import type { ApprovalOutcome, EngineRequest, EngineYield, ExecutionEntry } from "@nexus-stream/protocol/engine";
+import { modelFailure } from "../kit/kit.ts";
+import { asModelTool, describeCall } from "../tools/tools.ts";
+import type { Acting } from "./act.ts";
+import { forTool } from "./by-tool.ts";
+import type { AgentNote, Thread } from "./checkpoint.ts";
+import { jsonOf, listen, type ModelReply } from "./listen.ts";
+import type { ModelRequest } from "./model.ts";
+import type { Offer } from "./offer.ts";
+import { pause } from "./pause.ts";
+import { type PhaseChange, systemPrompt } from "./prompt.ts";
+import { notesFor, sessionFor, userWords } from "./reading.ts";
+import type { AgentSpec, LoopSetup } from "./setup.ts";
+import type { RunState, RunToolCall } from "./state.ts";
+import { checkedVerdict, mustTerminate, type PhaseRules, type TerminationDecision } from "./termination.ts";
+import { withoutThinking } from "./think.ts";
+import { trimmed } from "./trim.ts";
+
+/** After a provider has refused a context as too long, it gets this share of the window. */
+const TIGHT_SHARE = 0.5;
+const FIRST_RETRY_MS = 500;
+
+/** What a lane has of its run. */
+export interface LaneRun {
+	readonly setup: LoopSetup;
+	readonly request: EngineRequest;
+	readonly signal: AbortSignal;
+	readonly acting: Acting;
+	readonly offer: Offer;
+	readonly phase: string;
+	readonly transition: PhaseChange | undefined;
+	readonly notes: readonly AgentNote[];
+	/** Who gets the run back, if its senders may use it. */
+	readonly orchestrator: string | undefined;
+	/** Words of people that arrived during the run, so far. `read` is called when there are new ones, before they are on record. */
+	injected(read: (injected: readonly Message[]) => void): Promise<readonly Message[]>;
+	/** Which call of the agent's model is next, from 0. */
+	nextCall(agent: string): number;
+	count(agent: string, heard: ModelReply, ms: number): void;
+	log(entry: ExecutionEntry): void;
+}
+
+export interface LaneParts {
+	run: LaneRun;
+	agent: AgentSpec;
+	state: RunState;
+	thread: Thread;
+	say(said: EngineYield, taken?: () => void): void;
+}
+
+export class AgentLane {
+	readonly agent: AgentSpec;
+	readonly state: RunState;
+	readonly thread: Thread;
+	readonly say: LaneParts["say"];
+	/** A call that waited for a person when the run before was cut off, with the answer. */
+	missing: { call: RunToolCall; answer: ApprovalOutcome } | undefined;
+	/** Words of its own that people have read already, and what it is told about them. */
+	cutOff: { shown: string; messages: readonly Message[] } | undefined;
+	/** Why the last attempt failed, with its code. */
+	failure: NexusError | undefined;
+	readonly #run: LaneRun;
+	#session: Message[];
+
+	constructor({ run, agent, state, thread, say }: LaneParts) {
+		this.#run = run;
+		this.agent = agent;
+		this.state = state;
+		this.thread = thread;
+		this.say = say;
+		this.#session = sessionFor(agent.name, run.request, run.setup.clock.now(), agent.model.signer);
+	}
+
+	/** The agent's turn, with its retries. `resumed`: it goes on in the attempt that was cut off. */
+	async work(resumed: boolean): Promise<TerminationDecision> {
+		const { setup, phase, notes, signal } = this.#run;
+		const { name } = this.agent;
+		const attemptsMax = setup.attemptsMaxOf(name, phase);
+		if (!resumed) {
+			this.thread.messages.push(...notesFor(name, notes.slice(this.thread.notesRead), setup.clock.now()));
+			this.thread.notesRead = notes.length;
+			this.state.activate(name, phase);
+		}
+		await this.#takeUp();
+		for (; ; this.state.retry()) {
+			const { attempt } = this.state.activation;
+			this.failure = this.state.terminal ? undefined : await this.#attempt();
+			if (signal.aborted) return { type: "end" };
+			const verdict = this.#verdict(attempt, attemptsMax);
+			const about = { attempt, attemptsMax, phase, outcome: verdict.type };
+			this.#log("attempt", `attempt ${attempt} of ${attemptsMax} in ${phase}: ${verdict.type}`, about);
+			setup.counters?.add("agent_attempts", { agent: name, outcome: verdict.type });
+			if (verdict.type !== "retry") return verdict;
+			// A strategy of somebody's own may never be content.
+			if (attempt >= attemptsMax) return { type: "fail", message: `${name} did not end in ${attempt} attempts` };
+			this.thread.messages.push(userWords(verdict.reminder, setup.clock.now()));
+			this.#log("reminder", verdict.reminder, { attempt });
+		}
+	}
+
+	/** What an earlier run of the session left behind. */
+	async #takeUp(): Promise<void> {
+		const { missing: owed, cutOff, thread } = this;
+		if (owed) thread.messages.push(...(await this.#run.acting.settle(this, this.#offered, owed.call, owed.answer)));
+		if (!cutOff) return;
+		this.state.say(cutOff.shown);
+		thread.messages.push(...cutOff.messages);
+	}
+
+	#verdict(attempt: number, attemptsMax: number): TerminationDecision {
+		const { agent, state } = this;
+		const { setup, request, orchestrator } = this.#run;
+		const { fallback } = agent;
+		const isUsable = fallback === undefined || request.allowedAgents?.includes(fallback) !== false;
+		return checkedVerdict(setup.strategy, {
+			agent,
+			phase: this.#rules,
+			attempt,
+			attemptsMax,
+			terminal: state.terminal,
+			content: state.content,
+			failure: this.failure?.message,
+			orchestrator: agent.orchestrator ? undefined : orchestrator,
+			fallback: isUsable ? fallback : undefined,
+		});
+	}
+
+	/** Calls the model until it stops asking for tools; returns why it could not. */
+	async #attempt(): Promise<NexusError | undefined> {
+		const { signal } = this.#run;
+		for (;;) {
+			const heard = await this.#call();
+			if (signal.aborted) return undefined;
+			if (heard.failed) return modelFailure(heard.message.errorMessage, this.agent.model.failure);
+			const results = await this.#act(heard.message);
+			this.thread.messages.push(...results);
+			if (results.length === 0 || this.state.terminal !== undefined || signal.aborted) return undefined;
+		}
+	}
+
+	async #act(heard: AssistantMessage): Promise<ToolResultMessage[]> {
+		const { state, thread } = this;
+		const asked = heard.content.flatMap((part) => {
+			if (part.type !== "toolCall") return [];
+			const call = state.announce(String(part.id ?? ""), part.name, jsonOf(part.arguments));
+			return [{ part, call, isTooMany: state.isToolLimitPassed }];
+		});
+		// Under the ids that results answer to: a model may have used its own twice.
+		const calls = new Map(asked.map(({ part, call }) => [part, call]));
+		const opening = heard.content.find(({ type }) => type === "text");
+		const content = heard.content.flatMap((part): AssistantMessage["content"] => {
+			const call = part.type === "toolCall" ? calls.get(part) : undefined;
+			if (call) return [{ ...(part as ToolCall), id: call.callId, name: call.name, arguments: jsonObject(call.args) }];
+			if (part.type !== "text") return [part];
+			const text = part === opening ? withoutThinking(part.text) : part.text;
+			return text === "" ? [] : [{ ...part, text }];
+		});
+		// Before its tools act, so that a checkpoint has it. Providers refuse a message with nothing in it.
+		const stopReason = asked.length > 0 ? "toolUse" : "stop";
+		if (content.length > 0) thread.messages.push({ ...heard, content, stopReason });
+		return await this.#run.acting.run(this, this.#offered, asked, heard.stopReason === "length");
+	}
+
+	/** One answer of the model. What is refused before its first token is tried again; what was shown is never shown twice. */
+	async #call(): Promise<ModelReply> {
+		const { setup, signal } = this.#run;
+		const { model } = this.agent;
+		let tokensMax = model.contextTokensMax;
+		for (let retries = 0; ; ) {
+			await this.#takeInjected();
+			const limit = this.state.exhausted();
+			if (limit !== undefined) throw new NexusError("engine_failed", `the run was stopped: ${limit}`);
+			this.#fit(tokensMax);
+			const heard = await this.#listen();
+			if (!heard.failed || heard.shown || signal.aborted) return heard;
+			if (tokensMax === model.contextTokensMax && model.isOverflow(heard.message)) {
+				tokensMax = Math.floor(tokensMax * TIGHT_SHARE);
+			} else if (retries < setup.retriesMax && model.isPassing(heard.message)) {
+				const delayMs = Math.min(setup.retryDelayMsMax, FIRST_RETRY_MS * 2 ** retries);
+				retries += 1;
+				await pause(delayMs, signal, setup.clock);
+				if (signal.aborted) return heard;
+			} else return heard;
+		}
+	}
+
+	/** Each lane reads them once, behind what it has done so far. */
+	async #takeInjected(): Promise<void> {
+		const { thread } = this;
+		const read = (injected: readonly Message[]) => {
+			thread.messages.push(...injected.slice(thread.injectedRead));
+			thread.injectedRead = injected.length;
+		};
+		read(await this.#run.injected(read));
+	}
+
+	async #listen(): Promise<ModelReply> {
+		const { setup, request, signal } = this.#run;
+		const { name, model, visible } = this.agent;
+		const offered = this.#offered;
+		this.state.countModelCall();
+		const call: ModelRequest = {
+			agent: name,
+			index: this.#run.nextCall(name),
+			continued: request.continues !== undefined,
+			session: request.session,
+			signal,
+			systemPrompt: this.#prompt(),
+			messages: [...this.#session, ...this.thread.messages],
+			tools: offered.tools.map(asModelTool),
+		};
+		const since = setup.clock.now();
+		const heard = await listen(() => model.stream(call), {
+			state: this.state,
+			account: model.signer?.account ?? "",
+			visible,
+			say: this.say,
+			describe: (tool, args) => describeCall(tool, args, offered.find(tool)?.describe ?? forTool(setup.describe, tool)),
+		});
+		this.#run.count(name, heard, setup.clock.now() - since);
+		return heard;
+	}
+
+	/** The oldest tool results give way, for good. */
+	#fit(tokensMax: number): void {
+		const all = [...this.#session, ...this.thread.messages];
+		const fitting = trimmed(all, tokensMax);
+		if (fitting === all) return;
+		this.say([
+			{ type: "compaction", phase: "start" },
+			{ type: "compaction", phase: "end" },
+		]);
+		const own = this.#session.length;
+		this.#session = fitting.slice(0, own);
+		this.thread.messages = fitting.slice(own);
+	}
+
+	get #rules(): PhaseRules {
+		const { setup, phase } = this.#run;
+		return setup.phases[phase] ?? { enforce: true };
+	}
+
+	get #isEnforced(): boolean {
+		return mustTerminate({ agent: this.agent, phase: this.#rules });
+	}
+
+	get #offered() {
+		return this.#run.offer(this.agent, this.#isEnforced);
+	}
+
+	#prompt(): string {
+		const { setup, phase, transition } = this.#run;
+		return systemPrompt({
+			prompt: this.agent.prompt,
+			phase,
+			enforced: this.#isEnforced,
+			orchestrator: this.agent.orchestrator,
+			transition,
+			recentTransitionMs: setup.recentTransitionMs,
+			now: setup.clock.now(),
+		});
+	}
+
+	#log(kind: ExecutionEntry["kind"], text: string, data: Record<string, unknown>): void {
+		this.#run.log({ kind, agent: this.agent.name, text, data });
+	}
+}
+
+function jsonObject(value: unknown): Record<string, never> {
+	return (typeof value === "object" && value !== null && !Array.isArray(value) ? value : { value }) as Record<
+		string,
+		never
+	>;
+}

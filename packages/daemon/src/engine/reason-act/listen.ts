@@ -1,0 +1,180 @@
+/** Hears one call of a model out: what it says goes on at once, and its message is kept whole. Whatever the model does, this ends with the stream. */
+
+import type { AssistantMessage } from "@earendil-works/pi-ai";
+import { wordsOf } from "@nexus-stream/protocol";
+import type { EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
+import { signedReasoning } from "../pi/pi.ts";
+import type { LlmEvent, ReportedTool } from "./model.ts";
+import type { RunState } from "./state.ts";
+import { type ThinkSplitter, thinkSplitter } from "./think.ts";
+
+export interface ModelReply {
+	/** As the provider finished it, without what is not a message's. */
+	message: AssistantMessage;
+	failed: boolean;
+	/** Whether a person saw something of it. */
+	shown: boolean;
+	/** What the model thought, up to a length. */
+	reasoning: string;
+}
+
+export interface ReplySink {
+	state: RunState;
+	/** The account for which a provider signs reasoning. */
+	account: string;
+	say(said: EngineYield): void;
+	/** Not visible: in the log, and shown to nobody who chats. */
+	visible: boolean;
+	describe(name: string, args: unknown): string;
+}
+
+/** A long tool call can take minutes to write: an empty delta shows nothing and says that the model is not silent. */
+const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
+
+/** Of one call's reasoning, for the execution log. */
+const REASONING_CHARS_MAX = 8000;
+
+const CUT_OFF = "the stream ended without a finish";
+
+export async function listen(open: () => AsyncIterable<LlmEvent>, ears: ReplySink): Promise<ModelReply> {
+	const one = new ReplyReader(ears);
+	try {
+		for await (const event of open()) {
+			const reply = one.hear(event);
+			if (reply) return reply;
+		}
+		return one.broken(CUT_OFF);
+	} catch (cause) {
+		return one.broken(wordsOf(cause) || CUT_OFF);
+	}
+}
+
+class ReplyReader {
+	readonly #ears: ReplySink;
+	readonly #splitter: ThinkSplitter = thinkSplitter();
+	/** All text as the model wrote it, tags included. */
+	#raw = "";
+	#reasoning = "";
+	#announced = false;
+
+	constructor(ears: ReplySink) {
+		this.#ears = ears;
+	}
+
+	/** What was heard, once it is over. */
+	hear(event: LlmEvent): ModelReply | undefined {
+		switch (event?.type) {
+			case "text_delta":
+				this.#text(event.delta);
+				return undefined;
+			case "thinking_delta":
+				if (typeof event.delta === "string") this.#show({ type: "reasoning", delta: event.delta });
+				return undefined;
+			case "toolcall_start":
+			case "toolcall_delta":
+				this.#ears.say(NOT_SILENT);
+				return undefined;
+			case "tool_start":
+			case "tool_complete":
+				this.#reported(event);
+				return undefined;
+			case "done":
+				return this.#finish(event.message);
+			case "error":
+				return this.#fail(event.error);
+			default:
+				return undefined;
+		}
+	}
+
+	broken(errorMessage: string): ModelReply {
+		return this.#fail({ content: [], stopReason: "error", errorMessage } as unknown as AssistantMessage);
+	}
+
+	#text(delta: unknown): void {
+		if (typeof delta !== "string" || delta === "") return;
+		this.#raw += delta;
+		for (const piece of this.#splitter.push(delta)) this.#show(piece);
+	}
+
+	/** A message begins for the reader when there is something to show: a refused call leaves no empty message behind. */
+	#show(event: EngineEvent): void {
+		const { state, say, visible } = this.#ears;
+		if (event.type === "text") state.say(event.delta, visible);
+		else if (event.type === "reasoning") {
+			if (event.delta === "") return;
+			state.think(event.delta);
+			if (this.#reasoning.length < REASONING_CHARS_MAX) this.#reasoning += event.delta;
+		}
+		if (!this.#announced) say(visible ? { type: "message" } : { type: "message", visible });
+		this.#announced = true;
+		say(event);
+	}
+
+	#reported(event: ReportedTool): void {
+		const { state, describe } = this.#ears;
+		const name = String(event.name);
+		const id = String(event.id);
+		if (event.type === "tool_start") {
+			const call = state.startReported(id, name, jsonOf(event.args));
+			if (call) this.#show({ ...tool(call), status: "started", args: call.args, summary: describe(name, call.args) });
+			return;
+		}
+		const status = event.failed === true ? "failed" : "completed";
+		const result = String(event.result);
+		const { call, missingStart } = state.endReported(id, name, status, result);
+		// Whoever counts running tools must see it begin.
+		if (missingStart) this.#show({ ...tool(call), status: "started", summary: describe(name, call.args) });
+		this.#show({ ...tool(call), status, result });
+	}
+
+	#finish(found: AssistantMessage): ModelReply {
+		const message = wellFormed(found);
+		const text = message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
+		// A server that does not stream, or not all of it, says the rest only in the finished message.
+		if (text !== this.#raw && text.startsWith(this.#raw)) this.#text(text.slice(this.#raw.length));
+		this.#flush();
+		for (const event of signedReasoning(message, this.#ears.account)) this.#show(event);
+		const failed = message.stopReason === "error" || message.stopReason === "aborted";
+		return { message, failed, shown: this.#announced, reasoning: this.#reasoning };
+	}
+
+	#fail(found: AssistantMessage): ModelReply {
+		this.#flush();
+		const message = wellFormed(found, "error");
+		return { message, failed: true, shown: this.#announced, reasoning: this.#reasoning };
+	}
+
+	#flush(): void {
+		for (const piece of this.#splitter.end()) this.#show(piece);
+	}
+}
+
+const tool = ({ callId, name }: { callId: string; name: string }) => ({ type: "tool" as const, callId, name });
+
+const STOPS: readonly unknown[] = ["stop", "length", "toolUse", "error", "aborted"];
+
+/** A compatible server, or a script, may send anything. */
+function wellFormed(found: AssistantMessage | undefined, stop?: "error"): AssistantMessage {
+	const parts: unknown[] = Array.isArray(found?.content) ? found.content : [];
+	const stopReason = stop ?? (STOPS.includes(found?.stopReason) ? found!.stopReason : "stop");
+	return { ...found!, role: "assistant", content: parts.filter(isPart), stopReason };
+}
+
+function isPart(value: unknown): value is AssistantMessage["content"][number] {
+	if (typeof value !== "object" || value === null) return false;
+	const part = value as Record<string, unknown>;
+	if (part.type === "text") return typeof part.text === "string";
+	if (part.type === "thinking") return typeof part.thinking === "string";
+	return part.type === "toolCall" && typeof part.name === "string";
+}
+
+/** What frames can carry of it. */
+export function jsonOf(value: unknown): unknown {
+	try {
+		return JSON.parse(JSON.stringify(value ?? {}) ?? "{}");
+	} catch {
+		// A cycle, a BigInt: only a script makes these.
+		return {};
+	}
+}

@@ -1,0 +1,390 @@
+/** Everything that changes while one run goes on: who is active, its words, its tool calls, what was used. Agents side by side have a lane each. No clock and no I/O. */
+
+import { createHash } from "node:crypto";
+import { NexusError } from "@nexus-stream/protocol";
+import type { CustomState } from "../tools/tools.ts";
+
+/** Limits of one run, whichever agents take part in it. */
+export interface RunLimits {
+	modelCallsMax: number;
+	routesMax: number;
+	toolCallsMax: number;
+	/** Input and output together, over all model calls. */
+	tokensMax: number;
+	/** In US dollars, by the prices that the provider's list has. */
+	costUsdMax: number;
+	/** Of the words and of the reasoning of one activation, each. */
+	bufferCharsMax: number;
+	/** Reasoning blocks that are remembered, so that the execution log has each once. */
+	thinkingBlocksMax: number;
+	/** Custom state of tools, as JSON. */
+	customCharsMax: number;
+}
+
+export const RUN_LIMITS: RunLimits = {
+	modelCallsMax: 64,
+	routesMax: 16,
+	toolCallsMax: 256,
+	tokensMax: 2_000_000,
+	costUsdMax: 10,
+	bufferCharsMax: 1024 * 1024,
+	thinkingBlocksMax: 1000,
+	customCharsMax: 64 * 1024,
+};
+
+/** One agent at work in one phase; an attempt is its whole tool loop until the model stops. */
+export interface Activation {
+	agent: string;
+	phase: string;
+	/** From 1. */
+	attempt: number;
+}
+
+export type CallStatus = "announced" | "started" | "completed" | "failed";
+
+export interface RunToolCall {
+	/** Unique in the run. */
+	callId: string;
+	/** What the model called it: may be empty, and may have been used before. */
+	modelId: string;
+	name: string;
+	args: unknown;
+	/** Who asked for it. */
+	agent: string;
+	status: CallStatus;
+	/** What the model is told. */
+	result?: string;
+}
+
+/** A terminal tool that ended its activation. */
+export interface TerminalCall {
+	callId: string;
+	name: string;
+	args: unknown;
+}
+
+/** What a call was seen to do out of order. */
+export interface Ended {
+	call: RunToolCall;
+	/** It ended and had never started: whoever shows it shows the start first. */
+	missingStart: boolean;
+}
+
+export interface Used {
+	modelCalls: number;
+	routes: number;
+	toolCalls: number;
+	tokens: number;
+	costUsd: number;
+}
+
+/** JSON: what a checkpoint holds of the run, whoever is at work. */
+export interface StateSnapshot {
+	used: Used;
+	attempts: Record<string, number>;
+	calls: RunToolCall[];
+	custom: Record<string, unknown>;
+}
+
+/** JSON: what a checkpoint holds of one agent at work. */
+export interface LaneSnapshot {
+	activation: Activation;
+	hasSpoken: boolean;
+	terminal?: TerminalCall | undefined;
+}
+
+/** What all lanes of a run have in common. */
+class Shared {
+	calls: RunToolCall[] = [];
+	readonly callIds = new Set<string>();
+	readonly thinking = new Set<string>();
+	/** Executions by agent and phase. */
+	attempts = new Map<string, number>();
+	custom = new Map<string, unknown>();
+	used: Used = { modelCalls: 0, routes: 0, toolCalls: 0, tokens: 0, costUsd: 0 };
+
+	static from(snapshot: StateSnapshot): Shared {
+		const shared = new Shared();
+		const { used, attempts, calls, custom } = structuredClone(snapshot);
+		shared.used = used;
+		shared.attempts = new Map(Object.entries(attempts));
+		shared.custom = new Map(Object.entries(custom));
+		shared.calls = calls;
+		for (const { callId } of calls) shared.callIds.add(callId);
+		return shared;
+	}
+}
+
+export class RunState implements CustomState {
+	readonly #limits: RunLimits;
+	#run: Shared;
+	#activation: Activation | undefined;
+	#content = "";
+	#reasoning = "";
+	#hasSpoken = false;
+	#terminal: TerminalCall | undefined;
+	/** By the model's own ids, which two models may share. */
+	readonly #open = new Map<string, RunToolCall[]>();
+
+	constructor(limits: RunLimits, from?: StateSnapshot) {
+		this.#limits = limits;
+		this.#run = from ? Shared.from(from) : new Shared();
+	}
+
+	/** For one more agent at work in the same run: calls, counters and custom state are the run's. */
+	lane(from?: LaneSnapshot): RunState {
+		const lane = new RunState(this.#limits);
+		lane.#run = this.#run;
+		if (from) lane.#resume(structuredClone(from));
+		return lane;
+	}
+
+	get activation(): Activation {
+		if (this.#activation === undefined) throw new NexusError("internal", "no agent is active");
+		return this.#activation;
+	}
+
+	/** What the active agent has said in this attempt, up to `bufferCharsMax`. */
+	get content(): string {
+		return this.#content;
+	}
+
+	get reasoning(): string {
+		return this.#reasoning;
+	}
+
+	/** Whether the agent said something in this activation, in whichever attempt, that a person can read. */
+	get hasSpoken(): boolean {
+		return this.#hasSpoken;
+	}
+
+	/** The terminal call that ended this attempt. */
+	get terminal(): TerminalCall | undefined {
+		return this.#terminal;
+	}
+
+	/** All calls of the run that have ended, in the order in which they were asked for. */
+	get results(): readonly RunToolCall[] {
+		return this.#run.calls.filter(({ status }) => isOver(status));
+	}
+
+	get used(): Readonly<Used> {
+		return this.#run.used;
+	}
+
+	/** An agent's turn begins. */
+	activate(agent: string, phase: string): Activation {
+		this.#hasSpoken = false;
+		return this.#begin({ agent, phase, attempt: 1 });
+	}
+
+	/** The same agent once more: its words and its termination start over; calls, counters and custom state stay. */
+	retry(): Activation {
+		const { agent, phase, attempt } = this.activation;
+		return this.#begin({ agent, phase, attempt: attempt + 1 });
+	}
+
+	/** As new, counters and custom state included. */
+	reset(): void {
+		this.#activation = undefined;
+		this.#hasSpoken = false;
+		this.#clearAttempt();
+		this.#open.clear();
+		this.#run = new Shared();
+	}
+
+	/** How often an agent was executed in a phase, retries included. */
+	attemptsOf(agent: string, phase: string): number {
+		return this.#run.attempts.get(attemptKey(agent, phase)) ?? 0;
+	}
+
+	/** Not visible: said, but to nobody who reads the answer. */
+	say(text: string, visible = true): void {
+		if (visible && !this.#hasSpoken) this.#hasSpoken = text.trim() !== "";
+		this.#content = appended(this.#content, text, this.#limits.bufferCharsMax);
+	}
+
+	think(text: string): void {
+		this.#reasoning = appended(this.#reasoning, text, this.#limits.bufferCharsMax);
+	}
+
+	/** Whether the execution log lacks this block. The oldest blocks are forgotten first; frames never depend on it. */
+	isNewThinking(block: string): boolean {
+		const hash = createHash("sha256").update(block).digest("base64");
+		if (this.#run.thinking.has(hash)) return false;
+		this.#run.thinking.add(hash);
+		if (this.#run.thinking.size > this.#limits.thinkingBlocksMax) {
+			for (const oldest of this.#run.thinking) {
+				this.#run.thinking.delete(oldest);
+				break;
+			}
+		}
+		return true;
+	}
+
+	/** A call that a model asks for. It gets an id of its own, also when the model repeats one. */
+	announce(modelId: string, asked: string, args: unknown): RunToolCall {
+		const name = asked.slice(0, NAME_CHARS_MAX);
+		const callId = this.#unused((modelId || name).slice(0, NAME_CHARS_MAX));
+		const call: RunToolCall = { callId, modelId, name, args, agent: this.activation.agent, status: "announced" };
+		this.#run.callIds.add(call.callId);
+		this.#run.calls.push(call);
+		this.#open.set(modelId, [...(this.#open.get(modelId) ?? []), call]);
+		this.#run.used.toolCalls += 1;
+		return call;
+	}
+
+	/** For a call that was announced. A second start of it is none. */
+	start(call: RunToolCall): boolean {
+		if (call.status !== "announced") return false;
+		call.status = "started";
+		return true;
+	}
+
+	/** A start that somebody else reports, by the model's id. Undefined: it runs already. */
+	startReported(modelId: string, name: string, args: unknown): RunToolCall | undefined {
+		const known = this.#open.get(modelId)?.findLast((call) => call.name === name);
+		if (known?.status === "started") return undefined;
+		const call = known ?? this.announce(modelId, name, args);
+		this.start(call);
+		return call;
+	}
+
+	/** Undefined: it has ended already. */
+	end(call: RunToolCall, status: "completed" | "failed", result: string): Ended | undefined {
+		if (isOver(call.status)) return undefined;
+		const missingStart = call.status === "announced";
+		call.status = status;
+		call.result = result;
+		const left = (this.#open.get(call.modelId) ?? []).filter((other) => other !== call);
+		if (left.length === 0) this.#open.delete(call.modelId);
+		else this.#open.set(call.modelId, left);
+		return { call, missingStart };
+	}
+
+	/** An end that somebody else reports, by the model's id; the oldest open call of that id ends. */
+	endReported(modelId: string, name: string, status: "completed" | "failed", result: string): Ended {
+		const open = this.#open.get(modelId);
+		const call = open?.find((one) => one.status === "started") ?? open?.[0] ?? this.announce(modelId, name, {});
+		return this.end(call, status, result)!;
+	}
+
+	/** The first terminal call of an attempt counts. */
+	terminate(call: TerminalCall): void {
+		this.#terminal ??= call;
+	}
+
+	/** Calls without an outcome, in order. */
+	openCalls(): RunToolCall[] {
+		return this.#run.calls.filter(({ status }) => !isOver(status));
+	}
+
+	countModelCall(): void {
+		this.#run.used.modelCalls += 1;
+	}
+
+	countRoute(): void {
+		this.#run.used.routes += 1;
+	}
+
+	countUsage(tokens: number, costUsd: number): void {
+		this.#run.used.tokens += tokens;
+		this.#run.used.costUsd += costUsd;
+	}
+
+	/** Asked before a model call: what forbids one more, in words. */
+	exhausted(): string | undefined {
+		const { modelCalls, routes, toolCalls, tokens, costUsd } = this.#run.used;
+		const { modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax } = this.#limits;
+		if (modelCalls >= modelCallsMax) return `the model was called ${modelCalls} times in one run (modelCallsMax)`;
+		if (routes > routesMax) return `agents were routed ${routes} times in one run (routesMax ${routesMax})`;
+		if (toolCalls > toolCallsMax)
+			return `the model asked for ${toolCalls} tool calls in one run (toolCallsMax ${toolCallsMax})`;
+		if (tokens >= tokensMax) return `the run used ${tokens} tokens (tokensMax ${tokensMax})`;
+		if (costUsd >= costUsdMax) return `the run cost ${costUsd.toFixed(2)} US dollars (costUsdMax ${costUsdMax})`;
+		return undefined;
+	}
+
+	/** Whether the newest call that was announced is one too many to run. */
+	get isToolLimitPassed(): boolean {
+		return this.#run.used.toolCalls > this.#limits.toolCallsMax;
+	}
+
+	setState(key: string, value: unknown): void {
+		const others = Object.fromEntries([...this.#run.custom].filter(([other]) => other !== key));
+		const text: string | undefined = JSON.stringify({ ...others, [key]: value });
+		const { customCharsMax } = this.#limits;
+		if (text.length > customCharsMax)
+			throw new NexusError("too_large", `custom state may have ${customCharsMax} characters as JSON`);
+		// A copy of what JSON keeps of it: a checkpoint restores exactly this.
+		const kept = (JSON.parse(text) as Record<string, unknown>)[key];
+		if (kept === undefined) throw new NexusError("invalid", `custom state "${key}" is not JSON`);
+		this.#run.custom.set(key, kept);
+	}
+
+	getState(key: string): unknown {
+		return structuredClone(this.#run.custom.get(key));
+	}
+
+	hasState(key: string): boolean {
+		return this.#run.custom.has(key);
+	}
+
+	getAllState(): Readonly<Record<string, unknown>> {
+		return structuredClone(Object.fromEntries(this.#run.custom));
+	}
+
+	snapshot(): StateSnapshot {
+		const { used, attempts, calls, custom } = this.#run;
+		// Arguments and custom values are never changed in place: a copy of what holds them will do, at every boundary.
+		return {
+			used: { ...used },
+			attempts: Object.fromEntries(attempts),
+			calls: calls.map((call) => ({ ...call })),
+			custom: Object.fromEntries(custom),
+		};
+	}
+
+	laneSnapshot(): LaneSnapshot {
+		return structuredClone({ activation: this.activation, hasSpoken: this.#hasSpoken, terminal: this.#terminal });
+	}
+
+	#resume({ activation, hasSpoken, terminal }: LaneSnapshot): void {
+		this.#activation = activation;
+		this.#hasSpoken = hasSpoken;
+		this.#terminal = terminal;
+		for (const call of this.#run.calls)
+			if (call.agent === activation.agent && !isOver(call.status))
+				this.#open.set(call.modelId, [...(this.#open.get(call.modelId) ?? []), call]);
+	}
+
+	#begin(activation: Activation): Activation {
+		this.#activation = activation;
+		this.#clearAttempt();
+		const key = attemptKey(activation.agent, activation.phase);
+		this.#run.attempts.set(key, (this.#run.attempts.get(key) ?? 0) + 1);
+		return activation;
+	}
+
+	#clearAttempt(): void {
+		this.#content = "";
+		this.#reasoning = "";
+		this.#terminal = undefined;
+	}
+
+	#unused(wanted: string): string {
+		let callId = wanted;
+		for (let n = 2; this.#run.callIds.has(callId); n++) callId = `${wanted}_${n}`;
+		return callId;
+	}
+}
+
+/** Of a call's id and of its tool's name: a model may make up anything. */
+const NAME_CHARS_MAX = 200;
+
+const isOver = (status: CallStatus): boolean => status === "completed" || status === "failed";
+
+const attemptKey = (agent: string, phase: string): string => JSON.stringify([agent, phase]);
+
+const appended = (buffer: string, text: string, charsMax: number): string =>
+	buffer.length >= charsMax ? buffer : buffer + text.slice(0, charsMax - buffer.length);

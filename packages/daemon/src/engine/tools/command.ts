@@ -1,0 +1,131 @@
+/** Runs one shell command in a process group of its own. Whatever it started is dead before its result is given. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { type Clock, within } from "@nexus-stream/protocol/clock";
+import { watchGroup } from "../../std/process-group.ts";
+import { HeadTail } from "./head-tail.ts";
+import { survivorsOf } from "./survivors.ts";
+
+export interface CommandOptions {
+	cwd: string;
+	env: Readonly<Record<string, string>>;
+	/** Put before the shell: `[bwrap, …]`. */
+	wrapper: readonly string[];
+	outputBytesMax: number;
+	/** Between asking to end and killing. */
+	killGraceMs: number;
+	signal: AbortSignal;
+	clock: Clock;
+}
+
+export interface CommandResult {
+	output: string;
+	/** Null when a signal ended it. */
+	exitCode: number | null;
+	endedBy: NodeJS.Signals | null;
+	/** It was stopped before it had ended by itself. */
+	stopped: boolean;
+}
+
+const SHELL = ["bash", "--noprofile", "--norc", "-c"];
+
+/** The same as one line for a shell that is not ours: it becomes the wrapper, and reads nothing of the command itself. */
+export const wrappedCommand = (wrapper: readonly string[], command: string): string =>
+	`exec ${[...wrapper, ...SHELL, command].map(quoted).join(" ")}`;
+
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
+
+/** In the environment of all that a command starts, so that what has left its group is found as well. */
+const MARK = "TOOL_COMMAND_ID";
+
+/** Rejects only when the command could not be started. */
+export async function runCommand(command: string, options: CommandOptions): Promise<CommandResult> {
+	const { cwd, env, wrapper, outputBytesMax, signal, clock } = options;
+	const [program, ...args] = [...wrapper, ...SHELL, command];
+	const mark = `${MARK}=${randomUUID()}`;
+	const marked = { ...env, [MARK]: mark.slice(MARK.length + 1) };
+	const child = spawn(program!, args, { cwd, env: marked, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+	// A daemon that ends in the middle takes it along.
+	const group = watchGroup(child);
+	const output = new HeadTail(outputBytesMax);
+	for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => output.add(chunk));
+	const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
+	const exited = exitOf(child, program!);
+	const disarm = endOnAbort(child, exited, options);
+	try {
+		const ended = await exited;
+		await killAll(child.pid!, mark, clock);
+		// Nobody holds the pipes any more: what was written arrives at once.
+		await within(clock, PIPES_MS, closed);
+		return { output: output.text(), ...ended, stopped: signal.aborted };
+	} finally {
+		disarm();
+		group.end();
+		child.stdout.destroy();
+		child.stderr.destroy();
+	}
+}
+
+const PIPES_MS = 500;
+
+function exitOf(child: ChildProcess, program: string): Promise<Pick<CommandResult, "exitCode" | "endedBy">> {
+	return new Promise((resolve, reject) => {
+		child.once("exit", (exitCode, endedBy) => resolve({ exitCode, endedBy }));
+		child.once("error", (cause: NodeJS.ErrnoException) => {
+			const why = cause.code === "ENOENT" ? "it was not found" : cause.message;
+			reject(new Error(`${program} could not be started: ${why}`, { cause }));
+		});
+	});
+}
+
+/** Asks the group to end, and kills it if it does not. */
+function endOnAbort(
+	child: ChildProcess,
+	exited: Promise<unknown>,
+	{ signal, clock, killGraceMs }: CommandOptions,
+): () => void {
+	let cancel = () => {};
+	const end = () => {
+		signalGroup(child.pid, "SIGTERM");
+		cancel = clock.after(killGraceMs, () => signalGroup(child.pid, "SIGKILL"), "due");
+		void exited.then(cancel, cancel);
+	};
+	if (signal.aborted) end();
+	else signal.addEventListener("abort", end, { once: true });
+	return () => {
+		signal.removeEventListener("abort", end);
+		cancel();
+	};
+}
+
+/** False when there is no such group any more. */
+function signalGroup(group: number | undefined, signal: NodeJS.Signals): boolean {
+	try {
+		return group !== undefined && process.kill(-group, signal);
+	} catch {
+		return false;
+	}
+}
+
+const KILL_ROUNDS_MAX = 200;
+const KILL_EVERY_MS = 5;
+
+/** What the shell left behind: a killed process takes a moment to be gone, and one that forks as fast as it can takes some rounds. */
+async function killAll(group: number, mark: string, clock: Clock): Promise<void> {
+	for (let round = 0; round < KILL_ROUNDS_MAX; round++) {
+		const inGroup = signalGroup(group, "SIGKILL");
+		const survivors = survivorsOf(group, mark);
+		if (survivors === undefined ? !inGroup : survivors.length === 0) return;
+		for (const pid of survivors ?? []) signalOne(pid);
+		await new Promise<void>((resolve) => clock.after(KILL_EVERY_MS, resolve, "due"));
+	}
+}
+
+function signalOne(pid: number): void {
+	try {
+		process.kill(pid, "SIGKILL");
+	} catch {
+		// It has ended by itself.
+	}
+}

@@ -1,0 +1,24 @@
+/** What the package offers to programs: the engine port to write an agent against, the protocol, and the daemon to embed. */
+
+export * from "@nexus-stream/protocol";
+export type {
+	Attachment,
+	Engine,
+	EngineChoice,
+	EngineEvent,
+	EngineMessage,
+	EngineRequest,
+	EngineYield,
+	PastToolCall,
+	PiConfig,
+	Sender,
+	ToolStatus,
+} from "./engine/engine.ts";
+export type { HookAnswer, HookContext, HookRequest, Plugin } from "./nex/nex.ts";
+export {
+	type Daemon,
+	type DaemonOptions,
+	type DaemonState,
+	type PartialConfig,
+	startDaemon,
+} from "./runtime/runtime.ts";

@@ -1,0 +1,140 @@
+/** Deliveries: how far each (run, account, target) has come on its platform. What is owed after a crash is computed from these rows (I7). */
+
+import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol";
+import { type Reading, writesOf } from "../../std/write.ts";
+
+/** The platform's own address; a JSON object. */
+export interface DeliveryTarget {
+	to: string;
+	[extra: string]: unknown;
+}
+
+export interface DeliveryMessage {
+	/** 1, 2, 3 … in order of being announced. */
+	ordinal: number;
+	nonce: string;
+	/** Source positions of its text: UTF-16 units of the answer's text. */
+	from: number;
+	to?: number;
+	messageId?: string;
+	/**
+	 * `intended`: about to be created, so it may exist. `open`: exists and is being edited. `failed`: the platform had taken it, and did not
+	 * bring it to its reader.
+	 */
+	state: "intended" | "open" | "sent" | "unknown" | "failed";
+	/** Why it failed. */
+	error?: string;
+	/** The source position up to which an open message was last reported to show. */
+	shown?: number;
+	/** It was left as it was when its stream failed: it shows the text up to `to`, and perhaps which tools ran. */
+	abandoned?: true;
+	/** How often it was changed after it had been created; absent = never. */
+	edits?: number;
+	/** What a send says, as long as its outcome is not known: it is looked up or said again by exactly this text. */
+	text?: string;
+	/** How much of `text`, in UTF-16 units, is out in the messages before this one. */
+	done?: number;
+	/** What is told with `text` about the run: said again with it. */
+	facts?: Readonly<Record<string, unknown>>;
+}
+
+export interface SentOutcome {
+	messageId: string;
+	to: number;
+	carry?: string;
+	abandoned?: true;
+}
+
+export interface NewDelivery {
+	id: string;
+	/** The log that is delivered. */
+	runId: string;
+	channel: string;
+	account: string;
+	target: DeliveryTarget;
+	/** Choices that hold for the whole delivery; a JSON object. */
+	options: Record<string, unknown>;
+	createdAt: number;
+}
+
+export interface Delivery extends NewDelivery {
+	/** Decided once, when it begins; a stream that fails goes on as blocks. */
+	mode?: DeliveryMode;
+	state: DeliveryState;
+	/** Everything before this source position is in finished messages. */
+	cursor: number;
+	/** What the next message has to begin with. */
+	carry?: string;
+	error?: string;
+	/** Last progress. */
+	updatedAt: number;
+	endedAt?: number;
+	messages: DeliveryMessage[];
+}
+
+export interface DeliveryQuery {
+	runId?: string;
+	state?: DeliveryState;
+	channel?: string;
+	account?: string;
+	/** Newest first, at most this many. */
+	limit: number;
+	/** Only deliveries with ids before this one, which need not be here: ids are in the order of time. */
+	before?: string;
+	/** Ids of deliveries that are left out. */
+	except?: readonly string[];
+}
+
+export type DeliveryCounts = Record<DeliveryState, number>;
+
+export interface MessageAddress {
+	channel: string;
+	account: string;
+	messageId: string;
+	nonce?: string;
+}
+
+export interface Deliveries {
+	get(id: string): Reading<Delivery | undefined>;
+	list(query: DeliveryQuery): Reading<Delivery[]>;
+	/** The unfinished ones whose daemon is dead, oldest first. */
+	orphaned(): Reading<Delivery[]>;
+	/** How many of an account are in which state. */
+	counts(channel: string, account: string): Reading<DeliveryCounts>;
+	/** The delivery with a message of this id or nonce, the newest if there are several. */
+	ofMessage(place: MessageAddress): Reading<{ delivery: Delivery; nonce: string } | undefined>;
+}
+
+/** A delivery or nonce that is not there is a conflict. */
+export interface DeliveryOps {
+	/** The same run, account and target is a duplicate, in whatever order the target's fields are. */
+	open(delivery: NewDelivery): void;
+	setMode(id: string, mode: DeliveryMode, now: number): void;
+	/** A message may exist from now on. Announcing the same nonce again changes nothing but its text and positions. */
+	intend(id: string, message: Omit<DeliveryMessage, "state" | "messageId" | "shown">, now: number): void;
+	/** It was announced but certainly never created. */
+	withdraw(id: string, nonce: string, now: number): void;
+	/** It showed no text of the answer, and is gone again or was never created. */
+	remove(id: string, nonce: string, now: number): void;
+	created(id: string, nonce: string, messageId: string, now: number): void;
+	shown(id: string, nonce: string, to: number, now: number): void;
+	/** The message is finished: the cursor moves to its end. */
+	sent(id: string, nonce: string, outcome: SentOutcome, now: number): void;
+	/**
+	 * The platform had taken the message, and did not bring it to its reader: a delivery that was complete is not. One that is not finished yet
+	 * is failed when it is.
+	 */
+	failed(id: string, nonce: string, outcome: { messageId: string; error: string }, now: number): void;
+	/** Nobody can tell whether the message exists. */
+	doubt(id: string, nonce: string, now: number): void;
+	finish(id: string, state: Exclude<DeliveryState, "active">, error: string | undefined, now: number): void;
+	/** Makes one that has ended active again, from where it was, and the committing daemon's: somebody asked for what is still owed. */
+	reopen(id: string, now: number): void;
+	/** Makes unfinished deliveries of dead daemons this one's (ST19). */
+	adopt(ids: readonly string[]): void;
+}
+
+export const deliveryWrites = writesOf<DeliveryOps>("deliveries", [
+	...(["open", "setMode", "intend", "withdraw", "remove", "created", "shown"] as const),
+	...(["sent", "failed", "doubt", "finish", "reopen", "adopt"] as const),
+]);

@@ -1,0 +1,98 @@
+/** Sessions in a SQLite file. */
+
+import type { SqliteFile } from "../../std/sqlite.ts";
+import { type AtOnce, type Row, type SqliteTable, statement } from "../table.ts";
+import type { SessionInfo, SessionOrigin, StoredSessions } from "./port.ts";
+import { LEDGER_STEPS } from "./schema.ts";
+
+/** With the beginning of each session, which the index finds at once; never with its attachments. */
+const WITH_ORIGIN = `SELECT sessions.*, first.channel, first.account, first.sender, first.sender_name,
+	json_extract(first.facts, '$.chat') AS chat
+	FROM sessions LEFT JOIN inbound first ON first.seq = (SELECT min(seq) FROM inbound WHERE session = sessions.session)`;
+
+export const sessionsInSqlite: SqliteTable<AtOnce<StoredSessions>> = {
+	area: "ledger",
+	steps: LEDGER_STEPS,
+	open(file) {
+		const recent = statement(
+			file,
+			`${WITH_ORIGIN} WHERE sessions.updated_at < ?1 AND sessions.updated_at >= coalesce(
+			(SELECT updated_at FROM sessions WHERE updated_at < ?1 ORDER BY updated_at DESC LIMIT 1 OFFSET ?2 - 1), 0)
+			ORDER BY sessions.updated_at DESC, sessions.session`,
+		);
+		const byLabel = statement(file, "SELECT * FROM sessions WHERE session = ?");
+		return {
+			list: ({ limit, before = Number.MAX_SAFE_INTEGER }) => recent.all(before, limit).map(sessionOf),
+			get(label) {
+				const row = byLabel.get(label);
+				return row && sessionOf(row);
+			},
+		};
+	},
+};
+
+/** What the writes of other things do to their session. */
+export function sessionUse(file: SqliteFile) {
+	const touch = statement(
+		file,
+		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?2, 0, ?3)
+		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?2), title = iif(title = '', ?3, title)`,
+	);
+	const name = statement(file, "UPDATE sessions SET title = ?2 WHERE session = ?1 AND title = ''");
+	const countTurn = statement(
+		file,
+		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?3, 1, ?4)
+		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?3), turns = turns + 1,
+		title = iif(title = '', ?4, title)`,
+	);
+	const changed = statement(
+		file,
+		"UPDATE sessions SET revision = revision + 1 WHERE session = (SELECT session FROM turns WHERE run_id = ?)",
+	);
+	return {
+		/** It got a message; the first one that is answered names it, and one that waits may yet be taken back. */
+		received: (session: string, at: number, text: string, answered: boolean) =>
+			touch.run(session, at, answered ? titleOf(text) : ""),
+		/** A message that waited is answered. */
+		answered: (session: string, text: string) => name.run(session, titleOf(text)),
+		/** It got a turn; `text` is what the turn answers. */
+		settled: (session: string, startedAt: number, endedAt: number, text: string) =>
+			countTurn.run(session, startedAt, endedAt, titleOf(text)),
+		/** What it told of a settled run is different now. */
+		changed: (runId: string) => changed.run(runId),
+	};
+}
+
+const sessionOf = (row: Row): SessionInfo => ({
+	session: String(row.session),
+	createdAt: Number(row.created_at),
+	updatedAt: Number(row.updated_at),
+	turns: Number(row.turns),
+	revision: Number(row.revision),
+	title: String(row.title),
+	origin: typeof row.channel === "string" ? originOf(row) : undefined,
+});
+
+const originOf = (row: Row): SessionOrigin => ({
+	channel: String(row.channel),
+	account: String(row.account),
+	sender: String(row.sender),
+	senderName: typeof row.sender_name === "string" ? row.sender_name : undefined,
+	chat: typeof row.chat === "string" ? (JSON.parse(row.chat) as Record<string, unknown>) : undefined,
+});
+
+/** How much of a message a session is called by. */
+const TITLE_CHARS_MAX = 80;
+
+/** Anything but single blanks. */
+const HAS_ODD_SPACE = /[^\S ]|\s{2}/;
+
+/** The beginning of a message on one line, never ending in half a character. */
+function titleOf(text: string): string {
+	const start = text.slice(0, TITLE_CHARS_MAX * 4);
+	const line = (HAS_ODD_SPACE.test(start) ? start.replace(/\s+/g, " ") : start).trim();
+	return line
+		.slice(0, TITLE_CHARS_MAX)
+		.toWellFormed()
+		.replace(/\uFFFD$/, "");
+}

@@ -1,0 +1,112 @@
+/** Whose words a run reads beside those that it answers: text of a guest never acts with the owner's rights, however old it is (A10). */
+
+import { shownText } from "@nexus-stream/protocol";
+import type { PassedOn } from "../../broker/broker.ts";
+import type { Ledger, Origin } from "../../ledger/ledger.ts";
+import { OUTSIDE_TOOLS } from "../approvals/config.ts";
+import type { InboundConfig } from "../inbox/config.ts";
+import { type InboxMessage, type MessageFacts, recordedRights, rightsTogether } from "../inbox/message.ts";
+import { commonRights, GUEST_RIGHTS, narrows, type Rights } from "./rights.ts";
+import type { Trust } from "./trust.ts";
+
+export interface HistoryDeps {
+	ledger: Pick<Ledger, "inbox">;
+	trust: Pick<Trust, "of">;
+	config(): Pick<InboundConfig, "approvals">;
+}
+
+interface Author {
+	channel: string;
+	account: string;
+	sender: string;
+	name?: string;
+	rights: Rights;
+}
+
+export interface HistoryRead extends Pick<PassedOn, "among" | "outsideTools"> {
+	/** Another person without the owner's rights has words there: the run uses no person's memory then. */
+	hasOthers: boolean;
+}
+
+/** Kept ready, of all sessions: what is on record of a message never changes. */
+const AUTHORS_MAX = 10_000;
+/** Named in the prompt; others are counted. */
+const NAMED_MAX = 3;
+const NAME_CHARS_MAX = 60;
+
+/** Of a message whose event is gone. */
+const UNKNOWN: Author = { channel: "unknown", account: "", sender: "unknown", rights: GUEST_RIGHTS };
+
+export class HistoryRights {
+	readonly #deps: HistoryDeps;
+	/** By event. */
+	readonly #authors = new Map<string, Author>();
+
+	constructor(deps: HistoryDeps) {
+		this.#deps = deps;
+	}
+
+	/** What the engine gets for a run that answers these messages. `events`: those whose words its context has from earlier runs. */
+	async reads(messages: readonly InboxMessage[], events: readonly string[]): Promise<HistoryRead> {
+		const { trust, config } = this.#deps;
+		const newest = messages.at(-1)!;
+		if (await trust.of(newest.session)) return { hasOthers: false };
+		const authors = await this.#authorsOf(events);
+		const run = ofTools(rightsTogether(messages));
+		const fewer = authors.filter(({ rights }) => narrows(run, ofTools(rights)));
+		const { outside = OUTSIDE_TOOLS } = config().approvals ?? {};
+		return {
+			...(fewer.length > 0 && { among: amongOf(fewer) }),
+			...(outside.length > 0 && { outsideTools: outside }),
+			hasOthers: authors.some((one) => !one.rights.owner && !isBy(one, newest)),
+		};
+	}
+
+	async #authorsOf(events: readonly string[]): Promise<Author[]> {
+		const missing = events.filter((eventId) => !this.#authors.has(eventId));
+		if (missing.length > 0)
+			for (const { eventId, origin, facts } of await this.#deps.ledger.inbox.authors(missing))
+				this.#keep(eventId, authorOf(origin, facts as Partial<MessageFacts> | undefined));
+		return events.map((eventId) => this.#authors.get(eventId) ?? UNKNOWN);
+	}
+
+	#keep(eventId: string, author: Author): void {
+		this.#authors.set(eventId, author);
+		for (const oldest of this.#authors.keys()) {
+			if (this.#authors.size <= AUTHORS_MAX) return;
+			this.#authors.delete(oldest);
+		}
+	}
+}
+
+function authorOf(origin: Origin | undefined, facts: Partial<MessageFacts> = {}): Author {
+	const rights = recordedRights(facts);
+	if (!origin) return { channel: "web", account: "web", sender: "owner", rights };
+	const { channel, account, sender, senderName } = origin;
+	return { channel, account, sender, name: senderName, rights };
+}
+
+const isBy = ({ channel, account, sender }: Author, { origin, facts }: InboxMessage): boolean =>
+	channel === origin.channel && account === origin.account && sender === facts.sender.id;
+
+/** The rule is about tools; which agents a sender may use was decided when the message came. */
+const ofTools = ({ agents: _, ...rights }: Rights): Rights => rights;
+
+function amongOf(authors: readonly Author[]): NonNullable<PassedOn["among"]> {
+	const { tools, denied } = commonRights(authors.map(({ rights }) => ofTools(rights)));
+	const { channel, account, sender } = authors.at(-1)!;
+	return { whose: namesOf(authors), from: { channel, account, sender }, allowedTools: tools, deniedTools: denied };
+}
+
+/** Who wrote last is named first. */
+function namesOf(authors: readonly Author[]): string {
+	const names = [...new Set(authors.toReversed().map(nameOf))];
+	const more = names.length - NAMED_MAX;
+	return [...names.slice(0, NAMED_MAX), ...(more > 0 ? [`${more} more`] : [])].join(", ");
+}
+
+/** People choose their names themselves: the id is the platform's. */
+const nameOf = ({ name, sender, channel }: Author): string =>
+	`${name === undefined ? "" : `${short(name)} `}(${short(sender)}) on ${channel}`;
+
+const short = (text: string): string => shownText(text).replaceAll("\n", " ").slice(0, NAME_CHARS_MAX).toWellFormed();

@@ -1,0 +1,257 @@
+/** Asks people what runs wait for, and takes their decisions: from chats, buttons and the API. The door of this folder. */
+
+import type { Target } from "@nexus-stream/adapter/host";
+import { NexusError, toNexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import { type ApprovalDecision, type ApprovalsPort, isPersons } from "../../broker/broker.ts";
+import type { Bus } from "../../bus/bus.ts";
+import type { Approval, Grant, Ledger } from "../../ledger/ledger.ts";
+import type { AclQuestion } from "../access/acl.ts";
+import type { PairingService } from "../access/pairing.ts";
+import { isApprovedIn, mayApprove } from "../access/rights.ts";
+import { type InboundConfig, rulesOf } from "../inbox/config.ts";
+import type { ChannelChoice } from "../inbox/listening.ts";
+import type { Destination } from "../inbox/message.ts";
+import type { Outbound } from "../port.ts";
+import { type ChatCommand, chatCommandIn } from "./command.ts";
+import { createGrants } from "./grants.ts";
+import {
+	ALWAYS,
+	APPROVE,
+	askIdOf,
+	choiceAt,
+	choicesOf,
+	DENY,
+	outcomeOf,
+	promptOf,
+	shortIdIn,
+	waitingText,
+} from "./prompts.ts";
+
+export interface ChatApprovalsDeps {
+	approvals: ApprovalsPort;
+	bus: Pick<Bus, "write">;
+	ledger: Pick<Ledger, "approvals" | "grants">;
+	outbound: Pick<Outbound, "ask" | "settleQuestion">;
+	pairing: Pick<PairingService, "isPaired">;
+	config(): InboundConfig;
+	/** Says something that is not an answer to a run. Never rejects. */
+	tell(place: Destination, text: string): void;
+	/** A question of a run that is over was answered: a new run goes on from there (A2). Never rejects. */
+	onLateAnswer?(row: Approval): void;
+	clock: Clock;
+	log: Log;
+}
+
+/** Somebody in a chat, as the platform names them. */
+export interface ChatPerson {
+	channel: string;
+	account: string;
+	sender: string;
+	senderName?: string;
+	chat: { id: string; type: "direct" | "group" };
+}
+
+export interface ChatApprovals {
+	/** Takes up what was allowed for sessions, and begins to ask. */
+	load(): Promise<void>;
+	/** Whether a message decides a question that was asked: it is meant for us, also where it does not say so. */
+	decides(text: string): Promise<boolean>;
+	/** What became of a message that decides something, in words; undefined = it is for the agent. `lastProgress` is for its sender. */
+	takeMessage(person: ChatPerson, text: string): Promise<{ id: string; because: string; said?: string } | undefined>;
+	/** A button: what to tell whoever pressed it. */
+	pressed(choice: ChannelChoice): Promise<string | undefined>;
+	/** By whoever runs the daemon. */
+	decide(runId: string, id: string, decision: ApprovalDecision, remember?: boolean): Promise<Approval>;
+	grants: { list(): Grant[]; revoke(id: string): Promise<void> };
+}
+
+export function createApprovals(deps: ChatApprovalsDeps): ChatApprovals {
+	const { approvals, ledger, config, log } = deps;
+	const grants = createGrants({ ...deps, config: () => config().approvals ?? {} });
+	const service = new ApprovalService(deps, grants);
+	return {
+		async load() {
+			await grants.load();
+			approvals.relyOn((row) => grants.agreed(row));
+			approvals.listen({
+				opened: (row) =>
+					void service.prompt(row).catch((cause: unknown) => {
+						log.error({ runId: row.runId, approval: row.id, err: cause }, "nobody could be asked in a chat");
+					}),
+				closed: (row, live) => service.closed(row, live),
+			});
+		},
+		async decides(text) {
+			const command = chatCommandIn(text);
+			return command !== undefined && (await ledger.approvals.find(command.id)) !== undefined;
+		},
+		async takeMessage(person, text) {
+			const command = chatCommandIn(text);
+			if (!command) return undefined;
+			const row = await ledger.approvals.find(command.id);
+			if (!row)
+				return { id: command.id, because: "there is no such question", said: `There is no question ${command.id}.` };
+			return { id: command.id, ...(await service.byCommand(person, row, command)) };
+		},
+		pressed: (choice) => service.byButton(choice),
+		decide: (runId, id, decision, remember) => service.decide(runId, id, decision, remember),
+		grants: { list: grants.list, revoke: grants.revoke },
+	};
+}
+
+const GONE = "This question is not open any more.";
+
+class ApprovalService {
+	readonly #deps: ChatApprovalsDeps;
+	readonly #grants: ReturnType<typeof createGrants>;
+
+	constructor(deps: ChatApprovalsDeps, grants: ReturnType<typeof createGrants>) {
+		this.#deps = deps;
+		this.#grants = grants;
+	}
+
+	/** Into the asker's chat if somebody there may decide; else there the asker reads who is waited for, and the operator is asked (A14). */
+	async prompt(row: Approval): Promise<void> {
+		const { tell, config } = this.#deps;
+		const { requester } = row;
+		// Whoever asked on the page or by the API is asked there.
+		if (!requester?.target) return;
+		const here = { channel: requester.channel, account: requester.account, target: requester.target as Target };
+		if (row.kind === "question" || (await this.#isDecidedIn(row))) return this.#put(row, here);
+		tell(here, waitingText(row));
+		const { to } = config().approvals ?? {};
+		if (!to) return;
+		const target: Target = { to: to.to, thread_id: to.thread };
+		await this.#put(row, { channel: to.channel, account: to.account, target });
+	}
+
+	/** What came of it is said where it was asked; an answer that no run waits for begins one. */
+	closed(row: Approval, live: boolean): void {
+		const { outbound, log, onLateAnswer } = this.#deps;
+		outbound.settleQuestion(askIdOf(row), outcomeOf(row)).catch((cause: unknown) => {
+			log.error({ runId: row.runId, approval: row.id, err: cause }, "a decision could not be shown in a chat");
+		});
+		if (!live && isPersons(row)) onLateAnswer?.(row);
+	}
+
+	async byCommand(
+		person: ChatPerson,
+		row: Approval,
+		{ verb, rest }: ChatCommand,
+	): Promise<{ because: string; said?: string }> {
+		const fault = await this.#fault(person, row);
+		if (fault !== undefined) return { because: fault, said: fault };
+		const isQuestion = row.kind === "question";
+		if (isQuestion !== (verb === "answer")) {
+			const usage = isQuestion ? `\`answer ${row.id} …\`` : `\`approve ${row.id}\` or \`deny ${row.id}\``;
+			return { because: "not a way to decide it", said: `Reply ${usage}.` };
+		}
+		if (isQuestion && rest === "")
+			return { because: "no answer was given", said: `Reply \`answer ${row.id}\` and your answer.` };
+		const by = nameOf(person);
+		const always = verb === "approve" && rest.toLowerCase() === ALWAYS;
+		const decision: ApprovalDecision = isQuestion
+			? { state: "answered", by, text: rest }
+			: { state: verb === "approve" ? "approved" : "denied", by, reason: rest !== "" && !always ? rest : undefined };
+		return this.#try(row, decision, always);
+	}
+
+	async byButton({ channel, account, choice }: ChannelChoice): Promise<string | undefined> {
+		const row = await this.#deps.ledger.approvals.find(shortIdIn(choice.id));
+		if (!row || askIdOf(row) !== choice.id) return GONE;
+		const { from, chat } = choice;
+		const named = from.name === undefined ? {} : { senderName: from.name };
+		const person = { channel, account, sender: from.id, ...named, chat };
+		const fault = await this.#fault(person, row);
+		if (fault !== undefined) return fault;
+		const decision = decisionOf(row, choice.choice, nameOf(person));
+		if (!decision) return GONE;
+		return (await this.#try(row, decision, choice.choice === ALWAYS)).said;
+	}
+
+	async decide(runId: string, id: string, decision: ApprovalDecision, remember = false): Promise<Approval> {
+		const { approvals, ledger } = this.#deps;
+		if (!remember) return approvals.decide(runId, id, decision);
+		const row = await ledger.approvals.get(runId, id);
+		if (!row) throw new NexusError("not_found", `there is no question ${id} of run ${runId}`);
+		if (decision.state !== "approved") throw new NexusError("invalid", "only an approval can be remembered");
+		const { write, done } = this.#grants.granting(row, decision.by);
+		const decided = await approvals.decide(runId, id, decision, [write]);
+		done();
+		return decided;
+	}
+
+	async #try(
+		row: Approval,
+		decision: ApprovalDecision,
+		remember: boolean,
+	): Promise<{ because: string; said?: string }> {
+		try {
+			const { state } = await this.decide(row.runId, row.id, decision, remember);
+			return { because: `${row.id} ${state}` };
+		} catch (cause) {
+			const { message, code } = toNexusError(cause);
+			if (code !== "conflict" && code !== "invalid" && code !== "busy") throw cause;
+			return { because: message, said: message };
+		}
+	}
+
+	/** Why this person does not decide it. Who they are is the platform's word, never the message's. */
+	async #fault(person: ChatPerson, row: Approval): Promise<string | undefined> {
+		const { requester, kind, tool, id } = row;
+		const isAsker =
+			requester?.channel === person.channel &&
+			requester.account === person.account &&
+			requester.sender === person.sender;
+		if (kind === "question") return isAsker ? undefined : `Only the person who was asked can answer ${id}.`;
+		const { acl } = rulesOf(this.#deps.config(), person.channel, person.account);
+		const may = async (chat: ChatPerson["chat"]) => mayApprove(acl, await this.#aclQuestion({ ...person, chat }), tool);
+		const isOperator = this.#isAskedIn(person) || (acl.owner?.includes(person.sender) ?? false);
+		const isNear = requester?.channel === person.channel && requester.account === person.account;
+		// A right that a rule gives for one chat is none in the chat that is asked about.
+		const isLetDecide = (await may(person.chat)) && (isOperator || (isNear && (await may(requester.chat))));
+		return isLetDecide ? undefined : `You may not decide ${id}.`;
+	}
+
+	/** In the chat where the operator is asked. */
+	#isAskedIn({ channel, account, chat }: ChatPerson): boolean {
+		const { to } = this.#deps.config().approvals ?? {};
+		return to?.channel === channel && to.account === account && to.to === chat.id;
+	}
+
+	async #isDecidedIn({ requester, tool }: Approval): Promise<boolean> {
+		const { channel, account, chat } = requester!;
+		const { acl } = rulesOf(this.#deps.config(), channel, account);
+		if (mayApprove(acl, await this.#aclQuestion(requester!), tool)) return true;
+		return isApprovedIn(acl, chat.id, tool);
+	}
+
+	/** What a button or a command has to do with groups was settled when the message was let in. */
+	async #aclQuestion({ channel, account, sender, chat }: ChatPerson): Promise<AclQuestion> {
+		const { agent } = rulesOf(this.#deps.config(), channel, account);
+		const paired = await this.#deps.pairing.isPaired({ channel, account, sender });
+		return { channel, account, sender, chat, agent, mention: true, public: true, paired };
+	}
+
+	async #put(row: Approval, place: Destination): Promise<void> {
+		const { outbound, tell } = this.#deps;
+		const choices = choicesOf(row);
+		if (choices.length === 0) return tell(place, promptOf(row));
+		const { channel, account, target } = place;
+		await outbound.ask({ account: { channel, id: account }, target, id: askIdOf(row), text: promptOf(row), choices });
+	}
+}
+
+function decisionOf(row: Approval, button: string, by: string): ApprovalDecision | undefined {
+	if (row.kind === "question") {
+		const text = choiceAt(row, button);
+		return text === undefined ? undefined : { state: "answered", by, text };
+	}
+	if (button === APPROVE || button === ALWAYS) return { state: "approved", by };
+	return button === DENY ? { state: "denied", by } : undefined;
+}
+
+const nameOf = ({ senderName, sender, channel }: ChatPerson): string =>
+	`${senderName === undefined ? sender : `${senderName} (${sender})`} on ${channel}`;

@@ -1,0 +1,104 @@
+/** "Allow for this session": what people agreed to in advance, for one person, agent and tool (A14). */
+
+import { NexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import { own } from "@nexus-stream/protocol/own";
+import type { Bus } from "../../bus/bus.ts";
+import { type Approval, type Grant, grantWrites, type Ledger } from "../../ledger/ledger.ts";
+import type { Write } from "../../std/write.ts";
+import type { ApprovalsConfig } from "./config.ts";
+
+export interface SessionGrants {
+	load(): Promise<void>;
+	/** Who agreed to such a call already, in words. */
+	agreed(row: Approval): string | undefined;
+	/** Commits with the decision. Throws `invalid` when there is nobody in particular to grant it to. */
+	granting(row: Approval, by: string): { write: Write; done(): void };
+	/** Newest first. */
+	list(): Grant[];
+	revoke(id: string): Promise<void>;
+}
+
+/** Of all sessions. */
+const GRANTS_MAX = 1000;
+const WRITE_MS_MAX = 1000;
+
+export interface SessionGrantsDeps {
+	bus: Pick<Bus, "write">;
+	ledger: Pick<Ledger, "grants">;
+	config(): ApprovalsConfig;
+	clock: Clock;
+}
+
+export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps): SessionGrants {
+	let grants: Grant[] = [];
+	const prefixOf = ({ tool, args }: Approval) =>
+		(own(config().prefixes, tool) ?? []).find((prefix) => beginsPlainly(commandOf(args), prefix));
+	return {
+		async load() {
+			grants = [...(await ledger.grants.list())];
+		},
+		agreed(row) {
+			const found = grants.find((grant) => covers(grant, row));
+			return found && `${found.by} (allowed for this session)`;
+		},
+		granting(row, by) {
+			const { requester, session, agent, tool, digest, id } = row;
+			if (!requester?.only)
+				throw new NexusError("invalid", "several people have words in this: it can be approved only this once");
+			if (grants.length >= GRANTS_MAX)
+				throw new NexusError("busy", `${GRANTS_MAX} calls are allowed already; revoke some with \`nexus approvals\``);
+			const { channel, account, sender } = requester;
+			const prefix = prefixOf(row);
+			const now = clock.now();
+			const grant: Grant = {
+				id: `${id}-${now.toString(36)}`,
+				session,
+				channel,
+				account,
+				sender,
+				tool,
+				by,
+				createdAt: now,
+				agent,
+				...(prefix === undefined ? { digest } : { prefix }),
+			};
+			return { write: grantWrites.save(grant), done: () => void grants.unshift(grant) };
+		},
+		list: () => [...grants],
+		async revoke(id) {
+			if (!grants.some((grant) => grant.id === id)) throw new NexusError("not_found", `there is no grant ${id}`);
+			await bus.write([grantWrites.revoke(id)], WRITE_MS_MAX);
+			grants = grants.filter((grant) => grant.id !== id);
+		},
+	};
+}
+
+function covers(grant: Grant, { session, agent, tool, digest, args, requester }: Approval): boolean {
+	const isFor =
+		requester?.only === true &&
+		grant.session === session &&
+		grant.channel === requester.channel &&
+		grant.account === requester.account &&
+		grant.sender === requester.sender &&
+		grant.agent === agent &&
+		grant.tool === tool;
+	if (!isFor) return false;
+	return grant.prefix === undefined ? grant.digest === digest : beginsPlainly(commandOf(args), grant.prefix);
+}
+
+/** Only a call with nothing but a command is judged by its beginning. */
+function commandOf(args: unknown): string {
+	if (typeof args !== "object" || args === null) return "";
+	const { command, ...rest } = args as Record<string, unknown>;
+	return typeof command === "string" && Object.keys(rest).length === 0 ? command : "";
+}
+
+/** What a shell reads as more than the words of one command. */
+const MORE_THAN_WORDS = /[;&|<>$`\\(){}[\]*?!#~"'\p{Cc}]/u;
+
+/** A whole word of the command ends where the prefix does. */
+const beginsPlainly = (command: string, prefix: string): boolean =>
+	prefix.trim() !== "" &&
+	(command === prefix.trim() || command.startsWith(`${prefix.trim()} `)) &&
+	!MORE_THAN_WORDS.test(command);

@@ -1,0 +1,137 @@
+/** What a chat shows of what is not text: a file where the platform takes files, else words. Reasoning is quoted, cards are written out. */
+
+import type { AdapterInfo, WireAttachment } from "@nexus-stream/adapter/host";
+import { own } from "@nexus-stream/protocol/own";
+import type { SourcePartEvent } from "../source.ts";
+
+export interface PartContent {
+	/** Markdown; empty when the file says it all. */
+	text: string;
+	attachment?: WireAttachment;
+	/** Said when the platform refuses the file. */
+	instead?: string;
+}
+
+/** A line to an adapter holds 4 MiB, and base64 takes a third more. */
+const ATTACHMENT_BYTES_MAX = 2_500_000;
+
+/** `offset` is the part's in the log: it makes names unique. Undefined: there is nothing to show. */
+export function contentOf(part: SourcePartEvent, offset: number, info: AdapterInfo): PartContent | undefined {
+	const { modality, payload } = part;
+	if (modality === "reasoning") return /\S/.test(payload) ? { text: thought(payload) } : undefined;
+	if (modality === "card" || modality === "carousel") return { text: cardsText(payload) ?? `[${modality}]` };
+	return fileContent(fileOf(part, offset), info);
+}
+
+/** Apart from the answer in every dialect: a quote with a title. All of it is ASCII: another sign would make a text message cost twice. */
+const thought = (text: string): string => `> *Thinking*  \n${text.trim().replace(/^/gm, "> ")}`;
+
+interface FilePart {
+	kind: string;
+	name: string;
+	contentType: string;
+	/** Base64. */
+	data?: string;
+	url?: string;
+}
+
+function fileContent({ kind, name, contentType, data, url }: FilePart, info: AdapterInfo): PartContent {
+	const label = `${kind}: ${escaped(name)}`;
+	if (url !== undefined) return { text: `[${escaped(name)}](<${url}>)` };
+	if (data === undefined) return { text: `[${label}]` };
+	const bytes = Math.floor((data.length * 3) / 4);
+	const { attachmentBytesMax = ATTACHMENT_BYTES_MAX } = info.limits;
+	if (!info.supports.includes("attachments")) return { text: `[${label}]` };
+	if (bytes > Math.min(attachmentBytesMax, ATTACHMENT_BYTES_MAX)) {
+		return { text: `[${label}, ${(bytes / 1_000_000).toFixed(1)} MB: too large to be sent here]` };
+	}
+	return { text: "", attachment: { name, contentType, data }, instead: `[${label}: refused by ${info.channel}]` };
+}
+
+const BASE64 = /^[A-Za-z0-9+/_=\s-]*$/;
+const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*),([\s\S]*)$/;
+
+/** Base64 as the protocol says, or an address, a data address, an SVG's text, or JSON with one of these and a name. */
+function fileOf({ modality, contentType, payload }: SourcePartEvent, offset: number): FilePart {
+	const json = payload.trimStart().startsWith("{") ? record(payload) : undefined;
+	const source = json ? (text(json.url) ?? text(json.data) ?? text(json.src) ?? "") : payload.trim();
+	const stated = text(json?.contentType) ?? text(json?.content_type) ?? contentType;
+	const [, dataType, flags = "", body = ""] = DATA_URL.exec(source) ?? [];
+	const type = (dataType || stated).split(";")[0]?.trim().toLowerCase() || "application/octet-stream";
+	const own = text(json?.name) ?? text(json?.filename);
+	const name = (own ?? `${modality}-${offset}.${extensionOf(type)}`).replace(/[\p{Cc}/\\]/gu, "_").slice(0, 100);
+	const file: FilePart = { kind: modality, name, contentType: type };
+	if (/^https?:\/\/\S+$/i.test(source)) return { ...file, url: source.replace(/[<>]/g, encodeURIComponent) };
+	if (dataType !== undefined) return { ...file, data: /;base64$/i.test(flags) ? base64(body) : fromUrl(body) };
+	if (source.startsWith("<") && type === "image/svg+xml")
+		return { ...file, data: Buffer.from(source).toString("base64") };
+	return BASE64.test(source) && source !== "" ? { ...file, data: base64(source) } : file;
+}
+
+const base64 = (data: string): string => Buffer.from(data, "base64").toString("base64");
+
+/** Percent signs that mean nothing stay. */
+const fromUrl = (body: string): string =>
+	Buffer.from(
+		body.replace(/%[0-9a-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16))),
+		"latin1",
+	).toString("base64");
+
+const EXTENSIONS: Readonly<Record<string, string>> = {
+	"image/jpeg": "jpg",
+	"image/svg+xml": "svg",
+	"audio/mpeg": "mp3",
+	"audio/mp4": "m4a",
+	"text/plain": "txt",
+	"text/markdown": "md",
+	"application/octet-stream": "bin",
+};
+
+const extensionOf = (type: string): string =>
+	own(EXTENSIONS, type) ?? ((type.split("/")[1] ?? "").replace(/^x-|\+.*$/g, "").replace(/[^a-z0-9]/g, "") || "bin");
+
+const CARDS_MAX = 50;
+
+/** Title, price, words and link of each; undefined when the payload is none. */
+function cardsText(payload: string): string | undefined {
+	const value = record(payload);
+	const list = value?.items ?? value?.cards ?? value;
+	const cards = (Array.isArray(list) ? list : [list]).slice(0, CARDS_MAX).flatMap((card) => cardText(card) ?? []);
+	return cards.length === 0 ? undefined : cards.join("\n\n");
+}
+
+function cardText(value: unknown): string | undefined {
+	if (typeof value !== "object" || value === null) return undefined;
+	const card = value as Record<string, unknown>;
+	const title = text(card.title) ?? text(card.name);
+	if (title === undefined) return undefined;
+	const url = text(card.url);
+	const head =
+		url && /^https?:\/\/\S+$/i.test(url)
+			? `**[${escaped(title)}](<${url.replace(/[<>]/g, encodeURIComponent)}>)**`
+			: `**${escaped(title)}**`;
+	const price = text(card.price);
+	const more = [text(card.subtitle), text(card.description) ?? text(card.text)].flatMap((line) =>
+		line ? [escaped(line)] : [],
+	);
+	return [price ? `${head} - ${escaped(price)}` : head, ...more].join("  \n");
+}
+
+function record(payload: string): Record<string, unknown> | undefined {
+	try {
+		const value: unknown = JSON.parse(payload);
+		if (Array.isArray(value)) return { items: value };
+		return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+	} catch {
+		// Not JSON: it is shown by its name.
+		return undefined;
+	}
+}
+
+function text(value: unknown): string | undefined {
+	if (typeof value === "number") return String(value);
+	return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** Words of a part may not become markdown of their own. */
+const escaped = (words: string): string => words.replace(/\s+/g, " ").replace(/[\\`*_~[\]<>|#]/g, "\\$&");

@@ -1,0 +1,99 @@
+/** Mail: an answer in one message, its files with it. Between what stands apart there is an empty line, which is no part of the source. */
+
+import type { WireAttachment } from "@nexus-stream/adapter/host";
+import { attachmentOf, isWanted } from "../attachments/attachment.ts";
+import type { DeliveryContext } from "../delivery-context.ts";
+import { isEnd, type SourceEvent } from "../source.ts";
+import { toolNote } from "../stream/tool-note.ts";
+import type { DeliveryBlock } from "./block-step.ts";
+import type { BlockMachine } from "./machine.ts";
+
+/** A line to an adapter holds 4 MiB. */
+const FILES_CHARS_MAX = 3_400_000;
+
+export function createMailMachine(context: DeliveryContext): BlockMachine {
+	const { live, options } = context;
+	// There is only one: when it is on record there is nothing more to say.
+	const over = live.row.messages.length > 0;
+	const from = live.row.cursor;
+	const mail = createMail(context);
+	let done: DeliveryBlock | undefined;
+	return {
+		take(each) {
+			if (over) return;
+			const { event } = each;
+			mail.take(each);
+			if (each.damagedFrom !== undefined) mail.drop(each.damagedFrom - from);
+			if (!isEnd(event)) return;
+			if (event.type === "stream_error" && options.errorText) mail.apart(options.errorText);
+			const { text, to, files } = mail.content();
+			if (text === "") return;
+			const { facts } = each;
+			done = { from, to: from + to, text, attachments: files.length > 0 ? files : undefined, facts };
+		},
+		tick() {},
+		wakeAt: undefined,
+		ready() {
+			const block = done;
+			done = undefined;
+			return block;
+		},
+		humanDelayMs: undefined,
+	};
+}
+
+interface Mail {
+	take(each: SourceEvent): void;
+	apart(text: string): void;
+	/** The text from this position on is damaged. */
+	drop(from: number): void;
+	content(): { text: string; to: number; files: readonly WireAttachment[] };
+}
+
+function createMail(context: DeliveryContext): Mail {
+	/** `at`: where in the source it begins; undefined for what stands apart from it. */
+	const texts: { text: string; at: number | undefined }[] = [{ text: "", at: 0 }];
+	const files: WireAttachment[] = [];
+	let to = 0;
+	let chars = 0;
+	const apart = (text: string) => void texts.push({ text, at: undefined }, { text: "", at: to });
+	const beside = ({ event, offset }: SourceEvent) => {
+		if (event.type !== "part" || !isWanted(context, event)) return;
+		const attachment = attachmentOf(context, event, offset);
+		if (attachment?.text) apart(attachment.text);
+		for (const file of attachment?.attachments ?? []) {
+			chars += file.data.length;
+			if (chars <= FILES_CHARS_MAX) files.push(file);
+			else apart(`[${file.name}: too large to be sent here]`);
+		}
+	};
+	return {
+		take(each) {
+			const { event } = each;
+			if (event.type === "token") {
+				texts.at(-1)!.text += event.text;
+				to += event.text.length;
+			} else if (event.type === "part") beside(each);
+			else if (event.type === "stream_end" && event.final === false) texts.push({ text: "", at: to });
+			else if (event.type === "tool_status" && event.status === "started" && context.options.tools) {
+				apart(toolNote(event.summary ?? event.toolName));
+			}
+		},
+		apart,
+		drop(from) {
+			for (const each of texts) if (each.at !== undefined) each.text = each.text.slice(0, Math.max(0, from - each.at));
+			to = Math.min(to, from);
+		},
+		content() {
+			const said = texts.flatMap(({ text }) => (/\S/.test(text) ? [text] : [])).join("\n\n");
+			return { text: said || files.map(({ name }) => `[${name}]`).join("\n"), to, files };
+		},
+	};
+}
+
+/** The files of the mail of a run that has ended, read again. */
+export function mailFiles(context: DeliveryContext, events: readonly SourceEvent[]): readonly WireAttachment[] {
+	const mail = createMail(context);
+	for (const each of events) mail.take(each);
+	return mail.content().files;
+}

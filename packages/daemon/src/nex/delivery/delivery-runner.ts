@@ -1,0 +1,180 @@
+/** Carries every delivery to its end: waits for its turn, asks the adapter what it can, takes the way that fits, and records the outcome. */
+
+import type { AdapterInfo, Target } from "@nexus-stream/adapter/host";
+import { toNexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import type { Bus } from "../../bus/bus.ts";
+import type { Delivery, MessageAddress } from "../../ledger/ledger.ts";
+import type { ChannelAccount } from "../accounts/account.ts";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { OutboundLimits } from "../limits.ts";
+import type { DeliverOptions } from "../port.ts";
+import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
+import { createLanes } from "./lanes.ts";
+import { LiveDelivery } from "./live-delivery.ts";
+import { DeliveryRecord, type Records } from "./record.ts";
+import { route } from "./router.ts";
+import { sleep } from "./sleep.ts";
+
+export interface DeliveryRunnerDeps {
+	bus: Bus;
+	records: Records;
+	accounts: Accounts;
+	limits: OutboundLimits;
+	clock: Clock;
+	/** What is written into rows. */
+	stamp: () => number;
+	random: () => number;
+	log: Log;
+	/** Aborts when this process stops. */
+	signal: AbortSignal;
+}
+
+export class DeliveryRunner {
+	readonly #deps: DeliveryRunnerDeps;
+	readonly #lanes = createLanes();
+	readonly #active = new Map<string, { live: LiveDelivery; done: Promise<void> }>();
+	/** Aborts when this process stops, or another daemon goes on. */
+	readonly #signal: AbortSignal;
+
+	constructor(deps: DeliveryRunnerDeps) {
+		this.#deps = deps;
+		this.#signal = AbortSignal.any([deps.signal, deps.records.lost]);
+	}
+
+	/** Begins, or goes on with, a delivery, unless it is under way. */
+	launch(row: Delivery): void {
+		if (this.#active.has(row.id)) return;
+		const record = new DeliveryRecord(row.id, this.#deps.records);
+		const live = new LiveDelivery(row, record, { now: this.#deps.stamp });
+		const done = this.#work(live).finally(() => this.#active.delete(row.id));
+		this.#active.set(row.id, { live, done });
+	}
+
+	/** While it is under way. */
+	live(id: string): LiveDelivery | undefined {
+		return this.#active.get(id)?.live;
+	}
+
+	/** The one under way that has a message of this id or nonce. */
+	ofMessage({ channel, account, messageId, nonce }: MessageAddress): { live: LiveDelivery; nonce: string } | undefined {
+		for (const { live } of this.#active.values()) {
+			const { row } = live;
+			if (row.channel !== channel || row.account !== account) continue;
+			const same = row.messages.find((each) =>
+				each.messageId === undefined ? each.nonce === nonce : each.messageId === messageId,
+			);
+			if (same) return { live, nonce: same.nonce };
+		}
+		return undefined;
+	}
+
+	/** How many are under way or waiting, of an account or of all. */
+	count(account?: ChannelAccount): number {
+		return account ? this.#of(account).length : this.#active.size;
+	}
+
+	async settled(id: string): Promise<void> {
+		await this.#active.get(id)?.done;
+	}
+
+	/** Those of an account that are under way now. */
+	async settledOf(account: ChannelAccount): Promise<void> {
+		await Promise.all(this.#of(account).map(({ done }) => done));
+	}
+
+	#of({ channel, id }: ChannelAccount) {
+		return [...this.#active.values()].filter(({ live: { row } }) => row.channel === channel && row.account === id);
+	}
+
+	async allSettled(): Promise<void> {
+		await Promise.all([...this.#active.values()].map(({ done }) => done));
+	}
+
+	/** Never rejects: a delivery always ends with an outcome on record, or is left to the next process, or to the daemon that took it over. */
+	async #work(live: LiveDelivery): Promise<void> {
+		const signal = this.#signal;
+		const failed = (cause: unknown): DeliveryOutcome => {
+			if (signal.aborted) return { state: "left" };
+			this.#deps.log.error({ ...factsOf(live), err: cause }, "a delivery failed");
+			return { state: "failed", error: toNexusError(cause).message };
+		};
+		let outcome: DeliveryOutcome;
+		// Its account was changed or removed: it goes on with the new one, or has failed.
+		do outcome = await this.#inOrder(live).catch(failed);
+		while (outcome.state === "left" && !signal.aborted);
+		if (outcome.state !== "left") await this.#finish(live, outcome);
+		if (live.lost.aborted) this.#deps.log.warn(factsOf(live), "another daemon has taken a delivery over");
+	}
+
+	async #finish(live: LiveDelivery, outcome: DeliveryOutcome): Promise<void> {
+		const { log } = this.#deps;
+		const { messages } = live.row;
+		const missed = messages.find((message) => message.state === "failed");
+		const isOut = outcome.state === "complete" && !missed;
+		const { state: ended } = outcome;
+		const state = isOut ? "complete" : ended === "unknown" || ended === "damaged" ? ended : "failed";
+		const error = "error" in outcome ? outcome.error : missed?.error;
+		live.change("finish", state, error);
+		if (state === "complete") log.debug({ ...factsOf(live), messages: messages.length }, "delivered");
+		else log.warn({ ...factsOf(live), state, error }, "a delivery did not reach its platform as it should");
+		await live.recorded().catch(() => {}); // Its record has told why.
+	}
+
+	#inOrder(live: LiveDelivery): Promise<DeliveryOutcome> {
+		const { row } = live;
+		const session = this.#deps.bus
+			.describe(row.runId)
+			.then((info) => (info?.meta as { session?: string } | undefined)?.session);
+		return this.#lanes.inOrder(row, session, this.#signal, () => this.#carry(live));
+	}
+
+	async #carry(live: LiveDelivery): Promise<DeliveryOutcome> {
+		const { bus, limits, clock, random, log, accounts } = this.#deps;
+		const { row } = live;
+		const account = accounts.of(row.channel, row.account);
+		const signal = AbortSignal.any([this.#signal, account.retired]);
+		const info = await this.#infoOf(account, signal);
+		if (!info) return { state: "left" };
+		const { streaming } = account;
+		const { errorText } = account.config;
+		const options = row.options as DeliverOptions;
+		const tools = options.tools ?? streaming.tools;
+		const { placeholder } = streaming;
+		const context: DeliveryContext = {
+			live,
+			account,
+			info,
+			bus,
+			limits,
+			clock,
+			random,
+			log,
+			signal,
+			target: row.target as Target,
+			options: { ...(tools !== undefined && { tools }), placeholder, errorText },
+			question: options.ask,
+			reasoning: (options.reasoning ?? streaming.reasoning) === true,
+			parts: streaming.parts !== false,
+			files: new Map(),
+		};
+		return route(context, options);
+	}
+
+	/** Adapters that cannot be asked now may be in a minute: an update, a file that is missing. */
+	async #infoOf(account: ChannelAccount, signal: AbortSignal): Promise<AdapterInfo | undefined> {
+		const { clock, limits, log } = this.#deps;
+		const begun = clock.now();
+		for (let tries = 0; !signal.aborted; tries++) {
+			try {
+				return await account.info();
+			} catch (cause) {
+				if (clock.now() - begun >= limits.giveUpMs) throw cause;
+				log.warn({ channel: account.channel, account: account.id, err: cause }, "the adapter could not be asked");
+			}
+			await sleep(clock, Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax), signal);
+		}
+		return undefined;
+	}
+}

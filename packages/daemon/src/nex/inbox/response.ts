@@ -1,0 +1,57 @@
+/** What plugins see of a finished run: the whole answer, what became of its deliveries, and how long things took. Pure. */
+
+import { isShown } from "@nexus-stream/protocol";
+import type { Delivery, StoredToolCall, Turn } from "../../ledger/ledger.ts";
+import type { DeliveryResult, HookResponse, HookToolCall } from "../plugins/port.ts";
+
+export interface RunOutcome {
+	turn: Turn;
+	/** Those that have ended. */
+	deliveries: readonly Delivery[];
+	/** Of all streams of the run. */
+	chunks: number;
+}
+
+export function responseOf({ turn, deliveries, chunks }: RunOutcome): HookResponse {
+	const answers = turn.messages.filter((message) => message.role === "assistant" && isShown(message));
+	const messages = deliveries.flatMap((delivery) => delivery.messages);
+	return {
+		text: answers.map((message) => message.text).join("\n\n"),
+		status: turn.status,
+		error: turn.error,
+		toolCalls: turn.toolCalls.map(toolCallOf),
+		parts: answers.flatMap((message) => message.parts ?? []),
+		usage: turn.usage,
+		latencyMs: turn.endedAt - turn.startedAt,
+		deliveries: deliveries.map(resultOf),
+		metrics: {
+			firstTokenMs: turn.firstTokenMs,
+			chunks,
+			edits: messages.reduce((sum, { edits = 0 }) => sum + edits, 0),
+			deliveryMs: Math.max(0, ...deliveries.map(({ createdAt, endedAt = createdAt }) => endedAt - createdAt)),
+		},
+	};
+}
+
+function toolCallOf({ callId, name, status, args, summary, result }: StoredToolCall): HookToolCall {
+	return {
+		callId,
+		name,
+		status,
+		args: args === undefined ? undefined : (JSON.parse(args) as unknown),
+		summary,
+		result: result === undefined ? undefined : (JSON.parse(result) as unknown),
+	};
+}
+
+const resultOf = ({ id, channel, account, state, mode, messages, error }: Delivery): DeliveryResult => ({
+	id,
+	channel,
+	account,
+	success: state === "complete",
+	streamed: mode === "stream",
+	message_ids: messages.flatMap(({ messageId, state: at }) =>
+		messageId !== undefined && at === "sent" ? [messageId] : [],
+	),
+	error,
+});

@@ -1,0 +1,197 @@
+/** Every key of `nexus.yaml`: its type, its default in words, and what is allowed there. Loaded only when there is a file to check. */
+
+import { isAddressBlock } from "@nexus-stream/adapter/net/address-block";
+import { z } from "zod";
+import type { BrokerLimits } from "../../broker/broker.ts";
+import type { EdgeLimits } from "../../edge/edge.ts";
+import {
+	agentsConfigSchema,
+	ENGINES,
+	type EngineName,
+	type EngineSections,
+	type Engines,
+	mcpConfigSchema,
+	phasesConfigSchema,
+} from "../../engine/engine.ts";
+import type { InboxLimits } from "../../nex/nex.ts";
+import * as words from "../../std/config-words.ts";
+import { approvals, channels, plugins, sessions } from "./channels-schema.ts";
+import { apps, artifacts, jobs } from "./config-jobs.ts";
+import { connectors, memory, tools } from "./config-tools.ts";
+
+const { bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
+
+/** Named here again so that a client that reads the file need not load the parts; the types keep the lists the same. */
+const brokerLimits = {
+	textCharsMax: count,
+	idempotencyKeyCharsMax: count,
+	queueMessagesMax: count,
+	runsMax: count,
+	queuedStaleMs: ms,
+	contextTokensMax: count,
+	contextTurnsMax: count,
+	historyCharsMax: count,
+	chunkBytesMax: bytes,
+	toolJsonCharsMax: count,
+	reasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	signedReasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	toolContentCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	checkpointBytesMax: bytes,
+	executionEntriesMax: count,
+	executionCharsMax: count,
+	abortGraceMs: ms,
+	firstTokenMs: watchdog,
+	interTokenMs: watchdog,
+	totalMs: watchdog,
+	toolMs: watchdog,
+} satisfies Record<keyof (BrokerLimits & InboxLimits), z.ZodType>;
+
+const edgeLimits = {
+	bodyBytesMax: bytes,
+	bodyValuesMax: count,
+	bodyDepthMax: count,
+	webhookBodyBytesMax: say(
+		z.int().positive().max(3_000_000),
+		"a whole number of bytes from 1 to 3000000, which one line to an adapter can hold",
+	),
+	webhookRequestsMax: count,
+	webhookRequestsPerAccountMax: count,
+	webhookRequestsPerClientMax: count,
+	webhookBytesMax: bytes,
+	webhookBytesPerAccountMax: bytes,
+	webhookBytesPerClientMax: bytes,
+	webhookBodyTimeoutMs: ms,
+	headersBytesMax: bytes,
+	connectionsMax: count,
+	connectionsPerClientMax: count,
+	streamsMax: count,
+	streamsPerAppMax: count,
+	streamsTokenlessMax: count,
+	tokenlessRequestsMax: count,
+	tokenlessRequestsPerClientMax: count,
+	tokenlessBodyBytesMax: bytes,
+	tokenlessBodyTimeoutMs: ms,
+	tokenlessHeadersBytesMax: bytes,
+	tokenlessCallsPerSecondMax: count,
+	tokenlessRefusedMs: ms,
+	tokenlessConnectionsMax: count,
+	tokenlessConnectionsPerClientMax: count,
+	tokenFailuresPerMinuteMax: count,
+	tokenFailureDelayMs: ms,
+	grpcReadBytesMax: bytes,
+	grpcWriteBytesMax: bytes,
+	grpcStreamsPerConnectionMax: count,
+	grpcResetsPerSecondMax: count,
+	headersTimeoutMs: ms,
+	requestTimeoutMs: ms,
+	keepAliveMs: ms,
+	heartbeatMs: ms,
+	stalledReaderMs: ms,
+	flushMsMax: say(
+		z.int().min(0).max(10_000),
+		"a whole number of milliseconds up to 10000, or 0 to send every record at once",
+	),
+	wsMessageBytesMax: bytes,
+	wsSubscriptionsMax: count,
+	wsBufferedBytesMax: bytes,
+	signInCodeMs: ms,
+	signInCodesMax: count,
+	signInFailuresPerMinuteMax: count,
+	signedInMs: ms,
+	listItemsMax: count,
+	framesMax: count,
+} satisfies Record<keyof EdgeLimits, z.ZodType>;
+
+const grpc = group({
+	port: say(
+		z.union([z.int().min(0).max(65535), z.literal("off")]),
+		"a whole number from 0 (any free port) to 65535, or off",
+	),
+	cert: text("a PEM file with the certificate and its chain"),
+	key: text("a PEM file with the private key of grpc.cert"),
+	jwt: group({
+		issuer: text("the `iss` of user tokens"),
+		audience: text("the `aud` of user tokens"),
+		jwksFile: text("a JSON Web Key Set with the issuer's public keys"),
+		secretFile: text("a file with a shared secret of at least 32 bytes"),
+		algorithms: say(z.array(z.string().min(1)).min(1), "a list such as [RS256], or [HS256] for a shared secret"),
+	}),
+});
+
+type SectionShape = {
+	[S in keyof EngineSections]-?: z.ZodExactOptional<z.ZodType<NonNullable<EngineSections[S]>>>;
+};
+
+/** Each engine's own section, checked by its own schema. */
+const sectionsOf = (engines: Engines): SectionShape =>
+	Object.fromEntries(
+		engines.flatMap(({ section, configSchema }) =>
+			section !== undefined && configSchema !== undefined ? [[section, configSchema(words)]] : [],
+		),
+	) as SectionShape;
+
+export const configSchemaFor = (engines: Engines) =>
+	z.strictObject({
+		host: text("a host name or an IP address, such as 127.0.0.1"),
+		port: say(z.int().min(0).max(65535), "a whole number from 0 (any free port) to 65535"),
+		grpc,
+		data: text("a folder; relative to the working directory"),
+		token: matching(/^[\x21-\x7e]+$/, "a text of visible ASCII characters without spaces; digits alone in quotes"),
+		allowedHosts: say(z.array(z.string().min(1)), "a list of host names that a browser may use for this daemon"),
+		trustedProxies: say(
+			z.array(z.string().refine(isAddressBlock)),
+			"a list of IP addresses and CIDR blocks of reverse proxies, such as 127.0.0.1 or 10.0.0.0/8",
+		),
+		engine: say(
+			z.union([z.enum(engines.map(({ name }) => name as EngineName)), z.strictObject({ module: z.string().min(1) })]),
+			`${engines.map(({ name }) => name).join(", ")}, or { module: ./my-agent.ts }`,
+		),
+		...sectionsOf(engines),
+		agents: agentsConfigSchema(words),
+		phases: phasesConfigSchema(words),
+		mcp: mcpConfigSchema(words),
+		durability: oneOf(["process", "power"]),
+		storeRetryMsMax: ms,
+		stopDeadlineMs: ms,
+		retention: group({
+			ageDaysMax: say(z.number().positive(), "a number of days above 0"),
+			totalBytesMax: bytes,
+			sweepIntervalMs: ms,
+		}),
+		audit: group({ keptDays: say(z.number().positive(), "a number of days above 0") }),
+		broker: group(brokerLimits),
+		execution: group({ arguments: flag }),
+		otel: group({ endpoint: httpUrl("an http or https address of an OTLP receiver"), arguments: flag, flushMs: ms }),
+		edge: group(edgeLimits),
+		approvals,
+		channels,
+		sessions,
+		plugins,
+		tools,
+		memory,
+		connectors,
+		apps,
+		jobs,
+		artifacts,
+		log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),
+	});
+
+export const configSchema = configSchemaFor(ENGINES);
+
+export type FileConfig = z.infer<typeof configSchema>;
+
+/** What is allowed at a path, and which keys a map there has. */
+export function schemaAt(root: z.ZodType, path: readonly PropertyKey[]): { allowed?: string; keys: string[] } {
+	let schema = root;
+	let allowed: string | undefined;
+	for (const key of path) {
+		const shape: Record<string, z.ZodType> = schema instanceof z.ZodObject ? schema.shape : {};
+		const next = schema instanceof z.ZodRecord ? (schema.valueType as z.ZodType) : shape[String(key)];
+		if (!next) break;
+		const said = next.meta()?.allowed;
+		if (typeof said === "string") allowed = said;
+		schema = next instanceof z.ZodExactOptional ? (next.unwrap() as z.ZodType) : next;
+	}
+	const keys = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+	return { allowed, keys };
+}

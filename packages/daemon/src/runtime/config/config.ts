@@ -1,0 +1,213 @@
+/** What a daemon is started with: flags before environment before file before defaults. */
+
+import { existsSync } from "node:fs";
+import { dirname, relative, resolve } from "node:path";
+import { NexusError } from "@nexus-stream/protocol";
+import type { EngineChoice, EngineSections, McpConfig } from "../../engine/engine.ts";
+import type { Durability } from "../../std/sqlite.ts";
+import type { LogLevel } from "../observe/logger.ts";
+import type { FileConfig } from "./config-schema.ts";
+
+export interface RetentionConfig {
+	ageDaysMax: number;
+	totalBytesMax: number;
+	sweepIntervalMs: number;
+}
+
+export interface AuditConfig {
+	/** Events of the audit log that are older go. */
+	keptDays: number;
+}
+
+export interface NexusConfig extends EngineSections {
+	host: string;
+	port: number;
+	/** Of the gRPC port: left out, the one after `port`. */
+	grpc?: FileConfig["grpc"];
+	/** Absolute. */
+	data: string;
+	/** Given by a person; without it one is generated and kept in the data directory. */
+	token?: string;
+	allowedHosts: string[];
+	trustedProxies: string[];
+	/** Undefined: the engine that the rest of the configuration and the environment ask for. */
+	engine?: EngineChoice;
+	/** Of the engine `reason-act`; without them it has one agent. */
+	agents?: FileConfig["agents"];
+	phases?: FileConfig["phases"];
+	/** What paths of engines and plugins are relative to. */
+	base: string;
+	durability: Durability;
+	/** How long a store that takes nothing is tried again: by a start, and by commits before what waits for them is given up. */
+	storeRetryMsMax: number;
+	stopDeadlineMs: number;
+	retention: RetentionConfig;
+	audit: AuditConfig;
+	broker: NonNullable<FileConfig["broker"]>;
+	/** What the execution log keeps. */
+	execution?: FileConfig["execution"];
+	/** Where spans go, and what is in them. */
+	otel?: FileConfig["otel"];
+	edge: NonNullable<FileConfig["edge"]>;
+	/** How people are asked about tools. */
+	approvals?: FileConfig["approvals"];
+	/** Chat platforms; accounts that were stored with `nexus adapter add` come on top. */
+	channels?: FileConfig["channels"];
+	sessions?: FileConfig["sessions"];
+	plugins?: FileConfig["plugins"];
+	tools?: FileConfig["tools"];
+	memory?: FileConfig["memory"];
+	/** Which addresses model providers may have. */
+	connectors?: FileConfig["connectors"];
+	/** What jobs and artifacts may take. */
+	jobs?: FileConfig["jobs"];
+	artifacts?: FileConfig["artifacts"];
+	/** What one application may take. */
+	apps?: FileConfig["apps"];
+	/** MCP servers, and what is expected of them. */
+	mcp?: McpConfig;
+	log: { level: LogLevel };
+	/** The file that was read, if any. */
+	file?: string;
+}
+
+/** A configuration with holes, as a file or a program that embeds the daemon gives it. */
+export type PartialConfig = { [key in keyof FileConfig]?: FileConfig[key] | undefined } & {
+	base?: string | undefined;
+	file?: string | undefined;
+};
+
+/** What the command line gives; everything is text because a shell knows nothing else. */
+export interface ConfigFlags {
+	host?: string | undefined;
+	port?: string | undefined;
+	grpcPort?: string | undefined;
+	data?: string | undefined;
+	token?: string | undefined;
+	config?: string | undefined;
+}
+
+export const CONFIG_DEFAULTS = {
+	host: "127.0.0.1",
+	port: 7777,
+	data: "./.nexus",
+	config: "./nexus.yaml",
+	durability: "process",
+	storeRetryMsMax: 30_000,
+	stopDeadlineMs: 10_000,
+	retention: { ageDaysMax: 30, totalBytesMax: 5 * 1024 ** 3, sweepIntervalMs: 10 * 60_000 },
+	audit: { keptDays: 90 },
+	log: { level: "info" },
+} as const;
+
+interface ConfigEnvironment {
+	cwd: string;
+	env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Reads everything that configures a daemon. Rejects with `config` and says where the mistake is. */
+export async function loadConfig(flags: ConfigFlags, source: ConfigEnvironment): Promise<NexusConfig> {
+	const env = (name: string) => source.env[name] || undefined;
+	refuseEmpty(flags);
+	const file = configPath(flags.config ?? env("NEXUS_CONFIG"), source.cwd);
+	// The parser and the schema are the slowest imports of a start; without a file they are not needed.
+	const read: FileConfig =
+		file === undefined ? {} : (await import("./config-file.ts")).readConfigFile(file, nameOf(file, source.cwd));
+	const port = portNumber(flags.port, "--port") ?? portNumber(env("NEXUS_PORT"), "NEXUS_PORT") ?? read.port;
+	const grpcPort =
+		grpcPortNumber(flags.grpcPort, "--grpc-port") ??
+		grpcPortNumber(env("NEXUS_GRPC_PORT"), "NEXUS_GRPC_PORT") ??
+		read.grpc?.port;
+	const grpc = grpcPort === undefined ? read.grpc : { ...read.grpc, port: grpcPort };
+	const token = given(flags.token, "--token") ?? given(env("NEXUS_TOKEN"), "NEXUS_TOKEN") ?? read.token;
+	const data = resolve(source.cwd, flags.data ?? env("NEXUS_DATA") ?? read.data ?? CONFIG_DEFAULTS.data);
+	const base = file === undefined ? source.cwd : dirname(file);
+	const host = flags.host ?? env("NEXUS_HOST") ?? read.host;
+	return completeConfig({ ...read, host, port, grpc, token, data, base, file });
+}
+
+/** Fills what was left out with the defaults. */
+export function completeConfig(partial: PartialConfig): NexusConfig {
+	const { base = process.cwd(), ...rest } = known(partial);
+	return {
+		port: CONFIG_DEFAULTS.port,
+		allowedHosts: [],
+		trustedProxies: [],
+		durability: CONFIG_DEFAULTS.durability,
+		storeRetryMsMax: CONFIG_DEFAULTS.storeRetryMsMax,
+		stopDeadlineMs: CONFIG_DEFAULTS.stopDeadlineMs,
+		broker: {},
+		edge: {},
+		...rest,
+		base,
+		// An IPv6 address has brackets in URLs only.
+		host: (partial.host ?? CONFIG_DEFAULTS.host).replace(/^\[(.*)\]$/, "$1"),
+		data: resolve(partial.data ?? CONFIG_DEFAULTS.data),
+		retention: { ...CONFIG_DEFAULTS.retention, ...known(partial.retention ?? {}) },
+		audit: { ...CONFIG_DEFAULTS.audit, ...known(partial.audit ?? {}) },
+		log: { level: partial.log?.level ?? CONFIG_DEFAULTS.log.level },
+	};
+}
+
+/** Without the keys that are there but undefined. */
+const known = <T extends object>(value: T) =>
+	Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as {
+		[key in keyof T]: Exclude<T[key], undefined>;
+	};
+
+/** `--data "$DIR"` with nothing in the variable would mean the working directory, `--host` every network. */
+function refuseEmpty(flags: ConfigFlags): void {
+	for (const [name, value] of Object.entries(flags))
+		if (value === "") throw new NexusError("config", `--${flagName(name)} is empty: give it a value, or leave it out`);
+}
+
+const flagName = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+/** A file that was asked for must exist; the default one may be absent. */
+function configPath(asked: string | undefined, cwd: string): string | undefined {
+	if (asked !== undefined) return resolve(cwd, asked);
+	const usual = resolve(cwd, CONFIG_DEFAULTS.config);
+	return existsSync(usual) ? usual : undefined;
+}
+
+/** As a person in this folder would call it. */
+function nameOf(file: string, cwd: string): string {
+	const seen = relative(cwd, file);
+	return seen.startsWith("..") ? file : seen;
+}
+
+function portNumber(text: string | undefined, from: string): number | undefined {
+	if (text === undefined) return undefined;
+	const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+	if (port <= 65535) return port;
+	throw new NexusError("config", `${from}: ${JSON.stringify(text)} is not a port; allowed: 0 (any free port) to 65535`);
+}
+
+const grpcPortNumber = (text: string | undefined, from: string): number | "off" | undefined =>
+	text === "off" ? "off" : portNumber(text, from);
+
+function given(token: string | undefined, from: string): string | undefined {
+	if (token === undefined) return undefined;
+	if (/^[\x21-\x7e]+$/.test(token)) return token;
+	throw new NexusError("config", `${from}: a token is made of visible ASCII characters without spaces`);
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
+
+/** Of a token that other machines can guess at. */
+const TOKEN_CHARS_MIN = 16;
+
+/** A token that a person chose is the least that should stand between the network and an agent with tools. */
+export function requireTokenOnPublicHost({ host, token }: Pick<NexusConfig, "host" | "token">): void {
+	if (LOOPBACK.test(host)) return;
+	if (token !== undefined && token.length < TOKEN_CHARS_MIN)
+		throw new NexusError(
+			"config",
+			`a token of ${token.length} characters can be guessed, and ${host} makes this daemon reachable from other machines: use ${TOKEN_CHARS_MIN} characters or more (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`,
+		);
+	if (token !== undefined) return;
+	throw new NexusError(
+		"config",
+		`listening on ${host} makes this daemon reachable from other machines: set a token with --token, NEXUS_TOKEN or \`token:\` in nexus.yaml (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`,
+	);
+}

@@ -1,0 +1,73 @@
+/** `nexus doctor --deep`: reads the whole database and says what of it is damaged. Changes nothing. */
+
+import { DatabaseSync } from "node:sqlite";
+import { createVerifier, decodeFrame, isDamage, type Violation, wordsOf } from "@nexus-stream/protocol";
+import { damagedJournalRows, storedLogs } from "../../bus/bus.ts";
+import { storeFailure } from "../../ledger/ledger.ts";
+import { hasTable } from "../../std/sqlite.ts";
+
+export interface DeepCheck {
+	/** Logs that were read. */
+	logs: number;
+	/** One line for each thing that is damaged. */
+	problems: string[];
+}
+
+/** How many faults SQLite lists before it gives up. */
+const FAULTS_MAX = 20;
+
+export function checkDeeply(path: string): DeepCheck {
+	let db: DatabaseSync | undefined;
+	try {
+		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
+		const problems = structureFaults(db);
+		// One snapshot: retention may remove a log while it is read.
+		db.exec("BEGIN");
+		let logs = 0;
+		if (!hasTable(db, "segment")) return { logs, problems };
+		for (const stored of storedLogs(db)) {
+			logs++;
+			const framed = stored.kind === "run" || stored.kind === "text";
+			const violation = framed ? firstFault(stored.records, stored.sealed) : exhaust(stored.records);
+			const problem = stored.problem() ?? violation;
+			if (problem !== undefined) problems.push(`${stored.log}: ${problem}`);
+		}
+		const rows = damagedJournalRows(db);
+		if (rows > 0) problems.push(`the newest records of live runs: ${rows} journal rows are damaged`);
+		return { logs, problems };
+	} catch (cause) {
+		throw storeFailure(cause, path);
+	} finally {
+		db?.close();
+	}
+}
+
+const structureFaults = (db: DatabaseSync): string[] =>
+	db
+		.prepare(`PRAGMA integrity_check(${FAULTS_MAX})`)
+		.all()
+		.map((row) => String(row.integrity_check))
+		.filter((fault) => fault !== "ok");
+
+/** Of frames: what a reader that verifies them would say. */
+function firstFault(records: Iterable<string>, sealed: boolean): string | undefined {
+	const verifier = createVerifier({ complete: sealed });
+	const said = ({ message, rule }: Violation) => `${message} (${rule})`;
+	let fault: string | undefined;
+	for (const record of records) {
+		if (fault !== undefined) continue;
+		try {
+			const violation = verifier.push(decodeFrame(record));
+			if (isDamage(violation)) fault = said(violation);
+		} catch (cause) {
+			fault = wordsOf(cause);
+		}
+	}
+	const unended = verifier.finish();
+	return fault ?? (unended && said(unended));
+}
+
+function exhaust(records: Iterable<string>): undefined {
+	for (const _ of records);
+	return undefined;
+}

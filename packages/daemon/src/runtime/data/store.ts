@@ -1,0 +1,73 @@
+/** The one database file, with the Bus and the Ledger in it. */
+
+import { DatabaseSync } from "node:sqlite";
+import { systemClock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
+import { type Ledger, sqliteLedger, storeFailure } from "../../ledger/ledger.ts";
+import { createTelling } from "../../services/services.ts";
+import { type Durability, openSqlite, SchemaTooNew, type SqliteFile, schemaVersions } from "../../std/sqlite.ts";
+
+export interface Store {
+	bus: Bus;
+	ledger: Ledger;
+	close(): Promise<void>;
+}
+
+export interface StoreOptions {
+	durability: Durability;
+	/** How long a failing commit is tried again before what waits for it is given up; the Bus has a default. */
+	storeRetryMsMax?: number;
+}
+
+/** Throws with the file's name and the way out when it is damaged, unwritable, or written by a newer program. */
+export function openStore(path: string, options: StoreOptions, log: Log, guard?: () => void): Store {
+	let file: SqliteFile | undefined;
+	try {
+		const opened = openSqlite(path, options.durability, guard);
+		file = opened;
+		const ledger = sqliteLedger(opened);
+		const { storeRetryMsMax } = options;
+		const limits = storeRetryMsMax === undefined ? {} : { commitRetryMsMax: storeRetryMsMax };
+		const bus = createBus({ storage: sqliteStorage(opened), log, limits, tell: createTelling(systemClock) });
+		return {
+			bus,
+			ledger,
+			async close() {
+				await bus.close();
+				opened.close();
+			},
+		};
+	} catch (cause) {
+		file?.close();
+		throw storeFailure(cause, path);
+	}
+}
+
+/** Throws what `openStore` would, and changes nothing. */
+export function checkStore(path: string): void {
+	let db: DatabaseSync | undefined;
+	try {
+		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
+		const known = knownVersions();
+		for (const [area, version] of schemaVersions(db)) {
+			const most = known.get(area);
+			if (most !== undefined && version > most) throw new SchemaTooNew(path, area, version, most);
+		}
+	} catch (cause) {
+		throw storeFailure(cause, path);
+	} finally {
+		db?.close();
+	}
+}
+
+/** What this program would make of a new file. */
+function knownVersions(): Map<string, number> {
+	const file = openSqlite(":memory:", "process");
+	try {
+		for (const migrate of [sqliteLedger, sqliteStorage]) migrate(file);
+		return schemaVersions(file.db);
+	} finally {
+		file.close();
+	}
+}

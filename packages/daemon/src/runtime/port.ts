@@ -1,0 +1,40 @@
+/** What a started daemon offers, and what it is started with. */
+
+import type { DaemonState } from "@nexus-stream/protocol";
+import type { Log } from "@nexus-stream/protocol/log";
+import type { Engine, EngineChoice } from "../engine/engine.ts";
+import type { PartialConfig } from "./config/config.ts";
+
+/** A configuration, or what a program that embeds the daemon hands over instead. */
+export type DaemonOptions = Omit<PartialConfig, "engine"> & {
+	engine?: EngineChoice | Engine | undefined;
+	logger?: Log | undefined;
+	/** The configuration in one object; what stands beside it wins. */
+	config?: PartialConfig | undefined;
+};
+
+export interface Daemon {
+	readonly url: string;
+	/** Of the gRPC port, as `http://host:port` or `https://host:port`; undefined when it is off. */
+	readonly grpc?: string;
+	readonly data: string;
+	readonly engine: string;
+	readonly state: DaemonState;
+	/** Runs that have not settled. */
+	readonly liveRuns: number;
+	/** Deliveries that are under way or wait for their turn. */
+	readonly liveDeliveries: number;
+	/** How long `close` waits for both. */
+	readonly stopDeadlineMs: number;
+	readonly log: Log;
+	/** On chat platforms, as `channel/account`, when it started. */
+	readonly accounts: readonly string[];
+	/** Senders who had asked to be let in when it started, and still could be. */
+	readonly waiting: readonly { code: string; sender: string }[];
+	/** A fresh address that signs the page in, once. */
+	signInUrl(): string;
+	/** Commits what is pending, in the tick of the call: for a process that has to end. */
+	flush(): void;
+	/** Stops accepting, lets runs end until the deadline, saves what is left as aborted, lets go of the data directory. */
+	close(): Promise<void>;
+}

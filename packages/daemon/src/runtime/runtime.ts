@@ -1,0 +1,39 @@
+/** The composition root: configuration, the data directory and the daemon's life. The door of this folder. */
+
+import type { Daemon, DaemonOptions } from "./port.ts";
+
+export type { DaemonState } from "@nexus-stream/protocol";
+export {
+	type ConfigFlags,
+	loadConfig,
+	type NexusConfig,
+	type PartialConfig,
+	requireTokenOnPublicHost,
+} from "./config/config.ts";
+export { dataPaths, isForAnother, readDaemonRecord, readToken } from "./data/data-dir.ts";
+export { isDataDirLocked } from "./data/data-lock.ts";
+export { secretKey } from "./data/secret-key.ts";
+export { removeAccount, storeAccount } from "./data/stored-accounts.ts";
+export { packageVersion, pageDir } from "./package.ts";
+export type { Daemon, DaemonOptions } from "./port.ts";
+
+/** Starts a daemon and resolves once its port is open. Its parts are loaded here: a client that enters this door needs none of them. */
+export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
+	const { startDaemon } = await import("./daemon.ts");
+	return startDaemon(options);
+}
+
+/** Whether the database could be opened, without changing it; loaded when asked for. */
+export const storeCheck = () => import("./data/store.ts");
+
+/** What of the database is damaged; loaded when asked for. */
+export const deepCheck = () => import("./data/deep-check.ts");
+
+/** Which gRPC port a start would open, and whether its certificate can be used; loaded when asked for. */
+export const grpcCheck = () => import("./grpc-port.ts");
+
+/** What an engine is loaded with that is only looked at; loaded when asked for. */
+export const engineServicesModule = () => import("./wiring/engine-services.ts");
+
+/** What an adapter needs, and whether an account works; loaded when asked for. */
+export const adapterCheck = () => import("./adapter-check.ts");

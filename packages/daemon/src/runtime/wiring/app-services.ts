@@ -1,0 +1,83 @@
+/** Who may call, and how the daemon, its accounts and its sign-ins are: made from what the daemon has. */
+
+import type { ReadinessJson } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import type { Broker } from "../../broker/broker.ts";
+import type { Nex, Outbound } from "../../nex/nex.ts";
+import {
+	type Audit,
+	createAccountSessions,
+	createApplications,
+	createAppMessages,
+	createRuntimeHealth,
+	createSignIns,
+	type NoticeLogs,
+	type Quota,
+	type RuntimeHealth,
+	type Services,
+} from "../../services/services.ts";
+import type { Store } from "../data/store.ts";
+
+export interface AppServiceParts extends Pick<Store, "bus" | "ledger"> {
+	broker: Pick<Broker, "liveRuns">;
+	nex: Pick<Nex, "stats">;
+	outbound: Pick<Outbound, "accounts" | "onAccounts">;
+	readiness(): ReadinessJson;
+	/** Beside sessions: what waits, and what is under way. */
+	work(): Pick<RuntimeHealth, "queueDepth" | "activeWorkflows" | "activeInferenceJobs">;
+	notices: NoticeLogs;
+	audit: Audit;
+	quota: Quota;
+	clock: Clock;
+	log: Log;
+}
+
+export interface AppServices {
+	services: Pick<Services, "apps" | "appMessages" | "signIns" | "accounts" | "health">;
+	/** Before the ports open: until then nobody but the owner's token is known. */
+	load(): Promise<void>;
+	close(): void;
+}
+
+export function createAppServices(parts: AppServiceParts): AppServices {
+	const { bus, ledger, outbound, notices, audit, quota, clock, log } = parts;
+	const recorded = { bus, ledger, clock, log, audit };
+	const apps = createApplications(recorded);
+	const signIns = createSignIns(recorded);
+	const accounts = createAccountSessions({ platforms: outbound, signIns, clock, log });
+	const health = healthOf(parts);
+	return {
+		services: {
+			apps,
+			appMessages: createAppMessages({ bus, ledger, apps, notices, quota, clock }),
+			signIns,
+			accounts,
+			health,
+		},
+		async load() {
+			await Promise.all([apps.load(), signIns.load()]);
+		},
+		close() {
+			for (const service of [apps, signIns, accounts, health]) service.close();
+		},
+	};
+}
+
+const healthOf = ({ broker, nex, readiness, work, clock, log }: AppServiceParts) =>
+	createRuntimeHealth({
+		status() {
+			const { state, detail } = readiness();
+			return { status: state, ...(detail !== undefined && { reason: detail }) };
+		},
+		work() {
+			const { queueDepth, ...active } = work();
+			return { ...active, queueDepth: nex.stats().waiting + queueDepth, activeRuns: broker.liveRuns().length };
+		},
+		usage() {
+			const { user, system } = process.cpuUsage();
+			return { cpuMicros: user + system, memoryBytes: process.memoryUsage.rss() };
+		},
+		clock,
+		log,
+	});

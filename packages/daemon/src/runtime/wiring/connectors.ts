@@ -1,0 +1,60 @@
+/** Connectors of a daemon: what `default` is, which addresses the operator vouches for, and where the secret key comes from. */
+
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Bus } from "../../bus/bus.ts";
+import { chooseEngine, type Engine, engineNamed, loadEngine, sectionFor } from "../../engine/engine.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import {
+	type Audit,
+	type ConfiguredAnswerer,
+	type Connectors,
+	createConnectors,
+	OWNER_APP,
+	type Transfers,
+} from "../../services/services.ts";
+import type { NexusConfig } from "../config/config.ts";
+import { dataPaths } from "../data/data-dir.ts";
+import { secretKey } from "../data/secret-key.ts";
+
+export interface ConnectorParts {
+	bus: Pick<Bus, "write">;
+	ledger: Pick<Ledger, "connectors">;
+	engine: Engine;
+	config: NexusConfig;
+	clock: Clock;
+	audit?: Audit | undefined;
+	/** What the daemon fetches for itself is shown there. */
+	transfers: Pick<Transfers, "tracked">;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export function openConnectors(parts: ConnectorParts, env: Environment = process.env): Connectors {
+	const { bus, ledger, engine, config, clock, audit, transfers } = parts;
+	return createConnectors({
+		bus,
+		ledger,
+		clock,
+		audit,
+		secret: secretKey(dataPaths(config.data), env),
+		configured: configuredOf(engine, config, env),
+		// What answers when nothing is configured.
+		offline: () => loadEngine(chooseEngine(undefined, {}, {}), { base: config.base }),
+		rules: { ...config.connectors, section: "connectors." },
+		inlineApps: config.connectors?.inlineApps,
+		fetched: (fetch) => transfers.tracked(fetch, OWNER_APP),
+	});
+}
+
+/** The engine's model, asked by itself; the engine where it has none. */
+export function configuredOf(engine: Engine, config: NexusConfig, env: Environment): ConfiguredAnswerer {
+	const entry = engineNamed(engine.name);
+	if (entry?.model === undefined || engine.scripted) return { engine };
+	try {
+		const model = entry.model(sectionFor(entry, config), env);
+		return model ? { model } : { engine };
+	} catch {
+		// Each of its agents has a model of its own, or a program has made it: it runs, so it can be asked.
+		return { engine };
+	}
+}

@@ -1,0 +1,70 @@
+/** Jobs, artifacts and transfers of a daemon: made from its configuration. */
+
+import { join } from "node:path";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import type { Bus } from "../../bus/bus.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { ChannelMessage } from "../../nex/nex.ts";
+import {
+	type Artifacts,
+	type Audit,
+	type Connectors,
+	createArtifacts,
+	createJobs,
+	type Jobs,
+	OWNER_APP,
+	type Quota,
+	type Scenarios,
+	type Transfers,
+} from "../../services/services.ts";
+import type { NexusConfig } from "../config/config.ts";
+
+interface JobServiceParts {
+	bus: Bus;
+	ledger: Ledger;
+	config: NexusConfig;
+	quota: Quota;
+	clock: Clock;
+	log: Log;
+}
+
+export function openArtifacts({ bus, ledger, config, quota, clock, log }: JobServiceParts): Artifacts {
+	const made = { dir: join(config.data, "artifacts"), bus, ledger, quota, clock, log };
+	return createArtifacts({ ...made, limits: config.artifacts });
+}
+
+export interface JobParts extends JobServiceParts {
+	connectors: Connectors;
+	scenarios: Scenarios;
+	artifacts: Artifacts;
+	audit: Audit;
+}
+
+export function openJobs({ config, ...parts }: JobParts): Jobs {
+	const { bus, ledger, quota, clock, log, connectors, scenarios, artifacts, audit } = parts;
+	const made = { bus, ledger, quota, clock, log, connectors, scenarios, artifacts, audit };
+	return createJobs({ ...made, limits: config.jobs });
+}
+
+/** What came with a message of a platform: its adapter has fetched it. */
+export function reportAttachments(
+	transfers: Pick<Transfers, "report">,
+	{ channel, account, message: { eventId, attachments = [] } }: ChannelMessage,
+	now: number,
+): void {
+	for (const [n, { name, data }] of attachments.entries()) {
+		const bytes = Buffer.byteLength(data, "base64");
+		transfers.report({
+			id: ["attachment", channel, account, eventId, n].join("/"),
+			appId: OWNER_APP,
+			kind: "attachment",
+			state: "completed",
+			name,
+			transferredBytes: bytes,
+			totalBytes: bytes,
+			startedAt: now,
+			updatedAt: now,
+		});
+	}
+}

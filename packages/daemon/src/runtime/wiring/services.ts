@@ -1,0 +1,138 @@
+/** The services of the runtime contract: made here, each from what it needs, and stopped together with the daemon. */
+
+import type { ReadinessJson } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import type { Broker } from "../../broker/broker.ts";
+import type { Bus } from "../../bus/bus.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Accepted, ClientMessage, Nex, Outbound } from "../../nex/nex.ts";
+import {
+	createAudit,
+	createAuditLog,
+	createClearing,
+	createQuota,
+	createRealtime,
+	createScenarios,
+	createWorkflows,
+	noticeLogs,
+	type Services,
+} from "../../services/services.ts";
+import type { NexusConfig } from "../config/config.ts";
+import { agentTurns } from "./agent-turns.ts";
+import { createAppServices } from "./app-services.ts";
+import { openConnectors } from "./connectors.ts";
+import { openArtifacts, openJobs } from "./jobs.ts";
+import { userTokensOf } from "./user-tokens.ts";
+
+export interface ServiceParts {
+	bus: Bus;
+	ledger: Ledger;
+	broker: Broker;
+	engine: Engine;
+	config: NexusConfig;
+	nex: Pick<Nex, "stats" | "cancel">;
+	outbound: Pick<Outbound, "accounts" | "onAccounts">;
+	readiness(): ReadinessJson;
+	/** Takes a message into its session. */
+	submit(message: ClientMessage): Promise<Accepted>;
+	clock: Clock;
+	log: Log;
+}
+
+export interface RunningServices {
+	services: Services;
+	/** Before the ports open: settles or goes on with what a dead daemon left. */
+	recover(): Promise<void>;
+	/** Refuses new work at once, waits for what is under way, and aborts what is left at the deadline; jobs have `graceMs` to end then. */
+	drain(deadlineMs: number, graceMs: number): Promise<void>;
+	/** Lets go of everything: nobody reads any more. */
+	close(): Promise<void>;
+}
+
+export function createServices(parts: ServiceParts): RunningServices {
+	const { bus, ledger, config, clock, log, submit } = parts;
+	const audit = createAudit(clock);
+	const notices = noticeLogs({ bus, ledger });
+	const quota = createQuota({ bus, ledger, limits: config.apps });
+	const artifacts = openArtifacts({ ...parts, quota });
+	const connectors = openConnectors({ ...parts, audit, transfers: artifacts.transfers });
+	const verifyUser = userTokensOf(config, clock);
+	const scenarios = createScenarios({
+		bus,
+		ledger,
+		connectors,
+		clock,
+		log,
+		audit,
+		verifyUser,
+		quota,
+		abortGraceMs: config.broker.abortGraceMs,
+	});
+	const jobs = openJobs({ ...parts, connectors, scenarios, artifacts, audit, quota });
+	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => parts.nex.cancel(eventId) });
+	const workflows = createWorkflows({
+		bus,
+		ledger,
+		scenarios,
+		jobs,
+		agents,
+		connectors,
+		verifyUser,
+		clock,
+		log,
+		audit,
+		quota,
+	});
+	const realtime = createRealtime({ bus, connectors, submit, clock, log, quota });
+	const work = () => ({
+		queueDepth: jobs.counts.queued,
+		activeInferenceJobs: jobs.counts.running,
+		activeWorkflows: workflows.counts.running,
+	});
+	const apps = createAppServices({ ...parts, audit, notices, quota, work });
+	const services: Services = {
+		...apps.services,
+		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
+		notices,
+		quota,
+		clearApp: createClearing({ bus, ledger, artifacts, audit }),
+		connectors,
+		scenarios,
+		artifacts,
+		jobs,
+		workflows,
+		realtime,
+	};
+	return {
+		services,
+		async recover() {
+			await apps.load();
+			const ended = await scenarios.recover();
+			if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
+			await artifacts.recover();
+			const settled = await jobs.recover();
+			if (settled > 0) log.warn({ settled }, "settled jobs that were running when an earlier process ended");
+			// Its nodes ask what became of their jobs and runs.
+			const resumed = await workflows.recover();
+			if (resumed > 0) log.info({ resumed }, "workflows go on");
+			const closed = await realtime.recover();
+			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
+		},
+		async drain(deadlineMs, graceMs) {
+			// First whoever would begin more work.
+			await Promise.all([
+				workflows.close(deadlineMs),
+				jobs.close(deadlineMs, graceMs),
+				scenarios.drain(deadlineMs),
+				realtime.stop(),
+			]);
+		},
+		async close() {
+			apps.close();
+			await artifacts.close();
+			connectors.close();
+		},
+	};
+}

@@ -1,0 +1,61 @@
+/** Events of agents and of memory, as they are kept: one line of JSON with ids and states. One of an agent has 1 KB at most (Z22). */
+
+import type { Reason } from "@nexus-stream/protocol";
+import { clipped } from "./clip.ts";
+
+/** As it is kept and as it is told. */
+export interface AgentEvent {
+	event_type: "started" | "message" | "tool" | "approval" | "settled";
+	/** In milliseconds since the epoch. */
+	at: number;
+	session: string;
+	run_id?: string;
+	agent?: string;
+	/** The id of a message's event, of a tool's call or of an approval; absent: all open approvals. */
+	id?: string;
+	tool?: string;
+	/** Such as `started`, `completed`, `pending` or `failed`. */
+	state?: string;
+	reason_code?: Reason;
+}
+
+export interface MemoryEvent {
+	event_type: "retained" | "forgotten";
+	at: number;
+	memory_id: string;
+	bank: string;
+	run_id?: string;
+	agent?: string;
+}
+
+/** Names come from models and people. The labels of sessions and the ids of runs are short by themselves. */
+const NAME_BYTES_MAX = 64;
+const ID_BYTES_MAX = 128;
+
+const name = (text: string | undefined) => (text === undefined ? undefined : clipped(text, NAME_BYTES_MAX));
+
+export const agentText = ({
+	event_type,
+	at,
+	session,
+	run_id,
+	agent,
+	id,
+	tool,
+	state,
+	reason_code,
+}: AgentEvent): string =>
+	JSON.stringify({
+		event_type,
+		at,
+		session,
+		run_id,
+		agent: name(agent),
+		id: id === undefined ? undefined : clipped(id, ID_BYTES_MAX),
+		tool: name(tool),
+		state,
+		reason_code,
+	});
+
+export const memoryText = ({ event_type, at, memory_id, bank, run_id, agent }: MemoryEvent): string =>
+	JSON.stringify({ event_type, at, memory_id, bank, run_id, agent: name(agent) });

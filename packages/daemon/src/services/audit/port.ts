@@ -1,0 +1,22 @@
+/** What is told beside what happens, in the same commit: the audit log, and the events of agents and of memory. */
+
+import type { Reason } from "@nexus-stream/protocol";
+import type { Write } from "../../std/write.ts";
+
+export type AuditPayload = Readonly<Record<string, string | number | boolean>>;
+
+/** Ids and numbers: never the text of a message, an argument or a secret. */
+export interface AuditEntry {
+	domain: string;
+	operation: string;
+	appId?: string;
+	userId?: string;
+	reason?: Reason;
+	traceId?: string;
+	/** Who did it: an address, an account, an agent. */
+	caller?: string;
+	payload?: AuditPayload;
+}
+
+/** Makes the write that commits with what it tells of. */
+export type Audit = (entry: AuditEntry) => Write;

@@ -1,0 +1,67 @@
+/** A provider whose calls tell how it is: whoever uses it need not. */
+
+import { NexusError } from "@nexus-stream/protocol";
+import type { HealthOutcome } from "./health.ts";
+import type { Provider } from "./port.ts";
+import { ProviderFailure } from "./wire.ts";
+
+type Report = (outcome: { ok: true } | { ok: false; error: Error }) => void;
+
+/** What an error says about the provider's health; undefined: nothing. */
+export function outcomeOf(error: Error): HealthOutcome | undefined {
+	const failed = (fault: "unauthorized" | "unavailable"): HealthOutcome => ({
+		ok: false,
+		fault,
+		reason: error.message,
+	});
+	if (error instanceof ProviderFailure) return error.fault && failed(error.fault);
+	switch (error instanceof NexusError ? error.reason : undefined) {
+		case "AI_CONNECTOR_CREDENTIAL_MISSING":
+			return failed("unauthorized");
+		case "AI_PROVIDER_FAILED":
+		case "AI_PROVIDER_TIMEOUT":
+		case "AI_ENDPOINT_FORBIDDEN":
+		case "AI_ENDPOINT_UNRESOLVED":
+			return failed("unavailable");
+		default:
+			return undefined;
+	}
+}
+
+export function reporting(provider: Provider, report: Report): Provider {
+	const failed = (error: Error): never => {
+		report({ ok: false, error });
+		throw error;
+	};
+	/** No generator: each token would pass through it. */
+	const streamed = <T>(items: AsyncIterable<T>): AsyncIterable<T> => {
+		const inner = items[Symbol.asyncIterator]();
+		const told = (result: IteratorResult<T>): IteratorResult<T> => {
+			if (result.done) report({ ok: true });
+			return result;
+		};
+		const iterator: AsyncIterator<T> = {
+			next: () => inner.next().then(told, failed),
+			return: async () => (await inner.return?.()) ?? { done: true, value: undefined },
+		};
+		return { [Symbol.asyncIterator]: () => iterator };
+	};
+	const told =
+		<Request, Answer>(call: (request: Request, signal: AbortSignal) => Promise<Answer>) =>
+		async (request: Request, signal: AbortSignal): Promise<Answer> => {
+			const answer = await call(request, signal).catch(failed);
+			report({ ok: true });
+			return answer;
+		};
+	return {
+		demo: provider.demo,
+		text: (request, signal) => streamed(provider.text(request, signal)),
+		async speak(request, signal) {
+			const { mimeType, audio } = await provider.speak(request, signal).catch(failed);
+			return { mimeType, audio: streamed(audio) };
+		},
+		image: told((request, signal) => provider.image(request, signal)),
+		embed: told((request, signal) => provider.embed(request, signal)),
+		transcribe: told((request, signal) => provider.transcribe(request, signal)),
+	};
+}

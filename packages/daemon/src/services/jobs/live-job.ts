@@ -1,0 +1,111 @@
+/** A job that this daemon writes: its snapshot, and its records one after another, each in one commit with its row. */
+
+import type { NexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
+import type { Bus, LogWriter } from "../../bus/bus.ts";
+import { jobWrites } from "../../ledger/ledger.ts";
+import type { Write } from "../../std/write.ts";
+import type { Findings } from "./attempt.ts";
+import type { Job, JobEvent } from "./port.ts";
+import { progressed, recordOf, resultOf, summary } from "./snapshot.ts";
+
+const SEAL_AGAIN_MS = 5000;
+
+export interface LiveJobDeps {
+	bus: Bus;
+	clock: Clock;
+	log: Log;
+	progressMs: number;
+	/** Nothing is written any more. */
+	closed(): boolean;
+}
+
+export class LiveJob {
+	/** What was asked for is read when it runs: many may wait. */
+	job: Job;
+	/** Of the attempt that runs. */
+	stop: AbortController | undefined;
+	/** The attempt, until all of it is recorded. */
+	attempt: Promise<void> | undefined;
+	/** Why somebody wants it to end. */
+	canceled: NexusError | undefined;
+	/** For the audit log. */
+	canceledBy: string | undefined;
+	readonly settled = Promise.withResolvers<Job>();
+	readonly #deps: LiveJobDeps;
+	#writer: LogWriter;
+	#last: Promise<unknown> = Promise.resolve();
+	/** When the newest record was made. */
+	#progressAt = 0;
+	#untell = () => {};
+
+	constructor(job: Job, writer: LogWriter, deps: LiveJobDeps) {
+		this.job = job;
+		this.#writer = writer;
+		this.#deps = deps;
+		// Not everybody waits for it.
+		this.settled.promise.catch(() => {});
+	}
+
+	/** Resolves once it is durable. In the order of calls. */
+	change(type: JobEvent["type"], job: Job): Promise<void> {
+		this.job = job;
+		this.#progressAt = this.#deps.clock.now();
+		const told = summary(job);
+		const { id, state } = told;
+		const write = jobWrites.change({ id, state, job: told });
+		const done = this.#last.then(async () => {
+			await this.#writer.appendWith([recordOf({ type, at: told.updatedAt, job: told })], [write]);
+		});
+		this.#last = done.catch(() => {});
+		return done;
+	}
+
+	/** What an attempt has found. Recorded at most once in an interval; the newest snapshot counts. */
+	progress(stop: AbortController, findings: Findings): void {
+		// An attempt that was given up tells nothing any more.
+		if (this.stop !== stop) return;
+		const { clock, progressMs } = this.#deps;
+		this.job = progressed(this.job, findings, clock.now());
+		this.#untell();
+		if (findings.runId !== undefined) this.#tell();
+		else this.#untell = clock.after(Math.max(0, this.#progressAt + progressMs - clock.now()), () => this.#tell());
+	}
+
+	#tell(): void {
+		const { log } = this.#deps;
+		this.change("progress", this.job).catch((cause: unknown) => {
+			log.warn({ jobId: this.job.id, err: cause }, "a job's progress could not be recorded");
+		});
+	}
+
+	/** From here on its attempt changes nothing. */
+	quiet(): void {
+		this.#untell();
+		this.stop = undefined;
+	}
+
+	/** The last record. What the store refuses is tried again until the daemon stops. */
+	async end(job: Job, beside: readonly Write[]): Promise<void> {
+		const { bus, log, clock, closed } = this.#deps;
+		const { id, state, finishedAt = clock.now() } = job;
+		this.job = job;
+		await this.#last;
+		const change = jobWrites.change({ id, state, job: summary(job), result: resultOf(job), finishedAt });
+		const writes = [change, ...beside];
+		// A terminal state is its event's name.
+		const record = recordOf({ type: state, at: job.updatedAt, job });
+		for (;;) {
+			try {
+				return await this.#writer.seal([record], writes);
+			} catch (cause) {
+				if (closed() || bus.fenced.aborted) throw cause;
+				log.error({ jobId: id, err: cause, againMs: SEAL_AGAIN_MS }, "a job cannot be settled yet");
+				await new Promise<void>((resolve) => clock.after(SEAL_AGAIN_MS, resolve));
+				if (closed()) throw cause;
+				this.#writer = await bus.reopen(id).catch(() => this.#writer);
+			}
+		}
+	}
+}

@@ -1,0 +1,75 @@
+/** Jobs: model calls that are submitted, wait their turn, survive the daemon, and can be watched. */
+
+import type { JobState } from "@nexus-stream/protocol";
+import type { Cursor } from "../../bus/bus.ts";
+import type { ArtifactInfo } from "../artifacts/port.ts";
+import type { ScenarioKind } from "../connectors/port.ts";
+import type { Principal } from "../principal.ts";
+import type { AdmittedScenario } from "../scenarios/port.ts";
+
+export type { JobState };
+
+export interface Job {
+	id: string;
+	appId: string;
+	userId: string;
+	kind: ScenarioKind;
+	connectorId: string;
+	model: string;
+	state: JobState;
+	error?: { code: string; message: string; reason?: string };
+	/** -1: not known. */
+	progress: number;
+	attempt: number;
+	attemptsMax: number;
+	backoffMs: number;
+	afterCrash: boolean;
+	queuePosition: number;
+	createdAt: number;
+	startedAt?: number;
+	updatedAt: number;
+	finishedAt?: number;
+	usage?: { input: number; output: number };
+	/** The scenario run of a text or of speech. */
+	runId?: string;
+	text?: string;
+	artifacts: readonly ArtifactInfo[];
+	embeddings?: readonly (readonly number[])[];
+	workflowId?: string;
+	nodeId?: string;
+	demo: boolean;
+}
+
+/** A record of a job's log: what happened, and the job as it was then. */
+export interface JobEvent {
+	type: "submitted" | "queued" | "running" | "progress" | "retrying" | "completed" | "failed" | "canceled" | "timeout";
+	at: number;
+	job: Job;
+}
+
+export interface SubmitOptions {
+	idempotencyKey?: string;
+	attemptsMax?: number;
+	backoffMs?: number;
+	workflow?: { workflowId: string; nodeId: string };
+}
+
+export interface Jobs {
+	submit(admitted: AdmittedScenario, options?: SubmitOptions): Promise<Job>;
+	find(id: string, principal: Principal): Promise<Job | undefined>;
+	/** Cancelling what has ended changes nothing. */
+	cancel(id: string, reason: string, principal: Principal): Promise<Job>;
+	list(
+		query: { appId?: string; states?: readonly JobState[]; limit: number; before?: string },
+		principal: Principal,
+	): Promise<{ jobs: Job[]; queued: number; running: number }>;
+	/** `after` undefined: the newest record, then what follows. */
+	cursor(id: string, after: number | undefined, principal: Principal): Promise<Cursor>;
+	/** Resolves with the job once it is terminal. */
+	settled(id: string): Promise<Job>;
+	/** Settles or goes on with what a dead daemon left. */
+	recover(): Promise<number>;
+	readonly counts: { queued: number; running: number };
+	/** What has not ended at the deadline is stopped, and waited for no longer than `graceMs` (I12). */
+	close(deadlineMs: number, graceMs?: number): Promise<void>;
+}

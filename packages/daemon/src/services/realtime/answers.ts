@@ -1,0 +1,135 @@
+/** The answers of a session as they come: the frames of its runs become text, speech and one outcome each. */
+
+import {
+	decodeFrame,
+	type EndFrame,
+	type Frame,
+	isErrorCode,
+	type Reason,
+	reasonOf,
+	runIdOf,
+} from "@nexus-stream/protocol";
+import { type Batch, type Cursor, follow } from "../../bus/bus.ts";
+import type { RealtimeEvent } from "./port.ts";
+import type { Voice } from "./voice.ts";
+
+type NewRealtimeEvent = RealtimeEvent extends infer Event
+	? Event extends { at: number }
+		? Omit<Event, "at">
+		: never
+	: never;
+
+export interface AnswersOptions {
+	/** Of the session's chain of runs, from where the listener came in. */
+	cursor: Cursor;
+	/** Undefined: answers are text alone. */
+	voice?(runId: string): Voice;
+	/** Resolves when there is room for more. */
+	tell(event: NewRealtimeEvent): Promise<void>;
+}
+
+interface RealtimeAnswer {
+	runId: string;
+	voice: Voice | undefined;
+	/** A newer input takes its place. */
+	interrupted: boolean;
+}
+
+export interface Answers {
+	/** Ends with the signal. Rejects when the session's log cannot be read. */
+	listen(signal: AbortSignal): Promise<void>;
+	/** Newer input is on its way. The answer under way now is stopped for it, when it was taken. */
+	interrupting(): { taken(): void; refused(): void };
+	/** Nothing more is spoken. */
+	silence(): void;
+	readonly busy: boolean;
+}
+
+export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers {
+	/** Visible text streams that are open, by their ids. */
+	const texts = new Set<string>();
+	let current: RealtimeAnswer | undefined;
+
+	async function take(frame: Frame): Promise<void> {
+		const runId = runIdOf(frame.message_id);
+		switch (frame.type) {
+			case "stream.begin":
+				current ??= { runId, voice: voice?.(runId), interrupted: false };
+				if (frame.modality === "text" && frame.visible !== false) texts.add(frame.message_id);
+				return;
+			case "stream.chunk":
+				if (!texts.has(frame.message_id) || frame.payload === "") return;
+				await tell({ type: "text", runId, text: frame.payload });
+				return current?.voice?.push(frame.payload);
+			case "stream.end":
+				texts.delete(frame.message_id);
+				// Of a run that had begun before, nothing was heard here.
+				return frame.final && current ? settle(current, frame) : undefined;
+			default:
+				return frame satisfies never;
+		}
+	}
+
+	/** The text is whole; the answer has ended when it was spoken, too. */
+	async function settle(answer: RealtimeAnswer, end: EndFrame): Promise<void> {
+		const { silenced = false, fault } = (await answer.voice?.end()) ?? {};
+		const { runId } = answer;
+		const { usage, error, reason } = end;
+		const used = usage ? { usage: { input: usage.input, output: usage.output } } : {};
+		current = undefined;
+		if (reason === "aborted" ? answer.interrupted : reason === "completed" && silenced)
+			return tell({ type: "interrupted", runId, ...used });
+		if (reason !== "completed") {
+			const message = error?.message ?? `the answer ended: ${reason}`;
+			return tell({ type: "failed", runId, ...used, reason: reasonOfEnd(end), message });
+		}
+		if (fault)
+			return tell({
+				type: "failed",
+				runId,
+				...used,
+				reason: fault.reason ?? reasonOf(fault.code),
+				message: `the text is whole, but not all of it was spoken: ${fault.message}`,
+			});
+		return tell({ type: "completed", runId, ...used });
+	}
+
+	return {
+		async listen(signal) {
+			for await (const batch of follow(cursor, signal)) await takeAll(batch, take, signal);
+		},
+		interrupting() {
+			const answer = current;
+			if (answer) answer.interrupted = true;
+			return {
+				taken: () => answer?.voice?.silence(),
+				refused() {
+					if (answer) answer.interrupted = false;
+				},
+			};
+		},
+		silence: () => current?.voice?.silence(),
+		get busy() {
+			return current !== undefined;
+		},
+	};
+}
+
+async function takeAll(batch: Batch, take: (frame: Frame) => Promise<void>, signal: AbortSignal): Promise<void> {
+	for (const record of batch.records) {
+		if (signal.aborted) return;
+		await take(decodeFrame(record));
+	}
+}
+
+const REASON_OF_END: Readonly<Record<EndFrame["reason"], Reason>> = {
+	completed: "UNSPECIFIED",
+	aborted: "ABORTED",
+	error: "ENGINE_FAILED",
+	timeout: "TIMEOUT",
+	crashed: "CRASHED",
+};
+
+const reasonOfEnd = ({ reason, error }: EndFrame): Reason =>
+	(error?.reason as Reason | undefined) ??
+	(error && isErrorCode(error.code) ? reasonOf(error.code) : REASON_OF_END[reason]);

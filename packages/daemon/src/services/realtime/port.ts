@@ -1,0 +1,106 @@
+/** Realtime sessions: talk in turns, by voice or text. What is heard and said is a log of its own. */
+
+import type { Reason } from "@nexus-stream/protocol";
+import type { Cursor } from "../../bus/bus.ts";
+import type { Principal } from "../principal.ts";
+
+export interface OpenRealtime {
+	appId: string;
+	userId: string;
+	/** The label of the session whose turns these are; empty: one of its own. */
+	session: string;
+	/** Who understands audio; without it only text can be appended. */
+	transcription?: { connectorId: string; model?: string };
+	/** Who speaks the answers; without it they are text alone. */
+	speech?: { connectorId: string; model?: string; voice?: string; mimeType?: string };
+	/** Of the audio that will be appended. */
+	inputMimeType: string;
+}
+
+export interface RealtimeInfo {
+	id: string;
+	session: string;
+	idleClosesAt: number;
+}
+
+export interface RealtimeInput {
+	text: string;
+	audio: Uint8Array;
+	/** The input is whole: answer it. */
+	commit: boolean;
+	/** The same id is taken once; empty: it has none. */
+	inputId: string;
+}
+
+export interface RealtimeTaken {
+	/** Buffered so far. */
+	audioBytes: number;
+	/** Of the message that a commit became. */
+	eventId?: string;
+}
+
+/** A record of a realtime log. */
+export type RealtimeEvent = { at: number } & (
+	| { type: "opened" }
+	| { type: "transcribed"; text: string }
+	| { type: "text"; runId: string; text: string }
+	/** In base64. */
+	| { type: "audio"; runId: string; audio: string; mimeType: string }
+	/** Ends one answer, as the two below it do. */
+	| { type: "completed"; runId: string; usage?: { input: number; output: number } }
+	| { type: "interrupted"; runId: string; usage?: { input: number; output: number } }
+	/** Without a run it is the session that ended. */
+	| { type: "failed"; runId?: string; usage?: { input: number; output: number }; reason: Reason; message: string }
+);
+
+export interface Realtime {
+	open(request: OpenRealtime, principal: Principal): Promise<RealtimeInfo>;
+	append(id: string, input: RealtimeInput, principal: Principal): Promise<RealtimeTaken>;
+	/** `after` undefined: from now on. The log of a closed session can be read as long as it is kept. */
+	cursor(id: string, after: number | undefined, principal: Principal): Promise<Cursor>;
+	/** Ends the session and its log. Closing a closed one changes nothing. */
+	close(id: string, principal: Principal): Promise<void>;
+	/** Closes the sessions that a dead daemon left: what was spoken and not committed went with it. */
+	recover(): Promise<number>;
+	readonly live: number;
+	/** Closes all of them: the daemon stops. */
+	stop(): Promise<void>;
+}
+
+export interface RealtimeLimits {
+	sessionsMax: number;
+	sessionsPerAppMax: number;
+	/** Without input and without an answer under way, a session closes after this. */
+	idleMs: number;
+	/** Of one input, until it is committed. */
+	audioBytesMax: number;
+	/** Of the inputs of all sessions together. */
+	audioBytesTotalMax: number;
+	textCharsMax: number;
+	/** Calls of one session that may wait for one another. */
+	appendsMax: number;
+	/** Ids of inputs that are remembered. */
+	inputIdsMax: number;
+	/** A session whose log has grown to this is closed. */
+	logBytesMax: number;
+	transcribeMs: number;
+	/** Of one sentence. */
+	speakMs: number;
+	/** Sentences that may wait to be spoken before the answer's text waits, too. */
+	sentencesMax: number;
+}
+
+export const REALTIME_LIMITS: RealtimeLimits = {
+	sessionsMax: 256,
+	sessionsPerAppMax: 32,
+	idleMs: 10 * 60_000,
+	audioBytesMax: 16 * 1024 * 1024,
+	audioBytesTotalMax: 128 * 1024 * 1024,
+	textCharsMax: 100_000,
+	appendsMax: 64,
+	inputIdsMax: 1000,
+	logBytesMax: 256 * 1024 * 1024,
+	transcribeMs: 90_000,
+	speakMs: 45_000,
+	sentencesMax: 64,
+};

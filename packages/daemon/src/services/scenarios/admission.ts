@@ -1,0 +1,167 @@
+/** Steps 1 to 9 of a model call, in order, each with its own error: the first fault wins, and none leaves anything behind (Z9, K-STREAM-002). */
+
+import { NexusError, type Reason } from "@nexus-stream/protocol";
+import type { ConnectorInfo, Connectors, InlineCredential } from "../connectors/port.ts";
+import { defaultModelOf } from "../connectors/provider-types.ts";
+import { checkKey } from "../once.ts";
+import { appOf, type Principal } from "../principal.ts";
+import { metadataOf, type ScenarioMetadata } from "./metadata.ts";
+import { type AdmittedScenario, SCENARIO_TIMEOUT_MS, type ScenarioHead, type ScenarioRequest } from "./port.ts";
+import { scrubbedError } from "./scrub.ts";
+import { checkHead, checkSpec } from "./spec.ts";
+import type { VerifyUserToken } from "./user-token.ts";
+
+export interface AdmissionDeps {
+	connectors: Pick<Connectors, "find" | "checkEndpoint" | "endpointOf" | "checkInline" | "open">;
+	verifyUser: VerifyUserToken;
+}
+
+/** On whose behalf a call is when nobody says it. */
+const OWNER_USER = "owner";
+
+export async function admitScenario(
+	deps: AdmissionDeps,
+	request: ScenarioRequest,
+	principal: Principal,
+): Promise<AdmittedScenario> {
+	const { head, spec } = request;
+	const metadata = parse(request);
+	const userId = await userOf(deps, head, metadata);
+	const appId = applicationOf(head, principal);
+	const source = keySourceOf(deps, request, metadata, principal);
+	const timeoutMs = head.timeoutMs ?? SCENARIO_TIMEOUT_MS[spec.kind];
+	const admitted = { appId, userId, spec, timeoutMs, caller: principal.address };
+	if ("inline" in source) {
+		await checkInlineEndpoint(deps, source.inline, principal);
+		return { ...admitted, source, model: inlineModelOf(head) };
+	}
+	const connector = await loadConnector(deps, source.connectorId, principal);
+	await checkConnector(deps, connector, appId);
+	await checkRemoteEndpoint(deps, connector);
+	return { ...admitted, source: { connector }, model: modelOf(head, connector, spec.kind) };
+}
+
+/** 1: body and metadata. */
+function parse({ head, spec, audio, metadata, idempotencyKey, timeoutMsMax }: ScenarioRequest): ScenarioMetadata {
+	checkSpec(spec, audio !== undefined);
+	checkHead(head, spec.kind, timeoutMsMax);
+	checkKey(idempotencyKey);
+	return metadataOf(metadata);
+}
+
+/** 2: the user token, if there is one. */
+async function userOf(deps: AdmissionDeps, { userId }: ScenarioHead, { userToken }: ScenarioMetadata): Promise<string> {
+	if (userToken === undefined) return userId === "" ? OWNER_USER : userId;
+	const subject = await deps.verifyUser(userToken);
+	if (userId !== "" && userId !== subject)
+		throw fault("forbidden", "FORBIDDEN", "subject_user_id is not the subject of the user token");
+	return subject;
+}
+
+/** 3: the application. */
+function applicationOf({ appId }: ScenarioHead, principal: Principal): string {
+	if (appId === "" && principal.appId === undefined)
+		throw fault("invalid", "APP_ID_REQUIRED", "app_id is missing: name the application that the call is for");
+	return appOf(principal, appId);
+}
+
+/** 4: a connector, or credentials in metadata; never both. */
+function keySourceOf(
+	{ connectors }: AdmissionDeps,
+	{ head, durable = false }: ScenarioRequest,
+	metadata: ScenarioMetadata,
+	{ appId: app }: Principal,
+): { connectorId: string } | { inline: InlineCredential } {
+	const { connectorId = "" } = head;
+	const { keySource, providerType, providerEndpoint, apiKey } = metadata;
+	const hasInline = (providerType ?? providerEndpoint ?? apiKey) !== undefined;
+	const source = keySource ?? (hasInline ? "inline" : "managed");
+	if (source === "managed" ? hasInline : connectorId !== "")
+		throw fault("invalid", "AI_REQUEST_CREDENTIAL_CONFLICT", "name a connector_id or send credentials, not both");
+	if (source === "managed") {
+		if (connectorId !== "") return { connectorId };
+		throw fault("invalid", "AI_CONNECTOR_ID_REQUIRED", "connector_id is missing; `default` is the configured model");
+	}
+	if (providerType === undefined || apiKey === undefined) throw credentialMissing("x-nexus-provider-{type,api-key}");
+	const inline = { providerType, apiKey, endpoint: providerEndpoint, app };
+	try {
+		connectors.checkInline(inline);
+	} catch (cause) {
+		throw scrubbedError(cause, apiKey);
+	}
+	if (connectors.endpointOf(inline) === undefined) throw credentialMissing("x-nexus-provider-endpoint");
+	if (durable)
+		throw fault(
+			"precondition",
+			"AI_REQUEST_CREDENTIAL_CONFLICT",
+			"credentials of a request cannot survive a restart: create a connector for jobs and workflows",
+		);
+	return { inline };
+}
+
+/** 5: the connector. */
+async function loadConnector({ connectors }: AdmissionDeps, id: string, principal: Principal): Promise<ConnectorInfo> {
+	const connector = await connectors.find(id, principal);
+	if (connector) return connector;
+	throw connectorNotFound(id);
+}
+
+/** 6: its owner, its state, and its key. */
+async function checkConnector({ connectors }: AdmissionDeps, connector: ConnectorInfo, appId: string): Promise<void> {
+	const { id } = connector;
+	if (connector.appId !== undefined && connector.appId !== appId) throw connectorNotFound(id);
+	if (!connector.enabled) throw fault("precondition", "AI_CONNECTOR_DISABLED", `the connector ${id} is disabled`);
+	await connectors.open(connector);
+}
+
+/** 7: the address of a connector. The daemon's own model has none to be checked. */
+async function checkRemoteEndpoint({ connectors }: AdmissionDeps, connector: ConnectorInfo): Promise<void> {
+	const endpoint = connector.builtIn ? undefined : connectors.endpointOf(connector);
+	if (endpoint !== undefined) await connectors.checkEndpoint(endpoint);
+}
+
+/** 8: the address that came with the request, and the way that the key came. */
+async function checkInlineEndpoint(
+	{ connectors }: AdmissionDeps,
+	inline: InlineCredential,
+	{ isPrivate }: Principal,
+): Promise<void> {
+	if (!isPrivate)
+		throw fault("forbidden", "FORBIDDEN", "credentials are not taken over a connection that is not encrypted: use TLS");
+	await connectors.checkEndpoint(connectors.endpointOf(inline)!, inline.app).catch((cause: unknown) => {
+		throw scrubbedError(cause, inline.apiKey);
+	});
+}
+
+/** 9: the model, and whether the connector does this kind of work. */
+function modelOf(
+	{ model = "" }: ScenarioHead,
+	connector: ConnectorInfo,
+	kind: AdmittedScenario["spec"]["kind"],
+): string {
+	const { id, models, kinds } = connector;
+	if (!kinds.includes(kind))
+		throw fault("not_found", "AI_SCENARIO_UNSUPPORTED", `the connector ${id} has no model for ${kind}`);
+	const wanted = model === "" ? (defaultModelOf(connector, kind) ?? "") : model;
+	if (wanted === "") throw modelNotFound(`the connector ${id} has no default model: name a model_id`);
+	if (models.length > 0 && !models.includes(wanted))
+		throw modelNotFound(`the connector ${id} has no model ${wanted}; it has ${models.join(", ")}`);
+	return wanted;
+}
+
+/** 9, for credentials of the request. */
+function inlineModelOf({ model = "" }: ScenarioHead): string {
+	if (model !== "") return model;
+	throw modelNotFound("credentials of a request have no default model: name a model_id");
+}
+
+const credentialMissing = (name: string): NexusError =>
+	fault("invalid", "AI_REQUEST_CREDENTIAL_MISSING", `inline credentials need the metadata ${name}`);
+
+const connectorNotFound = (id: string): NexusError =>
+	fault("not_found", "AI_CONNECTOR_NOT_FOUND", `there is no connector ${id}`);
+
+const modelNotFound = (message: string): NexusError => fault("not_found", "AI_MODEL_NOT_FOUND", message);
+
+const fault = (code: NexusError["code"], reason: Reason, message: string): NexusError =>
+	new NexusError(code, message, { reason });

@@ -1,0 +1,136 @@
+/** Scenarios: one model call without a session. Steps 1 to 9 establish it, the tenth begins its log. */
+
+import type { Reason } from "@nexus-stream/protocol";
+import type { Cursor } from "../../bus/bus.ts";
+import type { Write } from "../../std/write.ts";
+import type { ConnectorInfo, InlineCredential, Media, Provider, ScenarioKind } from "../connectors/port.ts";
+import type { Principal } from "../principal.ts";
+
+/** What is asked of a model, after it was parsed (step 1). JSON: a job keeps it. */
+export type ScenarioSpec =
+	| {
+			kind: "text";
+			system?: string;
+			messages: readonly { role: "user" | "assistant"; text: string }[];
+			temperature?: number;
+			maxTokens?: number;
+	  }
+	| { kind: "speech"; text: string; voice?: string; mimeType?: string }
+	| { kind: "image"; prompt: string; size?: string; count?: number }
+	| { kind: "embed"; inputs: readonly string[] }
+	/** The audio is an artifact, or came with the request: then it is made one before anything is kept. */
+	| { kind: "transcribe"; artifactId: string; mimeType?: string; language?: string };
+
+export interface ScenarioHead {
+	appId: string;
+	userId: string;
+	model?: string;
+	connectorId?: string;
+	timeoutMs?: number;
+}
+
+/** As it arrived: the body, and what its metadata says. */
+export interface ScenarioRequest {
+	head: ScenarioHead;
+	spec: ScenarioSpec;
+	/** Reads one metadata value by its name in lower case. */
+	metadata(name: string): string | undefined;
+	/** Audio that came in the body; it takes the place of an artifact. */
+	audio?: Media;
+	/** Checked with the rest of the body; `start` takes it. */
+	idempotencyKey?: string;
+	/** Jobs and workflows: a key that comes with the request could not survive a restart. */
+	durable?: boolean;
+	/** What `timeoutMs` may be at most, where nobody waits for the answer; as its kind has it if left out. */
+	timeoutMsMax?: number;
+}
+
+/** Everything that steps 1 to 9 have found. */
+export interface AdmittedScenario {
+	appId: string;
+	userId: string;
+	spec: ScenarioSpec;
+	model: string;
+	timeoutMs: number;
+	/** Whose call it is, for the audit log; nothing else may depend on it. */
+	caller?: string;
+	source: { connector: ConnectorInfo } | { inline: InlineCredential };
+}
+
+export interface ScenarioOutcome {
+	status: "completed" | "failed" | "aborted";
+	text: string;
+	/** Speech only. */
+	audio?: Media;
+	/** Embeddings only. */
+	vectors?: readonly (readonly number[])[];
+	usage: { input: number; output: number };
+	/** Present unless it completed. */
+	error?: { code: string; message: string; reason: Reason };
+}
+
+/** What is known of a run from its beginning on. */
+export interface ScenarioFacts {
+	appId: string;
+	userId: string;
+	kind: ScenarioKind;
+	model: string;
+	/** Left out: the credentials came with the request. */
+	connectorId?: string;
+	/** No model answers, but the built-in demonstration. */
+	demo: boolean;
+	/** In milliseconds since the epoch. */
+	startedAt: number;
+}
+
+export interface StartedScenario {
+	runId: string;
+	/** False: an earlier request with the same key made it. */
+	isFirst: boolean;
+	/** Read from the log, when somebody asks. Never rejects. */
+	readonly outcome: Promise<ScenarioOutcome>;
+}
+
+export interface StartOptions {
+	idempotencyKey?: string;
+	runId?: string;
+	/** What is to be transcribed. */
+	audio?: Media;
+	/** What commits with the log's beginning. */
+	begin?: readonly Write[];
+	/** Nobody waits for it: a store that cannot be written is waited for. */
+	patient?: true;
+}
+
+export interface Scenarios {
+	/** Steps 1 to 9 in order; the first fault wins, and leaves nothing behind. */
+	admit(request: ScenarioRequest, principal: Principal): Promise<AdmittedScenario>;
+	/** Step 10, for all kinds but images: resolves once the log's beginning is durable. The same key gives the same run. */
+	start(admitted: AdmittedScenario, options?: StartOptions): Promise<StartedScenario>;
+	/** For jobs. */
+	provider(admitted: AdmittedScenario): Promise<Provider>;
+	/** Rejects with `not_found` for one that is not the caller's, too. */
+	facts(runId: string, principal: Principal): Promise<ScenarioFacts>;
+	/** The log of a run that the caller may read. From its terminal on it is the terminal again: no reader is left without one (Z5). */
+	cursor(runId: string, after: number, principal: Principal): Promise<Cursor>;
+	/** Ends a run; undefined when there is no such run that the caller may end. */
+	abort(runId: string, principal: Principal): Promise<ScenarioOutcome> | undefined;
+	/** Ends what a dead daemon left. */
+	recover(): Promise<number>;
+	/** How many are under way. */
+	readonly live: number;
+	/** Refuses new ones, waits for those under way, aborts what is left at the deadline. */
+	drain(deadlineMs: number): Promise<void>;
+}
+
+/** From the start to the first event of the provider; no request can change it (milliseconds). */
+export const FIRST_PACKET_MS = 60_000;
+
+/** Time limits of a whole call (milliseconds) when the request names none; only a node of a workflow can ask for more. */
+export const SCENARIO_TIMEOUT_MS: Readonly<Record<ScenarioKind, number>> = {
+	text: 120_000,
+	speech: 45_000,
+	image: 120_000,
+	embed: 20_000,
+	transcribe: 90_000,
+};

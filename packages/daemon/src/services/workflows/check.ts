@@ -1,0 +1,39 @@
+/** What can be known of a workflow's nodes before they run: whether a script can be read, and whether there is a connector. */
+
+import { compileFunction } from "node:vm";
+import { wordsOf } from "@nexus-stream/protocol";
+import type { ConnectorInfo } from "../connectors/port.ts";
+import { invalid, type Plan } from "./plan.ts";
+import { pathsIn } from "./template.ts";
+
+/** Nothing of it runs here: it is only read, by the daemon's own parser, which knows all that a script's does. */
+export function checkScripts({ nodes }: Plan): void {
+	for (const { id, kind, config } of nodes) {
+		if (kind !== "TRANSFORM_SCRIPT") continue;
+		try {
+			compileFunction(`"use strict";\n${config.code}`, ["inputs"], { filename: "script.js", lineOffset: -1 });
+		} catch (cause) {
+			throw invalid(`node ${id}: config.code: ${lineOf(cause)}${wordsOf(cause)}`);
+		}
+	}
+}
+
+function lineOf(cause: unknown): string {
+	const line = cause instanceof Error ? /^script\.js:(\d+)/.exec(cause.stack ?? "")?.[1] : undefined;
+	return line === undefined ? "" : `line ${line}: `;
+}
+
+type FindConnector = (id: string) => Promise<ConnectorInfo | undefined>;
+
+/** One that is named by a placeholder is known when its node runs. */
+export async function checkConnectors({ nodes }: Plan, find: FindConnector, appId: string): Promise<void> {
+	const known = new Set<string>();
+	for (const { id, config } of nodes) {
+		const { connector_id: connector } = config as { connector_id?: string };
+		if (connector === undefined || known.has(connector) || pathsIn(connector).length > 0) continue;
+		const found = await find(connector);
+		if (!found || (found.appId !== undefined && found.appId !== appId))
+			throw invalid(`node ${id}: there is no connector ${connector}; create it, or correct connector_id`);
+		known.add(connector);
+	}
+}

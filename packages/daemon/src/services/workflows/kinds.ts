@@ -1,0 +1,81 @@
+/** What the configuration of each kind of node looks like. */
+
+import type { WorkflowNodeKind } from "@nexus-stream/protocol";
+import { z } from "zod";
+import { condition } from "./condition.ts";
+
+const text = z.string().max(64 * 1024);
+const filled = text.min(1);
+const name = z.string().min(1).max(256);
+
+/** Of every call of a model. */
+const call = { connector_id: name.optional(), model: name.optional() };
+
+const generate = z
+	.strictObject({
+		...call,
+		prompt: filled.optional(),
+		messages: z
+			.array(z.strictObject({ role: z.enum(["user", "assistant"]), text: filled }))
+			.min(1)
+			.max(256)
+			.optional(),
+		system: text.optional(),
+		temperature: z.number().min(0).max(2).optional(),
+		max_tokens: z.int().min(1).optional(),
+	})
+	.refine(({ prompt, messages }) => (prompt === undefined) !== (messages === undefined), {
+		error: "set either prompt or messages",
+	});
+
+const target = z.union([name, z.array(name).max(128)]).transform((one) => (typeof one === "string" ? [one] : one));
+
+export const KINDS = {
+	AI_GENERATE: generate,
+	AI_STREAM: generate,
+	AI_EMBED: z.strictObject({ ...call, inputs: z.union([filled, z.array(filled).min(1).max(256)]) }),
+	AI_IMAGE: z.strictObject({
+		...call,
+		prompt: filled,
+		size: name.optional(),
+		count: z.int().min(1).max(10).optional(),
+	}),
+	AI_TTS: z.strictObject({ ...call, text: filled, voice: name.optional(), mime_type: name.optional() }),
+	AI_STT: z.strictObject({
+		...call,
+		artifact_id: filled,
+		mime_type: name.optional(),
+		language: name.optional(),
+	}),
+	TRANSFORM_EXTRACT: z.strictObject({ path: z.string().min(1).max(1000), default: z.unknown().optional() }),
+	TRANSFORM_TEMPLATE: z.strictObject({ template: filled }),
+	TRANSFORM_SCRIPT: z.strictObject({ code: filled }),
+	CONTROL_BRANCH: z
+		.strictObject({ condition, true_target: target.default([]), false_target: target.default([]) })
+		.refine((branch) => branch.true_target.length + branch.false_target.length > 0, {
+			error: "set true_target, false_target or both",
+		}),
+	CONTROL_MERGE: z
+		.strictObject({ mode: z.enum(["ALL", "ANY", "N_OF_M"]), n: z.int().min(1).optional() })
+		.refine(({ mode, n }) => (mode === "N_OF_M") === (n !== undefined), { error: "n belongs to the mode N_OF_M" }),
+	CONTROL_NOOP: z.strictObject({}),
+	AGENT_RUN: z.strictObject({ session: name, text: filled }),
+} as const satisfies Record<WorkflowNodeKind, z.ZodType>;
+
+export type ConfigOf<Kind extends WorkflowNodeKind> = z.infer<(typeof KINDS)[Kind]>;
+
+/** A node with its configuration as its kind has it. */
+export type TypedNode = { [Kind in WorkflowNodeKind]: { kind: Kind; config: ConfigOf<Kind> } }[WorkflowNodeKind];
+
+/** They act outside of the workflow: a model is called, an agent works. Doing them again is not the same as doing them once. */
+const EXTERNAL: ReadonlySet<WorkflowNodeKind> = new Set([
+	"AI_GENERATE",
+	"AI_STREAM",
+	"AI_EMBED",
+	"AI_IMAGE",
+	"AI_TTS",
+	"AI_STT",
+	"AGENT_RUN",
+] as const);
+
+export const isExternal = (kind: WorkflowNodeKind): boolean => EXTERNAL.has(kind);

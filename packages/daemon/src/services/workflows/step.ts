@@ -1,0 +1,375 @@
+/** Every decision of a workflow, as one pure step: what happened, and when, becomes the next state, what to tell, and what to do. */
+
+import type { WorkflowErrorJson, WorkflowEventType, WorkflowState } from "@nexus-stream/protocol";
+import type { WorkflowLimits } from "./limits.ts";
+import type { Plan, PlannedNode } from "./plan.ts";
+
+export interface NodeRun {
+	readonly state: WorkflowState;
+	/** The one under way or the last one; 0 before the first. */
+	readonly attempt: number;
+	/** It is being performed. */
+	readonly active?: true;
+	readonly afterCrash?: true;
+	/** The daemon began to stop during the attempt: that it runs again at the next start is no crash. */
+	readonly stopping?: true;
+	/** When the next attempt may begin. */
+	readonly dueAt?: number;
+	/** When the attempt has to be over. */
+	readonly deadlineAt?: number;
+	/** Of a branch: what its condition was. */
+	readonly taken?: boolean;
+	readonly runId?: string;
+	readonly jobId?: string;
+	readonly error?: WorkflowErrorJson;
+	readonly progress?: number;
+	readonly startedAt?: number;
+	readonly finishedAt?: number;
+}
+
+export interface WorkflowRun {
+	readonly state: WorkflowState;
+	readonly error?: WorkflowErrorJson;
+	readonly createdAt: number;
+	readonly startedAt?: number;
+	readonly finishedAt?: number;
+	readonly nodes: ReadonlyMap<string, NodeRun>;
+}
+
+/** What a node's attempt reports; of an attempt that is over, nothing counts any more. */
+export type NodeReport =
+	| { type: "submitted"; jobId: string }
+	| { type: "running"; runId?: string; jobId?: string }
+	| { type: "progress"; percent: number }
+	/** `taken` is of a branch. */
+	| { type: "completed"; taken?: boolean }
+	| { type: "failed"; error: WorkflowErrorJson; retryable: boolean };
+
+export type WorkflowInput =
+	| { type: "begin" }
+	/** An earlier daemon left it. */
+	| { type: "recover" }
+	/** The daemon stops in good order. */
+	| { type: "stopping" }
+	| { type: "node"; node: string; attempt: number; report: NodeReport }
+	| { type: "tick" }
+	| { type: "cancel"; reason: string };
+
+export type NodeCommand =
+	/** `again`: this very attempt may have begun before the daemon died. What acts outside is then looked up, not done twice. */
+	{ type: "perform"; node: string; attempt: number; again?: true } | { type: "stop"; node: string; attempt: number };
+
+/** Told with the workflow as it was then. */
+export interface WorkflowEvent {
+	type: WorkflowEventType;
+	node?: string;
+	run: WorkflowRun;
+}
+
+export interface WorkflowStep {
+	run: WorkflowRun;
+	events: WorkflowEvent[];
+	commands: NodeCommand[];
+}
+
+export type StepLimits = Pick<WorkflowLimits, "nodesRunningMax" | "backoffMsMax">;
+
+export const newRun = (plan: Plan, now: number): WorkflowRun => ({
+	state: "accepted",
+	createdAt: now,
+	nodes: new Map(plan.nodes.map(({ id }) => [id, { state: "accepted", attempt: 0 }])),
+});
+
+const TERMINAL: ReadonlySet<WorkflowState> = new Set(["completed", "failed", "canceled", "skipped"] as const);
+export const isOver = ({ state }: { state: WorkflowState }): boolean => TERMINAL.has(state);
+
+export function step(
+	plan: Plan,
+	run: WorkflowRun,
+	input: WorkflowInput,
+	now: number,
+	limits: StepLimits,
+): WorkflowStep {
+	const transition = new Transition(plan, run, now, limits);
+	if (isOver(run)) return transition.step;
+	switch (input.type) {
+		case "begin":
+			transition.begin();
+			break;
+		case "recover":
+			transition.recover();
+			break;
+		case "stopping":
+			transition.noteStop();
+			break;
+		case "node":
+			transition.report(input.node, input.attempt, input.report);
+			break;
+		case "tick":
+			transition.endOverdue();
+			break;
+		case "cancel":
+			transition.cancel(input.reason);
+			return transition.step;
+		default:
+			return input satisfies never;
+	}
+	transition.goOn();
+	return transition.step;
+}
+
+/** When `tick` has something to do; undefined: not by time alone. */
+export function nextTickAt(run: WorkflowRun, limits: StepLimits): number | undefined {
+	if (isOver(run)) return undefined;
+	const hasRoom = activeCount(run) < limits.nodesRunningMax;
+	const times = [...run.nodes.values()].flatMap(({ state, active, dueAt, deadlineAt }) => {
+		if (active) return deadlineAt ?? [];
+		return hasRoom && state === "queued" ? (dueAt ?? []) : [];
+	});
+	return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Nodes that came to their own end, in percent; 100 only when all did. */
+export function percentOf(run: WorkflowRun): number {
+	const over = [...run.nodes.values()].filter((node) => isOver(node) && node.state !== "canceled").length;
+	return Math.floor((over * 100) / run.nodes.size);
+}
+
+const activeCount = ({ nodes }: WorkflowRun): number => [...nodes.values()].filter(({ active }) => active).length;
+
+/** The state while a step is taken. */
+class Transition {
+	readonly #plan: Plan;
+	readonly #now: number;
+	readonly #limits: StepLimits;
+	#run: WorkflowRun;
+	readonly #events: WorkflowEvent[] = [];
+	readonly #commands: NodeCommand[] = [];
+
+	constructor(plan: Plan, run: WorkflowRun, now: number, limits: StepLimits) {
+		this.#plan = plan;
+		this.#run = run;
+		this.#now = now;
+		this.#limits = limits;
+	}
+
+	get step(): WorkflowStep {
+		return { run: this.#run, events: this.#events, commands: this.#commands };
+	}
+
+	begin(): void {
+		this.#run = { ...this.#run, state: "running", startedAt: this.#now };
+		this.#tell("started");
+	}
+
+	recover(): void {
+		if (this.#run.state !== "running") return;
+		for (const { id, external } of this.#plan.nodes) {
+			const node = this.#node(id);
+			if (!node.active) continue;
+			// What a deadline was measured from is gone: the attempt has its whole time again.
+			const { deadlineAt: _, stopping, ...rest } = node;
+			const flag = stopping ? {} : { afterCrash: true as const };
+			this.#set(id, { ...rest, ...(!external && { ...flag, ...this.#deadline(id) }) });
+			this.#commands.push({ type: "perform", node: id, attempt: node.attempt, again: true });
+		}
+	}
+
+	/** On record before the attempts are cut off: afterwards there may be no time left to write. */
+	noteStop(): void {
+		for (const { id, external } of this.#plan.nodes) {
+			const node = this.#node(id);
+			if (node.active && !external) this.#set(id, { ...node, stopping: true });
+		}
+	}
+
+	report(id: string, attempt: number, report: NodeReport): void {
+		const node = this.#node(id);
+		if (!node.active || node.attempt !== attempt) return;
+		switch (report.type) {
+			case "submitted":
+				if (node.jobId === report.jobId) return;
+				this.#set(id, { ...node, jobId: report.jobId });
+				this.#tell("node_external_submitted", id);
+				return;
+			case "running":
+				this.#running(id, report);
+				return;
+			case "progress":
+				if (node.progress === report.percent) return;
+				this.#set(id, { ...node, progress: report.percent });
+				this.#tell("node_progress", id);
+				return;
+			case "completed":
+				this.#complete(id, report.taken);
+				return;
+			case "failed":
+				this.#fail(id, report.error, report.retryable);
+				return;
+			default:
+				report satisfies never;
+		}
+	}
+
+	endOverdue(): void {
+		for (const [id, { active, attempt, deadlineAt }] of this.#run.nodes) {
+			if (!active || deadlineAt === undefined || deadlineAt > this.#now) continue;
+			this.#commands.push({ type: "stop", node: id, attempt });
+			const message = "it took longer than timeout_ms allows";
+			this.#fail(id, { code: "timeout", message, reason: "TIMEOUT" }, true);
+		}
+	}
+
+	cancel(reason: string): void {
+		for (const [id, node] of this.#run.nodes) {
+			if (isOver(node)) continue;
+			if (node.active) this.#commands.push({ type: "stop", node: id, attempt: node.attempt });
+			this.#set(id, { ...ended(node), state: "canceled", finishedAt: this.#now });
+		}
+		const error = { code: "aborted", message: reason || "canceled", reason: "ABORTED" };
+		this.#run = { ...this.#run, state: "canceled", error, finishedAt: this.#now };
+		this.#tell("canceled");
+	}
+
+	/** Whatever has become possible, or impossible. */
+	goOn(): void {
+		if (this.#run.state !== "running") return;
+		// In the order of the plan: who is skipped is known before those are looked at who wait for it.
+		for (const planned of this.#plan.nodes) if (this.#node(planned.id).state === "accepted") this.#admit(planned);
+		let room = this.#limits.nodesRunningMax - activeCount(this.#run);
+		for (const planned of this.#plan.nodes) {
+			const { state, active, dueAt = 0 } = this.#node(planned.id);
+			if (room <= 0) break;
+			if (state !== "queued" || active || dueAt > this.#now) continue;
+			this.#start(planned);
+			room--;
+		}
+		if ([...this.#run.nodes.values()].every(isOver)) this.#finish();
+	}
+
+	#admit({ id, dependsOn, needs = dependsOn.length }: PlannedNode): void {
+		const paths = dependsOn.map((before) => pathState(this.#plan, this.#run, before, id));
+		const open = paths.filter((path) => path === "open").length;
+		const done = paths.filter((path) => path === "done").length;
+		const node = this.#node(id);
+		if (done >= needs) this.#set(id, { ...node, state: "queued" });
+		else if (done + open < needs) {
+			this.#set(id, { ...node, state: "skipped", finishedAt: this.#now });
+			this.#tell("node_skipped", id);
+		}
+	}
+
+	#start({ id, external }: PlannedNode): void {
+		const { dueAt: _due, runId: _run, jobId: _job, progress: _progress, error, ...node } = this.#node(id);
+		const attempt = node.attempt + 1;
+		const afterCrash = error?.code === "crashed" ? { afterCrash: true as const } : {};
+		this.#set(id, { ...node, attempt, active: true, ...afterCrash });
+		// One that acts outside is running when that has begun.
+		if (!external) this.#running(id, {});
+		this.#commands.push({ type: "perform", node: id, attempt });
+	}
+
+	#running(id: string, { runId, jobId }: { runId?: string; jobId?: string }): void {
+		const node = this.#node(id);
+		if (node.state === "running" && (runId === undefined || node.runId === runId)) return;
+		this.#set(id, {
+			...node,
+			state: "running",
+			startedAt: this.#now,
+			...(runId !== undefined && { runId }),
+			...(jobId !== undefined && { jobId }),
+			...this.#deadline(id),
+		});
+		this.#tell("node_started", id);
+		if (jobId !== undefined) this.#tell("node_external_running", id);
+	}
+
+	/** A script's thread keeps its time: what the thread takes to start, or others before it, is not the script's. */
+	#deadline(id: string): { deadlineAt?: number } {
+		const { timeoutMs, kind } = this.#plan.node(id);
+		return timeoutMs > 0 && kind !== "TRANSFORM_SCRIPT" ? { deadlineAt: this.#now + timeoutMs } : {};
+	}
+
+	#complete(id: string, taken: boolean | undefined): void {
+		const { error: _, ...node } = ended(this.#node(id));
+		this.#set(id, { ...node, state: "completed", finishedAt: this.#now, ...(taken !== undefined && { taken }) });
+		if (node.jobId !== undefined) this.#tell("node_external_completed", id);
+		this.#tell("node_completed", id);
+	}
+
+	#fail(id: string, error: WorkflowErrorJson, retryable: boolean): void {
+		const { attemptsMax, backoffMs } = this.#plan.node(id);
+		const node = ended(this.#node(id));
+		if (retryable && node.attempt < attemptsMax) {
+			const pauseMs = Math.min(backoffMs * 2 ** (node.attempt - 1), this.#limits.backoffMsMax);
+			this.#set(id, { ...node, state: "queued", error, dueAt: this.#now + pauseMs });
+			this.#tell(node.jobId === undefined ? "node_progress" : "node_external_failed", id);
+			return;
+		}
+		this.#set(id, { ...node, state: "failed", error, finishedAt: this.#now });
+		if (node.jobId !== undefined) this.#tell("node_external_failed", id);
+		this.#tell("node_failed", id);
+	}
+
+	#finish(): void {
+		const { nodes } = this.#run;
+		const fine = madeUpFor(this.#plan, nodes);
+		const failed = this.#plan.nodes.find(({ id }) => nodes.get(id)!.state === "failed" && !fine.has(id));
+		if (!failed) this.#run = { ...this.#run, state: "completed", finishedAt: this.#now };
+		else {
+			const { message, ...error } = nodes.get(failed.id)!.error!;
+			const told = { ...error, message: `node ${failed.id} failed: ${message}` };
+			this.#run = { ...this.#run, state: "failed", error: told, finishedAt: this.#now };
+		}
+		this.#tell(failed ? "failed" : "completed");
+	}
+
+	#node(id: string): NodeRun {
+		return this.#run.nodes.get(id)!;
+	}
+
+	#set(id: string, node: NodeRun): void {
+		this.#run = { ...this.#run, nodes: new Map(this.#run.nodes).set(id, node) };
+	}
+
+	#tell(type: WorkflowEventType, node?: string): void {
+		this.#events.push({ type, run: this.#run, node });
+	}
+}
+
+/** Without what only an attempt under way has. */
+function ended({
+	active: _active,
+	stopping: _stopping,
+	deadlineAt: _deadline,
+	dueAt: _due,
+	...node
+}: NodeRun): NodeRun {
+	return node;
+}
+
+/** Those that a node goes on from. */
+export const doneBefore = (plan: Plan, run: WorkflowRun, { id, dependsOn }: PlannedNode): string[] =>
+	dependsOn.filter((before) => pathState(plan, run, before, id) === "done");
+
+/** The way from a node to one that waits for it: gone for good, or not decided yet. A branch closes the way to those it does not lead to. */
+function pathState(plan: Plan, run: WorkflowRun, from: string, to: string): "open" | "done" | "gone" {
+	const node = run.nodes.get(from)!;
+	if (!isOver(node)) return "open";
+	if (node.state !== "completed") return "gone";
+	const { targets } = plan.node(from);
+	if (!targets) return "done";
+	const [chosen, other] = node.taken ? [targets.true, targets.false] : [targets.false, targets.true];
+	return other.includes(to) && !chosen.includes(to) ? "gone" : "done";
+}
+
+/** Whose failure, or absence, a merge has made up for: every way from it ends in one that completed without it. */
+function madeUpFor(plan: Plan, nodes: WorkflowRun["nodes"]): ReadonlySet<string> {
+	const found = new Set<string>();
+	for (const { id } of plan.nodes.toReversed()) {
+		const after = plan.dependants(id);
+		const isFine = (next: string) => nodes.get(next)!.state === "completed" || found.has(next);
+		if (nodes.get(id)!.state !== "completed" && after.length > 0 && after.every(isFine)) found.add(id);
+	}
+	return found;
+}

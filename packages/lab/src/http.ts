@@ -1,0 +1,198 @@
+/** The HTTP side of a fake platform: reads requests whole, misbehaves when told to, records every call. */
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { createFaults, type FakeCall, type FakeFault } from "./fake.ts";
+
+/** A caller that keeps another time than this process says which. */
+export const TIME_HEADER = "x-test-time";
+
+export interface FakeRequest {
+	method: string;
+	path: string;
+	query: URLSearchParams;
+	headers: Record<string, string>;
+	body: Buffer;
+	/** The body as an object, when it is JSON. */
+	json: Record<string, unknown>;
+	/** When the caller made the call, by its own clock if it says so: what it did at the right time must not look early or late here. */
+	at: number;
+	/** Aborted when the caller has gone away. */
+	gone: AbortSignal;
+}
+
+export interface FakeReply {
+	status: number;
+	headers?: Record<string, string>;
+	/** Objects are sent as JSON. */
+	body?: string | Buffer | object;
+}
+
+export interface FakeHandlers {
+	/** What the call is called in `calls` and in `fault({call})`; undefined = not recorded and never faulty. */
+	name(request: FakeRequest): { name: string; to: string; body?: unknown } | undefined;
+	handle(request: FakeRequest): FakeReply | Promise<FakeReply>;
+	/** How the platform says 429 or 5xx. */
+	refuse(fault: FakeFault, request: FakeRequest): FakeReply;
+	clock?: Clock;
+}
+
+export interface FakeHttp {
+	readonly url: string;
+	readonly server: Server;
+	/** When it started, by its clock: calls count from there. */
+	readonly begun: number;
+	readonly calls: FakeCall[];
+	fault(fault: FakeFault | undefined): void;
+	close(): Promise<void>;
+}
+
+export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
+	const { clock = systemClock } = handlers;
+	const faults = createFaults();
+	const calls: FakeCall[] = [];
+	const begun = clock.now();
+	const server = createServer((incoming, response) => {
+		answer(incoming, response).catch((cause) => {
+			if (!response.headersSent) send(response, { status: 500, body: `fake failed: ${String(cause)}` });
+		});
+	});
+
+	async function answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+		const request = await readRequest(incoming, response, clock);
+		const named = handlers.name(request);
+		if (!named) return send(response, await handlers.handle(request));
+		const asked = clock.now();
+		const fault = faults.next(named.name);
+		const record = (status: number) => {
+			const call: FakeCall = { body: request.json, ...named, at: request.at - begun, status };
+			if (fault && fault.kind !== "watched") call.fault = fault.kind;
+			response.once("close", () => Object.assign(call, { ms: clock.now() - asked }));
+			calls.push(call);
+		};
+		const { watch } = fault ?? {};
+		if (watch?.arrived(named.name) === "lost") return record(0);
+		if (watch) response.once("finish", () => watch.answered(named.name));
+		if (fault?.kind === "hang" || fault?.kind === "reset_before") {
+			record(0);
+			if (fault.kind === "reset_before") incoming.socket.destroy();
+			return;
+		}
+		if (fault?.kind === "429" || fault?.kind === "5xx") {
+			const refusal = handlers.refuse(fault, request);
+			record(refusal.status);
+			return send(response, refusal);
+		}
+		if (fault?.kind === "gateway") {
+			record(0);
+			return send(response, foreign(fault));
+		}
+		const reply = await handlers.handle(request);
+		record(reply.status);
+		if (fault?.kind === "reset_after_accept") return void incoming.socket.destroy();
+		if (fault?.kind === "foreign") return send(response, foreign(fault));
+		if (fault?.kind === "slow") await new Promise<void>((resolve) => clock.after(fault.ms ?? 200, resolve));
+		send(response, reply);
+	}
+
+	// A server that closes an idle connection may meet the next call on it, which is then lost without a fault.
+	server.keepAliveTimeout = 0;
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	return {
+		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		server,
+		begun,
+		calls,
+		fault: (fault) => faults.set(fault),
+		async close() {
+			server.closeAllConnections();
+			await new Promise<void>((resolve) => server.close(() => resolve()));
+		},
+	};
+}
+
+function foreign({ answer = { status: 502, body: { message: "upstream" } } }: FakeFault): FakeReply {
+	const headers: Record<string, string> = typeof answer.body === "string" ? { "content-type": "text/html" } : {};
+	return { ...answer, headers: { ...headers, ...answer.headers } };
+}
+
+async function readRequest(incoming: IncomingMessage, response: ServerResponse, clock: Clock): Promise<FakeRequest> {
+	const gone = new AbortController();
+	response.once("close", () => gone.abort());
+	const chunks: Buffer[] = [];
+	for await (const chunk of incoming) chunks.push(chunk as Buffer);
+	const body = Buffer.concat(chunks);
+	const url = new URL(incoming.url ?? "/", "http://fake");
+	const headers = Object.fromEntries(Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]));
+	return {
+		method: incoming.method ?? "GET",
+		path: url.pathname,
+		query: url.searchParams,
+		headers,
+		body,
+		json: jsonOf(headers["content-type"] ?? "", body),
+		at: Number(headers[TIME_HEADER] ?? clock.now()),
+		gone: gone.signal,
+	};
+}
+
+function jsonOf(contentType: string, body: Buffer): Record<string, unknown> {
+	if (!contentType.includes("json") || body.length === 0) return {};
+	try {
+		return JSON.parse(body.toString("utf8"));
+	} catch {
+		// A platform answers this with its own error; to the fake it is a body without fields.
+		return {};
+	}
+}
+
+function send(response: ServerResponse, { status, headers = {}, body }: FakeReply): void {
+	const raw = typeof body === "string" || Buffer.isBuffer(body) || body === undefined;
+	const type = raw ? {} : { "content-type": "application/json" };
+	response.writeHead(status, { ...type, ...headers });
+	response.end(raw ? body : JSON.stringify(body));
+}
+
+export interface FormPart {
+	name: string;
+	filename?: string;
+	contentType?: string;
+	data: Buffer;
+}
+
+/** multipart/form-data, as leniently as platforms read it. */
+export function readForm(request: Pick<FakeRequest, "headers" | "body">): FormPart[] {
+	const boundary = /boundary="?([^";]+)/.exec(request.headers["content-type"] ?? "")?.[1];
+	if (boundary === undefined) return [];
+	const text = request.body.toString("latin1");
+	const parts: FormPart[] = [];
+	for (const piece of text.split(`--${boundary}`).slice(1, -1)) {
+		const split = piece.indexOf("\r\n\r\n");
+		const head = Buffer.from(piece.slice(0, split), "latin1").toString("utf8");
+		const data = Buffer.from(piece.slice(split + 4).replace(/\r\n$/, ""), "latin1");
+		const field = (pattern: RegExp) => pattern.exec(head)?.[1]?.trim();
+		const filename = field(/filename="?([^"\r\n;]+)/i);
+		const contentType = field(/content-type:\s*([^\r\n]+)/i);
+		parts.push({ name: field(/[^e]name="?([^"\r\n;]+)/i) ?? "", filename, contentType, data });
+	}
+	return parts;
+}
+
+/** A bucket of calls: `capacity` at once, one more every `refillMs`. */
+export function createBucket(capacity: number, refillMs: number): { take(now: number): number } {
+	let level = capacity;
+	let at = 0;
+	return {
+		/** 0 = taken; else how many milliseconds to wait. */
+		take(now) {
+			// Calls may arrive in another order than they were made in.
+			const passed = Math.max(0, now - at);
+			level = at === 0 ? capacity : Math.min(capacity, level + passed / refillMs);
+			at = Math.max(at, now);
+			if (level < 1) return Math.ceil((1 - level) * refillMs);
+			level -= 1;
+			return 0;
+		},
+	};
+}

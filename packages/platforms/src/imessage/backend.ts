@@ -1,0 +1,31 @@
+/** What a program on the Mac does for us: BlueBubbles or imsg. */
+
+import type { HealthReport, KeptMessage, SendOptions, Target, WireAttachment } from "@nexus-stream/adapter";
+import type { IMessageInboundMessage } from "./inbound.ts";
+
+/** A message that we sent, as the Mac keeps it. */
+export interface SentIMessage extends KeptMessage {
+	text: string;
+	/** The names of its files. */
+	files: readonly string[];
+}
+
+export interface InboundSink {
+	/** Resolves once it is read; `safe` when the daemon has it, absent when it is nothing for us. */
+	take(inbound: IMessageInboundMessage): Promise<{ safe?: Promise<void> | undefined }>;
+	signal: AbortSignal;
+}
+
+export interface Backend {
+	send(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }>;
+	attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }>;
+	/** What we sent to a chat since a time, newest first. Throws when that cannot be told. */
+	recent(target: Target, since: number): Promise<SentIMessage[]>;
+	fetchFile(reference: string, bytesMax: number): Promise<Buffer>;
+	listen(listening: InboundSink): Promise<void>;
+	health(): Promise<HealthReport>;
+	close?(): Promise<void>;
+}
+
+/** Chats have ids with semicolons; anything else is a person's number or mail address. */
+export const isChat = (to: string): boolean => to.includes(";");

@@ -1,0 +1,148 @@
+/** A person's or an agent's Apple account, through the Mac that is signed in to it. */
+
+import {
+	type Account,
+	fetchFiles,
+	type InboundMessage,
+	openSentLog,
+	PlatformError,
+	type SendOptions,
+	type SentLog,
+	type Session,
+	sameSecret,
+	type Target,
+	type Tools,
+	type WebhookAnswer,
+	type WebhookRequest,
+	type WireAttachment,
+} from "@nexus-stream/adapter";
+import type { Backend } from "./backend.ts";
+import { createBlueBubbles } from "./bluebubbles.ts";
+import { createImsg } from "./imsg.ts";
+import { addressed, type BlueBubblesMessage, type IMessageInboundMessage, readBlueBubbles } from "./inbound.ts";
+
+/** A message is sent by driving Messages, and kept only then: when to look for one again. */
+const LOOKS_MS = [0, 3000, 7000];
+const HEARD_SINCE = "heard_since";
+/** How far apart the Mac may date what it sent and the copy of it that came back. */
+const ECHO_MS = 10_000;
+/** What two people may well say by chance, "OK" say: there the copy has to come as fast as only a copy does. */
+const SHORT_ECHO = { chars: 20, ms: 2000 };
+/** The Mac's clock may be another one. */
+const CLOCK_SLACK_MS = 24 * 60 * 60_000;
+
+export class IMessageSession implements Session {
+	private readonly backend: Backend;
+	private readonly name: string;
+	private readonly webhookSecret: string;
+	private readonly tools: Tools;
+	private readonly sent: SentLog;
+
+	constructor({ settings }: Account, tools: Tools) {
+		this.name = settings.name ?? "nexus";
+		this.webhookSecret = settings.webhook_secret ?? "";
+		this.tools = tools;
+		this.sent = openSentLog(tools);
+		this.backend = createBackend(settings, tools, this.name);
+	}
+
+	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
+		return await this.sent.create(options.nonce, () => this.backend.send(target, text, options));
+	}
+
+	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
+		return await this.sent.create(options.nonce, () => this.backend.attach(target, attachment, options));
+	}
+
+	async find(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined> {
+		return await this.sent.findAlike(nonce, {
+			list: (since) => this.backend.recent(target, since),
+			// A file is looked for by its name.
+			isAlike: ({ text: said, files }) => [said, ...files].some((each) => plain(each) === plain(text)),
+			waitsMs: LOOKS_MS,
+		});
+	}
+
+	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
+		const since = this.receivedSince();
+		const take = async (inbound: IMessageInboundMessage) => {
+			const { ts } = inbound.message;
+			// 0: nobody says when it was written.
+			if (ts !== 0 && ts < since) return {};
+			return (await this.isEcho(inbound)) ? {} : { safe: emit(await this.withFiles(inbound)) };
+		};
+		await this.backend.listen({ take, signal });
+	}
+
+	/** A Mac that has just been set up fetches years of messages from iCloud: what was written long before anybody listened is not for us. */
+	private receivedSince(): number {
+		const { state, clock } = this.tools;
+		const known = state.get(HEARD_SINCE) ?? String(clock.now() - CLOCK_SLACK_MS);
+		state.set(HEARD_SINCE, known);
+		return Number(known);
+	}
+
+	/** BlueBubbles signs nothing: the secret is in the address that it was given. */
+	async webhook({ method, query, body }: WebhookRequest): Promise<WebhookAnswer> {
+		if (method !== "POST") return { status: 405, messages: [] };
+		if (this.webhookSecret === "" || !sameSecret(query.get("secret") ?? "", this.webhookSecret)) {
+			return { status: 401, body: "wrong secret", messages: [] };
+		}
+		let event: { type?: string; data?: BlueBubblesMessage };
+		try {
+			event = JSON.parse(body.toString("utf8"));
+		} catch {
+			return { status: 400, body: "not JSON", messages: [] };
+		}
+		const inbound = event?.type === "new-message" && event.data ? readBlueBubbles(event.data, this.name) : undefined;
+		const heard = inbound && !(await this.isEcho(inbound)) ? [await this.withFiles(inbound)] : [];
+		return { status: 200, messages: heard };
+	}
+
+	health() {
+		return this.backend.health();
+	}
+
+	async close(): Promise<void> {
+		await this.backend.close?.();
+	}
+
+	/**
+	 * In the chat of an account with itself, everything that is sent there comes back as if somebody else had written it: an agent that heard it would
+	 * answer itself without end. Only the Mac's own record tells the copy from a person.
+	 */
+	private async isEcho({ message: { text, target, ts }, files }: IMessageInboundMessage): Promise<boolean> {
+		if (!target.direct || ts === 0) return false;
+		const said = new Set([text, ...files.map(({ name }) => name)].filter((each) => each !== "").map(plain));
+		try {
+			const kept = await this.backend.recent(target, ts - ECHO_MS);
+			return kept.some((ours) => {
+				const apartMs = Math.abs(ours.ts - ts);
+				const same = [addressed(ours.text, this.name).text, ...ours.files].map(plain).find((each) => said.has(each));
+				return same !== undefined && apartMs <= (same.length < SHORT_ECHO.chars ? SHORT_ECHO.ms : ECHO_MS);
+			});
+		} catch (cause) {
+			// A look that will never succeed does not make the account deaf; another one is made again.
+			if (!(cause instanceof PlatformError) || cause.fault !== "invalid") throw cause;
+			return false;
+		}
+	}
+
+	private async withFiles({ message, files }: IMessageInboundMessage): Promise<InboundMessage> {
+		const { attachments, notes } = await fetchFiles(files, ({ reference }, bytesMax) =>
+			this.backend.fetchFile(reference, bytesMax),
+		);
+		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
+		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+	}
+}
+
+function createBackend(settings: Account["settings"], tools: Tools, name: string): Backend {
+	const backend = settings.backend || "bluebubbles";
+	if (backend === "bluebubbles") return createBlueBubbles(settings, tools, name);
+	if (backend === "imsg") return createImsg(settings.imsg_command || "imsg rpc", tools, name);
+	throw new PlatformError("invalid", `backend is "${backend}"; allowed: bluebubbles, imsg.`);
+}
+
+/** Messages makes typographic quotes and dashes of some; letters and digits stay. */
+const plain = (text: string): string => text.replace(/[^\p{L}\p{N}]/gu, "") || text.trim();

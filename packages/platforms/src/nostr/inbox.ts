@@ -1,0 +1,162 @@
+/**
+ * What people wrote, from every relay: each event once, the oldest first. A relay's position is the time of the newest message that is safe;
+ * listening goes on a little before it. Wraps are dated back, so they are asked for from further back, and judged by what is in them.
+ */
+
+import {
+	type ConfirmationQueue,
+	createConfirmationQueue,
+	type InboundMessage,
+	keepListening,
+	type Tools,
+} from "@nexus-stream/adapter";
+import type { Event } from "nostr-tools/core";
+import type { Filter } from "nostr-tools/filter";
+import { verifyEvent } from "nostr-tools/pure";
+import { COMMENT, GIFT_WRAP, NOTE, THREAD_START } from "./events.ts";
+import { type NostrIdentity, readPublic, readRumor } from "./inbound.ts";
+import type { Keys } from "./keys.ts";
+import { BACKDATED_S, unwrap } from "./private.ts";
+import type { Relay } from "./relay.ts";
+
+/** People's clocks differ, and a relay may get an event late. The daemon knows what it has seen. */
+const OVERLAP_S = 15 * 60;
+const TAKEN_MAX = 20_000;
+/** Stored events that are asked for after a pause. */
+const STORED_MAX = 500;
+
+const BEGUN = "begun";
+
+export interface NostrInboxOptions {
+	relays: readonly Relay[];
+	keys: Keys;
+	me: NostrIdentity;
+	emit(message: InboundMessage): Promise<void>;
+	signal: AbortSignal;
+	tools: Tools;
+}
+
+/** A message and the time by which it is judged; undefined: nothing for us. */
+interface DatedMessage {
+	message: InboundMessage | undefined;
+	at: number;
+}
+
+export class NostrInbox {
+	private readonly options: NostrInboxOptions;
+	private readonly taken = new Map<string, Promise<void>>();
+	private readonly failing = new Map<string, string>();
+
+	constructor(options: NostrInboxOptions) {
+		this.options = options;
+	}
+
+	async listen(): Promise<void> {
+		const { relays, signal, tools } = this.options;
+		// What was written before the account was first opened is history.
+		if (tools.state.get(BEGUN) === undefined) tools.state.set(BEGUN, String(this.now()));
+		await Promise.all(
+			relays.map((relay) =>
+				keepListening({
+					round: () => this.round(relay),
+					pauseMs: 0,
+					signal,
+					clock: tools.clock,
+					log: tools.log,
+					listening: (error) => this.tell(relay.url, error),
+				}),
+			),
+		);
+	}
+
+	private async round(relay: Relay): Promise<void> {
+		const { keys, signal } = this.options;
+		const since = this.position(relay.url) - OVERLAP_S;
+		const named = { "#p": [keys.pubkey], limit: STORED_MAX };
+		const filters: Filter[] = [
+			{ ...named, kinds: [NOTE, THREAD_START, COMMENT], since },
+			{ ...named, kinds: [GIFT_WRAP], since: since - BACKDATED_S },
+		];
+		await relay.reach();
+		this.tell(relay.url, undefined);
+		await relay.listen(filters, this.listener(relay.url, since), signal);
+	}
+
+	/** Stored events come newest first: they are taken when all are there, in their order. */
+	private listener(url: string, since: number) {
+		let stored: DatedMessage[] | undefined = [];
+		const heard = createConfirmationQueue();
+		let chain = Promise.resolve();
+		const inOrder = (work: () => Promise<void>): Promise<void> => {
+			chain = chain.then(work);
+			return chain;
+		};
+		return {
+			event: (event: Event): Promise<void> => {
+				const told = this.taken.has(event.id) ? undefined : this.read(event, since);
+				if (!told) return Promise.resolve();
+				if (!stored) return inOrder(() => this.take(url, told, heard));
+				stored.push(told);
+				return Promise.resolve();
+			},
+			stored: (): Promise<void> => {
+				const all = (stored ?? []).toSorted((a, b) => a.at - b.at);
+				stored = undefined;
+				return inOrder(async () => {
+					for (const told of all) await this.take(url, told, heard);
+				});
+			},
+		};
+	}
+
+	private read(event: Event, since: number): DatedMessage | undefined {
+		const { keys, me, tools } = this.options;
+		try {
+			if (event.kind === GIFT_WRAP) {
+				const rumor = unwrap(event, keys);
+				return rumor.created_at < since ? undefined : { message: readRumor(rumor, me), at: rumor.created_at };
+			}
+			if (!verifyEvent(event)) throw new Error("its signature is wrong");
+			return { message: readPublic(event, me), at: event.created_at };
+		} catch (cause) {
+			tools.log.debug({ event: String(event.id), error: String(cause) }, "skipped an event");
+			return undefined;
+		}
+	}
+
+	private async take(url: string, { message, at }: DatedMessage, heard: ConfirmationQueue): Promise<void> {
+		if (!message) return;
+		const known = this.taken.get(message.eventId);
+		const work = known ?? this.options.emit(message);
+		if (!known) this.remember(message.eventId, work);
+		await heard.add(work, () => {
+			// A time in the future would hide everything until then.
+			const safe = Math.min(at, this.now());
+			if (safe > this.position(url)) this.options.tools.state.set(positionKey(url), String(safe));
+		});
+	}
+
+	private remember(id: string, work: Promise<void>): void {
+		this.taken.set(id, work);
+		work.catch(() => this.taken.delete(id));
+		if (this.taken.size > TAKEN_MAX) this.taken.delete(this.taken.keys().next().value ?? "");
+	}
+
+	private position(url: string): number {
+		const { state } = this.options.tools;
+		return Number(state.get(positionKey(url)) ?? state.get(BEGUN) ?? this.now());
+	}
+
+	/** The account is deaf when no relay can be heard. */
+	private tell(url: string, error: string | undefined): void {
+		const { relays, tools } = this.options;
+		if (error === undefined) this.failing.delete(url);
+		else this.failing.set(url, error);
+		if (this.failing.size < relays.length) tools.listening?.();
+		else tools.listening?.([...this.failing.values()].join("; "));
+	}
+
+	private readonly now = (): number => Math.floor(this.options.tools.clock.now() / 1000);
+}
+
+const positionKey = (url: string): string => `heard:${url}`;

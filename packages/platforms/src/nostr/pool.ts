@@ -1,0 +1,78 @@
+/** The account's relays together: an event is out when enough of them have it. */
+
+import { PlatformError } from "@nexus-stream/adapter";
+import type { Event } from "nostr-tools/core";
+import { type RelayReport, verdict } from "./faults.ts";
+import type { Keys } from "./keys.ts";
+import { Relay } from "./relay.ts";
+
+/** How long relays beyond the quorum may take when the process ends. */
+const CLOSE_MS = 1000;
+
+export class Pool {
+	readonly relays: readonly Relay[];
+	readonly quorum: number;
+	private readonly underWay = new Set<Promise<unknown>>();
+
+	constructor(urls: readonly string[], quorum: number, keys: Keys) {
+		this.relays = urls.map((url) => new Relay(url, keys));
+		this.quorum = quorum;
+	}
+
+	/** Resolves as soon as the quorum has it; the other relays get it all the same. */
+	async publish(event: Event, signal?: AbortSignal): Promise<void> {
+		const told: RelayReport[] = [];
+		const { promise, resolve } = Promise.withResolvers<void>();
+		for (const relay of this.relays) {
+			const work = relay.publish(event, signal).then((outcome) => {
+				told.push([relay.url, outcome]);
+				const accepted = told.filter(([, { at }]) => at === "accepted").length;
+				if (accepted >= this.quorum || told.length === this.relays.length) resolve();
+			});
+			this.underWay.add(work);
+			void work.finally(() => this.underWay.delete(work));
+		}
+		await promise;
+		const error = verdict(told, this.quorum);
+		if (error) throw error;
+	}
+
+	/** Ephemeral events. */
+	pass(event: Event): void {
+		for (const relay of this.relays) relay.pass(event);
+	}
+
+	async reachable(): Promise<{ count: number; failures: string[] }> {
+		const tries = await Promise.allSettled(this.relays.map((relay) => relay.reach()));
+		const failures = tries.flatMap((each) => (each.status === "rejected" ? [String(each.reason.message)] : []));
+		return { count: tries.length - failures.length, failures };
+	}
+
+	async close(): Promise<void> {
+		const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS).unref());
+		await Promise.race([Promise.allSettled(this.underWay), late]);
+		for (const relay of this.relays) relay.close();
+	}
+}
+
+/** A wrong address is not shown: what people write there may carry a password. */
+export function readRelays(given: string): string[] {
+	const urls = given.split(/[\s,]+/).filter((each) => each !== "");
+	const isAddress = (each: string) => /^wss?:$/.test(URL.parse(each)?.protocol ?? "");
+	if (urls.length === 0 || !urls.every(isAddress)) {
+		throw new PlatformError(
+			"invalid",
+			"relays must be addresses that begin with wss:// or ws://, with spaces between.",
+		);
+	}
+	return [...new Set(urls.map((each) => new URL(each).href))];
+}
+
+export function readQuorum(given: string | undefined, relays: number): number {
+	const quorum = Number(given || "1");
+	if (Number.isInteger(quorum) && quorum >= 1 && quorum <= relays) return quorum;
+	throw new PlatformError(
+		"invalid",
+		`quorum must be a whole number from 1 to the number of relays, which is ${relays}.`,
+	);
+}

@@ -1,0 +1,273 @@
+/**
+ * One relay: a connection that is made when it is needed. nostr-tools has a client, too; here every event needs a certain outcome (was it sent,
+ * was it answered?), and a connection that breaks must not be an unhandled rejection.
+ */
+
+import { PlatformError, reasonOf } from "@nexus-stream/adapter";
+import type { Event } from "nostr-tools/core";
+import type { Filter } from "nostr-tools/filter";
+import { makeAuthEvent } from "nostr-tools/nip42";
+import { finalizeEvent } from "nostr-tools/pure";
+import { type RawData, WebSocket } from "ws";
+import { isDuplicate, type RelayOutcome, wantsProof } from "./faults.ts";
+import type { Keys } from "./keys.ts";
+
+export interface RelayLimits {
+	connectMs: number;
+	/** How long a relay may take to answer an event. */
+	answerMs: number;
+	/** A connection that answers no ping within this time is dead. */
+	pingMs: number;
+	frameBytesMax: number;
+	/** Events that wait for whoever takes them; the connection is not read meanwhile. */
+	waitingMax: number;
+	/** A relay that cannot be reached gets no ephemeral events for so long. */
+	restMs: number;
+}
+
+export const RELAY_LIMITS: RelayLimits = {
+	connectMs: 10_000,
+	answerMs: 10_000,
+	pingMs: 30_000,
+	frameBytesMax: 1_000_000,
+	waitingMax: 200,
+	restMs: 5_000,
+};
+
+export interface RelayListener {
+	/** Resolves when the event is safe. A rejection ends the subscription. */
+	event(event: Event): Promise<void>;
+	/** Everything that was stored has come. */
+	stored(): Promise<void>;
+}
+
+interface RelayConnection {
+	socket: WebSocket;
+	/** Answers that are waited for, by event id. */
+	answers: Map<string, (outcome: RelayOutcome) => void>;
+	listener: { filters: readonly Filter[]; to: RelayListener; end(cause: unknown): void } | undefined;
+	/** Resolves once the relay has taken our proof of identity. */
+	authenticated: Promise<RelayOutcome> | undefined;
+	waiting: number;
+	wasOpen: boolean;
+}
+
+const SUBSCRIPTION = "inbox";
+
+/** What every line of a relay begins with, known here or not. */
+const LINE_TYPE = /^[A-Z]+(?:-[A-Z]+)*$/;
+
+export class Relay {
+	readonly url: string;
+	private readonly keys: Keys;
+	private readonly limits: RelayLimits;
+	private connecting: Promise<RelayConnection> | undefined;
+	private socket: WebSocket | undefined;
+	private restUntil = 0;
+
+	constructor(url: string, keys: Keys, limits: RelayLimits = RELAY_LIMITS) {
+		this.url = url;
+		this.keys = keys;
+		this.limits = limits;
+	}
+
+	/** Never rejects. */
+	async publish(event: Event, signal?: AbortSignal): Promise<RelayOutcome> {
+		let connection: RelayConnection;
+		try {
+			connection = await this.connected();
+		} catch (cause) {
+			return { at: "unreached", reason: reasonOf(cause) };
+		}
+		const outcome = await this.ask(connection, ["EVENT", event], event.id, signal);
+		if (outcome.at !== "refused" || !wantsProof(outcome.reason)) return outcome;
+		const proof = await connection.authenticated;
+		if (proof?.at !== "accepted") return outcome;
+		return await this.ask(connection, ["EVENT", event], event.id, signal);
+	}
+
+	/** For ephemeral events: nobody waits for them, and one that cannot leave now is worth nothing later. */
+	pass(event: Event): void {
+		if (performance.now() < this.restUntil) return;
+		this.connected().then(
+			(connection) => send(connection, ["EVENT", event]),
+			() => {},
+		);
+	}
+
+	async reach(): Promise<void> {
+		await this.connected();
+	}
+
+	/** Until the signal aborts; rejects when the connection or the subscription ends before. */
+	async listen(filters: readonly Filter[], to: RelayListener, signal: AbortSignal): Promise<void> {
+		const connection = await this.connected();
+		if (connection.socket.readyState !== WebSocket.OPEN) throw this.broken("the connection broke");
+		const { promise, resolve, reject } = Promise.withResolvers<void>();
+		const stop = () => resolve();
+		signal.addEventListener("abort", stop, { once: true });
+		if (signal.aborted) stop();
+		connection.listener = { filters, to, end: reject };
+		send(connection, ["REQ", SUBSCRIPTION, ...filters]);
+		try {
+			await promise;
+		} finally {
+			signal.removeEventListener("abort", stop);
+			connection.listener = undefined;
+			send(connection, ["CLOSE", SUBSCRIPTION]);
+		}
+	}
+
+	close(): void {
+		this.connecting = undefined;
+		this.socket?.terminate();
+	}
+
+	private readonly broken = (reason: string): PlatformError =>
+		new PlatformError("unavailable", `${this.url}: ${reason}`);
+
+	private connected(): Promise<RelayConnection> {
+		this.connecting ??= this.connect();
+		return this.connecting;
+	}
+
+	private connect(): Promise<RelayConnection> {
+		const { connectMs, frameBytesMax } = this.limits;
+		const { promise, resolve, reject } = Promise.withResolvers<RelayConnection>();
+		const options = { handshakeTimeout: connectMs, maxPayload: frameBytesMax, perMessageDeflate: false };
+		const socket = new WebSocket(this.url, options);
+		const connection: RelayConnection = {
+			socket,
+			answers: new Map(),
+			listener: undefined,
+			authenticated: undefined,
+			waiting: 0,
+			wasOpen: false,
+		};
+		let reason = "the connection broke";
+		const alive = this.ping(socket);
+		this.socket = socket;
+		socket.on("open", () => {
+			connection.wasOpen = true;
+			resolve(connection);
+		});
+		socket.on("message", (data) => this.read(connection, data));
+		socket.on("error", (cause) => {
+			reason = reasonOf(cause);
+		});
+		socket.on("close", () => {
+			clearInterval(alive);
+			if (this.connecting === promise) this.connecting = undefined;
+			const error = this.broken(reason);
+			if (!connection.wasOpen) this.restUntil = performance.now() + this.limits.restMs;
+			reject(error);
+			connection.listener?.end(error);
+			for (const answer of [...connection.answers.values()]) answer({ at: "unknown", reason });
+		});
+		// Whoever asks for the connection hears of it.
+		promise.catch(() => {});
+		return promise;
+	}
+
+	private ping(socket: WebSocket): NodeJS.Timeout {
+		let heard = true;
+		socket.on("pong", () => {
+			heard = true;
+		});
+		return setInterval(() => {
+			if (!heard) return socket.terminate();
+			if (socket.readyState !== WebSocket.OPEN) return;
+			heard = false;
+			socket.ping();
+		}, this.limits.pingMs).unref();
+	}
+
+	private ask(connection: RelayConnection, line: unknown[], id: string, signal?: AbortSignal): Promise<RelayOutcome> {
+		const { promise, resolve } = Promise.withResolvers<RelayOutcome>();
+		if (connection.socket.readyState !== WebSocket.OPEN) {
+			return Promise.resolve({ at: "unreached", reason: "the connection broke" });
+		}
+		const { answerMs } = this.limits;
+		const late = () => resolve({ at: "unknown", reason: `no answer within ${answerMs} ms` });
+		const timer = setTimeout(late, answerMs);
+		const left = () => resolve({ at: "unknown", reason: "no answer in time" });
+		signal?.addEventListener("abort", left, { once: true });
+		connection.answers.set(id, resolve);
+		send(connection, line);
+		return promise.finally(() => {
+			clearTimeout(timer);
+			signal?.removeEventListener("abort", left);
+			if (connection.answers.get(id) === resolve) connection.answers.delete(id);
+		});
+	}
+
+	private read(connection: RelayConnection, data: RawData): void {
+		let line: unknown;
+		try {
+			line = JSON.parse(String(data as Buffer));
+		} catch {}
+		if (!Array.isArray(line) || !LINE_TYPE.test(String(line[0]))) {
+			// Something on the way that is no relay.
+			connection.socket.terminate();
+			return;
+		}
+		switch (line[0]) {
+			case "OK":
+				connection.answers.get(String(line[1]))?.(outcomeOf(line[2] === true, String(line[3] ?? "")));
+				break;
+			case "EVENT":
+				this.hand(connection, line[2] as Event);
+				break;
+			case "EOSE":
+				this.settle(connection, connection.listener?.to.stored());
+				break;
+			case "CLOSED":
+				void this.subscriptionEnded(connection, String(line[2] ?? ""));
+				break;
+			case "AUTH":
+				connection.authenticated = this.authenticate(connection, String(line[1]));
+				break;
+			default:
+		}
+	}
+
+	private hand(connection: RelayConnection, event: Event): void {
+		const { listener, socket } = connection;
+		if (!listener || typeof event !== "object" || event === null) return;
+		connection.waiting++;
+		if (connection.waiting > this.limits.waitingMax) socket.pause();
+		const taken = listener.to.event(event).finally(() => {
+			connection.waiting--;
+			if (socket.isPaused && connection.waiting <= this.limits.waitingMax / 2) socket.resume();
+		});
+		this.settle(connection, taken);
+	}
+
+	private settle({ listener }: RelayConnection, work: Promise<void> | undefined): void {
+		work?.catch((cause: unknown) => listener?.end(cause));
+	}
+
+	private async subscriptionEnded(connection: RelayConnection, reason: string): Promise<void> {
+		const { listener } = connection;
+		if (!listener) return;
+		if (wantsProof(reason) && (await connection.authenticated)?.at === "accepted") {
+			connection.authenticated = undefined;
+			send(connection, ["REQ", SUBSCRIPTION, ...listener.filters]);
+			return;
+		}
+		listener.end(new PlatformError("unavailable", `${this.url} ended the subscription: ${reason}`));
+	}
+
+	/** NIP-42. */
+	private authenticate(connection: RelayConnection, challenge: string): Promise<RelayOutcome> {
+		const proof = finalizeEvent(makeAuthEvent(this.url, challenge), this.keys.secret);
+		return this.ask(connection, ["AUTH", proof], proof.id);
+	}
+}
+
+const outcomeOf = (ok: boolean, reason: string): RelayOutcome =>
+	ok || isDuplicate(reason) ? { at: "accepted" } : { at: "refused", reason };
+
+function send({ socket }: RelayConnection, line: unknown[]): void {
+	if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(line));
+}

@@ -1,0 +1,79 @@
+/** signal-cli's daemon over HTTP: JSON-RPC calls, and a stream of what comes in. */
+
+import { fetchJson, foreignAnswer, networkError, PlatformError } from "@nexus-stream/adapter";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import { createParser } from "eventsource-parser";
+import { type RpcError, refusal } from "./faults.ts";
+
+export const DEFAULT_API_URL = "http://127.0.0.1:8080";
+
+/** It says something every 15 seconds. */
+const SILENCE_MS = 60_000;
+
+export interface SignalApi {
+	call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result>;
+	/** Until the connection ends; `take` resolves when the event is safe. Rejects when there is no connection to be had. */
+	events(options: SignalEventsOptions): Promise<void>;
+}
+
+export interface SignalEventsOptions {
+	/** The last event that was taken. */
+	after: string | undefined;
+	/** The connection is there. */
+	opened(): void;
+	take(data: string, id: string | undefined): Promise<void>;
+	signal: AbortSignal;
+	clock: Clock;
+}
+
+export function createApi(apiUrl: string, account: string): SignalApi {
+	let count = 0;
+	return {
+		async call(method, params, signal) {
+			const request = { jsonrpc: "2.0", id: String(++count), method, params: { account, ...params } };
+			const headers = { "content-type": "application/json" };
+			const init = { method: "POST", headers, body: JSON.stringify(request), signal };
+			const answer = await fetchJson(method, `${apiUrl}/api/v1/rpc`, init);
+			const { result, error } = (answer.body ?? {}) as { result?: unknown; error?: RpcError };
+			if (typeof error?.code === "number") throw refusal(method, error);
+			if (answer.status >= 300 || result === undefined || result === null) throw foreignAnswer(method, answer);
+			return result as never;
+		},
+		events: (options) => readEvents(`${apiUrl}/api/v1/events?account=${encodeURIComponent(account)}`, options),
+	};
+}
+
+async function readEvents(url: string, { after, opened, take, signal, clock }: SignalEventsOptions): Promise<void> {
+	const silence = new AbortController();
+	let cancel = () => {};
+	const heard = () => {
+		cancel();
+		cancel = clock.after(SILENCE_MS, () => silence.abort(new Error(`silent for ${SILENCE_MS} ms`)));
+	};
+	const waiting: { data: string; id: string | undefined }[] = [];
+	const parser = createParser({ onEvent: ({ data, id }) => void waiting.push({ data, id }) });
+	try {
+		const headers = { accept: "text/event-stream", ...(after === undefined ? {} : { "last-event-id": after }) };
+		heard();
+		const response = await fetch(url, { headers, signal: AbortSignal.any([signal, silence.signal]) });
+		if (response.status === 400)
+			throw new PlatformError("denied", "signal-cli does not know this number: register it.");
+		if (!response.ok) throw new PlatformError("unavailable", `events: HTTP ${response.status}`);
+		opened();
+		const decoder = new TextDecoder();
+		for await (const chunk of response.body ?? []) {
+			heard();
+			parser.feed(decoder.decode(chunk, { stream: true }));
+			for (const { data, id } of waiting.splice(0)) {
+				// What takes long to be safe is not the daemon's silence.
+				cancel();
+				await take(data, id);
+			}
+			heard();
+		}
+	} catch (cause) {
+		throw cause instanceof PlatformError ? cause : networkError("events", cause);
+	} finally {
+		cancel();
+	}
+}

@@ -1,0 +1,43 @@
+/** Questions with an inline keyboard, and who pressed what of it. */
+
+import { buttonData, type InboundChoice, type Press, type Question, readButton, rowsOf } from "@nexus-stream/adapter";
+import type { RawApi } from "grammy";
+import type { CallbackQuery, InlineKeyboardMarkup } from "grammy/types";
+
+/** Longer labels are cut on a phone. */
+const ROW_BUTTONS = 2;
+const NOTE_CHARS_MAX = 200;
+
+export function keyboardOf({ id, choices }: Question): { reply_markup: InlineKeyboardMarkup } {
+	const buttons = choices.map(({ id: choice, label, danger }) => ({
+		text: label,
+		callback_data: buttonData(id, choice),
+		style: danger ? ("danger" as const) : undefined,
+	}));
+	return { reply_markup: { inline_keyboard: rowsOf(buttons, ROW_BUTTONS) } };
+}
+
+/** Every press is answered, else the button spins. `choice` is undefined for buttons that are not of a question. */
+export function readPress(
+	query: CallbackQuery,
+	api: RawApi,
+): { choice?: InboundChoice; answer: NonNullable<Press["answer"]> } {
+	const answer = async (note?: string) => {
+		const told = note === undefined ? {} : { text: note.slice(0, NOTE_CHARS_MAX).toWellFormed(), show_alert: true };
+		await api.answerCallbackQuery({ callback_query_id: query.id, ...told });
+	};
+	const button = readButton(query.data);
+	const { from, message } = query;
+	if (!button || !message || from.is_bot) return { answer };
+	const name = [from.first_name, from.last_name].filter(Boolean).join(" ");
+	return {
+		answer,
+		choice: {
+			eventId: `press:${query.id}`,
+			...button,
+			messageId: String(message.message_id),
+			from: { id: String(from.id), name: name || undefined },
+			chat: { id: String(message.chat.id), type: message.chat.type === "private" ? "direct" : "group" },
+		},
+	};
+}

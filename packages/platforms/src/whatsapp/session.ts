@@ -1,0 +1,221 @@
+/** A phone number on WhatsApp's Cloud API: its calls, each refusal in the words of all platforms. */
+
+import {
+	type Account,
+	addressOf,
+	cannotTell,
+	createdId,
+	download,
+	fetchFiles,
+	type HealthReport,
+	harmless,
+	type InboundMessage,
+	type MessageFailure,
+	openSentLog,
+	type Pace,
+	PlatformError,
+	type SendOptions,
+	type SentLog,
+	type Session,
+	type Target,
+	type Tools,
+	type WebhookAnswer,
+	type WebhookRequest,
+	type WireAttachment,
+} from "@nexus-stream/adapter";
+import { createGraph, DEFAULT_API_URL, type GraphApi } from "./api.ts";
+import { digitsOf, isPersonId } from "./chat.ts";
+import { codeOf, explain, PAIR_LIMIT_CODE } from "./faults.ts";
+import { readPayload, type WhatsAppFile, type WhatsAppInboundMessage, type WhatsAppStatus } from "./inbound.ts";
+import { FULL, isRested, paceOf, refuse, spend, type WhatsAppAllowance, waitMs } from "./pace.ts";
+import { openRequest, type WebhookSecrets } from "./webhook.ts";
+
+/** How long a message's status may take to come. */
+const STATUS_MS = 25_000;
+const STATUS_EVERY_MS = 250;
+const CHATS_KEPT = 1000;
+const FAILURE_KEY = "failure";
+
+export class WhatsAppSession implements Session {
+	private readonly phone: string;
+	private readonly token: string;
+	private readonly apiUrl: string;
+	private readonly quotes: boolean;
+	private readonly secrets: WebhookSecrets;
+	private readonly graph: GraphApi;
+	private readonly tools: Tools;
+	private readonly sent: SentLog;
+	private readonly allowances = new Map<string, WhatsAppAllowance>();
+
+	constructor({ settings }: Account, tools: Tools) {
+		this.phone = settings.phone_number_id ?? "";
+		this.token = settings.access_token ?? "";
+		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
+		this.quotes = settings.quote === "true";
+		this.secrets = { appSecret: settings.app_secret ?? "", verifyToken: settings.verify_token ?? "" };
+		this.graph = createGraph(this.apiUrl, this.token);
+		this.tools = tools;
+		this.sent = openSentLog(tools);
+		if (!/^\d+$/.test(this.phone)) {
+			throw new PlatformError("invalid", "phone_number_id must be digits: it is the number's id, not the number.");
+		}
+	}
+
+	pace(target: Target): Pace {
+		return paceOf(this.allowances.get(target.to) ?? FULL, this.tools.clock.now());
+	}
+
+	create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
+		return this.send(target, { type: "text", text: { body: text, preview_url: false } }, options);
+	}
+
+	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
+		const { name, data } = attachment;
+		const contentType = takenAs(attachment.contentType);
+		const form = new FormData();
+		form.set("messaging_product", "whatsapp");
+		form.set("type", contentType);
+		form.set("file", new Blob([new Uint8Array(Buffer.from(data, "base64"))], { type: contentType }), name);
+		const { id } = await harmless(this.graph.post("media", `${this.phone}/media`, form, options.signal));
+		const kind = kindOf(contentType);
+		const media = kind === "document" ? { id, filename: name } : { id };
+		return await this.send(target, { type: kind, [kind]: media }, options);
+	}
+
+	/** Shown for at most 25 seconds, or until the next message; it also marks the message as read. */
+	async typing(target: Target, on: boolean): Promise<void> {
+		if (!on || target.reply_to === undefined) return;
+		const typing_indicator = { type: "text" };
+		const params = { messaging_product: "whatsapp", status: "read", message_id: target.reply_to, typing_indicator };
+		await this.graph.post("typing", `${this.phone}/messages`, params);
+	}
+
+	/** Statuses name the nonce of their message; until one has come, nobody can tell. */
+	async find(_target: Target, nonce: string): Promise<{ messageId: string } | undefined> {
+		const { clock } = this.tools;
+		const until = clock.now() + STATUS_MS;
+		for (;;) {
+			const messageId = this.sent.of(nonce);
+			if (messageId !== undefined) return { messageId };
+			if (!this.sent.mayHaveLeft(nonce)) return undefined;
+			if (clock.now() >= until) break;
+			await new Promise<void>((resolve) => clock.after(STATUS_EVERY_MS, resolve));
+		}
+		throw cannotTell("No status of the message has come, and WhatsApp has no other way to tell.");
+	}
+
+	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
+		const opened = openRequest(request, this.secrets);
+		if (!("payload" in opened)) return opened;
+		const { inbound, statuses } = readPayload(opened.payload, this.phone, this.tools.clock.now());
+		const failures = statuses.flatMap((status) => this.note(status) ?? []);
+		const messages = await Promise.all(inbound.map((each) => this.withFiles(each)));
+		return { status: 200, messages, failures };
+	}
+
+	async health(): Promise<HealthReport> {
+		const fields = "display_phone_number,verified_name,quality_rating";
+		const number = await this.graph.get("number", `${this.phone}?fields=${fields}`);
+		if (typeof number.display_phone_number !== "string") {
+			throw new PlatformError("unavailable", "number: the answer is not WhatsApp's own. Check api_url.");
+		}
+		const { appSecret, verifyToken } = this.secrets;
+		const deaf = appSecret === "" || verifyToken === "" ? "; set app_secret and verify_token to hear people" : "";
+		const failure = this.tools.state.get(FAILURE_KEY);
+		const last = failure === undefined ? "" : `; last message that was not delivered: ${failure}`;
+		const {
+			verified_name: name,
+			display_phone_number: shown,
+			quality_rating: quality,
+		} = number as Record<string, string>;
+		return { ok: true, detail: `${name} ${shown}, quality ${quality}${deaf}${last}` };
+	}
+
+	private async send(target: Target, content: object, options: SendOptions): Promise<{ messageId: string }> {
+		const { nonce, signal } = options;
+		const quoted = this.quotes && target.reply_to !== undefined ? { context: { message_id: target.reply_to } } : {};
+		const params = {
+			messaging_product: "whatsapp",
+			recipient_type: "individual",
+			...recipientOf(target),
+			...content,
+			...quoted,
+			biz_opaque_callback_data: nonce,
+		};
+		return await this.sent.create(nonce, async () => {
+			const answer = await this.counted(target, () =>
+				this.graph.post("messages", `${this.phone}/messages`, params, signal),
+			);
+			const made = Array.isArray(answer.messages) ? (answer.messages[0] as { id?: string } | undefined) : undefined;
+			return { messageId: createdId("messages", made?.id) };
+		});
+	}
+
+	/** Keeps account of how fast this person is written to. */
+	private async counted<T>(target: Target, work: () => Promise<T>): Promise<T> {
+		const { clock } = this.tools;
+		const before = this.allowances.get(target.to) ?? FULL;
+		try {
+			const result = await work();
+			this.keep(target.to, spend(before, clock.now()));
+			return result;
+		} catch (cause) {
+			if (codeOf(cause) !== PAIR_LIMIT_CODE || !(cause instanceof PlatformError)) throw cause;
+			const refused = refuse(before, clock.now());
+			this.keep(target.to, refused);
+			throw new PlatformError(cause.fault, cause.message, { retryAfterMs: waitMs(refused), cause });
+		}
+	}
+
+	private keep(chat: string, allowance: WhatsAppAllowance): void {
+		this.allowances.set(chat, allowance);
+		if (this.allowances.size <= CHATS_KEPT) return;
+		const now = this.tools.clock.now();
+		for (const [each, known] of this.allowances) if (isRested(known, now)) this.allowances.delete(each);
+	}
+
+	/** What became of one of our messages; something when it was not delivered. */
+	private note({ messageId, nonce, status, to, errors }: WhatsAppStatus): MessageFailure | undefined {
+		if (nonce && this.sent.of(nonce) === undefined) this.sent.add(nonce, messageId);
+		if (status !== "failed") return undefined;
+		const error = errors.map(explain).join("; ") || "no reason given";
+		this.tools.state.set(FAILURE_KEY, `to ${to}: ${error}`);
+		return { messageId, nonce: nonce || undefined, error };
+	}
+
+	private async withFiles({ message, files }: WhatsAppInboundMessage): Promise<InboundMessage> {
+		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
+		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
+		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+	}
+
+	/** Our token goes to Meta and nowhere else. */
+	private async fetchFile({ mediaId }: WhatsAppFile, bytesMax: number): Promise<Buffer> {
+		const { url, file_size: bytes } = await this.graph.get("media", encodeURIComponent(mediaId));
+		if (typeof bytes === "number" && bytes > bytesMax) throw new PlatformError("invalid", `it has ${bytes} bytes`);
+		const address = URL.parse(String(url));
+		const ours = address?.origin === new URL(this.apiUrl).origin;
+		const metas =
+			address?.protocol === "https:" &&
+			/(?:^|\.)(?:facebook|fbcdn|fbsbx|whatsapp)\.(?:com|net)$/.test(address.hostname);
+		if (!address || !(ours || metas)) throw new PlatformError("gone", "it is not kept at WhatsApp");
+		return await download(address, { bytesMax, home: this.apiUrl, headers: { authorization: `Bearer ${this.token}` } });
+	}
+}
+
+/** A number as people write it, or the id of a person whose number WhatsApp does not tell. */
+const recipientOf = ({ to }: Target): { to: string } | { recipient: string } =>
+	isPersonId(to) ? { recipient: to } : { to: digitsOf(to) };
+
+/** WhatsApp takes no other kind of text than plain text; the name tells what it is. */
+const takenAs = (contentType: string): string =>
+	/^(?:text\/|application\/(?:json|xml|yaml)\b)/.test(contentType) ? "text/plain" : contentType;
+
+/** WhatsApp shows some kinds of files in their own way; the others are documents. */
+function kindOf(said: string): "image" | "audio" | "video" | "document" {
+	// "audio/ogg; codecs=opus"
+	const contentType = said.split(";")[0]?.trim() ?? "";
+	if (/^image\/(?:jpeg|png)$/.test(contentType)) return "image";
+	if (/^audio\/(?:aac|amr|mpeg|mp4|ogg)$/.test(contentType)) return "audio";
+	return /^video\/(?:mp4|3gpp)$/.test(contentType) ? "video" : "document";
+}

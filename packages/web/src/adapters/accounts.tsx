@@ -1,0 +1,119 @@
+/** Accounts on chat platforms, each with its processes, its rate limit and whether the platform says that it works. */
+
+import type { AccountJson, ProcessJson } from "@nexus-stream/protocol";
+import type { WebApp } from "../app/app.ts";
+import { formatRoute } from "../app/route.ts";
+import { plural } from "../app/words.ts";
+import { Icon } from "../ui/icon.tsx";
+import { type AdaptersView, accountKey, type Health, ownErrorOf } from "./adapters.ts";
+import { ChannelMark, Countdown, Status } from "./channel-parts.tsx";
+import { channelName, deliveryWords, processWords } from "./channels.ts";
+
+const VERBS = { monitor: "Listening", stream: "Streaming", send: "Sending" } as const;
+type Verb = keyof typeof VERBS;
+
+export function Accounts({ adapters, app }: { adapters: AdaptersView; app: WebApp }) {
+	const { accounts } = adapters;
+	return (
+		<section aria-labelledby="accounts-title">
+			<h2 id="accounts-title">Accounts</h2>
+			{accounts.length === 0 ? (
+				<p class="blank">
+					No account yet. <code>nexus adapter add telegram</code> sets one up; the{" "}
+					<a href={formatRoute({ name: "lab" })}>channel lab</a> works without any.
+				</p>
+			) : (
+				<ul class="accounts">
+					{accounts.map((account) => (
+						<Account key={accountKey(account)} account={account} adapters={adapters} app={app} />
+					))}
+				</ul>
+			)}
+		</section>
+	);
+}
+
+function Account({ account, adapters, app }: { account: AccountJson; adapters: AdaptersView; app: WebApp }) {
+	const { channel, processes, rate } = account;
+	const lastError = ownErrorOf(account);
+	const health = adapters.health[accountKey(account)];
+	const verbs = (Object.keys(VERBS) as Verb[]).filter((verb) => processes[verb]);
+	return (
+		<li class="account" data-account={accountKey(account)}>
+			<header>
+				<ChannelMark channel={channel} />
+				<h3>
+					{channelName(channel)} <span class="account-id">{account.account}</span>
+				</h3>
+				{account.lab && (
+					<span class="tag" title="A fake platform of the channel lab">
+						fake
+					</span>
+				)}
+				<button
+					type="button"
+					class="quiet"
+					aria-disabled={health?.isChecking}
+					onClick={() => app.adapters()?.check(account)}
+					aria-label={`Check ${channelName(channel)} ${account.account}`}
+				>
+					<Icon name="shield" /> {health?.isChecking ? "Checking…" : "Check"}
+				</button>
+			</header>
+			<dl class="processes">
+				{verbs.length === 0 && <p class="note">No process yet: one is started when it is needed.</p>}
+				{verbs.map((verb) => (
+					<Process key={verb} name={VERBS[verb]} process={processes[verb]!} skewMs={adapters.skewMs} />
+				))}
+			</dl>
+			<p class="account-facts">
+				<Countdown until={rate.blocked_until} skewMs={adapters.skewMs} label="Rate limited for" />
+				<Counts account={account} />
+				{account.garbage_lines > 0 && <span>{plural(account.garbage_lines, "line")} not understood</span>}
+			</p>
+			{lastError !== undefined && <p class="account-error">{lastError}</p>}
+			<HealthNote health={health} />
+		</li>
+	);
+}
+
+const Process = ({ name, process, skewMs }: { name: string; process: ProcessJson; skewMs: number }) => (
+	<div class="process">
+		<dt>{name}</dt>
+		<dd>
+			<Status words={processWords(process.state)} />
+			{process.pid !== undefined && <span>pid {process.pid}</span>}
+			{process.restarts > 0 && <span>{plural(process.restarts, "restart")}</span>}
+			<Countdown until={process.until} skewMs={skewMs} label="again in" />
+		</dd>
+		{process.last_error !== undefined && <dd class="account-error">{process.last_error}</dd>}
+	</div>
+);
+
+function Counts({ account }: { account: AccountJson }) {
+	const counted = (Object.keys(account.deliveries) as (keyof AccountJson["deliveries"])[]).filter(
+		(state) => account.deliveries[state] > 0,
+	);
+	if (counted.length === 0) return <span>No deliveries yet</span>;
+	return (
+		<>
+			{counted.map((state) => (
+				<span key={state} data-tone={deliveryWords(state).tone}>
+					{account.deliveries[state]} {deliveryWords(state).text.toLowerCase()}
+				</span>
+			))}
+		</>
+	);
+}
+
+/** What the platform said; there all the time, so that it is announced. */
+const HealthNote = ({ health }: { health: Health | undefined }) => (
+	<p class="health" role="status" data-ok={health?.ok}>
+		{health?.ok !== undefined && (
+			<>
+				<Icon name={health.ok ? "check" : "cross"} />{" "}
+				<span>{health.detail || (health.ok ? "It works." : "It fails.")}</span>
+			</>
+		)}
+	</p>
+);

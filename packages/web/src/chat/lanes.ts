@@ -1,0 +1,44 @@
+/** Who speaks when: messages of agents that worked side by side stand side by side. Pure. */
+
+import type { MessageView } from "@nexus-stream/protocol";
+
+/** One agent's messages of a stretch. */
+export interface SpeakerLane {
+	readonly agent: string | undefined;
+	readonly messages: readonly MessageView[];
+}
+
+/** What stands below each other; one with several lanes stands side by side. */
+export interface Stretch {
+	readonly key: string;
+	readonly lanes: readonly SpeakerLane[];
+}
+
+/** In the order of their begins. Messages of different agents that overlap in time share a stretch. */
+export function stretchesOf(messages: readonly MessageView[]): Stretch[] {
+	const stretches: { lanes: Map<string | undefined, MessageView[]>; key: string; untilMs: number }[] = [];
+	for (const message of messages) {
+		const { agent, startedAt, endedAt = Number.POSITIVE_INFINITY } = message;
+		const open = stretches.at(-1);
+		const isBeside = open !== undefined && agent !== undefined && startedAt < open.untilMs;
+		if (open && (isBeside || open.lanes.has(agent))) {
+			const lane = open.lanes.get(agent);
+			if (lane) lane.push(message);
+			else open.lanes.set(agent, [message]);
+			open.untilMs = Math.max(open.untilMs, endedAt);
+		} else stretches.push({ lanes: new Map([[agent, [message]]]), key: message.messageId, untilMs: endedAt });
+	}
+	return stretches.map(({ key, lanes }) => ({
+		key,
+		lanes: [...lanes].map(([agent, own]) => ({ agent, messages: own })),
+	}));
+}
+
+const TONES = 6;
+
+/** The same agent always has the same colour. */
+export function toneOf(agent: string): number {
+	let sum = 0;
+	for (const char of agent) sum = (sum * 31 + char.codePointAt(0)!) % 9973;
+	return sum % TONES;
+}

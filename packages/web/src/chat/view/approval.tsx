@@ -1,0 +1,163 @@
+/** A person is asked: whether a tool may act, with all of its arguments, or a question of the agent. */
+
+import { toNexusError } from "@nexus-stream/protocol";
+import { createContext } from "preact";
+import { useContext, useEffect, useState } from "preact/hooks";
+import { Icon } from "../../ui/icon.tsx";
+import { Scrollable } from "../../ui/scrollable.tsx";
+import {
+	type ApprovalActions,
+	approvalTitle,
+	decidedWords,
+	isOpen,
+	type ShownApproval,
+	settledApproval,
+	timeLeftWords,
+} from "../approvals.ts";
+import { backToWriting } from "./composer.tsx";
+
+/** Nobody is there where an answer is only looked at. */
+export const ApprovalContext = createContext<ApprovalActions | undefined>(undefined);
+
+const TICK_MS = 1000;
+
+export function ApprovalCard({ approval, tool }: { approval: ShownApproval; tool: string }) {
+	const actions = useContext(ApprovalContext);
+	const now = useSeconds(approval.state === "pending");
+	const open = isOpen(approval, now) && actions?.isPending(approval.id) !== false;
+	const title = approvalTitle(approval.kind, tool);
+	if (!open || !actions) {
+		const settled = settledApproval(approval, actions);
+		const later = approval.state === "pending" && actions?.isContinued === true;
+		return (
+			<p class="asked" data-state={settled.state}>
+				<Icon name="shield" /> {open ? "Waiting for an answer" : decidedWords(settled, later)}
+			</p>
+		);
+	}
+	return (
+		<section class="asking" aria-label={title}>
+			<header>
+				<Icon name="shield" />
+				<strong>{title}</strong>
+				<span class="note">
+					<code title={`In chats and on the command line it is called ${approval.id}.`}>{approval.id}</code>{" "}
+					{timeLeftWords(approval, now)}
+				</span>
+			</header>
+			{approval.kind === "approval" ? (
+				<Scrollable as="pre" label="What would run, whole">
+					{approval.text}
+				</Scrollable>
+			) : (
+				<p dir="auto">{approval.text}</p>
+			)}
+			{approval.because === undefined ? null : (
+				<p class="asking-because" dir="auto">
+					You are asked because {approval.because}.
+				</p>
+			)}
+			{approval.kind === "approval" ? (
+				<Decision approval={approval} actions={actions} />
+			) : (
+				<Reply approval={approval} actions={actions} />
+			)}
+		</section>
+	);
+}
+
+function Decision({ approval, actions }: { approval: ShownApproval; actions: ApprovalActions }) {
+	const { busy, error, act } = useAnswering();
+	const decide = (decision: "approve" | "deny", remember = false) =>
+		act(() => actions.decide(approval.id, decision, remember));
+	return (
+		<>
+			<div class="asking-do">
+				<button type="button" class="primary" disabled={busy} onClick={() => decide("approve")}>
+					Allow
+				</button>
+				{approval.once ? null : (
+					<button type="button" disabled={busy} onClick={() => decide("approve", true)}>
+						Allow for this session
+					</button>
+				)}
+				<button type="button" class="danger" disabled={busy} onClick={() => decide("deny")}>
+					Deny
+				</button>
+			</div>
+			<Failure error={error} />
+		</>
+	);
+}
+
+function Reply({ approval, actions }: { approval: ShownApproval; actions: ApprovalActions }) {
+	const { busy, error, act } = useAnswering();
+	const [text, setText] = useState("");
+	const answer = (given: string) => act(() => actions.answer(approval.id, given));
+	if (approval.choices && approval.choices.length > 0)
+		return (
+			<>
+				<div class="asking-do">
+					{approval.choices.map((choice) => (
+						<button type="button" key={choice} disabled={busy} onClick={() => answer(choice)}>
+							{choice}
+						</button>
+					))}
+				</div>
+				<Failure error={error} />
+			</>
+		);
+	return (
+		<form
+			class="asking-do"
+			onSubmit={(event) => {
+				event.preventDefault();
+				if (text.trim() !== "") answer(text.trim());
+			}}
+		>
+			<input
+				value={text}
+				onInput={(event) => setText(event.currentTarget.value)}
+				aria-label="Your answer"
+				dir="auto"
+				disabled={busy}
+			/>
+			<button type="submit" class="primary" disabled={busy || text.trim() === ""}>
+				Answer
+			</button>
+			<Failure error={error} />
+		</form>
+	);
+}
+
+const Failure = ({ error }: { error: string | undefined }) =>
+	error === undefined ? null : (
+		<p class="asking-failed" role="alert">
+			Not taken. {error}
+		</p>
+	);
+
+/** One answer at a time. The decision itself comes back with the frames. */
+function useAnswering() {
+	const [busy, setBusy] = useState(false);
+	const [error, setError] = useState<string>();
+	const act = (work: () => Promise<void>) => {
+		setBusy(true);
+		setError(undefined);
+		work().then(backToWriting, (cause: unknown) => {
+			setError(toNexusError(cause).message);
+			setBusy(false);
+		});
+	};
+	return { busy, error, act };
+}
+
+function useSeconds(running: boolean): number {
+	const [now, setNow] = useState(Date.now);
+	useEffect(() => {
+		if (!running) return undefined;
+		const timer = setInterval(() => setNow(Date.now()), TICK_MS);
+		return () => clearInterval(timer);
+	}, [running]);
+	return now;
+}

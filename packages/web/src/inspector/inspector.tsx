@@ -1,0 +1,176 @@
+/** The run inspector: when every piece of an answer came, whether it is whole, and the answer again at its own pace. */
+
+import type { RunView } from "@nexus-stream/protocol";
+import { useMemo, useRef } from "preact/hooks";
+import type { WebApp } from "../app/app.ts";
+import { formatRoute } from "../app/route.ts";
+import { isOrdinary } from "../app/store.ts";
+import { durationText, outcomeOf } from "../app/words.ts";
+import { Verified } from "../chat/view/answer.tsx";
+import { ExecutionLog } from "../chat/view/execution-log.tsx";
+import { DrawerButton } from "../ui/head.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Scrollable } from "../ui/scrollable.tsx";
+import { FramesList } from "./frames-list.tsx";
+import {
+	type Analyser,
+	type Analysis,
+	countAt,
+	createAnalyser,
+	type InspectorState,
+	longestGapMs,
+	tokensPerSecond,
+} from "./inspect.ts";
+import { PlayerBar, Replayed, useReplay, useViewAt } from "./replay-view.tsx";
+import { Timeline } from "./timeline-view.tsx";
+import { Trace } from "./trace.tsx";
+
+export function Inspector({ inspector, app }: { inspector: InspectorState; app: WebApp }) {
+	const { records, count, row } = inspector;
+	const analysis = useAnalysis(inspector);
+	const { player, send } = useReplay(analysis.durationMs);
+	const shown = countAt(analysis.times, player.atMs);
+	const view = useViewAt(records, Math.min(shown, count));
+	const complete = useViewAt(records, count);
+	const origin = records[0]?.frame.ts ?? 0;
+	const session = row?.session ?? complete.session;
+	const ofLab = session !== undefined && !isOrdinary({ session });
+	const back = formatRoute(ofLab ? { name: "lab" } : session ? { name: "chat", session } : { name: "home" });
+	const usage = complete.usage ?? row?.usage;
+	const outcome = outcomeOf(count === 0 ? undefined : complete, row);
+	const isGone = inspector.error !== undefined && count === 0;
+	return (
+		<div class="inspector">
+			<header class="head">
+				<DrawerButton app={app} />
+				<a class="quiet back" href={back}>
+					<Icon name="left" /> <span>{ofLab ? "Lab" : "Session"}</span>
+				</a>
+				<h1>
+					Run <code>{inspector.runId}</code>
+				</h1>
+				<span class="status" data-tone={outcome?.tone ?? (isGone ? "bad" : "live")}>
+					{outcome?.title ?? (count > 0 ? "Live" : isGone ? "Not there" : "Loading")}
+				</span>
+				<Verified view={complete} />
+			</header>
+			<div class="scroll">
+				<div class="inspector-body">
+					{inspector.error !== undefined && (
+						<p class="outcome" data-tone="bad" role="alert">
+							<Icon name="warn" /> <span>{inspector.error}</span>
+						</p>
+					)}
+					{!isGone && (
+						<>
+							<Stats analysis={analysis} usage={usage} engine={row?.engine} />
+							<Timeline
+								analysis={analysis}
+								records={records}
+								atMs={player.atMs}
+								onSeek={(atMs) => send({ type: "seek", atMs })}
+							/>
+							<div class="replay">
+								<PlayerBar player={player} send={send} />
+								<Replayed view={view} player={player} origin={origin} />
+							</div>
+						</>
+					)}
+					<ExecutionLog entries={inspector.log ?? []} origin={origin} />
+					<Trace trace={row?.trace} deliveries={inspector.deliveries ?? []} />
+					{!isGone && (
+						<>
+							<StreamsTable analysis={analysis} />
+							<FramesList
+								records={records}
+								count={count}
+								times={analysis.times}
+								shown={shown}
+								onPick={(index) => send({ type: "seek", atMs: analysis.times[index] ?? 0 })}
+							/>
+						</>
+					)}
+				</div>
+			</div>
+		</div>
+	);
+}
+
+function useAnalysis({ records, count }: InspectorState): Analysis {
+	const state = useRef<{ analyser: Analyser; count: number; records: unknown } | undefined>(undefined);
+	return useMemo(() => {
+		if (state.current?.records !== records) state.current = { analyser: createAnalyser(), count: 0, records };
+		state.current.analyser.push(records, state.current.count);
+		state.current.count = records.length;
+		return state.current.analyser.result();
+	}, [records, count]);
+}
+
+function Stats(props: { analysis: Analysis; usage: RunView["usage"]; engine: string | undefined }) {
+	const { analysis, usage, engine } = props;
+	return (
+		<dl class="stats">
+			<Stat name="First text" value={analysis.firstTextMs === undefined ? "–" : durationText(analysis.firstTextMs)} />
+			<Stat name="Tokens per second" value={rate(analysis, usage?.output)} />
+			<Stat name="Total time" value={durationText(analysis.durationMs)} />
+			<Stat name="Tokens in / out" value={`${tokens(usage?.input)} / ${tokens(usage?.output)}`} />
+			<Stat name="Streams" value={String(analysis.lanes.length)} />
+			<Stat name="Frames" value={analysis.records.toLocaleString("en")} />
+			<Stat name="Text" value={`${analysis.textChars.toLocaleString("en")} chars`} />
+			<Stat name="Engine" value={engine ?? "–"} />
+		</dl>
+	);
+}
+
+const Stat = ({ name, value }: { name: string; value: string }) => (
+	<div class="stat">
+		<dt>{name}</dt>
+		<dd>{value}</dd>
+	</div>
+);
+
+const tokens = (count: number | undefined): string =>
+	count === undefined || count < 0 ? "–" : count.toLocaleString("en");
+
+function rate(analysis: Analysis, output: number | undefined): string {
+	const value = tokensPerSecond(analysis, output);
+	return value === undefined ? "–" : value.toLocaleString("en", { maximumFractionDigits: value < 100 ? 1 : 0 });
+}
+
+const StreamsTable = ({ analysis }: { analysis: Analysis }) => (
+	<section class="streams" aria-label="Streams">
+		<h2>Streams</h2>
+		<Scrollable as="div" class="table-frame" label="Streams in numbers">
+			<table>
+				<thead>
+					<tr>
+						<th>Stream</th>
+						<th>From</th>
+						<th>Lasted</th>
+						<th>Chunks</th>
+						<th>Characters</th>
+						<th>Longest silence</th>
+						<th>End</th>
+						<th>Checksum</th>
+					</tr>
+				</thead>
+				<tbody>
+					{analysis.lanes.map((lane) => (
+						<tr key={lane.messageId}>
+							<td>{lane.label}</td>
+							<td>{durationText(lane.beginMs)}</td>
+							<td>{durationText((lane.endMs ?? lane.lastMs) - lane.beginMs)}</td>
+							<td>{lane.ticks.length.toLocaleString("en")}</td>
+							<td>{lane.chars.toLocaleString("en")}</td>
+							<td>{durationText(longestGapMs(lane))}</td>
+							<td>{lane.reason ?? "open"}</td>
+							<td>
+								<code>{lane.checksum ?? ""}</code>
+							</td>
+						</tr>
+					))}
+				</tbody>
+			</table>
+		</Scrollable>
+	</section>
+);

@@ -1,0 +1,171 @@
+/** The time line of a run: zoom with the wheel or the buttons, drag to move, point at a tick to read its chunk. */
+
+import type { FrameRecord } from "@nexus-stream/client";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { durationText, plural } from "../app/words.ts";
+import { Icon } from "../ui/icon.tsx";
+import type { Analysis } from "./inspect.ts";
+import { AXIS_PX, LANE_PX, msOf, pan, tickNear, type VisibleSpan, wholeSpan, xOf, zoom } from "./timeline.ts";
+import { drawTimeline, heightOf, paletteOf } from "./timeline-draw.ts";
+
+const TICK_REACH_PX = 6;
+const HOVER_CHARS_MAX = 160;
+
+export interface TimelineProps {
+	analysis: Analysis;
+	records: readonly FrameRecord[];
+	atMs: number;
+	onSeek(atMs: number): void;
+}
+
+interface Hover {
+	readonly lane: number;
+	readonly tick: number;
+	readonly x: number;
+}
+
+export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
+	const frame = useRef<HTMLDivElement>(null);
+	const canvas = useRef<HTMLCanvasElement>(null);
+	const [width, setWidth] = useState(600);
+	const [zoomed, setZoomed] = useState<VisibleSpan>();
+	const [hover, setHover] = useState<Hover>();
+	const drag = useRef<{ x: number; moved: boolean } | undefined>(undefined);
+	const span = zoomed ?? wholeSpan(analysis.durationMs);
+	const height = heightOf(analysis.lanes.length);
+	const change = (next: VisibleSpan) => setZoomed(next.toMs - next.fromMs >= analysis.durationMs ? undefined : next);
+
+	useEffect(() => {
+		if (!frame.current) return undefined;
+		const observer = new ResizeObserver(
+			([entry]) => entry && setWidth(Math.max(100, Math.floor(entry.contentRect.width))),
+		);
+		observer.observe(frame.current);
+		return () => observer.disconnect();
+	}, []);
+
+	useLayoutEffect(() => {
+		const element = canvas.current;
+		const context = element?.getContext("2d");
+		if (!element || !context) return;
+		const ratio = devicePixelRatio || 1;
+		element.width = width * ratio;
+		element.height = height * ratio;
+		context.setTransform(ratio, 0, 0, ratio, 0, 0);
+		drawTimeline(context, { analysis, span, widthPx: width, atMs, hover }, paletteOf(element));
+	});
+
+	const positionOf = (event: PointerEvent | WheelEvent) => {
+		const box = canvas.current?.getBoundingClientRect();
+		return { x: event.clientX - (box?.left ?? 0), y: event.clientY - (box?.top ?? 0) };
+	};
+	const onWheel = (event: WheelEvent) => {
+		if (!event.ctrlKey && Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+			event.preventDefault();
+			return change(pan(span, msOf(event.deltaX, span, width) - span.fromMs, analysis.durationMs));
+		}
+		if (!event.ctrlKey && !event.altKey) return;
+		event.preventDefault();
+		change(zoom(span, event.deltaY < 0 ? 1.3 : 1 / 1.3, msOf(positionOf(event).x, span, width), analysis.durationMs));
+	};
+	const onPointerMove = (event: PointerEvent) => {
+		const { x, y } = positionOf(event);
+		if (drag.current && event.buttons === 1) {
+			const byPx = drag.current.x - x;
+			if (Math.abs(byPx) < 3 && !drag.current.moved) return;
+			drag.current = { x, moved: true };
+			if (zoomed) change(pan(span, (byPx / width) * (span.toMs - span.fromMs), analysis.durationMs));
+			return;
+		}
+		const index = Math.floor((y - AXIS_PX) / LANE_PX);
+		const lane = analysis.lanes[index];
+		const reachMs = (TICK_REACH_PX / width) * (span.toMs - span.fromMs);
+		const tick = lane && tickNear(lane, msOf(x, span, width), reachMs);
+		setHover(tick === undefined ? undefined : { lane: index, tick, x });
+	};
+	const onPointerUp = (event: PointerEvent) => {
+		if (drag.current && !drag.current.moved) onSeek(msOf(positionOf(event).x, span, width));
+		drag.current = undefined;
+	};
+	const middle = (span.fromMs + span.toMs) / 2;
+	return (
+		<section class="timeline" aria-label="Time line">
+			<div class="timeline-tools">
+				<span class="note">One lane per stream, one tick per chunk; hatched: silence</span>
+				<button
+					type="button"
+					class="round"
+					aria-label="Zoom out"
+					onClick={() => change(zoom(span, 0.5, middle, analysis.durationMs))}
+				>
+					<Icon name="zoomOut" />
+				</button>
+				<button
+					type="button"
+					class="round"
+					aria-label="Zoom in"
+					onClick={() => change(zoom(span, 2, zoomed ? middle : atMs, analysis.durationMs))}
+				>
+					<Icon name="zoomIn" />
+				</button>
+			</div>
+			<div class="timeline-body">
+				<ol class="timeline-names">
+					{analysis.lanes.map((lane) => (
+						<li key={lane.messageId}>{lane.label}</li>
+					))}
+				</ol>
+				<div class="timeline-canvas" ref={frame}>
+					<canvas
+						ref={canvas}
+						style={{ width: `${width}px`, height: `${height}px` }}
+						role="img"
+						aria-label={`${plural(analysis.lanes.length, "stream")} over ${durationText(analysis.durationMs)}; the table below has the numbers`}
+						onWheel={onWheel}
+						onPointerDown={(event) => {
+							drag.current = { x: positionOf(event).x, moved: false };
+						}}
+						onPointerMove={onPointerMove}
+						onPointerUp={onPointerUp}
+						onPointerLeave={() => setHover(undefined)}
+					/>
+					{hover && (
+						<HoverText
+							analysis={analysis}
+							records={records}
+							hover={hover}
+							width={width}
+							x={xOf(analysis.lanes[hover.lane]?.ticks[hover.tick] ?? 0, span, width)}
+						/>
+					)}
+				</div>
+			</div>
+		</section>
+	);
+}
+
+function HoverText(props: {
+	analysis: Analysis;
+	records: readonly FrameRecord[];
+	hover: Hover;
+	width: number;
+	x: number;
+}) {
+	const { analysis, records, hover, width, x } = props;
+	const lane = analysis.lanes[hover.lane];
+	const frame = lane && records[lane.indexes[hover.tick] ?? -1]?.frame;
+	if (!lane || frame?.type !== "stream.chunk") return null;
+	const onRight = x > width / 2;
+	const top = AXIS_PX + (hover.lane + 1) * LANE_PX;
+	return (
+		<div
+			class="timeline-hover"
+			style={onRight ? { top: `${top}px`, right: `${Math.max(0, width - x)}px` } : { top: `${top}px`, left: `${x}px` }}
+		>
+			<strong>
+				{lane.label} · chunk {frame.seq_no} · {durationText(lane.ticks[hover.tick] ?? 0)}
+			</strong>
+			<span>{JSON.stringify(frame.payload.slice(0, HOVER_CHARS_MAX))}</span>
+		</div>
+	);
+}

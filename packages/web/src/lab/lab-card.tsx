@@ -1,0 +1,273 @@
+/** One platform of the lab: its screen, how far the delivery is, what can go wrong with it, and the calls that were made. */
+
+import type { LabCallJson, LabChannelJson, LabMessageJson } from "@nexus-stream/protocol";
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { ChannelMark, Countdown, Status, Waited } from "../adapters/channel-parts.tsx";
+import { channelName, confirmedOf, MODE_WORDS, type Words } from "../adapters/channels.ts";
+import type { WebApp } from "../app/app.ts";
+import { formatRoute } from "../app/route.ts";
+import { outcomeOf, plural } from "../app/words.ts";
+import { followEnd, STUCK, stepStick } from "../chat/stick.ts";
+import { Answer, Dots, Verified } from "../chat/view/answer.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Scrollable } from "../ui/scrollable.tsx";
+import { cardWords, FAULTS, isOpen, type LabView, mannerOf, outcomeNote, pauseOf } from "./lab.ts";
+import { PlatformText } from "./platform-text.tsx";
+
+export interface LabCardProps {
+	row: LabChannelJson;
+	lab: LabView;
+	/** Of the answer so far. */
+	length: number;
+	app: WebApp;
+}
+
+export function LabCard({ row, lab, length, app }: LabCardProps) {
+	const { channel, messages, draft, delivery } = row;
+	const name = channelName(channel);
+	const pause = pauseOf(row, lab.state?.now ?? 0);
+	const note = outcomeNote(row, length);
+	return (
+		<section
+			class="lab-card"
+			data-channel={channel}
+			data-manner={mannerOf(channel)}
+			data-state={row.state}
+			aria-label={name}
+		>
+			<CardHead channel={channel} note={row.mode && MODE_WORDS[row.mode]}>
+				<Status words={cardWords(row, lab.state?.now ?? 0)} />
+			</CardHead>
+			<Screen of={messages} draft={draft?.text} typing={row.typing}>
+				{delivery && <div class="lab-asked">{lab.text}</div>}
+				{!delivery && messages.length === 0 && (
+					<p class="lab-blank">{row.ready ? "The answer will appear here." : "Its adapter is being started."}</p>
+				)}
+				{messages.map((message, index) => (
+					<Bubble key={message.id} message={message} open={isOpen(row, index)} channel={channel}>
+						<Buttons message={message} channel={channel} app={app} />
+					</Bubble>
+				))}
+				{draft && <Bubble message={draft} open draft channel={channel} />}
+				{row.typing && <Typing name={name} />}
+			</Screen>
+			<div class="lab-pause">
+				<Countdown until={row.rate_limited_until} skewMs={lab.skewMs} label="Rate limited, goes on in" />
+				{pause && <Waited pause={pause} skewMs={lab.skewMs} />}
+			</div>
+			<Cursor row={row} length={length} />
+			{note !== undefined && <p class="lab-error">{note}</p>}
+			<fieldset class="lab-faults">
+				<legend class="sr">Have {name} misbehave</legend>
+				<span aria-hidden="true">Break the next call</span>
+				{FAULTS.map(({ kind, label, title }) => (
+					<button
+						key={kind}
+						type="button"
+						data-fault={kind}
+						title={`${name} ${title}`}
+						aria-label={`${name} ${title}`}
+						onClick={() => app.lab()?.fault(channel, kind)}
+					>
+						{label}
+					</button>
+				))}
+			</fieldset>
+			<Calls calls={row.calls} total={row.calls_total} name={name} />
+		</section>
+	);
+}
+
+const CardHead = (props: { channel: string; note?: string | undefined; children: ComponentChildren }) => (
+	<header class="lab-card-head">
+		<ChannelMark channel={props.channel} />
+		<div>
+			<h2>{channelName(props.channel)}</h2>
+			{props.note !== undefined && <p class="lab-mode">{props.note}</p>}
+		</div>
+		{props.children}
+	</header>
+);
+
+/** The same run where every token is shown: what the others are measured by. */
+export function WebCard({ lab, length }: { lab: LabView; length: number }) {
+	const { web, text, runId } = lab;
+	const outcome = web && outcomeOf(web, undefined);
+	const words: Words = outcome
+		? { tone: outcome.tone, text: outcome.title }
+		: { tone: web ? "live" : "quiet", text: web ? "Writing…" : "Ready" };
+	return (
+		<section class="lab-card" data-channel="web" data-manner="bubbles" aria-label={channelName("web")}>
+			<CardHead channel="web" note="Every token">
+				<Status words={words} />
+			</CardHead>
+			<Screen of={web}>
+				{web ? <div class="lab-asked">{text}</div> : <p class="lab-blank">The answer will appear here.</p>}
+				{web && <Answer view={web} />}
+			</Screen>
+			<div class="lab-pause" />
+			<div class="lab-cursor">
+				<progress max={Math.max(1, length)} value={length} aria-label="Length of the answer" />
+				<p class="lab-facts">
+					<span>{plural(length, "character")}</span>
+					{web && <span>{plural(web.messages.length, "message")}</span>}
+				</p>
+			</div>
+			<p class="lab-web-note">What the agent writes, as it writes it: the reference for the other cards.</p>
+			<footer class="lab-web-foot">
+				{runId === undefined ? (
+					<span class="note">No run yet</span>
+				) : (
+					<a class="inspect" href={formatRoute({ name: "run", runId })}>
+						<Icon name="pulse" /> Inspect the run
+					</a>
+				)}
+				{web && <Verified view={web} />}
+			</footer>
+		</section>
+	);
+}
+
+interface ScreenProps {
+	/** Whatever the content is made of: when it changes, the end is followed. */
+	of: unknown;
+	draft?: string | undefined;
+	typing?: boolean;
+	children: ComponentChildren;
+}
+
+/** Closer to the end than this counts as being there. */
+const AT_END_PX = 24;
+
+/** Follows its end while that is in sight. */
+function Screen({ of, draft, typing, children }: ScreenProps) {
+	const box = useRef<HTMLDivElement>(null);
+	const stick = useRef(STUCK);
+	useLayoutEffect(() => {
+		if (box.current) stick.current = followEnd(stick.current, box.current);
+	}, [of, draft, typing]);
+	const onScroll = () => {
+		if (box.current) stick.current = stepStick(stick.current, box.current, AT_END_PX);
+	};
+	return (
+		// biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached by keyboard
+		<div class="lab-screen" ref={box} onScroll={onScroll} tabIndex={0}>
+			{children}
+		</div>
+	);
+}
+
+interface BubbleProps {
+	message: LabMessageJson;
+	open: boolean;
+	draft?: boolean;
+	channel: string;
+	children?: ComponentChildren;
+}
+
+/** Of a question: pressed as a person on the platform does. */
+function Buttons({ message, channel, app }: { message: LabMessageJson; channel: string; app: WebApp }) {
+	if (!message.buttons || message.buttons.length === 0) return null;
+	return (
+		<fieldset class="lab-buttons">
+			<legend class="sr">Answer on {channelName(channel)}</legend>
+			{message.buttons.map((label) => (
+				<button key={label} type="button" onClick={() => app.lab()?.press(channel, message.id, label)}>
+					{label}
+				</button>
+			))}
+		</fieldset>
+	);
+}
+
+const Bubble = ({ message, open, draft = false, channel, children }: BubbleProps) => (
+	<div class="lab-message" data-open={open} data-draft={draft}>
+		{channel === "gmail" && (
+			<p class="lab-mail-head">
+				<strong>Re: A question</strong>
+				<span>to Ann</span>
+			</p>
+		)}
+		{message.text !== "" && (
+			<div class="lab-bubble">
+				<PlatformText message={message} />
+			</div>
+		)}
+		{message.files?.map((name, index) => (
+			<span key={index} class="lab-file">
+				<Icon name="clip" /> {name}
+			</span>
+		))}
+		{children}
+		<span class="lab-stamp">
+			{draft ? "draft" : timeText(message.created_at)}
+			{message.edits > 0 && ` · ${open ? "editing, " : ""}${plural(message.edits, draft ? "change" : "edit")}`}
+			{open && message.edits === 0 && " · editing"}
+		</span>
+	</div>
+);
+
+const timeText = (at: number): string =>
+	new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+const Typing = ({ name }: { name: string }) => (
+	<div class="lab-typing" role="img" aria-label={`${name} shows that somebody is typing`}>
+		<Dots />
+	</div>
+);
+
+function Cursor({ row, length }: { row: LabChannelJson; length: number }) {
+	const { delivery, messages, draft } = row;
+	const reach = delivery ? confirmedOf(delivery) : 0;
+	const edits = messages.reduce((sum, message) => sum + message.edits, draft?.edits ?? 0);
+	return (
+		<div class="lab-cursor">
+			<progress
+				max={Math.max(1, length)}
+				value={Math.min(reach, length)}
+				aria-label="How much of the answer the platform has confirmed"
+			/>
+			<p class="lab-facts">
+				<span title="Characters that the platform has confirmed, of those that the agent has written">
+					{Math.min(reach, length).toLocaleString("en")}/{length.toLocaleString("en")} confirmed
+				</span>
+				<span>{plural(messages.length, "message")}</span>
+				{edits > 0 && <span>{plural(edits, "edit")}</span>}
+			</p>
+		</div>
+	);
+}
+
+function Calls({ calls, total, name }: { calls: readonly LabCallJson[]; total: number; name: string }) {
+	const first = calls[0]?.at ?? 0;
+	return (
+		<details class="lab-calls">
+			<summary>{plural(total, "platform call")}</summary>
+			<Scrollable as="div" class="lab-calls-box" label={`Calls to ${name}`}>
+				<table>
+					<thead>
+						<tr>
+							<th>At</th>
+							<th>Call</th>
+							<th>Took</th>
+							<th>Status</th>
+						</tr>
+					</thead>
+					<tbody>
+						{calls.toReversed().map((call, index) => (
+							<tr key={calls.length - index} data-bad={call.status === 0 || call.status >= 400}>
+								<td>+{((call.at - first) / 1000).toFixed(1)} s</td>
+								<td>
+									<code>{call.call}</code>
+								</td>
+								<td>{call.ms === undefined ? "–" : `${call.ms} ms`}</td>
+								<td>{call.status === 0 ? "no answer" : call.status}</td>
+							</tr>
+						))}
+					</tbody>
+				</table>
+			</Scrollable>
+		</details>
+	);
+}

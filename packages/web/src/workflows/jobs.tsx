@@ -1,0 +1,123 @@
+/** Jobs: what waits, what runs, and the files they made. */
+
+import { ScenarioJobState as JobState, type ScenarioJob } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
+import { Status } from "../adapters/channel-parts.tsx";
+import { RunLink } from "../adapters/deliveries.tsx";
+import type { WebApp } from "../app/app.ts";
+import { formatRoute } from "../app/route.ts";
+import { msOf, nameOf } from "../app/runtime.ts";
+import { ageText } from "../app/words.ts";
+import { Elapsed } from "../ui/elapsed.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Scrollable } from "../ui/scrollable.tsx";
+import type { ShownFile } from "./workflow.ts";
+import { artifactPath, isJobOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsView } from "./workflows.ts";
+
+export function Jobs({ view, app }: { view: WorkflowsView; app: WebApp }) {
+	const { jobs, queued, running, canceling } = view;
+	return (
+		<section aria-labelledby="jobs-title">
+			<div class="section-head">
+				<h2 id="jobs-title">Jobs</h2>
+				<span class="note jobs-count">
+					{running} running · {queued} queued
+				</span>
+			</div>
+			{jobs.length === 0 ? (
+				<p class="blank">
+					None yet. A job is one model call that waits its turn: <code>SubmitScenarioJob</code>, or a node of a
+					workflow.
+				</p>
+			) : (
+				<Scrollable as="div" class="list-frame" label="Jobs">
+					<table class="list jobs-list">
+						<thead>
+							<tr>
+								<th>Job</th>
+								<th>State</th>
+								<th>Took</th>
+								<th>Files</th>
+								<th>Application</th>
+								<th>Submitted</th>
+								<th>
+									<span class="sr">Cancel</span>
+								</th>
+							</tr>
+						</thead>
+						<tbody>
+							{jobs.map((job) => (
+								<Row key={job.jobId} job={job} canceling={canceling.has(job.jobId)} app={app} />
+							))}
+						</tbody>
+					</table>
+				</Scrollable>
+			)}
+		</section>
+	);
+}
+
+function Row({ job, canceling, app }: { job: ScenarioJob; canceling: boolean; app: WebApp }) {
+	const detail = jobDetail(job);
+	const startedAt = msOf(job.startedAt);
+	return (
+		<tr data-state={nameOf(JobState, job.state)}>
+			<td data-label="Job">
+				<span title={job.jobId}>
+					{KIND_WORDS[job.scenarioType]}
+					<small>
+						{job.connectorId === job.modelId ? job.modelId : `${job.connectorId} · ${job.modelId}`}
+						{job.demo && job.modelId !== "demo" && " · demo"}
+					</small>
+				</span>
+			</td>
+			<td data-label="State">
+				<div class="state-line">
+					<Status words={jobWords(job)} />
+					{detail !== "" && <span class="note">{detail}</span>}
+					<RunLink runId={job.runId} />
+					{job.workflowId !== "" && <WorkflowLink workflowId={job.workflowId} node={job.nodeId} />}
+				</div>
+				{job.reason !== "" && job.state !== JobState.COMPLETED && <p class="account-error">{job.reason}</p>}
+			</td>
+			<td data-label="Took" class="figure">
+				{startedAt === undefined ? "–" : <Elapsed from={startedAt} to={msOf(job.finishedAt)} />}
+			</td>
+			<td data-label="Files">
+				{job.artifacts.length === 0 ? "–" : <Files artifacts={job.artifacts.filter(({ complete }) => complete)} />}
+			</td>
+			<td data-label="Application">{job.appId}</td>
+			<td data-label="Submitted" class="figure">
+				{ageText(msOf(job.createdAt) ?? 0, Date.now())}
+			</td>
+			<td class="row-do">
+				{!isJobOver(job) && (
+					<button
+						type="button"
+						class="quiet"
+						aria-label={`Cancel the job ${job.jobId}`}
+						disabled={canceling}
+						onClick={() => app.workflows()?.cancelJob(job.jobId)}
+					>
+						{canceling ? "Canceling…" : "Cancel"}
+					</button>
+				)}
+			</td>
+		</tr>
+	);
+}
+
+const WorkflowLink = ({ workflowId, node }: { workflowId: string; node: string }) => (
+	<a class="inspect" href={formatRoute({ name: "workflow", workflowId })} title={workflowId}>
+		<Icon name="graph" /> {node || "Workflow"}
+	</a>
+);
+
+export const Files = ({ artifacts }: { artifacts: readonly ShownFile[] }) => (
+	<span class="files">
+		{artifacts.map(({ artifactId: id, name, sizeBytes }) => (
+			<a key={id} href={artifactPath(id)} download={name} title={`Download ${name}`}>
+				<Icon name="file" /> {name} <small>{sizeText(Number(sizeBytes))}</small>
+			</a>
+		))}
+	</span>
+);

@@ -1,0 +1,176 @@
+/** One node of a workflow: its state, its text as it comes, its error with what to do, and what it gave. */
+
+import {
+	WorkflowNodeKind as Kind,
+	WorkflowState as State,
+	type WorkflowNodeStatus,
+} from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
+import type { MessageView, RunView } from "@nexus-stream/protocol";
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { Status } from "../adapters/channel-parts.tsx";
+import { RunLink } from "../adapters/deliveries.tsx";
+import { msOf, nameOf } from "../app/runtime.ts";
+import { followEnd, STUCK, stepStick } from "../chat/stick.ts";
+import { Answer, Dots } from "../chat/view/answer.tsx";
+import { Message } from "../chat/view/message.tsx";
+import { Elapsed } from "../ui/elapsed.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Scrollable } from "../ui/scrollable.tsx";
+import { Files } from "./jobs.tsx";
+import { adviceOf, attemptWords, nodeKindWords, shownOutput, skippedWords, writes } from "./workflow.ts";
+import { stateWords } from "./workflows.ts";
+
+interface NodeProps {
+	node: WorkflowNodeStatus;
+	nodes: readonly WorkflowNodeStatus[];
+	output: Readonly<Record<string, unknown>> | undefined;
+	/** What its run has written so far. */
+	text: RunView | undefined;
+	/** What it gives is what the workflow gives. */
+	isResult: boolean;
+	workflowId: string;
+}
+
+export function WorkflowNode({ node, nodes, output, text, isResult, workflowId }: NodeProps) {
+	const attempt = attemptWords(node);
+	const { nodeId: id, state, reason } = node;
+	const startedAt = msOf(node.startedAt);
+	return (
+		<li class="node" data-node={id} data-state={nameOf(State, state)} tabIndex={-1} aria-label={id}>
+			<header>
+				<h2>{id}</h2>
+				<span class="node-kind" title={nameOf(Kind, node.kind).toUpperCase()}>
+					{nodeKindWords(node.kind)}
+				</span>
+				{isResult && <span class="tag">Result</span>}
+				{attempt !== undefined && <span class="node-attempt">{attempt}</span>}
+				<RunLink runId={node.runId} />
+				<span class="node-state">
+					{startedAt !== undefined && (
+						<Elapsed from={startedAt} to={isWaiting(node) ? startedAt : msOf(node.finishedAt)} />
+					)}
+					<Status words={stateWords(node)} />
+				</span>
+			</header>
+			{state === State.SKIPPED && <p class="note">{skippedWords(node, nodes)}</p>}
+			{reason !== "" && <NodeError node={node} again={isWaiting(node)} />}
+			<Written node={node} text={text} output={output} />
+			{output && <Output output={output} open={isResult} hasText={writes(node)} workflowId={workflowId} />}
+		</li>
+	);
+}
+
+/** An attempt failed, and the next one is due. */
+const isWaiting = ({ state }: WorkflowNodeStatus): boolean => state === State.QUEUED;
+
+function NodeError({ node, again }: { node: WorkflowNodeStatus; again: boolean }) {
+	const advice = adviceOf(node);
+	return (
+		<p class="node-error" data-tone={again ? "warn" : "bad"}>
+			<Icon name="warn" />
+			<span>
+				{node.reason}
+				{again ? " It is tried again." : advice !== undefined && <small>{withCode(advice)}</small>}
+			</span>
+		</p>
+	);
+}
+
+/** Commands in backticks are shown as code. */
+const withCode = (text: string): ComponentChildren =>
+	text.split("`").map((part, at) => (at % 2 === 1 ? <code>{part}</code> : part));
+
+/** The text of a node that writes: as it comes, and afterwards from what it gave. */
+function Written({ node, text, output }: Pick<NodeProps, "node" | "text" | "output">) {
+	const given = useMemo(() => (output && !text ? shownOutput(output).text : undefined), [output, text]);
+	if (!writes(node)) return null;
+	const label = `Text of ${node.nodeId}`;
+	if (text)
+		return (
+			<Growing label={label} mark={text}>
+				<Answer view={text} />
+			</Growing>
+		);
+	if (given !== undefined)
+		return (
+			<Scrollable as="div" class="node-text" label={label}>
+				<Message message={plain(given)} />
+			</Scrollable>
+		);
+	return node.state === State.RUNNING ? (
+		<div class="node-text">
+			<Dots />
+		</div>
+	) : null;
+}
+
+const AT_END_PX = 24;
+
+/** Follows the end of what grows, unless somebody scrolls up. */
+function Growing({ label, mark, children }: { label: string; mark: unknown; children: ComponentChildren }) {
+	const box = useRef<HTMLElement>(null);
+	const stick = useRef(STUCK);
+	useLayoutEffect(() => {
+		if (box.current) stick.current = followEnd(stick.current, box.current);
+	}, [mark]);
+	const onScroll = () => {
+		if (box.current) stick.current = stepStick(stick.current, box.current, AT_END_PX);
+	};
+	return (
+		// biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached by keyboard
+		<section class="node-text" ref={box} onScroll={onScroll} tabIndex={0} aria-label={label}>
+			{children}
+		</section>
+	);
+}
+
+interface OutputProps {
+	output: Readonly<Record<string, unknown>>;
+	open: boolean;
+	/** Its text is there already. */
+	hasText: boolean;
+	workflowId: string;
+}
+
+function Output({ output, open, hasText, workflowId }: OutputProps) {
+	const { text, json, facts, artifacts, cut } = useMemo(() => shownOutput(output), [output]);
+	const words = hasText ? undefined : text;
+	return (
+		<>
+			{artifacts.length > 0 && <Files artifacts={artifacts} />}
+			{(words !== undefined || json !== undefined) && (
+				<details class="node-output" open={open}>
+					<summary>Output</summary>
+					{words !== undefined && (
+						<Scrollable as="div" class="node-text" label="Text">
+							<Message message={plain(words)} />
+						</Scrollable>
+					)}
+					{json !== undefined && (
+						<Scrollable as="pre">
+							<code>{json}</code>
+						</Scrollable>
+					)}
+					{cut && (
+						<p class="note">
+							Shortened. <code>nexus workflow show {workflowId}</code> prints all of it.
+						</p>
+					)}
+				</details>
+			)}
+			{facts !== undefined && <p class="node-facts">{facts}</p>}
+		</>
+	);
+}
+
+const plain = (text: string): MessageView => ({
+	messageId: "",
+	contentType: "text/markdown",
+	text,
+	state: "completed",
+	reasoning: [],
+	tools: [],
+	parts: [],
+	startedAt: 0,
+});

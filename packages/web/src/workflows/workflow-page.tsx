@@ -1,0 +1,119 @@
+/** One workflow: its graph, and every node with its state, its text as it comes, and what it gave. */
+
+import type { Workflow as WorkflowMessage } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
+import { useMemo, useRef } from "preact/hooks";
+import { Notice, Status } from "../adapters/channel-parts.tsx";
+import type { WebApp } from "../app/app.ts";
+import { formatRoute } from "../app/route.ts";
+import { msOf } from "../app/runtime.ts";
+import { ageText } from "../app/words.ts";
+import { Elapsed } from "../ui/elapsed.tsx";
+import { DrawerButton } from "../ui/head.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { layersOf, resultNodesOf, type WorkflowView } from "./workflow.ts";
+import { WorkflowGraph } from "./workflow-graph.tsx";
+import { WorkflowNode } from "./workflow-node.tsx";
+import { isOver, stateWords } from "./workflows.ts";
+import { Progress } from "./workflows-page.tsx";
+
+export function Workflow({ view, app }: { view: WorkflowView; app: WebApp }) {
+	const { workflow, failure, notice } = view;
+	return (
+		<div class="adapters workflow">
+			<header class="head">
+				<DrawerButton app={app} />
+				<a class="quiet back" href={formatRoute({ name: "workflows" })}>
+					<Icon name="left" /> <span>Workflows</span>
+				</a>
+				<h1 dir="auto">{workflow?.name || <code>{view.workflowId}</code>}</h1>
+				<Link view={view} />
+				{workflow && !isOver(workflow) && (
+					<button type="button" class="quiet cancel" disabled={view.canceling} onClick={() => app.workflow()?.cancel()}>
+						<Icon name="stop" /> {view.canceling ? "Canceling…" : "Cancel"}
+					</button>
+				)}
+			</header>
+			<div class="scroll">
+				<div class="workflow-body">
+					{failure !== undefined && <Notice tone="bad">{failure}</Notice>}
+					{notice !== undefined && <Notice tone="bad">{notice}</Notice>}
+					{!workflow && failure === undefined && <p class="note">Loading…</p>}
+					{workflow && <Summary workflow={workflow} />}
+					{workflow && <Nodes view={view} workflow={workflow} />}
+				</div>
+			</div>
+		</div>
+	);
+}
+
+/** Whether what is shown is live; nothing once the workflow has ended. */
+function Link({ view: { link } }: { view: WorkflowView }) {
+	if (link === "ended" || link === "refused") return null;
+	const label = link === "live" ? "Live" : link === "connecting" ? "Connecting…" : "Reconnecting…";
+	return (
+		<span class="link-state" data-state={link}>
+			<i /> {label}
+		</span>
+	);
+}
+
+function Summary({ workflow }: { workflow: WorkflowMessage }) {
+	const { appId, workflowId: id, nodes, reason } = workflow;
+	const startedAt = msOf(workflow.startedAt);
+	const words = stateWords(workflow);
+	return (
+		<section class="workflow-summary" aria-label="State">
+			<div class="workflow-facts">
+				<span role="status">
+					<Status words={words} />
+				</span>
+				<Progress workflow={workflow} />
+				<span class="figure">
+					{nodes.filter(isOver).length} of {nodes.length} nodes
+				</span>
+				{startedAt !== undefined && <Elapsed from={startedAt} to={msOf(workflow.finishedAt)} />}
+			</div>
+			<p class="workflow-why" data-tone={words.tone}>
+				{reason !== "" && reason !== "canceled" ? (
+					reason
+				) : (
+					<>
+						{appId} · {ageText(msOf(workflow.createdAt) ?? 0, Date.now())} · <code>{id}</code>
+					</>
+				)}
+			</p>
+		</section>
+	);
+}
+
+function Nodes({ view, workflow }: { view: WorkflowView; workflow: WorkflowMessage }) {
+	const list = useRef<HTMLOListElement>(null);
+	const { nodes } = workflow;
+	const ordered = useMemo(() => layersOf(nodes).flat(), [nodes]);
+	const results = useMemo(() => resultNodesOf(nodes), [nodes]);
+	const pick = (nodeId: string) => {
+		const at = ordered.findIndex((node) => node.nodeId === nodeId);
+		const card = list.current?.children[at];
+		if (!(card instanceof HTMLElement)) return;
+		card.focus({ preventScroll: true });
+		card.scrollIntoView({ block: "nearest", behavior: "smooth" });
+	};
+	return (
+		<div class="workflow-parts">
+			<WorkflowGraph nodes={nodes} onPick={pick} />
+			<ol class="nodes" ref={list} aria-label="Nodes">
+				{ordered.map((node) => (
+					<WorkflowNode
+						key={node.nodeId}
+						node={node}
+						nodes={nodes}
+						output={view.outputs[node.nodeId]}
+						text={view.texts[node.runId]}
+						isResult={results.has(node.nodeId)}
+						workflowId={workflow.workflowId}
+					/>
+				))}
+			</ol>
+		</div>
+	);
+}

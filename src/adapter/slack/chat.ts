@@ -1,9 +1,0 @@
-/** What Slack calls the same chat. */
-
-import type { Target } from "../port.ts";
-
-/** A direct channel has its own id, and the person's. Each thread is a chat. */
-export function chatNames({ to, thread_id = "", direct, user_id }: Target): readonly string[] {
-	const names = direct && typeof user_id === "string" ? [to, user_id] : [to];
-	return names.map((name) => `${name}/${thread_id}`);
-}

@@ -1,6 +1,0 @@
-/** What a phone calls the same chat. */
-
-import type { Target } from "../port.ts";
-
-/** Numbers are the same without the marks that people write between digits. */
-export const chatNames = ({ to }: Target): readonly string[] => [to.replace(/[\s().-]/g, "")];

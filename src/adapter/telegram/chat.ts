@@ -1,8 +1,0 @@
-/** What Telegram calls the same chat. */
-
-import type { Target } from "../port.ts";
-
-/** Public names are the same in any case. Each topic of a forum is a chat. */
-export const chatNames = ({ to, thread_id = "" }: Target): readonly string[] => [
-	`${to.startsWith("@") ? to.toLowerCase() : to}/${thread_id}`,
-];

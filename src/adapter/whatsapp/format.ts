@@ -1,8 +1,0 @@
-/** Markdown in WhatsApp's own marks. It makes links of addresses by itself. */
-
-import { renderMarks, writtenOut } from "../kit/marks.ts";
-
-export const measure = (rendered: string): number => rendered.length;
-
-export const render = (markdown: string): string =>
-	renderMarks(markdown, { escape: (text) => text, link: writtenOut, bullet: "- " });
