@@ -41,13 +41,6 @@ export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts
 export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
 export * from "./signins/port.ts";
 export { createSignIns } from "./signins/register.ts";
-export type {
-	WorkflowDefinitionJson,
-	WorkflowEventJson,
-	WorkflowJson,
-	WorkflowNodeStatusJson,
-	WorkflowState,
-} from "./workflows/json.ts";
 export * from "./workflows/port.ts";
 export { createWorkflows } from "./workflows/workflows.ts";
 

@@ -17,15 +17,13 @@ import { RuntimeRealtimeService } from "@nexus-stream/client/gen/nexus/runtime/v
 import { RuntimeWorkflowService } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { accountMethods } from "./accounts.ts";
 import { agentMethods } from "./agents.ts";
-import { appRegistry } from "./app-registry.ts";
-import { appMethods } from "./apps.ts";
+import { appMethods, appRegistry } from "./apps.ts";
 import { artifactMethods } from "./artifacts.ts";
 import { auditMethods } from "./audit.ts";
 import { connectorMethods } from "./connectors.ts";
 import { healthMethods } from "./health.ts";
 import { jobMethods } from "./jobs.ts";
-import { memoryMethods } from "./memory.ts";
-import { memoryLists } from "./memory-lists.ts";
+import { memoryLists, memoryMethods } from "./memory.ts";
 import { probeMethods } from "./probe.ts";
 import { providerMethods } from "./providers.ts";
 import { realtimeMethods } from "./realtime.ts";

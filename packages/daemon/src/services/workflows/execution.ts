@@ -8,10 +8,10 @@ import { workflowWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { Principal } from "../principal.ts";
 import { recordOf } from "./events.ts";
-import type { WorkflowErrorJson } from "./json.ts";
 import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
 import { isRetryable, LEAVE, type PerformDeps, perform } from "./perform.ts";
 import type { Plan } from "./plan.ts";
+import type { WorkflowErrorJson } from "./port.ts";
 import { type NodeOutput, progressOf, storedNode, type WorkflowHead } from "./status.ts";
 import {
 	doneBefore,

@@ -19,12 +19,11 @@ import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { checkConnectors, checkScripts } from "./check.ts";
 import { eventCursor, recordOf } from "./events.ts";
 import { type Begun, type ExecutionDeps, WorkflowExecution } from "./execution.ts";
-import type { WorkflowDefinitionJson, WorkflowJson } from "./json.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
 import { ListedWorkflows } from "./listed.ts";
 import type { PerformDeps } from "./perform.ts";
 import { type Plan, planOf } from "./plan.ts";
-import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
+import type { AgentTurns, NewWorkflow, WorkflowDefinitionJson, WorkflowJson, Workflows } from "./port.ts";
 import type { Scripts } from "./script.ts";
 import {
 	type NodeShape,
