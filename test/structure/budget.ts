@@ -36,7 +36,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	ledger: 4300,
 	nex: 10700,
 	platforms: 8200,
-	protocol: 3500,
+	protocol: 3600,
 	runtime: 4300,
 	services: 10700,
 	std: 1100,
