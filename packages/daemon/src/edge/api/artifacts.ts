@@ -1,14 +1,25 @@
-/** An artifact as a file that a browser saves and never shows: whoever made it may have made it a page. */
+/** Artifacts as files that a browser saves and never shows: an artifact may be a page that its maker wrote. */
 
 import { Readable } from "node:stream";
 import { NexusError } from "@nexus-stream/protocol";
 import type { ArtifactInfo, Artifacts } from "../../services/services.ts";
+import { principalOfCaller, whenEnded } from "../http/gate.ts";
+import type { Handlers } from "../http/handler.ts";
+import type { EdgeDeps } from "../port.ts";
 
-export function sendArtifact(
-	artifacts: Pick<Artifacts, "stream">,
-	artifact: ArtifactInfo,
-	wanted: string | null,
-): Response {
+export function artifactHandlers({ services }: Pick<EdgeDeps, "services">) {
+	return {
+		async getArtifact({ params: { artifact } }, { caller, headers, outgoing }) {
+			const artifacts = services?.artifacts;
+			const found = await artifacts?.find(artifact, principalOfCaller(caller));
+			if (!artifacts || !found) throw new NexusError("not_found", `there is no artifact ${artifact}`);
+			whenEnded(caller, outgoing, () => outgoing.destroy());
+			return sendArtifact(artifacts, found, headers.get("range"));
+		},
+	} satisfies Partial<Handlers>;
+}
+
+function sendArtifact(artifacts: Pick<Artifacts, "stream">, artifact: ArtifactInfo, wanted: string | null): Response {
 	const { id, complete, sizeBytes } = artifact;
 	if (!complete) throw new NexusError("precondition", `the artifact ${id} is not whole yet`);
 	const range = rangeOf(wanted, sizeBytes);
