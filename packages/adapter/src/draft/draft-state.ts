@@ -4,7 +4,7 @@ import type { ToolStatusEvent } from "@nexus-stream/protocol";
 import type { Rank } from "../gate/gate-step.ts";
 import { type ComposeRules, markdownStateOf, type View } from "../markdown/compose.ts";
 import { type MarkdownState, START } from "../markdown/markdown-state.ts";
-import type { DraftStyle } from "../platform/platform.ts";
+import type { DraftStyle } from "../platform/session.ts";
 import type { PlatformFault, Resume, StreamStatus } from "../port.ts";
 import { type ToolCall, toolLines } from "./tool-line.ts";
 
