@@ -89,7 +89,7 @@ export function createHttp(options: HttpOptions): Http {
 		const init: RequestInit = { method, headers: { accept: accept ?? "application/json" } };
 		if (body !== undefined) {
 			init.body = JSON.stringify(body);
-			init.headers = { ...init.headers, "content-type": "application/json" };
+			headers.set("content-type", "application/json");
 		}
 		if (signal) init.signal = signal;
 		const { response, address } = await reach(path, init);
