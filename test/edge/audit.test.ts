@@ -1,8 +1,8 @@
 /** The audit log and the events of agents over HTTP. */
 
 import { describe, expect, it, onTestFinished } from "vitest";
-import { noticeWrites } from "../../packages/daemon/src/ledger/ledger.ts";
-import { auditText } from "../../packages/daemon/src/services/services.ts";
+import { auditText } from "../../packages/daemon/src/services/audit/record.ts";
+import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import type { AuditListJson } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";

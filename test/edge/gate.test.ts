@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vit
 import { WebSocket } from "ws";
 import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
 import { type Auth, createAuth } from "../../packages/daemon/src/edge/http/auth.ts";
-import { createSignIns } from "../../packages/daemon/src/services/services.ts";
+import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { type Log, silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";

@@ -2,7 +2,8 @@
 
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createArtifacts, type Services } from "../../packages/daemon/src/services/services.ts";
+import { createArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
+import type { Services } from "../../packages/daemon/src/services/services.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import type { JobEventJson } from "../../packages/protocol/src/protocol.ts";

@@ -1,7 +1,7 @@
 /** The endpoints about memory. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { memoryWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { memoryWrites } from "../../packages/daemon/src/services/memory/rows.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { createRig, type Rig } from "./rig.ts";
 
@@ -13,7 +13,7 @@ async function withNotes(): Promise<Rig> {
 		deps: {
 			remembers: true,
 			async forget(id) {
-				const item = await rig.ledger.memory.get(id);
+				const item = await rig.rows.memory.get(id);
 				if (!item) throw new NexusError("not_found", `there is no memory ${id}`);
 				await rig.bus.write([memoryWrites.forget(item, { at: 9 })]);
 			},
@@ -106,5 +106,5 @@ it("A17: nobody without the token reads or removes any of it", async () => {
 		["DELETE", "/v1/memory/mem_00000000000000000000000001"],
 	] as const)
 		expect((await fetch(rig.url + path, { method })).status, path).toBe(401);
-	expect(await rig.ledger.memory.get("mem_00000000000000000000000001")).toBeDefined();
+	expect(await rig.rows.memory.get("mem_00000000000000000000000001")).toBeDefined();
 });

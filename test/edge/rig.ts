@@ -13,12 +13,11 @@ import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../pac
 import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../packages/daemon/src/nex/nex.ts";
-import {
-	type Applications,
-	createApplications,
-	createSignIns,
-	type Services,
-} from "../../packages/daemon/src/services/services.ts";
+import type { ServiceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
+import { createApplications } from "../../packages/daemon/src/services/apps/apps.ts";
+import type { Applications } from "../../packages/daemon/src/services/apps/port.ts";
+import type { Services } from "../../packages/daemon/src/services/services.ts";
+import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { removeFolder } from "../runtime/folder.ts";
@@ -73,7 +72,7 @@ export interface RigOptions {
 	engine?: Engine;
 	open?: OpenStore;
 	/** Made anew with every start. */
-	services?(store: { bus: Bus; ledger: Ledger }): Partial<Services>;
+	services?(store: { bus: Bus; rows: ServiceRows }): Partial<Services>;
 }
 
 export interface Rig {
@@ -82,6 +81,7 @@ export interface Rig {
 	edge: Edge;
 	bus: Bus;
 	ledger: Ledger;
+	rows: ServiceRows;
 	broker: Broker;
 	apps: Applications;
 	/** Or another method without a body. */
@@ -112,18 +112,19 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 	};
 	let stop = async () => {};
 	const start = async () => {
-		const { bus, ledger, close } = open(join(dir, "nexus.db"));
+		const { bus, ledger, rows, close } = open(join(dir, "nexus.db"));
 		const broker = createBroker({ bus, ledger, engine, log: silentLog });
 		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
 		await nex.recover();
 		const clock = options.clock ?? systemClock;
-		const signIns = createSignIns({ bus, ledger, clock, log: silentLog });
-		const apps = createApplications({ bus, ledger, clock, log: silentLog });
+		const signIns = createSignIns({ bus, rows, clock, log: silentLog });
+		const apps = createApplications({ bus, rows, clock, log: silentLog });
 		await Promise.all([signIns.load(), apps.load()]);
 		const edge = createEdge({
 			bus,
 			ledger,
+			rows,
 			broker,
 			submit: (message) => nex.receive(message),
 			cancel: (eventId) => nex.cancel(eventId),
@@ -139,11 +140,11 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			version: "0.0.0-test",
 			...(options.limits && { limits: options.limits }),
 			...(options.clock && { clock: options.clock }),
-			...(options.services && { services: options.services({ bus, ledger }) as Services }),
+			...(options.services && { services: options.services({ bus, rows }) as Services }),
 			...options.deps,
 		});
 		const { url } = await edge.listen("127.0.0.1", 0);
-		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, broker, apps });
+		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, rows, broker, apps });
 		stop = async () => {
 			await edge.close(200);
 			signIns.close();

@@ -3,14 +3,14 @@
 import { Code } from "@connectrpc/connect";
 import { expect, it, onTestFinished } from "vitest";
 import { MemoryEventType, RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
-import { createMemory, type MemoryConfig } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
+import { createMemory, type MemoryConfig } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";
 import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
 async function started(remembers = true, config: MemoryConfig = {}) {
-	const memory = () => createMemory({ bus: kit.rig.bus, ledger: kit.rig.ledger, clock: systemClock, config });
+	const memory = () => createMemory({ bus: kit.rig.bus, rows: kit.rig.rows, clock: systemClock, config });
 	const kit: GrpcKit = await startGrpcKit({
 		...auditOptions(),
 		deps: {

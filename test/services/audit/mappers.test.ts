@@ -8,10 +8,10 @@ import {
 	deliveryWrites,
 	grantWrites,
 	inboxWrites,
-	memoryWrites,
 	pairingWrites,
 } from "../../../packages/daemon/src/ledger/ledger.ts";
-import { agentText } from "../../../packages/daemon/src/services/services.ts";
+import { agentText } from "../../../packages/daemon/src/services/audit/events.ts";
+import { memoryWrites } from "../../../packages/daemon/src/services/memory/rows.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";

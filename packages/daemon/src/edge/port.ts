@@ -6,7 +6,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Mcp } from "../engine/engine.ts";
-import type { InboundEvent, Ledger, MemoryItem } from "../ledger/ledger.ts";
+import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,
 	AccountChanges,
@@ -16,7 +16,11 @@ import type {
 	Nex,
 	Outbound,
 } from "../nex/nex.ts";
-import type { Applications, Services, SignInRegister } from "../services/services.ts";
+import type { Applications } from "../services/apps/port.ts";
+import type { IdempotencyRows } from "../services/kit/rows.ts";
+import type { MemoryItem, MemoryRows } from "../services/memory/rows.ts";
+import type { Services } from "../services/services.ts";
+import type { SignInRegister } from "../services/signins/port.ts";
 
 export interface EdgeLimits {
 	/** A larger request body is refused with 413, unread. */
@@ -221,6 +225,7 @@ export interface HealthFeed {
 export interface EdgeDeps {
 	bus: Bus;
 	ledger: Ledger;
+	rows: { memory: MemoryRows; idempotency: IdempotencyRows };
 	broker: Broker;
 	/** What answers. */
 	engine?: { name: string; scripted?: boolean };

@@ -15,6 +15,7 @@ import {
 	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
+import { createMemory, MEMORY_DEFAULTS } from "../services/memory/memory.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import { idleChannels, idleRemedy, nexConfig } from "./config/channels.ts";
@@ -36,7 +37,6 @@ import { changedAccounts, startedWith } from "./wiring/audited.ts";
 import { createEngineServices, openMcp } from "./wiring/engine-services.ts";
 import { stateFeed } from "./wiring/health.ts";
 import { reportAttachments } from "./wiring/jobs.ts";
-import { createMemory, MEMORY_DEFAULTS } from "./wiring/memory.ts";
 import { createServices, type RunningServices } from "./wiring/services.ts";
 
 /** Everything that was started, newest last: undone in the reverse order. */
@@ -254,7 +254,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 	const { engine, engineServices, token, memory, mcp, tracing } = found;
 	const { log } = life;
 	const counts = new RunCounts();
-	const { bus, ledger } = store;
+	const { bus, ledger, rows } = store;
 	const { to: _to, policy: _policy, prefixes: _prefixes, outside: _outside, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
 		bus,
@@ -322,6 +322,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 	const running = createServices({
 		bus,
 		ledger,
+		rows,
 		broker,
 		engine,
 		config,
@@ -339,6 +340,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 	const edge: Edge = createEdge({
 		bus,
 		ledger,
+		rows,
 		broker,
 		engine,
 		submit,

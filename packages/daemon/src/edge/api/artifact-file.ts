@@ -2,7 +2,7 @@
 
 import { Readable } from "node:stream";
 import { NexusError } from "@nexus-stream/protocol";
-import type { ArtifactInfo, Artifacts } from "../../services/services.ts";
+import type { ArtifactInfo, Artifacts } from "../../services/artifacts/port.ts";
 
 export function sendArtifact(
 	artifacts: Pick<Artifacts, "stream">,

@@ -13,7 +13,8 @@ import {
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { DeliveryCounts, Pairing } from "../../ledger/ledger.ts";
 import type { AccountName, AccountStatus, DeliverOptions, DeliverRequest, DeliveryInfo } from "../../nex/nex.ts";
-import { OWNER_APP, once } from "../../services/services.ts";
+import { once } from "../../services/kit/once.ts";
+import { OWNER_APP } from "../../services/kit/principal.ts";
 import { defined } from "../../std/defined.ts";
 import type { Handlers } from "../http/handler.ts";
 import { webhookHandlers } from "../http/webhook.ts";

@@ -1,7 +1,7 @@
 /** How the daemon is, as a feed of one state, and as JSON. */
 
 import type { RuntimeHealthJson } from "@nexus-stream/protocol";
-import type { RuntimeHealth, RuntimeHealthFeed } from "../../services/services.ts";
+import type { RuntimeHealth, RuntimeHealthFeed } from "../../services/health/port.ts";
 import { defined } from "../../std/defined.ts";
 
 /** A reader that is behind misses samples of the same status, and no other status. */

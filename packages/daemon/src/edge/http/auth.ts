@@ -3,7 +3,9 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
-import type { Applications, Principal, SignInRegister } from "../../services/services.ts";
+import type { Applications } from "../../services/apps/port.ts";
+import type { Principal } from "../../services/kit/principal.ts";
+import type { SignInRegister } from "../../services/signins/port.ts";
 import type { EdgeLimits } from "../port.ts";
 import { clientKey } from "./strangers.ts";
 

@@ -11,7 +11,8 @@ import {
 	type RuntimeAccountService,
 	SubscribeAccountSessionEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/account_pb";
-import { type AccountSession, requireOwner } from "../../services/services.ts";
+import type { AccountSession } from "../../services/accounts/port.ts";
+import { requireOwner } from "../../services/kit/principal.ts";
 import { feedStream, principalOf, type RpcDeps } from "./rpc.ts";
 
 export const accountMethods = ({

@@ -10,7 +10,10 @@ import {
 	type SubscribeAgentEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/agent_pb";
 import { isSessionLabel, NexusError, STREAM_PROCEDURES } from "@nexus-stream/protocol";
-import { AGENTS_TOPIC, type AgentEvent, agentMatcher, type Principal, requireOwner } from "../../services/services.ts";
+import { agentMatcher } from "../../services/audit/agents.ts";
+import type { AgentEvent } from "../../services/audit/events.ts";
+import { AGENTS_TOPIC } from "../../services/audit/topics.ts";
+import { type Principal, requireOwner } from "../../services/kit/principal.ts";
 import { filtered } from "./filtered.ts";
 import { afterOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";

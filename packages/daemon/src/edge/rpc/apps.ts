@@ -12,7 +12,7 @@ import {
 	SubscribeAppMessagesResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/app_pb";
 import type { Batch } from "../../bus/bus.ts";
-import type { AppMessageRecord } from "../../services/services.ts";
+import type { AppMessageRecord } from "../../services/apps/port.ts";
 import { afterOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 

@@ -2,7 +2,7 @@
 
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeAiService } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
-import { PIECE_BYTES_MAX } from "../../services/services.ts";
+import { PIECE_BYTES_MAX } from "../../services/artifacts/limits.ts";
 import { artifactMessage, bytesOf } from "./job-codec.ts";
 import { principalOf, type RpcDeps } from "./rpc.ts";
 

@@ -13,17 +13,10 @@ import {
 	type RuntimeAuditService,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/audit_pb";
 import { NexusError, newId, STREAM_PROCEDURES } from "@nexus-stream/protocol";
-import {
-	AUDIT_MIME,
-	type AuditFilter,
-	type AuditFormat,
-	type AuditRecord,
-	auditHeader,
-	auditSpelling,
-	checkedAppId,
-	type ExportedLog,
-	requireOwner,
-} from "../../services/services.ts";
+import type { AuditFilter, ExportedLog } from "../../services/audit/audit.ts";
+import { AUDIT_MIME, type AuditFormat, auditHeader, auditSpelling } from "../../services/audit/export.ts";
+import type { AuditRecord } from "../../services/audit/record.ts";
+import { checkedAppId, requireOwner } from "../../services/kit/principal.ts";
 import { upTo } from "../stream/stream.ts";
 import { afterOf, pageSizeOf, sequenceNumberOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";

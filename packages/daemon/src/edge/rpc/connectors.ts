@@ -6,7 +6,8 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { ScenarioType } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import { ConnectorSchema, type RuntimeConnectorService } from "@nexus-stream/client/gen/nexus/runtime/v1/connector_pb";
 import { NexusError } from "@nexus-stream/protocol";
-import { type ConnectorInfo, type Principal, requireOwner, type ScenarioKind } from "../../services/services.ts";
+import type { ConnectorInfo, ScenarioKind } from "../../services/connectors/port.ts";
+import { type Principal, requireOwner } from "../../services/kit/principal.ts";
 import { principalOf, type RpcDeps } from "./rpc.ts";
 import { reasonCodeOf, SCENARIO_TYPE } from "./scenario-codec.ts";
 

@@ -10,7 +10,8 @@ import {
 	RuntimeStatus,
 	SubscribeRuntimeHealthEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/audit_pb";
-import { type RuntimeHealth, requireOwner } from "../../services/services.ts";
+import type { RuntimeHealth } from "../../services/health/port.ts";
+import { requireOwner } from "../../services/kit/principal.ts";
 import { healthFeed } from "../api/health.ts";
 import { feedStream, principalOf, type RpcDeps } from "./rpc.ts";
 

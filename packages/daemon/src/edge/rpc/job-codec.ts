@@ -16,7 +16,8 @@ import {
 } from "@nexus-stream/client/gen/nexus/runtime/v1/local_pb";
 import { NexusError, reasonOfFailure } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
-import type { ArtifactInfo, Job, JobEvent, JobState, TransferInfo } from "../../services/services.ts";
+import type { ArtifactInfo, TransferInfo } from "../../services/artifacts/port.ts";
+import type { Job, JobEvent, JobState } from "../../services/jobs/port.ts";
 import { reasonCodeOf, SCENARIO_TYPE } from "./scenario-codec.ts";
 
 const STATE: Readonly<Record<JobState, ScenarioJobState>> = {

@@ -10,8 +10,10 @@ import {
 	type SubscribeMemoryEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/memory_pb";
 import { isMemoryBank, NexusError, STREAM_PROCEDURES } from "@nexus-stream/protocol";
-import type { MemoryItem } from "../../ledger/ledger.ts";
-import { MEMORY_TOPIC, type MemoryEvent, requireOwner } from "../../services/services.ts";
+import type { MemoryEvent } from "../../services/audit/events.ts";
+import { MEMORY_TOPIC } from "../../services/audit/topics.ts";
+import { requireOwner } from "../../services/kit/principal.ts";
+import type { MemoryItem } from "../../services/memory/rows.ts";
 import { filtered } from "./filtered.ts";
 import { afterOf, pageSizeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
@@ -37,7 +39,7 @@ export const memoryMethods = ({
 
 	async recall({ query, banks, limit }, context) {
 		requireOwner(principalOf(context));
-		const { memory } = deps.ledger;
+		const { memory } = deps.rows;
 		// As many as a tool's `recall` gives, whatever is asked for.
 		const most = Math.min(deps.recallItemsMax ?? limits.listItemsMax, limits.listItemsMax);
 		const asked = { limit: pageSizeOf(limit, most, "limit"), ...inBanks(banks) };

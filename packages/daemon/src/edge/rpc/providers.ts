@@ -9,7 +9,8 @@ import {
 	type RuntimeAuditService,
 	SubscribeAIProviderHealthEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/audit_pb";
-import { type ProviderHealth, requireOwner } from "../../services/services.ts";
+import type { ProviderHealth } from "../../services/connectors/port.ts";
+import { requireOwner } from "../../services/kit/principal.ts";
 import { feedStream, principalOf, type RpcDeps } from "./rpc.ts";
 
 export const providerMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAuditService>> => ({

@@ -12,7 +12,8 @@ import {
 	type RuntimeRealtimeService,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/realtime_pb";
 import { LOG_KINDS } from "@nexus-stream/protocol";
-import { appOf, type OpenRealtime, type Principal, type RealtimeEvent } from "../../services/services.ts";
+import { appOf, type Principal } from "../../services/kit/principal.ts";
+import type { OpenRealtime, RealtimeEvent } from "../../services/realtime/port.ts";
 import { afterOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 

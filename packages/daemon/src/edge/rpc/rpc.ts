@@ -3,7 +3,8 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Principal, Services } from "../../services/services.ts";
+import type { Principal } from "../../services/kit/principal.ts";
+import type { Services } from "../../services/services.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
 import { backlogOf, type Feed, type Flusher } from "../stream/stream.ts";
 import type { OpenStream } from "./open-stream.ts";

@@ -20,7 +20,8 @@ import {
 	reasonOfEnd,
 } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
-import type { ScenarioFacts, ScenarioKind, ScenarioRequest, ScenarioSpec } from "../../services/services.ts";
+import type { ScenarioKind } from "../../services/connectors/port.ts";
+import type { ScenarioFacts, ScenarioRequest, ScenarioSpec } from "../../services/scenarios/port.ts";
 import { EncodedCache } from "../stream/stream.ts";
 import { coalesce, type Held, NOTHING_HELD, release, type TextChunk, type Token } from "./coalesce.ts";
 

@@ -11,14 +11,14 @@ import type {
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import { LOG_KINDS, NexusError } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
+import type { Principal } from "../../services/kit/principal.ts";
 import type {
 	AdmittedScenario,
-	Principal,
 	ScenarioFacts,
 	ScenarioOutcome,
 	ScenarioRequest,
-	Services,
-} from "../../services/services.ts";
+} from "../../services/scenarios/port.ts";
+import type { Services } from "../../services/services.ts";
 import { sequenceNumberOf } from "./paging.ts";
 import { logStream, opening, principalOf, type RpcDeps } from "./rpc.ts";
 import { audioTypeIn, reasonCodeOf, SCENARIO_TYPE, scenarioReaders, scenarioRequestOf } from "./scenario-codec.ts";

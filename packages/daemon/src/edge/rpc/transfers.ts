@@ -2,7 +2,8 @@
 
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeLocalService } from "@nexus-stream/client/gen/nexus/runtime/v1/local_pb";
-import { appOf, type Principal, seesApp, type TransferInfo } from "../../services/services.ts";
+import type { TransferInfo } from "../../services/artifacts/port.ts";
+import { appOf, type Principal, seesApp } from "../../services/kit/principal.ts";
 import { artifactMessage, bytesOf, transferMessage } from "./job-codec.ts";
 import { feedStream, principalOf, type RpcDeps } from "./rpc.ts";
 

@@ -1,7 +1,7 @@
 /** Applications: who they are, by which token, and the messages between them. */
 
 import type { Cursor } from "../../bus/bus.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 
 export interface AppInfo {
 	id: string;

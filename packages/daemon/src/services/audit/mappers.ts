@@ -14,7 +14,6 @@ import type {
 	ExecutionOps,
 	GrantOps,
 	InboxOps,
-	MemoryOps,
 	OpenQuestion,
 	Origin,
 	PairingOps,
@@ -22,13 +21,14 @@ import type {
 	StoredEntry,
 	TurnOps,
 } from "../../ledger/ledger.ts";
-import { noticeWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import { AGENTS_TOPIC, AUDIT_TOPIC, MEMORY_TOPIC } from "../notices/topics.ts";
+import type { MemoryOps } from "../memory/rows.ts";
 import { type AgentEvent, agentText, type MemoryEvent, memoryText } from "./events.ts";
 import { Flood } from "./flood.ts";
 import type { AuditEntry } from "./port.ts";
 import { auditText } from "./record.ts";
+import { noticeWrites } from "./rows.ts";
+import { AGENTS_TOPIC, AUDIT_TOPIC, MEMORY_TOPIC } from "./topics.ts";
 
 /** Tells of one unit. */
 class Telling {

@@ -1,6 +1,6 @@
 /** Sign-ins: which browsers are signed in, and how that ends. */
 
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 
 export interface SignInInfo {
 	id: string;

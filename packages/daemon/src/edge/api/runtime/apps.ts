@@ -1,7 +1,8 @@
 /** The handlers about applications, and how they are told as JSON. */
 
 import { type AppJson, NexusError } from "@nexus-stream/protocol";
-import { type AppInfo, type StoredBytes, storedTotal } from "../../../services/services.ts";
+import type { AppInfo } from "../../../services/apps/port.ts";
+import { type StoredBytes, storedTotal } from "../../../services/kit/quota.ts";
 import { defined } from "../../../std/defined.ts";
 import { principalOfCaller } from "../../http/gate.ts";
 import type { Handlers } from "../../http/handler.ts";

@@ -2,17 +2,12 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { Batch } from "../../../bus/bus.ts";
-import {
-	AGENTS_TOPIC,
-	type AgentEvent,
-	type AgentEventFilter,
-	AUDIT_MIME,
-	type AuditFilter,
-	agentMatcher,
-	auditHeader,
-	auditSpelling,
-	type Services,
-} from "../../../services/services.ts";
+import { type AgentEventFilter, agentMatcher } from "../../../services/audit/agents.ts";
+import type { AuditFilter } from "../../../services/audit/audit.ts";
+import type { AgentEvent } from "../../../services/audit/events.ts";
+import { AUDIT_MIME, auditHeader, auditSpelling } from "../../../services/audit/export.ts";
+import { AGENTS_TOPIC } from "../../../services/audit/topics.ts";
+import type { Services } from "../../../services/services.ts";
 import { defined } from "../../../std/defined.ts";
 import type { Handlers } from "../../http/handler.ts";
 import type { EdgeDeps, EdgeLimits } from "../../port.ts";

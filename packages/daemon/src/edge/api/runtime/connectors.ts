@@ -1,7 +1,8 @@
 /** The handlers about connectors, and how one is told as JSON. */
 
 import { type ConnectorJson, NexusError } from "@nexus-stream/protocol";
-import { type ConnectorInfo, type Connectors, type Principal, requireOwner } from "../../../services/services.ts";
+import type { ConnectorInfo, Connectors } from "../../../services/connectors/port.ts";
+import { type Principal, requireOwner } from "../../../services/kit/principal.ts";
 import { defined } from "../../../std/defined.ts";
 import { type Caller, principalOfCaller } from "../../http/gate.ts";
 import type { Handlers } from "../../http/handler.ts";

@@ -2,7 +2,9 @@
 
 import { type ArtifactJson, type JobEventJson, type JobJson, NexusError, type Reason } from "@nexus-stream/protocol";
 import type { Batch } from "../../../bus/bus.ts";
-import type { ArtifactInfo, Job, JobEvent, Services } from "../../../services/services.ts";
+import type { ArtifactInfo } from "../../../services/artifacts/port.ts";
+import type { Job, JobEvent } from "../../../services/jobs/port.ts";
+import type { Services } from "../../../services/services.ts";
 import { defined } from "../../../std/defined.ts";
 import { principalOfCaller, whenEnded } from "../../http/gate.ts";
 import type { Handlers } from "../../http/handler.ts";

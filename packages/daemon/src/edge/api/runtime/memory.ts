@@ -1,7 +1,7 @@
 /** The handlers about memory, and how it is told as JSON. */
 
 import { type MemoryJson, type MemoryProvenanceJson, NexusError } from "@nexus-stream/protocol";
-import type { MemoryItem, MemoryProvenance } from "../../../ledger/ledger.ts";
+import type { MemoryItem, MemoryProvenance } from "../../../services/memory/rows.ts";
 import { defined } from "../../../std/defined.ts";
 import type { Handlers } from "../../http/handler.ts";
 import type { EdgeDeps, EdgeLimits } from "../../port.ts";
@@ -10,7 +10,7 @@ const LIMIT_DEFAULT = 50;
 const TURNS_STAY = "turns keep what was said in them";
 
 export function memoryHandlers(
-	{ ledger: { memory }, remembers = false, forget }: EdgeDeps,
+	{ rows: { memory }, remembers = false, forget }: EdgeDeps,
 	{ listItemsMax }: EdgeLimits,
 ) {
 	const most = (limit = LIMIT_DEFAULT) => Math.min(limit, listItemsMax);

@@ -1,7 +1,7 @@
 /** The handlers about workflows. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import type { Workflows } from "../../../services/services.ts";
+import type { Workflows } from "../../../services/workflows/port.ts";
 import { principalOfCaller } from "../../http/gate.ts";
 import type { Handlers } from "../../http/handler.ts";
 import type { EdgeDeps, EdgeLimits } from "../../port.ts";
