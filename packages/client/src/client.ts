@@ -12,7 +12,7 @@ import { openStream, type Source, type Stream, type StreamOptions } from "./stre
 export type { Api } from "./api.ts";
 export type { EventRecord, EventsOptions } from "./events.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
-export type { Address, Fetch, HttpOptions } from "./http.ts";
+export { type Address, createReach, type Fetch, type HttpOptions, type Reach } from "./http.ts";
 export { isTemporary, LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState, retryDelayMs } from "./link.ts";
 export { createRunFolds, createRunVerifier, type RunCheck, type RunFolds, type RunVerifier } from "./runs.ts";
 export type { FrameRecord, Source, Stream, StreamOptions, StreamRecord } from "./stream.ts";

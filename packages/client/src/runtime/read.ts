@@ -54,7 +54,7 @@ export function createTries({ clock, random, limits, emit }: CallContext, { proc
 	let state: RetryState = FRESH;
 	let upAt: number | undefined;
 	let isDown = false;
-	const patience = closes === "B" || closes === "D" ? { ...limits, giveUpMs: Number.POSITIVE_INFINITY } : limits;
+	const patience = closes === "B" || closes === "D" ? { ...limits, giveUpMs: limits.subscriptionGiveUpMs } : limits;
 	return {
 		/** The daemon answered. */
 		up() {

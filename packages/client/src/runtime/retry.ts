@@ -5,8 +5,10 @@ import { LINK_LIMITS, type LinkLimits, retryDelayMs } from "../client.ts";
 import { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
 
 export interface RetryLimits extends Pick<LinkLimits, "retryFirstMs" | "retryMaxMs" | "steadyMs"> {
-	/** Without a sign of life for this long, a call (unary, mode A or C) fails with its last status. Subscriptions go on until they are closed. */
+	/** Without a sign of life for this long, a call (unary, mode A or C) fails with its last status. */
 	giveUpMs: number;
+	/** The same for a subscription (mode B or D), which by default waits until it is closed. */
+	subscriptionGiveUpMs: number;
 }
 
 export const RETRY_LIMITS: RetryLimits = {
@@ -14,6 +16,7 @@ export const RETRY_LIMITS: RetryLimits = {
 	retryMaxMs: LINK_LIMITS.retryMaxMs,
 	steadyMs: LINK_LIMITS.steadyMs,
 	giveUpMs: 120_000,
+	subscriptionGiveUpMs: Number.POSITIVE_INFINITY,
 };
 
 /** Set by the daemon on every error of its own; what comes from the network between has none. */

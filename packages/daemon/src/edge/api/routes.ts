@@ -6,9 +6,6 @@ import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
-import { APP_ROUTES } from "./runtime/routes-apps.ts";
-import { AUDIT_ROUTES } from "./runtime/routes-audit.ts";
-import { CONNECTOR_ROUTES } from "./runtime/routes-connectors.ts";
 import { JOB_ROUTES } from "./runtime/routes-jobs.ts";
 import { MEMORY_ROUTES } from "./runtime/routes-memory.ts";
 import { WORKFLOW_ROUTES } from "./runtime/routes-workflows.ts";
@@ -231,23 +228,10 @@ export const ROUTES = {
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
 	...APPROVAL_ROUTES,
-	...AUDIT_ROUTES,
 	...CHANNEL_ROUTES,
 	...JOB_ROUTES,
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
-	...CONNECTOR_ROUTES,
-	...APP_ROUTES,
-	streamHealth: route({
-		method: "GET",
-		path: "/v1/health/stream",
-		summary: "Server-sent events of how the daemon is: the current state, then one sample a second and every change.",
-		auth: true,
-		status: 200,
-		answer: { type: "text/event-stream" },
-		errors: [],
-		close: STREAM_ENDPOINTS["GET /v1/health/stream"].closes,
-	}),
 	...WORKFLOW_ROUTES,
 	signIn: route({
 		method: "POST",

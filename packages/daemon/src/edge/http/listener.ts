@@ -20,13 +20,14 @@ export interface ListenerParts extends HandlerParts {
 	admit: Admit;
 	holdStream: HoldStream;
 	/** Lets in and answers remote procedures, where there are any. */
-	rpc?: { enter: Admit; answer: RpcServer["answer"] };
+	rpc?: { enter: Admit; answer: RpcServer["answer"]; rest: RpcServer["rest"] };
 }
 
 export function createListener({ page, admit, holdStream, rpc, ...parts }: ListenerParts): HttpListener {
 	const { log } = parts.deps;
 	const { limits, clock } = parts;
-	const app = createApp({ handlers: createHandlers(parts), page, holdStream, limits, clock, log });
+	const rest = rpc?.rest;
+	const app = createApp({ handlers: createHandlers({ ...parts, rest }), page, holdStream, rest, limits, clock, log });
 	const answer: HttpListener = getRequestListener(
 		(request, env) => {
 			const { incoming, outgoing } = env as HttpBindings;

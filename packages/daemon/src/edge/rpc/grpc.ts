@@ -12,7 +12,8 @@ import { listen } from "../http/server.ts";
 import type { HoldStream } from "../http/shares.ts";
 import type { Strangers } from "../http/strangers.ts";
 import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
-import type { Flusher } from "../stream/stream.ts";
+import type { Rest } from "../rest/rest.ts";
+import type { Flusher, Readers } from "../stream/stream.ts";
 import type { RpcResponse } from "./answer.ts";
 import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
 import { createGrpcServer, type GrpcServer } from "./server.ts";
@@ -23,6 +24,7 @@ export interface RpcParts {
 	services: Services;
 	limits: EdgeLimits;
 	flusher: Flusher;
+	readers: Readers;
 	/** Who calls on the gRPC port. */
 	identify(request: Identifiable): Caller;
 	connections: Connections;
@@ -40,6 +42,8 @@ export interface RpcParts {
 export interface RpcServer {
 	/** Answers a call that the gate of the main port let in. */
 	answer: Dispatch;
+	/** The same procedures over plain HTTP, for requests that the main port admitted. */
+	rest(): Promise<Rest>;
 	listen(host: string, port: number, tls?: GrpcTls): Promise<{ url: string }>;
 	heartbeat(): void;
 	/** Called four times in the time that a reader may take nothing. */
@@ -102,6 +106,11 @@ export function createRpc(parts: RpcParts): RpcServer {
 	};
 	return {
 		answer,
+		async rest() {
+			const { rest } = await load();
+			await takeTurn(parts.flusher);
+			return rest;
+		},
 		async listen(host, port, tls) {
 			server = createGrpcServer({
 				...parts,

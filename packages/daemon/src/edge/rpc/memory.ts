@@ -43,8 +43,7 @@ export const memoryMethods = ({
 		// As many as a tool's `recall` gives, whatever is asked for.
 		const most = Math.min(deps.recallItemsMax ?? limits.listItemsMax, limits.listItemsMax);
 		const asked = { limit: pageSizeOf(limit, most, "limit"), ...inBanks(banks) };
-		if (query.length > QUERY_CHARS_MAX) throw new NexusError("invalid", `query: at most ${QUERY_CHARS_MAX} characters`);
-		const found = query.trim() === "" ? await memory.list(asked) : await memory.search(query, asked);
+		const found = checkedQuery(query).trim() === "" ? await memory.list(asked) : await memory.search(query, asked);
 		return { items: found.map(itemOf) };
 	},
 
@@ -73,19 +72,27 @@ function checkedBank(bank: string): string {
 	throw new NexusError("invalid", "bank: `agent:<name>` or `person:<channel>/<account>/<sender>`");
 }
 
+export function checkedQuery(query: string): string {
+	if (query.length <= QUERY_CHARS_MAX) return query;
+	throw new NexusError("invalid", `query: at most ${QUERY_CHARS_MAX} characters`);
+}
+
 /** None is all of them. */
-function inBanks(banks: readonly string[]): { banks?: readonly string[] } {
+export function inBanks(banks: readonly string[]): { banks?: readonly string[] } {
 	if (banks.length > BANKS_MAX) throw new NexusError("invalid", `banks: at most ${BANKS_MAX}`);
 	return banks.length === 0 ? {} : { banks: banks.map(checkedBank) };
 }
 
-const itemOf = ({ id, bank, text, provenance }: MemoryItem): MessageInitShape<typeof MemoryItemSchema> => ({
+export const itemOf = ({ id, bank, text, provenance }: MemoryItem): MessageInitShape<typeof MemoryItemSchema> => ({
 	memoryId: id,
 	bank,
 	text,
 	createdAt: timestampFromMs(provenance.at),
 	runId: provenance.runId ?? "",
 	agent: provenance.agent ?? "",
+	channel: provenance.channel ?? "",
+	account: provenance.account ?? "",
+	sender: provenance.sender ?? "",
 });
 
 const TYPES: Readonly<Record<MemoryEvent["event_type"], MemoryEventType>> = {

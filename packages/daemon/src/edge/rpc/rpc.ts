@@ -41,7 +41,7 @@ function servingOf({ values }: HandlerContext): Serving {
 }
 
 /** Where a log's stream begins: whoever asked for "from now on" and is cut before the first message goes on from there. */
-const BEGINS_HEADER = "x-nexus-after";
+export const BEGINS_HEADER = "x-nexus-after";
 
 /** Serves a log, by the pump that serves it over HTTP. A cut is an error, never a clean end. */
 export function logStream<Message>(context: HandlerContext, stream: OutletStream<Message>): AsyncIterable<Message> {

@@ -107,6 +107,7 @@ export const workflowMessage = (workflow: WorkflowJson): MessageInitShape<typeof
 
 const nodeMessage = (node: WorkflowNodeStatusJson): MessageInitShape<typeof WorkflowNodeStatusSchema> => ({
 	nodeId: node.node_id,
+	dependsOn: node.depends_on,
 	kind: WorkflowNodeKind[node.kind],
 	state: STATES[node.state],
 	...reasonFields(node.error),

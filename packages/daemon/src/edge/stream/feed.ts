@@ -1,7 +1,5 @@
 /** State feeds: what is so now, then what changes. A reader that is behind gets the newest of each. */
 
-import { Batch, type Cursor, type Wake } from "../../bus/bus.ts";
-
 export interface Feed<State> {
 	/** What is so now. */
 	current(): readonly State[];
@@ -28,32 +26,4 @@ export function backlogOf<State>({ current, subscribe, key }: Feed<State>, grown
 	const stop = subscribe(take);
 	for (const state of current()) take(state);
 	return { waiting, stop };
-}
-
-/** Each state is a record of one line. Offsets count what this reader got: they are no places to resume from. */
-export function feedCursor<State>(feed: Feed<State> & { record(state: State): string }): Cursor {
-	let offset = 0;
-	let wake: Wake = () => {};
-	const { waiting, stop } = backlogOf(feed, () => wake());
-	return {
-		get offset() {
-			return offset;
-		},
-		ended: false,
-		next() {
-			if (waiting.size === 0) return undefined;
-			const batch = Batch.of(offset + 1, [...waiting.values()].map(feed.record));
-			waiting.clear();
-			offset = batch.last;
-			return batch;
-		},
-		check() {},
-		onWake(listener) {
-			wake = listener;
-		},
-		close() {
-			waiting.clear();
-			stop();
-		},
-	};
 }
