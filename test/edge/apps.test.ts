@@ -12,17 +12,15 @@ import { createRig, expectAnswer, expectError, type Rig, readSse } from "./rig.t
 /** The native routes, and those of the runtime contract. */
 const routes: [string, Pick<Route, "apps" | "auth" | "path" | "method">][] = [
 	...Object.entries<Route>(ROUTES),
-	...httpRoutes(SERVICES)
-		.filter(({ path }) => path.startsWith("/v1/apps"))
-		.map(({ method, path, verb }): [string, Pick<Route, "apps" | "auth" | "path" | "method">] => [
-			method.localName,
-			{
-				path,
-				method: verb,
-				auth: true,
-				...(reachesProcedure({ owner: false }, `${method.parent.typeName}/${method.name}`) && { apps: true }),
-			},
-		]),
+	...httpRoutes(SERVICES).map(({ method, path, verb }): [string, Pick<Route, "apps" | "auth" | "path" | "method">] => [
+		method.localName,
+		{
+			path,
+			method: verb,
+			auth: true,
+			...(reachesProcedure({ owner: false }, `${method.parent.typeName}/${method.name}`) && { apps: true }),
+		},
+	]),
 ];
 /** What is an application's own. */
 const APP_SCOPED = /^\/v1\/(?:jobs|workflows|artifacts|scenarios|app-messages|transfers)(?:\/|$)/;

@@ -66,20 +66,6 @@ export function createApi({ json, request }: Http) {
 		approve: (code: string) => post<wire.PairingJson>(pathOf("pairings", code, "approve")),
 		removePairing: (channel: string, account: string, sender: string) =>
 			json<wire.PairingRemovedJson>("DELETE", pathOf("pairings", channel, account, sender)),
-		memory: (query?: PageQuery & { bank?: Param; query?: Param }) => get<wire.MemoryListJson>(pathOf("memory"), query),
-		memoryChanges: (query?: PageQuery) => get<wire.MemoryChangesJson>(pathOf("memory", "changes"), query),
-		forgetMemory: (id: string) => json<wire.MemoryForgottenJson>("DELETE", pathOf("memory", id)),
-		/** Submits a workflow; resolves once it is durable. */
-		submitWorkflow: (workflow: wire.WorkflowRequest) => post<wire.WorkflowJson>(pathOf("workflows"), workflow),
-		workflow: (workflow: string) => get<wire.WorkflowViewJson>(pathOf("workflows", workflow)),
-		workflows: (query?: PageQuery & { app_id?: Param; state?: Param }) =>
-			get<wire.WorkflowListJson>(pathOf("workflows"), query),
-		cancelWorkflow: (workflow: string, reason = "") =>
-			post<wire.WorkflowJson>(pathOf("workflows", workflow, "cancel"), { reason }),
-		jobs: (query?: PageQuery & { app_id?: Param; state?: Param }) => get<wire.JobListJson>(pathOf("jobs"), query),
-		job: (job: string) => get<wire.JobJson>(pathOf("jobs", job)),
-		/** Ends a job; resolves once it has ended. */
-		cancelJob: (job: string, reason = "") => post<wire.JobJson>(pathOf("jobs", job, "cancel"), { reason }),
 		/** The bytes of an artifact. */
 		artifact: (artifact: string) => request("GET", pathOf("artifacts", artifact), { accept: "*/*" }),
 		mcp: () => get<wire.McpListJson>(pathOf("mcp")),

@@ -46,8 +46,6 @@ export const STREAM_ENDPOINTS = {
 	"GET /v1/runs/{run}/stream": LOG_KINDS.run,
 	"GET /v1/runs/{run}/frames": { closes: "C" },
 	"GET /v1/sessions/{session}/stream": { closes: "D" },
-	"GET /v1/jobs/{job}/stream": LOG_KINDS.job,
-	"GET /v1/workflows/{workflow}/stream": LOG_KINDS.workflow,
 	"GET /v1/ws": { closes: "D" },
 } as const satisfies Record<string, WithCloseMode>;
 

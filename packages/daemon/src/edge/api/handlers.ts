@@ -18,15 +18,13 @@ import {
 	upTo,
 } from "../stream/stream.ts";
 import { approvalHandlers } from "./approvals.ts";
+import { artifactHandlers } from "./artifacts.ts";
 import { channelHandlers } from "./channels.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { type OpenApiObject, openapi } from "./openapi.ts";
 import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
-import { jobHandlers } from "./runtime/jobs.ts";
-import { memoryHandlers } from "./runtime/memory.ts";
-import { workflowHandlers } from "./runtime/workflows.ts";
 import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 
@@ -51,10 +49,8 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...streamHandlers(parts),
 		...approvalHandlers(parts.deps, parts.limits),
 		...channelHandlers(parts.deps, parts.limits),
-		...jobHandlers(parts),
-		...memoryHandlers(parts.deps, parts.limits),
+		...artifactHandlers(parts.deps),
 		...mcpHandlers(parts.deps),
-		...workflowHandlers(parts),
 		...daemonHandlers(parts),
 	};
 }

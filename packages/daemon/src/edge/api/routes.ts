@@ -2,13 +2,11 @@
 
 import { STREAM_ENDPOINTS } from "@nexus-stream/protocol";
 import type { z } from "zod";
+import { ARTIFACT_ROUTES } from "./artifacts.ts";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
-import { JOB_ROUTES } from "./runtime/routes-jobs.ts";
-import { MEMORY_ROUTES } from "./runtime/routes-memory.ts";
-import { WORKFLOW_ROUTES } from "./runtime/routes-workflows.ts";
 import * as shape from "./schema.ts";
 import * as work from "./schema-sessions.ts";
 
@@ -229,10 +227,8 @@ export const ROUTES = {
 	}),
 	...APPROVAL_ROUTES,
 	...CHANNEL_ROUTES,
-	...JOB_ROUTES,
-	...MEMORY_ROUTES,
+	...ARTIFACT_ROUTES,
 	...MCP_ROUTES,
-	...WORKFLOW_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

@@ -58,7 +58,7 @@ export function eventCursor<Message>(
 	};
 }
 
-/** `begins`: where the stream begins, so that a reader that is cut before its first event resumes there. */
+/** `begins`: where an endless stream begins, so that a reader that is cut before its first event resumes there. */
 export const eventDialect = (begins: string | null): StreamFormat => ({
 	headers: SSE.headers,
 	open() {

@@ -29,7 +29,7 @@ function operation(route: HttpRoute, schemas: Schemas, comments: Comments): Open
 	const summary = comments[`${method.parent.typeName}.${method.name}`] ?? wordsOf(method.name);
 	const hasAfter = method.input.fields.some(({ name }) => name === "after");
 	return {
-		operationId: method.localName,
+		operationId: `${method.parent.name}_${method.name}`,
 		tags: [method.parent.name],
 		summary,
 		...(closes ? { "x-close-mode": closes } : {}),
@@ -75,10 +75,10 @@ function bodyOf({ method: { input }, params }: HttpRoute, schemas: Schemas): Ope
 
 function responses(route: HttpRoute, summary: string, schemas: Schemas): OpenApiObject {
 	const { method, answer, closes, file, status, hasBody, params } = route;
-	const schema = answer ? schemas.field(answer) : schemas.message(method.output);
+	const schemaOf = () => (answer ? schemas.field(answer) : schemas.message(method.output));
 	const content = file
 		? Object.fromEntries(FILE_TYPES.map((type) => [type, { schema: {} }]))
-		: { [closes ? "text/event-stream" : "application/json"]: { schema } };
+		: { [closes ? "text/event-stream" : "application/json"]: { schema: schemaOf() } };
 	const answers: OpenApiObject = { [status]: { description: summary, content } };
 	if (closes && !file && closes !== "D")
 		answers[204] = { description: "The stream has ended and everything was sent before." };

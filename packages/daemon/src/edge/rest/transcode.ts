@@ -1,8 +1,6 @@
 /** The procedures of the runtime contract over plain HTTP: JSON for a unary one, server-sent events or a file for a stream. */
 
 import type { ServerResponse } from "node:http";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { create, type DescMessage, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import { createContextValues, createHandlerContext } from "@connectrpc/connect";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
@@ -187,8 +185,9 @@ async function sendEvents(
 			cursor.close();
 			return new Response(null, { status: 204 });
 		}
-		const closes = route.closes === "D" ? undefined : route.closes;
-		readers.open(outgoing, { cursor, dialect: eventDialect(context.responseHeader.get(BEGINS_HEADER)), closes });
+		const isEndless = route.closes === "D";
+		const begins = isEndless ? context.responseHeader.get(BEGINS_HEADER) : null;
+		readers.open(outgoing, { cursor, dialect: eventDialect(begins), closes: isEndless ? undefined : route.closes });
 		return RESPONSE_ALREADY_SENT;
 	} catch (cause) {
 		cursor.close();
@@ -217,17 +216,27 @@ async function sendFile(
 	const { mimeType = "application/octet-stream" } = first.done ? {} : (first.value as { mimeType?: string });
 	outgoing.once("close", streams.add(context.stream));
 	outgoing.writeHead(200, { "Content-Type": mimeType, "Content-Disposition": disposition(route, mimeType) });
-	async function* bytes() {
+	try {
 		for (let next = first; !next.done; next = await iterator.next()) {
 			const message = create(output, next.value) as unknown as Record<string, Uint8Array>;
 			const piece = message[route.file!.localName]!;
-			if (piece.length > 0) yield piece;
+			if (piece.length > 0 && !outgoing.write(piece)) await drained(outgoing, context.signal);
 		}
+		outgoing.end();
+	} catch {
+		outgoing.destroy();
 	}
-	await pipeline(Readable.from(bytes(), { objectMode: false }), outgoing).catch(() => outgoing.destroy());
 	context.abort();
 	return RESPONSE_ALREADY_SENT;
 }
+
+/** Resolves when the client has taken what was written, or has gone. */
+const drained = (outgoing: ServerResponse, signal: AbortSignal): Promise<void> =>
+	new Promise((resolve) => {
+		outgoing.once("drain", resolve);
+		signal.addEventListener("abort", () => resolve(), { once: true });
+		if (signal.aborted) resolve();
+	});
 
 const EXTENSIONS: Readonly<Record<string, string>> = {
 	"application/x-ndjson": "ndjson",

@@ -6,7 +6,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AppSchema, RuntimeAppService } from "@nexus-stream/client/gen/nexus/runtime/v1/app_pb";
 import { NexusError } from "@nexus-stream/protocol";
 import type { AppInfo, Applications } from "../../services/apps/port.ts";
-import { type Principal, requireOwner } from "../../services/kit/principal.ts";
+import { checkedAppId, type Principal, requireOwner } from "../../services/kit/principal.ts";
 import { storedTotal } from "../../services/kit/quota.ts";
 import { principalOf, type RpcDeps } from "./rpc.ts";
 
@@ -29,19 +29,20 @@ export function appRegistry({ deps, services }: RpcDeps): Partial<ServiceImpl<ty
 			ownerOf(context);
 			return { apps: await Promise.all((deps.apps?.list() ?? []).map(messageOf)) };
 		},
-		async addApp({ appId: id, name }, context) {
+		async addApp({ appId, name }, context) {
 			const owner = ownerOf(context);
+			const id = checkedAppId(appId);
 			if (name.length > NAME_CHARS_MAX) throw new NexusError("invalid", `name: at most ${NAME_CHARS_MAX} characters`);
 			const { app, token } = await apps().add(name === "" ? { id } : { id, name }, owner);
 			return { app: await messageOf(app), token };
 		},
 		async clearApp({ appId }, context) {
-			await services.clearApp(appId, ownerOf(context));
+			await services.clearApp(checkedAppId(appId), ownerOf(context));
 			const { storedBytes, storedBytesMax } = await storedIn(services, appId);
 			return { appId, storedBytes, storedBytesMax };
 		},
 		async removeApp({ appId }, context) {
-			await apps().remove(appId, ownerOf(context));
+			await apps().remove(checkedAppId(appId), ownerOf(context));
 			return {};
 		},
 	};

@@ -1,12 +1,13 @@
 /** One workflow under way: takes what happens as inputs of the step, commits what it decides in one unit, then does what it commands. */
 
-import { NexusError, Refused, toNexusError, type WorkflowErrorJson } from "@nexus-stream/protocol";
+import { NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogWriter } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
 import type { Principal } from "../kit/principal.ts";
 import { recordOf } from "./events.ts";
+import type { WorkflowErrorJson } from "./json.ts";
 import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
 import { isRetryable, LEAVE, type PerformDeps, perform } from "./perform.ts";
 import type { Plan } from "./plan.ts";

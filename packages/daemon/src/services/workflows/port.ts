@@ -1,8 +1,9 @@
 /** Workflows: graphs of model calls, transformations and agent runs that survive the daemon. */
 
-import type { Reason, WorkflowJson, WorkflowState, WorkflowViewJson } from "@nexus-stream/protocol";
+import type { Reason } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
 import type { Principal } from "../kit/principal.ts";
+import type { WorkflowJson, WorkflowState, WorkflowViewJson } from "./json.ts";
 
 export interface NewWorkflow {
 	/** Empty: the caller's own. */

@@ -1,6 +1,6 @@
 /** A workflow as it is told and as it is stored. */
 
-import type { WorkflowErrorJson, WorkflowJson, WorkflowNodeStatusJson, WorkflowState } from "@nexus-stream/protocol";
+import type { WorkflowErrorJson, WorkflowJson, WorkflowNodeStatusJson, WorkflowState } from "./json.ts";
 import type { Plan, PlannedNode } from "./plan.ts";
 import type { StoredNode, StoredWorkflow, WorkflowProgress } from "./rows.ts";
 import { type NodeRun, percentOf, type WorkflowRun } from "./step.ts";

@@ -1,6 +1,6 @@
 /** Every decision of a workflow, as one pure step: what happened, and when, becomes the next state, what to tell, and what to do. */
 
-import type { WorkflowErrorJson, WorkflowEventType, WorkflowState } from "@nexus-stream/protocol";
+import type { WorkflowErrorJson, WorkflowEventType, WorkflowState } from "./json.ts";
 import type { WorkflowLimits } from "./limits.ts";
 import type { Plan, PlannedNode } from "./plan.ts";
 

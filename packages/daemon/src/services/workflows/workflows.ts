@@ -1,13 +1,6 @@
 /** The service: takes workflows in, keeps those under way, and goes on with what a dead daemon left. */
 
-import {
-	LOG_KINDS,
-	NexusError,
-	newId,
-	reasonOfFailure,
-	type WorkflowDefinitionJson,
-	type WorkflowJson,
-} from "@nexus-stream/protocol";
+import { LOG_KINDS, NexusError, newId, reasonOfFailure } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -26,6 +19,7 @@ import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { checkConnectors, checkScripts } from "./check.ts";
 import { eventCursor, recordOf } from "./events.ts";
 import { type Begun, type ExecutionDeps, WorkflowExecution } from "./execution.ts";
+import type { WorkflowDefinitionJson, WorkflowJson } from "./json.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
 import { ListedWorkflows } from "./listed.ts";
 import type { PerformDeps } from "./perform.ts";

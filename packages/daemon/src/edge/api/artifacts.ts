@@ -1,14 +1,42 @@
-/** An artifact as a file that a browser saves and never shows: whoever made it may have made it a page. */
+/** Artifacts as files that a browser saves and never shows: an artifact may be a page that its maker wrote. */
 
 import { Readable } from "node:stream";
 import { NexusError } from "@nexus-stream/protocol";
+import { z } from "zod";
 import type { ArtifactInfo, Artifacts } from "../../services/artifacts/port.ts";
+import { principalOfCaller, whenEnded } from "../http/gate.ts";
+import type { Handlers } from "../http/handler.ts";
+import type { EdgeDeps } from "../port.ts";
+import { route } from "./route.ts";
 
-export function sendArtifact(
-	artifacts: Pick<Artifacts, "stream">,
-	artifact: ArtifactInfo,
-	wanted: string | null,
-): Response {
+export const ARTIFACT_ROUTES = {
+	getArtifact: route({
+		method: "GET",
+		path: "/v1/artifacts/{artifact}",
+		summary: "An artifact as a file to be saved. A Range of bytes is answered with 206.",
+		auth: true,
+		apps: true,
+		params: z.object({ artifact: z.string().min(1).max(128) }),
+		status: 200,
+		answer: { type: "*/*" },
+		ranges: true,
+		errors: ["not_found", "precondition"],
+	}),
+};
+
+export function artifactHandlers({ services }: Pick<EdgeDeps, "services">) {
+	return {
+		async getArtifact({ params: { artifact } }, { caller, headers, outgoing }) {
+			const artifacts = services?.artifacts;
+			const found = await artifacts?.find(artifact, principalOfCaller(caller));
+			if (!artifacts || !found) throw new NexusError("not_found", `there is no artifact ${artifact}`);
+			whenEnded(caller, outgoing, () => outgoing.destroy());
+			return sendArtifact(artifacts, found, headers.get("range"));
+		},
+	} satisfies Partial<Handlers>;
+}
+
+function sendArtifact(artifacts: Pick<Artifacts, "stream">, artifact: ArtifactInfo, wanted: string | null): Response {
 	const { id, complete, sizeBytes } = artifact;
 	if (!complete) throw new NexusError("precondition", `the artifact ${id} is not whole yet`);
 	const range = rangeOf(wanted, sizeBytes);

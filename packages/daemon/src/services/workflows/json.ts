@@ -1,4 +1,4 @@
-/** The JSON of workflows: how one is defined, and how it is told, over HTTP and on its log. */
+/** The JSON of workflows: their definitions as they are checked, and the records of their logs. */
 
 export type WorkflowNodeKind =
 	| "AI_GENERATE"
@@ -46,13 +46,6 @@ export interface WorkflowDefinitionJson {
 	edges?: WorkflowEdgeJson[];
 	/** Nodes see it as `input`. */
 	input?: Record<string, unknown>;
-}
-
-export interface WorkflowRequest {
-	definition: WorkflowDefinitionJson;
-	app_id?: string;
-	user_id?: string;
-	idempotency_key?: string;
 }
 
 export interface WorkflowErrorJson {
@@ -126,9 +119,4 @@ export interface WorkflowEventJson {
 export interface WorkflowViewJson {
 	workflow: WorkflowJson;
 	definition: WorkflowDefinitionJson;
-}
-
-export interface WorkflowListJson {
-	/** Newest first, without outputs. */
-	workflows: WorkflowJson[];
 }
