@@ -1,10 +1,10 @@
 /** The services over notices, on an edge whose store tells. */
 
+import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts";
 import { createAuditLog } from "../../packages/daemon/src/services/audit/audit.ts";
 import { createTelling } from "../../packages/daemon/src/services/audit/mappers.ts";
 import { noticeLogs } from "../../packages/daemon/src/services/audit/notices.ts";
 import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
-import type { Services } from "../../packages/daemon/src/services/services.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { type OpenStore, openStore } from "../store.ts";

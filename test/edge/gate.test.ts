@@ -260,7 +260,7 @@ describe("auth", () => {
 		const signIns = createSignIns({ ...store, clock, log: silentLog });
 		await signIns.load();
 		onTestFinished(() => signIns.close());
-		const auth = createAuth({ token, limits: EDGE_LIMITS, clock, apps: undefined, signIns });
+		const auth = createAuth({ token, limits: EDGE_LIMITS, clock, apps: { authenticate: () => undefined }, signIns });
 		return { auth, clock, store, signIns };
 	};
 	const enter = ({ auth }: { auth: Auth }) => auth.signIn({ token: TOKEN }, "192.0.2.1");
@@ -339,7 +339,13 @@ describe("auth", () => {
 		const { auth, clock, signIns } = await make();
 		const told: [string, number][] = [];
 		signIns.refused = (address, count) => void told.push([address, count]);
-		const fresh = createAuth({ token: TOKEN, limits: EDGE_LIMITS, clock, apps: undefined, signIns });
+		const fresh = createAuth({
+			token: TOKEN,
+			limits: EDGE_LIMITS,
+			clock,
+			apps: { authenticate: () => undefined },
+			signIns,
+		});
 		for (let i = 0; i < 4; i++) await fresh.signIn({ token: "x" }, "a").catch(() => {});
 		await fresh.signIn({ token: "x" }, "b").catch(() => {});
 		expect(told).toEqual([

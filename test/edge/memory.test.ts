@@ -2,7 +2,7 @@
 
 import { expect, it, onTestFinished } from "vitest";
 import { memoryWrites } from "../../packages/daemon/src/services/memory/rows.ts";
-import { NexusError } from "../../packages/protocol/src/protocol.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { createRig, expectAnswer, type Rig } from "./rig.ts";
 
 const LIMITS = { itemsMax: 10, itemsTotalMax: 100 };
@@ -10,14 +10,8 @@ const LIMITS = { itemsMax: 10, itemsTotalMax: 100 };
 async function withNotes(): Promise<Rig> {
 	const rig: Rig = await createRig({
 		limits: { listItemsMax: 2 },
-		deps: {
-			remembers: true,
-			async forget(id) {
-				const item = await rig.rows.memory.get(id);
-				if (!item) throw new NexusError("not_found", `there is no memory ${id}`);
-				await rig.bus.write([memoryWrites.forget(item, { at: 9 })]);
-			},
-		},
+		memory: { enabled: true },
+		clock: { ...systemClock, now: () => 9 },
 	});
 	onTestFinished(() => rig.close());
 	const provenance = { at: 1, runId: "run_1", agent: "main", channel: "telegram", account: "bot", sender: "7" };

@@ -18,9 +18,13 @@ import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engin
 import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../packages/daemon/src/nex/nex.ts";
 import type { ServiceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
+import type { MethodParts } from "../../packages/daemon/src/runtime/wiring/methods.ts";
+import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts";
 import { createApplications } from "../../packages/daemon/src/services/apps/apps.ts";
 import type { Applications } from "../../packages/daemon/src/services/apps/port.ts";
-import type { Services } from "../../packages/daemon/src/services/services.ts";
+import type { ArtifactInfo } from "../../packages/daemon/src/services/artifacts/port.ts";
+import { once } from "../../packages/daemon/src/services/kit/once.ts";
+import { createMemory, type MemoryConfig } from "../../packages/daemon/src/services/memory/memory.ts";
 import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
@@ -76,6 +80,8 @@ export interface RigOptions {
 	clock?: Clock;
 	engine?: Engine;
 	open?: OpenStore;
+	agents?: MethodParts["agents"];
+	memory?: MemoryConfig;
 	/** Made anew with every start. */
 	services?(store: { bus: Bus; rows: ServiceRows }): Partial<Services>;
 }
@@ -133,10 +139,10 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		const signIns = createSignIns({ bus, rows, clock, log: silentLog });
 		const apps = createApplications({ bus, rows, clock, log: silentLog });
 		await Promise.all([signIns.load(), apps.load()]);
+		const services = withQuota(options.services?.({ bus, rows }) ?? {});
 		const edge = createEdge({
 			bus,
 			ledger,
-			rows,
 			broker,
 			submit: (message) => nex.receive(message),
 			cancel: (eventId) => nex.cancel(eventId),
@@ -152,7 +158,31 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			version: "0.0.0-test",
 			...(options.limits && { limits: options.limits }),
 			...(options.clock && { clock: options.clock }),
-			services: withQuota(options.services?.({ bus, rows }) ?? {}),
+			async methods() {
+				const { methodsOf } = await import("../../packages/daemon/src/runtime/wiring/methods.ts");
+				const { agents, memory: memoryConfig } = options;
+				const memory = createMemory({ bus, rows, config: memoryConfig, clock });
+				const submit: EdgeDeps["submit"] = (message) => nex.receive(message);
+				const core = {
+					engine,
+					agents,
+					submit,
+					broker,
+					ledger,
+					rows,
+					memoryConfig,
+					apps,
+					memory,
+					scenarios: { abort: () => undefined },
+				};
+				return methodsOf({ ...core, bus, ...services } as MethodParts);
+			},
+			artifacts: {
+				find: async (id, principal) => services.artifacts?.find(id, principal),
+				stream: (file, from, to) => services.artifacts.stream(file as ArtifactInfo, from, to),
+			},
+			deliverOnce: (request, begin) => once({ rows, clock }, { ...request, appId: "owner/deliveries" }, begin),
+			abortAsked: (runId, address) => services.audit?.abortAsked(runId, address),
 			...options.deps,
 		});
 		const { url } = await edge.listen("127.0.0.1", 0);

@@ -5,9 +5,9 @@ import {
 	AppMessageEventType as Event,
 	RuntimeAppService,
 } from "../../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
+import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
 import { createAppMessages } from "../../../packages/daemon/src/services/apps/messages.ts";
 import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
-import type { Services } from "../../../packages/daemon/src/services/services.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
 import { type Ended, errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";

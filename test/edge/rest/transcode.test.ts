@@ -1,9 +1,9 @@
 /** Procedures over plain HTTP, by the messages between applications. */
 
 import { expect, it, onTestFinished } from "vitest";
+import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
 import { createAppMessages } from "../../../packages/daemon/src/services/apps/messages.ts";
 import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
-import type { Services } from "../../../packages/daemon/src/services/services.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
 import { createRig, expectError, type Rig, type RigOptions, readSse } from "../rig.ts";

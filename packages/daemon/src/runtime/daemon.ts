@@ -15,7 +15,9 @@ import {
 	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
-import { createMemory, MEMORY_DEFAULTS } from "../services/memory/memory.ts";
+import { once } from "../services/kit/once.ts";
+import { OWNER_APP } from "../services/kit/principal.ts";
+import { createMemory } from "../services/memory/memory.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import { idleChannels, idleRemedy, nexConfig } from "./config/channels.ts";
@@ -325,6 +327,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 		rows,
 		broker,
 		engine,
+		memory,
 		config,
 		nex,
 		outbound,
@@ -340,18 +343,12 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 	const edge: Edge = createEdge({
 		bus,
 		ledger,
-		rows,
 		broker,
 		engine,
 		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		approvals: nex.approvals,
 		trust: nex.trust,
-		remembers: config.memory?.enabled === true,
-		recallItemsMax: config.memory?.recallItemsMax ?? MEMORY_DEFAULTS.recallItemsMax,
-		forget: (id) => memory.forget(id, {}),
-		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
-		agents: config.agents,
 		proceed: (runId) => nex.continue(runId),
 		retry: (runId) => nex.retry(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload, idle: () => idle },
@@ -363,7 +360,14 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 		trustedProxies: config.trustedProxies,
 		log,
 		version: packageVersion(),
-		services,
+		async methods() {
+			const { methodsOf } = await import("./wiring/methods.ts");
+			const { agents, memory: memoryConfig } = config;
+			return methodsOf({ ...services, engine, agents, submit, broker, ledger, rows, memoryConfig });
+		},
+		artifacts: services.artifacts,
+		deliverOnce: (request, begin) => once({ rows, clock: systemClock }, { ...request, appId: DELIVERIES }, begin),
+		abortAsked: services.audit.abortAsked,
 		health: stateFeed(services.health),
 		readiness,
 		metrics: lazyMetrics(() => ({
@@ -379,6 +383,9 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 	});
 	return { broker, edge, outbound, nex, lab, running };
 }
+
+/** Deliveries have their own idempotency keys: no application can be called so. */
+const DELIVERIES = `${OWNER_APP}/deliveries`;
 
 const both = (one: RunObserver, other: RunObserver): RunObserver => ({
 	took(...said) {

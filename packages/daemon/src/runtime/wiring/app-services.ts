@@ -13,9 +13,9 @@ import type { Audit } from "../../services/audit/port.ts";
 import { createRuntimeHealth } from "../../services/health/health.ts";
 import type { RuntimeHealth } from "../../services/health/port.ts";
 import type { Quota } from "../../services/kit/quota.ts";
-import type { Services } from "../../services/services.ts";
 import { createSignIns } from "../../services/signins/signins.ts";
 import type { Store } from "../data/store.ts";
+import type { Services } from "./port.ts";
 
 export interface AppServiceParts extends Pick<Store, "bus" | "rows"> {
 	broker: Pick<Broker, "liveRuns">;

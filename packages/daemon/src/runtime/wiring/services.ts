@@ -5,7 +5,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import type { Engine } from "../../engine/engine.ts";
+import type { Engine, MemoryPort } from "../../engine/engine.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Accepted, ClientMessage, Nex, Outbound } from "../../nex/nex.ts";
 import { agentTurns } from "../../services/agents/turns.ts";
@@ -16,13 +16,13 @@ import { createAudit } from "../../services/audit/record.ts";
 import { createQuota } from "../../services/kit/quota.ts";
 import { createRealtime } from "../../services/realtime/realtime.ts";
 import { createScenarios } from "../../services/scenarios/scenarios.ts";
-import type { Services } from "../../services/services.ts";
 import { createWorkflows } from "../../services/workflows/workflows.ts";
 import type { NexusConfig } from "../config/config.ts";
 import type { ServiceRows } from "../data/tables.ts";
 import { createAppServices } from "./app-services.ts";
 import { openConnectors } from "./connectors.ts";
 import { openArtifacts, openJobs } from "./jobs.ts";
+import type { Services } from "./port.ts";
 import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
@@ -31,6 +31,7 @@ export interface ServiceParts {
 	rows: ServiceRows;
 	broker: Broker;
 	engine: Engine;
+	memory: MemoryPort;
 	config: NexusConfig;
 	nex: Pick<Nex, "stats" | "cancel">;
 	outbound: Pick<Outbound, "accounts" | "onAccounts">;
@@ -94,6 +95,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const apps = createAppServices({ ...parts, audit, notices, quota, work });
 	const services: Services = {
 		...apps.services,
+		memory: parts.memory,
 		audit: createAuditLog({ bus, rows, notices, audit, clock, log }),
 		notices,
 		quota,

@@ -1,18 +1,9 @@
 /** On whose behalf a service is called: the owner, who may name any application, or one application by its own token. */
 
 import { NexusError } from "@nexus-stream/protocol";
+import type { Principal } from "../../edge/edge.ts";
 
-export interface Principal {
-	owner: boolean;
-	/** The application that the token belongs to; undefined for the owner. */
-	appId?: string;
-	/** Who presented a user token, by its subject. */
-	userId?: string;
-	/** The caller's network address. */
-	address: string;
-	/** The connection is encrypted, or does not leave this machine. */
-	isPrivate: boolean;
-}
+export type { Principal };
 
 /** The owner of what is made when the owner names no application. */
 export const OWNER_APP = "owner";

@@ -10,12 +10,15 @@ import {
 	RuntimeStatus,
 	SubscribeRuntimeHealthEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/audit_pb";
-import type { RuntimeHealth } from "../../services/health/port.ts";
-import { requireOwner } from "../../services/kit/principal.ts";
-import { healthFeed } from "../api/health.ts";
-import { feedStream, principalOf, type RpcDeps } from "./rpc.ts";
+import { feedStream, principalOf } from "../../edge/rpc/rpc.ts";
+import { requireOwner } from "../kit/principal.ts";
+import type { RuntimeHealth, RuntimeHealthFeed } from "./port.ts";
 
-export const healthMethods = ({ services: { health } }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAuditService>> => ({
+export const healthMethods = ({
+	health,
+}: {
+	health: RuntimeHealthFeed;
+}): Partial<ServiceImpl<typeof RuntimeAuditService>> => ({
 	async getRuntimeHealth(_, context) {
 		requireOwner(principalOf(context));
 		return create(GetRuntimeHealthResponseSchema, { health: healthOf(health.current()) });
@@ -42,3 +45,10 @@ const healthOf = ({ status, reason = "", memoryBytes, sampledAt, ...counts }: Ru
 		memoryBytes: BigInt(memoryBytes),
 		sampledAt: timestampFromMs(sampledAt),
 	});
+
+/** A reader that is behind misses samples of the same status, and no other status. */
+const healthFeed = (health: RuntimeHealthFeed) => ({
+	current: () => [health.current()],
+	subscribe: (listener: (state: RuntimeHealth) => void) => health.subscribe(listener),
+	key: ({ status }: RuntimeHealth) => status,
+});

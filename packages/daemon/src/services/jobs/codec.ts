@@ -1,4 +1,4 @@
-/** Jobs, artifacts and transfers as messages: the one place that knows both spellings. */
+/** Jobs and their events as messages of the contract. */
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
@@ -8,17 +8,11 @@ import {
 	ScenarioJobState,
 	type SubscribeScenarioJobEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
-import type { ArtifactSchema } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
-import {
-	LocalTransferKind,
-	type LocalTransferSchema,
-	LocalTransferState,
-} from "@nexus-stream/client/gen/nexus/runtime/v1/local_pb";
-import { NexusError, reasonOfFailure } from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
-import type { ArtifactInfo, TransferInfo } from "../../services/artifacts/port.ts";
-import type { Job, JobEvent, JobState } from "../../services/jobs/port.ts";
-import { reasonCodeOf, SCENARIO_TYPE } from "./scenario-codec.ts";
+import { artifactMessage } from "../artifacts/codec.ts";
+import { reasonFields, SCENARIO_TYPE } from "../kit/codec.ts";
+import type { Job, JobEvent, JobState } from "./port.ts";
 
 const STATE: Readonly<Record<JobState, ScenarioJobState>> = {
 	submitted: ScenarioJobState.SUBMITTED,
@@ -46,18 +40,6 @@ export function jobStateOf(state: ScenarioJobState): JobState {
 	for (const [name, value] of Object.entries(STATE)) if (value === state) return name as JobState;
 	throw new NexusError("invalid", "states: name those that ScenarioJobState has");
 }
-
-export const artifactMessage = (artifact: ArtifactInfo): MessageInitShape<typeof ArtifactSchema> => ({
-	artifactId: artifact.id,
-	appId: artifact.appId,
-	name: artifact.name,
-	mimeType: artifact.mimeType,
-	sizeBytes: BigInt(artifact.sizeBytes),
-	sha256: artifact.complete ? (artifact.sha256 ?? "") : "",
-	createdAt: timestampFromMs(artifact.createdAt),
-	expiresAt: timestampFromMs(artifact.expiresAt),
-	complete: artifact.complete,
-});
 
 type JobMessage = MessageInitShape<typeof ScenarioJobSchema>;
 
@@ -93,12 +75,6 @@ const timeFields = ({ createdAt, startedAt, updatedAt, finishedAt }: Job) => ({
 	finishedAt: finishedAt === undefined ? undefined : timestampFromMs(finishedAt),
 });
 
-/** The last failure, also while the next attempt waits. */
-export function reasonFields(error: { code: string; message: string; reason?: string } | undefined) {
-	if (!error) return {};
-	return { reasonCode: reasonCodeOf(reasonOfFailure(error)), reason: error.message };
-}
-
 type JobEventMessage = MessageInitShape<typeof SubscribeScenarioJobEventsResponseSchema>;
 
 export const jobEventMessages = ({ first, records }: Batch): JobEventMessage[] =>
@@ -111,39 +87,3 @@ export const jobEventMessages = ({ first, records }: Batch): JobEventMessage[] =
 			at: timestampFromMs(at),
 		};
 	});
-
-const TRANSFER_KIND: Readonly<Record<TransferInfo["kind"], LocalTransferKind>> = {
-	upload: LocalTransferKind.UPLOAD,
-	download: LocalTransferKind.DOWNLOAD,
-	fetch: LocalTransferKind.FETCH,
-	attachment: LocalTransferKind.ATTACHMENT,
-};
-
-const TRANSFER_STATE: Readonly<Record<TransferInfo["state"], LocalTransferState>> = {
-	running: LocalTransferState.RUNNING,
-	paused: LocalTransferState.PAUSED,
-	completed: LocalTransferState.COMPLETED,
-	failed: LocalTransferState.FAILED,
-	canceled: LocalTransferState.CANCELED,
-};
-
-export const transferMessage = (transfer: TransferInfo): MessageInitShape<typeof LocalTransferSchema> => ({
-	transferId: transfer.id,
-	appId: transfer.appId,
-	kind: TRANSFER_KIND[transfer.kind],
-	state: TRANSFER_STATE[transfer.state],
-	artifactId: transfer.artifactId ?? "",
-	name: transfer.name,
-	transferredBytes: BigInt(transfer.transferredBytes),
-	totalBytes: BigInt(transfer.totalBytes),
-	sha256: transfer.sha256 ?? "",
-	...reasonFields(transfer.error),
-	startedAt: timestampFromMs(transfer.startedAt),
-	updatedAt: timestampFromMs(transfer.updatedAt),
-});
-
-/** A number of bytes that a request names. */
-export function bytesOf(value: bigint, name: string): number {
-	if (value >= 0n && value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value);
-	throw new NexusError("invalid", `${name} is a number of bytes from 0 on`);
-}

@@ -7,7 +7,6 @@ import {
 	type StreamScenarioResponseSchema,
 	type TextGenerate,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
-import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
 import {
 	type ChunkFrame,
 	chunkDecoder,
@@ -16,25 +15,13 @@ import {
 	frameTypeOf,
 	messageIdOf,
 	NexusError,
-	type Reason,
 	reasonOfEnd,
 } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
-import type { ScenarioKind } from "../../services/connectors/port.ts";
-import type { ScenarioFacts, ScenarioRequest, ScenarioSpec } from "../../services/scenarios/port.ts";
-import { EncodedCache } from "../stream/stream.ts";
+import { EncodedCache } from "../../edge/rpc/rpc.ts";
+import { reasonCodeOf, SCENARIO_TYPE } from "../kit/codec.ts";
 import { coalesce, type Held, NOTHING_HELD, release, type TextChunk, type Token } from "./coalesce.ts";
-
-export const SCENARIO_TYPE: Readonly<Record<ScenarioKind, ScenarioType>> = {
-	text: ScenarioType.TEXT_GENERATE,
-	speech: ScenarioType.SPEECH_SYNTHESIZE,
-	image: ScenarioType.IMAGE_GENERATE,
-	embed: ScenarioType.TEXT_EMBED,
-	transcribe: ScenarioType.SPEECH_TRANSCRIBE,
-};
-
-/** One that a log of a later version names is not known here. */
-export const reasonCodeOf = (reason: Reason): ReasonCode => ReasonCode[reason] ?? ReasonCode.INTERNAL;
+import type { ScenarioFacts, ScenarioRequest, ScenarioSpec } from "./port.ts";
 
 /** Step 1, as far as the message itself goes: `invalid` for what is not there, or says two things. */
 export function scenarioRequestOf(

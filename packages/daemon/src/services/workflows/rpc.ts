@@ -3,20 +3,19 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeWorkflowService } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { LOG_KINDS, NexusError } from "@nexus-stream/protocol";
-import { afterOf, checkedReason, pageSizeOf, pageTokenOf } from "./paging.ts";
-import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
-import {
-	definitionJson,
-	definitionMessage,
-	eventMessages,
-	workflowMessage,
-	workflowStateOf,
-} from "./workflow-codec.ts";
+import { afterOf, checkedReason, logStream, pageSizeOf, pageTokenOf, principalOf } from "../../edge/rpc/rpc.ts";
+import { definitionJson, definitionMessage, eventMessages, workflowMessage, workflowStateOf } from "./codec.ts";
+import type { Workflows } from "./port.ts";
+
+export interface WorkflowRpcParts {
+	workflows: Workflows;
+	limits: { listItemsMax: number };
+}
 
 export const workflowMethods = ({
-	services: { workflows },
+	workflows,
 	limits,
-}: RpcDeps): Partial<ServiceImpl<typeof RuntimeWorkflowService>> => ({
+}: WorkflowRpcParts): Partial<ServiceImpl<typeof RuntimeWorkflowService>> => ({
 	async submitWorkflow({ appId, subjectUserId: userId, definition, idempotencyKey }, context) {
 		const principal = principalOf(context);
 		if (!definition) throw new NexusError("invalid", "definition is missing", { reason: "WORKFLOW_INVALID" });

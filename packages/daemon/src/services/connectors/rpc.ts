@@ -4,17 +4,29 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { ScenarioType } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
+import {
+	AIProviderHealthSchema,
+	ProviderState,
+	type RuntimeAuditService,
+	SubscribeAIProviderHealthEventsResponseSchema,
+} from "@nexus-stream/client/gen/nexus/runtime/v1/audit_pb";
 import { ConnectorSchema, type RuntimeConnectorService } from "@nexus-stream/client/gen/nexus/runtime/v1/connector_pb";
 import { NexusError } from "@nexus-stream/protocol";
-import type { ConnectorInfo, ScenarioKind } from "../../services/connectors/port.ts";
-import { type Principal, requireOwner } from "../../services/kit/principal.ts";
-import { principalOf, type RpcDeps } from "./rpc.ts";
-import { reasonCodeOf, SCENARIO_TYPE } from "./scenario-codec.ts";
+import { feedStream, principalOf } from "../../edge/rpc/rpc.ts";
+import { reasonCodeOf, SCENARIO_TYPE } from "../kit/codec.ts";
+import { type Principal, requireOwner } from "../kit/principal.ts";
+import type { ConnectorInfo, Connectors, ProviderHealth, ScenarioKind } from "./port.ts";
 
-export const connectorMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typeof RuntimeConnectorService>> => ({
+export interface ConnectorRpcParts {
+	connectors: Connectors;
+}
+
+export const connectorMethods = ({
+	connectors,
+}: ConnectorRpcParts): Partial<ServiceImpl<typeof RuntimeConnectorService>> => ({
 	async createConnector(request, context) {
 		const principal = ownerOf(context);
-		const connector = await services.connectors.create(
+		const connector = await connectors.create(
 			{
 				id: request.connectorId,
 				providerType: request.providerType,
@@ -30,12 +42,12 @@ export const connectorMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typ
 		return { connector: messageOf(connector) };
 	},
 	async getConnector({ connectorId }, context) {
-		const found = await services.connectors.find(connectorId, ownerOf(context));
+		const found = await connectors.find(connectorId, ownerOf(context));
 		if (found) return { connector: messageOf(found) };
 		throw new NexusError("not_found", `there is no connector ${connectorId}`, { reason: "AI_CONNECTOR_NOT_FOUND" });
 	},
 	async listConnectors(_, context) {
-		return { connectors: (await services.connectors.list(ownerOf(context))).map(messageOf) };
+		return { connectors: (await connectors.list(ownerOf(context))).map(messageOf) };
 	},
 	async updateConnector(request, context) {
 		const principal = ownerOf(context);
@@ -48,14 +60,14 @@ export const connectorMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typ
 			defaultModel: defaultModelId,
 			models: clearModelIds || modelIds.length > 0 ? modelIds : undefined,
 		};
-		return { connector: messageOf(await services.connectors.update(connectorId, change, principal)) };
+		return { connector: messageOf(await connectors.update(connectorId, change, principal)) };
 	},
 	async deleteConnector({ connectorId }, context) {
-		await services.connectors.remove(connectorId, ownerOf(context));
+		await connectors.remove(connectorId, ownerOf(context));
 		return {};
 	},
 	async testConnector({ connectorId }, context) {
-		const { ok, reason, message, models } = await services.connectors.test(connectorId, ownerOf(context));
+		const { ok, reason, message, models } = await connectors.test(connectorId, ownerOf(context));
 		return { ok, message, modelIds: [...models], reasonCode: reasonCodeOf(reason ?? "UNSPECIFIED") };
 	},
 });
@@ -86,4 +98,44 @@ const messageOf = (info: ConnectorInfo) =>
 		createdAt: timestampFromMs(info.createdAt),
 		updatedAt: timestampFromMs(info.updatedAt),
 		builtIn: info.builtIn,
+	});
+
+/** The health of the model providers is a state feed, from memory (Z2). */
+export const providerMethods = ({
+	connectors,
+}: ConnectorRpcParts): Partial<ServiceImpl<typeof RuntimeAuditService>> => ({
+	listAIProviderHealth(_, context) {
+		requireOwner(principalOf(context));
+		return { providers: connectors.health.list().map(healthMessage) };
+	},
+	subscribeAIProviderHealthEvents(_, context) {
+		requireOwner(principalOf(context));
+		const { health } = connectors;
+		return feedStream(context, {
+			current: () => health.list(),
+			subscribe: (listener) => health.subscribe(listener),
+			key: ({ name }) => name,
+			message: (state, sequence) =>
+				create(SubscribeAIProviderHealthEventsResponseSchema, { sequence, provider: healthMessage(state) }),
+		});
+	},
+});
+
+const STATES: Readonly<Record<ProviderHealth["state"], ProviderState>> = {
+	unknown: ProviderState.UNKNOWN,
+	healthy: ProviderState.HEALTHY,
+	degraded: ProviderState.DEGRADED,
+	unavailable: ProviderState.UNAVAILABLE,
+	unauthorized: ProviderState.UNAUTHORIZED,
+	removed: ProviderState.REMOVED,
+};
+
+const healthMessage = ({ name, state, reason, consecutiveFailures, changedAt, checkedAt }: ProviderHealth) =>
+	create(AIProviderHealthSchema, {
+		providerName: name,
+		state: STATES[state],
+		reason: reason ?? "",
+		consecutiveFailures,
+		lastChangedAt: timestampFromMs(changedAt),
+		lastCheckedAt: checkedAt === undefined ? undefined : timestampFromMs(checkedAt),
 	});

@@ -13,23 +13,26 @@ import {
 	type RuntimeAuditService,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/audit_pb";
 import { NexusError, newId, STREAM_PROCEDURES } from "@nexus-stream/protocol";
-import type { AuditFilter, ExportedLog } from "../../services/audit/audit.ts";
-import { AUDIT_MIME, type AuditFormat, auditHeader, auditSpelling } from "../../services/audit/export.ts";
-import type { AuditRecord } from "../../services/audit/record.ts";
-import { checkedAppId, requireOwner } from "../../services/kit/principal.ts";
-import { upTo } from "../stream/stream.ts";
-import { afterOf, pageSizeOf, sequenceNumberOf } from "./paging.ts";
-import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
-import { reasonCodeOf } from "./scenario-codec.ts";
+import { afterOf, logStream, pageSizeOf, principalOf, sequenceNumberOf, upTo } from "../../edge/rpc/rpc.ts";
+import { reasonCodeOf } from "../kit/codec.ts";
+import { checkedAppId, requireOwner } from "../kit/principal.ts";
+import type { AuditFilter, AuditLog, ExportedLog } from "./audit.ts";
+import { AUDIT_MIME, type AuditFormat, auditHeader, auditSpelling } from "./export.ts";
+import type { AuditRecord } from "./record.ts";
 
 const { closes } = STREAM_PROCEDURES["nexus.runtime.v1.RuntimeAuditService/ExportAuditEvents"];
 
+export interface AuditRpcParts {
+	audit: AuditLog;
+	limits: { listItemsMax: number };
+}
+
 type Chunk = MessageInitShape<typeof ExportAuditEventsResponseSchema>;
 
-export const auditMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAuditService>> => ({
+export const auditMethods = ({ audit, limits }: AuditRpcParts): Partial<ServiceImpl<typeof RuntimeAuditService>> => ({
 	async listAuditEvents({ filter, pageSize, before }, context) {
 		requireOwner(principalOf(context));
-		const { records, nextBefore } = await services.audit.list({
+		const { records, nextBefore } = await audit.list({
 			filter: filterOf(filter),
 			limit: pageSizeOf(pageSize, limits.listItemsMax),
 			before: before === undefined ? undefined : sequenceNumberOf(before),
@@ -42,7 +45,7 @@ export const auditMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl
 		requireOwner(principal);
 		const after = afterOf(request.after);
 		const chunks = chunksOf(request, after);
-		const { cursor, head } = await services.audit.export(after, principal.address);
+		const { cursor, head } = await audit.export(after, principal.address);
 		yield* logStream(context, { cursor: upTo(cursor, head), closes, ...chunks(head) });
 	},
 });

@@ -14,14 +14,14 @@ import {
 } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
+import { reasonFields } from "../kit/codec.ts";
 import type {
 	WorkflowDefinitionJson,
 	WorkflowEventJson,
 	WorkflowJson,
 	WorkflowNodeStatusJson,
 	WorkflowState as WorkflowStateName,
-} from "../../services/workflows/json.ts";
-import { reasonFields } from "./job-codec.ts";
+} from "./json.ts";
 
 /** As it is checked. Connect's JSON takes names that it does not know for none: the name of a kind has its prefix there. */
 export const definitionJson = ({ name, nodes, edges, input = {} }: WorkflowDefinition) => ({

@@ -11,17 +11,12 @@ import type {
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import { LOG_KINDS, NexusError } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
-import type { Principal } from "../../services/kit/principal.ts";
-import type {
-	AdmittedScenario,
-	ScenarioFacts,
-	ScenarioOutcome,
-	ScenarioRequest,
-} from "../../services/scenarios/port.ts";
-import type { Services } from "../../services/services.ts";
-import { sequenceNumberOf } from "./paging.ts";
-import { logStream, opening, principalOf, type RpcDeps } from "./rpc.ts";
-import { audioTypeIn, reasonCodeOf, SCENARIO_TYPE, scenarioReaders, scenarioRequestOf } from "./scenario-codec.ts";
+import { logStream, opening, principalOf, sequenceNumberOf } from "../../edge/rpc/rpc.ts";
+import type { Artifacts } from "../artifacts/port.ts";
+import { reasonCodeOf, SCENARIO_TYPE } from "../kit/codec.ts";
+import type { Principal } from "../kit/principal.ts";
+import { audioTypeIn, scenarioReaders, scenarioRequestOf } from "./codec.ts";
+import type { AdmittedScenario, ScenarioFacts, ScenarioOutcome, ScenarioRequest, Scenarios } from "./port.ts";
 
 /** Of the answer in one message; a larger one is read as a stream. */
 const ANSWER_BYTES_MAX = 900 * 1024;
@@ -31,32 +26,38 @@ const AUDIO_BYTES_MAX = 25 * 1024 * 1024;
 /** No token waits longer: in the daemon's busy loop (`flushMsMax`), and then for others to be sent with. */
 const TOKEN_MS_MAX = 50;
 
-export function scenarioMethods({ services, limits }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAiService>> {
-	const readerOf = scenarioReaders(Math.max(0, TOKEN_MS_MAX - limits.flushMsMax));
+export interface ScenarioRpcParts {
+	scenarios: Scenarios;
+	artifacts: Pick<Artifacts, "whole">;
+	limits: { flushMsMax: number };
+}
+
+export function scenarioMethods(parts: ScenarioRpcParts): Partial<ServiceImpl<typeof RuntimeAiService>> {
+	const readerOf = scenarioReaders(Math.max(0, TOKEN_MS_MAX - parts.limits.flushMsMax));
 	return {
-		executeScenario: (request, context) => execute(services, request, context),
-		streamScenario: (request, context) => opening(() => stream(services, readerOf, request, context)),
+		executeScenario: (request, context) => execute(parts, request, context),
+		streamScenario: (request, context) => opening(() => stream(parts, readerOf, request, context)),
 	};
 }
 
 async function stream(
-	services: Services,
+	parts: ScenarioRpcParts,
 	readerOf: ReturnType<typeof scenarioReaders>,
 	request: StreamScenarioRequest,
 	context: HandlerContext,
 ) {
 	const principal = principalOf(context);
-	const { runId, after } = await established(services, request, context, principal);
-	const facts = await services.scenarios.facts(runId, principal);
-	const sound = facts.kind === "speech" && after > 0 ? await audioTypeOf(services, runId, after, principal) : undefined;
-	const cursor = await services.scenarios.cursor(runId, after, principal);
-	if (request.abortOnCancel) whenCancelled(context, () => void services.scenarios.abort(runId, principal));
+	const { runId, after } = await established(parts, request, context, principal);
+	const facts = await parts.scenarios.facts(runId, principal);
+	const sound = facts.kind === "speech" && after > 0 ? await audioTypeOf(parts, runId, after, principal) : undefined;
+	const cursor = await parts.scenarios.cursor(runId, after, principal);
+	if (request.abortOnCancel) whenCancelled(context, () => void parts.scenarios.abort(runId, principal));
 	return logStream(context, { cursor, ...readerOf(runId, facts, sound), closes: LOG_KINDS.scenario.closes });
 }
 
 /** The run, new or named, and where its reader begins. */
 async function established(
-	{ scenarios }: Services,
+	{ scenarios }: ScenarioRpcParts,
 	{ scenario, runId, after = 0n, idempotencyKey }: StreamScenarioRequest,
 	context: HandlerContext,
 	principal: Principal,
@@ -74,7 +75,7 @@ async function established(
 }
 
 async function admit(
-	scenarios: Services["scenarios"],
+	scenarios: Scenarios,
 	{ scenario, idempotencyKey }: { scenario?: Scenario | undefined; idempotencyKey: string },
 	{ requestHeader }: HandlerContext,
 	principal: Principal,
@@ -97,7 +98,7 @@ function whenCancelled({ signal }: HandlerContext, abort: () => void): void {
 
 /** What was said of the sound before the reader's place. */
 async function audioTypeOf(
-	{ scenarios }: Services,
+	{ scenarios }: ScenarioRpcParts,
 	runId: string,
 	before: number,
 	principal: Principal,
@@ -115,21 +116,21 @@ async function audioTypeOf(
 }
 
 async function execute(
-	services: Services,
+	parts: ScenarioRpcParts,
 	asked: ExecuteScenarioRequest,
 	context: HandlerContext,
 ): Promise<ScenarioResponse> {
-	const { scenarios } = services;
+	const { scenarios } = parts;
 	const principal = principalOf(context);
 	const { idempotencyKey } = asked;
 	const { request, admitted } = await admit(scenarios, asked, context, principal);
-	const audio = await audioOf(services, request, admitted);
+	const audio = await audioOf(parts, request, admitted);
 	const started = await scenarios.start(admitted, { idempotencyKey, audio });
 	const [outcome, facts] = await Promise.all([started.outcome, scenarios.facts(started.runId, principal)]);
 	return answerOf(started.runId, facts, outcome);
 }
 
-async function audioOf({ artifacts }: Services, request: ScenarioRequest, { spec, appId }: AdmittedScenario) {
+async function audioOf({ artifacts }: ScenarioRpcParts, request: ScenarioRequest, { spec, appId }: AdmittedScenario) {
 	if (spec.kind !== "transcribe" || request.audio) return request.audio;
 	const { artifact, data } = await artifacts.whole(spec.artifactId, appId, AUDIO_BYTES_MAX);
 	return { mimeType: spec.mimeType ?? artifact.mimeType, data };

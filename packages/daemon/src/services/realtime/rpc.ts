@@ -12,14 +12,15 @@ import {
 	type RuntimeRealtimeService,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/realtime_pb";
 import { LOG_KINDS } from "@nexus-stream/protocol";
-import { appOf, type Principal } from "../../services/kit/principal.ts";
-import type { OpenRealtime, RealtimeEvent } from "../../services/realtime/port.ts";
-import { afterOf } from "./paging.ts";
-import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
+import { afterOf, logStream, principalOf } from "../../edge/rpc/rpc.ts";
+import { appOf, type Principal } from "../kit/principal.ts";
+import type { OpenRealtime, Realtime, RealtimeEvent } from "./port.ts";
 
 export const realtimeMethods = ({
-	services: { realtime },
-}: RpcDeps): Partial<ServiceImpl<typeof RuntimeRealtimeService>> => ({
+	realtime,
+}: {
+	realtime: Realtime;
+}): Partial<ServiceImpl<typeof RuntimeRealtimeService>> => ({
 	async openRealtimeSession(request, context) {
 		const principal = principalOf(context);
 		const { id, session, idleClosesAt } = await realtime.open(openingOf(request, principal), principal);

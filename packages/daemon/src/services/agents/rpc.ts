@@ -10,41 +10,57 @@ import {
 	type SubscribeAgentEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/agent_pb";
 import { isSessionLabel, NexusError, STREAM_PROCEDURES } from "@nexus-stream/protocol";
-import { agentMatcher } from "../../services/audit/agents.ts";
-import type { AgentEvent } from "../../services/audit/events.ts";
-import { AGENTS_TOPIC } from "../../services/audit/topics.ts";
-import { type Principal, requireOwner } from "../../services/kit/principal.ts";
-import { filtered } from "./filtered.ts";
-import { afterOf } from "./paging.ts";
-import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
-import { reasonCodeOf } from "./scenario-codec.ts";
+import type { Broker } from "../../broker/broker.ts";
+import { afterOf, filtered, logStream, principalOf } from "../../edge/rpc/rpc.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Accepted, ClientMessage } from "../../nex/nex.ts";
+import { agentMatcher } from "../audit/agents.ts";
+import type { AuditLog } from "../audit/audit.ts";
+import type { AgentEvent } from "../audit/events.ts";
+import type { NoticeLogs } from "../audit/notices.ts";
+import { AGENTS_TOPIC } from "../audit/topics.ts";
+import { reasonCodeOf } from "../kit/codec.ts";
+import { type Principal, requireOwner } from "../kit/principal.ts";
+import type { Scenarios } from "../scenarios/port.ts";
 
 const { closes } = STREAM_PROCEDURES["nexus.runtime.v1.RuntimeAgentService/SubscribeAgentEvents"];
 
-export const agentMethods = (rpc: RpcDeps): Partial<ServiceImpl<typeof RuntimeAgentService>> => ({
+export interface AgentRpcParts {
+	engine: { readonly name: string };
+	/** The agents of the engine, by name. */
+	agents: Readonly<Record<string, { model?: string }>> | undefined;
+	submit(message: ClientMessage): Promise<Accepted>;
+	broker: Pick<Broker, "abort">;
+	ledger: Pick<Ledger, "turns">;
+	scenarios: Pick<Scenarios, "abort">;
+	audit: Pick<AuditLog, "abortAsked">;
+	notices: Pick<NoticeLogs, "cursor">;
+}
+
+export const agentMethods = (parts: AgentRpcParts): Partial<ServiceImpl<typeof RuntimeAgentService>> => ({
 	listAgents(_, context) {
 		requireOwner(principalOf(context));
-		const { engine, agents = {} } = rpc.deps;
+		const { engine, agents = {} } = parts;
 		const named = Object.entries(agents).map(([name, { model = "" }]) => ({ name, modelId: model }));
-		return { engine: engine?.name ?? "", agents: named };
+		return { engine: engine.name, agents: named };
 	},
 
 	async sendMessage(request, context) {
 		requireOwner(principalOf(context));
-		const { eventId, disposition, runId = "" } = await send(rpc, request);
+		const { eventId, disposition, runId = "" } = await send(parts, request);
 		return { eventId, disposition: disposition.state, runId };
 	},
 
 	async abortRun({ runId }, context) {
 		const principal = principalOf(context);
 		requireOwner(principal);
-		return { runId, status: await abort(rpc, runId, principal) };
+		return { runId, status: await abort(parts, runId, principal) };
 	},
 
 	async *subscribeAgentEvents({ session, agent, after }, context) {
 		requireOwner(principalOf(context));
 		const filter = { session: session || undefined, agent: agent || undefined };
-		const cursor = await rpc.services.notices.cursor(AGENTS_TOPIC, afterOf(after));
+		const cursor = await parts.notices.cursor(AGENTS_TOPIC, afterOf(after));
 		const fits = agentMatcher(filter);
 		yield* logStream(context, {
 			cursor,
@@ -54,11 +70,11 @@ export const agentMethods = (rpc: RpcDeps): Partial<ServiceImpl<typeof RuntimeAg
 	},
 });
 
-async function send({ deps }: RpcDeps, { session, text, idempotencyKey }: SendMessageRequest) {
+async function send({ submit }: AgentRpcParts, { session, text, idempotencyKey }: SendMessageRequest) {
 	if (!isSessionLabel(session)) throw new NexusError("invalid", "session: a label is needed, such as `main`");
 	const key = idempotencyKey === "" ? {} : { idempotencyKey };
 	try {
-		const accepted = await deps.submit({ session, text, ...key });
+		const accepted = await submit({ session, text, ...key });
 		const { disposition } = accepted;
 		if ("because" in disposition) throw new NexusError("precondition", `not accepted: ${disposition.because}`);
 		return accepted;
@@ -70,10 +86,10 @@ async function send({ deps }: RpcDeps, { session, text, idempotencyKey }: SendMe
 	}
 }
 
-async function abort({ deps, services }: RpcDeps, runId: string, principal: Principal): Promise<string> {
-	const { broker, ledger } = deps;
-	const aborting = broker.abort(runId) ?? services.scenarios?.abort(runId, principal);
-	if (aborting) services.audit.abortAsked(runId, principal.address);
+async function abort(parts: AgentRpcParts, runId: string, principal: Principal): Promise<string> {
+	const { broker, ledger, scenarios, audit } = parts;
+	const aborting = broker.abort(runId) ?? scenarios.abort(runId, principal);
+	if (aborting) audit.abortAsked(runId, principal.address);
 	const ended = (await aborting) ?? (await ledger.turns.get(runId));
 	if (!ended) throw new NexusError("not_found", `there is no run ${runId}`);
 	return ended.status;

@@ -11,13 +11,15 @@ import {
 	type RuntimeAccountService,
 	SubscribeAccountSessionEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/account_pb";
-import type { AccountSession } from "../../services/accounts/port.ts";
-import { requireOwner } from "../../services/kit/principal.ts";
-import { feedStream, principalOf, type RpcDeps } from "./rpc.ts";
+import { feedStream, principalOf } from "../../edge/rpc/rpc.ts";
+import { requireOwner } from "../kit/principal.ts";
+import type { AccountSession, AccountSessions } from "./port.ts";
 
 export const accountMethods = ({
-	services: { accounts },
-}: RpcDeps): Partial<ServiceImpl<typeof RuntimeAccountService>> => ({
+	accounts,
+}: {
+	accounts: Pick<AccountSessions, "list" | "subscribe">;
+}): Partial<ServiceImpl<typeof RuntimeAccountService>> => ({
 	async listAccounts(_, context) {
 		requireOwner(principalOf(context));
 		return create(ListAccountsResponseSchema, { accounts: accounts.list().map(sessionOf) });
