@@ -1,7 +1,7 @@
 /** What a workflow costs beside the work of its nodes: from the submission to its end, durable commits included. */
 
 import { Agent, request } from "node:http";
-import type { WorkflowNodeJson } from "../../packages/daemon/src/services/workflows/json.ts";
+import type { WorkflowNodeJson } from "../../packages/daemon/src/services/workflows/port.ts";
 import { submissionOf } from "../../test/submission.ts";
 import type { Figure } from "../figure.ts";
 import { textOf } from "../pace.ts";

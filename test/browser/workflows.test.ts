@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import type { WorkflowDefinitionJson } from "../../packages/daemon/src/services/workflows/json.ts";
+import type { WorkflowDefinitionJson } from "../../packages/daemon/src/services/workflows/port.ts";
 import { submissionOf } from "../submission.ts";
 import { startDaemon, TOKEN } from "./daemon.ts";
 import { describeInBrowser, openAt, upTo } from "./kit.ts";

@@ -11,12 +11,13 @@ import { openStream, type Source, type Stream, type StreamOptions } from "./stre
 export type { Api } from "./api.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
 export { type Address, createReach, type Fetch, type HttpOptions, type Reach } from "./http.ts";
-export { isTemporary, LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState, retryDelayMs } from "./link.ts";
+export { LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState } from "./link.ts";
+export { failureKindOf, NO_OUTAGE, type Outage, stepOutage } from "./outage.ts";
 export { createRunFolds, createRunVerifier, type RunCheck, type RunFolds, type RunVerifier } from "./runs.ts";
 export type { FrameRecord, Source, Stream, StreamOptions, StreamRecord } from "./stream.ts";
 
 export interface ClientOptions extends HttpOptions {
-	/** Of every stream, unless it is given its own. */
+	/** Default for every stream. */
 	limits?: Partial<LinkLimits>;
 	clock?: Clock;
 }
@@ -28,7 +29,7 @@ export interface Client {
 	 * session's do not end. Throws what the daemon refused with, and `data_loss` after the end of a run that is damaged.
 	 */
 	follow(source: Source, options?: FollowOptions): AsyncGenerator<FollowedRecord>;
-	/** What a person sees of a run, or of each run of a session, whenever it has changed. Ends and throws as `follow` does. */
+	/** The view of a run, or of each run of a session, after every change. Ends and throws as `follow` does. */
 	watch(source: Source, options?: Omit<FollowOptions, "partial">): AsyncGenerator<RunView>;
 	/** The same stream by callbacks, with a say in its connection: pause it, resume it, hurry it. */
 	open(source: Source, options: StreamOptions): Stream;
@@ -36,15 +37,15 @@ export interface Client {
 
 export function createClient({ limits, clock, ...options }: ClientOptions): Client {
 	const http = createHttp(options);
-	const withDefaults = <T extends { limits?: Partial<LinkLimits>; clock?: Clock }>(given: T): T => ({
+	const withClientDefaults = <T extends { limits?: Partial<LinkLimits>; clock?: Clock }>(given: T): T => ({
 		...(clock && { clock }),
 		...given,
 		limits: { ...limits, ...given.limits },
 	});
 	return {
 		api: createApi(http),
-		follow: (source, given = {}) => follow(http, source, withDefaults(given)),
-		watch: (source, given = {}) => watch(http, source, withDefaults(given)),
-		open: (source, given) => openStream(http, source, withDefaults(given)),
+		follow: (source, given = {}) => follow(http, source, withClientDefaults(given)),
+		watch: (source, given = {}) => watch(http, source, withClientDefaults(given)),
+		open: (source, given) => openStream(http, source, withClientDefaults(given)),
 	};
 }

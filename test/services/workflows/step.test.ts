@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/daemon/src/services/workflows/json.ts";
 import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/limits.ts";
 import { type Plan, planOf } from "../../../packages/daemon/src/services/workflows/plan.ts";
+import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/daemon/src/services/workflows/port.ts";
 import {
 	doneBefore,
 	isOver,

@@ -2,8 +2,12 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { follow } from "../../../packages/daemon/src/bus/bus.ts";
 import type { ScenarioRequest } from "../../../packages/daemon/src/services/scenarios/port.ts";
-import type { WorkflowEventJson, WorkflowNodeJson } from "../../../packages/daemon/src/services/workflows/json.ts";
-import type { NewWorkflow, Workflows } from "../../../packages/daemon/src/services/workflows/port.ts";
+import type {
+	NewWorkflow,
+	WorkflowEventJson,
+	WorkflowNodeJson,
+	Workflows,
+} from "../../../packages/daemon/src/services/workflows/port.ts";
 import { createWorkflows } from "../../../packages/daemon/src/services/workflows/workflows.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

@@ -22,7 +22,7 @@ import { RuntimeWorkflowService } from "../gen/nexus/runtime/v1/workflow_pb.ts";
 import { type Calls, createCalls } from "./calls.ts";
 import { connectErrorOf } from "./errors.ts";
 import type { CallContext, RuntimeEvent } from "./read.ts";
-import { RETRY_LIMITS, type RetryLimits } from "./retry.ts";
+import { RETRY_LIMITS, type RuntimeRetryLimits } from "./retry.ts";
 
 export { Code, ConnectError } from "@connectrpc/connect";
 export * from "../gen/nexus/runtime/v1/account_pb.ts";
@@ -40,7 +40,7 @@ export type { Calls, RuntimeRequestOptions } from "./calls.ts";
 export { bytesOf, lastOf, outcomeOf, type ScenarioResult } from "./collect.ts";
 export { errorCodeOf, nexusErrorOf } from "./errors.ts";
 export type { RuntimeEvent } from "./read.ts";
-export { RETRY_LIMITS, type RetryLimits, reasonCodeOf } from "./retry.ts";
+export { RETRY_LIMITS, type RuntimeRetryLimits, reasonCodeOf } from "./retry.ts";
 
 export interface RuntimeOptions extends Pick<HttpOptions, "locate" | "fetch"> {
 	/** Where the daemon is, `http://127.0.0.1:7777`; without it the page's own origin. */
@@ -51,7 +51,7 @@ export interface RuntimeOptions extends Pick<HttpOptions, "locate" | "fetch"> {
 	reword?(error: ConnectError): Error;
 	/** Another way than Connect over `fetch`, such as `createGrpcTransport` of `@connectrpc/connect-node`. It brings its own address. */
 	transport?: Transport;
-	limits?: Partial<RetryLimits>;
+	limits?: Partial<RuntimeRetryLimits>;
 	clock?: Clock;
 	random?(): number;
 }

@@ -165,14 +165,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		async load() {
 			const { createListener } = await import("./http/listener.ts");
 			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
-			const { answer, rest } = rpc;
-			return createListener({
-				...parts,
-				page,
-				admit,
-				holdStream,
-				rpc: { enter: enterRpc, answer, rest },
-			});
+			return createListener({ ...parts, page, admit, holdStream, enterRpc, rpc });
 		},
 		upgrade(request, socket, head) {
 			const caller = admit(request, socket);

@@ -1,7 +1,7 @@
 /** Follows one workflow to its end: its events, what its nodes gave, and the texts of those that write. */
 
 import { createRunFolds, type Stream } from "@nexus-stream/client";
-import type { RuntimeEvent } from "@nexus-stream/client/runtime";
+import type { Runtime, RuntimeEvent } from "@nexus-stream/client/runtime";
 import { type RunView, shownOf, toNexusError } from "@nexus-stream/protocol";
 import { openStream } from "../app/api.ts";
 import { loadRuntime } from "../app/runtime.ts";
@@ -69,14 +69,7 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 	async function follow(): Promise<void> {
 		try {
 			const runtime = await loadRuntime();
-			const isOurs = ({ procedure }: RuntimeEvent) => procedure.endsWith("/SubscribeWorkflowEvents");
-			const stops = [
-				runtime.on("runtime.disconnected", (event) => isOurs(event) && change({ link: "reconnecting" })),
-				runtime.on("runtime.reconnected", (event) => isOurs(event) && live()),
-			];
-			signal.addEventListener("abort", () => {
-				for (const stop of stops) stop();
-			});
+			watchLink(runtime, { live, dropped: () => change({ link: "reconnecting" }) }, signal);
 			for await (const { workflow } of runtime.workflows.subscribeWorkflowEvents({ workflowId }, { signal })) {
 				live();
 				change(withEvent(view, workflow!));
@@ -174,4 +167,16 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 			for (const stream of texts.values()) stream?.send({ type: "stop" });
 		},
 	};
+}
+
+/** Reports when the stream of events loses its connection, and when it has one again. */
+function watchLink(runtime: Runtime, { live, dropped }: { live(): void; dropped(): void }, signal: AbortSignal): void {
+	const isEvents = ({ procedure }: RuntimeEvent) => procedure.endsWith("/SubscribeWorkflowEvents");
+	const stops = [
+		runtime.on("runtime.disconnected", (event) => isEvents(event) && dropped()),
+		runtime.on("runtime.reconnected", (event) => isEvents(event) && live()),
+	];
+	signal.addEventListener("abort", () => {
+		for (const stop of stops) stop();
+	});
 }

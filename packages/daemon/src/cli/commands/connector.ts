@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as streamText } from "node:stream/consumers";
+import type { AdapterSetting } from "@nexus-stream/adapter/host";
 import { ConnectorSchema } from "@nexus-stream/client/runtime";
 import { exitCodeOf, NexusError } from "@nexus-stream/protocol";
-import type { AdapterSetting } from "../../../../adapter/src/host.ts";
 import { ask } from "../ask.ts";
 import type { CommandContext, CommandExit } from "../command.ts";
 import type { Host } from "../host.ts";

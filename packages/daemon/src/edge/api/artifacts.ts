@@ -2,26 +2,9 @@
 
 import { Readable } from "node:stream";
 import { NexusError } from "@nexus-stream/protocol";
-import { z } from "zod";
 import { principalOfCaller, whenEnded } from "../http/gate.ts";
 import type { Handlers } from "../http/handler.ts";
 import type { ArtifactFile, ArtifactReader, EdgeDeps } from "../port.ts";
-import { route } from "./route.ts";
-
-export const ARTIFACT_ROUTES = {
-	getArtifact: route({
-		method: "GET",
-		path: "/v1/artifacts/{artifact}",
-		summary: "An artifact as a file to be saved. A Range of bytes is answered with 206.",
-		auth: true,
-		apps: true,
-		params: z.object({ artifact: z.string().min(1).max(128) }),
-		status: 200,
-		answer: { type: "*/*" },
-		ranges: true,
-		errors: ["not_found", "precondition"],
-	}),
-};
 
 export function artifactHandlers({ artifacts }: Pick<EdgeDeps, "artifacts">) {
 	return {

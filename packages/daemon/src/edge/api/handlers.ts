@@ -1,6 +1,7 @@
 /** One handler for each route. A handler gets checked input and answers with JSON, a Response, or an error it throws. */
 
 import type { ServerResponse } from "node:http";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError, toNexusError, traceIdIn } from "@nexus-stream/protocol";
 import type { Auth } from "../http/auth.ts";
 import { principalOfCaller } from "../http/gate.ts";
@@ -25,7 +26,6 @@ import { type OpenApiObject, openapi } from "./openapi.ts";
 import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
-import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 
 export interface HandlerParts {
@@ -185,4 +185,29 @@ function daemonHandlers({ deps, limits, auth, cookieName, signIn, rest }: Handle
 			return new Response(await deps.metrics.render(), { headers: { "Content-Type": deps.metrics.contentType } });
 		},
 	} satisfies Partial<Handlers>;
+}
+
+/** Answers with a stream: a stream that cannot open has a status before the first byte (I9). */
+interface Streaming {
+	readers: Readers;
+	/** Throws `busy` when no further stream may open. */
+	admitStream(): void;
+}
+
+async function sendStream(
+	{ readers, admitStream }: Streaming,
+	outgoing: ServerResponse,
+	answer: StreamResponse,
+): Promise<Response> {
+	const { cursor } = answer;
+	try {
+		await cursor.check();
+		// Others may have opened meanwhile; from here on nothing waits.
+		admitStream();
+	} catch (cause) {
+		cursor.close();
+		throw cause;
+	}
+	readers.open(outgoing, answer);
+	return RESPONSE_ALREADY_SENT;
 }

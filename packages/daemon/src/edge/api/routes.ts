@@ -1,8 +1,7 @@
 /** The HTTP API as data: what is served and what the OpenAPI document says are both made from this table. */
 
 import { STREAM_ENDPOINTS } from "@nexus-stream/protocol";
-import type { z } from "zod";
-import { ARTIFACT_ROUTES } from "./artifacts.ts";
+import { z } from "zod";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
@@ -227,7 +226,18 @@ export const ROUTES = {
 	}),
 	...APPROVAL_ROUTES,
 	...CHANNEL_ROUTES,
-	...ARTIFACT_ROUTES,
+	getArtifact: route({
+		method: "GET",
+		path: "/v1/artifacts/{artifact}",
+		summary: "An artifact as a file to be saved. A Range of bytes is answered with 206.",
+		auth: true,
+		apps: true,
+		params: z.object({ artifact: z.string().min(1).max(128) }),
+		status: 200,
+		answer: { type: "*/*" },
+		ranges: true,
+		errors: ["not_found", "precondition"],
+	}),
 	...MCP_ROUTES,
 	signIn: route({
 		method: "POST",

@@ -20,10 +20,11 @@ export interface ListenerParts extends HandlerParts {
 	admit: Admit;
 	holdStream: HoldStream;
 	/** Lets in and answers remote procedures, where there are any. */
-	rpc?: { enter: Admit; answer: RpcServer["answer"]; rest: RpcServer["rest"] };
+	enterRpc: Admit;
+	rpc?: Pick<RpcServer, "answer" | "rest"> | undefined;
 }
 
-export function createListener({ page, admit, holdStream, rpc, ...parts }: ListenerParts): HttpListener {
+export function createListener({ page, admit, holdStream, enterRpc, rpc, ...parts }: ListenerParts): HttpListener {
 	const { log } = parts.deps;
 	const { limits, clock } = parts;
 	const rest = rpc?.rest;
@@ -44,7 +45,7 @@ export function createListener({ page, admit, holdStream, rpc, ...parts }: Liste
 	if (!rpc) return answer;
 	return async (incoming, outgoing) => {
 		if (!isRpcPath(incoming.url ?? "")) return answer(incoming, outgoing);
-		const caller = rpc.enter(incoming, outgoing);
+		const caller = enterRpc(incoming, outgoing);
 		if (caller.heldMs !== undefined) await held(clock, caller.heldMs);
 		return rpc.answer(incoming, outgoing, caller);
 	};

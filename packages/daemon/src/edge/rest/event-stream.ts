@@ -4,20 +4,20 @@ import { Batch, type Cursor } from "../../bus/bus.ts";
 import { SSE, type StreamFormat } from "../stream/stream.ts";
 
 /** One event: its place in the stream and its JSON; "" for a message that only tells the reader its place. */
-export interface StreamEvent {
+export interface RestEvent {
 	id: number;
 	data: string;
 }
 
 export interface EventCursor extends Cursor {
 	/** The first event, unless the stream is open and silent. Undefined: it ended without one. */
-	first(): Promise<StreamEvent | "silent" | undefined>;
+	first(): Promise<RestEvent | "silent" | undefined>;
 }
 
 /** `established` resolves when the procedure waits for its first event. Closing the cursor calls `left`. */
 export function eventCursor<Message>(
 	messages: AsyncIterable<Message>,
-	eventOf: (message: Message) => StreamEvent,
+	eventOf: (message: Message) => RestEvent,
 	established: Promise<void>,
 	left: () => void,
 ): EventCursor {

@@ -13,7 +13,7 @@ import { toConnectError } from "../rpc/errors.ts";
 import { OpenStream } from "../rpc/open-stream.ts";
 import { BEGINS_HEADER, PRINCIPAL, SERVING } from "../rpc/rpc.ts";
 import { type Readers, resumeAfter } from "../stream/stream.ts";
-import { eventCursor, eventDialect, type StreamEvent } from "./event-stream.ts";
+import { eventCursor, eventDialect, type RestEvent } from "./event-stream.ts";
 import type { HttpRoute } from "./http-rules.ts";
 import type { Implementation, Methods } from "./methods.ts";
 import { requestOf } from "./request.ts";
@@ -196,7 +196,7 @@ async function sendEvents(
 }
 
 /** A message with nothing but a sequence tells its reader a place, and has no data. */
-function eventOf(route: HttpRoute, init: Message): StreamEvent {
+function eventOf(route: HttpRoute, init: Message): RestEvent {
 	const message = create(route.method.output, init) as Message & { sequence?: bigint; eventType?: number };
 	const id = Number(message.sequence ?? 0n);
 	if (message.eventType === 0) return { id, data: "" };

@@ -73,6 +73,11 @@ function spendOn(flusher: Flusher, go: () => void): void {
 	go();
 }
 
+const failing = (log: Log) => (cut: () => void) => (cause: unknown) => {
+	log.error({ err: cause }, "a remote procedure could not be answered");
+	cut();
+};
+
 /** Whether a path of the main port is a remote procedure: `/package.Service/Method`. */
 export const isRpcPath = (path: string): boolean => path.startsWith("/nexus.runtime.") || path.startsWith("/grpc.");
 
@@ -91,10 +96,7 @@ export function createRpc(parts: RpcParts): RpcServer {
 		await takeTurn(parts.flusher);
 		if (!isGone(request)) await loaded.answer(request, response, caller);
 	};
-	const failed = (cut: () => void) => (cause: unknown) => {
-		parts.log.error({ err: cause }, "a remote procedure could not be answered");
-		cut();
-	};
+	const failed = failing(parts.log);
 	const stop = async () => {
 		if (isStopping) return;
 		isStopping = true;

@@ -4,7 +4,7 @@ import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { isIdOf, NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Principal } from "../port.ts";
-import { backlogOf, type Feed, type Flusher } from "../stream/stream.ts";
+import type { Flusher } from "../stream/stream.ts";
 import type { OpenStream } from "./open-stream.ts";
 import { Outlet, type OutletStream } from "./outlet.ts";
 
@@ -64,6 +64,34 @@ export function opening<Message>(open: () => Promise<AsyncIterable<Message>>): A
 		},
 	};
 	return { [Symbol.asyncIterator]: () => iterator };
+}
+
+export interface Feed<State> {
+	/** What is so now. */
+	current(): readonly State[];
+	/** Called with every change from now on; returns how to stop it. */
+	subscribe(listener: (state: State) => void): () => void;
+	/** Of what it is the state. */
+	key(state: State): string;
+}
+
+interface Backlog<State> {
+	/** What one reader has not got yet, by key. */
+	readonly waiting: Map<string, State>;
+	stop(): void;
+}
+
+function backlogOf<State>({ current, subscribe, key }: Feed<State>, grown: () => void): Backlog<State> {
+	const waiting = new Map<string, State>();
+	const take = (state: State) => {
+		// Anew at the end: changes arrive in their order.
+		waiting.delete(key(state));
+		waiting.set(key(state), state);
+		grown();
+	};
+	const stop = subscribe(take);
+	for (const state of current()) take(state);
+	return { waiting, stop };
 }
 
 export interface FeedStream<State, Message> extends Feed<State> {

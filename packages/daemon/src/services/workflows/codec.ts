@@ -21,7 +21,7 @@ import type {
 	WorkflowJson,
 	WorkflowNodeStatusJson,
 	WorkflowState as WorkflowStateName,
-} from "./json.ts";
+} from "./port.ts";
 
 /** As it is checked. Connect's JSON takes names that it does not know for none: the name of a kind has its prefix there. */
 export const definitionJson = ({ name, nodes, edges, input = {} }: WorkflowDefinition) => ({

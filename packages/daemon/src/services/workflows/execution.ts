@@ -7,10 +7,10 @@ import type { Bus, LogWriter } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
 import type { Principal } from "../kit/principal.ts";
 import { recordOf } from "./events.ts";
-import type { WorkflowErrorJson } from "./json.ts";
 import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
 import { isRetryable, LEAVE, type PerformDeps, perform } from "./perform.ts";
 import type { Plan } from "./plan.ts";
+import type { WorkflowErrorJson } from "./port.ts";
 import { workflowWrites } from "./rows.ts";
 import { type NodeOutput, progressOf, storedNode, type WorkflowHead } from "./status.ts";
 import {

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { condition } from "./condition.ts";
-import type { WorkflowNodeKind } from "./json.ts";
+import type { WorkflowNodeKind } from "./port.ts";
 
 const text = z.string().max(64 * 1024);
 const filled = text.min(1);

@@ -3,10 +3,10 @@
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { z } from "zod";
 import { pathsOfCondition } from "./condition.ts";
-import type { WorkflowDefinitionJson, WorkflowEdgeJson, WorkflowNodeJson, WorkflowNodeKind } from "./json.ts";
 import { isExternal, KINDS, type TypedNode } from "./kinds.ts";
 import type { WorkflowLimits } from "./limits.ts";
 import { type PathSegment, parsePath, rootOf } from "./path.ts";
+import type { WorkflowDefinitionJson, WorkflowEdgeJson, WorkflowNodeJson, WorkflowNodeKind } from "./port.ts";
 import { pathsIn } from "./template.ts";
 
 /** A value of another node under a name of its own. */

@@ -1,7 +1,7 @@
 /** A workflow as it is told and as it is stored. */
 
-import type { WorkflowErrorJson, WorkflowJson, WorkflowNodeStatusJson, WorkflowState } from "./json.ts";
 import type { Plan, PlannedNode } from "./plan.ts";
+import type { WorkflowErrorJson, WorkflowJson, WorkflowNodeStatusJson, WorkflowState } from "./port.ts";
 import type { StoredNode, StoredWorkflow, WorkflowProgress } from "./rows.ts";
 import { type NodeRun, percentOf, type WorkflowRun } from "./step.ts";
 
