@@ -1,8 +1,8 @@
 /** State feeds: how the daemon is, and how its accounts and sign-ins are. */
 
 import { expect, onTestFinished, test } from "vitest";
+import type { PlatformStatus } from "../../packages/daemon/src/services/accounts/accounts.ts";
 import { createAccountSessions } from "../../packages/daemon/src/services/accounts/accounts.ts";
-import type { PlatformStatus } from "../../packages/daemon/src/services/accounts/platform-state.ts";
 import type { AccountSession } from "../../packages/daemon/src/services/accounts/port.ts";
 import type { AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
 import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";

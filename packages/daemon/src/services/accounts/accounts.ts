@@ -4,8 +4,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { listeners } from "../kit/listeners.ts";
 import type { SignInInfo, SignInRegister } from "../signins/port.ts";
-import { type PlatformStatus, platformState } from "./platform-state.ts";
-import type { AccountSession, AccountSessions } from "./port.ts";
+import type { AccountSession, AccountSessionState, AccountSessions } from "./port.ts";
 
 export interface AccountSessionDeps {
 	/** Every configured account, and who calls when one may have changed. */
@@ -83,3 +82,39 @@ const sessionOf = ({ id, state, address, createdAt, changedAt, expiresAt }: Sign
 	createdAt,
 	expiresAt,
 });
+
+/** Facts about an account on a chat platform that decide its state. */
+export interface PlatformStatus {
+	channel: string;
+	account: string;
+	/** What its adapter says of itself, once it was asked. */
+	info?: { supports: readonly string[] };
+	/** Why the adapter could not be asked. */
+	infoError?: string;
+	/** Those that were started; the others are started when they are needed. */
+	processes: Readonly<Partial<Record<string, { state: ProcessState; lastError?: string }>>>;
+	/** The platform's rate limit holds the account until then. */
+	pausedUntil?: number;
+	lastError?: string;
+}
+
+type ProcessState = "stopped" | "starting" | "running" | "backing_off" | "open_circuit" | "unreachable";
+
+const FAILS: readonly ProcessState[] = ["backing_off", "open_circuit", "unreachable"];
+
+export function platformState(status: PlatformStatus): { state: AccountSessionState; reason?: string } {
+	const { info, infoError, pausedUntil, lastError } = status;
+	const processes = Object.values(status.processes).filter((process) => process !== undefined);
+	const because = (reason: string | undefined) => (reason === undefined ? {} : { reason });
+	const failing = processes.filter(({ state }) => FAILS.includes(state));
+	if (failing.length > 0) {
+		const works = processes.some(({ state }) => state === "running");
+		return { state: works ? "degraded" : "disconnected", ...because(failing[0]?.lastError ?? lastError) };
+	}
+	if (infoError !== undefined) return { state: "disconnected", reason: infoError };
+	const willBeHeard = info?.supports.includes("monitor") && status.processes.monitor === undefined;
+	if (info === undefined || willBeHeard || processes.some(({ state }) => state === "starting"))
+		return { state: "connecting" };
+	if (pausedUntil !== undefined) return { state: "degraded", reason: "the platform slowed the account down" };
+	return { state: "connected" };
+}
