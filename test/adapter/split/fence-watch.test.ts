@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createFenceWatch } from "../../../packages/daemon/src/nex/delivery/blocks/fence-watch.ts";
+import { FenceWatch } from "../../../packages/adapter/src/markdown/outline.ts";
 
 const insideAfter = (...pieces: string[]): boolean => {
-	const fence = createFenceWatch();
+	const fence = new FenceWatch();
 	for (const piece of pieces) fence.push(piece);
 	return fence.inside;
 };
@@ -18,7 +18,9 @@ describe("the fence watch", () => {
 		["~~~\n```\n~~~\n", false],
 		["```\n``` not a closer\n", true],
 		["``` a `b` c\n", false],
-		["> - ```\n> x\n", true],
+		["> - ```\n>   x\n", true],
+		["> - ```\n> outside of the item\n", false],
+		["    ``` in indented code\n", false],
 		["text with ``` inside\n", false],
 	])("%j: %s", (text, inside) => {
 		expect(insideAfter(text)).toBe(inside);
@@ -36,8 +38,8 @@ describe("the fence watch", () => {
 		);
 	});
 
-	it("begins anew with a new text", () => {
-		const fence = createFenceWatch();
+	it("starts over with a new text", () => {
+		const fence = new FenceWatch();
 		fence.push("```\n");
 		fence.reset();
 		expect(fence.inside).toBe(false);
