@@ -32,10 +32,11 @@ function play(
 	const transcript = new Transcript({ ...options, ...limits, engine: "played", startedAt: 0, userMessages: [] });
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
-	framer.open(1, sink);
-	for (const event of events) transcript.take(framer.take(event, 1, sink), framer.text, 1);
+	framer.attach(sink);
+	framer.open(1);
+	for (const event of events) transcript.take(framer.take(event, 1), framer.text, 1);
 	const turn = transcript.turn(ending, 2);
-	framer.end(ending, turn.usage, 2, sink, turn.usageBy);
+	framer.end(ending, turn.usage, 2, turn.usageBy);
 	return { frames, turn };
 }
 
@@ -190,8 +191,7 @@ describe("for all interleavings of agents", () => {
 				if (left.length === frames.length) return;
 				const framer = new Framer(options);
 				for (const frame of left) framer.replay(frame);
-				const rest: Frame[] = [];
-				framer.end(CRASHED, { input: -1, output: -1 }, 2, (record) => rest.push(decodeFrame(record)));
+				const rest = framer.collect(() => framer.end(CRASHED, { input: -1, output: -1 }, 2)).map(decodeFrame);
 				const taken = [...left, ...rest];
 				expect(verified(taken)).toBeUndefined();
 				const texts = ({ messages }: RunView) => messages.map(({ messageId, text: said }) => [messageId, said]);

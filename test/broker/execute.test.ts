@@ -61,7 +61,7 @@ describe("ST18: what commits with a run", () => {
 		const { runId, saved } = await ask(broker, "main", "hi", { settle });
 		await saved;
 		expect(look.turn(runId)?.status).toBe("completed");
-		expect(logged).toEqual(["what belongs beside a turn could not be made"]);
+		expect(logged).toEqual(["the writes that accompany a turn could not be made; saving the turn without them"]);
 	});
 
 	test("a run that another process began is settled with what `recover` is told to write beside it", async () => {

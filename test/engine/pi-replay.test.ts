@@ -55,13 +55,9 @@ function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody"
 		userMessages: [],
 		...BROKER_LIMITS,
 	});
-	framer.open(0, () => {});
-	for (const event of events)
-		transcript.take(
-			framer.take(event, 0, () => {}),
-			framer.text,
-			0,
-		);
+	framer.attach(() => {});
+	framer.open(0);
+	for (const event of events) transcript.take(framer.take(event, 0), framer.text, 0);
 	const turn = JSON.parse(JSON.stringify(transcript.turn(COMPLETED, 0)));
 	const messages = assembleContext([pastTurnOf(turn)], [userMessage({ text: "next" })]);
 	return toPiContext(ask("", { messages }), 0, model === "nobody" ? undefined : model).history;

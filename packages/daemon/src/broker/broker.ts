@@ -21,19 +21,19 @@ import type {
 	RunObserver,
 	Saved,
 } from "./port.ts";
-import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./recovery.ts";
 import { type ContinuationDeps, canContinue, continuationOf, retryRefusalOf } from "./run/continuation.ts";
 import { Run } from "./run/run.ts";
 import type { RunDeps } from "./run/run-deps.ts";
+import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./run/run-recovery.ts";
 import { CRASHED } from "./settle/ending.ts";
 
 export type { ApprovalDecision, ApprovalLimits, ApprovalsPort } from "./approvals.ts";
 export { answerOf, isPersons } from "./approvals.ts";
+export { currentRun } from "./driver.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export type { CallEvent, ModelCallEnd } from "./model-call.ts";
 export { createModelCalls, type ModelCalls } from "./model-calls.ts";
 export * from "./port.ts";
-export { currentRun } from "./run/current-run.ts";
 export { chainOf, type RunMeta } from "./run/run-log.ts";
 
 export interface BrokerOptions {

@@ -43,8 +43,8 @@ type RecordedEntry = Omit<ExecutionEntry, "kind"> & { kind: string };
 /** A name that comes from a model, a tool or a person. */
 const PHASE_CHARS_MAX = 64;
 
-/** `now`: the engine is asked for nothing more before it is durable (A4). `later`: with the next commit. */
-export type CommitTiming = "now" | "later" | undefined;
+/** `now`: the engine waits until it is durable (A4). `later`: with the next commit. */
+type CommitTiming = "now" | "later" | undefined;
 
 export class Recorder {
 	readonly #options: RecorderOptions;
@@ -77,20 +77,20 @@ export class Recorder {
 		return [...writes, ...this.drain()];
 	}
 
-	/** A tool acts, and a checkpoint counts, only once it is durable (A4): until then the engine is asked for nothing more. */
-	async commitDue(writer: LogWriter): Promise<undefined> {
+	/** Commits what the last yield recorded. The engine waits for the promise: a tool acts, and a checkpoint counts, only once it is durable (A4). */
+	commitDue(writer: LogWriter): Promise<void> | undefined {
 		const due = this.#due;
+		if (due === undefined) return undefined;
 		this.#due = undefined;
-		if (due === "now") await this.commit(writer);
-		else this.commitLater(writer);
+		if (due === "now") return this.commit(writer);
+		this.commitLater(writer);
 		return undefined;
 	}
 
-	/** An event that was framed. Throws `engine_failed` when it is not one of the port's. */
-	take(event: EngineEvent, now: number): CommitTiming {
+	/** Records an event that was framed. Throws `engine_failed` for an event that the port does not have. */
+	take(event: EngineEvent, now: number): void {
 		const due = this.#take(event, now);
 		if (this.#due !== "now") this.#due = due ?? this.#due;
-		return this.#due;
 	}
 
 	#take(event: EngineEvent, now: number): CommitTiming {

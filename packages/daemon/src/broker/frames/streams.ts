@@ -1,4 +1,4 @@
-/** The framed streams of one run: begins, chunks and ends with their counts and checksums. No I/O; records go to the sink that is passed in. */
+/** The framed streams of one run: begins, chunks and ends with their counts and checksums. No I/O: the records go to the attached log. */
 
 import {
 	type Align,
@@ -13,13 +13,15 @@ import {
 	type Frame,
 	type Modality,
 	messageIdOf,
+	NexusError,
 	type ToolStatusEvent,
 	traceIdOf,
 } from "@nexus-stream/protocol";
 import type { Ending } from "../settle/ending.ts";
 import { piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
 
-export type Sink = (record: string) => void;
+/** Takes the records of a run in order. */
+export type Append = (record: string) => void;
 
 /** Whose words a stream carries, and whether people who chat are shown them. */
 export interface Speaker {
@@ -71,10 +73,31 @@ export class RunStreams {
 	#chunks = 0;
 	#finished = false;
 	#newestText: FramedStream | undefined;
+	#append: Append = () => {
+		throw new NexusError("internal", "a record was written before the run has a log");
+	};
 
 	constructor(options: StreamsOptions) {
 		this.#options = options;
 		this.#traceId = options.traceId ?? traceIdOf(options.runId);
+	}
+
+	/** From now on records go to this log. */
+	attach(append: Append): void {
+		this.#append = append;
+	}
+
+	/** Runs `write` and returns its records instead of appending them: the caller commits them together with something else. */
+	collect(write: () => void): string[] {
+		const append = this.#append;
+		const records: string[] = [];
+		this.#append = (record) => records.push(record);
+		try {
+			write();
+		} finally {
+			this.#append = append;
+		}
+		return records;
 	}
 
 	/** In order of opening. */
@@ -106,12 +129,11 @@ export class RunStreams {
 		modality: Modality,
 		contentType: string,
 		ts: number,
-		sink: Sink,
 		expectedChunks?: number,
 	): FramedStream {
 		const { runId, session, continues, target } = this.#options;
 		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType, { agent, visible });
-		sink(
+		this.#append(
 			encodeFrame({
 				type: "stream.begin",
 				message_id: stream.messageId,
@@ -160,22 +182,22 @@ export class RunStreams {
 	}
 
 	/** The hot path: a piece of text that goes on. */
-	partial(stream: FramedStream, said: string, ts: number, sink: Sink): void {
+	partial(stream: FramedStream, said: string, ts: number): void {
 		const delta = stream.half === "" && said.isWellFormed() ? said : mended(stream, said);
 		if (delta === "") return;
 		if (delta.length * UTF8_BYTES_PER_UNIT_MAX <= stream.bytesMax) {
 			stream.crc = crc32(delta, stream.crc);
-			sink(stream.encode(++stream.seqNo, delta, ts));
+			this.#append(stream.encode(++stream.seqNo, delta, ts));
 			return;
 		}
 		for (const piece of piecesOf(delta, stream.bytesMax)) {
 			stream.crc = crc32(piece, stream.crc);
-			sink(stream.encode(++stream.seqNo, piece, ts));
+			this.#append(stream.encode(++stream.seqNo, piece, ts));
 		}
 	}
 
-	status(stream: FramedStream, status: ToolStatusEvent, ts: number, sink: Sink): void {
-		this.chunk(stream, encodeToolStatus(status), false, undefined, ts, sink);
+	status(stream: FramedStream, status: ToolStatusEvent, ts: number): void {
+		this.chunk(stream, encodeToolStatus(status), false, undefined, ts);
 	}
 
 	chunk(
@@ -184,11 +206,10 @@ export class RunStreams {
 		partial: boolean,
 		align: Align | undefined,
 		ts: number,
-		sink: Sink,
 		contentType = stream.contentType,
 	): void {
 		stream.crc = crc32(payload, stream.crc);
-		sink(
+		this.#append(
 			encodeFrame({
 				type: "stream.chunk",
 				message_id: stream.messageId,
@@ -202,13 +223,13 @@ export class RunStreams {
 		);
 	}
 
-	end(stream: FramedStream, ending: Ending, ts: number, sink: Sink, facts: EndFacts = {}): void {
-		this.#endHalf(stream, ts, sink);
+	end(stream: FramedStream, ending: Ending, ts: number, facts: EndFacts = {}): void {
+		this.#endHalf(stream, ts);
 		this.#chunks += stream.seqNo;
 		this.#open.delete(stream.messageId);
 		const final = facts.usage !== undefined;
 		this.#finished ||= final;
-		sink(
+		this.#append(
 			encodeFrame({
 				type: "stream.end",
 				message_id: stream.messageId,
@@ -225,10 +246,10 @@ export class RunStreams {
 	}
 
 	/** The other half never came. */
-	#endHalf(stream: FramedStream, ts: number, sink: Sink): void {
+	#endHalf(stream: FramedStream, ts: number): void {
 		if (stream.half === "") return;
 		stream.half = "";
-		this.partial(stream, "\uFFFD", ts, sink);
+		this.partial(stream, "\uFFFD", ts);
 	}
 
 	#add(messageId: string, modality: Modality, contentType: string, { agent, visible }: Speaker): FramedStream {

@@ -63,12 +63,3 @@ export function iteratorOf(engine: Engine, request: EngineRequest, context: Engi
 		`run() of the engine "${engine.name}" gave nothing to iterate over. Declare it as \`async *run(request, { signal })\` and yield events.`,
 	);
 }
-
-/** Nobody waits for what it still does. */
-export function closeIterator(iterator: AsyncIterator<unknown>, failed: (cause: unknown) => void): void {
-	try {
-		iterator.return?.().catch(failed);
-	} catch (cause) {
-		failed(cause);
-	}
-}

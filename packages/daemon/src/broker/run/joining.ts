@@ -58,11 +58,11 @@ export class RunJoining {
 	async #join(writer: LogWriter, events: readonly Joining[], writes: readonly Write[]): Promise<void> {
 		const { framer, transcript, now } = this.#run;
 		const ts = now();
-		framer.pause(ts, (record) => writer.append(record));
-		const records: string[] = [];
-		const place = framer.note(encodeInjected(events.map(({ eventId }) => eventId)), ts, (record) =>
-			records.push(record),
-		);
+		framer.pause(ts);
+		let place = "";
+		const records = framer.collect(() => {
+			place = framer.note(encodeInjected(events.map(({ eventId }) => eventId)), ts);
+		});
 		const leave = transcript.join(events.map(storedQuestion), place);
 		try {
 			await writer.appendWith(records, writes);

@@ -7,13 +7,8 @@ import { type Approval, approvalWrites, type Decided } from "../../ledger/ledger
 import type { Write } from "../../std/write.ts";
 import { type Approvals, answerOf } from "../approvals.ts";
 import type { ExecuteRequest } from "../port.ts";
+import type { Pause } from "../watchdog.ts";
 import { malformed, type ToolEvent } from "./engine-event.ts";
-
-/** The clocks stood still from here to there; open = they still do. */
-export interface Pause {
-	from: number;
-	to?: number;
-}
 
 const CHOICES_MAX = 10;
 const CHOICE_CHARS_MAX = 100;

@@ -9,8 +9,8 @@ import type { Approvals } from "../approvals.ts";
 import type { History } from "../history.ts";
 import type { BrokerLimits } from "../limits.ts";
 import type { RunObserver, Saved } from "../port.ts";
-import type { SettleOrphan } from "../recovery.ts";
 import type { Ending } from "../settle/ending.ts";
+import type { SettleOrphan } from "./run-recovery.ts";
 
 export interface RunDeps {
 	bus: Bus;
