@@ -352,7 +352,7 @@ describe("A2: what outlives its run", () => {
 		after.broker.approvals.listen({ closed: ({ state }, live) => closed.push([state, live]) });
 		await after.broker.recover();
 		expect(closed).toEqual([["withdrawn", false]]);
-		const reason = expect.stringMatching(/cannot go on/);
+		const reason = expect.stringMatching(/cannot continue/);
 		expect(await after.ledger.approvals.get(left.runId, row.id)).toMatchObject({ state: "withdrawn", reason });
 	});
 

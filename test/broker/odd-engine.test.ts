@@ -154,7 +154,7 @@ describe("tools", () => {
 		const { turn } = await played(async function* () {
 			yield tool({ status: "completed", result });
 		});
-		expect(turn.error?.message).toMatch(/^What tool look was given or answered is not JSON: /);
+		expect(turn.error?.message).toMatch(/^The arguments or the result of tool look are not JSON: /);
 	});
 });
 

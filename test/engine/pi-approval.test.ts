@@ -38,7 +38,7 @@ test("A11: bash of the pi engines starts only once somebody approved it", async 
 
 test.each([
 	["denied", { state: "denied", by: "Ann", reason: "no" }, /denied by Ann: no/],
-	["expired", { state: "expired" }, /nobody answered in time/],
+	["expired", { state: "expired" }, /no answer in time/],
 	["of other arguments", { digest: "another" }, /not those that were approved/],
 ] as const)("A13: one that is %s never runs, and the model is told", async (_, given, words) => {
 	const { events, ran, ends } = await play(given);

@@ -148,7 +148,7 @@ describe("A28: a question", () => {
 		await parts.pending();
 		clock.advance(60_000);
 		await parts.runSettled(runId!);
-		expect(told(parts)).toContain("nobody answered in time");
+		expect(told(parts)).toContain("no answer in time");
 		expect(await parts.press("ann", "c1", parts.questions[0]!.id)).toMatch(/expired already/);
 	});
 

@@ -61,7 +61,7 @@ test("A4, A11: bash is asked about before it starts, and runs what was approved"
 
 test.each([
 	["denied", { by: "Ann", reason: "not today" }, "not run: denied by Ann: not today"],
-	["expired", {}, "not run: nobody answered in time"],
+	["expired", {}, "not run: no answer in time"],
 	["withdrawn", { reason: "superseded by run_2" }, "not run: the question was withdrawn: superseded by run_2"],
 ] as const)("%s: the tool fails without a start, and the model is told", async (state, fields, said) => {
 	const ran: unknown[] = [];

@@ -71,7 +71,7 @@ class LiveModelCalls implements ModelCalls {
 	async start(request: CallRequest): Promise<ModelCallExecution> {
 		const { runId } = request;
 		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping.", { reason: "STOPPING" });
-		if (this.#calls.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
+		if (this.#calls.has(runId)) throw new NexusError("conflict", `Run ${runId} is already live.`);
 		const run = new ModelCall(this.#deps, request);
 		this.#calls.set(runId, run);
 		const leave = () => this.#calls.delete(runId);

@@ -4,7 +4,7 @@ import { type Frame, isToolDone, type Usage, type UsageShare } from "@nexus-stre
 import type { EngineEvent } from "../../engine/engine.ts";
 import { checkedTool, checkSigned, malformed, reportOf, type ToolEvent } from "../run/engine-event.ts";
 import { type Ending, unpairedSummary } from "../settle/ending.ts";
-import { Lanes } from "./lanes.ts";
+import { AgentLanes } from "./lanes.ts";
 import {
 	type Append,
 	DONE,
@@ -24,14 +24,14 @@ export interface FramerOptions extends StreamsOptions {
 export class Framer {
 	readonly #toolJsonCharsMax: number;
 	readonly #streams: RunStreams;
-	readonly #lanes: Lanes;
+	readonly #lanes: AgentLanes;
 	readonly #tools = new Map<string, FramedStream>();
 	#compaction: FramedStream | undefined;
 
 	constructor({ toolJsonCharsMax, whole = false, ...options }: FramerOptions) {
 		this.#toolJsonCharsMax = toolJsonCharsMax;
 		this.#streams = new RunStreams(options);
-		this.#lanes = new Lanes(this.#streams, whole);
+		this.#lanes = new AgentLanes(this.#streams, whole);
 	}
 
 	/** The message that the last event belongs to. There is one once the run is open. */

@@ -23,7 +23,7 @@ import { piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
 /** Takes the records of a run in order. */
 export type Append = (record: string) => void;
 
-/** Whose words a stream carries, and whether people who chat are shown them. */
+/** The agent that a stream belongs to, and whether chats show it. */
 export interface Speaker {
 	readonly agent?: string | undefined;
 	readonly visible: boolean;
@@ -33,34 +33,34 @@ export interface FramedStream extends Speaker {
 	readonly messageId: string;
 	readonly modality: Modality;
 	readonly contentType: string;
-	/** Of one chunk. */
+	/** Limit of one chunk. */
 	readonly bytesMax: number;
 	readonly encode: ReturnType<typeof chunkEncoder>;
 	seqNo: number;
 	crc: number;
-	/** The first half of a surrogate pair that the last delta ended with; the next one brings the second. */
+	/** The first half of a surrogate pair at the end of the last delta; the next delta brings the second. */
 	half: string;
 	/** The call that a tool stream is about. */
 	tool?: { toolName: string; toolCallId: string };
 }
 
-/** A message's text stream, as far as others need to know it. */
+/** The public part of a message's text stream. */
 export type TextStream = Pick<FramedStream, "messageId" | "agent" | "visible">;
 
 export interface StreamsOptions {
 	runId: string;
-	/** A model call of its own has none. */
+	/** Model calls have none. */
 	session?: string | undefined;
 	/** The run that it continues. */
 	continues?: string | undefined;
 	target?: unknown;
 	/** The trace that the run is a part of; derived from the run's id when left out. */
 	traceId?: string | undefined;
-	/** Above this no modality goes (P1.18). */
+	/** Upper limit for every modality (P1.18). */
 	chunkBytesMax: number;
 }
 
-/** What an end says beside its reason; with usage it is the run's final one. */
+/** Additional fields of an end; with usage it is the run's final end. */
 export type EndFacts = Pick<EndFrame, "usage" | "usage_by" | "model" | "phase">;
 
 export const DONE: Ending = { reason: "completed" };
@@ -105,7 +105,7 @@ export class RunStreams {
 		return [...this.#open.values()];
 	}
 
-	/** Of the streams that have ended. */
+	/** Counts the streams that have ended. */
 	get chunks(): number {
 		return this.#chunks;
 	}
@@ -154,7 +154,7 @@ export class RunStreams {
 		return stream;
 	}
 
-	/** Takes over the state that a record of a dead process left: what was written is not written again. */
+	/** Adopts the state of a record that a dead process wrote, without writing it again. */
 	replay(frame: Frame): void {
 		if (frame.type === "stream.begin") {
 			const { agent, visible = true } = frame;
@@ -181,7 +181,7 @@ export class RunStreams {
 		return Math.min(chunkBytesOf(modality), this.#options.chunkBytesMax);
 	}
 
-	/** The hot path: a piece of text that goes on. */
+	/** The hot path: a delta of a text that continues. */
 	partial(stream: FramedStream, said: string, ts: number): void {
 		const delta = stream.half === "" && said.isWellFormed() ? said : mended(stream, said);
 		if (delta === "") return;
@@ -272,7 +272,7 @@ export class RunStreams {
 	}
 }
 
-/** A pair is never split between chunks, and half of one that stays alone is U+FFFD (P1.10): not every reader takes halves. */
+/** A surrogate pair is never split between chunks, and a lone half becomes U+FFFD (P1.10): not every reader accepts halves. */
 function mended(stream: FramedStream, said: string): string {
 	const text = stream.half + said;
 	const last = text.charCodeAt(text.length - 1);

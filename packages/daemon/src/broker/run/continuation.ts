@@ -1,4 +1,4 @@
-/** Whether a run that was cut off can be continued, and from where (A1), or its messages be answered by a new run. */
+/** Whether an interrupted run can be continued, and from where (A1), or its messages answered by a new run. */
 
 import { isShown, NexusError } from "@nexus-stream/protocol";
 import type { Continued, Engine } from "../../engine/engine.ts";
@@ -23,7 +23,7 @@ export async function canContinue(deps: ContinuationDeps, turn: Turn): Promise<b
 	return because === undefined && (await openQuestionOf(deps, turn.runId)) === undefined;
 }
 
-/** Throws `not_found`, or `conflict` with the reason. `answered`: a decision about the run is what goes on with it. */
+/** Throws `not_found`, or `conflict` with the reason. `answered`: a decision about the run continues it. */
 export async function continuationOf(deps: ContinuationDeps, runId: string, answered: boolean): Promise<Continuation> {
 	const turn = await deps.ledger.turns.get(runId);
 	if (!turn) throw new NexusError("not_found", `there is no run ${runId} that has ended`);
@@ -42,8 +42,8 @@ export async function continuationOf(deps: ContinuationDeps, runId: string, answ
 }
 
 /**
- * What people decided last in the run, or in those that it continues: it may have died with the decision on record and before it was of use.
- * The engine knows whether its call still waits.
+ * The last decision in the run, or in those that it continues: the run may have died after the decision was stored and before it was used.
+ * The engine knows whether its call still waits for it.
  */
 async function decidedIn({ ledger }: ContinuationDeps, turn: Turn): Promise<Continued["answer"]> {
 	for (let at: Turn | undefined = turn; at; at = await before(ledger, at)) {
@@ -72,8 +72,8 @@ async function openQuestionOf({ ledger }: RetryDeps, runId: string): Promise<str
 	const [open] = await ledger.approvals.list({ runId, state: "pending", limit: 1 });
 	if (!open) return undefined;
 	return open.kind === "question"
-		? `it waits for an answer to ${open.id}; the answer goes on with it`
-		: `it waits for a decision about ${open.tool} (${open.id}); allow or deny it, and the run goes on`;
+		? `it waits for an answer to ${open.id}; the answer continues it`
+		: `it waits for a decision about ${open.tool} (${open.id}); allow or deny it, and the run continues`;
 }
 
 async function refusalOf(
@@ -97,11 +97,11 @@ async function refusalOf(
 	return undefined;
 }
 
-/** What people saw and the checkpoint does not know. */
+/** Text that people saw after the checkpoint. */
 function shownSince({ shown, lengths }: StoredCheckpoint, { messages }: Turn): string {
 	const later = messages.filter(isShown).flatMap(({ role, messageId = "", text }) => {
-		const known = Object.hasOwn(lengths, messageId) ? lengths[messageId] : 0;
-		const rest = role === "assistant" ? text.slice(known) : "";
+		const length = Object.hasOwn(lengths, messageId) ? lengths[messageId] : 0;
+		const rest = role === "assistant" ? text.slice(length) : "";
 		return rest === "" ? [] : [rest];
 	});
 	return shown + later.join("\n\n");

@@ -1,4 +1,4 @@
-/** Messages that join a run while it is under way: on record, with their place in its log, before the engine gets them (A26). */
+/** Messages that join a live run: durable, with their place in its log, before the engine gets them (A26). */
 
 import { encodeInjected } from "@nexus-stream/protocol";
 import type { LogWriter } from "../../bus/bus.ts";
@@ -16,7 +16,7 @@ export interface JoinedRun {
 	transcript: Transcript;
 	recorder: Recorder;
 	now(): number;
-	/** It takes nothing any more. */
+	/** The run takes no more messages. */
 	isOver(): boolean;
 }
 
@@ -30,7 +30,7 @@ export class RunJoining {
 		this.#run = run;
 	}
 
-	/** What the engine is handed. Rejects when the store did not take it: the messages wait on then. */
+	/** Returns the messages for the engine. Rejects when the store refuses them: then they keep waiting. */
 	async take(writer: LogWriter, checkpointFor?: CheckpointFor): Promise<EngineMessage[]> {
 		const { inbox, isOver } = this.#run;
 		const taken: EngineMessage[] = [];
@@ -44,7 +44,7 @@ export class RunJoining {
 		return taken;
 	}
 
-	/** What is being handed over has its outcome. */
+	/** Resolves when no join is under way. */
 	async settled(): Promise<void> {
 		await this.#committing?.catch(() => {});
 	}

@@ -1,11 +1,11 @@
 /** How a run is found on the Bus: the name of its chain and the facts that recovery needs. */
 
-/** What a run's log is declared with. */
+/** Metadata of a run's log. */
 export interface RunMeta {
 	session: string;
 	engine: string;
 	startedAt: number;
-	/** What it was asked; nothing when it continues another run. */
+	/** The inbound events it answers; none when it continues another run. */
 	events: { eventId: string }[];
 	/** The run that it continues. */
 	continues?: string;

@@ -74,7 +74,7 @@ export function refusalOf(
 		case "denied":
 			return `not run: denied by ${by ?? "the person who was asked"}${why}`;
 		case "expired":
-			return "not run: nobody answered in time";
+			return "not run: no answer in time";
 		case "withdrawn":
 			return `not run: the question was withdrawn${why}`;
 		default:
