@@ -1,8 +1,7 @@
 import { getEventListeners } from "node:events";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createDemo, demoEngine, scriptOf } from "../../packages/daemon/src/engine/demo/demo.ts";
-import { paceFrom, waitMs } from "../../packages/daemon/src/engine/demo/pace.ts";
+import { createDemo, demoEngine, paceFrom, scriptOf, waitMs } from "../../packages/daemon/src/engine/demo/demo.ts";
 import { shorten, tokensOf } from "../../packages/daemon/src/engine/demo/words.ts";
 import type { EngineEvent, EngineMessage } from "../../packages/daemon/src/engine/engine.ts";
 import { manualClock } from "../clock.ts";

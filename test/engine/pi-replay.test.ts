@@ -26,7 +26,7 @@ import { toPiContext } from "../../packages/daemon/src/engine/pi/messages.ts";
 import { loadModel } from "../../packages/daemon/src/engine/pi/model.ts";
 import { piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
 import { accountOf } from "../../packages/daemon/src/engine/pi/signature.ts";
-import { type PiEvent, translator } from "../../packages/daemon/src/engine/pi/translate.ts";
+import { type PiEvent, Translator } from "../../packages/daemon/src/engine/pi/translate.ts";
 import type { EngineEvent } from "../../packages/protocol/src/engine.ts";
 import { request } from "../broker/rig.ts";
 import { storeForTest } from "../store.ts";
@@ -65,7 +65,7 @@ function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody"
 
 /** What pi reports of a run: each round is a message of the model, then its tools. */
 function reported(rounds: readonly AssistantMessage["content"][]): EngineEvent[] {
-	const { event, finish } = translator(MODEL.account);
+	const { event, finish } = new Translator(MODEL.account);
 	const events = rounds.flatMap((content): PiEvent[] => {
 		const calls = content.filter((part) => part.type === "toolCall");
 		const stopReason = calls.length > 0 ? "toolUse" : "stop";
@@ -166,7 +166,7 @@ describe("round trip", () => {
 	});
 
 	test("an answer that was cut off, a field's name and another engine's signature are no signatures", () => {
-		const { event } = translator(MODEL.account);
+		const { event } = new Translator(MODEL.account);
 		const cut = { ...fauxAssistantMessage([thinking("half")], { stopReason: "aborted" }), ...MODEL };
 		expect(event({ type: "message_end", message: cut })).toEqual([]);
 		const field = thinking("local", { thinkingSignature: "reasoning_content" });

@@ -1,7 +1,7 @@
 import { validateToolArguments } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
 import { listingOf } from "../../../packages/daemon/src/engine/mcp/listing.ts";
-import { outputValidator } from "../../../packages/daemon/src/engine/mcp/output.ts";
+import { outputValidator } from "../../../packages/daemon/src/engine/mcp/result.ts";
 import { checkable } from "../../../packages/daemon/src/engine/mcp/schema.ts";
 
 /** Backtracks for centuries on this text: a check that evaluates it does not come back. */

@@ -506,8 +506,8 @@ test("R2-125, A23: what agents and tools do is counted, with bounded labels", as
 });
 
 test("a model that streams words of two agents keeps them apart however far the reader is behind", async () => {
-	const { eventQueue } = await import("../../../packages/daemon/src/engine/kit/kit.ts");
-	const queue = eventQueue(1);
+	const { EventQueue } = await import("../../../packages/daemon/src/engine/kit/kit.ts");
+	const queue = new EventQueue(1);
 	queue.push([
 		{ type: "text", delta: "a", agent: "a" },
 		{ type: "text", delta: "b", agent: "b" },

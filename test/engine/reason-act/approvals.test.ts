@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ApprovalOutcome, EngineContext, EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
 import { digestOf } from "../../../packages/daemon/src/engine/engine.ts";
-import { askTool } from "../../../packages/daemon/src/engine/tools/ask.ts";
+import { askTool } from "../../../packages/daemon/src/engine/tools/built-in.ts";
 import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { oneByOne } from "../demo-play.ts";
 import { ask as requestOf } from "../pi-kit.ts";

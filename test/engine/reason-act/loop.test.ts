@@ -1,8 +1,8 @@
 /** The loop with models made of events: attempts, tools, terminal tools, failures, aborts, long contexts. */
 
 import { describe, expect, test } from "vitest";
-import { durations } from "../../../packages/daemon/src/engine/reason-act/durations.ts";
-import type { ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import type { ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
+import { durations } from "../../../packages/daemon/src/engine/reason-act/setup.ts";
 import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 import { collect, requestOf } from "../demo-play.ts";

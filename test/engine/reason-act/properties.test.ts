@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { type Broker, createBroker } from "../../../packages/daemon/src/broker/broker.ts";
 import type { Checkpoint } from "../../../packages/daemon/src/engine/reason-act/checkpoint.ts";
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.ts";
-import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { type Tool, textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 import { rig, verified } from "../../broker/rig.ts";

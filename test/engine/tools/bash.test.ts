@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { bashTool, commandEnvironment } from "../../../packages/daemon/src/engine/tools/bash.ts";
-import { HeadTail } from "../../../packages/daemon/src/engine/tools/head-tail.ts";
+import { bashTool, commandEnvironment } from "../../../packages/daemon/src/engine/tools/shell/bash.ts";
+import { HeadTail } from "../../../packages/daemon/src/engine/tools/shell/head-tail.ts";
 import { builtInTools, type Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
@@ -41,7 +41,7 @@ const pidIn = (file: string) => Number(readFileSync(join(root, file), "utf8"));
 const hasPid = (file: string) => existsSync(join(root, file)) && pidIn(file) > 0;
 
 test("a daemon that ends in the middle of a command takes it along", async () => {
-	const module = new URL("../../../packages/daemon/src/engine/tools/bash.ts", import.meta.url).href;
+	const module = new URL("../../../packages/daemon/src/engine/tools/shell/bash.ts", import.meta.url).href;
 	const script = `import { bashTool } from ${JSON.stringify(module)};
 		const tool = bashTool({ root: ${JSON.stringify(root)}, env: process.env, envNames: [], wrapper: [], outputBytesMax: 1000 });
 		void tool.execute({ command: "echo $$ > pid; sleep 1000" }, { signal: new AbortController().signal });

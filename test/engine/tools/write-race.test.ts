@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { fileTools } from "../../../packages/daemon/src/engine/tools/files.ts";
+import { fileTools } from "../../../packages/daemon/src/engine/tools/files/files.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { call } from "./kit.ts";
 

@@ -8,7 +8,6 @@ import type { Engine } from "@nexus-stream/protocol/engine";
 import { importWithin } from "../std/import-within.ts";
 import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
 import type { EngineServices, EnvironmentVariables } from "./entry.ts";
-import { unusedSettings, usedBy } from "./unused.ts";
 
 export interface LoadOptions {
 	/** Holds the engines' sections. */
@@ -133,3 +132,37 @@ An agent is a module like this:
   };
 `;
 }
+
+/** As much of the configuration as engines share. */
+interface Shared {
+	tools?: object | undefined;
+	memory?: { enabled?: boolean } | undefined;
+	mcp?: { servers?: object } | undefined;
+}
+
+/** Paths such as `tools.bash.wrapper`. The demo plays a script and uses nothing of it. */
+export function unusedSettings(choice: EngineChoice, config: object, engines: Engines = ENGINES): string[] {
+	const uses = usedBy(choice, engines) ?? [];
+	const isUsed = (path: string) => uses.some((used) => path === used || path.startsWith(`${used}.`));
+	return given(config as Shared).filter((path) => !isUsed(path));
+}
+
+/** Undefined: the engine plays a script and has no tools. A module brings all that its agent has. */
+export const usedBy = (choice: EngineChoice, engines: Engines = ENGINES): readonly string[] | undefined =>
+	typeof choice === "object" ? [] : engineNamed(choice, engines)?.uses;
+
+function given({ tools, memory, mcp }: Shared): string[] {
+	return [
+		...leaves("tools", tools),
+		// Its limits hold for notes that people make by the API, too.
+		...(memory?.enabled ? ["memory.enabled"] : []),
+		...(Object.keys(mcp?.servers ?? {}).length > 0 ? ["mcp"] : []),
+	];
+}
+
+/** `bash` is a group of its own; the other keys are settled as a whole. */
+const leaves = (path: string, group: object | undefined): string[] =>
+	Object.entries(group ?? {}).flatMap(([key, value]) => {
+		if (value === undefined) return [];
+		return key === "bash" ? leaves(`${path}.${key}`, value as object) : [`${path}.${key}`];
+	});

@@ -7,9 +7,8 @@ import type { ToolContext, ToolQuestion, ToolResult } from "../tools/tools.ts";
 import { elicit } from "./elicit.ts";
 import type { McpTransport } from "./link.ts";
 import { type Listing, listingOf } from "./listing.ts";
-import { outputValidator } from "./output.ts";
 import type { McpLimits } from "./port.ts";
-import { toolResult } from "./result.ts";
+import { outputValidator, toolResult } from "./result.ts";
 
 export interface ConnectionParts {
 	server: string;

@@ -2,9 +2,9 @@
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { EngineContext, EngineMessage, EngineYield } from "@nexus-stream/protocol/engine";
-import { type CallTeller, eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
+import { type CallTeller, EventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
 import { accountOf } from "./signature.ts";
-import { type PiEvent, type Translator, translator } from "./translate.ts";
+import { type PiEvent, Translator } from "./translate.ts";
 
 /** What the drive needs of an agent; both pi packages fit. */
 export interface PiAgent {
@@ -47,7 +47,7 @@ export function drive(open: (host: AgentHost) => Promise<PiAgent>, options: Driv
 class Drive implements AsyncIterator<EngineYield, undefined> {
 	readonly #options: DriveOptions;
 	readonly #translate: Translator;
-	readonly #events = eventQueue();
+	readonly #events = new EventQueue();
 	readonly #onAbort = () => this.#abort();
 	#agent: PiAgent | undefined;
 	#unsubscribe: (() => void) | undefined;
@@ -58,7 +58,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 
 	constructor(open: (host: AgentHost) => Promise<PiAgent>, options: DriveOptions) {
 		this.#options = options;
-		this.#translate = translator(accountOf(options.failure.apiKey), options.startsItself);
+		this.#translate = new Translator(accountOf(options.failure.apiKey), options.startsItself);
 		if (options.signal.aborted) {
 			void this.return();
 			return;
@@ -111,11 +111,11 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 
 	/** How the agent's tools tell what becomes of their calls. */
 	#teller(): CallTeller {
-		const taken = (said: EngineYield) => new Promise<void>((resolve) => this.#events.push(said, resolve));
+		const taken = (events: EngineYield) => new Promise<void>((resolve) => this.#events.push(events, resolve));
 		return {
 			asked: async (id, name, args, needed) => {
-				const { handle, said } = this.#translate.ask(id, name, args, needed);
-				await taken(said);
+				const { handle, events } = this.#translate.ask(id, name, args, needed);
+				await taken(events);
 				return handle;
 			},
 			answered: (id, answer) => taken(this.#translate.answer(id, answer)),
@@ -165,7 +165,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	/** What an agent that settled in peace failed with. */
 	#failure(): { cause: unknown } | undefined {
 		const { failure, limitReached } = this.#options;
-		const last = this.#translate.last();
+		const last = this.#translate.last;
 		if (last?.stopReason === "error" || last?.stopReason === "aborted") {
 			return { cause: modelFailure(last.errorMessage, failure) };
 		}

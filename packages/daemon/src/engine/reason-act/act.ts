@@ -10,7 +10,7 @@ import type {
 	EngineYield,
 } from "@nexus-stream/protocol/engine";
 import { resultSummary } from "../kit/kit.ts";
-import { toPiContent } from "../pi/pi.ts";
+import { toolResult } from "../pi/pi.ts";
 import {
 	type ContextWords,
 	describeCall,
@@ -19,10 +19,19 @@ import {
 	type ToolContext,
 	type ToolRegistry,
 } from "../tools/tools.ts";
-import { type ApprovalQuestion, approvalQuestionOf, permitOf, permitted } from "./approve.ts";
-import { forTool } from "./by-tool.ts";
-import { type Permit, type ReadyCall, runTools, type ToolOutcome, toolRoom } from "./schedule.ts";
+import {
+	type ApprovalQuestion,
+	approvalQuestionOf,
+	type Permit,
+	permitOf,
+	permitted,
+	type ReadyCall,
+	runTools,
+	type ToolOutcome,
+	toolRoom,
+} from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
+import { forTool } from "./setup.ts";
 import type { RunState, RunToolCall } from "./state.ts";
 
 export interface CountedCall {
@@ -119,7 +128,7 @@ export class Acting {
 			contextOf: (call, limit) => this.#contextOf(call as PermittedCall, limit),
 		});
 		const byId = new Map(doing.map(({ callId }, index) => [callId, outcomes[index]!]));
-		return asked.map(({ call }) => resultMessage(call, byId.get(call.callId), setup.clock.now()));
+		return asked.map(({ call }) => resultOf(call, byId.get(call.callId), setup.clock.now()));
 	}
 
 	/** A call that waited for a person when the run before was cut off, and has its answer now. */
@@ -137,7 +146,7 @@ export class Acting {
 		const why = reason ?? `${state}${whom === undefined ? "" : ` by ${whom}`}`;
 		if (state === "answered") this.#conclude(by, call, "completed", text ?? "");
 		else this.#conclude(by, call, "failed", `not run: ${why}`);
-		return [resultMessage(call, undefined, this.#parts.setup.clock.now())];
+		return [resultOf(call, undefined, this.#parts.setup.clock.now())];
 	}
 
 	/** The agent's own limit before everybody's before the tool's. */
@@ -286,16 +295,7 @@ const named = ({
 	name,
 });
 
-function resultMessage(call: RunToolCall, outcome: ToolOutcome | undefined, timestamp: number): ToolResultMessage {
-	const content = outcome?.content.flatMap(toPiContent) ?? [];
-	return {
-		role: "toolResult",
-		toolCallId: call.callId,
-		toolName: call.name,
-		content: content.length > 0 ? content : [{ type: "text", text: call.result || "(no output)" }],
-		isError: call.status === "failed",
-		timestamp,
-	};
-}
+const resultOf = (call: RunToolCall, outcome: ToolOutcome | undefined, now: number): ToolResultMessage =>
+	toolResult({ ...call, id: call.callId, content: outcome?.content }, now);
 
 const roundedMs = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1000)} s`);

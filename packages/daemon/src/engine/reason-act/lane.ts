@@ -3,22 +3,20 @@
 import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, EngineRequest, EngineYield, ExecutionEntry } from "@nexus-stream/protocol/engine";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { modelFailure } from "../kit/kit.ts";
 import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
-import { forTool } from "./by-tool.ts";
 import type { AgentNote, Thread } from "./checkpoint.ts";
-import { jsonOf, listen, type ModelReply } from "./listen.ts";
-import type { ModelRequest } from "./model.ts";
+import { jsonOf, listen, type ModelReply } from "./model/listen.ts";
+import type { ModelRequest } from "./model/model.ts";
+import { withoutThinking } from "./model/think.ts";
 import type { Offer } from "./offer.ts";
-import { pause } from "./pause.ts";
-import { type PhaseChange, systemPrompt } from "./prompt.ts";
-import { notesFor, sessionFor, userWords } from "./reading.ts";
+import { notesFor, type PhaseChange, sessionFor, systemPrompt, trimmed, userWords } from "./prompt.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
+import { forTool } from "./setup.ts";
 import type { RunState, RunToolCall } from "./state.ts";
 import { checkedVerdict, mustTerminate, type PhaseRules, type TerminationDecision } from "./termination.ts";
-import { withoutThinking } from "./think.ts";
-import { trimmed } from "./trim.ts";
 
 /** After a provider has refused a context as too long, it gets this share of the window. */
 const TIGHT_SHARE = 0.5;
@@ -182,7 +180,7 @@ export class AgentLane {
 			} else if (retries < setup.retriesMax && model.isPassing(heard.message)) {
 				const delayMs = Math.min(setup.retryDelayMsMax, FIRST_RETRY_MS * 2 ** retries);
 				retries += 1;
-				await pause(delayMs, signal, setup.clock);
+				await sleep(setup.clock, delayMs, signal, "due");
 				if (signal.aborted) return heard;
 			} else return heard;
 		}

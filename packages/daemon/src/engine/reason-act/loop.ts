@@ -10,21 +10,20 @@ import type {
 	EngineYield,
 	ExecutionEntry,
 } from "@nexus-stream/protocol/engine";
-import { eventQueue } from "../kit/kit.ts";
+import { EventQueue } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
 import { ContextWords } from "../tools/tools.ts";
 import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
 import { type AgentNote, type Checkpoint, interrupted, leanCalls, missingResults, type Thread } from "./checkpoint.ts";
 import { AgentLane, type LaneRun } from "./lane.ts";
-import type { ModelReply } from "./listen.ts";
-import { type Offer, offerFor } from "./offer.ts";
+import type { ModelReply } from "./model/listen.ts";
+import { usageByAgent } from "./model/model.ts";
+import { mayUse, type Offer, offerFor } from "./offer.ts";
 import type { PhaseChange } from "./prompt.ts";
-import { mayUse } from "./routing.ts";
 import type { LoopSetup } from "./setup.ts";
 import { RunState } from "./state.ts";
 import type { RoutingDecision, TerminationDecision } from "./termination.ts";
-import { usageByAgent } from "./used.ts";
 
 /** Beyond what a tool may take to let go, before the end is written for it. */
 const ABORT_SLACK_MS = 100;
@@ -52,7 +51,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	readonly #context: EngineContext;
 	readonly #words: ContextWords;
 	readonly #stop = new AbortController();
-	readonly #events = eventQueue();
+	readonly #events = new EventQueue();
 	readonly #state: RunState;
 	readonly #usage = usageByAgent();
 	readonly #calls = new Map<string, number>();

@@ -3,12 +3,9 @@
 import { wordsOf } from "@nexus-stream/protocol";
 import type { EngineRequest, ExecutionEntry } from "@nexus-stream/protocol/engine";
 import { fitsSome } from "../../std/globs.ts";
-import { type Tool, type ToolRegistry, toolRegistry } from "../tools/tools.ts";
-import { completeTool } from "./built-in.ts";
-import { forTool } from "./by-tool.ts";
-import { orchestratorTools } from "./routing.ts";
-import type { AgentSpec, LoopSetup } from "./setup.ts";
-import { TERMINAL } from "./termination.ts";
+import { type Tool, type ToolRegistry, textResult, toolRegistry } from "../tools/tools.ts";
+import { type AgentSpec, forTool, type LoopSetup } from "./setup.ts";
+import { END, TERMINAL } from "./termination.ts";
 
 export type Offer = (agent: AgentSpec, enforced: boolean) => ToolRegistry;
 
@@ -68,3 +65,67 @@ function asConfigured(tool: Tool, setup: LoopSetup): Tool {
 	if (describe === undefined && priority === undefined) return tool;
 	return { ...tool, ...(describe && { describe }), ...(priority !== undefined && { priority }) };
 }
+
+/** Whether everybody whose words the run answers may use an agent. */
+export const mayUse = ({ allowedAgents }: EngineRequest, agent: string): boolean =>
+	allowedAgents === undefined || allowedAgents.includes(agent);
+
+/** What an orchestrator ends its activations with. An agent or a phase that is not in the schema is refused, and the model reads who is. */
+export function orchestratorTools({ name }: AgentSpec, setup: LoopSetup, request: EngineRequest): Tool[] {
+	const others = [...setup.agents.keys()].filter((other) => other !== name && mayUse(request, other));
+	return [routeTool(others, Object.keys(setup.phases)), endTool];
+}
+
+const routeTool = (agents: readonly string[], phases: readonly string[]): Tool => ({
+	name: TERMINAL.route,
+	description: `Decides who works next. They get your reason and work one after another, then you are called again. ${END} alone ends the conversation.`,
+	parameters: {
+		type: "object",
+		properties: {
+			agents: { type: "array", minItems: 1, items: { type: "string", enum: [...agents, END] } },
+			phase: {
+				type: "string",
+				enum: phases,
+				description: "What the session works on from now on; left out = as before.",
+			},
+			reason: { type: "string", minLength: 1, description: "What they have to do, and why. People see it, too." },
+			parallel: { type: "boolean", description: "All at once instead of one after another." },
+		},
+		required: ["agents", "reason"],
+		additionalProperties: false,
+	},
+	terminal: true,
+	describe: ({ agents, reason }) =>
+		`➡️ ${Array.isArray(agents) ? agents.join(", ") : END}${typeof reason === "string" ? `: ${reason}` : ""}`,
+	execute: async () => textResult("routed"),
+});
+
+const endTool: Tool = {
+	name: TERMINAL.end,
+	description: "Ends the conversation, with a last answer for the person.",
+	parameters: {
+		type: "object",
+		properties: { response: { type: "string", description: "Shown to the person." } },
+		additionalProperties: false,
+	},
+	terminal: true,
+	describe: () => "🏁 Ending the conversation",
+	execute: async () => textResult("ended"),
+};
+
+/** What it does is in its arguments: the loop reads them. */
+export const completeTool: Tool = {
+	name: TERMINAL.complete,
+	description: "Signals that your work is done. Call it once, at the very end.",
+	parameters: {
+		type: "object",
+		properties: {
+			response: { type: "string", description: "Shown to the person, if you have said nothing else." },
+			summary: { type: "string", description: "What you did, for whoever goes on." },
+		},
+		additionalProperties: false,
+	},
+	terminal: true,
+	describe: ({ summary }) => (typeof summary === "string" && summary !== "" ? `✅ Done: ${summary}` : "✅ Done"),
+	execute: async () => textResult("done"),
+};

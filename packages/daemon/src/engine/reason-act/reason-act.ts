@@ -10,15 +10,13 @@ import type { EngineSetup } from "../entry.ts";
 import { builtInTools, describeBy, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
 import { AGENT, type AgentsConfig, agentSpec, agentsOf } from "./agents.ts";
 import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
-import { type ReasonActConfig, SCRIPTED } from "./config.ts";
-import { REASON_ACT_DEFAULTS } from "./defaults.ts";
-import { durations } from "./durations.ts";
+import { REASON_ACT_DEFAULTS, type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { reasonAct } from "./loop.ts";
-import type { ModelPort } from "./model.ts";
+import type { ModelPort } from "./model/model.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
+import { durations } from "./setup.ts";
 import { RUN_LIMITS, type RunLimits } from "./state.ts";
-import { strategyOf } from "./strategy.ts";
-import { FIRST_PHASE, PHASES, type PhaseRules } from "./termination.ts";
+import { FIRST_PHASE, PHASES, type PhaseRules, strategyOf } from "./termination.ts";
 
 const SECTION = "reasonAct";
 

@@ -2,8 +2,10 @@
 
 import { type ContentPart, wordsOf } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
+import type { ApprovalOutcome, EngineRequest, ToolApproval } from "@nexus-stream/protocol/engine";
 import { bounded } from "../kit/kit.ts";
-import type { Tool, ToolContext, ToolResult } from "../tools/tools.ts";
+import { type ContextWords, refusalOf, type Tool, type ToolContext, type ToolResult } from "../tools/tools.ts";
+import type { AgentSpec } from "./setup.ts";
 
 /** A call whose arguments fit. */
 export interface ReadyCall {
@@ -247,3 +249,45 @@ function outcomeOf({ name }: Tool, result: Partial<ToolResult> | undefined): Too
 const failedWith = (text: string): ToolOutcome => ({ status: "failed", content: [{ type: "text", text }] });
 
 const refused = (reason: string): ToolOutcome => ({ ...failedWith(reason), neverRan: true });
+
+/** What a person is asked about a call. */
+export type ApprovalQuestion = Pick<ToolApproval, "kind" | "question" | "choices" | "revision" | "because" | "once">;
+
+/** Asks the person and waits. Left out where nobody can be asked. */
+export type Ask = (about: ApprovalQuestion) => Promise<ApprovalOutcome>;
+
+/** `answer`: what the person said to the tool's own question. */
+export type AnsweredPermit = Permit & { answer?: ApprovalOutcome };
+
+/** Undefined: the call acts without anybody being asked. */
+export function approvalQuestionOf(
+	{ tool, args }: ReadyCall,
+	agent: Pick<AgentSpec, "approval">,
+	request: Pick<EngineRequest, "approval">,
+	words: ContextWords,
+): ApprovalQuestion | undefined {
+	if (tool.asks) return { kind: "question", ...tool.asks(args) };
+	const needed = words.approvalOf(tool, agent.approval, request.approval);
+	if (needed === undefined) return undefined;
+	return { kind: "approval", ...needed, revision: tool.revision };
+}
+
+export async function permitted(
+	call: ReadyCall,
+	about: ApprovalQuestion,
+	ask: Ask | undefined,
+): Promise<AnsweredPermit> {
+	const { tool } = call;
+	if (ask === undefined) {
+		const needs = about.kind === "approval" ? "needs somebody's approval" : "has a question";
+		return { allowed: false, reason: `${tool.name} ${needs}, and nobody can be asked` };
+	}
+	return permitOf(call, await ask(about));
+}
+
+/** What an answer means for the call. */
+export function permitOf({ tool, args }: ReadyCall, answer: ApprovalOutcome): AnsweredPermit {
+	if (answer.state === "answered" && tool.asks) return { allowed: true, answer };
+	const reason = refusalOf(tool, args, answer);
+	return reason === undefined ? { allowed: true } : { allowed: false, reason };
+}

@@ -3,10 +3,10 @@
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { Counters } from "../../std/counters.ts";
+import { fitsGlob } from "../../std/globs.ts";
 import type { ApprovalPolicy, Describe, ToolRegistry, ToolSource, ValidateArguments } from "../tools/tools.ts";
 import type { Checkpoint } from "./checkpoint.ts";
-import type { Durations } from "./durations.ts";
-import type { ModelPort } from "./model.ts";
+import type { ModelPort } from "./model/model.ts";
 import type { RunLimits } from "./state.ts";
 import type { PhaseRules, TerminationStrategy } from "./termination.ts";
 
@@ -67,4 +67,42 @@ export interface LoopSetup {
 	/** Asked at every boundary of a tool: the event that carries the checkpoint, yielded together with the tool's. */
 	checkpoint?(checkpoint: Checkpoint): EngineEvent | undefined;
 	clock: Clock;
+}
+
+export function forTool<T>(settings: Readonly<Record<string, T>> | undefined, tool: string): T | undefined {
+	if (settings === undefined) return undefined;
+	if (Object.hasOwn(settings, tool)) return settings[tool];
+	const glob = Object.keys(settings).find((name) => name.endsWith("*") && fitsGlob(tool, name));
+	return glob === undefined ? undefined : settings[glob];
+}
+
+/** Tools that are remembered, and times of each. */
+const TOOLS_MAX = 256;
+const TIMES_MAX = 31;
+
+export interface Durations {
+	add(tool: string, ms: number): void;
+	/** The default until something was seen. */
+	usualMs(tool: string): number;
+	/** When a person should learn that it takes longer: nobody has to know that of 2 ms. */
+	noticeMs(tool: string): number;
+}
+
+export function durations(defaultMs: number): Durations {
+	const seen = new Map<string, number[]>();
+	const usualMs = (tool: string): number => {
+		const times = seen.get(tool)?.toSorted((a, b) => a - b);
+		return times?.[Math.floor(times.length / 2)] ?? defaultMs;
+	};
+	return {
+		add(tool, ms) {
+			const times = seen.get(tool) ?? [];
+			if (times.length === 0 && seen.size >= TOOLS_MAX) return;
+			times.push(ms);
+			if (times.length > TIMES_MAX) times.shift();
+			seen.set(tool, times);
+		},
+		usualMs,
+		noticeMs: (tool) => Math.max(defaultMs, usualMs(tool)),
+	};
 }

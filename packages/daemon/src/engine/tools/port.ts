@@ -80,3 +80,16 @@ export interface ToolSource {
 	tools(request: EngineRequest): Promise<readonly Tool[]>;
 	close?(): Promise<void>;
 }
+
+export const TOOL_NAMES: readonly string[] = [
+	"ask",
+	"bash",
+	"edit",
+	"forget",
+	"learn",
+	"read",
+	"recall",
+	"remember",
+	"time",
+	"write",
+];

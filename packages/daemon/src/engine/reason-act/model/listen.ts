@@ -3,9 +3,9 @@
 import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { wordsOf } from "@nexus-stream/protocol";
 import type { EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
-import { signedReasoning } from "../pi/pi.ts";
+import { signedReasoning } from "../../pi/pi.ts";
+import type { RunState } from "../state.ts";
 import type { LlmEvent, ReportedTool } from "./model.ts";
-import type { RunState } from "./state.ts";
 import { type ThinkSplitter, thinkSplitter } from "./think.ts";
 
 export interface ModelReply {

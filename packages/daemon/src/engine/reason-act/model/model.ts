@@ -1,9 +1,10 @@
 /** The model port: one call of a model is one stream of events. Real models are pi-ai's. */
 
 import type { AssistantMessage, AssistantMessageEvent, Message, ThinkingLevel, Tool } from "@earendil-works/pi-ai";
-import type { FailureContext } from "../kit/kit.ts";
-import type { PiConfig } from "../pi/entry.ts";
-import { cacheKey, type LoadedModel, type Signer, signerOf } from "../pi/pi.ts";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
+import { type FailureContext, usageSum } from "../../kit/kit.ts";
+import type { PiConfig } from "../../pi/entry.ts";
+import { cacheKey, type LoadedModel, type Signer, signerOf } from "../../pi/pi.ts";
 
 /** A tool that ran on the provider's side, as the provider reports it. A start may be missing, or come twice. */
 export type ReportedTool =
@@ -76,5 +77,51 @@ export async function piModel({ model, models }: LoadedModel, options: PiModelOp
 		isOverflow: (message) => isContextOverflow(message, model.contextWindow),
 		// pi-ai has tried again already, as long as the provider asked it to.
 		isPassing: () => false,
+	};
+}
+
+export interface UsageByAgent {
+	/** Of one call that was answered; a compatible server may say anything. */
+	add(
+		by: { agent: string; model: string },
+		usage: AssistantMessage["usage"] | undefined,
+	): { tokens: number; costUsd: number };
+	/** Of one agent, since it was last taken. */
+	take(agent: string): EngineEvent[];
+	/** What nobody has taken; one that says nothing if there was nothing. `named`: with the agents' names. */
+	rest(named: boolean): EngineEvent[];
+}
+
+export function usageByAgent(): UsageByAgent {
+	const sums = new Map<string, { model: string; sum: ReturnType<typeof usageSum> }>();
+	let isTaken = false;
+
+	function taken(agent: string, named: boolean): EngineEvent[] {
+		const own = sums.get(agent);
+		if (own === undefined) return [];
+		sums.delete(agent);
+		isTaken = true;
+		return [{ ...own.sum.event(), model: own.model, ...(named && { agent }) }];
+	}
+
+	return {
+		add({ agent, model }, usage) {
+			const [input, output, cacheRead, cacheWrite, costUsd] = [
+				usage?.input,
+				usage?.output,
+				usage?.cacheRead,
+				usage?.cacheWrite,
+				usage?.cost?.total,
+			].map((value) => (Number.isFinite(value) ? Math.max(0, value!) : 0)) as [number, number, number, number, number];
+			const own = sums.get(agent) ?? { model, sum: usageSum() };
+			sums.set(agent, own);
+			own.sum.add({ input, output, cacheRead, cacheWrite });
+			return { tokens: input + output + cacheRead + cacheWrite, costUsd };
+		},
+		take: (agent) => taken(agent, true),
+		rest(named) {
+			const events = [...sums.keys()].flatMap((agent) => taken(agent, named));
+			return events.length > 0 || isTaken ? events : [usageSum().event()];
+		},
 	};
 }

@@ -3,12 +3,12 @@
 import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { parse } from "yaml";
 import { z } from "zod";
-import { seededRandom, seedOf } from "../../std/seed.ts";
-import { GO_ON } from "./checkpoint.ts";
+import { seededRandom, seedOf } from "../../../std/seed.ts";
+import { GO_ON } from "../checkpoint.ts";
 import type { LlmEvent, ModelPort, ModelRequest } from "./model.ts";
-import { pause } from "./pause.ts";
 
 /** One answer of the model. Everything may be left out. */
 const STEP = z.strictObject({
@@ -114,12 +114,12 @@ async function* play(step: ModelScriptStep, call: ModelRequest, seed: number, cl
 	const random = seededRandom(seedOf(text) ^ seed);
 	const message = messageOf(step, call);
 	const gapMs = tokensPerSecond === 0 ? 0 : 1000 / tokensPerSecond;
-	await pause(waitMs, signal, clock);
+	await sleep(clock, waitMs, signal, "due");
 	for (const [type, words] of [["thinking_delta", reasoning] as const, ["text_delta", text] as const]) {
 		for (const delta of piecesOf(words, random)) {
 			if (signal.aborted) break;
 			yield { type, contentIndex: 0, delta, partial: message };
-			if (gapMs > 0) await pause(gapMs, signal, clock);
+			if (gapMs > 0) await sleep(clock, gapMs, signal, "due");
 		}
 	}
 	if (signal.aborted) yield { type: "error", reason: "aborted", error: { ...message, stopReason: "aborted" } };

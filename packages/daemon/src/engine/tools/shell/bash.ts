@@ -1,9 +1,9 @@
 /** The tool `bash`: whoever approves a command trusts it with all that this user may do. */
 
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import type { EnvironmentVariables } from "../environment.ts";
+import type { EnvironmentVariables } from "../../environment.ts";
+import type { Tool } from "../port.ts";
 import { runCommand } from "./command.ts";
-import type { Tool } from "./port.ts";
 
 export interface BashOptions {
 	root: string;
