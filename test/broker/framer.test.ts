@@ -236,7 +236,7 @@ test.each([
 	{ type: "part", modality: "card", contentType: "", payload: "x" },
 	{ type: "part", modality: "card", contentType: "a/b", payload: {} },
 	{ type: "compaction" },
-])("an event that is none is refused with what to yield: %j", (event) => {
+])("an invalid event is refused with what to yield: %j", (event) => {
 	expect(() => frame([event as EngineEvent])).toThrow(
 		expect.objectContaining({ code: "engine_failed", message: expect.stringContaining("not an EngineEvent") }),
 	);

@@ -24,7 +24,7 @@ describe("A11: a tool's policy", () => {
 		expect(policyOf({ name, ...tool }, ...configured)).toBe(policy);
 	});
 
-	test("asks for everybody, for those who are no owners, or for nobody", () => {
+	test("asks everyone, everyone but owners, or no one", () => {
 		expect(needsApproval("always", { owner: true })).toBe(true);
 		expect(needsApproval("non-owner", { owner: true })).toBe(false);
 		expect(needsApproval("non-owner", { owner: false })).toBe(true);

@@ -77,7 +77,7 @@ describe.each(makers)("A26: %s", (_, make) => {
 });
 
 describe("the queue between agent and reader", () => {
-	test("is idle once the reader has taken everything and asks again, or nobody reads", async () => {
+	test("is idle once the reader has taken everything and asks again, or has gone", async () => {
 		const queue = new EventQueue();
 		queue.push({ type: "text", delta: "a" });
 		let isIdle = false;

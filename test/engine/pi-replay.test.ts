@@ -63,9 +63,9 @@ function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody"
 	return toPiContext(ask("", { messages }), 0, model === "nobody" ? undefined : model).history;
 }
 
-/** What pi reports of a run: each round is a message of the model, then its tools. */
+/** The events of a run as pi reports them: each round is a message of the model, then its tools. */
 function reported(rounds: readonly AssistantMessage["content"][]): EngineEvent[] {
-	const { event, finish } = new Translator(MODEL.account);
+	const translate = new Translator(MODEL.account);
 	const events = rounds.flatMap((content): PiEvent[] => {
 		const calls = content.filter((part) => part.type === "toolCall");
 		const stopReason = calls.length > 0 ? "toolUse" : "stop";
@@ -79,7 +79,7 @@ function reported(rounds: readonly AssistantMessage["content"][]): EngineEvent[]
 			]),
 		];
 	});
-	return [...events.flatMap(event), ...finish("over")];
+	return [...events.flatMap((event) => translate.event(event)), ...translate.finish("over")];
 }
 
 /** Without the ids, which are ours in a later turn. */
@@ -160,15 +160,15 @@ describe("round trip", () => {
 		]);
 	});
 
-	test("a key is told apart from others and not told", () => {
+	test("an account differs by key and does not contain it", () => {
 		expect(accountOf("sk-secret")).toMatch(/^[0-9a-f]{16}$/);
 		expect(accountOf("sk-secret")).not.toBe(accountOf("sk-other"));
 	});
 
 	test("an answer that was cut off, a field's name and another engine's signature are no signatures", () => {
-		const { event } = new Translator(MODEL.account);
+		const translate = new Translator(MODEL.account);
 		const cut = { ...fauxAssistantMessage([thinking("half")], { stopReason: "aborted" }), ...MODEL };
-		expect(event({ type: "message_end", message: cut })).toEqual([]);
+		expect(translate.event({ type: "message_end", message: cut })).toEqual([]);
 		const field = thinking("local", { thinkingSignature: "reasoning_content" });
 		expect(JSON.stringify(reported([[field, fauxText("Hi.")]]))).not.toContain("signed_reasoning");
 		for (const signature of ["not JSON", "null", "5", '{"api":"faux"}']) {
@@ -219,7 +219,7 @@ describe("a second turn", () => {
 	});
 	afterAll(() => stopMock(mock));
 
-	/** In front of the mock: it keeps requests in words of its own. */
+	/** In front of the mock, which records requests in its own format. */
 	async function recorder(target: string) {
 		const bodies: string[] = [];
 		const pass = async (request: IncomingMessage, response: ServerResponse) => {

@@ -62,7 +62,7 @@ describe("I11: a server's schema is checked without evaluating its patterns", ()
 	});
 
 	test.each([
-		["what is no schema", object({ q: { $ref: "#/examples/0" } }, { examples: [{ pattern: EVIL }] })],
+		["an example instead of a schema", object({ q: { $ref: "#/examples/0" } }, { examples: [{ pattern: EVIL }] })],
 		["a map of schemas", object({ q: { $ref: "#/properties" }, patternProperties: { [EVIL]: {} } })],
 		["an encoded place", object({ q: { $ref: "#/%65xamples/0" } }, { examples: [{ pattern: EVIL }] })],
 		["another document", object({ q: { $ref: "other" } }, { examples: [{ $id: "other", pattern: EVIL }] })],

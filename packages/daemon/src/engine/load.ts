@@ -49,7 +49,7 @@ function refuseUnused(choice: EngineChoice, { config = {}, engines = ENGINES }: 
 async function loadModule({ module }: { module: string }, options: LoadOptions): Promise<Engine> {
 	const path = resolve(options.base, module);
 	const refuse = (found: string) => new NexusError("config", explainEngineShape(module, found));
-	/** The shape is not what is wrong: an agent to copy would be beside the point. */
+	/** The shape of the module is right, so an example agent would not help. */
 	const fail = (found: string, cause: unknown) =>
 		new NexusError("config", `engine module ${module}: ${found}`, { cause });
 	const file = await stat(path).catch((cause) => {
@@ -80,7 +80,7 @@ function engineFrom(exports: Record<string, unknown>, fileName: string): Engine 
 	return describeObject(found, label) ?? (found as Engine);
 }
 
-/** What keeps an object from being an engine, if anything. */
+/** Why an object is not an engine, if so. */
 function describeObject(found: { name?: unknown; run?: unknown; close?: unknown }, label: string): string | undefined {
 	const typeOf = (value: unknown) => (value === undefined ? "missing" : value === null ? "null" : `a ${typeof value}`);
 	const problems: string[] = [];
@@ -118,7 +118,7 @@ function reasonOf(cause: unknown, path: string): string {
 	return cause instanceof SyntaxError ? `${cause.message}; \`node --check ${path}\` shows where` : cause.message;
 }
 
-/** A refusal with an agent to copy beside what was found instead. */
+/** A refusal that shows what was found, and an example agent to copy. */
 function explainEngineShape(module: string, found: string): string {
 	return `engine module ${module}: ${found}
 
@@ -160,7 +160,7 @@ function given({ tools, memory, mcp }: Shared): string[] {
 	];
 }
 
-/** `bash` is a group of its own; the other keys are settled as a whole. */
+/** `bash` is a separate group; the other keys are judged together. */
 const leaves = (path: string, group: object | undefined): string[] =>
 	Object.entries(group ?? {}).flatMap(([key, value]) => {
 		if (value === undefined) return [];

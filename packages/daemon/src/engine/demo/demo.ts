@@ -28,7 +28,7 @@ export function createDemo(clock: Clock = steadyClock): Engine {
 
 export const demoEngine: Engine = createDemo();
 
-/** What will be said, decided before the first token: pure. */
+/** The whole answer, decided before the first token. Pure. */
 export function scriptOf(request: EngineRequest): DemoScript {
 	const parsed = parseDirective(request.messages.at(-1)?.text ?? "");
 	switch (parsed.kind) {

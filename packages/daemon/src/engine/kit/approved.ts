@@ -15,7 +15,7 @@ export interface CallTeller {
 
 export interface Permitting {
 	request: Pick<EngineRequest, "approval">;
-	/** What the model of the run has read. */
+	/** Tracks what the model of the run has read. */
 	words: ContextWords;
 	answer: EngineContext["answer"];
 	teller: CallTeller;
@@ -26,10 +26,10 @@ const agreed = new AsyncLocalStorage<true>();
 /** Whether what runs now is a call that a person has agreed to. */
 export const isAgreed = (): boolean => agreed.getStore() === true;
 
-/** The same tool; a rejection is what the model is told, and the run goes on. The wait is not a part of the tool's time. */
+/** Wraps a tool with its approval. A rejection goes to the model as the result, and the run continues. The wait does not count as the tool's time. */
 export function approved<Tool extends Wrappable>(tool: Tool, { request, words, answer, teller }: Permitting): Tool {
 	const permit = async (needed: Needed, id: string, params: unknown, signal: AbortSignal) => {
-		if (answer === undefined) throw new Error(`${tool.name} needs somebody's approval, and nobody can be asked`);
+		if (answer === undefined) throw new Error(`${tool.name} requires approval, but this run has no approver`);
 		const handle = await unlessStopped(signal, teller.asked(id, tool.name, params, needed));
 		const given = await answer(handle, signal);
 		await unlessStopped(signal, teller.answered(id, given));
@@ -69,7 +69,7 @@ async function unlessStopped<T>(signal: AbortSignal, taken: Promise<T>): Promise
 	}
 }
 
-/** What is yielded about a question. */
+/** The event about an approval. */
 export const approvalEvent = (
 	call: { callId: string; name: string; args: unknown },
 	handle: string,
@@ -99,7 +99,7 @@ export function allowedTools<Tool extends { name: string }>(tools: readonly Tool
 	return tools.filter(({ name }) => isToolAllowed(name, request));
 }
 
-/** The same tool; a rejection is what the model is told, and the run goes on. */
+/** Wraps a tool with its time limit. A timeout goes to the model as the result, and the run continues. */
 export function bounded<Tool extends Wrappable>(tool: Tool, timeoutMs: number): Tool {
 	const execute: Wrappable["execute"] = async (id, params, signal, onUpdate, ...rest) => {
 		if (signal?.aborted) throw new Error(`${tool.name} was stopped before it began`);

@@ -1,4 +1,4 @@
-/** What engines share whose agent reports by callback: bounded tools, paired calls, a queue, summaries, usage, failures. The door of this folder. */
+/** Helpers for engines whose agent reports by callback: bounded tools, paired calls, a queue, summaries, usage, failures. The door of this folder. */
 export { allowedTools, approved, bounded, type CallTeller, isAgreed } from "./approved.ts";
 export { ToolCalls } from "./calls.ts";
 export { type FailureContext, modelFailure } from "./failure.ts";

@@ -1,4 +1,4 @@
-/** What a server answered to a call, in parts that a model can read: bounded in bytes and in parts, with words for what was left out. */
+/** The result of a server's call in parts that a model can read: bounded in bytes and in number, with notes about omitted parts. */
 
 import type {
 	CallToolResult,
@@ -17,7 +17,7 @@ type Limits = Pick<McpLimits, "resultBytesMax" | "resultPartsMax">;
 
 export function toolResult(answer: CallToolResult, limits: Limits): ToolResult {
 	const parts = answer.content.map(partOf);
-	// Whatever is structured should be in the content, too; a server that leaves it out still has answered.
+	// Structured content should also be in the text content; accept a server that leaves that out.
 	if (parts.length === 0 && answer.structuredContent !== undefined)
 		parts.push({ type: "text", text: JSON.stringify(answer.structuredContent) });
 	return { content: boundedParts(parts, limits), failed: answer.isError === true ? true : undefined };

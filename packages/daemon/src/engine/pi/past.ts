@@ -28,14 +28,14 @@ export interface PastOptions {
 	timestamp: number;
 	/** Calls of earlier messages: ids are counted through the whole context. */
 	callsBefore: number;
-	/** Gets its own reasoning back; left out = nobody does. */
+	/** The model that gets its own reasoning back; without it, none does. */
 	signer?: Signer | undefined;
 }
 
 type NamedCall = PastToolCall & { id: string };
 type Thought = { after: number; callsBefore: number; thinking: ThinkingContent };
 
-/** What one call of the model said, and what it asked for. */
+/** The text and the tool calls of one model call. */
 interface ModelTurn {
 	said: (TextContent | ThinkingContent)[];
 	calls: NamedCall[];

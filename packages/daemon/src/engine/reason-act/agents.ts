@@ -30,7 +30,7 @@ export async function agentsOf(
 	tools: ToolRegistry,
 	{ base, env }: Pick<EngineSetup, "base" | "env">,
 ): Promise<AgentSpec[]> {
-	// Whoever reads a file has said this with its line; a program that embeds the daemon has not.
+	// The reader of a file has reported this with its line; a program that embeds the daemon has not.
 	const [problem] = agentProblems({
 		engine: { name: SECTION },
 		enginesWithAgents: [SECTION],

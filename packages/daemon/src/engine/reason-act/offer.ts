@@ -1,4 +1,4 @@
-/** Which tools the agents of one run are offered: their own and those of the house, within what the run may use. */
+/** The tools offered to the agents of one run: their own and those of the daemon's sources, within the rights of the run. */
 
 import { wordsOf } from "@nexus-stream/protocol";
 import type { EngineRequest, ExecutionEntry } from "@nexus-stream/protocol/engine";
@@ -9,10 +9,10 @@ import { END, TERMINAL } from "./termination.ts";
 
 export type Offer = (agent: AgentSpec, enforced: boolean) => ToolRegistry;
 
-/** The loop's own: nobody else brings a tool of such a name. */
+/** Names of the loop's own tools, which no source may use. */
 const RESERVED: readonly string[] = Object.values(TERMINAL);
 
-/** Asks every source once: what changes in it later counts from the next run. */
+/** Asks every source once: later changes count from the next run. */
 export async function offerFor(
 	setup: LoopSetup,
 	request: EngineRequest,
@@ -52,7 +52,7 @@ function registryOf(
 		(agent.toolNames === undefined || fitsSome(name, agent.toolNames)) &&
 		(allowedTools === undefined || fitsSome(name, allowedTools)) &&
 		!fitsSome(name, deniedTools);
-	// Of two tools with one name the agent's own stays: a server cannot take its place.
+	// The agent's own tool wins over a server's tool of the same name.
 	const byName = new Map([...sourced.toReversed(), ...agent.tools.tools].map((tool) => [tool.name, tool]));
 	const own = [...byName.values()].filter(isOffered).map((tool) => asConfigured(tool, setup));
 	const ends = agent.orchestrator ? orchestratorTools(agent, setup, request) : enforced ? [completeTool] : [];
@@ -66,11 +66,11 @@ function asConfigured(tool: Tool, setup: LoopSetup): Tool {
 	return { ...tool, ...(describe && { describe }), ...(priority !== undefined && { priority }) };
 }
 
-/** Whether everybody whose words the run answers may use an agent. */
+/** Whether all senders of the run may use an agent. */
 export const mayUse = ({ allowedAgents }: EngineRequest, agent: string): boolean =>
 	allowedAgents === undefined || allowedAgents.includes(agent);
 
-/** What an orchestrator ends its activations with. An agent or a phase that is not in the schema is refused, and the model reads who is. */
+/** The tools with which an orchestrator ends its turn. The schema lists the allowed agents and phases; others are refused. */
 export function orchestratorTools({ name }: AgentSpec, setup: LoopSetup, request: EngineRequest): Tool[] {
 	const others = [...setup.agents.keys()].filter((other) => other !== name && mayUse(request, other));
 	return [routeTool(others, Object.keys(setup.phases)), endTool];
@@ -113,7 +113,7 @@ const endTool: Tool = {
 	execute: async () => textResult("ended"),
 };
 
-/** What it does is in its arguments: the loop reads them. */
+/** The tool that ends an agent's work: the loop reads its arguments. */
 export const completeTool: Tool = {
 	name: TERMINAL.complete,
 	description: "Signals that your work is done. Call it once, at the very end.",
@@ -121,7 +121,7 @@ export const completeTool: Tool = {
 		type: "object",
 		properties: {
 			response: { type: "string", description: "Shown to the person, if you have said nothing else." },
-			summary: { type: "string", description: "What you did, for whoever goes on." },
+			summary: { type: "string", description: "What you did, for the next agent." },
 		},
 		additionalProperties: false,
 	},

@@ -1,4 +1,4 @@
-/** What an agent is told beside the session: its own prompt, the phase, and how it has to end. */
+/** The prompt of an agent: its instructions, the phase, how it has to end, and the messages it reads within the model's context. */
 
 import type { Message, UserMessage } from "@earendil-works/pi-ai";
 import type { EngineMessage, EngineRequest } from "@nexus-stream/protocol/engine";
@@ -48,24 +48,24 @@ export function sessionFor(agent: string, request: EngineRequest, now: number, s
 	return [...history, prompt];
 }
 
-/** A message without a name is from a time when there was one agent. */
+/** A message without a name is from a run with a single agent. */
 const isForeign = ({ role, agent }: EngineMessage, reader: string): boolean =>
 	role === "assistant" && agent !== undefined && agent !== reader;
 
-/** Its tools and its reasoning stay its own: a model must not take another's calls for its own. */
+/** Without its tools and reasoning: a model must not take another agent's calls for its own. */
 const quoted = ({ agent, text }: EngineMessage): EngineMessage => ({
 	role: "user",
 	text: `[${agent}] ${text || "(no text)"}`,
 });
 
-/** What the others handed on since the agent last read; its own hand-overs are in its own messages. */
+/** Hand-over notes of the other agents since the agent last read; its own are in its own messages. */
 export const notesFor = (agent: string, notes: readonly AgentNote[], now: number): UserMessage[] =>
 	notes.filter((note) => note.agent !== agent).map((note) => userWords(`[${note.agent}] ${note.text}`, now));
 
 export const userWords = (content: string, timestamp: number): UserMessage => ({ role: "user", content, timestamp });
 
 const CHARS_PER_TOKEN = 4;
-/** What a picture costs, about. */
+/** Approximate cost of a picture. */
 const IMAGE_CHARS = 4800;
 /** A result this short is not worth replacing. */
 const RESULT_CHARS_MIN = 200;

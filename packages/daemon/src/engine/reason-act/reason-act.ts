@@ -69,7 +69,7 @@ export function reasonActEngine(given: LoopSetup): Engine {
 
 const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data });
 
-/** Of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit is no reason to begin anew. */
+/** Hash of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit does not invalidate it. */
 function configHashOf({ agents, phases }: LoopSetup): string {
 	const named = [...agents.values()].map(({ name, tools }) =>
 		JSON.stringify([name, tools.tools.map((tool) => tool.name).sort()]),

@@ -42,7 +42,7 @@ export interface ScheduleOptions {
 
 /** How many tools of a run act at once, whichever agents asked for them. */
 export interface ToolRoom {
-	/** False: there is none now; `retry` is called when that may have changed. One that waits for all of it is overtaken by nobody. */
+	/** False: no room now; `retry` is called when that may have changed. An exclusive tool that waits is never overtaken. */
 	enter(exclusive: boolean, retry: () => void): boolean;
 	leave(exclusive: boolean): void;
 	/** It does not wait any more. */
@@ -146,7 +146,7 @@ class CallBatch {
 		}
 	}
 
-	/** Nobody waits for an answer that is of no use any more. */
+	/** Aborts when the answer is not needed any more. */
 	#dismiss(): void {
 		if (!this.#isStopped()) return;
 		const waiting = [...this.#waiting];
@@ -165,7 +165,7 @@ class CallBatch {
 		this.#ready.splice(at < 0 ? this.#ready.length : at, 0, entry);
 	}
 
-	/** The first in line waits for its room, and those behind it wait, too: nothing overtakes an exclusive tool for ever. */
+	/** The first in line waits for its room, and those behind it wait too, so that no exclusive tool starves. */
 	#startSome(): void {
 		for (;;) {
 			const next = this.#ready[0];
@@ -250,16 +250,16 @@ const failedWith = (text: string): ToolOutcome => ({ status: "failed", content: 
 
 const refused = (reason: string): ToolOutcome => ({ ...failedWith(reason), neverRan: true });
 
-/** What a person is asked about a call. */
+/** The question to a person about a call. */
 export type ApprovalQuestion = Pick<ToolApproval, "kind" | "question" | "choices" | "revision" | "because" | "once">;
 
-/** Asks the person and waits. Left out where nobody can be asked. */
+/** Asks the person and waits. Left out when the run has no person to ask. */
 export type Ask = (about: ApprovalQuestion) => Promise<ApprovalOutcome>;
 
-/** `answer`: what the person said to the tool's own question. */
+/** `answer`: the person's answer to the tool's own question. */
 export type AnsweredPermit = Permit & { answer?: ApprovalOutcome };
 
-/** Undefined: the call acts without anybody being asked. */
+/** Undefined: the call needs no approval. */
 export function approvalQuestionOf(
 	{ tool, args }: ReadyCall,
 	agent: Pick<AgentSpec, "approval">,
@@ -279,13 +279,13 @@ export async function permitted(
 ): Promise<AnsweredPermit> {
 	const { tool } = call;
 	if (ask === undefined) {
-		const needs = about.kind === "approval" ? "needs somebody's approval" : "has a question";
-		return { allowed: false, reason: `${tool.name} ${needs}, and nobody can be asked` };
+		const needs = about.kind === "approval" ? "requires approval" : "has a question";
+		return { allowed: false, reason: `${tool.name} ${needs}, but this run has no approver` };
 	}
 	return permitOf(call, await ask(about));
 }
 
-/** What an answer means for the call. */
+/** Whether an answer permits the call. */
 export function permitOf({ tool, args }: ReadyCall, answer: ApprovalOutcome): AnsweredPermit {
 	if (answer.state === "answered" && tool.asks) return { allowed: true, answer };
 	const reason = refusalOf(tool, args, answer);

@@ -1,4 +1,4 @@
-/** Everything that changes while one run goes on: who is active, its words, its tool calls, what was used. Agents side by side have a lane each. No clock and no I/O. */
+/** The mutable state of one run: active agents, text, tool calls and usage. Parallel agents have one lane each. No clock and no I/O. */
 
 import { createHash } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
@@ -13,7 +13,7 @@ export interface RunLimits {
 	tokensMax: number;
 	/** In US dollars, by the prices that the provider's list has. */
 	costUsdMax: number;
-	/** Of the words and of the reasoning of one activation, each. */
+	/** Limit of the text, and of the reasoning, of one activation. */
 	bufferCharsMax: number;
 	/** Reasoning blocks that are remembered, so that the execution log has each once. */
 	thinkingBlocksMax: number;
@@ -45,14 +45,14 @@ export type CallStatus = "announced" | "started" | "completed" | "failed";
 export interface RunToolCall {
 	/** Unique in the run. */
 	callId: string;
-	/** What the model called it: may be empty, and may have been used before. */
+	/** The model's own id: may be empty or repeated. */
 	modelId: string;
 	name: string;
 	args: unknown;
-	/** Who asked for it. */
+	/** The agent that made the call. */
 	agent: string;
 	status: CallStatus;
-	/** What the model is told. */
+	/** The result for the model. */
 	result?: string;
 }
 
@@ -63,10 +63,10 @@ export interface TerminalCall {
 	args: unknown;
 }
 
-/** What a call was seen to do out of order. */
+/** The end of a call. */
 export interface Ended {
 	call: RunToolCall;
-	/** It ended and had never started: whoever shows it shows the start first. */
+	/** The call had never started: readers need the start first. */
 	missingStart: boolean;
 }
 
@@ -78,7 +78,7 @@ export interface Used {
 	costUsd: number;
 }
 
-/** JSON: what a checkpoint holds of the run, whoever is at work. */
+/** JSON: the part of a checkpoint that belongs to the whole run. */
 export interface StateSnapshot {
 	used: Used;
 	attempts: Record<string, number>;
@@ -86,14 +86,14 @@ export interface StateSnapshot {
 	custom: Record<string, unknown>;
 }
 
-/** JSON: what a checkpoint holds of one agent at work. */
+/** JSON: the part of a checkpoint that belongs to one active agent. */
 export interface LaneSnapshot {
 	activation: Activation;
 	hasSpoken: boolean;
 	terminal?: TerminalCall | undefined;
 }
 
-/** What all lanes of a run have in common. */
+/** State that all lanes of a run share. */
 class Shared {
 	calls: RunToolCall[] = [];
 	readonly callIds = new Set<string>();
@@ -144,7 +144,7 @@ export class RunState implements CustomState {
 		return this.#activation;
 	}
 
-	/** What the active agent has said in this attempt, up to `bufferCharsMax`. */
+	/** The active agent's text in this attempt, up to `bufferCharsMax`. */
 	get content(): string {
 		return this.#content;
 	}
@@ -153,7 +153,7 @@ export class RunState implements CustomState {
 		return this.#reasoning;
 	}
 
-	/** Whether the agent said something in this activation, in whichever attempt, that a person can read. */
+	/** Whether the agent wrote visible text in this activation, in any attempt. */
 	get hasSpoken(): boolean {
 		return this.#hasSpoken;
 	}
@@ -198,7 +198,7 @@ export class RunState implements CustomState {
 		return this.#run.attempts.get(attemptKey(agent, phase)) ?? 0;
 	}
 
-	/** Not visible: said, but to nobody who reads the answer. */
+	/** Not visible: hidden from readers of the answer. */
 	say(text: string, visible = true): void {
 		if (visible && !this.#hasSpoken) this.#hasSpoken = text.trim() !== "";
 		this.#content = appended(this.#content, text, this.#limits.bufferCharsMax);
@@ -222,7 +222,7 @@ export class RunState implements CustomState {
 		return true;
 	}
 
-	/** A call that a model asks for. It gets an id of its own, also when the model repeats one. */
+	/** Records a call that a model makes, under a unique id even if the model repeats one. */
 	announce(modelId: string, asked: string, args: unknown): RunToolCall {
 		const name = asked.slice(0, NAME_CHARS_MAX);
 		const callId = this.#unused((modelId || name).slice(0, NAME_CHARS_MAX));
@@ -234,14 +234,14 @@ export class RunState implements CustomState {
 		return call;
 	}
 
-	/** For a call that was announced. A second start of it is none. */
+	/** Starts an announced call; false if it has already started. */
 	start(call: RunToolCall): boolean {
 		if (call.status !== "announced") return false;
 		call.status = "started";
 		return true;
 	}
 
-	/** A start that somebody else reports, by the model's id. Undefined: it runs already. */
+	/** A start that the provider reports, by the model's id. Undefined: the call already runs. */
 	startReported(modelId: string, name: string, args: unknown): RunToolCall | undefined {
 		const known = this.#open.get(modelId)?.findLast((call) => call.name === name);
 		if (known?.status === "started") return undefined;
@@ -262,7 +262,7 @@ export class RunState implements CustomState {
 		return { call, missingStart };
 	}
 
-	/** An end that somebody else reports, by the model's id; the oldest open call of that id ends. */
+	/** An end that the provider reports, by the model's id; the oldest open call of that id ends. */
 	endReported(modelId: string, name: string, status: "completed" | "failed", result: string): Ended {
 		const open = this.#open.get(modelId);
 		const call = open?.find((one) => one.status === "started") ?? open?.[0] ?? this.announce(modelId, name, {});
@@ -379,7 +379,7 @@ export class RunState implements CustomState {
 	}
 }
 
-/** Of a call's id and of its tool's name: a model may make up anything. */
+/** Limit of a call's id and of its tool's name: a model may invent anything. */
 const NAME_CHARS_MAX = 200;
 
 const isOver = (status: CallStatus): boolean => status === "completed" || status === "failed";

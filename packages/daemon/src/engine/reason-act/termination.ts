@@ -32,7 +32,7 @@ export const FIRST_PHASE = "chat";
 
 export const ATTEMPTS_MAX = 2;
 
-/** Who works next, and why. */
+/** The next agents, and the reason. */
 export interface RoutingDecision {
 	/** In order; `END` alone ends the run. */
 	agents: readonly string[];
@@ -42,16 +42,16 @@ export interface RoutingDecision {
 	parallel?: boolean;
 }
 
-/** What an agent handed over when it was done. */
+/** The hand-over of an agent that is done. */
 export interface Completion {
 	agent: string;
-	/** What the orchestrator reads. */
+	/** Shown to the orchestrator. */
 	summary: string;
 	/** `auto`: the agent never said that it was done. */
 	by: "tool" | "auto" | "failure";
 }
 
-/** What a strategy knows of an attempt that is over. */
+/** Facts about a finished attempt, for the strategy. */
 export interface AttemptEnd {
 	agent: { name: string; orchestrator: boolean };
 	phase: PhaseRules;
@@ -59,13 +59,13 @@ export interface AttemptEnd {
 	attemptsMax: number;
 	/** Its terminal call, if it made one. */
 	terminal?: TerminalCall | undefined;
-	/** What the agent said in this attempt; empty answers are allowed. */
+	/** The agent's text in this attempt; empty answers are allowed. */
 	content: string;
 	/** Why the attempt could not be finished, if it could not. */
 	failure?: string | undefined;
-	/** Who gets the run back from the others. */
+	/** The agent that the others return to. */
 	orchestrator?: string | undefined;
-	/** Who goes on when the agent fails; for an orchestrator also where the run goes when it does not route: an agent, or `END`. */
+	/** The agent that takes over when this one fails; for an orchestrator also the target when it does not route: an agent, or `END`. */
 	fallback?: string | undefined;
 }
 
@@ -109,7 +109,7 @@ export const lenient: TerminationStrategy = {
 	},
 };
 
-/** A strategy of somebody's own may throw, or answer anything. */
+/** A custom strategy may throw, or return anything. */
 export function checkedVerdict(strategy: TerminationStrategy, end: AttemptEnd): TerminationDecision {
 	const verdict: TerminationDecision | undefined = strategy.decide(end);
 	if (VERDICTS.includes(verdict?.type)) return verdict;
@@ -162,7 +162,7 @@ function afterRoute(fields: Record<string, unknown>): TerminationDecision {
 	return { type: "route", decision };
 }
 
-/** A failing agent does not stop the others: its fallback goes on, else the orchestrator is told. Only where there is neither is it the run's failure. */
+/** A failing agent does not stop the others: its fallback takes over, else the orchestrator. The run fails only if there is neither. */
 function afterFailure(end: AttemptEnd, failure: string): TerminationDecision {
 	const { agent, fallback } = end;
 	if (fallback !== undefined && fallback !== END) {

@@ -38,7 +38,7 @@ export interface BuiltInSetup {
 	/** Relative paths start here. */
 	base: string;
 	env: EnvironmentVariables;
-	/** What no tool may touch; left out when the tools are only looked at. */
+	/** Paths that no tool may touch; left out when the tools are only listed. */
 	dataDir?: string;
 	protectedFiles?: readonly string[];
 	secretFiles?: readonly string[];

@@ -11,15 +11,15 @@ export type ReportedTool =
 	| { type: "tool_start"; id: string; name: string; args: unknown }
 	| { type: "tool_complete"; id: string; name: string; result: string; failed?: boolean };
 
-/** What a model says. After `done` or `error` nothing counts. */
+/** An event of a model. Events after `done` or `error` are ignored. */
 export type LlmEvent = AssistantMessageEvent | ReportedTool;
 
 export interface ModelRequest {
-	/** Who calls. */
+	/** The calling agent. */
 	agent: string;
-	/** Which call of this agent's in the run, from 0. */
+	/** Number of this agent's call in the run, from 0. */
 	index: number;
-	/** The run goes on with one that was cut off. */
+	/** The run continues an interrupted one. */
 	continued: boolean;
 	session: string;
 	systemPrompt: string;
@@ -29,11 +29,11 @@ export interface ModelRequest {
 }
 
 export interface ModelPort {
-	/** What it can read at once. */
+	/** Size of its context. */
 	readonly contextTokensMax: number;
 	/** For advice when it fails. */
 	readonly failure: FailureContext;
-	/** Whose signed reasoning it takes back. */
+	/** The signer whose reasoning it accepts. */
 	readonly signer?: Signer | undefined;
 	/** Failures are `error` events. */
 	stream(call: ModelRequest): AsyncIterable<LlmEvent>;
@@ -50,7 +50,7 @@ export interface PiModelOptions {
 	retryDelayMsMax: number;
 }
 
-/** Of the window, what is left for the answer. */
+/** Share of the context window reserved for the answer. */
 const ANSWER_SHARE = 0.15;
 
 export async function piModel({ model, models }: LoadedModel, options: PiModelOptions): Promise<ModelPort> {
@@ -75,20 +75,20 @@ export async function piModel({ model, models }: LoadedModel, options: PiModelOp
 				},
 			),
 		isOverflow: (message) => isContextOverflow(message, model.contextWindow),
-		// pi-ai has tried again already, as long as the provider asked it to.
+		// pi-ai has already retried as long as the provider asked for.
 		isPassing: () => false,
 	};
 }
 
 export interface UsageByAgent {
-	/** Of one call that was answered; a compatible server may say anything. */
+	/** Adds one answered call; a compatible server may report anything. */
 	add(
 		by: { agent: string; model: string },
 		usage: AssistantMessage["usage"] | undefined,
 	): { tokens: number; costUsd: number };
-	/** Of one agent, since it was last taken. */
+	/** Usage of one agent since the last call. */
 	take(agent: string): EngineEvent[];
-	/** What nobody has taken; one that says nothing if there was nothing. `named`: with the agents' names. */
+	/** The remaining usage; unknown usage if there was none at all. `named`: with the agents' names. */
 	rest(named: boolean): EngineEvent[];
 }
 

@@ -12,7 +12,7 @@ import type { LlmEvent, ModelPort, ModelRequest } from "./model.ts";
 
 /** One answer of the model. Everything may be left out. */
 const STEP = z.strictObject({
-	/** Whose call it answers; left out = anybody's. */
+	/** The agent whose call it answers; without it, any agent's. */
 	agent: z.string().optional(),
 	reasoning: z.string().optional(),
 	text: z.string().optional(),
@@ -89,7 +89,7 @@ const echo = (text: string): ModelScriptStep => ({
 	text: `Scripted model, no real one: you said “${text.slice(0, 500)}”. Begin a message with a line \`/script\` to tell it what to answer.`,
 });
 
-/** The person's newest message: reminders and notes of the loop come after it and are nobody's script. */
+/** The person's newest message: reminders and notes of the loop come after it and have no script. */
 function newestWords({ messages }: ModelRequest): string {
 	const users = messages.filter((message) => message.role === "user").map(({ content }) => content);
 	const texts = users.map((content) =>
@@ -98,7 +98,7 @@ function newestWords({ messages }: ModelRequest): string {
 	return texts.findLast((text) => text.startsWith(DIRECTIVE)) ?? texts.findLast((text) => text !== GO_ON) ?? "";
 }
 
-/** Told that its words were cut off, it says the rest of them only. */
+/** After an interruption it yields only the rest of its text. */
 function unspokenRest(step: ModelScriptStep, { messages }: ModelRequest): ModelScriptStep {
 	const [cut, told] = messages.slice(-2);
 	if (told?.role !== "user" || told.content !== GO_ON || cut?.role !== "assistant") return step;

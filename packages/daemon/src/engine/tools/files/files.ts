@@ -9,9 +9,9 @@ import { editTextFile, type WriteOptions, writeTextFile } from "./write-file.ts"
 export interface FileOptions {
 	root: string;
 	fileBytesMax: number;
-	/** Nobody writes these. */
+	/** Files that no tool may write. */
 	protectedFiles: readonly string[];
-	/** Nobody reads these, either. */
+	/** Files that no tool may read. */
 	secretFiles: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** The tool `bash`: whoever approves a command trusts it with all that this user may do. */
+/** The tool `bash`: approving a command trusts it with everything that the daemon's user may do. */
 
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { EnvironmentVariables } from "../../environment.ts";
@@ -16,7 +16,7 @@ export interface BashOptions {
 	clock?: Clock;
 }
 
-/** What programs need to find each other and to speak the person's language; nothing that opens a door. */
+/** Variables that programs need for paths and language; no secrets. */
 const ENV_NAMES: readonly string[] = [
 	"PATH",
 	"HOME",
