@@ -31,7 +31,7 @@ export function createApi({ json, request }: Http) {
 			post<wire.MessageAccepted>(pathOf("sessions", session, "messages"), message),
 		/** Stops a run; resolves once it has settled. */
 		abort: (run: string) => post<wire.RunStatusJson>(pathOf("runs", run, "abort")),
-		/** Goes on with a run that was cut off; resolves once the new one has begun. */
+		/** Continues an interrupted run; resolves once the new run has begun. */
 		continue: (run: string) => post<wire.RunContinuedJson>(pathOf("runs", run, "continue")),
 		/** Answers the messages of a run that was cut off from the start; resolves once the new run has begun. */
 		retry: (run: string) => post<wire.RunRetriedJson>(pathOf("runs", run, "retry")),
@@ -115,7 +115,7 @@ export function createApi({ json, request }: Http) {
 		/** Signs this page out: its cookie is worth nothing any more. */
 		signOut: () => post<wire.SignedOutJson>(pathOf("sign-out")),
 		apps: () => get<wire.AppListJson>(pathOf("apps")),
-		/** The token is told once. */
+		/** The only time that the token is shown. */
 		addApp: (app: wire.AppRequest) => post<wire.AppAddedJson>(pathOf("apps"), app),
 		clearApp: (app: string) => post<wire.AppClearedJson>(pathOf("apps", app, "clear")),
 		removeApp: (app: string) => json<wire.AppRemovedJson>("DELETE", pathOf("apps", app)),

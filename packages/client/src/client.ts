@@ -13,12 +13,13 @@ export type { Api } from "./api.ts";
 export type { EventRecord, EventsOptions } from "./events.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
 export type { Address, Fetch, HttpOptions } from "./http.ts";
-export { isTemporary, LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState, retryDelayMs } from "./link.ts";
+export { LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState } from "./link.ts";
+export { failureKindOf, NO_OUTAGE, type Outage, stepOutage } from "./outage.ts";
 export { createRunFolds, createRunVerifier, type RunCheck, type RunFolds, type RunVerifier } from "./runs.ts";
 export type { FrameRecord, Source, Stream, StreamOptions, StreamRecord } from "./stream.ts";
 
 export interface ClientOptions extends HttpOptions {
-	/** Of every stream, unless it is given its own. */
+	/** Default for every stream. */
 	limits?: Partial<LinkLimits>;
 	clock?: Clock;
 }
@@ -30,11 +31,11 @@ export interface Client {
 	 * session's do not end. Throws what the daemon refused with, and `data_loss` after the end of a run that is damaged.
 	 */
 	follow(source: Source, options?: FollowOptions): AsyncGenerator<FollowedRecord>;
-	/** What a person sees of a run, or of each run of a session, whenever it has changed. Ends and throws as `follow` does. */
+	/** The view of a run, or of each run of a session, after every change. Ends and throws as `follow` does. */
 	watch(source: Source, options?: Omit<FollowOptions, "partial">): AsyncGenerator<RunView>;
-	/** What happens in a workflow, each with the workflow as it was then; ends with its end. */
+	/** The events of a workflow, each with the workflow's state at that time; ends with the workflow. */
 	watchWorkflow(workflow: string, options?: EventsOptions): AsyncGenerator<EventRecord<WorkflowEventJson>>;
-	/** What happens to a job, each with the job as it was then; ends with its end. */
+	/** The events of a job, each with the job's state at that time; ends with the job. */
 	watchJob(job: string, options?: EventsOptions): AsyncGenerator<EventRecord<JobEventJson>>;
 	/** The same stream by callbacks, with a say in its connection: pause it, resume it, hurry it. */
 	open(source: Source, options: StreamOptions): Stream;
@@ -42,19 +43,19 @@ export interface Client {
 
 export function createClient({ limits, clock, ...options }: ClientOptions): Client {
 	const http = createHttp(options);
-	const withDefaults = <T extends { limits?: Partial<LinkLimits>; clock?: Clock }>(given: T): T => ({
+	const withClientDefaults = <T extends { limits?: Partial<LinkLimits>; clock?: Clock }>(given: T): T => ({
 		...(clock && { clock }),
 		...given,
 		limits: { ...limits, ...given.limits },
 	});
 	return {
 		api: createApi(http),
-		follow: (source, given = {}) => follow(http, source, withDefaults(given)),
-		watch: (source, given = {}) => watch(http, source, withDefaults(given)),
+		follow: (source, given = {}) => follow(http, source, withClientDefaults(given)),
+		watch: (source, given = {}) => watch(http, source, withClientDefaults(given)),
 		watchWorkflow: (workflow, given = {}) =>
-			followEvents(http, pathOf("workflows", workflow, "stream"), isLastEvent, withDefaults(given)),
-		watchJob: (job, given = {}) => followEvents(http, pathOf("jobs", job, "stream"), isJobsEnd, withDefaults(given)),
-		open: (source, given) => openStream(http, source, withDefaults(given)),
+			followEvents(http, pathOf("workflows", workflow, "stream"), isLastEvent, withClientDefaults(given)),
+		watchJob: (job, given = {}) => followEvents(http, pathOf("jobs", job, "stream"), isJobsEnd, withClientDefaults(given)),
+		open: (source, given) => openStream(http, source, withClientDefaults(given)),
 	};
 }
 

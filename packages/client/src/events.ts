@@ -3,10 +3,12 @@
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { createParser } from "eventsource-parser";
 import { queryOf } from "./api.ts";
 import { type Http, textOf } from "./http.ts";
-import { isTemporary, LINK_LIMITS, type LinkLimits, retryDelayMs } from "./link.ts";
+import { LINK_LIMITS, type LinkLimits } from "./link.ts";
+import { failureKindOf, NO_OUTAGE, type Outage, stepOutage } from "./outage.ts";
 
 export interface EventsOptions {
 	/** Strictly after this offset; without it the newest event comes first. */
@@ -37,9 +39,9 @@ export async function* followEvents<T>(
 ): AsyncGenerator<EventRecord<T>> {
 	const limits = withDefaults(LINK_LIMITS, options.limits);
 	let { after } = options;
-	let lostAt: number | undefined;
-	let internals = 0;
-	for (let attempt = 0; !signal?.aborted; attempt++) {
+	let outage: Outage = NO_OUTAGE;
+	while (!signal?.aborted) {
+		let error: NexusError;
 		try {
 			for await (const record of connection<T>(request, path + queryOf({ after }), limits.silenceMs, clock, signal)) {
 				if (record === "nothing-more") return;
@@ -49,20 +51,20 @@ export async function* followEvents<T>(
 				}
 				if (after !== undefined && record.offset <= after) continue;
 				after = record.offset;
-				[attempt, internals, lostAt] = [0, 0, undefined];
+				outage = NO_OUTAGE;
 				yield record;
 				if (isLast(record.event)) return;
 			}
+			continue;
 		} catch (cause) {
 			if (signal?.aborted) return;
-			const { code, message } = toNexusError(cause);
-			if (!isTemporary(code, internals)) throw cause;
-			if (code === "internal") internals++;
-			lostAt ??= clock.now();
-			if (attempt === 0) onDrop?.(message);
-			else if (clock.now() - lostAt > limits.giveUpMs) throw cause;
+			error = toNexusError(cause);
 		}
-		await pause(clock, retryDelayMs(attempt, random, limits), signal);
+		const step = stepOutage(outage, failureKindOf(error.code), clock.now(), random, limits);
+		if (typeof step === "string") throw error;
+		if (outage.attempt === 0) onDrop?.(error.message);
+		outage = step.outage;
+		await sleep(clock, step.delayMs, signal, "due");
 	}
 }
 
@@ -103,14 +105,3 @@ async function* connection<T>(
 		own.abort();
 	}
 }
-
-const pause = (clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> =>
-	new Promise((resolve) => {
-		const over = () => {
-			cancel();
-			signal?.removeEventListener("abort", over);
-			resolve();
-		};
-		const cancel = clock.after(ms, over, "due");
-		signal?.addEventListener("abort", over);
-	});

@@ -9,7 +9,7 @@ export interface Address {
 	token?: string | undefined;
 }
 
-/** What is needed of the platform's own. */
+/** The part of the platform's `fetch` that the client uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface HttpOptions {
@@ -20,7 +20,7 @@ export interface HttpOptions {
 	locate?(): Promise<Address>;
 	fetch?: Fetch;
 	/**
-	 * Rewords a failure for whoever reads it. `response` is undefined when nothing answered, or not to the end. An error without a `cause` is
+	 * Rewords a failure for the user. `response` is undefined when there was no response, or an incomplete one. An error without a `cause` is
 	 * in the daemon's words, any other in the client's.
 	 */
 	reword?(error: NexusError, response: Response | undefined): NexusError;
@@ -52,7 +52,7 @@ export function createHttp(options: HttpOptions): Http {
 		try {
 			return await options.locate();
 		} catch (cause) {
-			// In its own words: whoever wrote `locate` knows why. It may find the daemon the next time.
+			// Keep the message of `locate`: it knows the reason. The next attempt may find the daemon.
 			throw toNexusError(cause, "unavailable");
 		}
 	}
@@ -115,7 +115,7 @@ function unreachable(url: string, cause: unknown): NexusError {
 	return new NexusError("unavailable", `cannot reach the daemon${url && ` at ${url}`} (${because})`, { cause });
 }
 
-/** What a status means where the body does not say: a proxy's page, say. */
+/** The error code for a status whose body has none, for example a proxy's error page. */
 const CODE_OF_STATUS: Readonly<Record<number, ErrorCode>> = {
 	401: "unauthenticated",
 	403: "forbidden",
@@ -150,7 +150,7 @@ export async function* textOf(response: Response): AsyncGenerator<string> {
 			yield decoder.decode(value, { stream: true });
 		}
 	} finally {
-		// Whoever stops early does not leave the connection open.
+		// A reader that stops early must not leave the connection open.
 		await reader.cancel().catch(() => {});
 	}
 }

@@ -14,7 +14,7 @@ import { type CallContext, type CallTarget, createTries, read } from "./read.ts"
 import { positionOf, type ResumeFields } from "./resume-position.ts";
 
 export interface RuntimeRequestOptions {
-	/** Ends the call, which then throws the signal's reason. A run or a job goes on in the daemon. */
+	/** Ends the call, which then throws the signal's reason. A run or a job continues in the daemon. */
 	signal?: AbortSignal;
 	/** Such as `x-nexus-user-token`. */
 	headers?: HeadersInit;
@@ -31,7 +31,7 @@ export type Calls<Service extends DescService> = {
 			: never;
 };
 
-/** What a client of Connect is, where the method is not known by name. */
+/** A Connect client whose methods are looked up by name. */
 type AnyCall = (request: object, options: CallOptions) => Promise<object> & AsyncIterable<never>;
 
 export function createCalls<Service extends DescService>(
@@ -59,7 +59,7 @@ type HeadersOf = (options: RuntimeRequestOptions) => Headers;
 const hasField = (method: DescMethod, name: string): boolean =>
 	method.input.fields.some((field) => field.localName === name);
 
-/** With a key the daemon does nothing twice, so that a call may be made again when nobody knows whether it arrived (Z15). */
+/** An idempotency key: the daemon executes a repeated call once, so the client may retry a call with an unknown outcome (Z15). */
 const withKey = (method: DescMethod, request: ResumeFields): ResumeFields =>
 	hasField(method, "idempotencyKey") && !request.idempotencyKey && !request.runId
 		? { ...request, idempotencyKey: crypto.randomUUID() }

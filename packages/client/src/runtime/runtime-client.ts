@@ -18,9 +18,10 @@ import { RuntimeLocalService } from "../gen/nexus/runtime/v1/local_pb.ts";
 import { RuntimeMemoryService } from "../gen/nexus/runtime/v1/memory_pb.ts";
 import { RuntimeRealtimeService } from "../gen/nexus/runtime/v1/realtime_pb.ts";
 import { RuntimeWorkflowService } from "../gen/nexus/runtime/v1/workflow_pb.ts";
+import type { RetryLimits } from "../outage.ts";
 import { type Calls, createCalls } from "./calls.ts";
 import type { CallContext, RuntimeEvent } from "./read.ts";
-import { RETRY_LIMITS, type RetryLimits } from "./retry.ts";
+import { RETRY_LIMITS } from "./retry.ts";
 
 export { Code, ConnectError } from "@connectrpc/connect";
 export * from "../gen/nexus/runtime/v1/account_pb.ts";
@@ -34,10 +35,11 @@ export * from "../gen/nexus/runtime/v1/local_pb.ts";
 export * from "../gen/nexus/runtime/v1/memory_pb.ts";
 export * from "../gen/nexus/runtime/v1/realtime_pb.ts";
 export * from "../gen/nexus/runtime/v1/workflow_pb.ts";
+export type { RetryLimits } from "../outage.ts";
 export type { Calls, RuntimeRequestOptions } from "./calls.ts";
 export { bytesOf, lastOf, outcomeOf, type ScenarioResult } from "./collect.ts";
 export type { RuntimeEvent } from "./read.ts";
-export { RETRY_LIMITS, type RetryLimits, reasonCodeOf } from "./retry.ts";
+export { RETRY_LIMITS, reasonCodeOf } from "./retry.ts";
 
 export interface RuntimeOptions {
 	/** Where the daemon is, `http://127.0.0.1:7777`; without it the page's own origin. */

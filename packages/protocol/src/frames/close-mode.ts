@@ -33,7 +33,7 @@ export const LOG_KINDS = {
 
 export type LogKind = keyof typeof LOG_KINDS;
 
-/** What retention is told of the kinds that have a rule of their own. */
+/** Retention rules of the kinds that have their own. */
 export const kindRetention = (
 	kinds: Readonly<Record<string, Kind>> = LOG_KINDS,
 ): Record<string, { ageMsMax: number }> =>
