@@ -5,9 +5,9 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
 import type { ApprovalOutcome } from "../engine/engine.ts";
-import { type Approval, approvalWrites, type Decided, type Ledger, type OpenQuestion } from "../ledger/ledger.ts";
-import { defined } from "../std/defined.ts";
+import { type Approval, approvalWrites, type Decided, type Ledger } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
+import { answerOf, conflict, openOf, rowFields } from "./approval-rows.ts";
 
 export interface ApprovalLimits {
 	/** Time a person has to answer. */
@@ -160,19 +160,14 @@ export class Approvals implements ApprovalsPort {
 
 	/** A newer run withdraws the session's open questions: the writes commit with its begin. */
 	superseding(session: string, runId: string): { writes: readonly Write[]; done(): void } {
-		const decided = (): Decided => ({
-			state: "withdrawn",
-			by: "nexus",
-			reason: `superseded by ${runId}`,
-			at: this.#deps.clock.now(),
-		});
 		const others = () => this.#of((row) => row.session === session && row.runId !== runId);
 		if (others().length === 0) return { writes: [], done() {} };
-		const now = decided();
+		const reason = `superseded by ${runId}`;
+		const decided: Decided = { state: "withdrawn", by: "nexus", reason, at: this.#deps.clock.now() };
 		return {
-			writes: [approvalWrites.withdrawSession(session, now)],
+			writes: [approvalWrites.withdrawSession(session, decided)],
 			done: () => {
-				for (const { row } of others()) this.#close(row.id, now);
+				for (const { row } of others()) this.#close(row.id, decided);
 			},
 		};
 	}
@@ -290,25 +285,4 @@ export class Approvals implements ApprovalsPort {
 			}
 		}
 	}
-}
-
-/** Without the arguments: a write only identifies the question. */
-const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({ id, runId, session, tool, agent });
-
-const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...defined(words) });
-
-/** A person decided it, not a timeout. */
-export const isPersons = ({ state }: Pick<Approval, "state">): boolean =>
-	state === "approved" || state === "denied" || state === "answered";
-
-/** The outcome as the engine gets it. */
-export function answerOf({ id, state, by, reason, text, digest }: Approval): ApprovalOutcome {
-	if (state === "pending") throw new NexusError("internal", `${id} has no answer yet`);
-	return { id, state, digest, by, reason, text };
-}
-
-function conflict({ id, state, by, reason }: Approval): NexusError {
-	const who = by === undefined || by === "nexus" ? "" : ` by ${by}`;
-	const why = state === "withdrawn" && reason !== undefined ? `: ${reason}` : "";
-	return new NexusError("conflict", `${id} is ${state === "pending" ? "expired" : state} already${who}${why}`);
 }

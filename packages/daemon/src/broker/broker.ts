@@ -27,8 +27,8 @@ import type { RunDeps } from "./run/run-deps.ts";
 import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./run/run-recovery.ts";
 import { CRASHED } from "./settle/ending.ts";
 
+export { answerOf, isPersons } from "./approval-rows.ts";
 export type { ApprovalDecision, ApprovalLimits, ApprovalsPort } from "./approvals.ts";
-export { answerOf, isPersons } from "./approvals.ts";
 export { currentRun } from "./driver.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export type { CallEvent, ModelCallEnd } from "./model-call.ts";
@@ -70,10 +70,6 @@ class TurnBroker implements Broker {
 			random: options.random ?? secureRandom,
 			limits: withDefaults(APPROVAL_LIMITS, options.approvals),
 		});
-		const stopping = () => this.#draining;
-		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
-		const withArguments = options.execution?.arguments === true;
-		const history = new History(ledger, limits);
 		this.#deps = {
 			bus,
 			ledger,
@@ -81,12 +77,12 @@ class TurnBroker implements Broker {
 			clock,
 			log,
 			limits,
-			withArguments,
-			settleLate,
-			history,
-			observer: options.observer,
 			approvals,
-			stopping,
+			history: new History(ledger, limits),
+			observer: options.observer,
+			withArguments: options.execution?.arguments === true,
+			stopping: () => this.#draining,
+			settleLate: (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run),
 		};
 	}
 

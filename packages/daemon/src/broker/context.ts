@@ -61,12 +61,10 @@ export function chosenTurns(
 }
 
 /** `turns` are oldest first. */
-export function assembleContext(turns: readonly PastTurn[], fresh: readonly EngineMessage[]): EngineMessage[] {
-	const context: EngineMessage[] = [];
-	for (const turn of turns) for (const message of turn.messages) context.push(message);
-	for (const message of fresh) context.push(message);
-	return context;
-}
+export const assembleContext = (turns: readonly PastTurn[], fresh: readonly EngineMessage[]): EngineMessage[] => [
+	...turns.flatMap(({ messages }) => messages),
+	...fresh,
+];
 
 /** A deliberate over-simplification: good enough to stay clear of a model's limit. */
 export const tokensOf = (messages: readonly EngineMessage[]): number =>

@@ -6,23 +6,22 @@ import type { Reading, Write } from "../std/write.ts";
 import type { ApprovalsPort } from "./approvals.ts";
 
 /** Fields of a request that the Broker passes to the engine unchanged. */
-export type PassedOn = Pick<
-	EngineRequest,
-	| "sender"
-	| "allowedTools"
-	| "deniedTools"
-	| "owner"
-	| "approval"
-	| "agent"
-	| "allowedAgents"
-	| "among"
-	| "outsideTools"
->;
+export type PassedOn = Pick<EngineRequest, (typeof PASSED_ON)[number]>;
 
-export function passedOn(request: PassedOn): PassedOn {
-	const { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents, among, outsideTools } = request;
-	return { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents, among, outsideTools };
-}
+const PASSED_ON = [
+	"sender",
+	"owner",
+	"approval",
+	"among",
+	"agent",
+	"allowedAgents",
+	"allowedTools",
+	"deniedTools",
+	"outsideTools",
+] as const;
+
+export const passedOn = (request: PassedOn): PassedOn =>
+	Object.fromEntries(PASSED_ON.map((name) => [name, request[name]]));
 
 export interface ExecuteRequest extends PassedOn {
 	session: string;

@@ -7,7 +7,7 @@ import { partPiecesOf, piecesOf } from "./pieces.ts";
 import { DONE, type FramedStream, type RunStreams, type Speaker } from "./streams.ts";
 
 /** Open streams of one agent; agents work side by side (P1.16). The lane without an agent belongs to the engine itself. */
-export interface AgentLane extends Speaker {
+export interface MessageLane extends Speaker {
 	visible: boolean;
 	/** Its newest message. */
 	text: FramedStream | undefined;
@@ -24,7 +24,7 @@ export interface AgentLane extends Speaker {
 
 type Delta = Pick<Extract<EngineEvent, { type: "text" | "reasoning" }>, "delta" | "agent">;
 
-const newLane = (agent: string | undefined): AgentLane => ({
+const newLane = (agent: string | undefined): MessageLane => ({
 	agent,
 	visible: true,
 	text: undefined,
@@ -42,9 +42,9 @@ export class AgentLanes {
 	readonly #streams: RunStreams;
 	/** A message's text is one chunk (P1.14). */
 	readonly #isWhole: boolean;
-	readonly #lanes: Map<string | undefined, AgentLane>;
+	readonly #lanes: Map<string | undefined, MessageLane>;
 	/** The lane of the last event: usually the next event belongs to it too. */
-	#current: AgentLane;
+	#current: MessageLane;
 	#phase: string | undefined;
 
 	constructor(streams: RunStreams, isWhole: boolean) {
@@ -54,7 +54,7 @@ export class AgentLanes {
 		this.#lanes = new Map([[undefined, this.#current]]);
 	}
 
-	get current(): AgentLane {
+	get current(): MessageLane {
 		return this.#current;
 	}
 
@@ -64,14 +64,14 @@ export class AgentLanes {
 	}
 
 	/** Makes the agent's lane the current one, with a message that takes the event. */
-	turnTo(agent: string | undefined, ts: number): AgentLane {
+	turnTo(agent: string | undefined, ts: number): MessageLane {
 		if (agent !== this.#current.agent) this.#current = this.of(agent);
 		const lane = this.#current;
 		if (!lane.speaks) this.openMessage(lane, ts);
 		return lane;
 	}
 
-	of(agent: string | undefined): AgentLane {
+	of(agent: string | undefined): MessageLane {
 		const found = this.#lanes.get(agent);
 		if (found) return found;
 		checkAgent(agent);
@@ -96,13 +96,13 @@ export class AgentLanes {
 		this.#streams.partial(lane.reasoning, delta, ts);
 	}
 
-	endReasoning(lane: AgentLane, ts: number): void {
+	endReasoning(lane: MessageLane, ts: number): void {
 		if (lane.reasoning) this.#streams.end(lane.reasoning, DONE, ts);
 		lane.reasoning = undefined;
 	}
 
 	/** Ends the lane's reasoning and sends its held text, so that an attachment or a tool stands behind them. */
-	settle(lane: AgentLane, ts: number): void {
+	settle(lane: MessageLane, ts: number): void {
 		this.#release(lane, false, ts);
 		this.endReasoning(lane, ts);
 	}
@@ -143,7 +143,7 @@ export class AgentLanes {
 	}
 
 	/** Ends the messages that get nothing more: those reported as whole, and the engine's own when an agent begins to speak. */
-	openMessage(lane: AgentLane, ts: number): void {
+	openMessage(lane: MessageLane, ts: number): void {
 		for (const other of this.#lanes.values()) {
 			if (!other.speaks || (other.agent === undefined && lane.agent !== undefined)) this.#endMessage(other, ts);
 		}
@@ -178,7 +178,7 @@ export class AgentLanes {
 
 	/** A part with a known number of chunks gets its own stream, after the earlier ones of its modality. */
 	#wholePart(
-		lane: AgentLane,
+		lane: MessageLane,
 		{ modality, contentType }: PartEvent,
 		pieces: readonly string[],
 		align: Align | undefined,
@@ -192,7 +192,7 @@ export class AgentLanes {
 		this.#streams.end(stream, DONE, ts);
 	}
 
-	#partStream(lane: AgentLane, { modality, contentType }: PartEvent, ts: number): FramedStream {
+	#partStream(lane: MessageLane, { modality, contentType }: PartEvent, ts: number): FramedStream {
 		const open = lane.parts.get(modality);
 		if (open) return open;
 		const stream = this.#streams.begin(lane, modality, contentType, ts);
@@ -200,7 +200,7 @@ export class AgentLanes {
 		return stream;
 	}
 
-	#endMessage(lane: AgentLane, ts: number): void {
+	#endMessage(lane: MessageLane, ts: number): void {
 		lane.speaks = false;
 		const { text } = lane;
 		if (text === undefined || !this.#streams.isOpen(text)) return;
@@ -210,14 +210,14 @@ export class AgentLanes {
 	}
 
 	/** Ends the reasoning and the parts of a message. */
-	#endAttached(lane: AgentLane, ts: number): void {
+	#endAttached(lane: MessageLane, ts: number): void {
 		this.endReasoning(lane, ts);
 		for (const part of lane.parts.values()) this.#streams.end(part, DONE, ts);
 		lane.parts.clear();
 	}
 
 	/** Sends the held text. `isAll`: the message gets no more. */
-	#release(lane: AgentLane, isAll: boolean, ts: number): void {
+	#release(lane: MessageLane, isAll: boolean, ts: number): void {
 		if (lane.held === "") return;
 		const stream = lane.text!;
 		const pieces = piecesOf(lane.held.toWellFormed(), stream.bytesMax);

@@ -2,7 +2,7 @@
 
 import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "../../engine/engine.ts";
-import type { StoredAttachment, StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
 import { GrowingText } from "../../std/growing-text.ts";
 import type { LiveToolCall } from "../port.ts";
 import { type Ending, statusOf, unpairedSummary } from "../settle/ending.ts";
@@ -42,17 +42,6 @@ interface JoinedMessage {
 	readonly order: number;
 	readonly joined: StoredMessage;
 }
-
-export const storedQuestion = (event: {
-	eventId: string;
-	text: string;
-	attachments: readonly StoredAttachment[];
-}): StoredMessage => ({
-	role: "user",
-	eventId: event.eventId,
-	text: event.text,
-	attachments: event.attachments.length > 0 ? [...event.attachments] : undefined,
-});
 
 type TranscriptCall = Omit<LiveToolCall, "message"> & { answer: TranscriptMessage };
 

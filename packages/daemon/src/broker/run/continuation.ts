@@ -3,18 +3,12 @@
 import { isShown, NexusError } from "@nexus-stream/protocol";
 import type { Continued, Engine } from "../../engine/engine.ts";
 import type { CheckpointInfo, Ledger, StoredCheckpoint, Turn } from "../../ledger/ledger.ts";
-import { answerOf, isPersons } from "../approvals.ts";
+import { answerOf, isPersons } from "../approval-rows.ts";
 import type { Continuation } from "../port.ts";
 
 export interface ContinuationDeps {
 	ledger: Pick<Ledger, "turns" | "checkpoints" | "approvals">;
 	engine: Pick<Engine, "name" | "continues" | "configHash">;
-	isBusy(session: string): boolean;
-}
-
-/** Dependencies of the check whether a run can be retried. */
-export interface RetryDeps {
-	ledger: Pick<Ledger, "turns" | "approvals">;
 	isBusy(session: string): boolean;
 }
 
@@ -58,7 +52,10 @@ const before = ({ turns }: Pick<Ledger, "turns">, { continues }: Turn) =>
 	continues === undefined ? undefined : turns.get(continues);
 
 /** Why the messages of a run are not answered by a new one; undefined = they can be. */
-export async function retryRefusalOf(deps: RetryDeps, { runId, session, ...turn }: Turn): Promise<string | undefined> {
+export async function retryRefusalOf(
+	deps: ContinuationDeps,
+	{ runId, session, ...turn }: Turn,
+): Promise<string | undefined> {
 	if (turn.status === "completed") return "it has completed";
 	if (turn.rolledBack) return "it was taken back for a newer message";
 	if (turn.continuedBy !== undefined) return `run ${turn.continuedBy} continues it already`;
@@ -68,7 +65,7 @@ export async function retryRefusalOf(deps: RetryDeps, { runId, session, ...turn 
 }
 
 /** A new run of the session would silently withdraw an open approval or question. */
-async function openQuestionOf({ ledger }: RetryDeps, runId: string): Promise<string | undefined> {
+async function openQuestionOf({ ledger }: ContinuationDeps, runId: string): Promise<string | undefined> {
 	const [open] = await ledger.approvals.list({ runId, state: "pending", limit: 1 });
 	if (!open) return undefined;
 	return open.kind === "question"

@@ -7,8 +7,9 @@ import type { Write } from "../../std/write.ts";
 import { contextMessage, userMessage } from "../context.ts";
 import type { Framer } from "../frames/framer.ts";
 import type { Recorder } from "../frames/recorder.ts";
-import { storedQuestion, type Transcript } from "../frames/transcript.ts";
+import type { Transcript } from "../frames/transcript.ts";
 import type { Joining, RunInbox } from "../port.ts";
+import { storedQuestion } from "./run-log.ts";
 
 export interface JoinedRun {
 	inbox: RunInbox | undefined;

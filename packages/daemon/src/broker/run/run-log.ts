@@ -1,4 +1,6 @@
-/** How a run is found on the Bus: the name of its chain and the facts that recovery needs. */
+/** How a run is stored: the name of its chain on the Bus, its metadata for recovery, and its user messages. */
+
+import type { StoredAttachment, StoredMessage } from "../../ledger/ledger.ts";
 
 /** Metadata of a run's log. */
 export interface RunMeta {
@@ -13,3 +15,15 @@ export interface RunMeta {
 
 /** All runs of a session, read as one log. */
 export const chainOf = (session: string): string => `session:${session}`;
+
+/** A user's message as the turn stores it. */
+export const storedQuestion = (event: {
+	eventId: string;
+	text: string;
+	attachments: readonly StoredAttachment[];
+}): StoredMessage => ({
+	role: "user",
+	eventId: event.eventId,
+	text: event.text,
+	attachments: event.attachments.length > 0 ? [...event.attachments] : undefined,
+});

@@ -2,11 +2,11 @@
 
 import { Framer } from "../frames/framer.ts";
 import { Recorder } from "../frames/recorder.ts";
-import { storedQuestion, Transcript } from "../frames/transcript.ts";
+import { Transcript } from "../frames/transcript.ts";
 import { keptOf } from "../limits.ts";
 import type { ExecuteRequest } from "../port.ts";
 import type { RunDeps } from "./run-deps.ts";
-import type { RunMeta } from "./run-log.ts";
+import { type RunMeta, storedQuestion } from "./run-log.ts";
 
 /** A run that continues another has no messages itself. */
 const ownEvents = ({ events, continues }: ExecuteRequest): ExecuteRequest["events"] => (continues ? [] : events);

@@ -14,13 +14,13 @@ import type { Reading, Write } from "../../std/write.ts";
 import { Framer } from "../frames/framer.ts";
 import { settledWrites } from "../frames/recorder.ts";
 import type { TextStream } from "../frames/streams.ts";
-import { storedQuestion, Transcript } from "../frames/transcript.ts";
+import { Transcript } from "../frames/transcript.ts";
 import { type BrokerLimits, keptOf } from "../limits.ts";
 import type { Saved } from "../port.ts";
 import { endingOf, type RecoveryDeps, reopenOrphan, settleOrphans, untilSettled } from "../recovery.ts";
 import { CRASHED, type Ending } from "../settle/ending.ts";
 import { settle } from "../settle/settlement.ts";
-import type { RunMeta } from "./run-log.ts";
+import { type RunMeta, storedQuestion } from "./run-log.ts";
 
 export interface RunRecoveryDeps extends RecoveryDeps {
 	ledger: Ledger;

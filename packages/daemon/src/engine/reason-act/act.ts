@@ -32,7 +32,8 @@ import {
 } from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
 import { forTool } from "./setup.ts";
-import type { RunState, RunToolCall } from "./state.ts";
+import type { RunToolCall } from "./shared-state.ts";
+import type { RunState } from "./state.ts";
 
 export interface CountedCall {
 	call: RunToolCall;
@@ -286,14 +287,7 @@ export class Acting {
 const TOO_MANY = "not run: the run has reached its limit of tool calls";
 const CUT = "not run: your message was cut off at the output limit, and so may be the arguments; ask for less at once";
 
-const named = ({
-	callId,
-	name,
-}: RunToolCall): Pick<Extract<EngineEvent, { type: "tool" }>, "type" | "callId" | "name"> => ({
-	type: "tool",
-	callId,
-	name,
-});
+const named = ({ callId, name }: RunToolCall) => ({ type: "tool" as const, callId, name });
 
 const resultOf = (call: RunToolCall, outcome: ToolOutcome | undefined, now: number): ToolResultMessage =>
 	toolResult({ ...call, id: call.callId, content: outcome?.content }, now);

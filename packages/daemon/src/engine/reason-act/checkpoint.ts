@@ -4,8 +4,13 @@ import type { Message, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Continued, EngineRequest } from "@nexus-stream/protocol/engine";
 import { toPiContext } from "../pi/pi.ts";
-import type { PhaseChange } from "./prompt.ts";
-import type { LaneSnapshot, RunToolCall, StateSnapshot } from "./state.ts";
+import type { LaneSnapshot, RunToolCall, StateSnapshot } from "./shared-state.ts";
+
+export interface PhaseChange {
+	from: string;
+	because: string;
+	at: number;
+}
 
 export interface Checkpoint {
 	version: 1;

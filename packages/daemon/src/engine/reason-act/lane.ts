@@ -7,15 +7,16 @@ import { sleep } from "@nexus-stream/protocol/retry";
 import { modelFailure } from "../kit/kit.ts";
 import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
-import type { AgentNote, Thread } from "./checkpoint.ts";
+import type { AgentNote, PhaseChange, Thread } from "./checkpoint.ts";
 import { jsonOf, listen, type ModelReply } from "./model/listen.ts";
 import type { ModelRequest } from "./model/model.ts";
 import { withoutThinking } from "./model/think.ts";
 import type { Offer } from "./offer.ts";
-import { notesFor, type PhaseChange, sessionFor, systemPrompt, trimmed, userWords } from "./prompt.ts";
+import { notesFor, sessionFor, systemPrompt, trimmed, userWords } from "./prompt.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
 import { forTool } from "./setup.ts";
-import type { RunState, RunToolCall } from "./state.ts";
+import type { RunToolCall } from "./shared-state.ts";
+import type { RunState } from "./state.ts";
 import { checkedVerdict, mustTerminate, type PhaseRules, type TerminationDecision } from "./termination.ts";
 
 /** After a provider has refused a context as too long, it gets this share of the window. */

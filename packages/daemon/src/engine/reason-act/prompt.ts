@@ -3,14 +3,8 @@
 import type { Message, UserMessage } from "@earendil-works/pi-ai";
 import type { EngineMessage, EngineRequest } from "@nexus-stream/protocol/engine";
 import { type Signer, toPiContext } from "../pi/pi.ts";
-import type { AgentNote } from "./checkpoint.ts";
+import type { AgentNote, PhaseChange } from "./checkpoint.ts";
 import { TERMINAL } from "./termination.ts";
-
-export interface PhaseChange {
-	from: string;
-	because: string;
-	at: number;
-}
 
 export interface PromptFacts {
 	prompt: string;

@@ -15,7 +15,7 @@ import { reasonAct } from "./loop.ts";
 import type { ModelPort } from "./model/model.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
 import { durations } from "./setup.ts";
-import { RUN_LIMITS, type RunLimits } from "./state.ts";
+import { RUN_LIMITS, type RunLimits } from "./shared-state.ts";
 import { FIRST_PHASE, PHASES, type PhaseRules, strategyOf } from "./termination.ts";
 
 const SECTION = "reasonAct";

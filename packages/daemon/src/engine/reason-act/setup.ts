@@ -7,7 +7,7 @@ import { fitsGlob } from "../../std/globs.ts";
 import type { ApprovalPolicy, Describe, ToolRegistry, ToolSource, ValidateArguments } from "../tools/tools.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { ModelPort } from "./model/model.ts";
-import type { RunLimits } from "./state.ts";
+import type { RunLimits } from "./shared-state.ts";
 import type { PhaseRules, TerminationStrategy } from "./termination.ts";
 
 export interface AgentSpec {

@@ -4,8 +4,7 @@ import { resolve } from "node:path";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { importWithin } from "../../std/import-within.ts";
 import { END } from "../agents/agents.ts";
-import type { ReasonActConfig } from "./config.ts";
-import type { TerminalCall } from "./state.ts";
+import type { TerminalCall } from "./shared-state.ts";
 
 export { END };
 
@@ -203,7 +202,7 @@ const words = (value: unknown): string | undefined =>
 const optionalText = (text: string | undefined): { text?: string } => (text === undefined ? {} : { text });
 
 export async function strategyOf(
-	choice: ReasonActConfig["termination"] = "enforcing",
+	choice: keyof typeof STRATEGIES | { module: string } = "enforcing",
 	base: string,
 ): Promise<TerminationStrategy> {
 	if (typeof choice === "string") return STRATEGIES[choice];
