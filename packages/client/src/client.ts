@@ -1,18 +1,16 @@
 /** A client of the daemon: its API as typed calls, and runs and sessions that are followed, verified and folded. For Node, and for pages of the daemon's own origin. The door of this folder. */
 
-import type { JobEventJson, RunView, WorkflowEventJson } from "@nexus-stream/protocol";
+import type { RunView } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { type Api, createApi, pathOf } from "./api.ts";
-import { type EventRecord, type EventsOptions, followEvents } from "./events.ts";
+import { type Api, createApi } from "./api.ts";
 import { type FollowedRecord, type FollowOptions, follow, watch } from "./follow.ts";
 import { createHttp, type HttpOptions } from "./http.ts";
 import type { LinkLimits } from "./link.ts";
 import { openStream, type Source, type Stream, type StreamOptions } from "./stream.ts";
 
 export type { Api } from "./api.ts";
-export type { EventRecord, EventsOptions } from "./events.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
-export type { Address, Fetch, HttpOptions } from "./http.ts";
+export { type Address, createReach, type Fetch, type HttpOptions, type Reach } from "./http.ts";
 export { LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState } from "./link.ts";
 export { failureKindOf, NO_OUTAGE, type Outage, stepOutage } from "./outage.ts";
 export { createRunFolds, createRunVerifier, type RunCheck, type RunFolds, type RunVerifier } from "./runs.ts";
@@ -33,10 +31,6 @@ export interface Client {
 	follow(source: Source, options?: FollowOptions): AsyncGenerator<FollowedRecord>;
 	/** The view of a run, or of each run of a session, after every change. Ends and throws as `follow` does. */
 	watch(source: Source, options?: Omit<FollowOptions, "partial">): AsyncGenerator<RunView>;
-	/** The events of a workflow, each with the workflow's state at that time; ends with the workflow. */
-	watchWorkflow(workflow: string, options?: EventsOptions): AsyncGenerator<EventRecord<WorkflowEventJson>>;
-	/** The events of a job, each with the job's state at that time; ends with the job. */
-	watchJob(job: string, options?: EventsOptions): AsyncGenerator<EventRecord<JobEventJson>>;
 	/** The same stream by callbacks, with a say in its connection: pause it, resume it, hurry it. */
 	open(source: Source, options: StreamOptions): Stream;
 }
@@ -52,14 +46,6 @@ export function createClient({ limits, clock, ...options }: ClientOptions): Clie
 		api: createApi(http),
 		follow: (source, given = {}) => follow(http, source, withClientDefaults(given)),
 		watch: (source, given = {}) => watch(http, source, withClientDefaults(given)),
-		watchWorkflow: (workflow, given = {}) =>
-			followEvents(http, pathOf("workflows", workflow, "stream"), isLastEvent, withClientDefaults(given)),
-		watchJob: (job, given = {}) => followEvents(http, pathOf("jobs", job, "stream"), isJobsEnd, withClientDefaults(given)),
 		open: (source, given) => openStream(http, source, withClientDefaults(given)),
 	};
 }
-
-const isLastEvent = ({ type }: WorkflowEventJson): boolean =>
-	type === "completed" || type === "failed" || type === "canceled";
-
-const isJobsEnd = ({ job: { finished_at } }: JobEventJson): boolean => finished_at !== undefined;

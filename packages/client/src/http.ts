@@ -43,7 +43,10 @@ export interface Http {
 const NO_URL =
 	"give the client the daemon's `url`, for example http://127.0.0.1:7777: outside a browser there is no page whose address it could use";
 
-export function createHttp(options: HttpOptions): Http {
+/** Sends a request to where the daemon is now, with its token. Any status is an answer; throws `unavailable` when nothing answers. */
+export type Reach = (path: string, init: RequestInit) => Promise<{ response: Response; address: Address }>;
+
+export function createReach(options: HttpOptions): Reach {
 	const { url = "", token, fetch: get = (to, init) => fetch(to, init), reword = (error) => error } = options;
 	const fixed: Address = { url: url.replace(/\/+$/, ""), token };
 
@@ -57,25 +60,39 @@ export function createHttp(options: HttpOptions): Http {
 		}
 	}
 
-	async function send(method: HttpMethod, path: string, { body, accept, signal }: HttpRequestOptions = {}) {
+	return async (path, init) => {
 		const address = await located();
-		const headers: Record<string, string> = { accept: accept ?? "application/json" };
-		if (address.token !== undefined) headers.authorization = `Bearer ${address.token}`;
-		if (body !== undefined) headers["content-type"] = "application/json";
-		let response: Response;
+		const headers = new Headers(init.headers);
+		if (address.token !== undefined && !headers.has("authorization"))
+			headers.set("authorization", `Bearer ${address.token}`);
 		try {
-			response = await get(address.url + path, {
-				method,
-				headers,
+			const response = await get(address.url + path, {
+				...init,
+				headers: Object.fromEntries(headers),
 				cache: "no-store",
 				credentials: "same-origin",
-				body: body === undefined ? undefined : JSON.stringify(body),
-				signal,
 			});
+			return { response, address };
 		} catch (cause) {
+			if (cause instanceof NexusError) throw cause;
 			if (address.url === "" && codeOf(cause) === "ERR_INVALID_URL") throw new NexusError("invalid", NO_URL, { cause });
 			throw reword(unreachable(address.url, cause), undefined);
 		}
+	};
+}
+
+export function createHttp(options: HttpOptions): Http {
+	const { reword = (error) => error } = options;
+	const reach = createReach(options);
+
+	async function send(method: HttpMethod, path: string, { body, accept, signal }: HttpRequestOptions = {}) {
+		const init: RequestInit = { method, headers: { accept: accept ?? "application/json" } };
+		if (body !== undefined) {
+			init.body = JSON.stringify(body);
+			init.headers = { ...init.headers, "content-type": "application/json" };
+		}
+		if (signal) init.signal = signal;
+		const { response, address } = await reach(path, init);
 		if (response.ok) return { response, address };
 		throw reword(await refusalOf(response), response);
 	}

@@ -37,7 +37,7 @@ type AnyCall = (request: object, options: CallOptions) => Promise<object> & Asyn
 export function createCalls<Service extends DescService>(
 	service: Service,
 	transport: Transport,
-	line: CallContext,
+	line: CallContext & { reword(error: ConnectError): Error },
 	authorization: Record<string, string>,
 ): Calls<Service> {
 	const client = createClient(service, transport) as unknown as Record<string, AnyCall>;
@@ -48,10 +48,29 @@ export function createCalls<Service extends DescService>(
 			for (const [name, value] of Object.entries(authorization)) if (!all.has(name)) all.set(name, value);
 			return all;
 		};
-		const made = method.methodKind === "unary" ? unary(method, call) : stream(method, call);
-		return [method.localName, made(line, headersOf)];
+		if (method.methodKind !== "unary") {
+			const read = stream(method, call)(line, headersOf);
+			return [method.localName, (...given: Parameters<typeof read>) => rewording(read(...given), line.reword)];
+		}
+		const ask = unary(method, call)(line, headersOf);
+		const reworded = (cause: unknown) => Promise.reject(reword(cause, line.reword));
+		return [method.localName, (...given: Parameters<typeof ask>) => ask(...given).catch(reworded)];
 	});
 	return Object.fromEntries(calls) as Calls<Service>;
+}
+
+const reword = (cause: unknown, by: (error: ConnectError) => Error): unknown =>
+	cause instanceof ConnectError ? by(cause) : cause;
+
+async function* rewording<Message>(
+	messages: AsyncGenerator<Message, void, undefined>,
+	by: (error: ConnectError) => Error,
+): AsyncGenerator<Message, void, undefined> {
+	try {
+		yield* messages;
+	} catch (cause) {
+		throw reword(cause, by);
+	}
 }
 
 type HeadersOf = (options: RuntimeRequestOptions) => Headers;

@@ -5,9 +5,9 @@ import type { CloseMode } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
 import type { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
-import { NO_OUTAGE, type Outage, type RetryLimits, stepOutage } from "../outage.ts";
+import { NO_OUTAGE, type Outage, stepOutage } from "../outage.ts";
 import type { ResumeFields, StreamPosition } from "./resume-position.ts";
-import { endOf, reasonCodeOf, verdictOf } from "./retry.ts";
+import { endOf, type RuntimeRetryLimits, reasonCodeOf, verdictOf } from "./retry.ts";
 
 /** S-RUNTIME-028: a stream lost its connection, or has one again. One of each for every outage of every stream. */
 export type RuntimeEvent =
@@ -27,7 +27,7 @@ export type RuntimeEvent =
 export interface CallContext {
 	clock: Clock;
 	random(): number;
-	limits: RetryLimits;
+	limits: RuntimeRetryLimits;
 	emit(event: RuntimeEvent): void;
 	/** Aborts when the client is closed. */
 	closed: AbortSignal;
@@ -56,7 +56,7 @@ export function createTries({ clock, random, limits, emit }: CallContext, { proc
 	let outage: Outage = NO_OUTAGE;
 	let upAt: number | undefined;
 	let isDown = false;
-	const patience = closes === "B" || closes === "D" ? { ...limits, giveUpMs: Number.POSITIVE_INFINITY } : limits;
+	const patience = closes === "B" || closes === "D" ? { ...limits, giveUpMs: limits.subscriptionGiveUpMs } : limits;
 	return {
 		/** The daemon answered. */
 		up() {

@@ -5,8 +5,19 @@ import { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
 import { LINK_LIMITS } from "../link.ts";
 import type { FailureKind, RetryLimits } from "../outage.ts";
 
-/** A call (unary, mode A or C) fails after `giveUpMs` without a sign of life; subscriptions continue until they are closed. */
-export const RETRY_LIMITS: RetryLimits = { ...LINK_LIMITS, giveUpMs: 120_000 };
+/**
+ * A call (unary, mode A or C) fails after `giveUpMs` without a sign of life, a subscription (mode B or D) after
+ * `subscriptionGiveUpMs`: by default it waits until it is closed.
+ */
+export interface RuntimeRetryLimits extends RetryLimits {
+	subscriptionGiveUpMs: number;
+}
+
+export const RETRY_LIMITS: RuntimeRetryLimits = {
+	...LINK_LIMITS,
+	giveUpMs: 120_000,
+	subscriptionGiveUpMs: Number.POSITIVE_INFINITY,
+};
 
 /** The daemon sets it on all of its errors; errors of the network in between have none. */
 const REASON_HEADER = "x-nexus-reason-code";

@@ -32,7 +32,7 @@ interface ClientRoute {
 }
 
 /** A person waits: a daemon that restarts is found soon, and one that stays away is given up. */
-const LIMITS: LinkLimits = { ...LINK_LIMITS, retryFirstMs: 100, retryMaxMs: 2000, giveUpMs: 60_000 };
+export const LIMITS: LinkLimits = { ...LINK_LIMITS, retryFirstMs: 100, retryMaxMs: 2000, giveUpMs: 60_000 };
 
 export const clientFor = (host: Host, where: WhereOptions): Client =>
 	createClient({ locate: () => findDaemon({ host, where }), reword: withHint, limits: LIMITS });
@@ -78,9 +78,12 @@ function isLoopback(url: string): boolean {
 	return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
+/** For a daemon that does not answer. */
+export const START_HINT = "start it with `nexus up`, or check --url";
+
 /** What to do about a failure. */
-function withHint(error: NexusError, response: Response | undefined): NexusError {
-	if (response === undefined) return new Hinted(error, "start it with `nexus up`, or check --url");
+export function withHint(error: NexusError, response: Response | undefined): NexusError {
+	if (response === undefined) return new Hinted(error, START_HINT);
 	if (response.ok) return new Hinted(error, "check --url and NEXUS_URL");
 	const asked = URL.parse(response.url);
 	if (error.code === "not_found" && asked?.pathname.includes("/v1/runs/"))
