@@ -57,7 +57,7 @@ test("a backlog comes without waits; what has come before is no news, and is tak
 test("an answer that is no list is a failure that is tried again later", async () => {
 	const told: (string | undefined)[] = [];
 	expect(await play([{}, "page", []], async () => ({}), told)).toEqual([1000, 2000, 1000]);
-	const reason = "getUpdates: the answer is no list of updates";
+	const reason = "getUpdates: the answer is not a list of updates";
 	expect(told).toEqual([reason, reason, undefined]);
 });
 

@@ -1,4 +1,4 @@
-/** Who the agent is, for people who look it up: its profile, and the relays where it reads private messages. */
+/** The agent's public profile, and the relays where it reads private messages. */
 
 import { createHash } from "node:crypto";
 import type { Settings, Tools } from "@nexus-stream/adapter";

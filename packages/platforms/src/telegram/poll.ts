@@ -9,7 +9,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { RawApi } from "grammy";
 import type { Update } from "grammy/types";
 
-/** What we want to hear of. */
+/** The kinds of updates to poll for. */
 export const UPDATES = ["message", "callback_query"] as const;
 
 const POLL_SECONDS = 25;
@@ -44,7 +44,7 @@ export async function poll({ api, call, take, signal, clock, log, listening }: P
 	/** Telegram gives updates to one of the two ways only. */
 	let isOurs = false;
 
-	/** Asked from where all is safe, Telegram answers at once, with what it has told already: it is asked so only now and then. */
+	/** While updates are unconfirmed, Telegram answers a poll at once with the same updates: wait for the confirmation, or a moment. */
 	async function untilSafe(): Promise<void> {
 		await setImmediate();
 		if (offset >= seen) return;
@@ -61,7 +61,8 @@ export async function poll({ api, call, take, signal, clock, log, listening }: P
 		const updates = await call("getUpdates", () =>
 			api.getUpdates(params, signal as Parameters<RawApi["getUpdates"]>[1]),
 		);
-		if (!Array.isArray(updates)) throw new PlatformError("unavailable", "getUpdates: the answer is no list of updates");
+		if (!Array.isArray(updates))
+			throw new PlatformError("unavailable", "getUpdates: the answer is not a list of updates");
 		return updates;
 	}
 
@@ -71,7 +72,7 @@ export async function poll({ api, call, take, signal, clock, log, listening }: P
 			const updates = await next();
 			failures = 0;
 			listening?.();
-			// What was confirmed comes again only from a server that does not count.
+			// Only a server that ignores the offset repeats confirmed updates.
 			const isNews = updates.some(({ update_id }) => update_id >= offset);
 			idle = !isNews && clock.now() - begun < BRIEF_MS ? idle + 1 : 0;
 			if (idle > 0) await wait(Math.min(BRIEF_MS * 2 ** (idle - 1), IDLE_MS_MAX));
@@ -93,7 +94,7 @@ export async function poll({ api, call, take, signal, clock, log, listening }: P
 			}
 		} catch (cause) {
 			if (signal.aborted) return;
-			// Somebody may have set a webhook meanwhile.
+			// Another program may have set a webhook meanwhile.
 			isOurs = false;
 			if (!(cause instanceof PlatformError) || cause.fault === "denied") throw cause;
 			listening?.(cause.message);
