@@ -103,7 +103,7 @@ if (process.argv[2] === "info") say(${JSON.stringify(info)});
 else createInterface({ input: process.stdin }).on("line", (text) => { const line = JSON.parse(text); ${answers} });
 `,
 		);
-		return [process.execPath, "--conditions=nexus-source", file];
+		return [process.execPath, file];
 	};
 	const GOOD =
 		'if (line.type === "ask") isOne(line) ? sent(line) : refused(line); if (line.type === "asked") line.messageId === "m" ? sent(line) : refused(line);';

@@ -2,7 +2,7 @@
 
 import type { GateTicket } from "../gate/gate.ts";
 import type { Rank } from "../gate/gate-step.ts";
-import type { ComposeRules } from "../markdown/compose.ts";
+import type { FitRules } from "../markdown/fit.ts";
 import { nonceOf } from "../nonce.ts";
 import type { PlatformError } from "../platform/platform-error.ts";
 import type { DraftStyle, Session } from "../platform/session.ts";
@@ -207,7 +207,7 @@ function rulesOf(
 	context: AdapterContext,
 	line: StartLine,
 	key: string,
-	sizes: Omit<ComposeRules, "guess">,
+	sizes: Pick<FitRules, "fits" | "share">,
 ): DraftRules {
 	const { session, platform, limits } = context;
 	const style = styleOf(session, line.target as Target);

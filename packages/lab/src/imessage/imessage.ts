@@ -105,7 +105,7 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 		close: world.http.close,
 		messages: world.messages,
 		sending: world.sending,
-		imsgCommand: `${process.execPath} ${join(import.meta.dirname, "imsg.ts")} ${world.http.url}`,
+		imsgCommand: `${process.execPath} --conditions=nexus-source ${join(import.meta.dirname, "imsg.ts")} ${world.http.url}`,
 		raw: ours,
 		visible: (to) => ours(to).map(({ text }) => text),
 		wire: (message) => wire(message),
