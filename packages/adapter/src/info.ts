@@ -1,4 +1,4 @@
-/** What of an adapter's `info` everything else relies on, checked in one place. */
+/** Validation of an adapter's `info`, so that later code can rely on it. */
 
 import { z } from "zod";
 import type { AdapterInfo, AdapterSetting } from "./port.ts";
@@ -60,16 +60,16 @@ const shape = z.looseObject({
 	settings: z.array(setting).default([]),
 });
 
-/** With what may be left out filled in, or what is wrong with it. Words in lists that are not known here are nobody's fault: a newer adapter's. */
+/** Fills in defaults, or returns the problems. Unknown list entries are allowed (newer adapters). */
 export function readInfo(value: unknown): { info: AdapterInfo } | { faults: string[] } {
-	// For many languages a field that is not there is null.
+	// Many languages write an absent field as null.
 	const given = Object.fromEntries(Object.entries(value ?? {}).filter(([, each]) => each !== null));
 	const result = shape.safeParse(given);
 	if (result.success) return { info: result.data as unknown as AdapterInfo };
 	return { faults: result.error.issues.map(({ path, message }) => `"${path.join(".")}": ${message}`) };
 }
 
-/** Whether a setting is of any use beside the others: a webhook's secret is not without a webhook. */
+/** Does the setting apply to the others? A webhook's secret is useless without a webhook. */
 export function appliesTo(
 	{ when }: AdapterSetting,
 	all: readonly AdapterSetting[],

@@ -16,14 +16,14 @@ export interface Target {
 /** How a platform counts the length of a message. */
 export type LengthUnit = "utf16" | "codepoint" | "grapheme" | "utf8" | "sms";
 
-/** What `<command> info` prints: one JSON object. */
+/** The output of `<command> info`: one JSON object. */
 export interface AdapterInfo {
 	/** The channel's name: discord, telegram … */
 	channel: string;
 	version: string;
 	/** 1. */
 	protocol: number;
-	/** The verbs it has. `typing`, `parts`, `reasoning`, `webhook` and `ask` are lines it understands beside them. */
+	/** The verbs it has. `typing`, `parts`, `reasoning`, `webhook` and `ask` are further lines that it understands. */
 	supports: readonly (
 		| "monitor"
 		| "send"
@@ -38,8 +38,8 @@ export interface AdapterInfo {
 	)[];
 	/**
 	 * The fields it speaks beyond the basic ones. With `runId` one process serves many deliveries at once; with `intent` it asks before it
-	 * creates a message and waits for the ack; with `offset` it reports source positions; with `pieces` it goes on inside a `send` line of
-	 * which a part is out; with `notes` (which needs `runId`) the daemon keeps what its accounts have to remember. Without `runId` it gets one delivery at a time.
+	 * creates a message and waits for the ack; with `offset` it reports source positions; with `pieces` it continues a `send` line of
+	 * which a part is sent; with `notes` (which needs `runId`) the daemon keeps what its accounts have to remember. Without `runId` it gets one delivery at a time.
 	 */
 	fields?: readonly AdapterField[];
 	limits: {
@@ -62,7 +62,7 @@ export interface AdapterInfo {
 	webhook?: { requiredHeaders?: readonly string[]; requiredQuery?: readonly string[] };
 	/** Anybody can write to it, so unknown senders have to be paired. */
 	public?: boolean;
-	/** What an account needs; `nexus adapter add` asks for these. */
+	/** The settings of an account; `nexus adapter add` asks for these. */
 	settings: readonly AdapterSetting[];
 }
 
@@ -81,7 +81,7 @@ export interface AdapterSetting {
 
 export type AdapterField = "runId" | "offset" | "intent" | "pieces" | "notes";
 
-/** What becomes of a delivery's source: text positions count UTF-16 units of the answer's text, all messages joined. */
+/** Fields of every line of a delivery. Text positions count UTF-16 units of the answer's text, all messages joined. */
 export interface DeliveryFields {
 	/** Which delivery; the same run may go to several targets of one account. */
 	delivery?: string;
@@ -90,7 +90,7 @@ export interface DeliveryFields {
 	offset?: number;
 }
 
-/** Where a delivery goes on after a crash. */
+/** Where a delivery resumes after a crash. */
 export interface Resume {
 	/** Everything before this source position is in finished messages; tokens begin here. */
 	position: number;
@@ -102,7 +102,7 @@ export interface Resume {
 	shown?: number;
 	/** The `carry` of the last message_sent. */
 	carry?: string;
-	/** A creation at `position` whose outcome nobody knows: look it up by its nonce before creating. */
+	/** A creation at `position` with an unknown outcome: look it up by its nonce before creating. */
 	uncertain?: { nonce: string; to?: number };
 }
 
@@ -125,7 +125,7 @@ export interface TypingLine extends Activity {
 	on: boolean;
 }
 
-/** What is being done while somebody waits. */
+/** The work that a waiting person can see. */
 export interface Activity {
 	/** The tool that runs, in words for a person: it may name arguments. */
 	text?: string;
@@ -133,7 +133,7 @@ export interface Activity {
 	tool?: string;
 }
 
-/** What is known of the run that an answer comes from, for platforms that tell it. */
+/** Facts about the run of an answer, for platforms that show them. */
 export interface RunFacts {
 	agent?: string;
 	model?: string;
@@ -163,7 +163,7 @@ export type StreamStatus =
 			to?: number;
 			/** `send`: how much of the line's `text` is out with this message and those before it, in UTF-16 units. */
 			chars?: number;
-			/** What the next message has to begin with (it goes on inside a code fence): stored with the cursor, given back in `resume`. */
+			/** The markdown state at the start of the next message (inside a code fence, say): stored with the cursor, returned in `resume`. */
 			carry?: string;
 	  } & DeliveryFields)
 	/** A message that showed no text of the answer is gone again, or was announced and never made. */
@@ -186,7 +186,7 @@ export type StreamStatus =
 /** Daemon → `send` process: a line per message; the process may stay for more or end after each. */
 export type SendLine =
 	| ({ type: "send" } & SendBody)
-	/** Is it there? Each message of it but the last is told by message_sent; `found` is about what is left. The daemon always says `from` and `to`; a person who tries it need not. */
+	/** Does it exist? Each message but the last is reported by message_sent; `found` answers for the rest. The daemon always sends `from` and `to`; they may be left out in a manual test. */
 	| ({ type: "find" } & Omit<SendBody, "from" | "to"> & Partial<Pick<SendBody, "from" | "to">>)
 	/** A message with a button for each choice; pressing one is a `choice` of `monitor`. */
 	| ({ type: "ask" } & SendBody & Question)
@@ -222,7 +222,7 @@ export interface SendBody {
 	attachments?: readonly WireAttachment[];
 	/** A part is out already. Only for adapters with the field `pieces`. */
 	done?: LineDone;
-	/** Of the text that ends with this line. */
+	/** Facts about the text that ends with this line. */
 	facts?: RunFacts;
 }
 
@@ -236,7 +236,7 @@ export interface LineDone {
 /** `send` process → daemon: message_sent (final on the last of the line), delivery_error, rate_limited, call, or the answer to `find`. */
 export type SendStatus =
 	| Extract<StreamStatus, { type: "message_sent" | "delivery_error" | "rate_limited" | "call" }>
-	/** Belongs to the `find` of its nonce, whatever else it carries. `known` false: this platform cannot tell. Without `messageId` what was not told by message_sent is certainly not there. */
+	/** Belongs to the `find` of its nonce, whatever else it carries. `known` false: this platform cannot tell. Without `messageId` the messages that no message_sent reported do not exist. */
 	| { type: "found"; nonce: string; known: boolean; messageId?: string };
 
 export interface WireAttachment {
@@ -249,11 +249,11 @@ export interface WireAttachment {
 /** `monitor` process → daemon. */
 export type MonitorLine =
 	| ({ type: "message" } & InboundMessage)
-	/** Somebody pressed a button. */
+	/** A person pressed a button. */
 	| ({ type: "choice" } & InboundChoice)
 	/** The platform had taken a message of ours, and says now that it did not reach its reader. */
 	| ({ type: "message_failed" } & MessageFailure)
-	/** Whether the platform can be heard, when that changes. */
+	/** Whether the platform can be reached, when that changes. */
 	| { type: "listening"; ok: boolean; error?: string }
 	| { type: "webhook_response"; id: string; status: number; headers?: Record<string, string>; body?: string };
 
@@ -280,7 +280,7 @@ export interface InboundMessage {
 	ts: number;
 }
 
-/** Somebody pressed a button of a question. `id` and `choice` are the button's; everything else is the platform's word. */
+/** A person pressed a button of a question. `id` and `choice` come from the button, everything else from the platform. */
 export interface InboundChoice {
 	/** The platform's id of the press. */
 	eventId: string;
@@ -296,7 +296,7 @@ export interface InboundChoice {
 export type MonitorCommand =
 	/** The message is safe with the daemon: the adapter may confirm it to the platform. */
 	| { type: "ack"; eventId: string }
-	/** The press was taken; `text` is for whoever pressed, and nobody else. */
+	/** The press was taken; only the person who pressed sees `text`. */
 	| { type: "chosen"; eventId: string; text?: string }
 	/** A request to the account's webhook address, as it came; the body is base64 of the raw bytes. */
 	| {

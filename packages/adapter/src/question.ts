@@ -1,17 +1,17 @@
-/** What a question may be, the same for whoever asks and for every platform that shows it. */
+/** Rules for questions, the same for the daemon that asks and for every platform that shows them. */
 
 import type { AdapterInfo, Question } from "./port.ts";
 
-/** Of `[A-Za-z0-9_-]`: both fit into what one button carries on every platform. */
+/** Characters `[A-Za-z0-9_-]`: both ids fit into the data of one button on every platform. */
 export const QUESTION_ID_CHARS_MAX = 32;
 export const CHOICE_ID_CHARS_MAX = 24;
 export const ID_CHARS = /^[A-Za-z0-9_-]+$/;
 
-/** Of adapters that do not say. */
+/** For adapters that declare no limit. */
 const CHOICES_MAX = 8;
 const LABEL_CHARS_MAX = 40;
 
-/** Why a question is none; undefined when it is one. */
+/** Why a question is invalid; undefined when it is valid. */
 export function questionFault({ id, choices }: Question): string | undefined {
 	if (!isId(id, QUESTION_ID_CHARS_MAX))
 		return `its id must be ${QUESTION_ID_CHARS_MAX} letters, digits, _ and - at most`;
@@ -24,7 +24,7 @@ export function questionFault({ id, choices }: Question): string | undefined {
 	return undefined;
 }
 
-/** Why a platform has no buttons for a question; undefined when it has. */
+/** Why a platform cannot show a question with buttons; undefined when it can. */
 export function buttonsFault({ supports, limits }: AdapterInfo, { choices }: Question): string | undefined {
 	const { choicesMax = CHOICES_MAX, labelCharsMax = LABEL_CHARS_MAX } = limits;
 	if (!supports.includes("ask") || !supports.includes("send")) return "it has no buttons";

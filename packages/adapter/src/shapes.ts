@@ -1,4 +1,4 @@
-/** What an adapter's lines must look like, checked where they come in: nothing behind this has to expect a wrong field from a program of others. */
+/** Validation of an adapter's lines where the daemon reads them, so that later code can rely on every field. */
 
 import { z } from "zod";
 import { CHOICE_ID_CHARS_MAX, ID_CHARS, QUESTION_ID_CHARS_MAX } from "./question.ts";
@@ -22,7 +22,7 @@ const ifAny = z
 	.string()
 	.nullish()
 	.transform((value) => value ?? undefined);
-/** Of a question or a choice. */
+/** Id of a question or a choice. */
 const questionId = (charsMax: number) => name.max(charsMax).regex(ID_CHARS, "only letters, digits, _ and -");
 const position = z.int().nonnegative();
 const milliseconds = z.number().nonnegative();
@@ -115,6 +115,6 @@ export function checkLine(line: object, known: Shapes): CheckedLine {
 	return { fault: `${type}: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}` };
 }
 
-/** For many languages a field that is not there is null. */
+/** Many languages write an absent field as null. */
 const withoutNulls = (line: object): object =>
 	Object.fromEntries(Object.entries(line).filter(([, value]) => value !== null));

@@ -1,4 +1,4 @@
-/** What all fake platforms have in common: real servers that enforce the platform's rules, remember what a person would see, and misbehave on demand. */
+/** Shared by all fake platforms: real servers that enforce the platform's rules, keep what a person would see, and fail on demand. */
 
 export interface FakeFault {
 	/**
@@ -16,12 +16,12 @@ export interface FakeFault {
 	call?: string | RegExp;
 	/** How long a `slow` answer or a refusal takes. */
 	ms?: number;
-	/** What a `foreign` or `gateway` answer is; else a gateway's 502. Strings are sent as HTML, objects as JSON. */
+	/** The response of a `foreign` or `gateway` fault; else a gateway's 502. Strings are sent as HTML, objects as JSON. */
 	answer?: { status: number; body?: string | object; headers?: Record<string, string> };
 	watch?: CallWatch;
 }
 
-/** Whoever kills the caller at a certain point of a call. */
+/** For tests that kill the caller at a certain point of a call. */
 export interface CallWatch {
 	/** Before anything has come of it; `lost`: nothing does, and there is no answer. */
 	arrived(call: string): "lost" | undefined;
@@ -32,7 +32,7 @@ export interface CallWatch {
 export interface FakeCall {
 	/** The platform's name of the call. */
 	name: string;
-	/** Milliseconds since the fake began, by the clock of whoever called. */
+	/** Milliseconds since the fake began, by the caller's clock. */
 	at: number;
 	to: string;
 	/** 0 = no answer. */

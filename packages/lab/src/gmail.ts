@@ -20,11 +20,11 @@ export interface GmailMessage {
 }
 
 export interface GmailFakeOptions {
-	/** Gmail gives mails ids of its own; searching by ours then finds nothing. */
+	/** Gmail replaces the ids of mails; searching by ours then finds nothing. */
 	ownIds?: boolean;
 	/** Quota units in a second. */
 	units?: number;
-	/** What time it is here. Rates go by the caller's. */
+	/** The platform's clock. Rate limits use the caller's time. */
 	clock?: Clock;
 }
 

@@ -1,4 +1,4 @@
-/** The HTTP side of a fake platform: reads requests whole, misbehaves when told to, records every call. */
+/** The HTTP side of a fake platform: reads requests whole, fails on demand, records every call. */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -30,7 +30,7 @@ export interface FakeReply {
 }
 
 export interface FakeHandlers {
-	/** What the call is called in `calls` and in `fault({call})`; undefined = not recorded and never faulty. */
+	/** The name of the call in `calls` and in `fault({call})`; undefined = not recorded and never faulty. */
 	name(request: FakeRequest): { name: string; to: string; body?: unknown } | undefined;
 	handle(request: FakeRequest): FakeReply | Promise<FakeReply>;
 	/** How the platform says 429 or 5xx. */

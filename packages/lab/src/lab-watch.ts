@@ -1,4 +1,4 @@
-/** What is to be seen of one platform of the lab since the last reset: its messages with their changes, its draft, typing, and the calls. */
+/** The visible state of one platform of the lab since the last reset: messages with their changes, draft, typing, and calls. */
 
 import type { FakeCall } from "./fake.ts";
 import type { Bubble, Place } from "./lab-places.ts";
@@ -6,7 +6,7 @@ import type { Bubble, Place } from "./lab-places.ts";
 const CALLS_MAX = 60;
 
 const TYPING = /typing|chataction|setstatus/i;
-/** Calls whose answer the adapter waits for: a fault in any other, a preview or a typing sign, would be seen by nobody. */
+/** Calls whose answer the adapter waits for: a fault in any other, a preview or a typing sign, would stay invisible. */
 export const AWAITED = /^(?!EVENT stream)(?!.*(?:typing|chataction|setstatus))/i;
 
 interface Shown extends Bubble {
@@ -97,7 +97,7 @@ function changed(known: Shown, bubble: Bubble, at: number): Shown {
 
 const isTypingCall = ({ name }: FakeCall): boolean => TYPING.test(name);
 
-/** Some platforms are told when it ends: Signal with `stop`, Slack with an empty status. */
+/** Some platforms get an explicit end: Signal `stop`, Slack an empty status. */
 function isEndOfTyping({ body }: FakeCall): boolean {
 	const { stop, status } = (body ?? {}) as { stop?: unknown; status?: unknown };
 	return stop === true || status === "";

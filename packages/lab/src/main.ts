@@ -69,5 +69,5 @@ server.listen(0, "127.0.0.1", () => {
 	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 	process.stdout.write(`${JSON.stringify({ channels: Object.fromEntries(channels), url })}\n`);
 });
-// Whoever started it is gone.
+// The parent process is gone.
 process.stdin.resume().once("end", () => process.exit(0));

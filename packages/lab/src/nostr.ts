@@ -21,7 +21,7 @@ export interface NostrFake extends Fake {
 	readonly received: readonly Event[];
 	stored(filter: Filter): Event[];
 	raw(to: string): (Event | Rumor)[];
-	/** What a reader has of an answer that is being written; undefined when nothing is. */
+	/** The visible part of an answer that is being written; undefined when there is none. */
 	draft(to: string): string | undefined;
 	/** Connections that are open. */
 	readonly connections: number;
@@ -33,7 +33,7 @@ export interface NostrFake extends Fake {
 export interface NostrFakeOptions {
 	clock?: Clock;
 	port?: number;
-	/** It serves nobody who has not proved who they are. */
+	/** It serves only authenticated clients. */
 	isClosed?: boolean;
 }
 
@@ -140,7 +140,7 @@ export async function createNostrFake(options: NostrFakeOptions = {}): Promise<N
 		if (fault && fault.kind !== "watched") call.fault = fault.kind;
 		calls.push(call);
 		await react(socket, line, fault);
-		// Nobody answers a call that hangs, so it takes no known time.
+		// A hanging call has no answer, so its duration is unknown.
 		if (fault?.kind !== "hang") call.ms = clock.now() - begun - call.at;
 	}
 

@@ -20,7 +20,7 @@ export interface SignalFakeOptions {
 	rate?: [burst: number, refillMs: number];
 	/** Signal refuses to look numbers up. */
 	lookup?: false;
-	/** What time it is here. Rates go by the caller's. */
+	/** The platform's clock. Rate limits use the caller's time. */
 	clock?: Clock;
 }
 

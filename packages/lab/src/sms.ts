@@ -36,13 +36,13 @@ export interface SmsFakeOptions {
 	prefix?: string;
 	/** Where messages of persons are posted to. */
 	webhookUrl?: string;
-	/** What time it is here. Rates go by the caller's. */
+	/** The platform's clock. Rate limits use the caller's time. */
 	clock?: Clock;
 }
 
 export interface SmsFake extends Fake {
 	raw(to: string): TwilioMessage[];
-	/** What Twilio would send in `X-Twilio-Signature`. */
+	/** The value of `X-Twilio-Signature`. */
 	sign(url: string, fields: URLSearchParams): string;
 	/** The fields of a webhook for a person's message. */
 	fieldsOf(message: {

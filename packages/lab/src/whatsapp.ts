@@ -35,7 +35,7 @@ export interface WhatsAppInbound {
 export interface WhatsAppFake extends Fake {
 	readonly settings: Record<string, string>;
 	raw(to: string): WhatsAppMessage[];
-	/** Where webhooks go: an address, or whoever answers with a status. Requests that are not answered with 200 come again. */
+	/** The webhook: an address, or a function that returns the status. Requests without a 200 are repeated. */
 	subscribe(hook: string | ((call: WebhookCall) => Promise<number>)): void;
 	payload(message: WhatsAppInbound): object;
 	/** A status as the webhook tells it. */
@@ -50,7 +50,7 @@ export interface WhatsAppFakeOptions {
 	/** Messages to one person: so many at once, then one every so many milliseconds. */
 	pairRate?: [capacity: number, refillMs: number];
 	accountRate?: [capacity: number, refillMs: number];
-	/** What time it is here. Rates go by the caller's. */
+	/** The platform's clock. Rate limits use the caller's time. */
 	clock?: Clock;
 }
 
@@ -58,7 +58,7 @@ const PHONE = "1066100";
 const APP_SECRET = "app-secret-of-the-fake";
 const TEXT_CHARS_MAX = 4096;
 const WEBHOOK_TRIES = 4;
-/** What may be uploaded. */
+/** Content types that may be uploaded. */
 const MEDIA_TYPES: ReadonlySet<string> = new Set([
 	...["audio/aac", "audio/mp4", "audio/mpeg", "audio/amr", "audio/ogg", "audio/opus"],
 	...["image/jpeg", "image/png", "image/webp", "video/mp4", "video/3gpp", "text/plain", "application/pdf"],
@@ -282,7 +282,7 @@ class World {
 
 	/** Resolves when it was answered with 200. */
 	async notify(payload: object): Promise<void> {
-		if (!this.#hook) throw new Error("nobody subscribed to the webhook");
+		if (!this.#hook) throw new Error("the webhook has no subscriber");
 		for (let tries = 0; tries < WEBHOOK_TRIES; tries++) {
 			if ((await this.#hook(sign(payload))) === 200) return;
 			await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** tries));
@@ -291,7 +291,7 @@ class World {
 	}
 }
 
-/** How a person is named whose number is hidden; as the recipient it stands in a field of its own, and a number beside it goes first. */
+/** The id of a person whose number is hidden; as the recipient it has a separate field, and a number takes precedence over it. */
 const BSUID = /^[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}$/;
 
 const addresseeOf = ({ to, recipient }: Record<string, unknown>): string => {

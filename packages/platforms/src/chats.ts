@@ -28,7 +28,7 @@ const BUNDLED: { readonly [channel in Channel]: ChatNames } = {
 
 const byChannel: ReadonlyMap<string, ChatNames> = new Map(Object.entries(BUNDLED));
 
-/** Of a platform that is not known here, the address and the thread are the chat. */
+/** For unknown platforms, address and thread name the chat. */
 const plainNames: ChatNames = ({ to, thread_id }) => [JSON.stringify([to, thread_id ?? null])];
 
 export function isSameChat(channel: string, a: Target, b: Target): boolean {

@@ -112,7 +112,7 @@ else createInterface({ input: process.stdin }).on("line", (text) => { const line
 		const { cases } = await runConformance(adapter(GOOD), { limitMs: LIMIT_MS, only: "ask" });
 		expect(cases.map(({ result }) => result)).toEqual(["passed", "passed", "passed", "passed"]);
 		const { cases: presses } = await runConformance(adapter(GOOD), { limitMs: LIMIT_MS, only: "choice" });
-		expect(presses.at(-1)).toMatchObject({ result: "skipped", detail: "nobody presses buttons here" });
+		expect(presses.at(-1)).toMatchObject({ result: "skipped", detail: "this run cannot press buttons" });
 	});
 
 	it.each([
@@ -137,14 +137,17 @@ else createInterface({ input: process.stdin }).on("line", (text) => { const line
 		expect(cases.at(-1)).toMatchObject({ result: "failed", detail: expect.stringContaining(detail) });
 	});
 
-	it.each([["the choice is of other", { id: "other", from: { id: "1" } }]])("it notices: %s", async (detail, fields) => {
-		const line = { type: "choice", eventId: "1", choice: "approve", chat: { id: "1", type: "direct" }, ...fields };
-		const command = adapter(GOOD);
-		const file = command.pop() ?? "";
-		const options = { limitMs: 2000, only: "choice", press: async () => {} };
-		const { cases } = await runConformance([...command, wrapMonitor(file, JSON.stringify(line))], options);
-		expect(cases.at(-1)).toMatchObject({ result: "failed", detail: expect.stringContaining(detail) });
-	});
+	it.each([["the choice is of other", { id: "other", from: { id: "1" } }]])(
+		"it notices: %s",
+		async (detail, fields) => {
+			const line = { type: "choice", eventId: "1", choice: "approve", chat: { id: "1", type: "direct" }, ...fields };
+			const command = adapter(GOOD);
+			const file = command.pop() ?? "";
+			const options = { limitMs: 2000, only: "choice", press: async () => {} };
+			const { cases } = await runConformance([...command, wrapMonitor(file, JSON.stringify(line))], options);
+			expect(cases.at(-1)).toMatchObject({ result: "failed", detail: expect.stringContaining(detail) });
+		},
+	);
 
 	/** The same adapter, whose monitor says a line as soon as it starts and every moment after. */
 	function wrapMonitor(file: string, line: string): string {
@@ -253,7 +256,7 @@ describe("conformance: what it notices", () => {
 		],
 		[
 			"a part is out",
-			"it told of the part that was known to be out",
+			"it reported the part that was already sent",
 			'done = line.get("done", ',
 			'done = ({}).get("done", ',
 		],

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createGate, type GateJob } from "../../../packages/adapter/src/gate/gate.ts";
+import { type GateJob, RateGate } from "../../../packages/adapter/src/gate/gate.ts";
 import {
 	EMPTY_GATE,
 	type GateEffect,
@@ -319,7 +319,12 @@ describe("gate, shell", () => {
 	function rig() {
 		const clock = manualClock();
 		const told: number[] = [];
-		const gate = createGate({ clock, random: () => 0.5, onRateLimited: (ms) => told.push(ms), ready: async () => {} });
+		const gate = new RateGate({
+			clock,
+			random: () => 0.5,
+			onRateLimited: (ms) => told.push(ms),
+			ready: async () => {},
+		});
 		const job = (run: () => Promise<void>, settled: GateJob["settled"] = () => {}): GateJob => ({
 			lane: "a",
 			rank: "edit",
@@ -379,7 +384,7 @@ describe("gate, shell", () => {
 	it("I6: calls nothing while nobody reads what it reports", async () => {
 		const read = Promise.withResolvers<void>();
 		const clock = manualClock();
-		const gate = createGate({ clock, random: () => 0.5, onRateLimited() {}, ready: () => read.promise });
+		const gate = new RateGate({ clock, random: () => 0.5, onRateLimited() {}, ready: () => read.promise });
 		let runs = 0;
 		const run = async () => void runs++;
 		const pace = () => ({ targetIntervalMs: 0 });

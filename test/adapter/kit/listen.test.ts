@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { keepListening, unlessAborted } from "../../../packages/adapter/src/serve/listen.ts";
-import { createRpc } from "../../../packages/platforms/src/imessage/rpc.ts";
+import { JsonRpcClient } from "../../../packages/platforms/src/imessage/rpc.ts";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 
@@ -127,7 +127,7 @@ test("I11: nothing is kept of calls that were answered while their process lives
 			process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result: { text: "x".repeat(1000) } }) + "\\n");
 		}`,
 	);
-	const rpc = createRpc(`${process.execPath} ${server}`, silentLog);
+	const rpc = new JsonRpcClient(`${process.execPath} ${server}`, silentLog);
 	onTestFinished(() => rpc.close());
 	const { signal } = new AbortController();
 	const following = rpc.follow("watch", {}, { signal, begun() {} }, async () => {});

@@ -1,7 +1,7 @@
 /** No secret of an account appears in what people read: errors, logs, health. */
 
 import { describe, expect, test } from "vitest";
-import { createRedactor, withoutSecrets } from "../../../packages/adapter/src/serve/secrets.ts";
+import { createRedactor, withoutSecrets } from "../../../packages/adapter/src/serve/account.ts";
 import { CHANNELS } from "../../../packages/platforms/src/channels.ts";
 import { platform as discord } from "../../../packages/platforms/src/discord/discord.ts";
 import { platform as gmail } from "../../../packages/platforms/src/gmail/gmail.ts";

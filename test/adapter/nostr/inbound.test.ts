@@ -13,7 +13,7 @@ import {
 import { readPublic, readRumor } from "../../../packages/platforms/src/nostr/inbound.ts";
 import { readKeys } from "../../../packages/platforms/src/nostr/keys.ts";
 import { rumorOf } from "../../../packages/platforms/src/nostr/private.ts";
-import { toolText } from "../../../packages/platforms/src/nostr/tool-sign.ts";
+import { toolText } from "../../../packages/platforms/src/nostr/streams.ts";
 
 const keysOf = () => readKeys(nsecEncode(generateSecretKey()));
 const [ann, bob, bot] = [keysOf(), keysOf(), keysOf()];

@@ -237,7 +237,15 @@ describe("from the platform", () => {
 			},
 		} as unknown as PollOptions["api"];
 		const call: PollOptions["call"] = (_method, work) => work();
-		await poll({ api, call, take: async () => ({}), signal: stopping.signal, clock: hurriedClock, log: silentLog });
+		await poll({
+			api,
+			call,
+			take: async () => ({}),
+			signal: stopping.signal,
+			clock: hurriedClock,
+			log: silentLog,
+			listening: () => {},
+		});
 		expect(deleted).toEqual([0, 4]);
 	});
 
@@ -254,7 +262,15 @@ describe("from the platform", () => {
 		};
 		const api = {} as PollOptions["api"];
 		const clock = { ...systemClock, after: hurried };
-		const polling = poll({ api, call, take: async () => ({}), signal: stopping.signal, clock, log: silentLog });
+		const polling = poll({
+			api,
+			call,
+			take: async () => ({}),
+			signal: stopping.signal,
+			clock,
+			log: silentLog,
+			listening: () => {},
+		});
 		const reason = { fault: "unavailable", message: expect.stringContaining("ENOTFOUND") };
 		await expect(polling).rejects.toMatchObject(reason);
 		expect(waits).toEqual([1000, 2000, 4000]);

@@ -1,14 +1,14 @@
-/** Polling of servers that do not hold a poll: they are asked less often, and no update is left out for it. */
+/** Polling of servers that answer at once: they are polled less often, and no update is lost. */
 
 import { expect, test } from "vitest";
 import { type PollOptions, poll } from "../../../packages/platforms/src/telegram/poll.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 
-/** Answers each poll at once, until there are no more answers. Waits take no time, and are noted. */
+/** Answers each poll at once, until there are no more answers. Waits are recorded and take no time. */
 async function play(
 	answers: readonly unknown[],
 	take: PollOptions["take"] = async () => ({}),
-	told: (string | undefined)[] = [],
+	reports: (string | undefined)[] = [],
 ) {
 	const stopping = new AbortController();
 	const waits: number[] = [];
@@ -26,24 +26,24 @@ async function play(
 	const api = {
 		deleteWebhook: async () => true,
 		async getUpdates() {
-			const next = left.shift();
-			if (left.length === 0) stopping.abort();
-			return next;
+			if (left.length > 0) return left.shift();
+			stopping.abort();
+			throw new Error("no more answers");
 		},
 	} as unknown as PollOptions["api"];
 	const call: PollOptions["call"] = (_method, work) => work();
-	const listening = (error?: string) => void told.push(error);
+	const listening = (error?: string) => void reports.push(error);
 	await poll({ api, call, take, signal: stopping.signal, clock, log: silentLog, listening });
 	return waits;
 }
 
-test("a server that answers polls at once is polled ever later, at last every ten seconds", async () => {
+test("a server that answers polls at once is polled with back-off, at most every ten seconds", async () => {
 	expect(await play(Array.from({ length: 8 }, () => []))).toEqual([
 		1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 10_000,
 	]);
 });
 
-test("a backlog comes without waits; what has come before is no news, and is taken all the same", async () => {
+test("a backlog comes without waits; a repeated update counts as idle and is still taken", async () => {
 	const update = (update_id: number) => [{ update_id }];
 	const taken: unknown[] = [];
 	const take = async (...given: unknown[]) => {
@@ -54,11 +54,11 @@ test("a backlog comes without waits; what has come before is no news, and is tak
 	expect(taken).toEqual([1, 2, 2, 2, 3].map((update_id) => ({ update_id })));
 });
 
-test("an answer that is no list is a failure that is tried again later", async () => {
-	const told: (string | undefined)[] = [];
-	expect(await play([{}, "page", []], async () => ({}), told)).toEqual([1000, 2000, 1000]);
-	const reason = "getUpdates: the answer is no list of updates";
-	expect(told).toEqual([reason, reason, undefined]);
+test("an answer that is not a list is a failure and is retried", async () => {
+	const reports: (string | undefined)[] = [];
+	expect(await play([{}, "page", []], async () => ({}), reports)).toEqual([1000, 2000, 1000]);
+	const reason = "getUpdates: the answer is not a list of updates";
+	expect(reports).toEqual([reason, reason, undefined]);
 });
 
 test("updates behind one that is not safe yet are taken up, and none is confirmed before it", async () => {
@@ -87,7 +87,15 @@ test("updates behind one that is not safe yet are taken up, and none is confirme
 		taken.push(update_id);
 		return update_id === 1 ? { safe: first.promise } : { safe: Promise.resolve() };
 	};
-	await poll({ api, call: (_method, work) => work(), take, signal: stopping.signal, clock, log: silentLog });
+	await poll({
+		api,
+		call: (_method, work) => work(),
+		take,
+		signal: stopping.signal,
+		clock,
+		log: silentLog,
+		listening: () => {},
+	});
 	expect(taken).toEqual([1, 2]);
 	expect(asked.map(({ offset, timeout }) => [offset, timeout])).toEqual([
 		...[

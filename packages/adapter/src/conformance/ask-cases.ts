@@ -9,7 +9,7 @@ const CHOICES = [
 	{ id: "deny", label: "Deny", danger: true },
 ];
 
-/** What it says to the line of this nonce in the end. */
+/** The adapter's final answer to the line of this nonce. */
 async function answerTo(rig: Rig, process: AdapterProcess, nonce: string, since = 0): Promise<AdapterLine> {
 	const fits = (line: AdapterLine) =>
 		line.nonce === nonce &&
@@ -72,7 +72,7 @@ export const ASK_CASES: readonly Case[] = [
 		},
 	},
 	{
-		name: "ask: a question that is none is refused, and nothing is sent",
+		name: "ask: an invalid question is refused, and nothing is sent",
 		needs: ["send", "ask"],
 		async run(rig) {
 			const process = rig.start("send");
@@ -105,7 +105,7 @@ export const ASK_CASES: readonly Case[] = [
 		},
 	},
 	{
-		name: "monitor: an answer to a press that nobody made is ignored",
+		name: "monitor: an answer to an unknown press is ignored",
 		needs: ["monitor", "ask"],
 		async run(rig) {
 			const process = rig.start("monitor");
@@ -116,10 +116,10 @@ export const ASK_CASES: readonly Case[] = [
 		},
 	},
 	{
-		name: "choice: every press is told with the presser's id, also the second",
+		name: "choice: every press is reported with the presser's id, also the second",
 		needs: ["send", "monitor", "ask"],
 		async run(rig) {
-			if (!rig.canPress) throw new SkippedCase("nobody presses buttons here");
+			if (!rig.canPress) throw new SkippedCase("this run cannot press buttons");
 			const [process, monitor] = [rig.start("send"), rig.start("monitor")];
 			const question = await askedLine(rig, process);
 			for (let count = 0; count < 2; count++) {

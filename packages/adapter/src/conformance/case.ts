@@ -1,4 +1,4 @@
-/** What a case of the adapter suite is, and the texts the cases send. */
+/** A case of the adapter suite, and the texts that the cases send. */
 
 import type { AdapterField, AdapterInfo } from "../port.ts";
 import type { Rig } from "./rig.ts";
@@ -7,7 +7,7 @@ type Need = AdapterInfo["supports"][number] | AdapterField;
 
 export interface Case {
 	name: string;
-	/** What it needs of the adapter: verbs and fields. */
+	/** Verbs and fields that the adapter needs for it. */
 	needs?: Need | readonly Need[];
 	run(rig: Rig): Promise<void>;
 }

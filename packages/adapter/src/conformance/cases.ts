@@ -42,7 +42,7 @@ async function resumedLine(rig: Rig): Promise<void> {
 	const told = next.lines.filter((said) => said.type === "message_sent" && mine(said));
 	expect(
 		told.every((said) => said.nonce !== nonce),
-		"it told of the part that was known to be out",
+		"it reported the part that was already sent",
 	);
 	if (found.messageId !== undefined) return;
 	const last = told.at(-1) ?? head;

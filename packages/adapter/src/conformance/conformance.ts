@@ -101,7 +101,7 @@ const INFO_MS = 30_000;
 const UNITS = ["utf16", "codepoint", "grapheme", "utf8", "sms"];
 const VERBS = ["monitor", "send", "stream", "health", "typing", "parts", "reasoning", "attachments", "webhook", "ask"];
 
-/** What is wrong with an `info` object, in words. */
+/** The problems of an `info` object. */
 export function faultsOf(value: object): string[] {
 	const info = value as Partial<Record<keyof AdapterInfo, unknown>>;
 	const faults: string[] = [];

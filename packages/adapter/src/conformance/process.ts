@@ -73,7 +73,7 @@ export class AdapterProcess {
 		this.child.stdin.write(text);
 	}
 
-	/** Stops and goes on with reading what it says. */
+	/** Pauses and resumes reading its output. */
 	listen(on: boolean): void {
 		if (on) this.child.stdout.resume();
 		else this.child.stdout.pause();

@@ -1,4 +1,4 @@
-/** What the cases share: starting the adapter, and the daemon's part of a delivery in the dialect that the adapter declared. */
+/** Shared by the cases: starting the adapter, and the daemon's part of a delivery in the dialect that the adapter declared. */
 
 import type { AdapterField, AdapterInfo, Resume, Target } from "../port.ts";
 import { checkLine, KEEP_SHAPES, MONITOR_SHAPES, SEND_SHAPES, type Shapes, STREAM_SHAPES } from "../shapes.ts";
@@ -17,7 +17,7 @@ export interface ConformanceOptions {
 	momentMs?: number;
 	/** Only cases whose name contains this. */
 	only?: string;
-	/** Presses a button of a message as a person does. Absent: nobody can. */
+	/** Presses a button of a message as a person does. Absent: buttons cannot be pressed. */
 	press?(messageId: string, label: string): Promise<unknown>;
 }
 
@@ -85,7 +85,7 @@ export class Rig {
 		return this.#options.press !== undefined;
 	}
 
-	/** Some platforms let go of a button only when it is answered, which is the case's next step: nobody waits for it. */
+	/** Some platforms release a button only when the press is answered, which is the case's next step, so the press is not awaited. */
 	press(messageId: string, label: string): void {
 		this.#options.press?.(messageId, label).catch(() => {}); // The case misses the choice then.
 	}
@@ -101,7 +101,7 @@ export class Rig {
 	}
 }
 
-/** One delivery as the daemon sees it. Acknowledges intents unless told not to. */
+/** One delivery as the daemon sees it. Acknowledges intents unless the case forbids it. */
 export class DeliveryDriver {
 	readonly name: string;
 	readonly runId: string;

@@ -81,7 +81,7 @@ const PLAIN_CASES: Case[] = [
 		},
 	},
 	{
-		name: "a new assistant message is a new platform message, one without text is none",
+		name: "a new assistant message is a new platform message; one without text makes no message",
 		async run(rig) {
 			const drive = new DeliveryDriver(rig, rig.start("stream"));
 			drive.start();
@@ -137,7 +137,7 @@ const PLAIN_CASES: Case[] = [
 		},
 	},
 	{
-		name: "rollover: text beyond textMax goes on in further messages",
+		name: "rollover: text beyond textMax continues in further messages",
 		async run(rig) {
 			const { textMax } = rig.info.limits;
 			const text = repeated(WORDS, Math.min(Math.round(textMax * 2.5), 500_000));
@@ -250,7 +250,7 @@ const NAMED_CASES: Case[] = [
 			const first = rig.start("stream");
 			const name = rig.fresh();
 			const before = new DeliveryDriver(rig, first, name);
-			const text = "This text was begun before the crash.\nAnd goes on ";
+			const text = "This text was begun before the crash.\nAnd continues ";
 			before.start();
 			before.token(text);
 			const opened = await before.hear("message_created", rig.momentMs).catch(() => undefined);

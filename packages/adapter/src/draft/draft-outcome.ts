@@ -1,4 +1,4 @@
-/** What a call's outcome makes of a draft. */
+/** Applies the outcome of a call to a draft. */
 
 import type { PlatformFault } from "../port.ts";
 import { sent } from "./draft-moves.ts";
@@ -98,8 +98,8 @@ export function found(before: Draft, id: string | undefined, rules: DraftRules):
 		return { draft: { ...draft, message: { at: "ready", nonce, fixed, triedAt: undefined }, checked: 0 }, effects: [] };
 	}
 	const message = reopened(rules, id, nonce, fixed);
-	// One that is complete is reported as sent, as when it is created. "It exists" alone would leave it open after another crash, and how much
-	// it says would be forgotten: with less of the source at hand, the same rules may cut elsewhere.
+	// A complete message is reported as sent, as when it is created. "It exists" alone would leave it open after another crash and lose its
+	// length: with less of the source at hand, the same rules may cut elsewhere.
 	const isComplete = message.way === "fixed" && fixed !== undefined;
 	const effects = isComplete ? [] : [tell(id, nonce, draft.since)];
 	return { draft: { ...draft, ids: [...draft.ids, id], message, checked: 0 }, effects };
@@ -124,7 +124,7 @@ export function failed(before: Draft, failure: Failure, now: number, rules: Draf
 		case "find":
 			return giveUp(draft, { ...failure, fault: "unknown_outcome" });
 		case "preview":
-			// Nobody keeps a preview; one that can never work is not tried again.
+			// The platform keeps no previews; after a permanent fault none is sent any more.
 			return { draft: { ...draft, previews: PASSING.includes(fault) }, effects: [] };
 		case "append":
 			return message.at === "open" && fault !== "denied" && rules.canEdit

@@ -1,4 +1,4 @@
-/** One delivery's messages as a value: what is held, what is open, what has been asked for. The rules are in draft.ts. */
+/** One delivery's messages as a value: the held text, the open message, the pending call. The rules are in draft.ts. */
 
 import type { ToolStatusEvent } from "@nexus-stream/protocol";
 import type { Rank } from "../gate/gate-step.ts";
@@ -21,13 +21,13 @@ export interface DraftRules extends FitRules {
 	intent: boolean;
 	/** Show tool status below a growing message. */
 	tools: boolean;
-	/** Previews carry tool status beside their text. */
+	/** Previews carry tool status in a separate field. */
 	toolsApart?: boolean;
 	/** Tool status or the placeholder may be shown before there is text: in a message that can be taken away again, or a preview. */
 	early: boolean;
-	/** What the first message says until there is text or a tool to show; empty = nothing. */
+	/** Text of the first message until there is text or a tool to show; empty = nothing. */
 	placeholder: string;
-	/** Said in a message of its own when the answer failed; empty = nothing. */
+	/** Sent as a separate message when the answer failed; empty = nothing. */
 	errorText: string;
 	/** `ordinal` counts the delivery's messages from 1; `from` keeps a miscounted one from taking another's name. */
 	nonce(ordinal: number, from: number): string;
@@ -40,7 +40,7 @@ export type DraftMessage =
 	| { at: "announced"; nonce: string; fixed: Fixed | undefined }
 	/** May be created. `doubtful`: an earlier try may have created it; its nonce is said again. */
 	| { at: "ready"; nonce: string; fixed: Fixed | undefined; triedAt: number | undefined; doubtful?: true }
-	/** Created or not: nobody knows yet. */
+	/** The outcome of the creation is unknown. */
 	| { at: "lost"; nonce: string; fixed: Fixed | undefined }
 	| OpenMessage;
 
@@ -60,7 +60,7 @@ export interface OpenMessage {
 	fixed: Fixed | undefined;
 	/** Units of the held text that it shows. */
 	length: number;
-	/** What it shows, decoration included. */
+	/** Its text, decoration included. */
 	shown: string;
 	/** Its text is complete; only the platform's stream is to be closed. */
 	complete: boolean;
@@ -98,7 +98,7 @@ export interface Draft {
 	readonly damagedFrom: number | undefined;
 	/** Finished messages of this process. */
 	readonly finished: readonly Finished[];
-	/** `text` is the error text, which is no part of the source: positions stand still. */
+	/** `text` is the error text, which is not part of the source: positions do not move. */
 	readonly isErrorText: boolean;
 	/** Messages so far, announced ones included. */
 	readonly ordinal: number;
@@ -147,12 +147,12 @@ export type DraftInput =
 	| { type: "edited" }
 	/** No `messageId`: it is certainly not there. */
 	| { type: "found"; messageId?: string }
-	/** Given up, after all retries. `last`: there is no more patience for outcomes that nobody knows. */
+	/** Given up, after all retries. `last`: unknown outcomes are not retried any more. */
 	| { type: "failed"; fault: PlatformFault; error: string; retryAfterMs?: number; last?: boolean };
 
 export type DraftEffect =
 	| { type: "say"; status: StreamStatus }
-	/** A turn is needed, at least of this rank; wishes of one delivery collapse to one. */
+	/** A turn is needed, at least of this rank; requests of one delivery collapse to one. */
 	| { type: "want"; rank: Rank; paced: boolean }
 	| { type: "call"; call: DraftCall }
 	/** Nothing more comes of this delivery. */
@@ -186,7 +186,7 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 		tools: NO_TOOLS,
 		toolsShown: NO_TOOLS,
 		previews: true,
-		// What is visible already is not shortened again: edits wait until the source has come that far.
+		// Visible text is not shortened: edits wait until the source has come that far.
 		checked: Math.max(0, (resume?.shown ?? from) - from),
 		calling: undefined,
 		over: false,
@@ -229,7 +229,7 @@ export const retracted = ({ finished, damagedFrom }: Draft, { canRemove }: Draft
 /** Something a person would see, as far as the letters tell. */
 export const isVisible = (text: string): boolean => /\S/.test(text);
 
-/** What a message says before there is text for it; empty = it waits for text. */
+/** Text of a message before the answer has any; empty = the message waits. */
 export function earlyText(draft: Draft, rules: DraftRules): string {
 	if (!rules.early || draft.isErrorText || isEnded(draft)) return "";
 	const lines = toolLines(draft.tools);

@@ -34,7 +34,7 @@ export function take(before: Draft, now: number, rules: DraftRules): DraftStep {
 	if (message.at === "open" && message.way === "fixed" && rules.style === "append") return giveUp(before, CANNOT_TELL);
 	const untrue = message.at === "none" && isUnwanted(before, rules) ? retracted(before, rules) : undefined;
 	if (untrue) return retract(before, untrue);
-	// What a stream says too much can only be mended by an edit, once it is closed.
+	// Surplus text of a stream can only be removed by an edit, once the stream is closed.
 	if (message.at === "open" && message.way === "append" && message.length > before.text.length && rules.canEdit) {
 		const closing = reopened(rules, message.id, message.nonce, undefined);
 		return stop({ ...before, message: closing }, closing);
@@ -47,7 +47,7 @@ export function take(before: Draft, now: number, rules: DraftRules): DraftStep {
 	const isBlank = view.markdown.trim() === "" && (view.done || earlyText(draft, rules) === "");
 	const unwanted = isUnwanted(draft, rules);
 	if (message.at === "ready" && unwanted) {
-		// It is this draft's turn again, so the creation before was refused; one in doubt cannot be told any more.
+		// It is this draft's turn again, so the creation before was refused; the outcome of a doubtful one stays unknown.
 		return message.doubtful ? giveUp(draft, CANNOT_TELL) : { draft: { ...draft, calling: undefined }, effects: [] };
 	}
 	if (isBlank && message.at === "open" && unwanted) return remove(draft, message);
@@ -77,7 +77,7 @@ export function take(before: Draft, now: number, rules: DraftRules): DraftStep {
 	}
 }
 
-/** What the message says; undefined while the range that was decided for it has not come (again). */
+/** The text of the message; undefined while the source has not reached the end that was decided for it. */
 function viewOf(draft: Draft, rules: DraftRules): View | undefined {
 	const { message } = draft;
 	const { segment, ended } = segmentOf(draft);
@@ -93,7 +93,7 @@ function viewOf(draft: Draft, rules: DraftRules): View | undefined {
 		: compose(draft.markdown, text, true, rules);
 }
 
-/** What it may say instead of its text. */
+/** The placeholder that the message may show instead of its text. */
 const placeholderOf = (draft: Draft, { placeholder, early }: DraftRules): { instead?: string } =>
 	early && placeholder !== "" && draft.since === 0 ? { instead: placeholder } : {};
 
@@ -169,7 +169,7 @@ function start(draft: Draft, nonce: string, segment: string, view: View): DraftS
 	return call(draft, { type: "start", nonce, markdown, final: view.done }, { ...view, length });
 }
 
-/** What a platform has taken it keeps: a piece never ends before that. */
+/** The platform keeps appended text, so a message never ends before it. */
 function append(draft: Draft, message: OpenMessage, segment: string, view: View): DraftStep {
 	const length = view.done ? Math.max(view.length, message.length) : wordEnd(segment, message.length);
 	const next = length === view.length ? view.next : stateAfter(draft.markdown, segment.slice(0, length));

@@ -102,7 +102,7 @@ function withoutDamage(draft: Draft, damagedFrom: number | undefined, rules: Dra
 	return { ...next, hasVisibleText: isVisible(segmentOf(next).segment) };
 }
 
-/** What is needed next, from the state alone. Costs nothing per token. */
+/** The next effect, from the state alone. Costs nothing per token. */
 function plan(before: Draft, rules: DraftRules): DraftStep {
 	// First the message that began in vain, then the text that ended without one.
 	if (isInVain(before, rules)) return leave(before, rules);
@@ -140,7 +140,7 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 			return draft.hasVisibleText || ended ? want("create") : { draft, effects: [] };
 		case "open": {
 			if (ended || message.complete) return want("final", false);
-			// What an earlier process left is not shortened to its tools: it may show text.
+			// A message of an earlier process may show text, so it is not shortened to its tools.
 			const isKnown = draft.text !== "" || (rules.early && message.shown !== "");
 			const decorated =
 				message.way === "edit" && draft.tools !== draft.toolsShown && isKnown && draft.text.length >= draft.checked;

@@ -1,10 +1,10 @@
-/** What a line tells of the run that an answer comes from. */
+/** Facts about the run of an answer, read from a line. */
 
 import type { RunFacts } from "../port.ts";
 
 const WORDS = ["agent", "model", "phase"] as const;
 
-/** A field that is not there, or not as it should be, is not known. */
+/** Ignores absent and invalid fields. */
 export function factsOf(line: object): RunFacts {
 	const given = line as Record<string, unknown>;
 	const words = WORDS.flatMap((name) => (typeof given[name] === "string" ? [[name, given[name]]] : []));

@@ -27,18 +27,18 @@ const SIGNS: Record<ToolStatusEvent["status"], string> = { started: "⏳", progr
 export function toolLines(calls: readonly ToolCall[]): string {
 	return calls
 		.map(({ name, status, summary }) => {
-			const told = plain(summary).slice(0, SUMMARY_CHARS).toWellFormed();
-			return `${SIGNS[status]} \`${plain(name)}\`${told === "" ? "" : ` ${told}`}`;
+			const detail = plain(summary).slice(0, SUMMARY_CHARS).toWellFormed();
+			return `${SIGNS[status]} \`${plain(name)}\`${detail === "" ? "" : ` ${detail}`}`;
 		})
 		.join("\n");
 }
 
-/** What runs now, on one line of plain text, for platforms that show it beside the messages; empty when nothing does. */
+/** The running tool on one line of plain text, for platforms that show it outside the messages; empty when none runs. */
 export function statusLine(calls: readonly ToolCall[]): string {
 	const running = calls.findLast(({ status }) => status === "started" || status === "progress");
 	if (!running) return "";
-	const told = plain(running.summary || running.name);
-	return `is using ${told.slice(0, STATUS_CHARS).toWellFormed()}…`;
+	const detail = plain(running.summary || running.name);
+	return `is using ${detail.slice(0, STATUS_CHARS).toWellFormed()}…`;
 }
 
 const LINE = /^[⏳✓✗] `[^`]+`.*$/u;

@@ -1,4 +1,4 @@
-/** Who may call the platform next: the rate gate of one account as a pure step. Finals first, a chat's calls one after another, refusals obeyed. */
+/** Decides which call may go next: the rate gate of one account as a pure step. Finals first, a chat's calls one after another, refusals obeyed. */
 
 import type { PlatformFault } from "../port.ts";
 

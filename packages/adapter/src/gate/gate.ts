@@ -23,12 +23,6 @@ export interface GateTicket {
 	cancel(): void;
 }
 
-export interface RateGate {
-	request(job: GateJob): GateTicket;
-	/** Resolves when no call is running. */
-	quiet(): Promise<void>;
-}
-
 export interface GateOptions {
 	clock: Clock;
 	random(): number;
@@ -38,45 +32,72 @@ export interface GateOptions {
 	limits?: Partial<GateLimits>;
 }
 
-export function createGate(options: GateOptions): RateGate {
-	const limits = withDefaults(GATE_LIMITS, options.limits);
-	const { clock } = options;
-	const jobs = new Map<number, GateJob>();
-	const errors = new Map<number, PlatformError>();
-	const quietWaiters: (() => void)[] = [];
-	let state = EMPTY_GATE;
-	let nextId = 1;
-	let running = 0;
-	let wake: { at: number; cancel(): void } | undefined;
+export class RateGate {
+	readonly #options: GateOptions;
+	readonly #limits: GateLimits;
+	readonly #jobs = new Map<number, GateJob>();
+	readonly #errors = new Map<number, PlatformError>();
+	readonly #quietWaiters: (() => void)[] = [];
+	#state = EMPTY_GATE;
+	#nextId = 1;
+	#running = 0;
+	#wake: { at: number; cancel(): void } | undefined;
 
-	/** An early tick does no harm, a missed one would: only a nearer time replaces the timer. */
-	function wakeAt(at: number): void {
-		if (wake && wake.at <= at) return;
-		wake?.cancel();
-		const cancel = clock.after(Math.max(0, at - clock.now()), () => {
-			wake = undefined;
-			apply({ type: "tick" });
-		});
-		wake = { at, cancel };
+	constructor(options: GateOptions) {
+		this.#options = options;
+		this.#limits = withDefaults(GATE_LIMITS, options.limits);
 	}
 
-	function apply(input: GateInput): void {
-		const step = stepGate(state, input, clock.now(), limits);
-		state = step.state;
+	request(job: GateJob): GateTicket {
+		const id = this.#nextId++;
+		const pace = job.pace();
+		this.#jobs.set(id, job);
+		const intervals = { targetIntervalMs: pace.targetIntervalMs, accountIntervalMs: pace.accountIntervalMs ?? 0 };
+		this.#apply({ type: "add", job: { id, lane: job.lane, rank: job.rank, paced: job.paced, ...intervals } });
+		return {
+			raise: (rank, paced) => this.#apply({ type: "raise", id, rank, paced }),
+			cancel: () => {
+				this.#jobs.delete(id);
+				this.#errors.delete(id);
+				if (!this.#state.jobs.get(id)?.running) this.#apply({ type: "remove", id });
+			},
+		};
+	}
+
+	/** Resolves when no call is running. */
+	quiet(): Promise<void> {
+		return this.#running === 0 ? Promise.resolve() : new Promise((resolve) => this.#quietWaiters.push(resolve));
+	}
+
+	/** An early tick does no harm, a missed one would: only an earlier time replaces the timer. */
+	#wakeAt(at: number): void {
+		if (this.#wake && this.#wake.at <= at) return;
+		this.#wake?.cancel();
+		const { clock } = this.#options;
+		const cancel = clock.after(Math.max(0, at - clock.now()), () => {
+			this.#wake = undefined;
+			this.#apply({ type: "tick" });
+		});
+		this.#wake = { at, cancel };
+	}
+
+	#apply(input: GateInput): void {
+		const step = stepGate(this.#state, input, this.#options.clock.now(), this.#limits);
+		this.#state = step.state;
 		for (const effect of step.effects) {
 			switch (effect.type) {
 				case "start":
-					running++;
-					void start(effect.id);
+					this.#running++;
+					void this.#start(effect.id);
 					break;
 				case "give_up":
-					settle(effect.id, errors.get(effect.id));
+					this.#settle(effect.id, this.#errors.get(effect.id));
 					break;
 				case "rate_limited":
-					options.onRateLimited(effect.retryAfterMs);
+					this.#options.onRateLimited(effect.retryAfterMs);
 					break;
 				case "wake":
-					wakeAt(effect.at);
+					this.#wakeAt(effect.at);
 					break;
 				default:
 					effect satisfies never;
@@ -84,50 +105,34 @@ export function createGate(options: GateOptions): RateGate {
 		}
 	}
 
-	function settle(id: number, error: PlatformError | undefined): void {
-		const job = jobs.get(id);
-		jobs.delete(id);
-		errors.delete(id);
+	#settle(id: number, error: PlatformError | undefined): void {
+		const job = this.#jobs.get(id);
+		this.#jobs.delete(id);
+		this.#errors.delete(id);
 		job?.settled(error);
 	}
 
-	async function start(id: number): Promise<void> {
-		let error: PlatformError | undefined;
-		try {
-			await options.ready();
-			await jobs.get(id)?.run();
-		} catch (cause) {
-			error = cause instanceof PlatformError ? cause : new PlatformError("invalid", String(cause), { cause });
-		}
-		running--;
+	async #start(id: number): Promise<void> {
+		const error = await this.#run(id);
+		this.#running--;
 		if (error) {
-			errors.set(id, error);
+			this.#errors.set(id, error);
 			const { fault, retryAfterMs } = error;
-			const wait = retryAfterMs === undefined ? {} : { retryAfterMs };
-			apply({ type: "failed", id, fault, random: options.random(), ...wait });
+			this.#apply({ type: "failed", id, fault, random: this.#options.random(), retryAfterMs });
 		} else {
-			apply({ type: "succeeded", id });
-			settle(id, undefined);
+			this.#apply({ type: "succeeded", id });
+			this.#settle(id, undefined);
 		}
-		if (running === 0) for (const resolve of quietWaiters.splice(0)) resolve();
+		if (this.#running === 0) for (const resolve of this.#quietWaiters.splice(0)) resolve();
 	}
 
-	return {
-		request(job) {
-			const id = nextId++;
-			const pace = job.pace();
-			jobs.set(id, job);
-			const intervals = { targetIntervalMs: pace.targetIntervalMs, accountIntervalMs: pace.accountIntervalMs ?? 0 };
-			apply({ type: "add", job: { id, lane: job.lane, rank: job.rank, paced: job.paced, ...intervals } });
-			return {
-				raise: (rank, paced) => apply({ type: "raise", id, rank, paced }),
-				cancel() {
-					jobs.delete(id);
-					errors.delete(id);
-					if (!state.jobs.get(id)?.running) apply({ type: "remove", id });
-				},
-			};
-		},
-		quiet: () => (running === 0 ? Promise.resolve() : new Promise((resolve) => quietWaiters.push(resolve))),
-	};
+	async #run(id: number): Promise<PlatformError | undefined> {
+		try {
+			await this.#options.ready();
+			await this.#jobs.get(id)?.run();
+			return undefined;
+		} catch (cause) {
+			return cause instanceof PlatformError ? cause : new PlatformError("invalid", String(cause), { cause });
+		}
+	}
 }

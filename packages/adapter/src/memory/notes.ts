@@ -1,6 +1,6 @@
 /**
- * Lines that the processes of one account share: each is in the file, whole, when `add` returns, so that it outlives any kill; none of them
- * undoes another's, because nothing is ever rewritten.
+ * Lines that the processes of one account share. A line is completely in the file when `add` returns, so it outlives a kill; the file is only
+ * appended to, so the processes do not overwrite each other.
  */
 
 import { closeSync, fdatasyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
@@ -24,7 +24,7 @@ export function openNotes(path: string, fileBytesMax = FILE_BYTES_MAX): Notes {
 		if ((sizeOf(path) ?? 0) > fileBytesMax) renameSync(path, older);
 		const file = openSync(path, "a", 0o600);
 		try {
-			// Whatever a power cut left of the last line, this one begins anew.
+			// A power cut may have left half a line: this one begins on a new line.
 			writeSync(file, `\n${line}`);
 			if (lasting) fdatasyncSync(file);
 		} finally {
@@ -42,7 +42,7 @@ export function openNotes(path: string, fileBytesMax = FILE_BYTES_MAX): Notes {
 	};
 }
 
-/** Kept by the daemon too, so that the notes outlive the folder. A lasting one is on record there first. */
+/** The daemon stores the notes too, so that they outlive the folder; a lasting note goes to the daemon first. */
 export function keptNotes(file: Notes, recorder: LineRecorder): Notes {
 	return {
 		add(line) {

@@ -1,4 +1,4 @@
-/** What the daemon keeps for an account is said to it, and counts once it has answered that it is on record (ST26). */
+/** Asks the daemon to store a line for the account; the line counts once the daemon has confirmed it (ST26). */
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -9,9 +9,9 @@ type Unnamed<Line> = Line extends { id: string } ? Omit<Line, "id"> : never;
 export interface LineRecorder {
 	/** Resolves once it is on record. Rejects when no answer came in time, or none will come. */
 	record(what: Unnamed<KeepLine>): Promise<void>;
-	/** For what nobody waits for. */
+	/** Without waiting for the confirmation. */
 	tell(what: Unnamed<KeepLine>): void;
-	/** Takes an answer; false: the line is none. */
+	/** Takes a confirmation; false: the line is something else. */
 	accept(line: object): boolean;
 	/** No more answers will come. */
 	end(): void;

@@ -1,4 +1,4 @@
-/** The small durable memory of an account, in a file that its processes share: its one writer is the daemon, or, without one that keeps it, whoever runs. */
+/** The small durable memory of an account, in a file that its processes share. The daemon writes it; without a daemon, the running process does. */
 
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
@@ -85,7 +85,7 @@ export function orphanedStates(path: string, state: ReadonlyMap<string, string>)
 	return [...changed];
 }
 
-/** A line that is damaged is none. */
+/** A damaged line has no fields. */
 function parsed(line: string): Partial<OrphanedState> {
 	try {
 		return JSON.parse(line) as OrphanedState;

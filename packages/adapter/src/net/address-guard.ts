@@ -1,4 +1,4 @@
-/** Which addresses are this machine, its networks or nobody's: requests to addresses that others chose are kept away from them. */
+/** Keeps requests to addresses that others chose away from this machine, its networks and reserved ranges. */
 
 import { BlockList, isIP } from "node:net";
 import { isAddressBlock } from "./address-block.ts";
@@ -6,7 +6,7 @@ import { isAddressBlock } from "./address-block.ts";
 export type AddressKind = "public" | "loopback" | "private" | "link-local" | "metadata" | "reserved";
 
 const KINDS: readonly (readonly [Exclude<AddressKind, "public">, readonly string[]])[] = [
-	// Services of clouds that hand out credentials to whoever asks; those within the other ranges are refused as these are.
+	// Metadata services of clouds, which give credentials to every caller; some are also inside the other ranges.
 	["metadata", ["169.254.169.254/32", "168.63.129.16/32", "100.100.100.200/32", "fd00:ec2::254/128"]],
 	["loopback", ["127.0.0.0/8", "::1/128"]],
 	["private", ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10"]],
@@ -33,7 +33,7 @@ function blockList(ranges: readonly string[]): BlockList {
 	return list;
 }
 
-/** Undefined when the text is no IP address. */
+/** Undefined when the text is not an IP address. */
 export function addressKind(text: string): AddressKind | undefined {
 	const address = text.replace(/^\[(.*)\]$/, "$1").replace(/%.*$/, "");
 	const version = isIP(address);
@@ -46,7 +46,7 @@ export function addressKind(text: string): AddressKind | undefined {
 	return special ?? (version === 4 || isGlobalUnicast(address) ? "public" : "reserved");
 }
 
-/** 2000::/3. What else there is of IPv6 is nobody's, or holds an IPv4 address that a gateway would unpack behind the guard's back. */
+/** 2000::/3. The rest of IPv6 is reserved, or holds an IPv4 address that a gateway would unpack behind the guard. */
 const isGlobalUnicast = (address: string): boolean => Number.parseInt(groupsOf(address)[0]!, 16) >> 13 === 1;
 
 interface Embedded {
@@ -89,11 +89,11 @@ function ipv4Of(highGroup: string, lowGroup: string): string {
 export interface GuardRules {
 	/** Lets requests to this machine pass, and without TLS; to nowhere else. */
 	allowLoopback?: boolean;
-	/** What the operator vouches for, and without TLS, too: `host:port`, or a block of addresses (`isAllowEntry`). */
+	/** Allowed by the operator, also without TLS: `host:port`, or a block of addresses (`isAllowEntry`). */
 	allow?: readonly string[];
 }
 
-/** The rules, and where they stand in `nexus.yaml`, for whoever reads why an address is refused. */
+/** The rules and their place in `nexus.yaml`, for the error that refuses an address. */
 export interface Guard extends GuardRules {
 	/** With a dot at its end. */
 	section?: string;
@@ -127,7 +127,7 @@ const hostOf = ({ hostname, port, protocol }: URL): string =>
 const isListedHost = (url: URL, { allow = [] }: GuardRules): boolean =>
 	allow.some((entry) => hostAndPort(entry) === hostOf(url));
 
-/** No block opens a metadata service: whoever needs one has to name its address and port. */
+/** A block never opens a metadata service: the operator has to name its address and port. */
 function isAllowed(url: URL, address: string, kind: AddressKind, rules: GuardRules): boolean {
 	const isWritten = addressKind(url.hostname) !== undefined;
 	if (kind === "metadata") return isWritten && isListedHost(url, rules);
@@ -145,7 +145,7 @@ function isWithin(text: string, blocks: readonly string[]): boolean {
 	return list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 }
 
-/** What is wrong with an address as it is written, as far as that can be said without asking for the name. */
+/** The problem of an address as it is written, before its name is resolved. */
 export function urlProblem(url: URL, rules: Guard): string | undefined {
 	if (url.protocol !== "https:" && url.protocol !== "http:") return `${url.protocol} is not allowed: use https`;
 	if (url.username !== "" || url.password !== "") return "it has a user or a password in it: use a header";

@@ -22,13 +22,13 @@ export interface GuardedFetch {
 	close(): void;
 }
 
-/** How long a connection waits for its next request: whoever chose the address could keep it open for good. */
+/** How long a connection waits for its next request: the chosen server could keep it open for good. */
 const IDLE_MS_MAX = 60_000;
 
 /** A name is resolved once for each request; one address of it that is not allowed refuses the name. */
 export function guardedFetch(rules: Guard & { resolve?: ResolveName }): GuardedFetch {
 	const { resolve = resolveName } = rules;
-	// Of its own: a connection that somebody else opened has not been checked.
+	// A separate pool: connections from another pool have not been checked.
 	const options = { keepAlive: true, timeout: IDLE_MS_MAX };
 	const agents = { "http:": new HttpAgent(options), "https:": new HttpsAgent(options) };
 	return {

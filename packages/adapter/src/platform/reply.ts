@@ -1,10 +1,10 @@
-/** What a person answers to, told to the agent behind their own words: "what does he mean?" alone says nothing. */
+/** The quoted message of a reply, added to the text for the agent: "what does he mean?" alone says nothing. */
 
 import { graphemeAtOrBefore } from "../markdown/boundary.ts";
 
 const CHARS_MAX = 1000;
 
-/** `who` wrote what is answered. Empty when there is nothing to tell. */
+/** `who` wrote the quoted message. Empty when there is no text to quote. */
 export function inReplyTo(who: string | undefined, text: string): string {
 	const words = text.replace(/\s+/g, " ").trim();
 	if (words === "") return "";

@@ -52,7 +52,7 @@ export interface CreatedMessage {
 }
 
 /**
- * What every platform can do. Every call throws PlatformError. The kit retries and records each creation before and after the call; an SDK's own
+ * The calls that every platform has. Every call throws PlatformError. The kit retries and records each creation before and after the call; an SDK's own
  * retries are turned off.
  */
 export interface Sending {

@@ -1,4 +1,4 @@
-/** An adapter process's account, from the file that the daemon names in the environment. */
+/** An adapter process's account, from the file that the daemon names in the environment, and its secrets, which stay out of all output. */
 
 import { readFileSync } from "node:fs";
 import { NexusError } from "@nexus-stream/protocol";
@@ -46,3 +46,29 @@ function readAccount(path: string): Account {
 }
 
 const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
+
+export type Redact = (text: string) => string;
+
+/** A shorter one would be found in ordinary words. */
+const SECRET_CHARS_MIN = 6;
+
+/** Removes the account's secrets from a text: an SDK's error may quote the address that it called. Also as they are spelled in an address or in JSON. */
+export function createRedactor({ settings }: AdapterInfo, account: Account): Redact {
+	const values = settings.flatMap(({ name, secret }) => (secret ? [account.settings[name] ?? ""] : []));
+	const spellings = values
+		.filter((value) => value.length >= SECRET_CHARS_MIN)
+		.flatMap((value) => [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)])
+		.toSorted((a, b) => b.length - a.length);
+	return (text) => spellings.reduce((rest, spelling) => rest.replaceAll(spelling, "[secret]"), text);
+}
+
+/** Fields that quote errors. */
+const ERROR_FIELDS = ["error", "detail"] as const;
+
+export function withoutSecrets(line: object, redact: Redact): object {
+	const redacted = ERROR_FIELDS.flatMap((field) => {
+		const value = (line as Record<string, unknown>)[field];
+		return typeof value === "string" ? [[field, redact(value)]] : [];
+	});
+	return redacted.length === 0 ? line : { ...line, ...Object.fromEntries(redacted) };
+}

@@ -1,6 +1,6 @@
 /** The daemon stores inbound messages concurrently, and the adapter confirms them to the platform in order: a slow message does not delay other chats. */
 
-/** Messages that are not safe yet; a platform that says more has to wait. */
+/** Messages that the daemon has not stored yet; beyond that the platform waits. */
 const UNSAFE_MAX = 64;
 
 export interface ConfirmationQueue {
@@ -9,7 +9,7 @@ export interface ConfirmationQueue {
 	 * Resolves when there is room for another, and rejects when one of those before it failed.
 	 */
 	add(safe: Promise<void> | undefined, confirm: () => void): Promise<void>;
-	/** Resolves when all that was heard so far is confirmed. */
+	/** Resolves when all messages so far are confirmed. */
 	confirmed(): Promise<void>;
 }
 

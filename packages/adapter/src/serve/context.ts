@@ -5,7 +5,7 @@ import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs } from "@nexus-stream/protocol/retry";
 import { statusLine, type ToolCall } from "../draft/tool-line.ts";
-import { createGate, type GateJob, type RateGate } from "../gate/gate.ts";
+import { type GateJob, RateGate } from "../gate/gate.ts";
 import type { GateLimits, Rank } from "../gate/gate-step.ts";
 import type { SentLog } from "../memory/sent.ts";
 import type { Platform } from "../platform/platform.ts";
@@ -73,7 +73,7 @@ export function createAdapterContext(options: AdapterContextOptions): AdapterCon
 	// When the system clock is set back, the account must not stay silent for the difference.
 	const clock = steady(options.clock);
 	const limits = withDefaults(ADAPTER_LIMITS, options.limits);
-	const gate = createGate({
+	const gate = new RateGate({
 		clock,
 		random: options.random,
 		ready: options.ready,

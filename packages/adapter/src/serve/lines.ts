@@ -6,7 +6,7 @@ export const LINE_BYTES_MAX = 4 * 1024 * 1024;
 
 const LF = 0x0a;
 
-/** A line that is not a JSON object, or is too long. The stream goes on after it. */
+/** A line that is not a JSON object, or is too long. The lines after it are still read. */
 export interface LineFault {
 	reason: string;
 	/** How the line begins, for a log. */
@@ -127,14 +127,14 @@ export interface LineWriter {
 /** So much may wait for the operating system before the writer is full: the next lines are made while the other side reads these. */
 const IN_FLIGHT_CHARS_MAX = 128 * 1024;
 
-/** Lines of one tick leave in one write. `onBroken` is called once when nobody can read any more. */
+/** Lines of one tick leave in one write. `onBroken` is called once when the output is closed. */
 export function createLineWriter(output: Writable, onBroken: (cause: Error) => void): LineWriter {
 	let buffer = "";
 	let inFlight = 0;
 	let broken = false;
 	const waiting: (() => void)[] = [];
-	/** Those who want to know when their line may have reached the reader: of the lines not pushed yet, and of those behind a full pipe. */
-	let telling: (() => void)[] = [];
+	/** Callbacks of lines that may reach the reader: lines not written yet, and lines behind a full pipe. */
+	let unwritten: (() => void)[] = [];
 	let behind: (() => void)[] = [];
 	const isFull = () => !broken && inFlight >= IN_FLIGHT_CHARS_MAX;
 	const release = () => {
@@ -150,22 +150,22 @@ export function createLineWriter(output: Writable, onBroken: (cause: Error) => v
 		const text = buffer;
 		buffer = "";
 		if (text === "" || broken) return;
-		const told = telling;
-		telling = [];
+		const callbacks = unwritten;
+		unwritten = [];
 		const first = inFlight === 0;
 		inFlight += text.length;
 		output.write(text, (error) => {
 			inFlight -= text.length;
-			// What was waiting behind this piece is written now, all at once.
-			if (!error) for (const tell of behind.splice(0)) tell();
+			// The lines behind this piece are written now, all at once.
+			if (!error) for (const begun of behind.splice(0)) begun();
 			release();
 		});
-		if (first) for (const tell of told) tell();
-		else behind = [...behind, ...told];
+		if (first) for (const begun of callbacks) begun();
+		else behind = [...behind, ...callbacks];
 	};
 	return {
 		write(line, begun) {
-			if (begun) telling.push(begun);
+			if (begun) unwritten.push(begun);
 			if (buffer === "") queueMicrotask(push);
 			buffer += typeof line === "string" ? `${line}\n` : `${JSON.stringify(line)}\n`;
 		},

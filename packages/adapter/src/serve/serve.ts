@@ -12,13 +12,12 @@ import type { AccountState, Platform, Tools } from "../platform/platform.ts";
 import { PlatformError } from "../platform/platform-error.ts";
 import type { Session } from "../platform/session.ts";
 import type { AdapterField, MonitorCommand, SendLine, StreamLine } from "../port.ts";
-import { type Environment, loadAccount } from "./account.ts";
+import { createRedactor, type Environment, loadAccount, type Redact, withoutSecrets } from "./account.ts";
 import { CALL_TIMEOUT_MS } from "./call.ts";
 import { type AdapterLimits, createAdapterContext } from "./context.ts";
 import { createDeliveries } from "./deliver.ts";
 import { createLineReader, createLineWriter, LINE_BYTES_MAX, type LineWriter } from "./lines.ts";
 import { Monitor } from "./monitor.ts";
-import { createRedactor, type Redact, withoutSecrets } from "./secrets.ts";
 import { createSends } from "./send.ts";
 
 export interface ServeLimits extends AdapterLimits {

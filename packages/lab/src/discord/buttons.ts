@@ -37,7 +37,7 @@ interface Press {
 
 export interface Interactions {
 	begin(id: string): { token: string; confirmed: Promise<void>; notes: readonly string[] };
-	/** Undefined: the request is none about a press. */
+	/** Undefined: the request is not about a press. */
 	handle(request: FakeRequest): FakeReply | undefined;
 }
 

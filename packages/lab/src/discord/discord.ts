@@ -20,7 +20,7 @@ export interface DiscordFakeOptions {
 	editRate?: Rate;
 	/** Whether the privileged message content intent is enabled in the portal. */
 	messageContent?: boolean;
-	/** What time it is here. Rates go by the caller's. */
+	/** The platform's clock. Rate limits use the caller's time. */
 	clock?: Clock;
 }
 
@@ -40,7 +40,7 @@ export interface DiscordMessage {
 export interface DiscordFake extends Fake {
 	buttons: NonNullable<Fake["buttons"]>;
 	press: NonNullable<Fake["press"]>;
-	/** What whoever pressed reads below a press, once it is told. */
+	/** The note that the person who pressed reads, once it has come. */
 	notes(press: number): readonly string[];
 	readonly token: string;
 	readonly me: { id: string; username: string };
@@ -54,7 +54,7 @@ interface World {
 	http: FakeHttp;
 	gateway: FakeGateway;
 	interactions: Interactions;
-	/** Of each press. */
+	/** Notes, one for each press. */
 	notes: (readonly string[])[];
 	me: { id: string; username: string };
 	messages: Map<string, DiscordMessage[]>;
@@ -263,7 +263,7 @@ function buttonsOf({ components }: DiscordMessage) {
 	return "error" in read ? [] : read;
 }
 
-/** Resolves when it is confirmed; what is told follows later. */
+/** Resolves when it is confirmed; the note follows later. */
 async function press(
 	world: World,
 	message: DiscordMessage | undefined,
@@ -272,7 +272,7 @@ async function press(
 ): Promise<string | undefined> {
 	const button = message && buttonsOf(message).find((each) => each.label === label);
 	if (!message || !button) throw new Error(`there is no button "${label}"`);
-	// Nobody sees a button before the bot is there.
+	// A person sees a button only once the bot is connected.
 	await world.gateway.connected();
 	const id = nextId(world);
 	const { token, confirmed, notes } = world.interactions.begin(id);

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { Fake } from "../fake.ts";
 import { type FakeHttp, type FakeReply, type FakeRequest, readForm, serveFake } from "../http.ts";
 
-/** The account's own: what is sent there comes back as if somebody else had written it. */
+/** The account's chat with itself: a message there comes back as if another person had written it. */
 export const OWN_CHAT = "iMessage;-;+15559990000";
 
 export const BLUEBUBBLES_PASSWORD = "fake-password";
@@ -18,7 +18,7 @@ export interface IMessageMessage {
 	fromMe: boolean;
 	handle: string;
 	created: number;
-	/** imsg: how far everything has been told, when that is not this row. */
+	/** imsg: the last row up to which all were reported, when that is not this row. */
 	cursor?: number;
 	replyTo?: string;
 	file?: { name: string; contentType: string; data: Buffer; path?: string };
@@ -32,7 +32,7 @@ export interface IMessageFake extends Fake {
 	wire(message: IMessageMessage): object;
 	/** Everything that was said, by whomever. */
 	readonly messages: IMessageMessage[];
-	/** What is being sent. */
+	/** The message that is being sent. */
 	readonly sending: ReadonlySet<string>;
 }
 
@@ -40,7 +40,7 @@ export interface IMessageFakeOptions {
 	privateApi?: boolean;
 	/** Messages has not sent anything before this; a second try meanwhile is refused. */
 	sent?: Promise<void>;
-	/** What time it is here. */
+	/** The platform's clock. */
 	clock?: Clock;
 }
 
@@ -229,7 +229,7 @@ function query(world: World, params: Record<string, unknown>): FakeReply {
 	const found = world.messages.filter(
 		(each) => (chatGuid === undefined || each.chat === chatGuid) && each.created >= Number(after) && each.row > row,
 	);
-	// Files are told of only to who asks.
+	// The answer lists files only on request.
 	const withFiles = ((params.with as string[] | undefined) ?? []).includes("attachments");
 	const page = (sort === "DESC" ? found.toReversed() : found).slice(0, Number(limit));
 	return success(page.map((each) => wire(each, withFiles)));

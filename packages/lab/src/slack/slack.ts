@@ -19,7 +19,7 @@ export interface SlackFakeOptions {
 	filesRead?: boolean;
 	/** How long an event waits to be confirmed before it comes again. */
 	ackMs?: number;
-	/** What time it is here. Rates go by the caller's. */
+	/** The platform's clock. Rate limits use the caller's time. */
 	clock?: Clock;
 }
 
@@ -33,7 +33,7 @@ export interface SlackFake extends Fake {
 	event(message: SlackInbound): object;
 	buttons: NonNullable<Fake["buttons"]>;
 	press: NonNullable<Fake["press"]>;
-	/** What interactivity says of a press. */
+	/** The payload of a press. */
 	pressed(to: string, nth: number, label: string, from?: string): object;
 	/** A request as Slack signs it. `form`: as interactivity sends it. */
 	signed(
@@ -119,7 +119,7 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 	function giveBytes({ headers }: FakeRequest, id: string): FakeReply {
 		const data = store.files.get(id)?.data;
 		const allowed = headers.authorization === `Bearer ${settings.bot_token}` && options.filesRead !== false;
-		// Slack refuses nobody here: it sends them to its page for signing in.
+		// Slack does not refuse: it redirects to its sign-in page.
 		if (!allowed) {
 			const page = "<!DOCTYPE html><html><title>Slack</title></html>";
 			return { status: 200, headers: { "content-type": "text/html; charset=utf-8" }, body: page };

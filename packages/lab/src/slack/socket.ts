@@ -27,7 +27,7 @@ export function createSockets(server: Server, url: string, ackMs = ACK_MS) {
 		for (;;) {
 			const [socket] = open;
 			if (socket) return socket;
-			if (Date.now() > deadline) throw new Error("nobody listens on Socket Mode");
+			if (Date.now() > deadline) throw new Error("no client is connected to Socket Mode");
 			await Promise.race([
 				new Promise<void>((resolve) => arrivals.push(resolve)),
 				new Promise((resolve) => setTimeout(resolve, 50)),

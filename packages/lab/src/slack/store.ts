@@ -1,4 +1,4 @@
-/** What a fake Slack workspace holds: messages in channels and threads, files, and how a person reads them. */
+/** The content of a fake Slack workspace: messages in channels and threads, files, and how a person reads them. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 

@@ -26,7 +26,7 @@ export function readKeyboard(markup: unknown): Keyboard[] | { error: string } {
 /** Presses that wait for their answer. */
 export interface Presses {
 	begin(): { id: string; answered: Promise<string | undefined> };
-	/** False: nobody pressed that, or it is answered. */
+	/** False: there was no such press, or it is answered. */
 	answer(id: string, text: string | undefined): boolean;
 }
 

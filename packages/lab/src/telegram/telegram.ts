@@ -14,7 +14,7 @@ export interface TelegramFakeOptions {
 	privateRate?: [burst: number, refillMs: number];
 	groupRate?: [burst: number, refillMs: number];
 	accountRate?: [burst: number, refillMs: number];
-	/** What time it is here. Rates go by the caller's. */
+	/** The platform's clock. Rate limits use the caller's time. */
 	clock?: Clock;
 }
 
@@ -345,7 +345,7 @@ function editMessage(world: World, fields: Record<string, unknown>, at: number):
 			"Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
 		);
 	}
-	// What is not named is taken away.
+	// A field that is not named is removed.
 	Object.assign(message, said, { buttons, edits: message.edits + 1 });
 	return { message_id: message.message_id };
 }

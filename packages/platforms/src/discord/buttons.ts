@@ -15,7 +15,7 @@ import {
 	MessageFlags,
 	Routes,
 } from "discord-api-types/v10";
-import type { DiscordClient } from "./rest.ts";
+import type { DiscordClient } from "./api.ts";
 
 const ROW_BUTTONS = 5;
 const NOTE_CHARS_MAX = 2000;
@@ -50,7 +50,7 @@ function readPress(data: GatewayInteractionCreateDispatchData): InboundChoice | 
 	};
 }
 
-/** Discord waits three seconds: the press is confirmed at once, and what is to be told follows. */
+/** Discord waits three seconds: the press is confirmed at once, and the note follows. */
 export async function takePress(
 	client: DiscordClient,
 	data: GatewayInteractionCreateDispatchData,

@@ -2,9 +2,9 @@
 
 import { type Platform, settingsOf } from "@nexus-stream/adapter";
 import type { AdapterInfo } from "@nexus-stream/adapter/port";
+import { DEFAULT_API_URL } from "./api.ts";
 import { measure, render } from "./format.ts";
 import { paceOf } from "./pace.ts";
-import { DEFAULT_API_URL } from "./rest.ts";
 import { DiscordSession } from "./session.ts";
 
 const info = {

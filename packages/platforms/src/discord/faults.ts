@@ -1,4 +1,4 @@
-/** What Discord's refusals mean, and what to do about them. */
+/** Discord's refusals as platform faults, with advice for the operator. */
 
 import { DiscordAPIError, HTTPError, RateLimitError } from "@discordjs/rest";
 import { PlatformError } from "@nexus-stream/adapter";

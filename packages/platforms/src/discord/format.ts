@@ -44,7 +44,7 @@ function collect(node: Nodes, above: readonly Parents[], source: string, changes
 	for (const child of node.children) collect(child, [...above, node], source, changes);
 }
 
-/** What stands for the whole node; undefined = its parts are looked at. */
+/** The text of the whole node; undefined = render its children. */
 function changeOf(node: Nodes, above: readonly Parents[], written: string): string | undefined {
 	switch (node.type) {
 		case "table":

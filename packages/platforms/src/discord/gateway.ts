@@ -1,6 +1,6 @@
 /**
- * Messages from Discord's gateway, in order. What has been taken is remembered with the gateway's session, so that another process goes on where
- * this one stopped: the gateway repeats what was not taken.
+ * Messages from Discord's gateway, in order. The last stored event is kept with the gateway's session, so that another process resumes there:
+ * the gateway repeats the events after it.
  */
 
 import type { REST } from "@discordjs/rest";
@@ -76,7 +76,7 @@ export async function listen(options: GatewayOptions): Promise<void> {
 		await Promise.race([connected, failed, stopped]);
 		await Promise.race([failed, stopped]);
 	} finally {
-		// The library cannot end a connection that is being made: it would make another one, and wait for ever.
+		// The library cannot end a connection that is being made: it would open another one and wait without a limit.
 		await within(Promise.allSettled([connected]).then(() => {}));
 		await within(manager.destroy({ code: RESUMABLE_CLOSE, reason: "stopped" }));
 	}

@@ -1,4 +1,4 @@
-/** What a person wrote, from a message of Discord's gateway. */
+/** Reads a person's message from a message of Discord's gateway. */
 
 import type { InboundMessage } from "@nexus-stream/adapter";
 import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
@@ -51,7 +51,7 @@ export function readMessage(
 			chat: { id: data.channel_id, type: direct ? "direct" : "group" },
 			text,
 			mention: direct ? undefined : mention,
-			// A thread is a channel of its own. `since`: our messages that answer this one are all newer.
+			// A thread is a separate channel. `since`: our messages that answer this one are all newer.
 			target: {
 				to: data.channel_id,
 				...(direct ? { user_id: data.author.id } : { reply_to: data.id }),

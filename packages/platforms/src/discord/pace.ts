@@ -7,7 +7,7 @@ const FLOOR_MS = 300;
 /** 50 calls a second, all channels together. */
 const ACCOUNT_INTERVAL_MS = 20;
 
-/** What an answer said about the bucket of its route. */
+/** The rate-limit bucket of a route, from the last response. */
 export interface Bucket {
 	readonly remaining: number;
 	readonly readAt: number;

@@ -26,13 +26,13 @@ import {
 	type RESTPostAPIChannelMessageJSONBody,
 	Routes,
 } from "discord-api-types/v10";
+import { createClient, type DiscordClient } from "./api.ts";
 import { componentsOf, takePress } from "./buttons.ts";
 import { PERSON } from "./chat.ts";
 import { listen } from "./gateway.ts";
 import { readMessage } from "./inbound.ts";
 import { paceOf } from "./pace.ts";
 import { createdAt, recognise } from "./recognise.ts";
-import { createClient, type DiscordClient } from "./rest.ts";
 
 const HISTORY_MESSAGES = 100;
 
@@ -117,7 +117,7 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 		const { id: me } = await this.#me();
 		const channel = await this.#channel(target);
 		const query = new URLSearchParams({ limit: String(HISTORY_MESSAGES) });
-		// Without its signal a hanging call would keep its place in the queue of the SDK, and every later look-up behind it.
+		// Without the signal a hanging call would block the SDK's queue for every later look-up.
 		const request = { query, signal };
 		const history = (await this.#client.call("get", Routes.channelMessages(channel), request)) as APIMessage[];
 		const since = typeof target.since === "string" ? { since: target.since } : {};
@@ -188,7 +188,7 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 	async #channel(target: Target): Promise<string> {
 		const known = this.#knownChannel(target);
 		if (known !== undefined && !/^\d+$/.test(known)) {
-			throw new PlatformError("invalid", `"${target.to}" is no target: use a channel's id, or user:<id>.`);
+			throw new PlatformError("invalid", `"${target.to}" is not a target: use a channel's id, or user:<id>.`);
 		}
 		if (known !== undefined) return known;
 		const body = { recipient_id: target.to.slice(PERSON.length) };
@@ -198,7 +198,7 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 	}
 }
 
-/** Nobody is called by what an agent writes; embeds of links would come and go while a text grows. */
+/** An agent's text notifies no one; link embeds would flicker while the text grows. */
 const COMMON = {
 	allowed_mentions: { parse: [], replied_user: true },
 	flags: MessageFlags.SuppressEmbeds,

@@ -1,4 +1,4 @@
-/** What Gmail calls the same chat. */
+/** The names of one chat on Gmail. */
 
 import type { Target } from "@nexus-stream/adapter";
 

@@ -1,4 +1,4 @@
-/** What Gmail's refusals mean, and what to do about them. */
+/** Gmail's refusals as platform faults, with advice for the operator. */
 
 import { PlatformError } from "@nexus-stream/adapter";
 import { foreignAnswer, retryAfter } from "@nexus-stream/adapter/platform/json";

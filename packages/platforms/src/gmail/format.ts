@@ -1,4 +1,4 @@
-/** Markdown as a mail: the text as it is, which every reader can show, and HTML beside it. */
+/** Markdown as a mail: plain text, which every reader can show, and HTML. */
 
 import { lengthOf } from "@nexus-stream/adapter/markdown/length";
 import { SYNTAX } from "@nexus-stream/adapter/markdown/markdown";

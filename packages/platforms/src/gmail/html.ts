@@ -37,7 +37,7 @@ export function textOf(html: string): string {
 		else if (HIDDEN.has(name)) hidden = !closes;
 		else if (name === "blockquote") {
 			quotes = Math.max(0, quotes + (closes ? -1 : 1));
-			// A quotation is a paragraph of its own.
+			// A quotation is a separate paragraph.
 			lines.push("");
 			feed();
 		} else if (name === "br" || (closes && BREAKING.has(name))) feed();

@@ -1,4 +1,4 @@
-/** What a person wrote, from a mail. */
+/** Reads a person's message from a mail. */
 
 import type { InboundMessage, Target } from "@nexus-stream/adapter";
 import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
@@ -15,7 +15,7 @@ export interface GmailInboundMessage {
 	files: MailFile[];
 }
 
-/** What Gmail says of a mail beside the mail itself. */
+/** Gmail's own facts about a mail. */
 export interface Stored {
 	id: string;
 	threadId: string;
@@ -46,7 +46,7 @@ export function readMail(mail: Email, stored: Stored, me: string): GmailInboundM
 	const subject = mail.subject?.trim() ?? "";
 	const written = mail.text?.trim() ? mail.text : textOf(mail.html ?? "");
 	const said = withoutQuote(written, { isReply: Boolean(mail.inReplyTo), me });
-	// What a thread is about stands only in its first mail.
+	// Only the first mail of a thread has its subject.
 	const text = mail.inReplyTo ? said : [subject, said].filter((each) => each !== "").join("\n\n");
 	if (text === "" && files.length === 0) return { skipped: "it is empty" };
 	const addressees = mailboxes(mail.to);
@@ -61,7 +61,7 @@ export function readMail(mail: Email, stored: Stored, me: string): GmailInboundM
 			from: { id: from.address.toLowerCase(), name: from.name || undefined },
 			chat: { id: stored.threadId, type: group ? "group" : "direct", name: subject || undefined },
 			text,
-			// Who only gets a copy is not spoken to.
+			// A mail that only copies us does not address us.
 			mention: group ? addressees.some(({ address }) => isSame(address, me)) : undefined,
 			target: targetOf(mail, stored, from, others),
 			ts: stored.receivedAt,

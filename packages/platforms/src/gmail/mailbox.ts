@@ -1,14 +1,14 @@
-/** What came into the mailbox since the last time, in the order in which it came. */
+/** The new mails of a mailbox since the last poll, in order of arrival. */
 
 import type { gmail_v1 } from "@googleapis/gmail";
 import { PlatformError, type Tools } from "@nexus-stream/adapter";
 import type { GmailCall } from "./api.ts";
 
-/** Where the mailbox's history goes on, and when it was last read. */
+/** The next position in the mailbox's history, and when it was last read. */
 const HISTORY = "history_id";
 const READ_AT = "read_at";
 const PAGE_MAILS = 100;
-/** Of a longer absence only the newest are read. */
+/** After a long absence only the newest mails are read. */
 const GAP_MAILS_MAX = 1000;
 
 export interface Mailbox {
@@ -55,7 +55,8 @@ export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Ma
 			for (const { id } of page.messages ?? []) if (id) ids.push(id);
 			pageToken = page.nextPageToken ?? undefined;
 		} while (pageToken && ids.length < GAP_MAILS_MAX);
-		if (pageToken) log.warn({ mails: ids.length }, "more mails came while nobody listened; older ones are not read");
+		if (pageToken)
+			log.warn({ mails: ids.length }, "more mails arrived while the account was offline; older ones are not read");
 		// They are listed newest first.
 		return { ids: ids.toReversed(), historyId };
 	}
@@ -82,7 +83,7 @@ export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Ma
 	return {
 		sync(take) {
 			const next = busy.then(() => sync(take));
-			// Who asked hears of the failure; the next one asks anew.
+			// The caller gets the failure; the next call loads again.
 			busy = next.catch(() => {});
 			return next;
 		},

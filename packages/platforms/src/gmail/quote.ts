@@ -17,12 +17,12 @@ export function withoutQuote(text: string, { isReply, me }: Reply): string {
 	let end = lines.length;
 	while (end > 0 && isQuotedOrEmpty(lines[end - 1] ?? "")) end--;
 	if (!isReply || !lines.slice(end).some((line) => line.startsWith(">"))) return whole;
-	// "On …, … wrote:" may be broken into several lines, and is a paragraph of its own.
+	// "On …, … wrote:" may be broken into several lines, and is a separate paragraph.
 	for (let size = 1; size <= LINES_MAX && size <= end; size++) {
 		const begin = end - size;
 		const alone = begin === 0 || lines[begin - 1]?.trim() === "";
 		if (!alone || !isAttribution(lines.slice(begin, end).join(" "), me)) continue;
-		// A reply that says nothing else is told as it is.
+		// A reply without other text is passed on unchanged.
 		return lines.slice(0, begin).join("\n").trim() || whole;
 	}
 	return whole;
@@ -32,9 +32,9 @@ const isQuotedOrEmpty = (line: string): boolean => line.startsWith(">") || line.
 
 const DATE = /(?<!\d)(?:19|20)\d\d(?!\d)|(?<!\d)\d{1,2}[./-]\d{1,2}[./-]\d{2}(?!\d)/;
 const TIME = /(?<!\d)\d{1,2}[:.h]\d{2}(?!\d)/;
-/** What follows an address: nothing, or a few words ("wrote", "a écrit", "님이 작성"). */
+/** The words after an address: none, or a few words ("wrote", "a écrit", "님이 작성"). */
 const ADDRESSED = /<\s*([^\s<>]+@[^\s<>]+?)\s*>\)?[^\d<>::]{0,25}[::]$/;
-/** Of programs that name the person only: "On 1/5/26 15:04, Bob wrote:", "Am 05.01.26 um 15:04 schrieb Bob:". */
+/** Written by programs that name only the person: "On 1/5/26 15:04, Bob wrote:", "Am 05.01.26 um 15:04 schrieb Bob:". */
 const UNADDRESSED: readonly RegExp[] = [
 	/^On .* wrote:$/i,
 	/^(?:Am|Op|Den) .* (?:schrieb|schreef|skrev)\b[^\d:]*:$/i,

@@ -1,4 +1,4 @@
-/** What a program on the Mac does for us: BlueBubbles or imsg. */
+/** The port of the program on the Mac: BlueBubbles or imsg. */
 
 import type { HealthReport, SendOptions, Settings, Target, WireAttachment } from "@nexus-stream/adapter";
 import type { KeptMessage } from "@nexus-stream/adapter/memory/sent";
@@ -16,7 +16,7 @@ export interface SentIMessage extends KeptMessage {
 }
 
 export interface InboundSink {
-	/** Resolves once it is read; `safe` when the daemon has it, absent when it is nothing for us. */
+	/** Resolves once it is read; `safe` resolves when the daemon has stored it, absent when it is not for us. */
 	take(inbound: IMessageInboundMessage): Promise<{ safe?: Promise<void> | undefined }>;
 	signal: AbortSignal;
 }
@@ -24,7 +24,7 @@ export interface InboundSink {
 export interface Backend {
 	send(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }>;
 	attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }>;
-	/** What we sent to a chat since a time, newest first. Throws when that cannot be told. */
+	/** Our messages in a chat since a time, newest first. Throws when the Mac cannot list them. */
 	recent(target: Target, since: number): Promise<SentIMessage[]>;
 	fetchFile(reference: string, bytesMax: number): Promise<Buffer>;
 	listen(listening: InboundSink): Promise<void>;

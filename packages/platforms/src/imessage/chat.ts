@@ -1,4 +1,4 @@
-/** What Messages calls the same chat. */
+/** The names of one chat on Messages. */
 
 import type { Target } from "@nexus-stream/adapter";
 

@@ -8,7 +8,7 @@ import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmatio
 import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import { type Backend, isChat, type SentIMessage } from "./backend.ts";
 import { type ImsgMessage, readImsg } from "./inbound.ts";
-import { createRpc } from "./rpc.ts";
+import { JsonRpcClient } from "./rpc.ts";
 
 const RECENT_MESSAGES_MAX = 100;
 const CHATS_MAX = 500;
@@ -21,7 +21,7 @@ interface Sent {
 }
 
 export function createImsg(command: string, tools: Tools, name: string): Backend {
-	const rpc = createRpc(command, tools.log);
+	const rpc = new JsonRpcClient(command, tools.log);
 	const send = async (target: Target, what: object, { nonce, signal }: SendOptions) => {
 		const { guid, id } = await rpc.call<Sent>("send", { ...placeOf(target), ...what }, signal);
 		// It does not always see the row that Messages has written.
@@ -65,15 +65,15 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 				const last = state.get(LAST_ROW) ?? (await newestRow());
 				if (last !== undefined) state.set(LAST_ROW, last);
 				const since = last === undefined ? {} : { since_rowid: Number(last) };
-				const wish = { attachments: true, ...since };
+				const params = { attachments: true, ...since };
 				const begun = () => listening?.();
-				await rpc.follow("watch.subscribe", wish, { signal, begun }, async (method, params) => {
-					const { message } = params as { message?: ImsgMessage };
-					// What it says beside messages is that it ends: its buffer was full, or the database was exchanged.
+				await rpc.follow("watch.subscribe", params, { signal, begun }, async (method, notified) => {
+					const { message } = notified as { message?: ImsgMessage };
+					// Any other notification is an end: its buffer was full, or the database was replaced.
 					if (method !== "message" || !message) throw new PlatformError("unavailable", `imsg: ${method}`);
 					const inbound = readImsg(message, name);
 					const { safe } = inbound ? await take(inbound) : {};
-					// Earlier rows may still come: everything up to the cursor has been told.
+					// Earlier rows may still come: only the cursor says that all rows up to it were reported.
 					await heard.add(safe, () => signal.aborted || state.set(LAST_ROW, String(message.cursor ?? message.id)));
 				});
 			};
@@ -86,7 +86,7 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 		close: () => rpc.close(),
 	};
 
-	/** Where listening begins. Undefined: nobody has written anything yet. */
+	/** Where listening begins. Undefined: there are no messages yet. */
 	async function newestRow(): Promise<string | undefined> {
 		const { chats } = await rpc.call<{ chats: { id: number }[] }>("chats.list", { limit: 1 });
 		const [newest] = chats;

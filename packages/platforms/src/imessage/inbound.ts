@@ -1,10 +1,10 @@
-/** What a person wrote, from a message of BlueBubbles or imsg. */
+/** Reads a person's message from a message of BlueBubbles or imsg. */
 
 import type { InboundMessage, Target } from "@nexus-stream/adapter";
 import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
 
 export interface IMessageFile extends RemoteFile {
-	/** What the backend fetches it by. */
+	/** The backend's reference for fetching it. */
 	reference: string;
 }
 
@@ -61,7 +61,7 @@ export function readBlueBubbles(given: BlueBubblesMessage, name: string): IMessa
 
 export interface ImsgMessage {
 	id: number;
-	/** Where listening goes on after it; earlier versions do not say. */
+	/** Where listening resumes after it; absent in earlier versions. */
 	cursor?: number;
 	chat_id: number;
 	chat_guid: string;

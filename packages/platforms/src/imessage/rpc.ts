@@ -1,20 +1,14 @@
-/** JSON-RPC over the standard streams of a child process, which is started when it is needed and again when it has ended. */
+/** JSON-RPC over the standard streams of a child process, which is started on demand and again after it has ended. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { PlatformError } from "@nexus-stream/adapter";
 import { networkError } from "@nexus-stream/adapter/platform/network";
 import { createLineReader } from "@nexus-stream/adapter/serve/lines";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 
 const LINE_BYTES_MAX = 16_000_000;
 const STOP_GRACE_MS = 2000;
-
-export interface JsonRpcClient {
-	call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result>;
-	/** Subscribes and takes notifications, one after another, until the process ends or the signal aborts. */
-	follow(method: string, params: object, options: { signal: AbortSignal; begun(): void }, take: Take): Promise<void>;
-	close(): Promise<void>;
-}
 
 type Take = (method: string, params: unknown) => Promise<void>;
 
@@ -28,66 +22,37 @@ interface JsonRpcMessage {
 
 interface JsonRpcError {
 	code: number;
-	/** The kind of error; what it is about stands in `data`. */
+	/** The kind of error; the details are in `data`. */
 	message?: string;
 	data?: string | { detail?: string; retry_safe?: boolean };
 }
 
-interface Running {
+/** One run of the program. */
+interface RpcProcess {
 	child: ChildProcess;
 	waiting: Map<string, { method: string; settle: PromiseWithResolvers<unknown> }>;
 	/** Why the process has ended, once it has. */
 	ended?: PlatformError;
 	notify(method: string, params: unknown): void;
-	/** Its end is heard at once. */
+	/** Called when the process has ended. */
 	over(): void;
 }
 
-export function createRpc(command: string, log: Log): JsonRpcClient {
-	let running: Running | undefined;
-	let count = 0;
+export class JsonRpcClient {
+	readonly #command: readonly string[];
+	readonly #log: Log;
+	#running: RpcProcess | undefined;
+	#count = 0;
 
-	function start(): Running {
-		const [program = "", ...args] = command.split(" ").filter((word) => word !== "");
-		const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
-		const now: Running = { child, waiting: new Map(), notify: () => {}, over: () => {} };
-		const fail = (error: PlatformError) => {
-			if (running === now) running = undefined;
-			now.ended ??= error;
-			for (const { settle } of now.waiting.values()) settle.reject(error);
-			now.over();
-		};
-		child.once("error", (cause) => {
-			const unstarted = child.pid === undefined;
-			const advice = unstarted ? ". Is it installed?" : "";
-			fail(new PlatformError(unstarted ? "unavailable" : "unknown_outcome", `${program}: ${cause.message}${advice}`));
-		});
-		child.once("close", (code) => fail(new PlatformError("unknown_outcome", `${program} ended with code ${code}`)));
-		child.stdin?.on("error", (cause) => log.debug({ error: cause.message }, "imsg reads nothing more"));
-		child.stderr?.setEncoding("utf8").on("data", (text: string) => log.debug({ stderr: text.trimEnd() }, "imsg"));
-		const onFault = (fault: object) => log.warn(fault, "skipped a line of imsg");
-		const reader = createLineReader({ lineBytesMax: LINE_BYTES_MAX, onFault });
-		child.stdout?.on("data", (chunk: Buffer) => {
-			for (const line of reader.push(chunk)) {
-				hear(now, line as JsonRpcMessage);
-				if ((line as JsonRpcMessage).error?.code === BLOCKED) retire(now);
-			}
-		});
-		return now;
+	constructor(command: string, log: Log) {
+		this.#command = command.split(" ").filter((word) => word !== "");
+		this.#log = log;
 	}
 
-	/** A send of its own hangs, and it sends nothing more: the next call starts another one. */
-	function retire(now: Running): void {
-		if (running === now) running = undefined;
-		now.child.stdin?.end();
-		const timer = setTimeout(() => now.child.kill(), STOP_GRACE_MS);
-		now.child.once("close", () => clearTimeout(timer));
-	}
-
-	async function call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result> {
-		running ??= start();
-		const { child, waiting } = running;
-		const id = String(++count);
+	async call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result> {
+		this.#running ??= this.#start();
+		const { child, waiting } = this.#running;
+		const id = String(++this.#count);
 		const settle = Promise.withResolvers<unknown>();
 		waiting.set(id, { method, settle });
 		const abort = () => settle.reject(networkError(method, signal?.reason));
@@ -101,53 +66,101 @@ export function createRpc(command: string, log: Log): JsonRpcClient {
 		}
 	}
 
-	return {
-		call,
-		async follow(method, params, { signal, begun }, take) {
-			running ??= start();
-			const now = running;
-			const queue: [method: string, params: unknown][] = [];
-			let wake = () => {};
-			now.notify = (...given) => {
-				queue.push(given);
-				wake();
-			};
-			now.over = () => wake();
-			signal.addEventListener("abort", now.over, { once: true });
-			try {
-				await call(method, params, signal);
-				begun();
-				while (!signal.aborted) {
-					const next = queue.shift();
-					const woken = new Promise<void>((resolve) => {
-						wake = resolve;
-					});
-					if (next !== undefined) await take(...next);
-					else if (now.ended) throw now.ended;
-					else await woken;
-				}
-			} finally {
-				signal.removeEventListener("abort", now.over);
+	/** Subscribes and takes notifications, one after another, until the process ends or the signal aborts. */
+	async follow(
+		method: string,
+		params: object,
+		{ signal, begun }: { signal: AbortSignal; begun(): void },
+		take: Take,
+	): Promise<void> {
+		this.#running ??= this.#start();
+		const now = this.#running;
+		const queue: Parameters<Take>[] = [];
+		let wake = () => {};
+		now.notify = (...given) => {
+			queue.push(given);
+			wake();
+		};
+		now.over = () => wake();
+		signal.addEventListener("abort", now.over, { once: true });
+		try {
+			await this.call(method, params, signal);
+			begun();
+			while (!signal.aborted) {
+				const next = queue.shift();
+				const woken = new Promise<void>((resolve) => {
+					wake = resolve;
+				});
+				if (next !== undefined) await take(...next);
+				else if (now.ended) throw now.ended;
+				else await woken;
 			}
-		},
-		async close() {
-			const child = running?.child;
-			if (!child) return;
-			const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
-			child.stdin?.end();
-			const timer = setTimeout(() => child.kill(), STOP_GRACE_MS);
-			await closed;
-			clearTimeout(timer);
-		},
-	};
+		} finally {
+			signal.removeEventListener("abort", now.over);
+		}
+	}
+
+	async close(): Promise<void> {
+		if (this.#running) await stop(this.#running.child);
+	}
+
+	#start(): RpcProcess {
+		const [program = "", ...args] = this.#command;
+		const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
+		const now: RpcProcess = { child, waiting: new Map(), notify: () => {}, over: () => {} };
+		child.once("error", (cause) => {
+			const unstarted = child.pid === undefined;
+			const advice = unstarted ? ". Is it installed?" : "";
+			const fault = unstarted ? "unavailable" : "unknown_outcome";
+			this.#end(now, new PlatformError(fault, `${program}: ${cause.message}${advice}`));
+		});
+		child.once("close", (code) =>
+			this.#end(now, new PlatformError("unknown_outcome", `${program} ended with code ${code}`)),
+		);
+		this.#read(now);
+		return now;
+	}
+
+	#read(now: RpcProcess): void {
+		const { stdin, stderr, stdout } = now.child;
+		const log = this.#log;
+		stdin?.on("error", (cause) => log.debug({ error: cause.message }, "imsg has closed its input"));
+		stderr?.setEncoding("utf8").on("data", (text: string) => log.debug({ stderr: text.trimEnd() }, "imsg"));
+		const onFault = (fault: object) => log.warn(fault, "skipped a line of imsg");
+		const reader = createLineReader({ lineBytesMax: LINE_BYTES_MAX, onFault });
+		stdout?.on("data", (chunk: Buffer) => {
+			for (const line of reader.push(chunk) as JsonRpcMessage[]) {
+				settle(now, line);
+				if (line.error?.code !== BLOCKED) continue;
+				// An earlier send hangs in this process: the next call starts another one.
+				if (this.#running === now) this.#running = undefined;
+				void stop(now.child);
+			}
+		});
+	}
+
+	#end(now: RpcProcess, error: PlatformError): void {
+		if (this.#running === now) this.#running = undefined;
+		now.ended ??= error;
+		for (const { settle } of now.waiting.values()) settle.reject(error);
+		now.over();
+	}
 }
 
-function hear(now: Running, { id, method, params, result, error }: JsonRpcMessage): void {
+async function stop(child: ChildProcess): Promise<void> {
+	const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
+	child.stdin?.end();
+	const cancel = systemClock.after(STOP_GRACE_MS, () => child.kill());
+	await closed;
+	cancel();
+}
+
+function settle(now: RpcProcess, { id, method, params, result, error }: JsonRpcMessage): void {
 	if (method !== undefined) now.notify(method, params);
-	const asked = id === undefined ? undefined : now.waiting.get(id);
-	if (!asked) return;
-	if (error) asked.settle.reject(refusal(asked.method, error));
-	else asked.settle.resolve(result);
+	const call = id === undefined ? undefined : now.waiting.get(id);
+	if (!call) return;
+	if (error) call.settle.reject(refusal(call.method, error));
+	else call.settle.resolve(result);
 }
 
 /** Nothing of these calls has happened: the server is busy, its database cannot be read, an earlier send hangs. */
@@ -155,19 +168,19 @@ const BLOCKED = -32004;
 const UNTOUCHED: ReadonlySet<number> = new Set([-32000, -32002, BLOCKED]);
 const INVALID: ReadonlySet<number> = new Set([-32600, -32601, -32602]);
 
-/** The first that fits decides; of other failures of a send nobody knows what Messages has done. */
+/** The first match decides; after any other failure of a send the outcome is unknown. */
 function refusal(call: string, { code, message = "", data }: JsonRpcError): PlatformError {
 	const { detail = "", retry_safe: untouched = false } = typeof data === "string" ? { detail: data } : (data ?? {});
-	const said = `${call}: ${code} ${message}${detail === "" ? "" : `: ${detail}`}`;
-	if (/full disk access|authori[sz]ation denied|not (?:permitted|allowed|authori[sz]ed)|permission|-1743/i.test(said)) {
-		return new PlatformError("denied", `${said}. Allow it in System Settings, Privacy & Security.`);
+	const text = `${call}: ${code} ${message}${detail === "" ? "" : `: ${detail}`}`;
+	if (/full disk access|authori[sz]ation denied|not (?:permitted|allowed|authori[sz]ed)|permission|-1743/i.test(text)) {
+		return new PlatformError("denied", `${text}. Allow it in System Settings, Privacy & Security.`);
 	}
 	if (
 		/(?:chat|recipient) (?:was )?not found|unknown chat|no such chat|can.t get chat|invalid (?:recipient|chat)/i.test(
-			said,
+			text,
 		)
 	)
-		return new PlatformError("gone", said);
-	if (INVALID.has(code)) return new PlatformError("invalid", said);
-	return new PlatformError(untouched || UNTOUCHED.has(code) ? "unavailable" : "unknown_outcome", said);
+		return new PlatformError("gone", text);
+	if (INVALID.has(code)) return new PlatformError("invalid", text);
+	return new PlatformError(untouched || UNTOUCHED.has(code) ? "unavailable" : "unknown_outcome", text);
 }

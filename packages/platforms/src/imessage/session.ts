@@ -24,7 +24,7 @@ const LOOKS_MS = [0, 3000, 7000];
 const HEARD_SINCE = "heard_since";
 /** How far apart the Mac may date what it sent and the copy of it that came back. */
 const ECHO_MS = 10_000;
-/** What two people may well say by chance, "OK" say: there the copy has to come as fast as only a copy does. */
+/** People may send a short text such as "OK" by chance: there only a very fast copy counts as an echo. */
 const SHORT_ECHO = { chars: 20, ms: 2000 };
 /** The Mac's clock may be another one. */
 const CLOCK_SLACK_MS = 24 * 60 * 60_000;
@@ -66,14 +66,14 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 		const since = this.#receivedSince();
 		const take = async (inbound: IMessageInboundMessage) => {
 			const { ts } = inbound.message;
-			// 0: nobody says when it was written.
+			// 0: the time is unknown.
 			if (ts !== 0 && ts < since) return {};
 			return (await this.#isEcho(inbound)) ? {} : { safe: emit(await this.#withFiles(inbound)) };
 		};
 		await this.#backend.listen({ take, signal });
 	}
 
-	/** A Mac that has just been set up fetches years of messages from iCloud: what was written long before anybody listened is not for us. */
+	/** A new Mac fetches years of messages from iCloud: messages from before the account listened are skipped. */
 	#receivedSince(): number {
 		const { state, clock } = this.#tools;
 		const known = state.get(HEARD_SINCE) ?? String(clock.now() - CLOCK_SLACK_MS);
@@ -107,8 +107,8 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 	}
 
 	/**
-	 * In the chat of an account with itself, everything that is sent there comes back as if somebody else had written it: an agent that heard it would
-	 * answer itself without end. Only the Mac's own record tells the copy from a person.
+	 * In the chat of an account with itself every sent message comes back as if another person had written it, and the agent would answer itself
+	 * without end. Only the Mac's own record tells the copy from a person.
 	 */
 	async #isEcho({ message: { text, target, ts }, files }: IMessageInboundMessage): Promise<boolean> {
 		if (!target.direct || ts === 0) return false;
@@ -121,7 +121,7 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 				return same !== undefined && apartMs <= (same.length < SHORT_ECHO.chars ? SHORT_ECHO.ms : ECHO_MS);
 			});
 		} catch (cause) {
-			// A look that will never succeed does not make the account deaf; another one is made again.
+			// A look-up that can never succeed must not block inbound messages; any other failure is retried.
 			if (!(cause instanceof PlatformError) || cause.fault !== "invalid") throw cause;
 			return false;
 		}

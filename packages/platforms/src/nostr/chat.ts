@@ -1,4 +1,4 @@
-/** What Nostr calls the same chat. The daemon loads this file, so it needs no library. */
+/** The names of one chat on Nostr. The daemon loads this file, so it needs no library. */
 
 import type { Target } from "@nexus-stream/adapter";
 

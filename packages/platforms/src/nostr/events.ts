@@ -21,7 +21,7 @@ export type Tags = string[][];
 
 const EVENT_ID = /^[0-9a-f]{64}$/;
 
-/** What a retry must not change: with the same text it makes the same event id. */
+/** The part of an event that a retry must not change: with the same text it gives the same event id. */
 export interface Intent {
 	kind: number;
 	created_at: number;
@@ -54,7 +54,7 @@ export const isThread = ({ to }: Target): boolean => to.startsWith(THREAD);
 
 export const rootOf = ({ to }: Target): string => to.slice(THREAD.length);
 
-/** What is known of the run, for programs that read threads. */
+/** Facts about the run, for programs that read threads. */
 export function factTags({ runId, agent, model, phase, usage = {} }: NonNullable<SendOptions["facts"]>): Tags {
 	const named: readonly (readonly [string, string | undefined])[] = [
 		["run", runId],
@@ -63,7 +63,7 @@ export function factTags({ runId, agent, model, phase, usage = {} }: NonNullable
 		["phase", phase],
 	];
 	const tags = named.flatMap(([name, value]) => (value ? [[name, value]] : []));
-	// -1 stands for a count that nobody knows.
+	// -1 stands for an unknown count.
 	const counts = Object.entries(usage).filter(([, count]) => Number.isFinite(count) && count >= 0);
 	return [...tags, ...counts.map(([name, count]) => ["usage", name, String(count)])];
 }

@@ -1,9 +1,9 @@
-/** What a relay's refusals mean, and what several relays' answers mean together. */
+/** Refusals of a relay as platform faults, and the joint outcome of several relays. */
 
 import { PlatformError } from "@nexus-stream/adapter";
 import type { PlatformFault } from "@nexus-stream/adapter/port";
 
-/** What became of an event at one relay. */
+/** The outcome of an event at one relay. */
 export type RelayOutcome =
 	| { at: "accepted" }
 	/** It answered no. */
@@ -24,7 +24,7 @@ const BY_PREFIX: Readonly<Record<string, PlatformFault>> = {
 	error: "unavailable",
 };
 
-/** Which one is told when relays disagree: what passes by itself is worth another try. */
+/** Which fault is reported when relays disagree: a transient one is worth another try. */
 const PRECEDENCE: readonly PlatformFault[] = ["rate_limited", "unavailable", "denied", "invalid"];
 
 export const faultOf = (reason: string): PlatformFault =>
@@ -44,7 +44,7 @@ export function verdict(reports: readonly RelayReport[], quorum: number): Platfo
 	if (accepted >= quorum) return undefined;
 	const words = reports.flatMap(([relay, outcome]) => ("reason" in outcome ? [`${relay}: ${outcome.reason}`] : []));
 	const message = `${accepted} of ${reports.length} relays have it, ${quorum} should. ${words.join("; ")}`;
-	// Somebody may read it already, so it is not "nothing happened".
+	// People may already read it, so the outcome is unknown.
 	if (accepted > 0 || reports.some(([, { at }]) => at === "unknown"))
 		return new PlatformError("unknown_outcome", message);
 	const faults = reports.map(([, outcome]) => (outcome.at === "refused" ? faultOf(outcome.reason) : "unavailable"));

@@ -1,4 +1,4 @@
-/** What a person wrote to the agent, from a public event or a rumor. */
+/** Reads a person's message from a public event or a rumor. */
 
 import { createHash } from "node:crypto";
 import type { InboundMessage, Target } from "@nexus-stream/adapter";
@@ -15,7 +15,7 @@ export interface NostrIdentity {
 	wrote(eventId: string): boolean;
 }
 
-/** People of a thread who are told of an answer; the rest of a crowd is not. */
+/** An answer mentions at most this many people of a thread. */
 const NOTIFIED_MAX = 20;
 /** Members of a private room; each answer is encrypted for each of them. */
 export const MEMBERS_MAX = 20;
@@ -137,7 +137,7 @@ export function readRumor(rumor: Rumor, me: NostrIdentity): InboundMessage | und
 }
 
 const HEX_ID = /^[0-9a-f]{64}$/;
-/** What a stranger's tags may make an answer repeat: its intent has to fit a note. */
+/** The limit for tags that an answer repeats: the answer's intent has to fit a note. */
 const VALUE_CHARS_MAX = 256;
 const ROOT_TAGS_MAX = 4;
 const ROOT_TAG_VALUES_MAX = 4;

@@ -1,6 +1,6 @@
 /**
- * What people wrote, from every relay: each event once, the oldest first. A relay's position is the time of the newest message that is safe;
- * listening goes on a little before it. Wraps are dated back, so they are asked for from further back, and judged by what is in them.
+ * Messages from every relay: each event once, the oldest first. A relay's position is the time of the newest stored message; listening resumes
+ * a little before it. Wraps are dated back, so they are requested from further back and judged by their content.
  */
 
 import type { InboundMessage, Tools } from "@nexus-stream/adapter";
@@ -50,7 +50,7 @@ export class NostrInbox {
 
 	async listen(): Promise<void> {
 		const { relays, signal, tools } = this.#options;
-		// What was written before the account was first opened is history.
+		// Messages from before the account was first opened are skipped.
 		if (tools.state.get(BEGUN) === undefined) tools.state.set(BEGUN, String(this.#now()));
 		await Promise.all(
 			relays.map((relay) =>
@@ -144,7 +144,7 @@ export class NostrInbox {
 		return Number(state.get(positionKey(url)) ?? state.get(BEGUN) ?? this.#now());
 	}
 
-	/** The account is deaf when no relay can be heard. */
+	/** Listening fails when no relay is connected. */
 	#tell(url: string, error: string | undefined): void {
 		const { relays, tools } = this.#options;
 		if (error === undefined) this.#failing.delete(url);

@@ -1,4 +1,4 @@
-/** What was decided about an event before it left: after a crash another process makes the same event, with the same id. */
+/** Decisions about an event, stored before it is sent: after a crash another process makes the same event, with the same id. */
 
 import { PlatformError, type Tools } from "@nexus-stream/adapter";
 import { wordsOf } from "@nexus-stream/protocol";

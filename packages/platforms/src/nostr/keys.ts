@@ -38,7 +38,7 @@ function wrongKey(text: string): string {
 	return "secret_key must be nsec1… or 64 hex digits, and a valid key.";
 }
 
-/** A public key as hex, from hex, npub or nprofile; undefined when it is none. */
+/** A public key as hex, from hex, npub or nprofile; undefined when it is invalid. */
 export function readPubkey(text: string): string | undefined {
 	const plain = text.trim().replace(/^nostr:/, "");
 	if (HEX_KEY.test(plain.toLowerCase())) return plain.toLowerCase();

@@ -11,7 +11,7 @@ import type { Keys } from "./keys.ts";
 export const BACKDATED_S = 2 * 24 * 60 * 60;
 
 const SEAL = 13;
-/** What NIP-44 allows: 65,535 bytes of text, padded, in base64. */
+/** The limit of NIP-44: 65,535 bytes of text, padded, in base64. */
 const PAYLOAD_CHARS_MAX = 90_000;
 
 /** An event without a signature: the seal around it proves who wrote it. */
@@ -20,16 +20,16 @@ export type Rumor = Omit<Event, "sig">;
 export const rumorOf = (keys: Keys, { kind, created_at, tags }: Omit<Intent, "text">, content: string): Rumor =>
 	createRumor({ kind, created_at, tags, content }, keys.secret);
 
-/** Each wrap has a key and a time of its own; the rumor inside stays the same. */
+/** Each wrap has its own key and time; the rumor inside stays the same. */
 export const wrapFor = (keys: Keys, rumor: Rumor, recipient: string): Event =>
 	createWrap(createSeal(rumor, keys.secret, recipient), recipient);
 
 /** Throws with the reason when anything about it is not as it says. */
 export function unwrap(wrap: Event, { secret }: Keys): Rumor {
-	if (wrap.kind !== GIFT_WRAP) throw new Error(`kind ${wrap.kind} is no gift wrap`);
+	if (wrap.kind !== GIFT_WRAP) throw new Error(`kind ${wrap.kind} is not a gift wrap`);
 	if (!verifyEvent(wrap)) throw new Error("the wrap's signature is wrong");
 	const seal = opened(wrap, secret) as Event;
-	if (seal.kind !== SEAL) throw new Error(`kind ${String(seal.kind)} is no seal`);
+	if (seal.kind !== SEAL) throw new Error(`kind ${String(seal.kind)} is not a seal`);
 	if (!verifyEvent(seal)) throw new Error("the seal's signature is wrong");
 	const rumor = opened(seal, secret) as Rumor;
 	// Anybody can put another's name into a rumor.

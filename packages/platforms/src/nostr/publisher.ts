@@ -104,7 +104,7 @@ function withText(state: PublisherState, text: string, now: number): PublisherSt
 	return { ...state, text, bytesPerSecond, grewAt: now };
 }
 
-/** Of a fast answer sentences end all the time: if each were published after the gap, the wait would be for nothing. */
+/** A fast answer ends sentences all the time; publishing each after the gap would defeat the wait. */
 const SENTENCE_SHARE = 0.75;
 /** Text that is new after this much of the wait is published at once: the next text would be too late, and wait for another time. */
 const FRESH_SHARE = 0.9;

@@ -20,7 +20,7 @@ export interface RelayLimits {
 	/** A connection that answers no ping within this time is dead. */
 	pingMs: number;
 	frameBytesMax: number;
-	/** Events that wait for whoever takes them; the connection is not read meanwhile. */
+	/** Events that wait for the reader; beyond that the connection is not read. */
 	waitingMax: number;
 	/** A relay that cannot be reached gets no ephemeral events for so long. */
 	restMs: number;
@@ -55,7 +55,7 @@ interface RelayConnection {
 
 const SUBSCRIPTION = "inbox";
 
-/** What every line of a relay begins with, known here or not. */
+/** The beginning of every line of a relay. */
 const LINE_TYPE = /^[A-Z]+(?:-[A-Z]+)*$/;
 
 export class Relay {
@@ -87,7 +87,7 @@ export class Relay {
 		return await this.#ask(connection, ["EVENT", event], event.id, signal);
 	}
 
-	/** For ephemeral events: nobody waits for them, and one that cannot leave now is worth nothing later. */
+	/** For ephemeral events: not awaited, and dropped when they cannot be sent now. */
 	pass(event: Event): void {
 		if (performance.now() < this.#restUntil) return;
 		this.#connected().then(
@@ -164,7 +164,7 @@ export class Relay {
 			connection.listener?.end(error);
 			for (const answer of [...connection.answers.values()]) answer({ at: "unknown", reason });
 		});
-		// Whoever asks for the connection hears of it.
+		// The caller that waits for the connection gets the failure.
 		promise.catch(() => {});
 		return promise;
 	}
@@ -207,7 +207,7 @@ export class Relay {
 			line = JSON.parse(String(data as Buffer));
 		} catch {}
 		if (!Array.isArray(line) || !LINE_TYPE.test(String(line[0]))) {
-			// Something on the way that is no relay.
+			// The peer is not a relay.
 			connection.socket.terminate();
 			return;
 		}

@@ -18,14 +18,13 @@ import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import type { Event, EventTemplate } from "nostr-tools/core";
 import { finalizeEvent } from "nostr-tools/pure";
 import { ROOM } from "./chat.ts";
-import { CHAT_MESSAGE, factTags, type Intent, isThread, type Tags, threadOf } from "./events.ts";
+import { CHAT_MESSAGE, factTags, INBOX_RELAYS, type Intent, isThread, PROFILE, type Tags, threadOf } from "./events.ts";
 import { MEMBERS_MAX } from "./inbound.ts";
 import { NostrInbox } from "./inbox.ts";
 import { type Intents, openIntents } from "./intents.ts";
 import { type Keys, readKeys, readPubkey } from "./keys.ts";
 import { Pool, readQuorum, readRelays } from "./pool.ts";
 import { rumorOf, wrapFor } from "./private.ts";
-import { type ProfileSettings, publishProfile } from "./profile.ts";
 import { LOOK_GAPS, type PublisherLimits, readLimits } from "./publisher.ts";
 import { NostrStreams } from "./streams.ts";
 
@@ -191,3 +190,36 @@ export class NostrSession implements Session, Previewing, Listening {
 }
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
+
+const PROFILE_FIELDS = ["name", "about", "picture", "nip05"] as const;
+/** State key: the digest of the published profile. */
+const PUBLISHED = "profile";
+
+type ProfileSettings = Settings<(typeof PROFILE_FIELDS)[number]>;
+
+type ProfileEvent = Omit<EventTemplate, "created_at">;
+
+/** Without a name or the like, a profile that a person has published stays as it is. */
+function profileDrafts(settings: ProfileSettings, relays: readonly string[]): ProfileEvent[] {
+	const given = PROFILE_FIELDS.flatMap((name) => (settings[name] === "" ? [] : [[name, settings[name]]]));
+	const content = JSON.stringify({ ...Object.fromEntries(given), bot: true });
+	const inbox = { kind: INBOX_RELAYS, tags: relays.map((url) => ["relay", url]), content: "" };
+	return given.length === 0 ? [inbox] : [inbox, { kind: PROFILE, tags: [], content }];
+}
+
+interface ProfileOptions {
+	settings: ProfileSettings;
+	relays: readonly string[];
+	publish(event: EventTemplate): Promise<void>;
+	tools: Tools;
+}
+
+/** Published again only when it has changed. */
+async function publishProfile({ settings, relays, publish, tools }: ProfileOptions): Promise<void> {
+	const drafts = profileDrafts(settings, relays);
+	const digest = createHash("sha256").update(JSON.stringify(drafts)).digest("hex");
+	if (tools.state.get(PUBLISHED) === digest) return;
+	const created_at = Math.floor(tools.clock.now() / 1000);
+	for (const draft of drafts) await publish({ ...draft, created_at });
+	tools.state.set(PUBLISHED, digest);
+}

@@ -11,7 +11,6 @@ import {
 	type PublisherState,
 	stepPublisher,
 } from "./publisher.ts";
-import { toolText } from "./tool-sign.ts";
 
 interface NostrStream {
 	target: Target;
@@ -24,7 +23,7 @@ interface NostrStream {
 interface Typed {
 	/** When typing was last published. */
 	at: number;
-	/** What waits for the gap. */
+	/** Pending text that waits for the gap. */
 	cancel(): void;
 }
 
@@ -115,3 +114,22 @@ export class NostrStreams {
 }
 
 const keyOf = ({ to }: Target, facts: SendOptions["facts"]): string => `${facts?.runId ?? ""} ${to}`;
+
+const NAME_CHARS_MAX = 60;
+
+const SIGNS: readonly (readonly [RegExp, string])[] = [
+	[/^(?:read|view|cat)(?:_|$)/, "📖"],
+	[/^(?:edit|write)(?:_|$)/, "✏️"],
+	[/^git(?:_|$)/, "🔧"],
+	[/^(?:bash|shell)(?:_|$)/, "🖥️"],
+];
+
+/** The sign and the name of a tool; strangers never see its arguments. */
+export function toolText(name: string): string {
+	const [, server, action] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
+	if (server !== undefined && action !== undefined) return `🔌 ${plain(`${server}: ${action.replaceAll("_", " ")}`)}`;
+	const sign = SIGNS.find(([pattern]) => pattern.test(name))?.[1] ?? "🛠️";
+	return `${sign} ${plain(name)}`;
+}
+
+const plain = (text: string): string => text.replace(/\s+/g, " ").trim().slice(0, NAME_CHARS_MAX).toWellFormed();

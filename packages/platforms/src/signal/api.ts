@@ -67,7 +67,7 @@ async function readEvents(url: string, { after, opened, take, signal, clock }: S
 			heard();
 			parser.feed(decoder.decode(chunk, { stream: true }));
 			for (const { data, id } of waiting.splice(0)) {
-				// What takes long to be safe is not the daemon's silence.
+				// Slow storing must not count as silence of signal-cli.
 				cancel();
 				await take(data, id);
 			}

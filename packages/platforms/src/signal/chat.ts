@@ -1,4 +1,4 @@
-/** What Signal calls the same chat. */
+/** The names of one chat on Signal. */
 
 import type { Target } from "@nexus-stream/adapter";
 

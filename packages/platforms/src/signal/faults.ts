@@ -1,4 +1,4 @@
-/** What signal-cli's refusals mean, and what to do about them. */
+/** signal-cli's refusals as platform faults, with advice for the operator. */
 
 import { PlatformError } from "@nexus-stream/adapter";
 import type { PlatformFault } from "@nexus-stream/adapter/port";
@@ -9,7 +9,7 @@ export interface RpcError {
 	data?: { response?: { results?: readonly SendResult[] } } | null;
 }
 
-/** What became of a message for one recipient. */
+/** The outcome of a message for one recipient. */
 export interface SendResult {
 	type: string;
 	token?: string;
@@ -52,7 +52,7 @@ export function refusal(method: string, error: RpcError): PlatformError {
 	return new PlatformError(fault, `${said}. ${advice}`.trimEnd());
 }
 
-/** A message that reached nobody. In a group it is sent when it is sent to one. */
+/** The fault of a message that reached no recipient. In a group one recipient is enough. */
 export function refusedBy(method: string, results: readonly SendResult[]): PlatformError | undefined {
 	const [first] = results;
 	if (!first || results.some(({ type }) => type === "SUCCESS")) return undefined;

@@ -1,4 +1,4 @@
-/** What a person wrote, from a signal-cli envelope. */
+/** Reads a person's message from a signal-cli envelope. */
 
 import type { InboundMessage, Target } from "@nexus-stream/adapter";
 import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
@@ -124,6 +124,6 @@ function readText(data: NonNullable<Envelope["dataMessage"]>, me: SignalIdentity
 	return { text, mention: named || isAnswer(data, me) };
 }
 
-/** How signal-cli is told where to. */
+/** The recipient parameters of signal-cli. */
 export const recipientOf = ({ to }: Target): { groupId: string } | { recipient: string[] } =>
 	to.startsWith(GROUP) ? { groupId: to.slice(GROUP.length) } : { recipient: [to] };

@@ -23,7 +23,7 @@ import { createApi, type SignalApi } from "./api.ts";
 import { refusedBy, type SendResult } from "./faults.ts";
 import { readEnvelope, recipientOf, type SignalFile, type SignalIdentity } from "./inbound.ts";
 
-/** Where reading of events goes on after a restart. */
+/** Where reading of events resumes after a restart. */
 const LAST_EVENT = "last_event";
 const REVISIONS = "revisions";
 const REVISIONS_KEPT = 50;
@@ -77,7 +77,7 @@ export class SignalSession implements Session, Editing, Attaching, Listening {
 		throw cannotTell("The message may or may not have been sent, and Signal keeps none. Look at the chat.");
 	}
 
-	/** An edit is a message of its own, with its own time, and the next one refers to that. */
+	/** An edit is a separate message with its own time, and the next edit refers to that time. */
 	async edit(target: Target, messageId: string, text: string, { signal }: SendOptions): Promise<void> {
 		const revisions = this.#revisions();
 		const editTimestamp = revisions.find(([known]) => known === messageId)?.[1] ?? Number(messageId);
@@ -133,7 +133,7 @@ export class SignalSession implements Session, Editing, Attaching, Listening {
 		} catch (cause) {
 			this.#tools.log.warn(
 				{ error: String(cause) },
-				"signal-cli does not say who we are; mentions are told by the number",
+				"signal-cli does not report our id; mentions are recognised by the number",
 			);
 			return { number: this.#number, uuid: undefined };
 		}

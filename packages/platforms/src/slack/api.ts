@@ -37,7 +37,7 @@ export async function call<T>(method: string, signal: AbortSignal | undefined, w
 	}
 }
 
-/** What the SDK finds worth a warning is a detail here: failures come back as errors. */
+/** The SDK's warnings are debug lines here: failures come back as errors. */
 export function sdkLog(log: Log): Logger {
 	const write = (...words: unknown[]) => log.debug({ sdk: "slack" }, words.map(String).join(" "));
 	const quiet = () => {};

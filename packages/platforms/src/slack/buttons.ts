@@ -40,7 +40,7 @@ interface BlockActions {
 
 export interface SlackPress {
 	choice: InboundChoice;
-	/** Where a word to whoever pressed goes. */
+	/** Where the note for the person who pressed goes. */
 	place: { channel: string; user: string; thread_ts?: string };
 }
 

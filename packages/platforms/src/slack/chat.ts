@@ -1,4 +1,4 @@
-/** What Slack calls the same chat. */
+/** The names of one chat on Slack. */
 
 import type { Target } from "@nexus-stream/adapter";
 

@@ -1,4 +1,4 @@
-/** What Slack's refusals mean, and what to do about them. */
+/** Slack's refusals as platform faults, with advice for the operator. */
 
 import { PlatformError } from "@nexus-stream/adapter";
 import { foreignAnswer } from "@nexus-stream/adapter/platform/json";
@@ -67,7 +67,7 @@ export function toPlatformError(method: string, cause: unknown): PlatformError {
 		return unsaid ? new PlatformError("rate_limited", `${method}: slow down`, { cause }) : networkError(method, cause);
 	}
 	const { error, needed } = cause.data as { error: unknown; needed?: string };
-	// The SDK gives a body that is no JSON as the word.
+	// The SDK returns a body that is not JSON as the error code.
 	if (typeof error !== "string" || !/^\w{1,100}$/.test(error)) {
 		return foreignAnswer(method, { status: 200, headers: new Headers() });
 	}

@@ -19,12 +19,12 @@ function link(url: string, label: string): string {
 	return words === "" || words === url ? `<${address}>` : `<${address}|${escaped(words)}>`;
 }
 
-/** A stream takes markdown, in which Slack still reads these as calls: of everybody in a channel, of a group, of a person. */
+/** A stream takes markdown, in which Slack still reads these as mentions of a channel, a group or a person. */
 const CALL = /<(?:!(?:channel|here|everyone|group|subteam\^)|@[A-Z0-9])/g;
 /** The longest of them. */
 export const CALL_CHARS_MAX = 10;
 
-/** More text of a stream, in which nobody is called: a character without width divides the marks. `before` is the end of what is there already. */
+/** More text of a stream that notifies no one: a zero-width character splits the mentions. `before` is the end of the text so far. */
 export function withoutCalls(markdown: string, before: string): string {
 	const joined = before + markdown;
 	let text = "";

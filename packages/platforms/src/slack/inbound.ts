@@ -1,4 +1,4 @@
-/** What a person wrote, from a Slack event. */
+/** Reads a person's message from a Slack event. */
 
 import type { InboundMessage, Target } from "@nexus-stream/adapter";
 import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
@@ -68,7 +68,7 @@ export function readEvent(payload: unknown, me: SlackIdentity, threads: Threads)
 	const text = [said, ...forwarded(event, me.userId)].filter((each) => each !== "").join("\n");
 	const files = filesOf(event);
 	if (text === "" && files.length === 0) return undefined;
-	// Mentions do not name the kind of their channel; direct ones are told by their id.
+	// Mentions do not name the kind of their channel; the id shows a direct one.
 	const direct = event.channel_type === undefined ? channel.startsWith("D") : event.channel_type === "im";
 	const name = event.user_profile?.display_name || event.user_profile?.real_name;
 	return {
@@ -100,7 +100,7 @@ function targetOf(event: SlackMessage, direct: boolean, threads: Threads, team: 
 	};
 }
 
-/** Whoever is named in them is not addressed by who forwards them. */
+/** A mention inside a forwarded message does not address us. */
 const forwarded = (event: SlackMessage, userId: string): string[] =>
 	sharesOf(event)
 		.filter(({ text }) => text)

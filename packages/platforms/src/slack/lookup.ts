@@ -33,7 +33,7 @@ export const keptOf = ({ ts = "" }: SlackHistoryMessage): KeptMessage => ({
 	ts: Number.parseInt(ts, 10) * 1000 || 0,
 });
 
-/** `ours`: our own messages. Undefined: it is certainly not among these. Throws when that cannot be told. */
+/** `ours`: our own messages. Undefined: it is certainly not among these. Throws when the messages do not decide it. */
 export function lookUp(ours: readonly SlackHistoryMessage[], question: LookupQuestion): string | undefined {
 	const named = ours.find((message) => nonceIn(message) === question.nonce);
 	if (named?.ts !== undefined || !question.streamed) return named?.ts;
@@ -44,7 +44,8 @@ export function lookUp(ours: readonly SlackHistoryMessage[], question: LookupQue
 	if (!only) return undefined;
 	const isMade = question.verdictOn(only) === "made" && agree(only.text ?? "", question.text);
 	if (others.length > 0 || only.ts === undefined || !isMade) {
-		const ambiguous = "There are messages of ours that carry no name; whether this one is among them cannot be told.";
+		const ambiguous =
+			"The chat has messages of ours without a nonce, and it is unknown whether this one is among them. Look at the chat.";
 		throw cannotTell(ambiguous);
 	}
 	return only.ts;
@@ -53,7 +54,7 @@ export function lookUp(ours: readonly SlackHistoryMessage[], question: LookupQue
 const nonceIn = ({ metadata }: SlackHistoryMessage): unknown =>
 	metadata?.event_type === EVENT_TYPE ? metadata.event_payload?.nonce : undefined;
 
-/** One begins like the other, letters and digits only: markup is told differently by every call. */
+/** One begins like the other, letters and digits only: every call spells markup differently. */
 function agree(stored: string, wanted: string): boolean {
 	const [a, b] = [stored, wanted].map((text) => text.replace(/[^\p{L}\p{N}]/gu, "")) as [string, string];
 	return a.startsWith(b) || b.startsWith(a);

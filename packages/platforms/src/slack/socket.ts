@@ -32,7 +32,7 @@ interface Envelope {
 	ack(): Promise<void>;
 }
 
-/** The SDK's own reconnecting leaves a failed attempt unhandled, so every connection here is a client of its own. */
+/** The SDK's own reconnecting leaves a failed attempt unhandled, so every connection here has its own client. */
 export async function listen(options: SocketOptions): Promise<void> {
 	const { signal, clock, log, listening } = options;
 	await keepListening({ round: () => connection(options), pauseMs: RECONNECT_MS, signal, clock, log, listening });

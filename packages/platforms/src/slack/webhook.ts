@@ -7,7 +7,7 @@ import { sameSecret } from "@nexus-stream/adapter/platform/network";
 /** A signature that is older, or that far ahead, is a copy of an earlier request. */
 export const REPLAY_WINDOW_MS = 5 * 60_000;
 
-/** What was said, or what to answer instead. */
+/** The verified payload, or the answer that refuses the request. */
 export function openRequest(
 	request: WebhookRequest,
 	signingSecret: string,

@@ -1,4 +1,4 @@
-/** What a phone calls the same chat. */
+/** The names of one chat by phone number. */
 
 import type { Target } from "@nexus-stream/adapter";
 

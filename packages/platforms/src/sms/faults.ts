@@ -1,4 +1,4 @@
-/** What Twilio's refusals mean, and what to do about them. */
+/** Twilio's refusals as platform faults, with advice for the operator. */
 
 import { PlatformError } from "@nexus-stream/adapter";
 import { foreignAnswer, type JsonAnswer, retryAfter } from "@nexus-stream/adapter/platform/json";
@@ -36,7 +36,7 @@ const BY_STATUS: Readonly<Record<number, readonly [fault: PlatformFault, advice:
 	429: ["rate_limited", ""],
 };
 
-/** Only 503 says that nobody looked at the request. */
+/** Only 503 says that Twilio did not process the request. */
 function meaningOf(status: number): readonly [fault: PlatformFault, advice: string] {
 	if (status >= 500) return [status === 503 ? "unavailable" : "unknown_outcome", ""];
 	return BY_STATUS[status] ?? ["invalid", ""];

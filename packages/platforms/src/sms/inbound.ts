@@ -1,4 +1,4 @@
-/** What a person wrote, from Twilio's webhook. */
+/** Reads a person's message from Twilio's webhook. */
 
 import type { InboundMessage } from "@nexus-stream/adapter";
 import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
@@ -39,7 +39,7 @@ export function readMessage(fields: URLSearchParams, now: number): SmsInboundMes
 	};
 }
 
-/** What carriers say most often; Twilio's list has the others. */
+/** The most frequent errors of carriers; Twilio's list has the others. */
 const CAUSES: Readonly<Record<string, string>> = {
 	30003: "the phone is off or out of reach",
 	30004: "the number blocks these messages, or the person said STOP",

@@ -24,7 +24,7 @@ import { readFailure, readMessage, type SmsFile, type SmsInboundMessage } from "
 const SETTLE_MS = 2000;
 /** How many messages to one number are looked at. */
 const LOOK_BACK_MESSAGES = 100;
-/** What Twilio puts before the texts of accounts that have not paid yet. */
+/** Twilio puts this before the texts of trial accounts. */
 const TRIAL_PREFIX = "Sent from your Twilio trial account - ";
 
 const EMPTY_TWIML = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>';

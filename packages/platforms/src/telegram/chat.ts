@@ -1,4 +1,4 @@
-/** What Telegram calls the same chat. */
+/** The names of one chat on Telegram. */
 
 import type { Target } from "@nexus-stream/adapter";
 

@@ -1,4 +1,4 @@
-/** What Telegram's refusals mean, and what to do about them. */
+/** Telegram's refusals as platform faults, with advice for the operator. */
 
 import { PlatformError } from "@nexus-stream/adapter";
 import { networkError } from "@nexus-stream/adapter/platform/network";
@@ -27,7 +27,7 @@ const BY_DESCRIPTION: readonly [RegExp, PlatformFault, string][] = [
 const BY_CODE: Readonly<Record<number, [PlatformFault, string]>> = {
 	401: ["denied", "The bot token is wrong: copy it from @BotFather again."],
 	403: ["denied", "The bot may not write there."],
-	// A token that is none makes an address that does not exist.
+	// An invalid token makes an address that does not exist.
 	404: ["denied", "The bot token is wrong: copy it from @BotFather again."],
 	409: ["unavailable", "Another program reads this bot's updates: stop it, or give it another bot."],
 };

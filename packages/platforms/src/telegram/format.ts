@@ -132,7 +132,7 @@ function phrase(node: Nodes): string {
 		case "text":
 			return escaped(node.value);
 		default:
-			// Nothing that the parser knows beside these; were it, its words would still be said.
+			// The parser has no other nodes; an unknown one would still show its text.
 			if ("value" in node) return escaped(node.value);
 			return "children" in node ? node.children.map(phrase).join("") : "";
 	}

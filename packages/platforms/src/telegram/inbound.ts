@@ -1,4 +1,4 @@
-/** What a person wrote, from a Telegram update. */
+/** Reads a person's message from a Telegram update. */
 
 import type { InboundMessage, Target } from "@nexus-stream/adapter";
 import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
@@ -113,7 +113,7 @@ function describe({ location, venue, contact, sticker, poll, dice, story }: Mess
 		return `[location ${location.latitude}, ${location.longitude}${named}]`;
 	}
 	if (contact) return `[contact ${nameOf(contact) ?? ""} ${contact.phone_number}]`;
-	// A still one comes as a picture; nobody could open the others.
+	// A static sticker comes as a picture; the agent could not open the others.
 	if (sticker && !isStill(sticker)) return `[sticker ${sticker.emoji ?? ""}]`.replace(" ]", "]");
 	if (poll) return `[poll ${poll.question}: ${poll.options.map(({ text }) => text).join(" / ")}]`;
 	if (dice) return `[${dice.emoji} ${dice.value}]`;

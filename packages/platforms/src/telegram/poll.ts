@@ -6,101 +6,136 @@ import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmatio
 import { unlessAborted } from "@nexus-stream/adapter/serve/listen";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
+import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { RawApi } from "grammy";
 import type { Update } from "grammy/types";
 
-/** What we want to hear of. */
+/** The kinds of updates to poll for. */
 export const UPDATES = ["message", "callback_query"] as const;
 
 const POLL_SECONDS = 25;
-const BACKOFF_MS = 1000;
+const BACKOFF = { firstMs: 1000, maxMs: 30_000 };
 /** A poll that brings nothing takes as long as it was asked to; a server that answers at once is asked less often. */
 const BRIEF_MS = 1000;
-const IDLE_MS_MAX = 10_000;
+const IDLE_BACKOFF = { firstMs: BRIEF_MS, maxMs: 10_000 };
 /** Failures in a row; then the process ends with the reason, which the daemon shows, and the daemon tries again. */
 const FAILURES_MAX = 4;
 
 export interface PollOptions {
 	api: RawApi;
 	call<T>(method: string, work: () => Promise<T>): Promise<T>;
-	/** Resolves once it is read; `safe` when the daemon has it, absent when it is nothing for us. */
+	/** Resolves once it is read; `safe` resolves when the daemon has stored it, absent when it is not for us. */
 	take(update: Update): Promise<{ safe?: Promise<void> | undefined }>;
 	signal: AbortSignal;
 	clock: Clock;
 	log: Log;
-	listening?: Tools["listening"];
+	listening: Tools["listening"];
 }
 
-export async function poll({ api, call, take, signal, clock, log, listening }: PollOptions): Promise<void> {
-	const wait = (ms: number) => unlessAborted(signal, new Promise<void>((resolve) => clock.after(ms, resolve)));
-	/** Everything before it is safe. */
-	let offset = 0;
-	/** Everything before it was taken up. */
-	let seen = 0;
-	const heard = createConfirmationQueue();
-	let failures = 0;
-	/** Polls in a row that brought nothing at once. */
-	let idle = 0;
-	/** Telegram gives updates to one of the two ways only. */
-	let isOurs = false;
+export async function poll(options: PollOptions): Promise<void> {
+	await new Poller(options).run();
+}
 
-	/** Asked from where all is safe, Telegram answers at once, with what it has told already: it is asked so only now and then. */
-	async function untilSafe(): Promise<void> {
-		await setImmediate();
-		if (offset >= seen) return;
-		const { promise: awhile, resolve } = Promise.withResolvers<void>();
-		const cancel = clock.after(BRIEF_MS, resolve);
-		await unlessAborted(signal, Promise.race([heard.confirmed(), awhile])).finally(cancel);
+class Poller {
+	readonly #options: PollOptions;
+	/** Everything before it is stored. */
+	#offset = 0;
+	/** Everything before it was read. */
+	#seen = 0;
+	readonly #unconfirmed = createConfirmationQueue();
+	#failures = 0;
+	/** Polls in a row that returned nothing at once. */
+	#idle = 0;
+	/** Telegram gives updates to polls only without a webhook. */
+	#isOurs = false;
+
+	constructor(options: PollOptions) {
+		this.#options = options;
 	}
 
-	async function next(): Promise<Update[]> {
-		if (!isOurs) await call("deleteWebhook", () => api.deleteWebhook({}));
-		isOurs = true;
-		await untilSafe();
-		const params = { offset, timeout: offset < seen ? 0 : POLL_SECONDS, allowed_updates: UPDATES };
-		const updates = await call("getUpdates", () =>
-			api.getUpdates(params, signal as Parameters<RawApi["getUpdates"]>[1]),
-		);
-		if (!Array.isArray(updates)) throw new PlatformError("unavailable", "getUpdates: the answer is no list of updates");
+	async run(): Promise<void> {
+		const { signal, listening } = this.#options;
+		while (!signal.aborted) {
+			try {
+				const updates = await this.#poll();
+				this.#failures = 0;
+				listening();
+				if (this.#idle > 0) await this.#wait(backoffMs(IDLE_BACKOFF, this.#idle - 1));
+				for (const update of updates) {
+					if (signal.aborted) return;
+					await this.#read(update);
+				}
+			} catch (cause) {
+				if (signal.aborted) return;
+				await this.#recover(cause);
+			}
+		}
+	}
+
+	async #poll(): Promise<Update[]> {
+		const { clock } = this.#options;
+		const begun = clock.now();
+		const updates = await this.#next();
+		// Only a server that ignores the offset repeats confirmed updates.
+		const isNews = updates.some(({ update_id }) => update_id >= this.#offset);
+		this.#idle = !isNews && clock.now() - begun < BRIEF_MS ? this.#idle + 1 : 0;
 		return updates;
 	}
 
-	while (!signal.aborted) {
-		try {
-			const begun = clock.now();
-			const updates = await next();
-			failures = 0;
-			listening?.();
-			// What was confirmed comes again only from a server that does not count.
-			const isNews = updates.some(({ update_id }) => update_id >= offset);
-			idle = !isNews && clock.now() - begun < BRIEF_MS ? idle + 1 : 0;
-			if (idle > 0) await wait(Math.min(BRIEF_MS * 2 ** (idle - 1), IDLE_MS_MAX));
-			if (signal.aborted) return;
-			for (const update of updates) {
-				if (offset < seen && update.update_id < seen) continue;
-				let safe: Promise<void> | undefined;
-				const read = take(update).then((taken) => {
-					safe = taken.safe;
-				});
-				await unlessAborted(signal, read);
-				if (signal.aborted) return;
-				const after = update.update_id + 1;
-				seen = after;
-				const confirm = () => {
-					offset = after;
-				};
-				await unlessAborted(signal, heard.add(safe, confirm));
-			}
-		} catch (cause) {
-			if (signal.aborted) return;
-			// Somebody may have set a webhook meanwhile.
-			isOurs = false;
-			if (!(cause instanceof PlatformError) || cause.fault === "denied") throw cause;
-			listening?.(cause.message);
-			const waitMs = cause.retryAfterMs ?? BACKOFF_MS * 2 ** failures++;
-			if (failures === FAILURES_MAX) throw new PlatformError("unavailable", cause.message, { cause });
-			log.warn({ error: cause.message, waitMs }, "no updates from Telegram; trying again");
-			await wait(waitMs);
-		}
+	async #next(): Promise<Update[]> {
+		const { api, call, signal } = this.#options;
+		if (!this.#isOurs) await call("deleteWebhook", () => api.deleteWebhook({}));
+		this.#isOurs = true;
+		await this.#untilStored();
+		const timeout = this.#offset < this.#seen ? 0 : POLL_SECONDS;
+		const params = { offset: this.#offset, timeout, allowed_updates: UPDATES };
+		const updates = await call("getUpdates", () =>
+			api.getUpdates(params, signal as Parameters<RawApi["getUpdates"]>[1]),
+		);
+		if (Array.isArray(updates)) return updates;
+		throw new PlatformError("unavailable", "getUpdates: the answer is not a list of updates");
+	}
+
+	/** While updates are unconfirmed, Telegram answers a poll at once with the same updates: wait for the confirmation, or a moment. */
+	async #untilStored(): Promise<void> {
+		await setImmediate();
+		if (this.#offset >= this.#seen) return;
+		const { clock, signal } = this.#options;
+		const { promise: moment, resolve } = Promise.withResolvers<void>();
+		const cancel = clock.after(BRIEF_MS, resolve);
+		await unlessAborted(signal, Promise.race([this.#unconfirmed.confirmed(), moment])).finally(cancel);
+	}
+
+	async #read(update: Update): Promise<void> {
+		const { take, signal } = this.#options;
+		if (this.#offset < this.#seen && update.update_id < this.#seen) return;
+		let stored: Promise<void> | undefined;
+		const reading = take(update).then(({ safe }) => {
+			stored = safe;
+		});
+		await unlessAborted(signal, reading);
+		if (signal.aborted) return;
+		const after = update.update_id + 1;
+		this.#seen = after;
+		const confirm = () => {
+			this.#offset = after;
+		};
+		await unlessAborted(signal, this.#unconfirmed.add(stored, confirm));
+	}
+
+	async #recover(cause: unknown): Promise<void> {
+		// Another program may have set a webhook meanwhile.
+		this.#isOurs = false;
+		if (!(cause instanceof PlatformError) || cause.fault === "denied") throw cause;
+		const { listening, log } = this.#options;
+		listening(cause.message);
+		const waitMs = cause.retryAfterMs ?? backoffMs(BACKOFF, this.#failures++);
+		if (this.#failures === FAILURES_MAX) throw new PlatformError("unavailable", cause.message, { cause });
+		log.warn({ error: cause.message, waitMs }, "no updates from Telegram; retrying");
+		await this.#wait(waitMs);
+	}
+
+	#wait(ms: number): Promise<void> {
+		return sleep(this.#options.clock, ms, this.#options.signal);
 	}
 }

@@ -1,4 +1,4 @@
-/** What WhatsApp calls the same chat. */
+/** The names of one chat on WhatsApp. */
 
 import type { Target } from "@nexus-stream/adapter";
 

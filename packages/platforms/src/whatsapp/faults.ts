@@ -1,4 +1,4 @@
-/** What refusals of the Cloud API mean, and what to do about them. */
+/** Refusals of the Cloud API as platform faults, with advice for the operator. */
 
 import { PlatformError } from "@nexus-stream/adapter";
 import { foreignAnswer, type JsonAnswer, retryAfter } from "@nexus-stream/adapter/platform/json";
@@ -68,7 +68,7 @@ export function refusal(call: string, { status, headers, body }: JsonAnswer): Pl
 const meaningOf = (code: number): Meaning =>
 	BY_CODE[code] ?? (code >= 200 && code < 300 ? ["denied", TOKEN] : ["invalid", ""]);
 
-/** What happened to a message after it was taken, for a person. */
+/** Why an accepted message was not delivered, for a person. */
 export const explain = (error: GraphError): string => `${wordsOf(error)} ${meaningOf(error.code ?? -1)[1]}`.trim();
 
 const wordsOf = ({ code, message, title, error_data }: GraphError): string =>

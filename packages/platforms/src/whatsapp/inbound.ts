@@ -1,4 +1,4 @@
-/** What people wrote, and what became of our messages, from WhatsApp's webhook. */
+/** Reads messages and the statuses of our messages from WhatsApp's webhook. */
 
 import type { InboundMessage } from "@nexus-stream/adapter";
 import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
@@ -18,7 +18,7 @@ export interface WhatsAppStatus {
 	messageId: string;
 	to: string;
 	status: string;
-	/** What our message carried as biz_opaque_callback_data. */
+	/** The biz_opaque_callback_data of our message. */
 	nonce: string | undefined;
 	errors: readonly GraphError[];
 }

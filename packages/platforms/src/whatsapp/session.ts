@@ -101,7 +101,7 @@ export class WhatsAppSession implements Session, Attaching, Webhooks {
 		await this.#graph.post("typing", `${this.#phone}/messages`, params);
 	}
 
-	/** Statuses name the nonce of their message; until one has come, nobody can tell. */
+	/** A status names the nonce of its message; without a status the outcome is unknown. */
 	async find(_target: Target, nonce: string): Promise<CreatedMessage | undefined> {
 		const { clock, sent } = this.#tools;
 		const until = clock.now() + STATUS_MS;
@@ -183,7 +183,7 @@ export class WhatsAppSession implements Session, Attaching, Webhooks {
 		for (const [each, known] of this.#allowances) if (isRested(known, now)) this.#allowances.delete(each);
 	}
 
-	/** What became of one of our messages; something when it was not delivered. */
+	/** Records the status of one of our messages; returns a failure when it was not delivered. */
 	#note({ messageId, nonce, status, to, errors }: WhatsAppStatus): MessageFailure | undefined {
 		if (nonce && this.#tools.sent.of(nonce) === undefined) this.#tools.sent.add(nonce, messageId);
 		if (status !== "failed") return undefined;

@@ -11,7 +11,7 @@ export interface WebhookSecrets {
 	verifyToken: string;
 }
 
-/** What was said, or what to answer instead. */
+/** The verified payload, or the answer that refuses the request. */
 export function openRequest(
 	request: WebhookRequest,
 	{ appSecret, verifyToken }: WebhookSecrets,

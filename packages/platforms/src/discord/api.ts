@@ -18,7 +18,7 @@ export interface DiscordClient {
 	/** For the gateway. */
 	readonly rest: REST;
 	call(method: Method, route: RestRoute, request?: RestRequest): Promise<unknown>;
-	/** What is known about the bucket of a method on a channel's messages. */
+	/** The last known bucket of a method on a channel's messages. */
 	bucket(method: "post" | "patch", channel: string): Bucket | undefined;
 }
 
