@@ -36,7 +36,7 @@ describe("the fence watch", () => {
 		);
 	});
 
-	it("begins anew with a new text", () => {
+	it("starts again with a new text", () => {
 		const fence = createFenceWatch();
 		fence.push("```\n");
 		fence.reset();

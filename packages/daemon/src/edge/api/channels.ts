@@ -105,7 +105,7 @@ function deliveryHandlers(deps: EdgeDeps & { clock: Clock }, needed: () => Chann
 		let first: DeliveryInfo | undefined;
 		const asked = { appId: DELIVERIES, key, body: { ...request, text }, result: log };
 		const { id: runId } = await once(deps, asked, async (beside) => {
-			first = await outbound.deliver({ ...request, text, ...(beside.length > 0 && { log, beside }) });
+			first = await outbound.deliver({ ...request, text, ...(beside.length > 0 && { log, with: beside }) });
 		}).catch((cause: unknown) => {
 			const { reason, message } = toNexusError(cause);
 			throw reason === "IDEMPOTENCY_CONFLICT" ? new NexusError("conflict", message) : cause;

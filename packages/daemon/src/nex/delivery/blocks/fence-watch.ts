@@ -1,4 +1,4 @@
-/** Whether a text that comes in pieces is inside a code fence, where no message should end. */
+/** Tracks whether a text that arrives in chunks is inside a code fence, where no message should end. */
 
 export interface FenceWatch {
 	push(text: string): void;
@@ -7,9 +7,9 @@ export interface FenceWatch {
 	readonly inside: boolean;
 }
 
-/** Behind quote and list marks; the second group is what an opener says about the code. */
+/** A fence after quote and list marks; the second group is the info string. */
 const FENCE = /^[ \t>]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(.*)$/;
-/** What tells a fence stands at the beginning of its line. */
+/** A fence is recognised by the beginning of its line. */
 const LINE_CHARS_MAX = 200;
 
 export function createFenceWatch(): FenceWatch {
