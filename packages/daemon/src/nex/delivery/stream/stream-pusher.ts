@@ -1,6 +1,6 @@
 /** Writes source events to a `stream` process as lines, and sends attachments between them where the adapter does not show them itself. */
 
-import type { DeliveryFields } from "@nexus-stream/adapter/host";
+import { type DeliveryFields, FenceWatch } from "@nexus-stream/adapter/host";
 import type { DeliveryMessage } from "../../../ledger/ledger.ts";
 import { speaks } from "../../accounts/account.ts";
 import type { LineProcess } from "../../accounts/line-process.ts";
@@ -12,7 +12,6 @@ import {
 	wantedAttachment,
 } from "../attachments/attachment.ts";
 import { isAttachmentNonce } from "../attachments/attachment-nonce.ts";
-import { createFenceWatch } from "../blocks/fence-watch.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
 import type { SourceEvent } from "../source.ts";
 import { isResumable } from "./half-shown.ts";
@@ -35,7 +34,7 @@ export class StreamPusher {
 	readonly #isResumable: boolean;
 	/** The adapter shows parts and reasoning itself, so no attachment can be inside a code fence. */
 	readonly #showsAll: boolean;
-	readonly #fence = createFenceWatch();
+	readonly #fence = new FenceWatch();
 	/** Where the visible part of the written text ends. */
 	#visibleUpTo = 0;
 	/** `#visibleUpTo` at the last end of a message, and the number of such ends. */
