@@ -1,7 +1,8 @@
 /** Verbs that answer once: whatever fails around them, they are watched and end. */
 
 import { expect, it } from "vitest";
-import { askHealth, ONE_SHOT_LIMITS } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
+import { askHealth } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
+import { ONE_SHOT_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 
 const born = () => {

@@ -1,7 +1,6 @@
 /** Every limit of outbound delivery, with its default. */
 
 import { RESTART_RULES, type RestartRules } from "../std/supervision.ts";
-import { ONE_SHOT_LIMITS, type OneShotLimits } from "./accounts/one-shot.ts";
 import { TYPING_TTL_MS } from "./delivery/stream/typing.ts";
 
 export interface ProcessLimits {
@@ -33,6 +32,13 @@ export const PROCESS_LIMITS: ProcessLimits = {
 	unreadMs: 600_000,
 	garbageLinesPerMinuteMax: 1000,
 };
+
+export interface OneShotLimits {
+	answerMs: number;
+	answerBytesMax: number;
+}
+
+export const ONE_SHOT_LIMITS: OneShotLimits = { answerMs: 20_000, answerBytesMax: 1024 * 1024 };
 
 export interface OutboundLimits {
 	process: ProcessLimits;

@@ -8,15 +8,9 @@ import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { own } from "@nexus-stream/protocol/own";
 import { OWN_GROUP, watchGroup } from "../../std/process-group.ts";
+import type { OneShotLimits } from "../limits.ts";
 import type { AdapterConfig, ChannelConfig } from "../port.ts";
 import { inherited, noteChannelProcess } from "./account-files.ts";
-
-export interface OneShotLimits {
-	answerMs: number;
-	answerBytesMax: number;
-}
-
-export const ONE_SHOT_LIMITS: OneShotLimits = { answerMs: 20_000, answerBytesMax: 1024 * 1024 };
 
 export interface OneShotOptions {
 	limits: OneShotLimits;

@@ -180,22 +180,18 @@ export class DeliveryRunner {
 	}
 }
 
-export interface Lanes {
-	/** Runs in the order of the calls, whichever session is known first. Rejects when the signal aborts before its turn. */
-	inOrder<T>(
-		row: Delivery,
-		session: Promise<string | undefined>,
-		signal: AbortSignal,
-		work: () => Promise<T>,
-	): Promise<T>;
-}
-
 /** The answers of one session in one chat are delivered one at a time, so that a slow one is not overtaken. */
-export function createLanes(): Lanes {
+export function createLanes() {
 	const queue = createKeyedQueue();
 	const inTurn = createInTurn();
 	return {
-		async inOrder({ channel, account, target }, session, signal, work) {
+		/** Runs in the order of the calls, whichever session is known first. Rejects when the signal aborts before its turn. */
+		async inOrder<T>(
+			{ channel, account, target }: Delivery,
+			session: Promise<string | undefined>,
+			signal: AbortSignal,
+			work: () => Promise<T>,
+		): Promise<T> {
 			const key = JSON.stringify([channel, account, target.to, target.thread_id, await inTurn(session)]);
 			return queue.run(key, work, signal);
 		},

@@ -216,7 +216,7 @@ function assemble(options: OutboundOptions) {
 	const shared = { notes, dataDir, limits, clock, random, log, onCall, onStatus, onFailure: failures.take };
 	const accounts = createAccounts(adapters, shared);
 	const runner = new DeliveryRunner({ bus, records, accounts, limits, clock, stamp, random, log, signal });
-	const retirement = createRetirement({ runner, clock, log, limits, signal });
+	const retirement = createRetirement({ runner, clock, log, limits }, signal);
 	return {
 		bus,
 		write,
@@ -246,16 +246,10 @@ interface Retirement {
 	settled(): Promise<void>;
 }
 
-interface RetirementDeps {
-	runner: DeliveryRunner;
-	clock: Clock;
-	log: Log;
-	limits: { retireMs: number };
-	/** Aborts when this process stops. */
-	signal: AbortSignal;
-}
-
-function createRetirement({ runner, clock, log, limits, signal }: RetirementDeps): Retirement {
+function createRetirement(
+	{ runner, clock, log, limits }: { runner: DeliveryRunner; clock: Clock; log: Log; limits: OutboundLimits },
+	signal: AbortSignal,
+): Retirement {
 	const leaving = new Set<Promise<void>>();
 
 	async function leave(account: ChannelAccount): Promise<void> {

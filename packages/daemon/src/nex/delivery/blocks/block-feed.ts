@@ -6,8 +6,8 @@ import type { DeliveryContext } from "../delivery-context.ts";
 import { readSource, type SourceEvent } from "../source.ts";
 import type { Typing } from "../stream/typing.ts";
 import { typingInputOf } from "../stream/typing-rules.ts";
-import { type BlockMachine, createBlockMachine } from "./block-machine.ts";
-import type { DeliveryBlock } from "./block-step.ts";
+import { createBlockMachine } from "./block-machine.ts";
+import type { BlockMachine, DeliveryBlock } from "./block-step.ts";
 
 /** Starts at the delivery's cursor. Reads on only when the consumer has handled the last block. */
 export async function* readBlocks(

@@ -10,6 +10,7 @@ import { isEnd, type SourceEvent } from "../source.ts";
 import { continuedText, continuesBlindly, doubtOf } from "../stream/half-shown.ts";
 import {
 	type BlockInput,
+	type BlockMachine,
 	type BlockRules,
 	beginBlocks,
 	type DeliveryBlock,
@@ -17,17 +18,6 @@ import {
 	toolNote,
 } from "./block-step.ts";
 import { createMailMachine } from "./mail.ts";
-
-export interface BlockMachine {
-	take(event: SourceEvent, now: number): void;
-	/** `wakeAt` has come. */
-	tick(now: number): void;
-	/** When `tick` is needed. */
-	readonly wakeAt: number | undefined;
-	/** The next message that is ready; each is returned once. */
-	ready(): DeliveryBlock | undefined;
-	readonly humanDelayMs: { min: number; max: number } | undefined;
-}
 
 /** For channels whose adapter defines no limits in its info. */
 const BLOCK_RULES = { minChars: 800, maxChars: 1200, idleMs: 1000, humanDelayMs: { min: 800, max: 2500 } };

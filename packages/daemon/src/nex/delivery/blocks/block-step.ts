@@ -11,6 +11,7 @@ import {
 	type WireAttachment,
 } from "@nexus-stream/adapter/host";
 import type { DeliveryAttachment } from "../attachments/attachment.ts";
+import type { SourceEvent } from "../source.ts";
 
 export interface BlockRules {
 	/** Minimum text before an empty line ends a block. */
@@ -33,6 +34,17 @@ export interface DeliveryBlock {
 	attachments?: readonly WireAttachment[];
 	/** Facts of the run from the end of the text; only the last block of a text has them. */
 	facts?: RunFacts;
+}
+
+export interface BlockMachine {
+	take(event: SourceEvent, now: number): void;
+	/** `wakeAt` has come. */
+	tick(now: number): void;
+	/** When `tick` is needed. */
+	readonly wakeAt: number | undefined;
+	/** The next message that is ready; each is returned once. */
+	ready(): DeliveryBlock | undefined;
+	readonly humanDelayMs: { min: number; max: number } | undefined;
 }
 
 export interface BlockState {

@@ -4,8 +4,7 @@ import type { WireAttachment } from "@nexus-stream/adapter/host";
 import { attachmentOf, isWanted } from "../attachments/attachment.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
 import { isEnd, type SourceEvent } from "../source.ts";
-import type { BlockMachine } from "./block-machine.ts";
-import { type DeliveryBlock, toolNote } from "./block-step.ts";
+import { type BlockMachine, type DeliveryBlock, toolNote } from "./block-step.ts";
 
 /** A line to an adapter holds 4 MiB. */
 const FILES_CHARS_MAX = 3_400_000;
