@@ -2,7 +2,7 @@
 
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { Channels, EdgeDeps, EdgeLimits } from "../../packages/daemon/src/edge/edge.ts";
-import { PROCESS_LIMITS } from "../../packages/daemon/src/nex/accounts/line-process.ts";
+import { PROCESS_LIMITS } from "../../packages/daemon/src/nex/limits.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { createRig, type Rig, rawClient, waitFor } from "./rig.ts";
 

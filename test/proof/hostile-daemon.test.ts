@@ -86,7 +86,7 @@ describe("A9, A14: buttons on Telegram decide what a guest's run waits for", () 
 		await telegram.inject({ text, from: ANN, to: GROUP });
 		await until("the owner is asked", () => telegram.buttons(OWNER).some((labels) => labels.length > 0));
 		await until("Ann knows", () =>
-			telegram.visible(GROUP).some((said) => said.includes("needs the operator's approval")),
+			telegram.visible(GROUP).some((said) => said.includes("Waiting for the operator to approve")),
 		);
 		const nth = telegram.buttons(OWNER).findIndex((labels) => labels.length > 0);
 		expect(telegram.visible(OWNER)[nth]).toContain(`(${ANN}) on telegram`);

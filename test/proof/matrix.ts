@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DeliveryInfo, PlatformCall } from "../../packages/daemon/src/nex/nex.ts";
 import { LIMIT_MS } from "../effort.ts";
-import { beginRun, createRigWith, FAST, type Rig } from "../nex/outbound/rig.ts";
+import { beginRun, createRigWith, FAST, onlyMessages, type Rig } from "../nex/outbound/rig.ts";
 import type { TestTime } from "../time/time.ts";
 import { until } from "../until.ts";
 import {
@@ -57,7 +57,7 @@ export async function startMatrix({ channels, time, onCall }: MatrixOptions): Pr
 	const rig = createRigWith(() => channelsConfig(platforms, time), { limits, onCall: noteCall });
 	await rig.outbound.start();
 	const told = new Map<string, number>();
-	if (channels.includes("whatsapp")) rig.outbound.monitor("whatsapp", "main", () => Promise.resolve());
+	if (channels.includes("whatsapp")) rig.outbound.monitor("whatsapp", "main", onlyMessages());
 	listenForStatuses(platforms, async ({ method, headers, body }) => {
 		const request = { method, query: "", headers, body: body.toString("base64") };
 		// WhatsApp tries for days to tell what it has to tell, the fake for a second: too short while everything starts.

@@ -50,6 +50,7 @@ function unlessAbortedBefore<T>(
 		const abort = () => {
 			if (isWaiting()) reject(signal.reason as Error);
 		};
+		if (signal.aborted) abort();
 		signal.addEventListener("abort", abort, { once: true });
 		void ended.then(() => signal.removeEventListener("abort", abort));
 		work.then(resolve, reject);

@@ -57,7 +57,7 @@ async function asked(config = configOf(), about: Partial<Extract<EngineEvent, { 
 }
 
 describe("A12: an answer in a chat", () => {
-	test("decides, is no message to the agent, and does not interrupt the run that it approves", async () => {
+	test("decides, does not reach the agent, and does not interrupt the run that it approves", async () => {
 		const parts = await asked();
 		const { runId } = await parts.say("hi", "olga");
 		const { id } = await parts.pending();
@@ -69,7 +69,7 @@ describe("A12: an answer in a chat", () => {
 		expect(parts.requests).toHaveLength(1);
 	});
 
-	test("a reason goes to the model, and the same decision again is told who decided", async () => {
+	test("a reason goes to the model, and the same decision again names the first one", async () => {
 		const parts = await asked();
 		const { runId } = await parts.say("hi", "olga");
 		const { id } = await parts.pending();
@@ -80,7 +80,7 @@ describe("A12: an answer in a chat", () => {
 		expect(parts.texts().at(-1)).toMatch(new RegExp(`^${id} is denied already by olga`));
 	});
 
-	test("an id that nobody was told is answered, not taken for a message", async () => {
+	test("an unknown id is answered, and not passed to the agent", async () => {
 		const parts = await asked();
 		const { disposition } = await parts.say("approve Z9Z9", "olga");
 		expect(disposition).toEqual({ state: "answered", because: "there is no such question" });
@@ -106,7 +106,7 @@ describe("A12: an answer in a chat", () => {
 		const group = { chat: { id: "g1", type: "group" as const }, target: { to: "g1" } };
 		const { runId } = await parts.say("hi", "olga", { ...group, mention: true });
 		const { id } = await parts.pending();
-		// What is said to others stays theirs, also when it looks like a decision.
+		// A message to other people is not a decision, even when it looks like one.
 		const others = await parts.say("approve Z9Z9", "olga", group);
 		expect(others.disposition).toMatchObject({ state: "rejected" });
 		expect(parts.look.event(others.eventId)?.text).toBe("");
@@ -117,7 +117,7 @@ describe("A12: an answer in a chat", () => {
 		expect(parts.answers).toMatchObject([{ state: "approved" }]);
 	});
 
-	test("a stranger is not even let in", async () => {
+	test("a stranger is rejected", async () => {
 		const parts = await asked();
 		await parts.say("hi", "olga");
 		const { id, runId } = await parts.pending();
@@ -157,8 +157,8 @@ describe("A13: a button", () => {
 		await parts.say("hi", "olga");
 		const { runId } = await parts.pending();
 		await until(() => parts.questions.length === 1);
-		expect(await parts.press("approve", "olga", forge(parts.questions[0]!.id))).toMatch(/not open/);
-		expect(await parts.press("c7", "olga")).toMatch(/not open/);
+		expect(await parts.press("approve", "olga", forge(parts.questions[0]!.id))).toMatch(/no longer open/);
+		expect(await parts.press("c7", "olga")).toMatch(/no longer open/);
 		expect(parts.answers).toEqual([]);
 		await parts.broker.abort(runId);
 	});
@@ -172,12 +172,12 @@ describe("A14: where people are asked", () => {
 		await parts.say("hi", "ann");
 		const { id, runId } = await parts.pending();
 		await until(() => parts.questions.length === 1);
-		expect(parts.texts()).toEqual([expect.stringMatching(new RegExp(`needs the operator's approval \\(${id}\\)`))]);
+		expect(parts.texts()).toEqual([expect.stringMatching(new RegExp(`the operator to approve .bash. \\(${id}\\)`))]);
 		expect(parts.questions).toMatchObject([{ account: { channel: "slack", id: "work" }, target: { to: "ops" } }]);
 		await parts.broker.abort(runId);
 	});
 
-	test("somebody in the group may: a rule names the chat", async () => {
+	test("a member of the group may approve: a rule names the chat", async () => {
 		const acl = { ...ACL, allow: [...ACL.allow!, { chat: "g", sender: "max", approve: ["bash"] }] };
 		const parts = await asked({ channels: { telegram: { acl, accounts: { bot: {} } } }, approvals: { to } });
 		await parts.say("hi", "ann", { chat: { id: "g", type: "group" }, target: { to: "g" }, mention: true });
@@ -187,7 +187,7 @@ describe("A14: where people are asked", () => {
 		await parts.broker.abort(runId);
 	});
 
-	test("a question goes to the asker alone, and nobody else answers it", async () => {
+	test("a question goes to the requester alone, and only they can answer it", async () => {
 		const question = {
 			id: "q",
 			kind: "question",

@@ -19,7 +19,7 @@ import { messageOf, type NexRigOptions, nexRig } from "../inbox/rig.ts";
 
 const GROUP = "telegram:bot:g1";
 
-/** What the model does when it reads this as the newest words: a call, or nothing. */
+/** The model's reaction to this text as the newest one: a call, or nothing. */
 type Calls = Record<string, [tool: string, args?: object]>;
 
 interface Made {
@@ -237,7 +237,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 	test.each(["pi", "pi-coding-agent"] as const)("%s follows the rule, too", async (name) => {
 		const one = await world(await piActs(name, { hello: ["mcp__mail__send"], fine: ["note"] }));
 		await one.done("guest", "plant");
-		// What the guest may use needs no approval.
+		// A tool that the guest may use needs no approval.
 		await one.done("olga", "fine");
 		expect(one.acted).toEqual(["note"]);
 		await one.say("olga", "hello");
@@ -285,7 +285,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		expect(one.acted).toEqual(["bash"]);
 	});
 
-	test("an answer that was cut off goes on with the same rights", async () => {
+	test("an interrupted answer continues with the same rights", async () => {
 		const one = await world(await reasonActs(WRITES));
 		await one.done("guest", "plant");
 		const { runId } = await one.say("olga", "hello");
@@ -395,7 +395,7 @@ describe("trustHistory", () => {
 		await one.done("olga", "fetch");
 		await one.done("olga", "hello");
 		expect(one.acted).toEqual(["mcp__web__fetch", "write"]);
-		// Those who ask are counted still.
+		// The requesters still count.
 		await one.done("guest", "hello");
 		expect(one.acted).toEqual(["mcp__web__fetch", "write"]);
 	});

@@ -1,4 +1,4 @@
-/** A2: an approval outlives its daemon, and its answer goes on with the work. */
+/** A2: an approval outlives its daemon, and its answer continues the run. */
 
 import { expect, test } from "vitest";
 import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
@@ -46,35 +46,32 @@ async function start(path: string, ran: string[], answers: Parameters<typeof mod
 test.each([
 	["approved", [`bash ${JSON.stringify(COMMAND)}`], "bash done"],
 	["denied", [], "not run: no"],
-] as const)(
-	"%s after a restart: the run goes on, and nothing that completed is run again",
-	async (state, acted, told) => {
-		const path = tempFile();
-		const ran: string[] = [];
-		const first = await start(path, ran, [answer(asks("look", {}), asks("bash", COMMAND))]);
-		const { runId } = await first.nex.receive({ session: "s", text: "hi" });
-		await until("a question", () => first.broker.approvals.pending().length === 1);
-		const calls = () => first.broker.live(runId!)?.toolCalls ?? [];
-		await until("the other tool's end", () => calls().some(({ status }) => status === "completed"));
-		await first.stop();
-		expect(ran).toEqual(["look {}"]);
+] as const)("%s after a restart: the run continues, and no completed tool runs again", async (state, acted, told) => {
+	const path = tempFile();
+	const ran: string[] = [];
+	const first = await start(path, ran, [answer(asks("look", {}), asks("bash", COMMAND))]);
+	const { runId } = await first.nex.receive({ session: "s", text: "hi" });
+	await until("a question", () => first.broker.approvals.pending().length === 1);
+	const calls = () => first.broker.live(runId!)?.toolCalls ?? [];
+	await until("the other tool's end", () => calls().some(({ status }) => status === "completed"));
+	await first.stop();
+	expect(ran).toEqual(["look {}"]);
 
-		const second = await start(path, ran, [answer(text("Done."))]);
-		const [row] = second.broker.approvals.pending();
-		expect(row).toMatchObject({ runId, tool: "bash", args: COMMAND, state: "pending" });
-		await second.nex.approvals.decide(runId!, row!.id, { state, by: "the owner", reason: "no" });
-		const continuedBy = async () => (await second.ledger.turns.get(runId!))?.continuedBy;
-		await until("the continuing run", async () => (await continuedBy()) !== undefined);
-		const next = (await continuedBy())!;
-		await until("its turn", async () => (await second.ledger.turns.get(next)) !== undefined);
-		expect(ran).toEqual(["look {}", ...acted]);
-		expect((await second.ledger.turns.get(next))?.messages.at(-1)?.text).toBe("Done.");
-		const results = second.calls[0]!.messages.filter(({ role }) => role === "toolResult");
-		expect(JSON.stringify(results)).toContain("look done");
-		expect(JSON.stringify(results)).toContain(told);
-		await second.stop();
-	},
-);
+	const second = await start(path, ran, [answer(text("Done."))]);
+	const [row] = second.broker.approvals.pending();
+	expect(row).toMatchObject({ runId, tool: "bash", args: COMMAND, state: "pending" });
+	await second.nex.approvals.decide(runId!, row!.id, { state, by: "the owner", reason: "no" });
+	const continuedBy = async () => (await second.ledger.turns.get(runId!))?.continuedBy;
+	await until("the continuing run", async () => (await continuedBy()) !== undefined);
+	const next = (await continuedBy())!;
+	await until("its turn", async () => (await second.ledger.turns.get(next)) !== undefined);
+	expect(ran).toEqual(["look {}", ...acted]);
+	expect((await second.ledger.turns.get(next))?.messages.at(-1)?.text).toBe("Done.");
+	const results = second.calls[0]!.messages.filter(({ role }) => role === "toolResult");
+	expect(JSON.stringify(results)).toContain("look done");
+	expect(JSON.stringify(results)).toContain(told);
+	await second.stop();
+});
 
 test("while a decision is open the run is neither continued nor retried, and the question stays", async () => {
 	const path = tempFile();
@@ -100,7 +97,7 @@ test("while a decision is open the run is neither continued nor retried, and the
 	await second.stop();
 });
 
-test("a decision that its daemon did not live to use is used by whoever continues the run", async () => {
+test("a decision that its daemon did not live to use is used when the run is continued", async () => {
 	const path = tempFile();
 	const ran: string[] = [];
 	const first = await start(path, ran, [answer(asks("bash", COMMAND))]);
@@ -108,7 +105,7 @@ test("a decision that its daemon did not live to use is used by whoever continue
 	await until("a question", () => first.broker.approvals.pending().length === 1);
 	const [row] = first.broker.approvals.pending();
 	await first.stop();
-	// On record, and nobody who waits is told: as by a daemon that is killed then.
+	// On record, but the run is not notified: as by a daemon that is killed at this moment.
 	const second = await start(path, ran, [answer(text("Done."))]);
 	const decided = { state: "approved", by: "the owner", at: row!.createdAt } as const;
 	await second.bus.write([approvalWrites.decide(row!, decided)]);
@@ -119,7 +116,7 @@ test("a decision that its daemon did not live to use is used by whoever continue
 	await second.stop();
 });
 
-test("an answer that no run can go on with any more: whoever asked is told", async () => {
+test("the requester is notified of an answer that no run can use any more", async () => {
 	const path = tempFile();
 	const first = await start(path, [], [answer(asks("bash", COMMAND))]);
 	const message = messageOf("hi");

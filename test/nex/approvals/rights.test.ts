@@ -22,7 +22,7 @@ const question = (fields: Partial<AclQuestion> = {}): AclQuestion => ({
 	...fields,
 });
 
-describe("A11: what somebody's words reach", () => {
+describe("A11: the rights of a sender", () => {
 	const acl: AclConfig = {
 		owner: ["olga"],
 		allow: [
@@ -43,7 +43,7 @@ describe("A11: what somebody's words reach", () => {
 		expect(mayApprove(acl, question({ sender: "bob" }), "time")).toBe(false);
 	});
 
-	test("what the rules name, and the agents that they are let in to", () => {
+	test("the tools that the rules name, and the agents that they may use", () => {
 		expect(rightsOf(acl, question(), ["main", "ops"])).toEqual({
 			owner: false,
 			tools: ["read", "mcp__docs__*", "bash"],

@@ -42,7 +42,7 @@ describe("who may talk", () => {
 		["a group with a mention", { allow: ["ann"] }, { chat: group, mention: true }, allow],
 		["every group message", { allow: ["ann"], groups: "always" }, { chat: group }, allow],
 		["no group at all", { allow: ["ann"], groups: "never" }, { chat: group, mention: true }, deny],
-		["a stranger in a group is not told a code", {}, { chat: group, mention: true }, deny],
+		["a stranger in a group gets no code", {}, { chat: group, mention: true }, deny],
 		["a whole group", { allow: [{ chat: "g1" }] }, { chat: group, mention: true }, allow],
 	])("%s", (_, acl, fields, verdict) => {
 		expect(decide(acl, question(fields))).toMatchObject(verdict);

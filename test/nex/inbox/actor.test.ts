@@ -135,11 +135,11 @@ describe("ST10: one path for messages", () => {
 		const rejected = { state: "rejected", because: "not today" };
 		await until(() => look.event(two.eventId)?.disposition.state === "rejected");
 		expect(look.event(two.eventId)?.disposition).toEqual(rejected);
-		// It does what it is for: nobody has to look after it.
+		// A rejection by a plugin is expected and needs no attention.
 		expect(logged.filter((line) => line.endsWith("messages could not be started"))).toEqual([
 			"debug: messages could not be started",
 		]);
-		// The session goes on; whether this one has to wait depends on when the daemon hears that the store has taken the rejection.
+		// The session continues; whether this one has to wait depends on when the store confirms the rejection.
 		const three = await nex.receive({ session: "main", text: "three" });
 		await until(() => look.event(three.eventId)?.disposition.state === "rejected");
 		const four = await nex.receive({ session: "idle", text: "four" });
@@ -158,7 +158,7 @@ describe("ST10: one path for messages", () => {
 		await nex.receive({ session: "main", text: "one" });
 		const two = await nex.receive({ session: "main", text: "two" });
 		const three = await nex.receive({ session: "main", text: "three" });
-		const gone = { state: "dropped", because: "somebody else did it" } as const;
+		const gone = { state: "dropped", because: "another daemon did it" } as const;
 		await bus.write([inboxWrites.dispose(two.eventId, gone, ["queued"])]);
 		ended.open();
 		await until(() => look.turns({ limit: 9 }).length === 2);
@@ -178,7 +178,7 @@ describe("ST11: order", () => {
 		expect(asked).toEqual(texts);
 	});
 
-	test("a stranger who writes in two chats at once is told one code", async () => {
+	test("a stranger who writes in two chats at once gets one code", async () => {
 		const { nex, texts } = nexRig(stuck, { connection: "bad", config });
 		const say = (thread: string) =>
 			nex.receive(from(messageOf("let me in", { target: { to: "c1", thread_id: thread } })));

@@ -106,7 +106,7 @@ describe("A27: an interruption that rolls back", () => {
 		doors[3]!.open();
 	});
 
-	test("without it the stopped turn is told to the model", async () => {
+	test("without it the model sees the stopped turn", async () => {
 		const { play, asked, doors } = patient();
 		const { submit, look } = nexRig(play);
 		const one = await submit({ session: "main", text: "one" });

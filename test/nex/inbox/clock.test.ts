@@ -40,7 +40,7 @@ describe("a clock that is set back by an hour", () => {
 		await submit({ session: "main", text: "one", queue: collect });
 		await submit({ session: "main", text: "two", queue: collect });
 		time.set(-HOUR_MS);
-		// What had passed when the clock was set back may count anew, once.
+		// The time that had passed when the clock was set back may count again, once.
 		for (let n = 0; n < 2; n++) {
 			time.advance(collect.collectMs);
 			await ticks(20);

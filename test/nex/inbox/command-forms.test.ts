@@ -28,7 +28,7 @@ const telegram = (text: string, length: number) =>
 		{ id: 7, username: "nexus_bot" },
 	)?.message;
 
-test("Telegram: /stop@bot is ours, another bot's and one for nobody in particular are not", () => {
+test("Telegram: /stop@bot is ours, another bot's and one without a bot are not", () => {
 	expect(inGroup(telegram("/stop@nexus_bot", 15))).toBe("/stop");
 	expect(inGroup(telegram("/stop@other_bot", 15))).toBeUndefined();
 	expect(inGroup(telegram("/stop", 5))).toBeUndefined();

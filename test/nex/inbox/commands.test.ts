@@ -48,8 +48,9 @@ describe("A28: what is a command", () => {
 		["/status", "/status"],
 	])("%j is %s", (said, command) => expect(of(said)).toBe(command));
 
-	test.each(["stop", "/stop now", "/news", "please /stop", "/new all", "//stop", "", "/"])("%j is none", (said) =>
-		expect(of(said)).toBeUndefined(),
+	test.each(["stop", "/stop now", "/news", "please /stop", "/new all", "//stop", "", "/"])(
+		"%j is not a command",
+		(said) => expect(of(said)).toBeUndefined(),
 	);
 
 	test("in a group only what is said to us", () => {
@@ -64,7 +65,7 @@ describe("A28: what is a command", () => {
 });
 
 describe("A28: /stop", () => {
-	test("stops the run; what waits goes on; the chat is told", async () => {
+	test("stops the run; waiting messages are answered; the chat gets a note", async () => {
 		const { play, asked, doors } = patient();
 		const { say, look, texts } = chat(play);
 		const one = await say("one");
@@ -92,7 +93,7 @@ describe("A28: /stop", () => {
 		];
 		await say("/stop all", by("ann"));
 		const states = () => [two, three, four].map(({ eventId }) => look.event(eventId)!.disposition.state);
-		expect(texts()).toEqual(["Stopped. 2 messages that waited are cancelled."]);
+		expect(texts()).toEqual(["Stopped. 2 messages cancelled."]);
 		await until(() => asked.length === 2);
 		expect(states()).toEqual(["cancelled", "started", "cancelled"]);
 		const five = await say("five", by("ann"));
@@ -120,7 +121,7 @@ describe("A28: /stop", () => {
 		expect(look.turn(one.runId!)!.status).toBe("completed");
 	});
 
-	test("of somebody who is not let in is no command", async () => {
+	test("of a rejected sender is not carried out", async () => {
 		const { play, asked, doors } = patient();
 		const { say, broker, texts } = chat(play, { acl: { allow: ["ann"], unknown: "deny" } });
 		const one = await say("one");
@@ -130,7 +131,7 @@ describe("A28: /stop", () => {
 		doors[0]!.open();
 	});
 
-	test("is no business of plugins", async () => {
+	test("is not shown to plugins", async () => {
 		const seen: string[] = [];
 		const plugin: Plugin = { name: "p", onReceive: () => void seen.push("asked") };
 		const { say } = chat(patient().play, {}, { plugins: [plugin] });

@@ -100,7 +100,7 @@ describe("retrying a run", () => {
 		]);
 		const { continues, messages, sender } = requests[1]!;
 		expect([continues, sender]).toMatchObject([undefined, { id: "ann", channel: "telegram" }]);
-		// What the first run did stays known: its tools may have acted.
+		// The first run stays in the context: its tools may have acted.
 		expect(messages).toMatchObject([
 			{ role: "user", text: "hello" },
 			{ role: "assistant", interrupted: "failed" },

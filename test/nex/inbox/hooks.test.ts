@@ -93,10 +93,10 @@ describe("plugins", () => {
 		[
 			"answers with no object",
 			(() => 7) as never,
-			"answered with a number; allowed: nothing, or { reject?, text?, attach?, context? }",
+			"returned a number; allowed: nothing, or { reject?, text?, attach?, context? }",
 		],
-		["answers with a misspelling", (() => ({ txt: "x" })) as never, "answered with `txt`"],
-		["answers with a wrong type", (() => ({ text: 7 })) as never, "answered with a `text` that is not string"],
+		["answers with a misspelling", (() => ({ txt: "x" })) as never, "returned `txt`"],
+		["answers with a wrong type", (() => ({ text: 7 })) as never, "returned a `text` that is not string"],
 		["fills the context", () => ({ context: { big: "x".repeat(70_000) } }), "more than 65536 characters"],
 	])("one that %s changes nothing, and is seen", async (_, onReceive, detail) => {
 		const { hooks, logged } = hooksOf({ name: "bad", onReceive: onReceive! }, { onReceive: () => ({ text: "good" }) });
@@ -111,7 +111,7 @@ describe("plugins", () => {
 		expect(hooks.stats()[0]).toEqual({ name: "bad", calls: 1, failures: 1, timeouts: 0, rejections: 0 });
 	});
 
-	test("one that hangs is left behind when its time is over, and told so", async () => {
+	test("a plugin that hangs is abandoned at its time limit, and its signal aborts", async () => {
 		let signal: AbortSignal | undefined;
 		const hang: Plugin = {
 			name: "slow",
@@ -150,9 +150,9 @@ describe("loading", () => {
 		["a function", "export default () => {}", "its default export is a function"],
 		["a list", "export default []", "its default export is a list"],
 		["no hook", "export default { name: 'x' }", "it has none of onReceive, onPrepare, onComplete"],
-		["a hook that is no function", "export default { onReceive: 1 }", "its `onReceive` is a number"],
+		["a hook that is not a function", "export default { onReceive: 1 }", "its `onReceive` is a number"],
 		["a misspelt hook", "export default { onRecieve() {} }", "it has `onRecieve`, which is never called"],
-		["a name that is none", "export default { name: 1, onReceive() {} }", "its `name` is not a text"],
+		["an invalid name", "export default { name: 1, onReceive() {} }", "its `name` is not a text"],
 	])("%s is refused with a plugin to copy", async (_, source, found) => {
 		const { base, module } = moduleOf(source);
 		await expect(loadPlugins([module], base)).rejects.toMatchObject({

@@ -10,7 +10,7 @@ import { nexRig } from "./rig.ts";
 
 const queue: QueueSettings = { mode: "inject", collectMs: 100, messagesMax: 10, atCap: "drop_newest" };
 
-/** What came while each of the run's tools was at work, and whether the run speaks before it. */
+/** The messages that arrived during each of the run's tools, and whether the run writes text before it. */
 const plans = fc.array(fc.record({ messages: fc.nat(2), speaks: fc.boolean() }), { minLength: 1, maxLength: 3 });
 
 test("for all moments of death nothing is lost, nothing is answered twice, and the turn tells it in order", async () => {

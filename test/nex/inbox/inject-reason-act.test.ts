@@ -1,4 +1,4 @@
-/** A26 with the reason-act engine on a real Broker: when a message joins a run, and what a run that goes on from there has read. */
+/** A26 with the reason-act engine on a real Broker: when a message joins a run, and what the run that continues it has read. */
 
 import { copyFileSync } from "node:fs";
 import type { Message } from "@earendil-works/pi-ai";
@@ -50,7 +50,7 @@ test("a message that comes while a tool runs joins at the run's next model call,
 	expect(verified(await under.frames(one.runId!))).toBeUndefined();
 });
 
-test("a message that comes during the last model call has a run of its own", async () => {
+test("a message that comes during the last model call has a separate run", async () => {
 	const { model, calls } = modelOf([]);
 	const said = Promise.withResolvers<void>();
 	const engine = reasonActEngine(
@@ -82,7 +82,7 @@ test("a message that comes during the last model call has a run of its own", asy
 	expect(saidOf(under.look.turn(runId))).toEqual(["user: two", "assistant: An answer."]);
 });
 
-test("A5: for all moments of death a run that goes on has read what joined the run before, once and in its place", async () => {
+test("A5: for all moments of death a continued run has read the joined messages, once and in their place", async () => {
 	const path = tempFile();
 	const deaths: string[] = [];
 	let say = async (_: string): Promise<unknown> => undefined;
@@ -117,7 +117,7 @@ test("A5: for all moments of death a run that goes on has read what joined the r
 		copyFileSync(copy, file);
 		const next = await reasoning([answer(text("Gone on."))], [look, act], { path: file, connection: "none" });
 		const isCut = next.look.turn(one.runId!) === undefined;
-		// One that still waits is answered by a run of its own.
+		// A message that still waits is answered by a separate run.
 		if (!isCut || next.look.event(joined)?.disposition.state !== "injected") continue;
 		await next.nex.recover();
 		const { runId } = await next.nex.continue(one.runId!);

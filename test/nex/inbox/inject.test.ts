@@ -218,7 +218,7 @@ describe("A10: whose words run with whose rights", () => {
 	test.each([
 		["fewer", ["look"], "started"],
 		["more", ["look", "write", "edit"], "injected"],
-	] as const)("somebody who was given %s rights since the run began", async (_, tools, state) => {
+	] as const)("a sender who was given %s rights since the run began", async (_, tools, state) => {
 		const telegram = config.channels!.telegram!;
 		const letting = (allowed: readonly string[]): InboundConfig => ({
 			channels: {
@@ -244,7 +244,7 @@ describe("A10: whose words run with whose rights", () => {
 		doors[1]?.open();
 	});
 
-	test("somebody in another chat is answered there", async () => {
+	test("a person in another chat is answered there", async () => {
 		const channels = { telegram: { ...config.channels!.telegram!, session: "one-for-all" } };
 		const { taken, runs } = await during("ann", from("ann", "g2"), { channels });
 		expect([taken, runs]).toEqual([[], 2]);

@@ -26,8 +26,9 @@ it("an adapter that cannot be asked is asked again, for the accounts that are st
 		log: silentLog,
 		limits: { monitorRetryMs: 100 },
 		receive: async () => {},
+		onChoice: async () => undefined,
 		config: { channels: { chat: { accounts: { a: {}, b: {} } } } },
-		knows: (_channel, account) => configured.has(account),
+		isConfigured: (_channel, account) => configured.has(account),
 	});
 	listening.start();
 	await settled();
@@ -41,7 +42,7 @@ it("an adapter that cannot be asked is asked again, for the accounts that are st
 	expect(heard).toEqual(["b"]);
 
 	works = false;
-	listening.hear([{ channel: "chat", id: "b" }]);
+	listening.add([{ channel: "chat", id: "b" }]);
 	await settled();
 	configured.clear();
 	asked = 0;

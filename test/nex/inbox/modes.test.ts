@@ -79,7 +79,7 @@ describe("interrupt", () => {
 		expect(dispositionOf(look, one.eventId)).toEqual({ state: "started", runId: one.runId });
 	});
 
-	test("a run that had ended when it was told to stop, and was not yet on record, is not superseded", async () => {
+	test("a run that had ended before it was stopped, and was not yet on record, is not superseded", async () => {
 		const { play, asked, doors } = patient();
 		const { submit, look, file } = nexRig(play);
 		const refused = gate();
@@ -243,7 +243,7 @@ test("I10: for all arrivals, paces, modes and a kill in the middle nothing is lo
 					await ticks(pause);
 				}
 			};
-			// The process that dies: its engine goes on for ever, its clock stands still, and nothing of it is closed.
+			// The process that dies: its engine keeps running, its clock stands still, and nothing of it is closed.
 			const limits = { abortGraceMs: 0 };
 			const silent: Play = async function* () {
 				await never;
@@ -251,7 +251,7 @@ test("I10: for all arrivals, paces, modes and a kill in the middle nothing is lo
 			};
 			const dead = nexRig(silent, { path, limits, clock: manualClock(Date.now()), dies: true });
 			await send(dead, messages.slice(0, killAfter));
-			// What is being stopped would otherwise go on writing beside its successor.
+			// The stopped process would otherwise keep writing next to its successor.
 			await ticks(20);
 
 			const seen = new Map<string, string[]>();
@@ -279,7 +279,7 @@ test("I10: for all arrivals, paces, modes and a kill in the middle nothing is lo
 				expect(["started", "batched", "superseded", "dropped"]).toContain(disposition.state);
 			}
 			for (const [, order] of seen) expect(order).toEqual(order.toSorted());
-			// What a run was asked is exactly what its turn says it was asked, each message in one turn only.
+			// The messages of a run are exactly those of its turn, each message in one turn only.
 			const answered = look.turns({ limit: 99 }).flatMap((turn) => turn.messages.flatMap((one) => one.eventId ?? []));
 			expect(new Set(answered).size).toBe(answered.length);
 		}),

@@ -55,7 +55,7 @@ test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
 	["an engine, for another message", { disableStreaming: ({ text: asked }) => asked !== "long" }, {}, false],
 	["a request", {}, { disableStreaming: true }, true],
 	["nobody", {}, {}, false],
-])("%s disables streaming, and whoever delivers is told", async (_who, params, approvals, inOnePiece) => {
+])("%s disables streaming, and the delivery has the option", async (_who, params, approvals, inOnePiece) => {
 	const channels = { telegram: { acl: { unknown: "allow" as const }, session: "main", accounts: { bot: {} } } };
 	const { nex, runSettled, frames, asked } = nexRig(play, { engine: params, config: { channels } });
 	const isClients = Object.keys(approvals).length > 0;

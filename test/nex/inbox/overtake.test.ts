@@ -1,9 +1,9 @@
 /** Messages that plugins look at hold up their own chat only, and no command. */
 
 import { describe, expect, test } from "vitest";
-import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
-import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import { isCommand } from "../../../packages/daemon/src/nex/inbox/commands.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
@@ -26,7 +26,9 @@ test("ST11: a monitor's messages wait for those of their own chat only, and a co
 	const door = gate();
 	const heard: string[] = [];
 	const ids: string[] = [];
-	const monitor = createMonitorPort({
+	const monitor = new MonitorPort({
+		onSpawn() {},
+		changed() {},
 		command: [process.execPath, "-e", program],
 		env: { PATH: process.env.PATH ?? "" },
 		facts: {},
@@ -36,7 +38,6 @@ test("ST11: a monitor's messages wait for those of their own chat only, and a co
 		random: Math.random,
 		log: silentLog,
 		waitingMax: 10,
-		webhookMs: 1000,
 		retryMs: 10,
 		retryMsMax: 10,
 		onFailure() {},
@@ -127,7 +128,7 @@ describe("A28: while a plugin looks at a message", () => {
 		const said = [say("slow one"), say("two"), say("of Bob", bob)];
 		await until(() => looked.length === 1);
 		await say("/stop all");
-		expect(texts()).toEqual(["Nothing is running. 1 message that waited is cancelled."]);
+		expect(texts()).toEqual(["Nothing is running. 1 message cancelled."]);
 		door.open();
 		const states = (await Promise.all(said)).map(({ disposition }) => disposition.state);
 		expect(states).toEqual(["cancelled", "cancelled", "started"]);

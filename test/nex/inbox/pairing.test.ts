@@ -15,14 +15,14 @@ function desk(limits = PAIRING_LIMITS) {
 }
 
 describe("pairing", () => {
-	test("a stranger is told one code, rarely, and let in when it is approved", async () => {
+	test("a stranger gets one code, rarely, and is admitted when it is approved", async () => {
 		const { pairing, clock } = desk();
 		expect(await pairing.isPaired(ann)).toBe(false);
-		expect(await pairing.ask(ann)).toMatchObject({ tell: "222222" });
+		expect(await pairing.ask(ann)).toMatchObject({ code: "222222" });
 		expect(await pairing.ask(ann)).toEqual({ because: "unknown sender: waits to be paired" });
 		clock.advance(PAIRING_LIMITS.pairingReplyMs);
-		expect(await pairing.ask(ann)).toMatchObject({ tell: "222222" });
-		expect(await pairing.ask(ann)).not.toHaveProperty("tell");
+		expect(await pairing.ask(ann)).toMatchObject({ code: "222222" });
+		expect(await pairing.ask(ann)).not.toHaveProperty("code");
 		expect(await pairing.list()).toMatchObject([
 			{ sender: "ann", senderName: "Ann", state: "pending", code: "222222" },
 		]);
@@ -34,49 +34,49 @@ describe("pairing", () => {
 		await expect(pairing.revoke(ann)).rejects.toMatchObject({ code: "not_found" });
 	});
 
-	test("codes are told apart", async () => {
+	test("codes are distinct", async () => {
 		const { pairing } = desk();
 		const told = await Promise.all(["ann", "bob"].map((sender) => pairing.ask({ ...ann, sender })));
-		const codes = told.map(({ tell }) => tell);
+		const codes = told.map(({ code }) => code);
 		expect(new Set(codes).size).toBe(2);
 	});
 
 	test("a code is worth nothing after its time, and the stranger gets another", async () => {
 		const { pairing, clock } = desk();
-		const { tell } = await pairing.ask(ann);
+		const { code } = await pairing.ask(ann);
 		clock.advance(PAIRING_LIMITS.pairingMs);
-		await expect(pairing.approve(tell!)).rejects.toMatchObject({ code: "expired" });
+		await expect(pairing.approve(code!)).rejects.toMatchObject({ code: "expired" });
 		expect(await pairing.list()).toEqual([]);
-		expect((await pairing.ask(ann)).tell).toBeDefined();
+		expect((await pairing.ask(ann)).code).toBeDefined();
 	});
 
-	test("a code that is told again is good for its whole time again", async () => {
+	test("a code that is sent again gets its whole lifetime again", async () => {
 		const { pairing, clock } = desk();
 		await pairing.ask(ann);
 		clock.advance(PAIRING_LIMITS.pairingMs - 1);
-		const { tell } = await pairing.ask(ann);
+		const { code } = await pairing.ask(ann);
 		clock.advance(PAIRING_LIMITS.pairingMs - 1);
-		expect((await pairing.approve(tell!)).state).toBe("approved");
+		expect((await pairing.approve(code!)).state).toBe("approved");
 	});
 
-	test("those whose time is over keep nobody out", async () => {
+	test("expired codes do not count at the limit", async () => {
 		const { pairing, clock } = desk({ ...PAIRING_LIMITS, pairingsPendingMax: 1 });
 		await pairing.ask(ann);
 		clock.advance(PAIRING_LIMITS.pairingMs);
-		expect((await pairing.ask({ ...ann, sender: "bob" })).tell).toBeDefined();
+		expect((await pairing.ask({ ...ann, sender: "bob" })).code).toBeDefined();
 	});
 
-	test("a code that nobody was told is not found, however it is written", async () => {
+	test("an unknown code is not found", async () => {
 		const { pairing } = desk();
 		await expect(pairing.approve("zz")).rejects.toMatchObject({ code: "not_found" });
 	});
 
 	test("I11: so many wait and no more; an approved one does not count", async () => {
 		const { pairing } = desk({ ...PAIRING_LIMITS, pairingsPendingMax: 1 });
-		const { tell } = await pairing.ask(ann);
+		const { code } = await pairing.ask(ann);
 		expect(await pairing.ask({ ...ann, sender: "bob" })).toEqual({ because: expect.stringContaining("too many") });
-		expect((await pairing.ask({ ...ann, account: "other", sender: "bob" })).tell).toBeDefined();
-		await pairing.approve(tell!);
-		expect((await pairing.ask({ ...ann, sender: "bob" })).tell).toBeDefined();
+		expect((await pairing.ask({ ...ann, account: "other", sender: "bob" })).code).toBeDefined();
+		await pairing.approve(code!);
+		expect((await pairing.ask({ ...ann, sender: "bob" })).code).toBeDefined();
 	});
 });

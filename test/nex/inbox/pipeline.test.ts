@@ -16,7 +16,7 @@ const stuck: Play = async function* () {
 	yield text("thinking");
 	await never;
 };
-/** Of a process that dies: it must not go on writing beside its successor. */
+/** Stops a dying process, which must not keep writing next to its successor. */
 const silent: Play = async function* () {
 	await never;
 	yield text("");
@@ -66,7 +66,7 @@ describe("a message from a platform", () => {
 	test("A17: tells the engine of a group, and of others whose messages it answers as well", async () => {
 		const queue = { mode: "collect" as const, collectMs: 100 };
 		const config = { channels: { telegram: { ...open.channels.telegram, session: "office", queue } } };
-		/** Of the run that answers these messages together. */
+		/** The trace of the run that answers these messages together. */
 		const senderOf = async (...messages: Parameters<typeof messageOf>[1][]) => {
 			const clock = manualClock(1000);
 			const senders: EngineRequest["sender"][] = [];
@@ -197,7 +197,7 @@ describe("a message from a platform", () => {
 		expect(await settings("bot", "c2")).toMatchObject({ mode: "interrupt", messagesMax: 3 });
 	});
 
-	test("reject: the sender is told once that we are busy, and the message is on record", async () => {
+	test("reject: the sender gets the busy text once, and the message is on record", async () => {
 		const config = {
 			channels: { telegram: { ...open.channels.telegram, queue: { mode: "reject" as const }, busyText: "wait" } },
 		};
@@ -209,7 +209,7 @@ describe("a message from a platform", () => {
 		expect(texts()).toEqual(["wait"]);
 	});
 
-	test("reject: after a while the sender is told again; an empty text is never said", async () => {
+	test("reject: after a while the sender gets the busy text again; an empty text is never sent", async () => {
 		const busy = (busyText: string) => ({
 			channels: { telegram: { ...open.channels.telegram, queue: { mode: "reject" as const }, busyText } },
 		});
@@ -237,8 +237,8 @@ describe("a message from a platform", () => {
 	});
 });
 
-describe("who is let in", () => {
-	test("a stranger is told a code; approved, the next message is answered; revoked, it is not", async () => {
+describe("access", () => {
+	test("a stranger gets a code; after approval the next message is answered, and after revocation it is not", async () => {
 		const { nex, texts, look } = nexRig(echo);
 		const { disposition } = await nex.receive(from(messageOf("let me in")));
 		expect(disposition).toMatchObject({ state: "rejected", because: expect.stringContaining("unknown sender") });
@@ -249,7 +249,7 @@ describe("who is let in", () => {
 		expect(waiting).toMatchObject({ sender: "ann", senderName: "Ann", state: "pending" });
 		await nex.pairing.approve(waiting!.code.toLowerCase());
 		expect((await nex.pairing.approve(waiting!.code)).state).toBe("approved");
-		expect(texts()).toEqual([expect.anything(), expect.stringContaining("let in")]);
+		expect(texts()).toEqual([expect.anything(), expect.stringContaining("approved")]);
 		expect((await nex.receive(from(messageOf("now?")))).disposition.state).toBe("started");
 		await nex.pairing.revoke(waiting!);
 		expect((await nex.receive(from(messageOf("still?")))).disposition.state).toBe("rejected");
@@ -265,7 +265,7 @@ describe("who is let in", () => {
 		const chat = { id: "g", type: "group" as const };
 		expect(await said({})).toBe("started");
 		expect(await said({ chat })).toBe("rejected");
-		// What was said to others is not kept.
+		// A message to other people is not stored.
 		expect(look.events({ state: "rejected", limit: 9 })).toMatchObject([{ text: "" }]);
 		expect(await said({ chat, mention: true })).toBe("started");
 	});
@@ -427,7 +427,7 @@ describe("plugins on the way", () => {
 		expect(nex.stats().plugins).toMatchObject([{ timeouts: 1 }]);
 	});
 
-	test("one that is none is refused at the start", async () => {
+	test("an invalid plugin is refused at the start", async () => {
 		const { nex } = nexRig(echo, { config: { plugins: ["./nowhere.ts"] } });
 		await expect(nex.load()).rejects.toMatchObject({
 			code: "config",
@@ -547,7 +547,7 @@ describe("start and stop", () => {
 		]);
 	});
 
-	test("I10: what was queued goes on after a restart, with its stages and its target", async () => {
+	test("I10: queued messages are answered after a restart, with their stages and target", async () => {
 		const path = tempFile();
 		const config = { channels: { telegram: { ...open.channels.telegram, queue: { mode: "followup" as const } } } };
 		const first = nexRig(silent, { config, path, clock: manualClock(Date.now()), dies: true });

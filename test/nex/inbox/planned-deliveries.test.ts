@@ -1,4 +1,4 @@
-/** I7: an answer is owed from the moment its run begins: the run's begin, its messages' dispositions and its deliveries are one transaction. */
+/** I7: a delivery is planned when its run begins: the run's begin, its messages' dispositions and its deliveries are one transaction. */
 
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -20,7 +20,7 @@ const config = (mode: "followup" | "collect" = "followup") => ({
 });
 const from = (message: ReturnType<typeof messageOf>) => ({ channel: "telegram", account: "bot", message });
 
-/** One file for all, as in the daemon; what is owed is on record, and nothing is ever sent. */
+/** One file for all stores, as in the daemon; deliveries are recorded, and nothing is ever sent. */
 function rig(
 	path: string,
 	{ play = silent, mode = "followup" as "followup" | "collect", owe = () => {}, dies = false } = {},
@@ -42,7 +42,7 @@ function rig(
 	return { ...store, broker, nex, unfinished, ...out };
 }
 
-/** Of a second connection: only what is committed. */
+/** Reads through a second connection, which sees only committed rows. */
 function committed(path: string): { runs: string[]; owed: string[] } {
 	const db = new DatabaseSync(path, { readOnly: true });
 	try {
@@ -124,7 +124,7 @@ describe("the begin of a run and its deliveries", () => {
 		expect(look.events({ limit: 9 })).toEqual([]);
 	});
 
-	test("an account that is gone is no reason not to answer", async () => {
+	test("a run answers also when one of its accounts was removed", async () => {
 		const gone = () => {
 			throw new NexusError("not_found", "There is no account telegram/bot.");
 		};

@@ -61,7 +61,7 @@ describe("an idle session", () => {
 		expect(step(lane, tick, 190).effects).toEqual([start("a", "b")]);
 	});
 
-	test("collect: somebody who never stops typing is answered all the same", () => {
+	test("collect: a sender who keeps typing is answered", () => {
 		let lane = EMPTY_LANE;
 		const arrivals = Array.from({ length: 13 }, (_, n) => n * 80);
 		const starts: [number, LaneEffect][] = [];
@@ -219,7 +219,7 @@ describe("I11: at the cap", () => {
 	});
 });
 
-test("what waited before a restart goes on in the same groups", () => {
+test("messages that waited before a restart start in the same groups", () => {
 	const modes = ["followup", "interrupt", "followup", "collect", "collect"] as const;
 	const lane = restored(modes.map((mode, n) => ({ eventId: `e${n}`, at: n, summary: false, ...settingsOf({ mode }) })));
 	const { effects } = play(

@@ -1,4 +1,4 @@
-/** What waited in a daemon that died goes on in the next one. */
+/** Messages that waited in a dead daemon are answered by the next one. */
 
 import { describe, expect, test } from "vitest";
 import { finalEnd, gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
@@ -46,7 +46,7 @@ describe("messages that waited when the process died", () => {
 			return begun.opened;
 		});
 		await until(() => isAsked);
-		// The answer that is owed is whole.
+		// The pending answer is complete.
 		expect(look.turn(accepted[0]!.runId!)).toMatchObject({ reason: "crashed" });
 		await ticks(20);
 		expect(look.event(accepted[1]!.eventId)?.disposition).toEqual({ state: "queued" });
@@ -64,7 +64,7 @@ describe("messages that waited when the process died", () => {
 		expect(look.turns({ limit: 9 })).toHaveLength(1);
 	});
 
-	test("ST4, ST19: are left by a daemon that was taken for dead, and so is its run: it ends without a terminal of its own", async () => {
+	test("ST4, ST19: are left by a daemon that was taken for dead, and so is its run: it ends without its own terminal frame", async () => {
 		const path = tempFile();
 		const ended = gate();
 		const before = nexRig(
@@ -78,7 +78,7 @@ describe("messages that waited when the process died", () => {
 		const two = await before.nex.receive({ session: "main", text: "two" });
 		await until(async () => (await before.bus.describe(one.runId!))?.head === 2);
 		const { nex, look, frames, bus } = nexRig(echo, { path });
-		// Once this one takes part, the one before counts as dead; it goes on all the same.
+		// Once this daemon has joined the store, the earlier one counts as dead, although it keeps running.
 		await bus.list({ orphaned: true });
 		const over = before.broker.abort(one.runId!);
 		ended.open();

@@ -22,7 +22,7 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 	const launched: string[] = [];
 	const settled: string[] = [];
 	const listeners = new Map<string, (message: InboundMessage, id: string) => Promise<void>>();
-	/** What people were asked, and what they were told came of it. */
+	/** The questions sent to chats, and the outcomes shown there. */
 	const questions: Parameters<NexOutbound["ask"]>[0][] = [];
 	const outcomes: [id: string, text: string][] = [];
 	const infoOf = (id: string): Delivery =>
@@ -56,7 +56,7 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 			limits: { textMax: 4096, unit: "utf16" },
 			public: channel === "telegram",
 		}),
-		monitor: (channel, account, onMessage) => void listeners.set(`${channel}/${account}`, onMessage),
+		monitor: (channel, account, { onMessage }) => void listeners.set(`${channel}/${account}`, onMessage),
 		...fields,
 	};
 	const texts = () => asked.flatMap((one) => ("text" in one ? [one.text] : []));
@@ -108,7 +108,7 @@ export function nexRig(play: Play, options: NexRigOptions = {}) {
 
 let count = 0;
 
-/** A message from Ann in a direct chat, unless told otherwise. */
+/** A message from Ann in a direct chat, unless the fields say otherwise. */
 export const messageOf = (text: string, fields: Partial<InboundMessage> = {}): InboundMessage => ({
 	eventId: `m${++count}`,
 	from: { id: "ann", name: "Ann" },

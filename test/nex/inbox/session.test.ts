@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type ChatAddress, checkSessionRule, sessionOf } from "../../../packages/daemon/src/nex/inbox/session.ts";
+import { type ChatAddress, checkSessionRule, sessionOf } from "../../../packages/daemon/src/nex/inbox/config.ts";
 import { isSessionLabel } from "../../../packages/protocol/src/protocol.ts";
 
 const place: ChatAddress = { channel: "telegram", account: "bot", chat: "-100123", sender: "7" };

@@ -1,4 +1,4 @@
-/** A Ledger that refuses a turn on a store that is well: the session goes on, with what could be saved. */
+/** A Ledger that refuses a turn on a working store: the session continues, with what could be saved. */
 
 import { describe, expect, test } from "vitest";
 import type { Turn } from "../../../packages/daemon/src/ledger/ledger.ts";
@@ -13,7 +13,7 @@ const hello: Play = async function* ({ messages }) {
 	yield { type: "text", delta: `re ${messages.at(-1)!.text}` };
 };
 
-/** One that never ends. */
+/** A run that never ends. */
 const stuck: Play = async function* () {
 	yield { type: "tool", callId: "t1", name: "look", status: "started" };
 	yield { type: "text", delta: "well" };
@@ -69,7 +69,7 @@ describe("a turn that the Ledger refuses", () => {
 		["its tools", (turn: Turn) => turn.toolCalls.length > 0, ["one", "re one"]],
 		["its messages", (turn: Turn) => turn.messages.length > 0, []],
 	])(
-		"for good because of %s: is settled as failed with what can be saved, and the session goes on",
+		"for good because of %s: is settled as failed with what can be saved, and the session continues",
 		async (_what, bad, kept) => {
 			const { broker, look, frames, submit, pass, logged } = world(
 				(turn) => turn.messages[0]?.text !== "two" && bad(turn),
@@ -92,7 +92,7 @@ describe("a turn that the Ledger refuses", () => {
 		},
 	);
 
-	test("whatever it says: its log ends all the same, and the session goes on", async () => {
+	test("whatever the cause, its log ends and the session continues", async () => {
 		const { broker, look, frames, submit, pass, logged } = world((turn) => turn.runId === first);
 		let first: string | undefined;
 		const accepted = submit("one");
@@ -109,7 +109,7 @@ describe("a turn that the Ledger refuses", () => {
 	test.each([
 		["its tools", (turn: Turn) => turn.toolCalls.length > 0],
 		["anything", () => true],
-	])("I3: of a process that died, because of %s: does not keep its session waiting for ever", async (_what, bad) => {
+	])("I3: of a process that died, because of %s: does not keep its session waiting forever", async (_what, bad) => {
 		const path = tempFile();
 		const before = world(() => false, { play: stuck, path, dies: true });
 		const dead = (await before.submit("one")).runId!;

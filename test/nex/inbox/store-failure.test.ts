@@ -110,7 +110,7 @@ test("I3: a start on a full disk settles what it found as soon as there is room,
 	expect(look.turns({ limit: 1 })[0]!.messages.at(-1)).toMatchObject({ text: "re two and more" });
 });
 
-test("I3: a session does not wait for ever for a run whose log has ended without a turn", async () => {
+test("I3: a session does not wait forever for a run whose log has ended without a turn", async () => {
 	const dead = world(tempFile(), true);
 	const { runId } = await dead.submit("one");
 	await until(async () => (await dead.bus.describe(runId!))?.head === 2);
@@ -129,7 +129,7 @@ test("I3: a session does not wait for ever for a run whose log has ended without
 	await until(() => look.turns({ limit: 9 }).length === 1);
 });
 
-test("I10: a store that takes nothing takes no message in: the sender is told within a second", async () => {
+test("I10: while the store refuses writes no message is accepted: the sender gets an error within a second", async () => {
 	const { disk, look, pass, submit } = world();
 	await submit("one");
 	disk.full = true;
@@ -158,7 +158,7 @@ function preparing() {
 	return { asked, held, parts: world(tempFile(), false, [plugin]) };
 }
 
-test("I10: a message on record whose run cannot begin now waits, its sender is told so in time, and it is answered later", async () => {
+test("I10: a message on record whose run cannot begin now waits, its sender gets an answer in time, and it is answered later", async () => {
 	const { asked, held, parts } = preparing();
 	const { disk, look, door, pass, submit, clock } = parts;
 	const first = submit("one");
@@ -174,7 +174,7 @@ test("I10: a message on record whose run cannot begin now waits, its sender is t
 	const { eventId, disposition } = await first;
 	expect(disposition).toEqual({ state: "queued" });
 	expect(told - begun).toBeLessThanOrEqual(2_000);
-	// Nobody else in the session waits for it any longer either.
+	// No other message of the session waits for it any longer either.
 	const refused = expect(submit("two")).rejects.toMatchObject({ code: "unavailable" });
 	await pass(1_500);
 	await refused;
@@ -206,7 +206,7 @@ test("I10: a rejection that cannot be recorded now is recorded later", async () 
 	expect(look.event(eventId)!.disposition).toMatchObject({ because: "not today" });
 });
 
-test("I10: a message on record that meets a stop is the next daemon's: nobody is told to send it again", async () => {
+test("I10: a recorded message at a stop is left to the next daemon, and its sender need not send it again", async () => {
 	const { asked, held, parts } = preparing();
 	const sent = parts.submit("one");
 	await until(() => asked.length === 1);

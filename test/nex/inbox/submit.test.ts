@@ -159,7 +159,7 @@ describe("a message for a busy session", () => {
 		);
 	});
 
-	test("the next message is told that the answer before was stopped", async () => {
+	test("the next run gets the note that the last answer was stopped", async () => {
 		const { broker, nex, look } = nexRig(
 			async function* ({ messages }) {
 				if (messages.length > 1) {

@@ -72,7 +72,7 @@ describe("a platform's messages", () => {
 		expect(look.turns({ limit: 9 })).toHaveLength(3);
 	});
 
-	test("a stranger is told a code on the platform, and is told when it was approved", async () => {
+	test("a stranger gets a code on the platform, and a note when it was approved", async () => {
 		whole = await start(echo, {}, 1);
 		const { rig, nex, look } = whole;
 		await until(() => rig.visible("c1").length === 1);
@@ -81,7 +81,7 @@ describe("a platform's messages", () => {
 		expect(look.turns({ limit: 9 })).toEqual([]);
 		await nex.pairing.approve(waiting!.code);
 		await until(() => rig.visible("c1").length === 2);
-		expect(rig.visible("c1")[1]).toContain("let in");
+		expect(rig.visible("c1")[1]).toContain("approved");
 	});
 
 	test("an interrupted answer stays visible as far as it came, and the next one answers the rest together", async () => {

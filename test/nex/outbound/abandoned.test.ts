@@ -8,7 +8,7 @@ import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { trackDelivery } from "./live-delivery-rig.ts";
 
-it("the error text is still owed after an edit of it was refused, and said once", async () => {
+it("the error text is still sent after an edit was refused, and only once", async () => {
 	const { live, stored } = await trackDelivery();
 	const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
 	const context = { live, info, log: silentLog } as unknown as DeliveryContext;

@@ -61,7 +61,7 @@ async function readFrom(records: readonly string[], group: number, position: num
 }
 
 describe("for all interleavings of agents", () => {
-	it("I7, P3.11: from any position on, the messages are heard whole, in the order of their begins, and the end once", async () => {
+	it("I7, P3.11: from any position on, the messages come complete, in the order of their begins, and the end once", async () => {
 		const cases = fc.asyncProperty(
 			fc.array(said, { maxLength: 40 }),
 			fc.integer({ min: 1, max: 50 }),
@@ -87,7 +87,7 @@ describe("for all interleavings of agents", () => {
 		await fc.assert(cases, { numRuns: atEffort(400, 150) });
 	});
 
-	it("I7, P3.10: tools and parts are heard once each, and nothing hidden is", async () => {
+	it("I7, P3.10: tools and parts come once each, and nothing hidden does", async () => {
 		const cases = fc.asyncProperty(
 			fc.array(said, { maxLength: 40 }),
 			fc.integer({ min: 1, max: 50 }),
@@ -113,7 +113,7 @@ describe("for all interleavings of agents", () => {
 		await fc.assert(cases, { numRuns: atEffort(400, 150) });
 	});
 
-	it("I7: what a call says after its message has ended is heard once, also when that message had to wait", async () => {
+	it("I7: a call that reports after its message has ended comes once, also when that message had to wait", async () => {
 		const look = (status: "started" | "progress"): EngineEvent => ({ type: "tool", callId: "c", name: "look", status });
 		const text = (agent: string): EngineEvent => ({ type: "text", delta: ".", agent });
 		const records = recordsOf(newRunId(), [text("lead"), look("started"), text("a"), look("progress")]);
@@ -123,7 +123,7 @@ describe("for all interleavings of agents", () => {
 		expect(statuses).toEqual(["started", "progress", "failed"]);
 	});
 
-	it("I4: what is heard does not depend on how much of the log was there", async () => {
+	it("I4: the events do not depend on how much of the log existed", async () => {
 		const cases = fc.asyncProperty(
 			fc.array(said, { maxLength: 40 }),
 			fc.integer({ min: 1, max: 50 }),

@@ -69,7 +69,7 @@ describe("waiting for an answer", () => {
 		expect(late).toEqual([300]);
 	});
 
-	it("what it says of the answer itself begins the time anew; the end ends it", () => {
+	it("a report on the answer itself restarts the time; the end ends it", () => {
 		const { clock, late, watch } = watched();
 		for (let n = 0; n < 30; n++) {
 			clock.advance(200);
@@ -87,7 +87,7 @@ describe("a backlog", () => {
 		rig = createRigWith((channel) => ({ mail: channel("mail", { slowMs: "450" }) }), { limits });
 		const { outbound } = rig;
 		const account = { channel: "mail", id: "main" };
-		// Its start is no part of the backlog.
+		// Its start is not part of the backlog.
 		const { id: first } = await outbound.deliver({ text: "first", account, target: { to: "c" } });
 		expect(await outbound.settled(first)).toMatchObject({ state: "complete" });
 		const all = await Promise.all(

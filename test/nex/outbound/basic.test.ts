@@ -112,7 +112,7 @@ describe("a daemon that dies in the middle", () => {
 		expect(rig.visible("c1")).toEqual([BEGINNING, "Sorry."]);
 	});
 
-	it("goes on behind what may be shown when it dies again", async () => {
+	it("continues after the text that may be shown when it dies again", async () => {
 		const { run, id } = await begin({ quiet: "1", refusals: "1000", retryAfterMs: "1" });
 		strike(streamPid());
 		await until(() => rig.deliveries.get(id)?.mode === "blocks", "it is gone");

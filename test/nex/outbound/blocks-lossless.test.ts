@@ -90,7 +90,7 @@ describe("I7: blocks of adversarial markdown", () => {
 	it("lose no letter where the model falls silent in the middle of anything", () => {
 		const waits = fc.array(fc.constantFrom(0, 5, IDLE_MS + 500), { minLength: 1, maxLength: 6 });
 		const seen = (part: string) => part.replace(/[^\p{L}\p{Extended_Pictographic}]/gu, "");
-		// What follows the opening of code is a mark, not text.
+		// The rest of the line that opens a code block is markup, not text.
 		const unnamed = markdown.map((source) => source.replace(/(`{3,}|~{3,})[^\r\n]*/g, "$1"));
 		fc.assert(
 			fc.property(unnamed, sizes, waits, rules, (source, lengths, pauses, figures) => {

@@ -40,7 +40,7 @@ describe("tool notes", () => {
 		expect(texts(play([...said, { type: "end" }]))).toEqual(["One moment.\n\n[Read...]"]);
 	});
 
-	it("a long text before a tool is a message of its own, and the note begins the next", () => {
+	it("a long text before a tool is a separate message, and the note begins the next", () => {
 		const blocks = play([token("a".repeat(700)), note("[Read...]"), token("Found it."), { type: "end" }]);
 		expect(texts(blocks)).toEqual(["a".repeat(700), "[Read...]\n\nFound it."]);
 		expect(blocks.map(({ from, to }) => [from, to])).toEqual([

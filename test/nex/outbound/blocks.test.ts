@@ -221,7 +221,7 @@ describe("the four rules", () => {
 		]);
 	});
 
-	it("4: the next assistant message is markdown of its own, and no notes of the last one stand above it", () => {
+	it("4: the next assistant message is separate markdown, without the notes of the last one", () => {
 		const said: string[] = [];
 		let state = beginBlocks(0);
 		const take = (input: Parameters<typeof stepBlocks>[1]) => {
@@ -316,7 +316,7 @@ describe("the four rules", () => {
 		expect(source.slice(blocks.at(-1)?.to ?? 0).trim()).toBe("");
 	});
 
-	it("a tool's line stands in front of the next block and is no part of the source", () => {
+	it("a tool's line is placed before the next block and is not part of the source", () => {
 		let step = stepBlocks(beginBlocks(0), { type: "note", text: "[read...]" }, 0, rules);
 		step = stepBlocks(step.state, { type: "token", text: "Found." }, 0, rules);
 		step = stepBlocks(step.state, { type: "end" }, 0, rules);
@@ -360,7 +360,7 @@ describe("a channel without streaming", () => {
 		expect(rig.visible("c1")).toEqual([shown]);
 	});
 
-	it("a tool's line says what it does, and cannot open markdown of its own", async () => {
+	it("a tool's line names the tool, and cannot contain markdown", async () => {
 		rig = createRig("blocks", {}, { streaming: { tools: true } });
 		const run = await beginRun(rig.bus);
 		const summary = "Reading\n```package.json";
@@ -372,7 +372,7 @@ describe("a channel without streaming", () => {
 		expect(rig.visible("c1")).toEqual(["[Reading package.json...]\n\n2.1.0."]);
 	});
 
-	it("I7: after a daemon crash goes on behind the last block, inside the same code fence", async () => {
+	it("I7: after a daemon crash continues after the last block, inside the same code fence", async () => {
 		rig = createRig("blocks");
 		const run = await beginRun(rig.bus);
 		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
@@ -387,7 +387,7 @@ describe("a channel without streaming", () => {
 		expect(second).toMatch(/^```js\nconst c = 3;\n```\nThat is all\.$/);
 	});
 
-	it("the run's failure is told once, in the channel's words", async () => {
+	it("the channel's error text is sent once for a failed run", async () => {
 		rig = createRig("blocks", {}, { errorText: "Sorry, that failed." });
 		const run = await beginRun(rig.bus);
 		run.text("Half");

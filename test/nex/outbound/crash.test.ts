@@ -188,7 +188,7 @@ describe("daemon crashes", () => {
 		expect(rig.visible("c0")).toEqual(["Owed."]);
 	});
 
-	it("what is too old is marked and told, not sent", async () => {
+	it("a delivery that is too old is marked stale and logged, not sent", async () => {
 		rig = createRig("full", { deaths: Array(1000).fill(1).join() });
 		const run = await beginRun(rig.bus);
 		const live = await beginRun(rig.bus, "other");
@@ -211,7 +211,7 @@ describe("daemon crashes", () => {
 	});
 
 	it.each(["stale", "failed"] as const)(
-		"I7: one that is %s sends what is owed, once, when it is asked for again",
+		"I7: a delivery that is %s sends the remainder once when it is requested again",
 		async (state) => {
 			rig = createRig("full");
 			const runId = await finishedRun(rig.bus, ["out, ", "owed"]);
@@ -234,7 +234,7 @@ describe("daemon crashes", () => {
 			expect(done.error).toBeUndefined();
 			expect(rig.visible(target.to)).toEqual(["owed"]);
 			await rig.outbound.deliver({ runId, account: main("full"), target });
-			// What may be out already is never sent blindly again.
+			// A message that may already exist is never sent again blindly.
 			expect(await rig.outbound.deliver({ runId, account: main("full"), target: doubtful })).toMatchObject({ state });
 			await rig.outbound.settled("dlv_1");
 			await rig.outbound.settled("dlv_2");

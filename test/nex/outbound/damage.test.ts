@@ -33,7 +33,7 @@ async function damagedRun({ bus }: Rig, ...what: [(record: string, n: number) =>
 const CASES: [what: string, (record: string, n: number) => string | undefined, rule: RegExp][] = [
 	["a lost record", (record, n) => (n === 2 ? undefined : record), /chunk 3 follows 1 \(P1\.7\)/],
 	["a changed payload", (record, n) => (n === 2 ? record.replace("here", "HERE") : record), /checksum .*\(P1\.10\)/],
-	["a record that is no frame", (record, n) => (n === 2 ? record.slice(0, 40) : record), /record 3 is no frame/],
+	["a record that is not a frame", (record, n) => (n === 2 ? record.slice(0, 40) : record), /record 3 is not a frame/],
 	[
 		"a wrong count",
 		(record) => {
@@ -51,7 +51,7 @@ const CASES: [what: string, (record: string, n: number) => string | undefined, r
 		},
 		/its newest records are damaged on disk/,
 	],
-	["nothing that can be read", (record, n) => (n === 0 ? record.slice(0, 40) : record), /record 1 is no frame/],
+	["nothing that can be read", (record, n) => (n === 0 ? record.slice(0, 40) : record), /record 1 is not a frame/],
 ];
 
 describe.each(["full", "blocks", "mail", "drafts"] satisfies Flavour[])(

@@ -1,4 +1,4 @@
-/** Messages that begin before their text (a tool, a placeholder) and what stands beside the text: both, in order, each once (I7). */
+/** Messages that begin before their text (a tool, a placeholder), and attachments: in order, each once (I7). */
 
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "vitest";
@@ -21,7 +21,7 @@ const createEarly = (streaming: { placeholder?: string } = {}, settings: Record<
 		},
 	}));
 
-/** What a person sees in a chat, in order. */
+/** The visible content of a chat, in order. */
 function seen(to: string, calls: readonly Call[] = rig.calls()): string[] {
 	const shown = new Map<string, string>();
 	for (const { op, id, text, to: chat } of calls) {
@@ -35,7 +35,7 @@ function seen(to: string, calls: readonly Call[] = rig.calls()): string[] {
 const tool: StreamEvent = { type: "tool_status", toolName: "Draw", toolCallId: "t", status: "started" };
 const thought: StreamEvent = { type: "reasoning", text: "Hm." };
 
-/** Answers in which a message begins before something that stands beside the text. */
+/** Answers in which a message begins before an attachment. */
 const ANSWERS: Record<string, { say(run: TestRun): void; shows: string[]; cursor: number }> = {
 	picture: {
 		say(run) {
@@ -109,7 +109,7 @@ it.each(["", "One moment…"])(
 );
 
 it.each(["", "One moment…"])(
-	"I7: live: what began early goes before what stands beside (placeholder %j)",
+	"I7: live: a message that began early comes before the attachment (placeholder %j)",
 	async (placeholder) => {
 		rig = createEarly({ placeholder });
 		const run = await beginRun(rig.bus);

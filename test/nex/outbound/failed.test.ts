@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWhatsAppFake, type WhatsAppFake } from "../../../packages/lab/src/whatsapp.ts";
 import { ADAPTER } from "../../children.ts";
-import { beginRun, createRigWith, type Rig, until } from "./rig.ts";
+import { beginRun, createRigWith, onlyMessages, type Rig, until } from "./rig.ts";
 
 const ANN = { to: "15550001", direct: true };
 const place = { account: { channel: "whatsapp", id: "main" }, target: ANN };
@@ -27,14 +27,14 @@ beforeEach(async () => {
 		}),
 		{ log },
 	);
-	rig.outbound.monitor("whatsapp", "main", async () => {});
+	rig.outbound.monitor("whatsapp", "main", onlyMessages());
 });
 afterEach(async () => {
 	await rig.close();
 	await fake.close();
 });
 
-/** What WhatsApp's server does when a message was not delivered. */
+/** The call of WhatsApp's server when a message was not delivered. */
 async function report(nth: number, status = "failed"): Promise<void> {
 	const message = fake.raw(ANN.to)[nth]!;
 	const { headers, body } = fake.signed(fake.status(message, status, status === "failed" ? LATE : undefined));
@@ -59,7 +59,7 @@ describe("a message that the platform took and did not deliver", { timeout: 300_
 		expect(fake.visible(ANN.to)).toEqual(["too late"]);
 	});
 
-	it("told while the answer is still being written: the rest is sent, and the delivery ends as failed", async () => {
+	it("reported while the answer is still being written: the rest is sent, and the delivery ends as failed", async () => {
 		const run = await beginRun(rig.bus);
 		const { id } = await rig.outbound.deliver({ ...place, runId: run.runId });
 		run.text("First paragraph.\n\n");

@@ -1,14 +1,14 @@
 /** The pause of a whole account, as its processes report it. */
 
 import { expect, it } from "vitest";
-import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
+import { createRatePause } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
 import { manualClock } from "../../clock.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function world() {
 	const clock = manualClock(1000);
-	const gate = createGate(clock);
+	const gate = createRatePause(clock);
 	const stop = new AbortController();
 	const opened: number[] = [];
 	const wait = () => void gate.open(stop.signal).then(() => opened.push(clock.now()));
@@ -19,7 +19,7 @@ function world() {
 	return { gate, stop, opened, wait, pass };
 }
 
-it("the longest pause counts, also one that is asked for while somebody waits", async () => {
+it("the longest pause counts, also one that begins during a wait", async () => {
 	const { gate, opened, wait, pass } = world();
 	expect(gate.pausedUntil).toBeUndefined();
 	gate.pause(500);
@@ -46,7 +46,7 @@ it("no adapter silences an account for more than an hour at a time, or turns tim
 	expect(gate.pausedUntil).toBe(1000 + 3_600_000);
 });
 
-it("nobody waits for it when the daemon stops", async () => {
+it("waits end when the daemon stops", async () => {
 	const { gate, stop, opened, wait, pass } = world();
 	gate.pause(500);
 	wait();

@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { SEND_SHAPES } from "../../../packages/adapter/src/host.ts";
-import { createInfoCache } from "../../../packages/daemon/src/nex/accounts/account.ts";
 import { endOrphanedProcesses, prepareAccountFiles } from "../../../packages/daemon/src/nex/accounts/account-files.ts";
-import { type Exit, PROCESS_LIMITS, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
-import { ONE_SHOT_LIMITS } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
-import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { type Exit, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
+import { createInfoCache } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
+import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { ONE_SHOT_LIMITS, PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
@@ -39,7 +39,7 @@ const pidIn = async (file: string): Promise<number> => {
 	return Number(readFileSync(file, "utf8"));
 };
 
-/** A zombie that nobody has waited for yet has ended, too. */
+/** A zombie that its parent has not reaped yet has ended as well. */
 function lives(pid: number): boolean {
 	try {
 		const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -118,6 +118,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 		const limits = { ...ONE_SHOT_LIMITS, answerMs };
 		const infos = createInfoCache(() => ({ odd: { command, accounts: {} } }), {
 			limits,
+			clock: systemClock,
 			signal: stopping.signal,
 			dataDir: folder,
 			onInfo: () => {},
@@ -134,7 +135,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 		await hasEnded(pid);
 	});
 
-	it("is given up after its time, whoever holds its pipes", async () => {
+	it("times out, also when another process holds its pipes", async () => {
 		vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 		onTestFinished(() => void vi.useRealTimers());
 		const { answer, inner } = approvals(freshFolder(), 60_000);
@@ -159,7 +160,9 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 
 it("I11: an adapter that floods its output with garbage is cut off and started again, later and later", async () => {
 	const lost: Exit[] = [];
-	const supervisor = createProcessSupervisor({
+	const supervisor = new ProcessSupervisor({
+		onSpawn() {},
+		changed() {},
 		command: node(`const say = () => process.stdout.write("garbage\\n".repeat(1000), say); say();`),
 		env,
 		facts: {},
@@ -179,6 +182,6 @@ it("I11: an adapter that floods its output with garbage is cut off and started a
 	await supervisor.running(new AbortController().signal);
 	await expect.poll(() => supervisor.status().state, { timeout: 20_000 }).toBe("open_circuit");
 	expect(lost).toHaveLength(3);
-	expect(lost[0]).toMatchObject({ code: null, detail: "said more than 5000 lines of garbage within a minute" });
+	expect(lost[0]).toMatchObject({ code: null, detail: "wrote more than 5000 lines of garbage within a minute" });
 	expect(supervisor.status()).toMatchObject({ restarts: 3, lastError: expect.stringContaining("garbage") });
 });

@@ -2,10 +2,10 @@
 
 import { expect, it, onTestFinished } from "vitest";
 import { MONITOR_SHAPES } from "../../../packages/adapter/src/host.ts";
-import { createCallHealth } from "../../../packages/daemon/src/nex/accounts/call-health.ts";
-import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
-import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
-import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import { createCallHealth } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
+import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
@@ -31,7 +31,8 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 		say({ type: "listening", ok: true, error: 7 });
 	`;
 	const seen = new Set<string>();
-	const monitor = createMonitorPort({
+	const monitor = new MonitorPort({
+		onSpawn() {},
 		changed: () => queueMicrotask(() => seen.add(monitor.status().state)),
 		...common,
 		command: node(program),
@@ -40,13 +41,13 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 		onMessage: async () => {},
 		onFailure() {},
 		onChoice: async () => undefined,
+		isUrgent: () => false,
 		waitingMax: 10,
-		webhookMs: 25_000,
 		retryMs: 10,
 		retryMsMax: 10,
 	});
 	onTestFinished(() => monitor.stop());
-	const change = () => monitor.webhook({ method: "POST", query: "", headers: {}, body: "" });
+	const change = () => monitor.webhook({ method: "POST", query: "", headers: {}, body: "" }, 25_000);
 	await until(() => monitor.status().lastError !== undefined, "its garbage is seen");
 	expect(monitor.status()).toMatchObject({ state: "running", lastError: expect.stringMatching(/garbage/) });
 	await change();
@@ -54,13 +55,15 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 	await change();
 	expect(monitor.status()).toMatchObject({ state: "running" });
 	expect(monitor.status().lastError).toBeUndefined();
-	// Whoever watches was called each time.
+	// The watcher was called each time.
 	expect([...seen]).toEqual(["running", "unreachable"]);
 });
 
 it("a process that has lived for a while has no old error", async () => {
 	const clock = manualClock(1000);
-	const supervisor = createProcessSupervisor({
+	const supervisor = new ProcessSupervisor({
+		onSpawn() {},
+		changed() {},
 		...common,
 		command: node("console.log('garbage'); process.stdin.resume()"),
 		rules: RESTART_RULES,

@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => store.close());
 
-/** One of several daemons, each with files of its own. */
+/** One of several daemons, each with separate files. */
 function daemon(name: string, write: TestStore["bus"]["write"] = store.bus.write.bind(store.bus)) {
 	mkdirSync(join(folder, name));
 	const files = { state: join(folder, name, "state.json"), notes: join(folder, name, "notes") };
@@ -138,7 +138,7 @@ it("I11: an account's notes and keys have a limit, and so have the lines that wa
 	for (let times = 0; times < 7; times++) {
 		const lines = Array.from({ length: 1100 }, () => note(String(++said)));
 		one.take(...lines);
-		// Those above the limit are never answered.
+		// Lines above the limit are never acknowledged.
 		await isAnswered(one, (times + 1) * 1000);
 	}
 	const kept = store.stored.notes.list(owner);

@@ -1,8 +1,8 @@
-/** Answers of a session in a chat go out one after another; nobody else waits for them. */
+/** Answers of one session in one chat are delivered one after another; other deliveries do not wait for them. */
 
 import { expect, it } from "vitest";
 import type { Delivery } from "../../../packages/daemon/src/ledger/ledger.ts";
-import { createLanes } from "../../../packages/daemon/src/nex/delivery/lanes.ts";
+import { createLanes } from "../../../packages/daemon/src/nex/delivery/delivery-runner.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const row = (target: object = { to: "c1" }, more: object = {}) =>

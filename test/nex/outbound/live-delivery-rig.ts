@@ -1,4 +1,4 @@
-/** One delivery of its own store, as the parts under test track it. */
+/** One delivery with a separate store, as the parts under test track it. */
 
 import { onTestFinished } from "vitest";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";

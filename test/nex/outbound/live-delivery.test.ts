@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { trackDelivery } from "./live-delivery-rig.ts";
 
-it("I7: a failure that is told before the message's own answer waits for it", async () => {
+it("I7: a failure reported before the message's own answer waits for it", async () => {
 	const { live, stored } = await trackDelivery();
 	live.intend({ ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one" });
 	live.change("failed", "n1", { messageId: "m1", error: "no phone" });

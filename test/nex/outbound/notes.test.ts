@@ -1,4 +1,4 @@
-/** What an account has to remember is in the store: it moves to another daemon, and its processes do not undo each other's changes. */
+/** The notes and state of an account are in the store: they move to another daemon, and its processes do not overwrite each other's changes. */
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,11 +6,11 @@ import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "vitest";
 import { type OpenStore, openStore } from "../../store.ts";
-import { createRigWith, finishedRun, type Rig, until } from "./rig.ts";
+import { createRigWith, finishedRun, onlyMessages, type Rig, until } from "./rig.ts";
 
 let rigs: Rig[] = [];
 afterEach(async () => {
-	// Those that use another's file go first.
+	// Rigs that use another's files end first.
 	for (const rig of rigs.reverse()) await rig.close();
 	rigs = [];
 });
@@ -25,7 +25,7 @@ type Stored = ReturnType<OpenStore>["stored"];
 /** `now` is what is on record in the store that is open. */
 type Daemon = Rig & { now(): Stored["notes"] };
 
-/** A daemon of its own; with another one's store and platform. */
+/** A separate daemon on another one's store and platform. */
 function daemon(first?: Rig): Daemon {
 	const settings: Record<string, string> = first ? { file: join(first.dir, "platform.jsonl") } : {};
 	let notes: Stored["notes"] | undefined;
@@ -107,7 +107,11 @@ it("ST26: the processes of an account set their state at once, and nothing is lo
 	const rig = daemon();
 	await rig.outbound.info("noting");
 	const heard: string[] = [];
-	rig.outbound.monitor("noting", "main", async ({ text }) => void heard.push(text));
+	rig.outbound.monitor(
+		"noting",
+		"main",
+		onlyMessages(async ({ text }) => void heard.push(text)),
+	);
 	const { id } = await rig.outbound.deliver({ text: "Hello.", account, target: { to: "states" } });
 	await rig.outbound.settled(id);
 	await until(() => heard.length === 1, "the monitor has set its keys");
@@ -115,7 +119,7 @@ it("ST26: the processes of an account set their state at once, and nothing is lo
 	const all = ["send", "monitor"].flatMap((name) => Array.from({ length: 300 }, (_, n) => [`${name}${n}`, String(n)]));
 	expect(Object.fromEntries(rig.now().state(owner))).toEqual(Object.fromEntries(all));
 	expect(JSON.parse(readFileSync(filesOf(rig).state, "utf8"))).toEqual(Object.fromEntries(all));
-	// What is set while the adapter stops, too.
+	// State that is set while the adapter stops is kept as well.
 	await rig.outbound.stop(0);
 	expect(rig.now().state(owner).at(-1)).toEqual(["stopped", "in good order"]);
 });

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../packages/adapter/src/host.ts";
-import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
-import { beginRun, createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
+import { beginRun, createRigWith, FAST, finishedRun, onlyMessages, type Rig, until } from "./rig.ts";
 
 const ODD = fileURLToPath(new URL("./adapters/odd.mjs", import.meta.url));
 
@@ -95,7 +95,7 @@ describe("an adapter's lines", () => {
 		});
 	});
 
-	it("that are wrong are counted and said, and nobody suffers: not their delivery, not another account's", async () => {
+	it("that are invalid are counted and logged, and affect neither their delivery nor another account", async () => {
 		const lines = wrong.filter(([shapes]) => shapes !== MONITOR_SHAPES).map(([, line]) => line);
 		rig = oddRig("plain", { LINES: JSON.stringify(lines) });
 		expect(await deliver(rig, "all the same")).toMatchObject({ state: "complete", cursor: 12 });
@@ -105,14 +105,18 @@ describe("an adapter's lines", () => {
 		expect(status(rig).lastError).toMatch(/^garbage on stdout: /);
 	});
 
-	it("of a monitor that are wrong reach nobody, those after them do", async () => {
+	it("of a monitor that are invalid are dropped, those after them are delivered", async () => {
 		const good = { type: "message", eventId: "1", from: { id: "u" }, chat: { id: "c", type: "direct" } };
 		const lines = [...wrong.filter(([shapes]) => shapes === MONITOR_SHAPES).map(([, line]) => line)];
 		const nameless = { from: { id: "u", name: null }, target: { ...target, thread_id: null } };
 		rig = oddRig("plain", { LINES: JSON.stringify([...lines, { ...good, text: "hi", ...nameless }]) });
 		const heard: string[] = [];
-		rig.outbound.monitor("odd", "main", async ({ text }) => void heard.push(text));
-		await until(() => heard.length > 0, "the good one is heard");
+		rig.outbound.monitor(
+			"odd",
+			"main",
+			onlyMessages(async ({ text }) => void heard.push(text)),
+		);
+		await until(() => heard.length > 0, "the valid one arrived");
 		expect(heard).toEqual(["hi"]);
 		expect(status(rig).garbage).toBe(lines.length);
 	});
@@ -146,7 +150,9 @@ describe("an adapter process that is of no use is ended, and the next one does t
 	it("one that the system refuses to start is tried again", async () => {
 		const told: string[] = [];
 		const log = { ...silentLog, warn: (facts: object) => told.push(JSON.stringify(facts)) };
-		const supervisor = createProcessSupervisor({
+		const supervisor = new ProcessSupervisor({
+			onSpawn() {},
+			changed() {},
 			// Longer than an argument may be.
 			command: [process.execPath, "x".repeat(3_000_000)],
 			env: {},
@@ -174,7 +180,7 @@ it("I7: delivery_complete without any message is not taken for a delivery", asyn
 	rig = oddRig("says-nothing");
 	expect(await deliver(rig, "where is it?")).toMatchObject({
 		state: "unknown",
-		error: expect.stringMatching(/told of no message/),
+		error: expect.stringMatching(/without any message/),
 	});
 	const empty = await rig.outbound.deliver({
 		runId: await finishedRun(rig.bus, [" \n"]),
@@ -213,7 +219,7 @@ it("what an info leaves out is filled in, what is new in it is passed over", asy
 });
 
 describe("a store that refuses what deliveries report", () => {
-	it("I12: does not keep the outbound side from ending; the next one finishes what is owed", async () => {
+	it("I12: does not keep the outbound side from ending; the next one finishes the pending deliveries", async () => {
 		rig = createRigWith((channel) => ({ blocks: channel("blocks") }), { limits: { ...FAST, recordMs: 50 } });
 		const { deliveries, outbound, bus } = rig;
 		const runId = await finishedRun(bus, ["Hello."]);
@@ -241,7 +247,7 @@ describe("a clock that is set back by an hour", () => {
 		const clock: Clock = {
 			now: () => Date.now() - back,
 			after(ms, callback) {
-				// The text was heard, and waits for more.
+				// The text arrived, and waits for more.
 				if (ms > idleMs / 2 && ms <= idleMs) back = 3_600_000;
 				return systemClock.after(ms, callback);
 			},

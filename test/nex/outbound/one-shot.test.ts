@@ -1,7 +1,9 @@
 /** Verbs that answer once: whatever fails around them, they are watched and end. */
 
 import { expect, it } from "vitest";
-import { askHealth, ONE_SHOT_LIMITS } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
+import { askHealth } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
+import { ONE_SHOT_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 
 const born = () => {
 	throw new Error("ENOSPC: no space left on device");
@@ -11,7 +13,12 @@ const ask = (code: string, answerMs: number) =>
 		[process.execPath, "-e", code, "--"],
 		"main",
 		{},
-		{ limits: { ...ONE_SHOT_LIMITS, answerMs }, onSpawn: born },
+		{
+			limits: { ...ONE_SHOT_LIMITS, answerMs },
+			clock: systemClock,
+			signal: new AbortController().signal,
+			onSpawn: born,
+		},
 	);
 
 it("a verb whose process cannot be noted is answered all the same", async () => {
@@ -21,7 +28,7 @@ it("a verb whose process cannot be noted is answered all the same", async () => 
 it("I11: and is ended after its time", async () => {
 	const { ok, detail } = await ask("setInterval(() => {}, 1000)", 50);
 	expect(ok).toBe(false);
-	expect(detail).toMatch(/no answer within 50 ms .*could not be noted: ENOSPC/);
+	expect(detail).toMatch(/no answer within 50 ms .*could not be recorded: ENOSPC/);
 });
 
 it("an adapter that says why it ends is quoted; one that only breaks is not", async () => {

@@ -1,4 +1,4 @@
-/** Whose a delivery is, and when it begins: each daemon works on its own, and takes over only what a dead one left. */
+/** Ownership of deliveries: each daemon runs its own, and takes over only those of a dead one. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { beginRun, createRigWith, finishedRun, type Rig, until } from "./rig.ts"
 
 let rigs: Rig[] = [];
 afterEach(async () => {
-	// Those that use another's file go first.
+	// Rigs that use another's files end first.
 	for (const rig of rigs.reverse()) await rig.close();
 	rigs = [];
 });
@@ -24,7 +24,7 @@ const sharing =
 	(own) =>
 		openStore(path ?? own, { shared: true });
 
-/** A daemon of its own, on the first one's store and platform. */
+/** A separate daemon on the first one's store and platform. */
 function daemon(first?: Rig): Rig {
 	const settings: Record<string, string> = first ? { file: join(first.dir, "platform.jsonl") } : {};
 	const open = sharing(first && join(first.dir, "nexus.db"));
@@ -125,7 +125,7 @@ it("ST10: one that failed is taken up again by one daemon, also when two are ask
 	expect(one.calls().filter(({ op }) => op === "create")).toHaveLength(1);
 });
 
-it("ST12: whoever was second hears of the delivery that the first one opened", async () => {
+it("ST12: the second caller gets the delivery that the first one opened", async () => {
 	const rig = daemon();
 	const runId = await finishedRun(rig.bus, ["Hello."]);
 	const winner = { id: "dlv_w", runId, channel: "full", account: "main", target, options: {}, createdAt: Date.now() };
@@ -141,7 +141,7 @@ it("ST12: whoever was second hears of the delivery that the first one opened", a
 	expect(rig.outbound.live).toBe(0);
 });
 
-it("I7: an answer is owed by the unit of its run's begin, and only for accounts that are there", async () => {
+it("I7: a delivery is recorded with its run's begin, and only for configured accounts", async () => {
 	const rig = daemon();
 	const { outbound, bus } = rig;
 	const runId = await finishedRun(bus, ["Hello."]);

@@ -146,7 +146,7 @@ const ORDER: Record<Exclude<Channel, "gmail">, RegExp[]> = {
 	],
 };
 
-describe("what stands beside the text, on every platform", () => {
+describe("attachments on every platform", () => {
 	const expectOrder = (channel: Exclude<Channel, "gmail">, texts: readonly string[]) => {
 		expect(texts, JSON.stringify(texts)).toHaveLength(7);
 		for (const [n, text] of texts.entries()) expect(text).toMatch(ORDER[channel][n]!);

@@ -1,4 +1,4 @@
-/** What stands beside the text: reasoning where a channel wants it, images, files and cards, in every mode, each once (I7, I8). */
+/** Attachments: reasoning if enabled, images, files and cards, in every mode, each once (I7, I8). */
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
@@ -31,7 +31,7 @@ const CARD = JSON.stringify({
 	description: "Boils.",
 });
 
-/** What a person sees of a chat: texts, and files by name. */
+/** The visible content of a chat: texts, and files by name. */
 const seen = (of: Rig): string[] => {
 	const shown = new Map<string, string>();
 	for (const { op, id, text, files, to } of of.calls()) {
@@ -118,7 +118,7 @@ describe.each(["files", "drafts"] as const)("parts and reasoning (%s)", (flavour
 		for (const { from, to, nonce } of done.messages) expect(from === to).toBe(nonce.startsWith("x"));
 	});
 
-	it("I7: a file of which nobody can tell does not hold up the text, and is not called delivered", async () => {
+	it("I7: a file with an unknown outcome does not delay the text, and does not count as delivered", async () => {
 		rig = createRig(flavour, { loseFiles: "1" });
 		const run = await beginRun(rig.bus);
 		run.text("Here is a picture: ");
@@ -160,7 +160,7 @@ describe.each(["files", "drafts"] as const)("parts and reasoning (%s)", (flavour
 		]);
 	});
 
-	it("a file that the platform refuses is named instead, and the text goes on", async () => {
+	it("a file that the platform refuses is named instead, and the text continues", async () => {
 		rig = createRig(flavour, { refuseFiles: "yes" });
 		const run = await beginRun(rig.bus);
 		await speak(run);
@@ -238,7 +238,7 @@ describe("mail, killed", () => {
 });
 
 describe("adapters that show parts themselves", () => {
-	it("hear of them in the stream, and nothing is sent beside it", async () => {
+	it("get them in the stream, and nothing is sent separately", async () => {
 		rig = createRig("full", {}, { streaming: { reasoning: true } });
 		const run = await beginRun(rig.bus);
 		await speak(run);
@@ -249,7 +249,7 @@ describe("adapters that show parts themselves", () => {
 		expect(seen(rig)).toEqual(["Here is a picture: And a card.", "That is all."]);
 	});
 
-	it("adapters of the basic lines that finish no message before the end get what stands beside the text after it", async () => {
+	it("attachments come after the text for basic adapters that finish no message before the end", async () => {
 		rig = createRigWith((channel) => ({ collecting: channel("collecting") }), {
 			limits: { ...FAST, attachmentMs: 20 },
 		});

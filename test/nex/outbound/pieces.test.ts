@@ -1,4 +1,4 @@
-/** A send that needs several platform messages: whoever dies between them, and whatever is refused, each piece is there once. */
+/** A send that needs several platform messages: after any crash or refusal between them, each piece exists once. */
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -11,8 +11,8 @@ import { createAdapterContext } from "../../../packages/adapter/src/serve/contex
 import { createSends } from "../../../packages/adapter/src/serve/send.ts";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { createRatePause } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
 import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/accounts/send-port.ts";
-import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
 import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
 import type { DeliveryContext, DeliveryOutcome } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
 import { LiveDelivery } from "../../../packages/daemon/src/nex/delivery/live-delivery.ts";
@@ -30,9 +30,9 @@ type Victim = "adapter" | "daemon";
 interface Plan {
 	text: string;
 	textMax: number;
-	/** Who dies at which moment, counted over the whole life of the delivery. */
+	/** Which process dies at which moment, counted over the whole life of the delivery. */
 	deaths?: readonly { at: number; who: Victim }[];
-	/** What the platform answers to the n-th creation, counted from 1. */
+	/** The platform's answer to the n-th creation, counted from 1. */
 	refusals?: Readonly<Record<number, PlatformError>>;
 	/** The platform answers before the daemon has written anything down. */
 	instant?: boolean;
@@ -168,7 +168,7 @@ async function live(plan: Plan): Promise<Story> {
 			return promise;
 		}
 
-		const account = { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) };
+		const account = { config: {}, streaming: {}, rate: createRatePause(clock), send: () => ({ request, typing() {} }) };
 		const stop = new AbortController();
 		const context: DeliveryContext = {
 			live: tracked,
@@ -207,12 +207,12 @@ const states = (story: Story) => story.row.messages.map(({ state }) => state);
 function expectOnce(story: Story, text: string): void {
 	expect(story.outcome).toEqual({ state: "complete" });
 	expect(whole(story)).toBe(normalise(text));
-	// What is said again after a crash says the same of its run.
+	// A line that is sent again after a crash has the same facts of the run.
 	for (const line of story.lines) expect(line).toMatchObject({ facts: FACTS });
 	expect(new Set(story.shown.map(({ nonce }) => nonce)).size).toBe(story.shown.length);
 	expect(story.row.cursor).toBe(text.length);
 	expect(story.row.messages.map(({ messageId }) => messageId)).toEqual(story.shown.map((_, n) => `m${n + 1}`));
-	// The ranges on record are contiguous, so what is shown can be told from what is owed at any moment.
+	// The ranges on record are contiguous, so the shown part and the remainder are known at any moment.
 	let at = 0;
 	for (const { from, to } of story.row.messages) {
 		expect(from).toBe(at);
@@ -233,7 +233,7 @@ describe("a send in several messages", () => {
 			for (const who of ["adapter", "daemon"] as const) {
 				const story = await live({ text: TEXT, textMax: 24, instant: at % 2 === 0, deaths: [{ at, who }] });
 				expectOnce(story, TEXT);
-				// What comes after a crash is cut as it was before.
+				// The text after a crash is cut at the same positions.
 				expect(story.shown.map(({ text }) => text)).toEqual(calm.shown.map(({ text }) => text));
 				for (const line of story.lines) if (line.type === "find") found.add(line.done?.pieces ?? 0);
 			}

@@ -1,13 +1,14 @@
-/** One adapter process at its limits: a flood on stderr, an end that always comes, webhooks that nobody answers. */
+/** One adapter process at its limits: a flood on stderr, an exit that is always reported, webhooks without an answer. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { SEND_SHAPES } from "../../../packages/adapter/src/host.ts";
-import { type Exit, PROCESS_LIMITS, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
-import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
-import { createProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { type Exit, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
+import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
@@ -66,7 +67,9 @@ it("I11: garbage without end is counted, and does not fill the log", async () =>
 	const warned: string[] = [];
 	const log = { ...silentLog, warn: (_facts: object, words: string) => void warned.push(words) };
 	const over = Promise.withResolvers<void>();
-	const supervisor = createProcessSupervisor({
+	const supervisor = new ProcessSupervisor({
+		onSpawn() {},
+		changed() {},
 		command: node(`console.log("x\\n".repeat(100) + '{"type":"found","nonce":"n","known":true}')`),
 		env,
 		facts: {},
@@ -100,7 +103,7 @@ it("one that neither its input's end nor SIGTERM ends is ended by force", async 
 	expect(await gone.promise).toMatchObject({ code: null, detail: "stopped" });
 });
 
-it("one that had ended by itself when it was given up is told by its own words", {
+it("a process that had ended by itself when it was killed is reported with its own exit", {
 	skip: process.platform !== "linux",
 }, async () => {
 	const gone = Promise.withResolvers<Exit>();
@@ -134,7 +137,9 @@ it("I11: a monitor that says more than can be taken is made to wait, and loses n
 	`);
 	const release = Promise.withResolvers<void>();
 	const heard: string[] = [];
-	const monitor = createMonitorPort({
+	const monitor = new MonitorPort({
+		onSpawn() {},
+		changed() {},
 		command,
 		env,
 		facts: {},
@@ -145,8 +150,8 @@ it("I11: a monitor that says more than can be taken is made to wait, and loses n
 		log: silentLog,
 		onFailure() {},
 		onChoice: async () => undefined,
+		isUrgent: () => false,
 		waitingMax: 10,
-		webhookMs: 1000,
 		retryMs: 10,
 		retryMsMax: 10,
 		async onMessage({ eventId }) {
@@ -177,7 +182,9 @@ it.each([
 	["never answers", "process.stdin.resume()", 504],
 	["ends over it", 'process.stdin.once("data", () => process.exit(1))', 503],
 ])("a webhook's caller does not wait for a monitor that %s", async (_name, program, status) => {
-	const monitor = createMonitorPort({
+	const monitor = new MonitorPort({
+		onSpawn() {},
+		changed() {},
 		command: node(program),
 		env,
 		facts: {},
@@ -189,13 +196,14 @@ it.each([
 		onMessage: async () => {},
 		onFailure() {},
 		onChoice: async () => undefined,
+		isUrgent: () => false,
 		waitingMax: 10,
-		webhookMs: status === 504 ? 500 : 25_000,
 		retryMs: 10,
 		retryMsMax: 10,
 	});
 	try {
-		const ask = () => monitor.webhook({ method: "POST", query: "", headers: {}, body: "" });
+		const ask = () =>
+			monitor.webhook({ method: "POST", query: "", headers: {}, body: "" }, status === 504 ? 500 : 25_000);
 		// On a machine that stands still for a while the process may not even run by then.
 		const answer = await ask().catch(() => ask());
 		expect(answer.status).toBe(status);

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
-import { beginRun, createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
+import { beginRun, createRigWith, FAST, finishedRun, onlyMessages, type Rig, until } from "./rig.ts";
 
 let rig: Rig | undefined;
 afterEach(async () => {
@@ -22,7 +22,7 @@ const config = (of: Rig, accounts: Record<string, Record<string, string>>) => {
 };
 
 describe("accounts of a running daemon", () => {
-	it("a new one is used at once; what is as it was goes on in the same process", async () => {
+	it("a new account is used at once; unchanged ones keep their processes", async () => {
 		rig = createRigWith((channel) => ({ full: channel("full") }));
 		const { outbound } = rig;
 		const first = await outbound.deliver({ ...place("main"), text: "before" });
@@ -43,7 +43,7 @@ describe("accounts of a running daemon", () => {
 		expect(outbound.accounts()[0]!.processes.stream!.pid).toBe(pid);
 	});
 
-	it("whoever watches the accounts is called when one may have changed, until it stops", async () => {
+	it("a watcher of the accounts is called when one may have changed, until it stops", async () => {
 		rig = createRigWith((channel) => ({ full: channel("full") }));
 		const { outbound } = rig;
 		const seen: string[] = [];
@@ -76,7 +76,7 @@ describe("accounts of a running daemon", () => {
 		});
 	});
 
-	it("one that is not there is told with those that are", async () => {
+	it("the error for an unknown account lists the others", async () => {
 		rig = createRigWith((channel) => ({ full: channel("full") }));
 		const wrong = rig.outbound.deliver({ ...place("typo"), text: "x" });
 		await expect(wrong).rejects.toMatchObject({
@@ -85,11 +85,15 @@ describe("accounts of a running daemon", () => {
 		});
 	});
 
-	it("I7: a removed one finishes what is on its way, and is not heard; then its processes end", async () => {
+	it("I7: a removed account finishes its deliveries and accepts no messages; then its processes end", async () => {
 		rig = createRigWith((channel) => ({ full: channel("full", { inbound: "1" }) }));
 		const { outbound } = rig;
 		const heard: string[] = [];
-		outbound.monitor("full", "main", async ({ eventId }) => void heard.push(eventId));
+		outbound.monitor(
+			"full",
+			"main",
+			onlyMessages(async ({ eventId }) => void heard.push(eventId)),
+		);
 		await until(() => heard.length === 1, "it is listened to");
 		const run = await beginRun(rig.bus);
 		const { id } = await outbound.deliver({ ...place("main"), runId: run.runId });
@@ -123,7 +127,7 @@ describe("accounts of a running daemon", () => {
 		expect(rig.visible("c1")).toEqual(["never finished"]);
 	});
 
-	it("I7: a changed one goes on with its new settings, in the same message", async () => {
+	it("I7: a changed account continues with its new settings, in the same message", async () => {
 		rig = createRigWith((channel) => ({ full: channel("full", { slowMs: "5" }) }), {
 			limits: { ...FAST, retireMs: 50 },
 		});

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/host.ts";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
-import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
+import { createRatePause } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
 import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
 import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
 import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/stream-reports.ts";
@@ -35,7 +35,7 @@ function slowly() {
 	return { write, asked, release };
 }
 
-/** Refuses as often as told, then takes everything. */
+/** Refuses the given number of writes, then accepts everything. */
 function refusing(causes: Error[]) {
 	const asked: string[][] = [];
 	const write =
@@ -59,7 +59,7 @@ describe("an intent in flight", () => {
 		const written: StreamLine[] = [];
 		const reports = new StreamReports({ live, info, log: silentLog } as unknown as DeliveryContext, {
 			write(line) {
-				// What the platform may show is on record.
+				// The message that the platform may show is on record.
 				expect(stored().messages).toMatchObject([{ nonce: "n1", state: "intended" }]);
 				written.push(line);
 			},
@@ -101,7 +101,7 @@ describe("an intent in flight", () => {
 			reasoning: false,
 			parts: true,
 			files: new Map(),
-			account: { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) },
+			account: { config: {}, streaming: {}, rate: createRatePause(clock), send: () => ({ request, typing() {} }) },
 		} as unknown as DeliveryContext);
 		await until("the intent is on its way", () => asked.length > 0);
 		await turns();
@@ -134,7 +134,7 @@ describe("changes of a delivery", () => {
 		expect(stored()).toEqual(live.row);
 	});
 
-	it("ST4: what the Bus gave up is written again, and what came meanwhile does not overtake it", async () => {
+	it("ST4: a change that the Bus gave up is written again, and later changes do not overtake it", async () => {
 		const clock = manualClock(1000);
 		const { write, asked } = refusing([full(), full()]);
 		const { live, stored } = await trackDelivery({ write, clock });
@@ -153,14 +153,14 @@ describe("changes of a delivery", () => {
 		expect(stored()).toEqual(live.row);
 	});
 
-	it("ST2: one that does not fit is told and passed over; the others of its tick stand", async () => {
+	it("ST2: a change that does not fit is logged and skipped; the others of its tick are stored", async () => {
 		const told: object[] = [];
 		const log = { ...silentLog, error: (facts: object) => told.push(facts) };
 		const { live, bus, stored } = await trackDelivery({ log });
 		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		live.intend({ ordinal: 2, nonce: "n2", from: 0 });
 		await live.recorded();
-		// Memory and store differ, as after a fault that nobody foresaw.
+		// Memory and store differ, as after an unforeseen fault.
 		await bus.write([{ table: "deliveries", op: "remove", args: ["d", "n1", 1] }]);
 		live.change("created", "n1", "m1");
 		live.change("created", "n2", "m2");
@@ -169,7 +169,7 @@ describe("changes of a delivery", () => {
 		expect(stored().messages).toMatchObject([{ nonce: "n2", state: "open", messageId: "m2" }]);
 	});
 
-	it("ST19: a daemon that was fenced writes nothing any more, and whoever waits hears of it", async () => {
+	it("ST19: a fenced daemon writes nothing any more, and awaiters get an error", async () => {
 		const { write, asked } = refusing([]);
 		const { live, records, bus, stored } = await trackDelivery({ write });
 		await bus.bury(-1);

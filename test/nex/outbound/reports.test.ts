@@ -49,14 +49,14 @@ it("I7: an ack that may have been read: its message is looked up", async () => {
 	expect(live.resume()).toMatchObject({ uncertain: { nonce: "n1" } });
 });
 
-it("I7: an ack that never left, and its adapter gives up: what is owed is sent", async () => {
+it("I7: an ack that never left, and its adapter gives up: the remainder is sent", async () => {
 	const { reports, announce, stored } = await world(false);
 	await announce();
 	expect(reports.take({ type: "delivery_error", error: "no ack" })).toMatchObject({ state: "degraded" });
 	expect(await stored()).toEqual([]);
 });
 
-it("I7: a refusal that names the message: it is not there, and what is owed is sent", async () => {
+it("I7: a refusal that names the message: it does not exist, and the remainder is sent", async () => {
 	const { reports, announce, stored } = await world(true);
 	await announce();
 	const refusal = { type: "delivery_error", error: "too long", code: "invalid", nonce: "n1" } as const;
@@ -73,7 +73,7 @@ it("I7: an error that names nothing leaves an allowed message in doubt", async (
 	}
 });
 
-it("I7: a delivery that is called complete before the answer has ended is not; what is shown stays, the rest is owed", async () => {
+it("I7: a delivery reported complete before the answer has ended is not; the shown text stays, the rest is sent", async () => {
 	const { reports, live, announce, stored } = await world(true);
 	await announce();
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });

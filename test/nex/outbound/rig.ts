@@ -1,4 +1,4 @@
-/** A store, an outbound side and file platforms for tests: everything real, in a folder of its own. */
+/** A store, an outbound side and file platforms for tests: everything real, in a separate folder. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import type { Bus, LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import type { InboundHandlers } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import type { OutboundOptions } from "../../../packages/daemon/src/nex/delivery/outbound.ts";
 import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { type ChannelConfig, createOutbound, type Outbound } from "../../../packages/daemon/src/nex/nex.ts";
@@ -54,7 +55,7 @@ export interface Call {
 export interface Rig {
 	dir: string;
 	bus: Bus;
-	/** What is on record. */
+	/** The recorded deliveries. */
 	deliveries: TestStore["stored"]["deliveries"];
 	outbound: Outbound;
 	channel(flavour: Flavour, settings?: Record<string, string>, more?: Partial<ChannelConfig>): ChannelConfig;
@@ -182,7 +183,7 @@ interface MortalClock extends Clock {
 
 /**
  * Nothing is started for a dead process: one that had just asked an adapter for its info would otherwise start another when the answer comes,
- * and put its pid where that of its successor's process stands, which then nobody ends.
+ * and overwrite the pid of its successor's process, which then would never be ended.
  */
 function mortalAdapters(adapters: OutboundOptions["adapters"], clock: MortalClock): OutboundOptions["adapters"] {
 	const mortal = Object.entries(adapters).map(([channel, config]) => {
@@ -209,7 +210,7 @@ export interface TestRun {
 	next(): void;
 	end(): Promise<void>;
 	fail(error: string): Promise<void>;
-	/** Goes on in another process: ends as recovery would, or as if it had ended in time. */
+	/** Continues in another process: ends as recovery would, or as if it had ended in time. */
 	endIn(bus: Bus, text: string, synthetic: boolean): Promise<void>;
 }
 
@@ -261,6 +262,13 @@ export async function finishedRun(bus: Bus, messages: readonly string[], session
 	await run.end();
 	return run.runId;
 }
+
+/** Handlers of an account whose test is about messages only. */
+export const onlyMessages = (onMessage: InboundHandlers["onMessage"] = async () => {}): InboundHandlers => ({
+	onMessage,
+	onChoice: async () => undefined,
+	isUrgent: () => false,
+});
 
 export const until = (condition: () => boolean, what: string): Promise<void> => waitUntil(what, condition);
 

@@ -1,4 +1,4 @@
-/** The same chat in another spelling is the same delivery: what is owed goes on, nothing is said twice. */
+/** The same chat in another spelling is the same delivery: the remainder is sent, and nothing is sent twice. */
 
 import { afterEach, expect, it } from "vitest";
 import { deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
@@ -25,7 +25,7 @@ it("I7: a run that was delivered to a chat is not delivered there again because 
 	await outbound.settled(other.id);
 });
 
-it("I7: one that failed half-way goes on in its own chat when a command names the chat alone", async () => {
+it("I7: a delivery that failed halfway resumes in its own chat when a command names only the chat", async () => {
 	rig = createRigWith((channel) => ({ telegram: channel("full") }));
 	const { outbound } = rig;
 	const runId = await finishedRun(rig.bus, ["one two"]);

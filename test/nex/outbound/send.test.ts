@@ -1,4 +1,4 @@
-/** Sending in messages: blocks, whole answers, what a stream still owes, and what happens when nobody knows. */
+/** Sending in messages: blocks, whole answers, the remainder of a stream, and unknown outcomes. */
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
@@ -69,7 +69,7 @@ describe("the way of a delivery", () => {
 	});
 });
 
-describe("a text of its own", () => {
+describe("a separate text", () => {
 	it.each([
 		[" \n", "invalid"],
 		["x".repeat(11), "too_large"],
@@ -80,16 +80,16 @@ describe("a text of its own", () => {
 });
 
 describe("degrading", () => {
-	it("a stream that fails sends what is still owed, and only that", async () => {
+	it("a stream that fails sends the remainder, and only that", async () => {
 		rig = createRig("full", { failAfter: "20" });
 		const run = await beginRun(rig.bus);
 		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
 		run.text("Shown before it fails");
-		run.text(" and owed after it.");
+		run.text(" and sent after it.");
 		await run.end();
 		const done = await rig.outbound.settled(id);
 		expect(done).toMatchObject({ state: "complete", mode: "blocks" });
-		expect(rig.visible("c1").join("")).toBe("Shown before it fails and owed after it.");
+		expect(rig.visible("c1").join("")).toBe("Shown before it fails and sent after it.");
 	});
 
 	it("what an open message shows stays; the rest follows in another", async () => {
@@ -107,7 +107,7 @@ describe("degrading", () => {
 	it("an unknown outcome is flagged, and nothing is sent", async () => {
 		rig = createRig("full", { failAfter: "0", failCode: "unknown_outcome" });
 		const done = await deliver(rig, "full", ["maybe"]);
-		expect(done).toMatchObject({ state: "unknown", error: "unknown_outcome: told to fail" });
+		expect(done).toMatchObject({ state: "unknown", error: "unknown_outcome: set to fail" });
 		expect(ops(rig, "create")).toEqual([]);
 	});
 
@@ -122,7 +122,7 @@ describe("degrading", () => {
 
 	it("without a send verb it has failed", async () => {
 		rig = createRig("streamonly", { failAfter: "0", failCode: "denied" });
-		expect(await deliver(rig, "streamonly", ["x"])).toMatchObject({ state: "failed", error: "denied: told to fail" });
+		expect(await deliver(rig, "streamonly", ["x"])).toMatchObject({ state: "failed", error: "denied: set to fail" });
 	});
 });
 

@@ -1,4 +1,4 @@
-/** A run's log read from any position: what is left out, what is told, and where it stands. */
+/** A run's log read from any position: which events are skipped, which are returned, and their positions. */
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -45,7 +45,7 @@ async function readFrom(events: readonly StreamEvent[], group: number, position:
 	return found;
 }
 
-it("I7: from any position on the tokens are the rest of the text, each where it stands, and the end is told once", async () => {
+it("I7: from any position on the tokens are the rest of the text with their positions, and the end comes once", async () => {
 	const cases = fc.asyncProperty(
 		fc.array(said, { maxLength: 30 }),
 		fc.integer({ min: 1, max: 40 }),

@@ -54,7 +54,7 @@ describe("native streaming", () => {
 		expect(["a", "b", "c"].map((to) => rig.visible(to))).toEqual([["to all"], ["to all"], ["to all"]]);
 	});
 
-	it("a text of its own is delivered by the same path", async () => {
+	it("a separate text is delivered the same way", async () => {
 		rig = createRig("full");
 		const { id, runId } = await rig.outbound.deliver({
 			text: "A notice.",
@@ -109,7 +109,7 @@ describe("native streaming", () => {
 		expect(heard.map(({ to, text }) => [to, text])).toEqual([["loud", "secret thought"]]);
 	});
 
-	it("I8: reasoning lines reach an adapter of the six events in their place, and nothing is sent beside them", async () => {
+	it("I8: reasoning lines reach an adapter of the six events in their place, and nothing is sent separately", async () => {
 		rig = createRig("collecting", {}, { streaming: { reasoning: true } });
 		const run = await beginRun(rig.bus);
 		run.text("one ");
@@ -140,7 +140,7 @@ describe("native streaming", () => {
 		expect(options).toEqual([{ tools: true }, { tools: false, placeholder: "One moment…" }]);
 	});
 
-	it("tool calls are told without their arguments and results", async () => {
+	it("tool calls are shown without their arguments and results", async () => {
 		rig = createRig("full");
 		const run = await beginRun(rig.bus);
 		const tool = { type: "tool_status", toolName: "read", toolCallId: "1" } as const;
@@ -188,7 +188,7 @@ describe("native streaming", () => {
 		expect(rig.calls()[0]).toMatchObject({ keys: "runId,sessionLabel,target,type", token: "text,type" });
 	});
 
-	it("a failed run is told with the channel's error text, and what was said stays", async () => {
+	it("a failed run ends with the channel's error text, and the text before it stays", async () => {
 		rig = createRig("full");
 		const run = await beginRun(rig.bus);
 		run.text("half an ans");

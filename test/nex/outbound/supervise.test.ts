@@ -13,7 +13,7 @@ import {
 	UNSTARTED,
 } from "../../../packages/daemon/src/std/supervision.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
-import { beginRun, createRig, createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
+import { beginRun, createRig, createRigWith, FAST, finishedRun, onlyMessages, type Rig, until } from "./rig.ts";
 
 let rig: Rig | undefined;
 afterEach(async () => {
@@ -90,7 +90,7 @@ describe("restart policy", () => {
 		const ended = stepSupervision(healthy, { type: "exited", clean: false }, rules.healthyMs, rules, 0.5).state;
 		expect(ended).toMatchObject({ failures: 1, phase: { at: "backing_off" } });
 		expect(crash(state, 1, true)).toMatchObject({ failures: 0, phase: { at: "stopped" } });
-		// One that nobody wants any more is not waited for, and does not come back.
+		// A process that is no longer needed is not awaited, and is not restarted.
 		const unwanted = step(ended, "unwant", rules.healthyMs);
 		expect(unwanted.phase).toEqual({ at: "stopped" });
 		expect(step(unwanted, "tick", 1e9).phase).toEqual({ at: "stopped" });
@@ -204,7 +204,7 @@ describe("adapter processes", () => {
 		await rig.outbound.settled(id);
 		const said = () => told.filter(({ stderr }) => stderr !== undefined);
 		// Another pipe than that of the answers.
-		await until(() => said().length > 1, "both lines are heard");
+		await until(() => said().length > 1, "both lines arrived");
 		const lines = said();
 		expect(lines.map(({ stderr }) => stderr!.length)).toEqual([2000, 5]);
 		expect(lines[0]).toMatchObject({ channel: "full", account: "main", verb: "stream" });
@@ -293,11 +293,15 @@ describe("monitor", () => {
 		rig = createRig("full", { inbound: "5" });
 		const seen: InboundMessage[] = [];
 		let let3: () => void = () => {};
-		rig.outbound.monitor("full", "main", async (message) => {
-			seen.push(message);
-			if (message.eventId === "e2") throw new TypeError("not taken");
-			if (message.eventId === "e3") await new Promise<void>((resolve) => (let3 = resolve));
-		});
+		rig.outbound.monitor(
+			"full",
+			"main",
+			onlyMessages(async (message) => {
+				seen.push(message);
+				if (message.eventId === "e2") throw new TypeError("not taken");
+				if (message.eventId === "e3") await new Promise<void>((resolve) => (let3 = resolve));
+			}),
+		);
 		const acks = () =>
 			rig!
 				.calls()
@@ -317,24 +321,28 @@ describe("monitor", () => {
 			target: { to: "c1" },
 			ts: 1,
 		});
-		expect(() => rig!.outbound.monitor("full", "main", async () => {})).toThrow(/already/);
+		expect(() => rig!.outbound.monitor("full", "main", onlyMessages())).toThrow(/already/);
 	});
 
 	it("I10: a message that the store refuses for a while is tried again, in its order, until it is safe", async () => {
 		rig = createRig("full", { inbound: "3" });
 		const seen: string[] = [];
 		let full = 3;
-		rig.outbound.monitor("full", "main", async ({ eventId }) => {
-			if (eventId === "e2" && full-- > 0) throw new Error("the disk is full");
-			seen.push(eventId);
-		});
+		rig.outbound.monitor(
+			"full",
+			"main",
+			onlyMessages(async ({ eventId }) => {
+				if (eventId === "e2" && full-- > 0) throw new Error("the disk is full");
+				seen.push(eventId);
+			}),
+		);
 		await until(() => rig!.calls().filter(({ op }) => op === "ack").length === 3, "all are acknowledged");
 		expect(seen).toEqual(["e1", "e2", "e3"]);
 	});
 
 	it("is kept running, and answers webhooks", async () => {
 		rig = createRig("full");
-		rig.outbound.monitor("full", "main", async () => {});
+		rig.outbound.monitor("full", "main", onlyMessages());
 		const ask = () =>
 			rig!.outbound.webhook("full", "main", { method: "POST", query: "a=1", headers: {}, body: btoa("hello") });
 		expect(await ask()).toEqual({ status: 202, headers: {}, body: "POST hello" });

@@ -10,7 +10,7 @@ test.each([
 	["short", 1],
 	["é".repeat(20_000), 4],
 ])(
-	"P1.11, P1.14: a text of its own says how many chunks it has, and a single one is complete in itself",
+	"P1.11, P1.14: a separate text states its number of chunks, and a single one is complete in itself",
 	async (text, count) => {
 		const bus = createBus({ storage: memoryStorage() });
 		const frames = await framesOf(bus, await writeTextLog(bus, text, Date.now));

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import { createRatePause } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
 import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/accounts/send-port.ts";
-import { createGate } from "../../../packages/daemon/src/nex/delivery/blocks/gate.ts";
 import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
 import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
 import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
@@ -50,7 +50,7 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 		thrown++;
 		return 0.5;
 	};
-	const gate = createGate(clock);
+	const gate = createRatePause(clock);
 	if (pauseMs > 0) gate.pause(pauseMs);
 	const info = { supports: ["send"], fields: ["runId", "pieces"], limits: { textMax: 100, unit: "utf16" }, reconcile };
 	const context = {
@@ -67,7 +67,7 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 		reasoning: false,
 		parts: true,
 		files: new Map(),
-		account: { config: {}, streaming: {}, gate, send: () => ({ request, typing() {} }) },
+		account: { config: {}, streaming: {}, rate: gate, send: () => ({ request, typing() {} }) },
 	} as unknown as DeliveryContext;
 	let over = false;
 	const done = deliverBySend(context).finally(() => {

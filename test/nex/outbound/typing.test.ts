@@ -18,7 +18,7 @@ const rulesArbitrary: fc.Arbitrary<TypingRules> = fc.record({
 	intervalMs: fc.integer({ min: 1, max: 9000 }),
 	expiryMs: fc.integer({ min: 1, max: 9000 }),
 	ttlMs: fc.integer({ min: 1, max: 60_000 }),
-	tellsTools: fc.boolean(),
+	showsTools: fc.boolean(),
 });
 
 const TRIGGERS = ["run_start", "message_start", "text", "tool_start", "reasoning", "tool_progress"] as const;
@@ -47,7 +47,7 @@ function play(rules: TypingRules, events: [number, TypingInput["type"]][]) {
 describe("typing", () => {
 	it("each of the five triggers shows it at once", () => {
 		for (const type of TRIGGERS.slice(0, 5)) {
-			expect(play({ intervalMs: 3000, expiryMs: 5000, ttlMs: 60_000, tellsTools: false }, [[0, type]]).shown).toEqual([
+			expect(play({ intervalMs: 3000, expiryMs: 5000, ttlMs: 60_000, showsTools: false }, [[0, type]]).shown).toEqual([
 				{ on: true, at: 0 },
 			]);
 		}
@@ -92,7 +92,7 @@ describe("typing", () => {
 	it("expiry: while it is on it is renewed in time, and not more often than the interval", () => {
 		fc.assert(
 			fc.property(rulesArbitrary, story, (given, events) => {
-				const rules = { ...given, tellsTools: false };
+				const rules = { ...given, showsTools: false };
 				const { clock, shown } = play(
 					rules,
 					events.filter(([, type]) => type !== "message_out"),
@@ -111,7 +111,7 @@ describe("typing", () => {
 	});
 
 	it("stays while tools run, although a message is out; ends with the message otherwise", () => {
-		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000, tellsTools: false };
+		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000, showsTools: false };
 		const { clock, typing, shown } = play(rules, [
 			[0, "run_start"],
 			[10, "tool_start"],
@@ -128,7 +128,7 @@ describe("typing", () => {
 	});
 
 	it("never sticks: tools that were silent for the whole time to live are forgotten", () => {
-		const { clock, typing, shown } = play({ intervalMs: 100, expiryMs: 200, ttlMs: 1000, tellsTools: false }, [
+		const { clock, typing, shown } = play({ intervalMs: 100, expiryMs: 200, ttlMs: 1000, showsTools: false }, [
 			[0, "tool_start"],
 		]);
 		clock.advance(1000);
@@ -146,14 +146,14 @@ describe("typing", () => {
 				account: { config: { typing }, streaming: {} },
 				limits: { typingTtlMs: 7 },
 			} as unknown as Parameters<typeof typingRulesOf>[0]);
-		expect(rules({})).toEqual({ intervalMs: 3000, expiryMs: 5000, ttlMs: 7, tellsTools: false });
-		expect(rules({}, { intervalMs: 1000 })).toEqual({ intervalMs: 1000, expiryMs: 5000, ttlMs: 7, tellsTools: false });
+		expect(rules({})).toEqual({ intervalMs: 3000, expiryMs: 5000, ttlMs: 7, showsTools: false });
+		expect(rules({}, { intervalMs: 1000 })).toEqual({ intervalMs: 1000, expiryMs: 5000, ttlMs: 7, showsTools: false });
 		expect(rules({}, { enabled: false })).toBeUndefined();
 		expect([rules({ supports: ["send"] }), rules({ typing: undefined })]).toEqual([undefined, undefined]);
 	});
 
 	it("fires while text grows where the platform shows both, no faster than the interval", () => {
-		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000, tellsTools: false, besideText: true };
+		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000, showsTools: false, besideText: true };
 		const growing: [number, TypingInput["type"]][] = Array.from({ length: 40 }, () => [10, "text"]);
 		const { shown } = play(
 			rules,
@@ -184,8 +184,8 @@ describe("typing", () => {
 		expect(tools).toEqual(["tool_start", "tool_progress", "tool_end", "tool_end"]);
 	});
 
-	it("which tool runs is told at once where it can be seen, the newest first, and no longer than it runs", () => {
-		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000, tellsTools: true };
+	it("the running tool is shown immediately where the platform shows it, the newest first, and only while it runs", () => {
+		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000, showsTools: true };
 		const clock = manualClock();
 		const shown: unknown[] = [];
 		const typing = createTyping(rules, clock, (on, doing) => shown.push([clock.now(), on, doing]));
@@ -227,7 +227,7 @@ describe("typing", () => {
 		clock.advance(10_000);
 		expect(shown).toEqual([]);
 		expect(
-			stepTyping(QUIET, { type: "tick" }, 0, { intervalMs: 1, expiryMs: 1, ttlMs: 1, tellsTools: false }).effects,
+			stepTyping(QUIET, { type: "tick" }, 0, { intervalMs: 1, expiryMs: 1, ttlMs: 1, showsTools: false }).effects,
 		).toEqual([]);
 	});
 });

@@ -11,6 +11,7 @@ import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { removeFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";
+import { onlyMessages } from "./rig.ts";
 
 it("I11: what was waited until the account is listened to is not granted again", async () => {
 	const dataDir = mkdtempSync(join(tmpdir(), "nexus-webhook-"));
@@ -36,10 +37,7 @@ it("I11: what was waited until the account is listened to is not granted again",
 	});
 	const answer = account.webhook({ method: "POST", query: "", headers: {}, body: "" });
 	clock.advance(20_000);
-	account.listen(
-		async () => {},
-		async () => undefined,
-	);
+	account.monitor(onlyMessages());
 	await until("the monitor runs", () => account.status(0).processes.monitor?.state === "running");
 	// The request has gone on to the process: everything up to there is microtasks.
 	await setImmediate();

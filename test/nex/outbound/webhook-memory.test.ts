@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { Platform } from "../../../packages/adapter/src/kit.ts";
-import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
-import { createMonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
-import { checkSignable } from "../../../packages/daemon/src/nex/accounts/signable.ts";
+import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
+import { checkSignable } from "../../../packages/daemon/src/nex/accounts/webhooks.ts";
+import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
@@ -34,7 +34,9 @@ it("I11: what was answered 504 is dropped: an adapter that reads again is not gi
 		read();
 	`;
 	const clock = manualClock();
-	const monitor = createMonitorPort({
+	const monitor = new MonitorPort({
+		onSpawn() {},
+		changed() {},
 		command: [process.execPath, "-e", program],
 		env: { PATH: process.env.PATH ?? "" },
 		facts: {},
@@ -46,8 +48,8 @@ it("I11: what was answered 504 is dropped: an adapter that reads again is not gi
 		onMessage: async () => {},
 		onFailure() {},
 		onChoice: async () => undefined,
+		isUrgent: () => false,
 		waitingMax: 10,
-		webhookMs: 20_000,
 		retryMs: 10,
 		retryMsMax: 10,
 	});
@@ -58,7 +60,7 @@ it("I11: what was answered 504 is dropped: an adapter that reads again is not gi
 		rmSync(folder, { recursive: true, force: true });
 	});
 	await expect.poll(() => existsSync(ready), { timeout: 20_000 }).toBe(true);
-	const ask = (body: string) => monitor.webhook({ method: "POST", query: "", headers: {}, body });
+	const ask = (body: string) => monitor.webhook({ method: "POST", query: "", headers: {}, body }, 20_000);
 	const asked = Array.from({ length: REQUESTS }, () => ask(BODY));
 	await new Promise(setImmediate);
 	clock.advance(20_001);

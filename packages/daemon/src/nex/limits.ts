@@ -1,27 +1,62 @@
 /** Every limit of outbound delivery, with its default. */
 
 import { RESTART_RULES, type RestartRules } from "../std/supervision.ts";
-import { PROCESS_LIMITS, type ProcessLimits } from "./accounts/line-process.ts";
-import { ONE_SHOT_LIMITS, type OneShotLimits } from "./accounts/one-shot.ts";
 import { TYPING_TTL_MS } from "./delivery/stream/typing.ts";
+
+export interface ProcessLimits {
+	/** Longest line on stdout. */
+	lineBytesMax: number;
+	/** Resident memory; a process above it is killed (Linux). */
+	memoryBytesMax: number;
+	memoryCheckMs: number;
+	/** Longest line of stderr that is logged, and how many a second. */
+	stderrCharsMax: number;
+	stderrLinesPerSecondMax: number;
+	/** From the end of its input to SIGTERM, and from there to SIGKILL. Also how long it may live after it closed its input or output. */
+	endGraceMs: number;
+	termGraceMs: number;
+	/** Longest time that the process may read nothing while its pipe is full. */
+	unreadMs: number;
+	/** A process that writes more invalid lines than this is killed. */
+	garbageLinesPerMinuteMax: number;
+}
+
+export const PROCESS_LIMITS: ProcessLimits = {
+	lineBytesMax: 4 * 1024 * 1024,
+	memoryBytesMax: 1024 * 1024 * 1024,
+	memoryCheckMs: 5000,
+	stderrCharsMax: 2000,
+	stderrLinesPerSecondMax: 50,
+	endGraceMs: 5000,
+	termGraceMs: 2000,
+	unreadMs: 600_000,
+	garbageLinesPerMinuteMax: 1000,
+};
+
+export interface OneShotLimits {
+	answerMs: number;
+	answerBytesMax: number;
+}
+
+export const ONE_SHOT_LIMITS: OneShotLimits = { answerMs: 20_000, answerBytesMax: 1024 * 1024 };
 
 export interface OutboundLimits {
 	process: ProcessLimits;
 	restart: RestartRules;
 	oneShot: OneShotLimits;
-	/** An unfinished delivery whose answer is older than this is not finished at a start. */
+	/** After a restart, an unfinished delivery whose answer is older than this is marked stale instead of finished. */
 	staleMs: number;
-	/** Longest time an adapter may take for a line of `send`, or to finish a stream after its end, while it says nothing. */
+	/** Longest silence of an adapter that has to answer a line of `send`, or to finish a stream after its end. */
 	answerMs: number;
-	/** How long an adapter without positions may take to finish a message before what stands beside it; later it comes after the text. */
+	/** How long an adapter without positions may take to finish the message before an attachment; after that, the attachment is sent after the text. */
 	attachmentMs: number;
-	/** An answer that has ended and cannot be delivered is given up after this. */
+	/** A delivery without progress fails after this. */
 	giveUpMs: number;
-	/** How long the deliveries of an account that was removed or changed may still take. */
+	/** How long the deliveries of a removed or changed account may still take. */
 	retireMs: number;
-	/** How long a store that refuses what deliveries report may hold up the end of this process. */
+	/** How long a store that refuses changes of deliveries may delay the end of this process. */
 	recordMs: number;
-	/** Wait before a refused send, or an inbound message that the store refused, is tried again; doubles. */
+	/** First and longest back-off of a refused send, and of an inbound message that the store refused. */
 	retryMs: number;
 	retryMsMax: number;
 	/** How long platforms with idempotent creation are trusted to recognise a nonce. */
@@ -29,11 +64,11 @@ export interface OutboundLimits {
 	/** Longest token line. */
 	tokenCharsMax: number;
 	typingTtlMs: number;
-	/** Inbound messages of an account that wait for being safe. */
+	/** Inbound messages of an account that wait to be durable. */
 	inboundWaitingMax: number;
-	/** How long a webhook request waits for its account to be listened to, and again for its answer. */
+	/** How long a webhook request waits for the account's monitor and its answer. */
 	webhookMs: number;
-	/** Requests of an account that wait for it to be listened to. */
+	/** Webhook requests of an account that wait for its monitor to start. */
 	webhooksHeldMax: number;
 	textCharsMax: number;
 }

@@ -8,12 +8,26 @@ export { createOutbound } from "./delivery/outbound.ts";
 export {
 	type InboundChannelConfig,
 	type InboundConfig,
+	type InboxLimits,
 	type QueueConfig,
 	type SessionConfig,
 	WEB,
 } from "./inbox/config.ts";
-export type { InboxLimits } from "./inbox/limits.ts";
 export type { Accepted, ChannelMessage, ClientMessage } from "./inbox/message.ts";
 export { loadPlugins } from "./plugins/load.ts";
 export type { HookAnswer, HookContext, HookRequest, Plugin } from "./plugins/port.ts";
-export * from "./port.ts";
+export type {
+	AccountChanges,
+	AccountConfig,
+	AccountName,
+	AccountStatus,
+	AdapterConfig,
+	BlocksConfig,
+	ChannelConfig,
+	DeliverOptions,
+	DeliverRequest,
+	DeliveryInfo,
+	Outbound,
+	PlatformCall,
+	StreamingConfig,
+} from "./port.ts";

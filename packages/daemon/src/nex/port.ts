@@ -1,45 +1,46 @@
-/** What NEX is configured with and what it tells: channels, accounts, deliveries. */
+/** The port of outbound delivery: its configuration, and the interfaces of its users. */
 
 import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "@nexus-stream/adapter/host";
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
-import type { IsUrgent, OnChoice, OnMessage, WireWebhookAnswer, WireWebhookRequest } from "./accounts/monitor-port.ts";
+import type { InboundHandlers } from "./accounts/monitor-port.ts";
 import type { ProcessStatus } from "./accounts/process-supervisor.ts";
+import type { WireWebhookAnswer, WireWebhookRequest } from "./accounts/webhooks.ts";
 
-/** Per channel. */
+/** By channel. */
 export type AdapterConfig = Readonly<Record<string, ChannelConfig>>;
 
 export interface ChannelConfig {
-	/** How the adapter is run, without the verb; a bundled one by its channel's name when left out. */
+	/** The command of the adapter, without the verb. Default: the bundled adapter of the channel's name. */
 	command?: readonly string[];
-	/** Added to the little that an adapter process sees of the daemon's environment. */
+	/** Added to the few variables that an adapter inherits from the daemon's environment. */
 	env?: Readonly<Record<string, string>>;
-	/** By the account's id. */
+	/** By account id. */
 	accounts: Readonly<Record<string, AccountConfig>>;
 	streaming?: StreamingConfig;
-	/** For channels without streaming: when a piece of the answer becomes a message. */
+	/** For channels without streaming: when a part of the answer becomes a message. */
 	blocks?: BlocksConfig;
 	typing?: { enabled?: boolean; intervalMs?: number };
-	/** Said when an answer failed; empty or absent = nothing. */
+	/** Sent when an answer failed; empty or absent = nothing. */
 	errorText?: string;
 }
 
 export interface StreamingConfig {
-	/** False: every answer is sent when it is finished. */
+	/** False: every answer is sent only when it is finished. */
 	enabled?: boolean;
 	/**
-	 * `draft_edit`: a message that grows, where the platform can. `accumulate`: nothing before the answer is finished; then one message for each
-	 * of its assistant messages, more where one is too long. `blocks`: messages as they become whole. `off`: as accumulate, without typing.
-	 * Default: the first that the adapter can do of growing, blocks and whole.
+	 * `draft_edit`: a growing message, where the platform supports it. `accumulate`: nothing before the answer is finished; then one message for
+	 * each of its assistant messages, more where one is too long. `blocks`: complete messages while the answer is written. `off`: as accumulate,
+	 * without typing. Default: the first of draft_edit, blocks and accumulate that the adapter supports.
 	 */
 	mode?: "draft_edit" | "accumulate" | "blocks" | "off";
-	/** Reasoning is shown, each passage in a message of its own; never otherwise (I8). */
+	/** Shows reasoning, each passage as a separate message; without it reasoning is never shown (I8). */
 	reasoning?: boolean;
-	/** Images, audio, files and cards of an answer are sent too; default true. */
+	/** Sends images, audio, files and cards of an answer; default true. */
 	parts?: boolean;
-	/** Tool status is shown while the answer is written; default true where messages grow, false elsewhere. */
+	/** Shows tool status while the answer is written; default true for growing messages, false otherwise. */
 	tools?: boolean;
-	/** What the first message says until there is text; default nothing: the message begins with its text. */
+	/** Text of the first message until the answer begins; default: none. */
 	placeholder?: string;
 }
 
@@ -51,9 +52,9 @@ export interface BlocksConfig {
 }
 
 export interface AccountConfig {
-	/** Settings and secrets, handed to the adapter in a file that only this user can read. */
+	/** Settings and secrets, passed to the adapter in a file that only this user can read. */
 	settings: Readonly<Record<string, string>>;
-	/** Stronger than the channel's, key by key. */
+	/** Overrides the channel's settings, key by key. */
 	streaming?: StreamingConfig;
 }
 
@@ -62,23 +63,23 @@ export interface AccountName {
 	id: string;
 }
 
-/** What another configuration brought. */
+/** The effect of a new configuration. */
 export interface AccountChanges {
 	added: AccountName[];
 	changed: AccountName[];
 	removed: AccountName[];
 }
 
-/** What is delivered: a run, live or finished, or a text of its own. */
+/** Delivers a run, live or finished, or a separate text. */
 export type DeliverRequest = DeliverDestination & ({ runId: string } | NewText);
 export type RunDelivery = DeliverDestination & { runId: string };
 
 interface NewText {
 	text: string;
-	/** What its log is called; a new name when left out. */
+	/** The name of its log. Default: a new name. */
 	log?: string;
-	/** Commits with the log. */
-	beside?: readonly Write[];
+	/** Writes that commit with the log. */
+	with?: readonly Write[];
 }
 
 interface DeliverDestination {
@@ -87,25 +88,31 @@ interface DeliverDestination {
 	options?: DeliverOptions;
 }
 
-/** For this delivery; where one is left out the channel's config holds. */
+/** Options of one delivery. Default: the channel's configuration. */
 export interface DeliverOptions {
-	/** The answer is sent when it is finished. */
+	/** Sends the answer only when it is finished. */
 	disableStreaming?: boolean;
-	/** Tool status is shown while the answer is written. */
+	/** Shows tool status while the answer is written. */
 	tools?: boolean;
-	/** Reasoning is sent to the adapter. */
+	/** Sends reasoning to the adapter. */
 	reasoning?: boolean;
-	/** The message has these buttons. Only `ask` makes such deliveries. */
+	/** Buttons of the message; set only by `ask`. */
 	ask?: Question;
 }
 
 export type DeliveryInfo = Delivery;
 
+/** A delivery and the write that records it. */
+export interface PlannedDelivery {
+	delivery: NewDelivery;
+	write: Write;
+}
+
 /** A question to the people of a chat. */
 export interface AskRequest {
 	account: AccountName;
 	target: Target;
-	/** Names the question everywhere: at most 32 of `[A-Za-z0-9_-]`. */
+	/** Identifies the question on all platforms: at most 32 of `[A-Za-z0-9_-]`. */
 	id: string;
 	/** Markdown. */
 	text: string;
@@ -113,81 +120,93 @@ export interface AskRequest {
 }
 
 export interface AskChoice extends Choice {
-	/** What a person writes instead where there are no buttons: `approve K7Q2`. */
+	/** The reply to write where there are no buttons: `approve K7Q2`. */
 	reply: string;
 }
 
 export interface AccountStatus {
 	channel: string;
 	account: string;
-	/** Known once the adapter was asked. */
+	/** The adapter's answer to `info`. */
 	info?: AdapterInfo;
-	/** Why the adapter could not be asked. */
+	/** Why there is no such answer. */
 	infoError?: string;
-	/** Those that were started. */
+	/** The processes that were started. */
 	processes: Partial<Record<"stream" | "send" | "monitor", ProcessStatus>>;
-	/** The platform's rate limit holds the whole account until then. */
+	/** The platform's rate limit pauses the whole account until then. */
 	pausedUntil?: number;
-	/** Deliveries under way or waiting. */
+	/** Deliveries that run or wait. */
 	deliveries: number;
 	restarts: number;
 	garbage: number;
 	lastError?: string;
 }
 
-/** A call to a platform, for people who watch. */
+/** A call to a platform, as the adapter reported it. */
 export type PlatformCall = Extract<StreamStatus, { type: "call" }> & { channel: string; account: string; at: number };
 
-export interface Outbound {
-	/** Takes over what dead processes owe, and goes on with it (ST19). Call when the runs are recovered. */
-	start(): Promise<void>;
+/** Deliveries of runs and texts. */
+export interface DeliveryPort {
 	/**
-	 * Resolves once the delivery is on record; the same run, account and chat is the same delivery. One that failed or became stale is taken
-	 * up again where it stopped, unless it is in doubt what of it is out.
+	 * Resolves once the delivery is on record; the same run, account and chat is the same delivery. A failed or stale delivery resumes where it
+	 * stopped, unless it is unknown which of its messages were created.
 	 */
 	deliver(request: DeliverRequest): Promise<DeliveryInfo>;
 	/**
-	 * The delivery of a run that is about to begin, and the write that puts it on record: it belongs into the unit of the run's begin, so that
-	 * neither is there without the other (I7). Nothing happens before `launch`. Throws `not_found` for an account that is not configured.
+	 * The delivery of a run that is about to begin, and the write that records it. The write must commit with the run's begin, so that neither
+	 * exists without the other (I7). Nothing happens before `launch`. Throws `not_found` for an account that is not configured.
 	 */
-	planDelivery(request: RunDelivery): { delivery: NewDelivery; write: Write };
-	/** Begins with a delivery that is owed and durable. */
+	planDelivery(request: RunDelivery): PlannedDelivery;
+	/** Starts a planned delivery whose write is durable. */
 	launch(delivery: NewDelivery): void;
-	/**
-	 * Puts a question to a chat: with a button for each choice where its platform has them, else with what to reply. Resolves once it is on
-	 * record. The same id is asked once in a chat, whatever crashes.
-	 */
-	ask(request: AskRequest): Promise<DeliveryInfo>;
-	/**
-	 * Says what came of a question wherever it was asked: in the place of its buttons, or as a message where there are none. Resolves when
-	 * all of them were told, or could not be.
-	 */
-	settleQuestion(id: string, text: string): Promise<void>;
 	/** Resolves when the delivery has ended, or this process stops working on it. */
 	settled(delivery: string): Promise<DeliveryInfo>;
 	deliveries(query: DeliveryQuery): Promise<DeliveryInfo[]>;
+	/** Recorded deliveries of an account, by state. */
+	counts(channel: string, account: string): Promise<DeliveryCounts>;
+	/** Deliveries that run or wait in this process. */
+	readonly live: number;
+}
+
+/** Questions with buttons. */
+export interface QuestionPort {
+	/**
+	 * Sends a question to a chat: with a button for each choice where the platform has them, otherwise with the replies to write. Resolves once
+	 * it is on record. The same id is asked only once in a chat, also after a crash.
+	 */
+	ask(request: AskRequest): Promise<DeliveryInfo>;
+	/** Shows the outcome in every chat that was asked: in place of the buttons, or as a message. Resolves when each chat was tried. */
+	settleQuestion(id: string, text: string): Promise<void>;
+}
+
+/** The configured accounts and their adapters. */
+export interface AccountPort {
 	/** Every configured account. */
 	accounts(): AccountStatus[];
-	/** Calls whenever `accounts` may say something else, but not when time alone changes it; returns how to stop it. */
+	/** Calls the listener whenever `accounts` may have changed, except by the passing of time. Returns how to stop it. */
 	onAccounts(listener: () => void): () => void;
-	/** How many deliveries of an account are on record, by state. */
-	counts(channel: string, account: string): Promise<DeliveryCounts>;
-	/** How many deliveries are under way or waiting here. */
-	readonly live: number;
 	health(channel: string, account: string): Promise<HealthReport>;
 	info(channel: string): Promise<AdapterInfo>;
 	/**
-	 * Takes up another configuration. Accounts that are gone or different are not heard any more once it resolves; their deliveries may end,
-	 * then their processes do.
+	 * Applies another configuration. Removed or changed accounts accept no more messages once it resolves; their deliveries may finish, then
+	 * their processes end.
 	 */
 	reconfigure(adapters: AdapterConfig): Promise<AccountChanges>;
-	/** Starts listening to an account; once per account. */
-	monitor(channel: string, account: string, onMessage: OnMessage, onChoice?: OnChoice, isUrgent?: IsUrgent): void;
-	/** What can be said of a request before its body is read. Throws `not_found`, or `forbidden` when it cannot be signed. */
+	/** Starts the monitor of an account; once per account. */
+	monitor(channel: string, account: string, handlers: InboundHandlers): void;
+}
+
+export interface WebhookPort {
+	/** Checks a request before its body is read. Throws `not_found`, or `forbidden` when it has no signature. */
 	admitWebhook(channel: string, account: string, head: Omit<WireWebhookRequest, "body">): void;
 	webhook(channel: string, account: string, request: WireWebhookRequest): Promise<WireWebhookAnswer>;
-	/** Hands what waits to the Bus, in the tick of the call: for a process that has to end. */
+}
+
+export interface Outbound extends DeliveryPort, QuestionPort, AccountPort, WebhookPort {
+	/** Takes over the unfinished deliveries of dead processes (ST19). Call after the runs are recovered. */
+	start(): Promise<void>;
+	/** Hands waiting changes to the Bus synchronously, for a process that has to end. */
 	flush(): void;
-	/** Lets deliveries of finished answers end until the deadline; what is left is finished by the next process. */
+	/** Lets deliveries of finished answers end until the deadline; the next process finishes the others. */
 	stop(deadlineMs: number): Promise<void>;
 }

@@ -150,7 +150,7 @@ async function stream(line) {
 	if (line.type === "ack") d.ready = line.nonce;
 	if (settings.failAfter && d.from + d.text.length > number("failAfter", 0)) {
 		deliveries.delete(line.delivery);
-		say({ type: "delivery_error", error: "told to fail", code: settings.failCode ?? "unavailable", ...d.named });
+		say({ type: "delivery_error", error: "set to fail", code: settings.failCode ?? "unavailable", ...d.named });
 		return;
 	}
 	if (settings.silentAtEnd && d.closed && (remembered().silences ?? 0) < 1) {
@@ -233,7 +233,7 @@ function collect(line) {
 	}
 	if (line.type === "reasoning") call({ op: "reasoning", to: current.to, text: line.text, after: current.text });
 	if (settings.failAfter && current.text.length > number("failAfter", 0)) {
-		say({ type: "delivery_error", error: "told to fail" });
+		say({ type: "delivery_error", error: "set to fail" });
 		current = { text: "" };
 		return;
 	}
@@ -252,7 +252,7 @@ function growing(line) {
 	if (line.type === "token") {
 		current.text += line.text;
 		if (settings.failAfter && current.text.length > number("failAfter", 0)) {
-			say({ type: "delivery_error", error: "told to fail" });
+			say({ type: "delivery_error", error: "set to fail" });
 			current = { text: "" };
 			return;
 		}

@@ -1,6 +1,6 @@
 /**
  * A kit adapter of a platform that cannot be asked: only the account's notes tell what was sent. The platform is a file of calls. In the
- * chat `hangs` a message is created and never answered; in `known` the answer is noted, and nobody hears of it.
+ * chat `hangs` a message is created and never answered; in `known` the answer is noted and never reported.
  */
 
 import { appendFileSync } from "node:fs";

@@ -101,8 +101,8 @@ function deliveryHandlers(deps: EdgeDeps & { clock: Clock }, needed: () => Chann
 		let first: DeliveryInfo | undefined;
 		const asked = { key, body: { ...request, text }, result: log };
 		const { id: runId } = await deps
-			.deliverOnce(asked, async (beside) => {
-				first = await outbound.deliver({ ...request, text, ...(beside.length > 0 && { log, beside }) });
+			.deliverOnce(asked, async (writes) => {
+				first = await outbound.deliver({ ...request, text, ...(writes.length > 0 && { log, with: writes }) });
 			})
 			.catch((cause: unknown) => {
 				const { reason, message } = toNexusError(cause);

@@ -1,27 +1,27 @@
-/** Who may talk to which agent, on which channel and account. Pure: configuration and facts in, a verdict with its reason out. */
+/** Access rules: which senders may write to which agent, by channel and account. Pure: configuration and facts in, a verdict with its reason out. */
 
 export interface AclConfig {
-	/** Ids of senders who may do everything. */
+	/** Ids of senders with all rights. */
 	owner?: readonly string[];
 	allow?: readonly AclEntry[];
-	/** Stronger than everything else. */
+	/** Overrides all other rules. */
 	deny?: readonly AclEntry[];
-	/** Which messages of a group are meant for the agent. Default: those that mention it. */
+	/** Group messages that the agent answers. Default: those that mention it. */
 	groups?: "mention" | "always" | "never";
-	/** Senders that no list names. Default: `pair` on a platform where anybody can write, else `allow`. */
+	/** Senders that are on no list. Default: `pair` on a platform where anyone can write, otherwise `allow`. */
 	unknown?: "pair" | "deny" | "allow";
 }
 
-/** An id of a sender, `*` for everybody, or a narrower choice: all that is given has to fit. */
+/** The id of a sender, `*` for all senders, or conditions that must all match. */
 export type AclEntry =
 	| string
 	| {
 			sender?: string;
 			chat?: string;
 			agent?: string;
-			/** In `allow`: the tools that their words may reach; without it none of the owner's (A11). A `*` at the end stands for any rest. */
+			/** In `allow`: the tools that the sender may use; without it, none of the owner's tools (A11). A trailing `*` matches any rest. */
 			tools?: readonly string[];
-			/** In `allow`: the tools whose calls they may approve. */
+			/** In `allow`: the tools whose calls the sender may approve. */
 			approve?: readonly string[];
 	  };
 
@@ -33,17 +33,17 @@ export interface AclQuestion {
 	sender: string;
 	chat: { id: string; type: "direct" | "group" };
 	mention: boolean;
-	/** Anybody can write on this platform. */
+	/** Anyone can write on this platform. */
 	public: boolean;
-	/** A person who runs the daemon has let the sender in. */
+	/** The operator has approved the sender. */
 	paired: boolean;
 }
 
 export type AclVerdict =
 	| { verdict: "allow"; owner: boolean }
-	/** `unaddressed`: it was never meant for us, so its text is nobody's business. */
+	/** `unaddressed`: the message was not meant for the agent, so its text is not stored. */
 	| { verdict: "deny"; because: string; unaddressed?: true }
-	/** Unknown, and may ask to be let in. */
+	/** The sender is unknown and may request access. */
 	| { verdict: "pair" };
 
 export function decide(acl: AclConfig, ask: AclQuestion): AclVerdict {
@@ -68,7 +68,7 @@ function stranger(unknown: NonNullable<AclConfig["unknown"]>, { sender, chat, ch
 		case "deny":
 			return deny(`${sender} is not allowed on ${channel}`);
 		case "pair":
-			// A code in a group would be everybody's.
+			// Every member of a group could read the code.
 			return chat.type === "direct" ? { verdict: "pair" } : deny(`${sender} is not allowed on ${channel}`);
 		default:
 			return unknown satisfies never;
@@ -83,7 +83,7 @@ export function fits(entry: AclEntry, ask: AclQuestion): boolean {
 
 const deny = (because: string): AclVerdict => ({ verdict: "deny", because });
 
-/** What holds for an account: its own words before the channel's, the lists together. */
+/** The rules of an account: its settings override the channel's, and the lists are joined. */
 export function aclOf(channel: AclConfig = {}, account: AclConfig = {}): AclConfig {
 	return {
 		...channel,

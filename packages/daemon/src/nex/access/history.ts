@@ -1,4 +1,4 @@
-/** Whose words a run reads beside those that it answers: text of a guest never acts with the owner's rights, however old it is (A10). */
+/** The authors of a run's history: a guest's text never acts with the owner's rights, however old it is (A10). */
 
 import { shownText } from "@nexus-stream/protocol";
 import type { PassedOn } from "../../broker/broker.ts";
@@ -24,17 +24,17 @@ interface Author {
 }
 
 export interface HistoryRead extends Pick<PassedOn, "among" | "outsideTools"> {
-	/** Another person without the owner's rights has words there: the run uses no person's memory then. */
+	/** The history contains text of another person without the owner's rights: the run uses no personal memory. */
 	hasOthers: boolean;
 }
 
-/** Kept ready, of all sessions: what is on record of a message never changes. */
+/** Cached authors of all sessions; the author of a message never changes. */
 const AUTHORS_MAX = 10_000;
-/** Named in the prompt; others are counted. */
+/** Authors named in the prompt; the others are only counted. */
 const NAMED_MAX = 3;
 const NAME_CHARS_MAX = 60;
 
-/** Of a message whose event is gone. */
+/** The author of a message whose event was deleted. */
 const UNKNOWN: Author = { channel: "unknown", account: "", sender: "unknown", rights: GUEST_RIGHTS };
 
 export class HistoryRights {
@@ -46,7 +46,7 @@ export class HistoryRights {
 		this.#deps = deps;
 	}
 
-	/** What the engine gets for a run that answers these messages. `events`: those whose words its context has from earlier runs. */
+	/** The limits of a run that answers these messages. `events`: the messages of earlier runs in its context. */
 	async reads(messages: readonly InboxMessage[], events: readonly string[]): Promise<HistoryRead> {
 		const { trust, config } = this.#deps;
 		const newest = messages.at(-1)!;
@@ -56,8 +56,8 @@ export class HistoryRights {
 		const fewer = authors.filter(({ rights }) => narrows(run, ofTools(rights)));
 		const { outside = OUTSIDE_TOOLS } = config().approvals ?? {};
 		return {
-			...(fewer.length > 0 && { among: amongOf(fewer) }),
-			...(outside.length > 0 && { outsideTools: outside }),
+			among: fewer.length > 0 ? amongOf(fewer) : undefined,
+			outsideTools: outside.length > 0 ? outside : undefined,
 			hasOthers: authors.some((one) => !one.rights.owner && !isBy(one, newest)),
 		};
 	}
@@ -89,7 +89,7 @@ function authorOf(origin: Origin | undefined, facts: Partial<MessageFacts> = {})
 const isBy = ({ channel, account, sender }: Author, { origin, facts }: InboxMessage): boolean =>
 	channel === origin.channel && account === origin.account && sender === facts.sender.id;
 
-/** The rule is about tools; which agents a sender may use was decided when the message came. */
+/** Only the rights on tools: the agents of a sender were decided when the message arrived. */
 const ofTools = ({ agents: _, ...rights }: Rights): Rights => rights;
 
 function amongOf(authors: readonly Author[]): NonNullable<PassedOn["among"]> {
@@ -98,14 +98,14 @@ function amongOf(authors: readonly Author[]): NonNullable<PassedOn["among"]> {
 	return { whose: namesOf(authors), from: { channel, account, sender }, allowedTools: tools, deniedTools: denied };
 }
 
-/** Who wrote last is named first. */
+/** The last author is named first. */
 function namesOf(authors: readonly Author[]): string {
 	const names = [...new Set(authors.toReversed().map(nameOf))];
 	const more = names.length - NAMED_MAX;
 	return [...names.slice(0, NAMED_MAX), ...(more > 0 ? [`${more} more`] : [])].join(", ");
 }
 
-/** People choose their names themselves: the id is the platform's. */
+/** With the platform's id, because people choose their names themselves. */
 const nameOf = ({ name, sender, channel }: Author): string =>
 	`${name === undefined ? "" : `${short(name)} `}(${short(sender)}) on ${channel}`;
 

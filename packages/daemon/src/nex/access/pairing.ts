@@ -1,15 +1,15 @@
-/** How a stranger is let in: told a short code once, approved by a person who runs the daemon. */
+/** Pairing: an unknown sender gets a short code, which the operator approves. */
 
 import { NexusError, type Random } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Bus } from "../../bus/bus.ts";
 import { type Pairing, type Pairings, type Person, pairingWrites } from "../../ledger/ledger.ts";
-import { createOrder } from "../inbox/order.ts";
 
 export interface PairingLimits {
 	/** How long a code can be approved. */
 	pairingMs: number;
-	/** A sender is told the code again only after this. */
+	/** The code is sent to the same sender again only after this. */
 	pairingReplyMs: number;
 	/** Codes of one account that wait for approval. */
 	pairingsPendingMax: number;
@@ -26,28 +26,28 @@ export interface Stranger extends Person {
 	target: Record<string, unknown>;
 }
 
-/** `tell` is the code that the sender is to be told now. */
-export type PairingAnswer = { because: string; tell?: string };
+/** `code` is set when it is to be sent to the sender now. */
+export type PairingAnswer = { because: string; code?: string };
 
 export interface PairingService {
 	isPaired(person: Person): Promise<boolean>;
-	/** A stranger has written. */
+	/** Handles a message of an unknown sender. */
 	ask(stranger: Stranger): Promise<PairingAnswer>;
 	/**
-	 * Rejects with `not_found` for a code that nobody was told, `expired` for one that came too late. `letIn` hears of it once, however often the
-	 * same code is entered.
+	 * Rejects with `not_found` for an unknown code, `expired` for one that is too old. `onApproved` is called once, however often the same code
+	 * is entered.
 	 */
-	approve(code: string, letIn?: (approved: Pairing) => void): Promise<Pairing>;
-	/** Rejects with `not_found` when the sender was not paired and did not ask. */
+	approve(code: string, onApproved?: (approved: Pairing) => void): Promise<Pairing>;
+	/** Rejects with `not_found` when the sender is neither paired nor waits for approval. */
 	revoke(person: Person): Promise<void>;
 	/** Newest first. */
 	list(): Promise<Pairing[]>;
 }
 
-/** Without the letters and digits that are mistaken for one another. */
+/** Without letters and digits that look alike. */
 const CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ";
 const CODE_CHARS = 6;
-/** Whoever wrote or approved waits for it. */
+/** The sender or the operator waits for the commit. */
 const WRITE_MS_MAX = 1000;
 
 export interface PairingServiceOptions {
@@ -59,66 +59,55 @@ export interface PairingServiceOptions {
 }
 
 export const pairingText = (code: string): string =>
-	`I do not know you yet. To let you in, the person who runs me has to enter:\n\n\`nexus pair ${code}\`\n\nThe code is good for one hour.`;
+	`I don't know you yet. The person who runs me can approve you with:\n\n\`nexus pair ${code}\`\n\nThe code is valid for one hour.`;
 
 export function createPairingService({ bus, pairings, clock, random, limits }: PairingServiceOptions): PairingService {
-	/** What is read of an account's pairings holds until it is changed (ST11). */
-	const inOrder = createOrder();
+	/** One change of an account's pairings at a time, so that none is based on outdated rows (ST11). */
+	const queue = createKeyedQueue();
 	const ofAccount = <T>({ channel, account }: Omit<Person, "sender">, work: () => Promise<T>) =>
-		inOrder(JSON.stringify([channel, account]), work);
+		queue.run(JSON.stringify([channel, account]), work);
 	const save = (pairing: Pairing, ...before: ReturnType<typeof pairingWrites.expire>[]) =>
 		bus.write([...before, pairingWrites.save(pairing)], WRITE_MS_MAX);
 	const isOver = ({ state, expiresAt }: Pairing, now: number) => state === "pending" && expiresAt <= now;
-
-	const freshCode = async (): Promise<string> => {
-		for (;;) {
-			const digits = Array.from(
-				{ length: CODE_CHARS },
-				() => CODE_ALPHABET[Math.floor(random() * CODE_ALPHABET.length)],
-			);
-			const code = digits.join("");
-			if (!(await pairings.byCode(code))) return code;
-		}
-	};
-	const remind = async (known: Pairing, now: number): Promise<PairingAnswer> => {
+	const remind = async (pairing: Pairing, now: number): Promise<PairingAnswer> => {
 		const because = "unknown sender: waits to be paired";
-		if (now - known.sentAt < limits.pairingReplyMs) return { because };
-		// Who is told it is told how long it is good for.
-		await save({ ...known, sentAt: now, expiresAt: now + limits.pairingMs });
-		return { because, tell: known.code };
+		if (now - pairing.sentAt < limits.pairingReplyMs) return { because };
+		// Resending the code restarts its expiry.
+		await save({ ...pairing, sentAt: now, expiresAt: now + limits.pairingMs });
+		return { because, code: pairing.code };
 	};
 	const ask = async (stranger: Stranger): Promise<PairingAnswer> => {
 		const now = clock.now();
-		const known = await pairings.get(stranger);
-		if (known && !isOver(known, now)) return remind(known, now);
+		const existing = await pairings.get(stranger);
+		if (existing && !isOver(existing, now)) return remind(existing, now);
 		const pending = await pairings.pending(stranger.channel, stranger.account);
 		if (pending >= limits.pairingsPendingMax) await bus.write([pairingWrites.expire(now)], WRITE_MS_MAX);
 		if ((await pairings.pending(stranger.channel, stranger.account)) >= limits.pairingsPendingMax)
 			return { because: "unknown sender: too many others wait to be paired" };
-		const code = await freshCode();
+		const code = await freshCode(pairings, random);
 		const times = { createdAt: now, sentAt: now, expiresAt: now + limits.pairingMs };
 		await save({ ...stranger, code, state: "pending", ...times }, pairingWrites.expire(now));
-		return { because: "unknown sender: was told how to be paired", tell: code };
+		return { because: "unknown sender: got a pairing code", code };
 	};
 	const byCode = async (code: string): Promise<Pairing> => {
-		const known = await pairings.byCode(code);
-		if (known) return known;
+		const pairing = await pairings.byCode(code);
+		if (pairing) return pairing;
 		throw new NexusError("not_found", `No pending request has the code ${code}; \`nexus pair\` lists them.`);
 	};
 	return {
 		isPaired: async (person) => (await pairings.get(person))?.state === "approved",
 		ask: (stranger) => ofAccount(stranger, () => ask(stranger)),
-		async approve(given, letIn) {
+		async approve(given, onApproved) {
 			const code = given.replace(/[\s-]/g, "").toUpperCase();
 			return ofAccount(await byCode(code), async () => {
-				const known = await byCode(code);
-				if (known.state === "approved") return known;
+				const pairing = await byCode(code);
+				if (pairing.state === "approved") return pairing;
 				const now = clock.now();
-				if (isOver(known, now))
-					throw new NexusError("expired", `The code ${code} is too old: let the sender write again for a new one.`);
-				const approved: Pairing = { ...known, state: "approved", approvedAt: now };
+				if (isOver(pairing, now))
+					throw new NexusError("expired", `The code ${code} has expired: ask the sender to write again for a new one.`);
+				const approved: Pairing = { ...pairing, state: "approved", approvedAt: now };
 				await save(approved);
-				letIn?.(approved);
+				onApproved?.(approved);
 				return approved;
 			});
 		},
@@ -133,4 +122,12 @@ export function createPairingService({ bus, pairings, clock, random, limits }: P
 			return (await pairings.list()).filter((pairing) => !isOver(pairing, now));
 		},
 	};
+}
+
+async function freshCode(pairings: Pairings, random: Random): Promise<string> {
+	for (;;) {
+		const chars = Array.from({ length: CODE_CHARS }, () => CODE_ALPHABET[Math.floor(random() * CODE_ALPHABET.length)]);
+		const code = chars.join("");
+		if (!(await pairings.byCode(code))) return code;
+	}
 }

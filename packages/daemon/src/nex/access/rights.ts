@@ -1,28 +1,28 @@
-/** What somebody who is let in may do: which tools and agents their words reach, and what they may approve. Pure. */
+/** The rights of an admitted sender: tools, agents and approvals. Pure. */
 
 import { commonGlobs, fitsSome } from "../../std/globs.ts";
 import { type AclConfig, type AclQuestion, decide, fits } from "./acl.ts";
 
-/** Of a message's sender. JSON: it is on record with the message. */
+/** The rights of a message's sender. JSON, because they are recorded with the message. */
 export type Rights = {
 	owner: boolean;
-	/** Left out = all but the denied. A `*` at the end stands for any rest. */
+	/** Undefined = all except `denied`. A trailing `*` matches any rest. */
 	tools?: string[];
 	denied?: string[];
-	/** Left out = all. */
+	/** Undefined = all. */
 	agents?: string[];
 };
 
-/** What nobody but an owner reaches, unless the access rules say so. */
+/** Tools that only an owner may use, unless the access rules allow them. */
 const OWNERS_TOOLS: readonly string[] = ["bash", "write", "edit", "mcp__*"];
 
 export const OWNER_RIGHTS: Rights = { owner: true };
 export const GUEST_RIGHTS: Rights = { owner: false, denied: [...OWNERS_TOOLS] };
 
-/** `agents`: all that are configured; without any, rules about agents mean the one of the channel. */
+/** `agents`: all configured agents; when empty, rules about agents apply to the channel's agent. */
 export function rightsOf(acl: AclConfig, ask: AclQuestion, agents: readonly string[]): Rights {
-	const isLetIn = (agent: string) => decide(acl, { ...ask, agent }).verdict === "allow";
-	const reached = agents.filter(isLetIn);
+	const isAllowed = (agent: string) => decide(acl, { ...ask, agent }).verdict === "allow";
+	const reached = agents.filter(isAllowed);
 	const limited = reached.length < agents.length ? { agents: reached } : {};
 	if (isOwner(acl, ask)) return { ...OWNER_RIGHTS, ...limited };
 	const lists = (acl.allow ?? []).flatMap((entry) =>
@@ -33,7 +33,7 @@ export function rightsOf(acl: AclConfig, ask: AclQuestion, agents: readonly stri
 		: { owner: false, tools: [...new Set(lists.flat())], ...limited };
 }
 
-/** Text of a stranger never runs with an owner's rights: what all of them may do (A10). */
+/** The rights that all of them have: text of a guest never runs with an owner's rights (A10). */
 export function commonRights(all: readonly Rights[]): Rights {
 	return all.reduce((one, other) => ({
 		owner: one.owner && other.owner,
@@ -53,7 +53,7 @@ function both<Key extends string>(
 	return value === undefined ? {} : ({ [key]: value } as { [key in Key]: string[] });
 }
 
-/** Whether somebody whose words go into a run that has begun would have fewer rights than it. */
+/** Whether the other sender has fewer rights than the run. */
 export function narrows(run: Rights, other: Rights): boolean {
 	return JSON.stringify(commonRights([run, other])) !== JSON.stringify(commonRights([run, run]));
 }
@@ -63,7 +63,7 @@ const isOwner = (acl: AclConfig, ask: AclQuestion): boolean => {
 	return verdict.verdict === "allow" && verdict.owner;
 };
 
-/** An owner approves everything, others what an entry of `allow` that fits them names; nobody who is not let in. */
+/** An owner may approve everything, other admitted senders the tools that a matching entry of `allow` lists. */
 export function mayApprove(acl: AclConfig, ask: AclQuestion, tool: string): boolean {
 	const verdict = decide(acl, ask);
 	if (verdict.verdict !== "allow") return false;
@@ -73,7 +73,7 @@ export function mayApprove(acl: AclConfig, ask: AclQuestion, tool: string): bool
 	);
 }
 
-/** Whether an entry names this very chat as one where such a tool is approved: somebody there may. */
+/** Whether an entry of `allow` lets a member of this chat approve the tool. */
 export const isApprovedIn = (acl: AclConfig, chat: string, tool: string): boolean =>
 	(acl.allow ?? []).some(
 		(entry) => typeof entry === "object" && entry.chat === chat && fitsSome(tool, entry.approve ?? []),

@@ -1,4 +1,4 @@
-/** Whether a session's history is trusted: by what the owner set for it, else by the configuration. */
+/** Whether a session's history is trusted: the owner's setting, otherwise the configuration. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { own } from "@nexus-stream/protocol/own";
@@ -8,7 +8,7 @@ import type { InboundConfig } from "../inbox/config.ts";
 
 export interface Trust {
 	of(session: string): Promise<boolean>;
-	/** Holds for the session's next runs. */
+	/** Applies to the session's next runs. */
 	set(session: string, trusted: boolean): Promise<void>;
 }
 
@@ -19,7 +19,7 @@ export interface TrustDeps {
 	clock: Clock;
 }
 
-/** The caller waits for it. */
+/** The caller waits for the commit. */
 const WRITE_MS_MAX = 1000;
 
 export const createTrust = ({ bus, ledger, config, clock }: TrustDeps): Trust => ({

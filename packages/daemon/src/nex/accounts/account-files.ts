@@ -1,17 +1,17 @@
-/** Where an account's files are: its settings for the adapter (0600), the adapter's own memory, and the processes that were started for it. */
+/** The files of an account: its settings for the adapter (0600), the adapter's state, and the pids of its processes. */
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { signalGroup } from "../../std/process-group.ts";
 
 export interface AccountFiles {
-	/** What an adapter process finds in its environment. */
+	/** The environment of an adapter process. */
 	env: Record<string, string>;
-	/** Remembers a process, so that it is ended should it outlive the daemon. */
+	/** Records a pid, so that the next daemon can end the process if it outlives this one. */
 	onSpawn(verb: string, pid: number): void;
 }
 
-/** Names of channels and accounts become names of files. */
+/** Makes a channel or account name safe as a file name. */
 const safe = (name: string): string => encodeURIComponent(name).replaceAll(".", "%2E");
 
 const folderOf = (dataDir: string): string => join(dataDir, "adapters");
@@ -25,7 +25,7 @@ export function prepareAccountFiles(
 	const folder = join(folderOf(dataDir), safe(channel), safe(id));
 	mkdirSync(folder, { recursive: true, mode: 0o700 });
 	const account = join(folder, "account.json");
-	// Removed first: the mode of an existing file would stay what it was.
+	// Removed first: an existing file would keep its mode.
 	rmSync(account, { force: true });
 	writeFileSync(account, JSON.stringify({ id, settings }), { mode: 0o600 });
 	return {
@@ -35,11 +35,11 @@ export function prepareAccountFiles(
 }
 
 function note(folder: string, verb: string, pid: number): void {
-	const begun = beginningOf(pid);
-	if (begun !== undefined) writeFileSync(join(folder, `${safe(verb)}.pid`), `${pid} ${begun}`, { mode: 0o600 });
+	const startedAt = startOf(pid);
+	if (startedAt !== undefined) writeFileSync(join(folder, `${safe(verb)}.pid`), `${pid} ${startedAt}`, { mode: 0o600 });
 }
 
-/** As `onSpawn`, for a verb of the channel as a whole. */
+/** As `onSpawn`, for a verb that belongs to the channel and not to one account. */
 export function noteChannelProcess(dataDir: string, channel: string, verb: string): (pid: number) => void {
 	return (pid) => {
 		const folder = join(folderOf(dataDir), safe(channel));
@@ -48,12 +48,12 @@ export function noteChannelProcess(dataDir: string, channel: string, verb: strin
 	};
 }
 
-/** The adapter's copy of the settings, secrets included; what it remembers stays. */
+/** Deletes the adapter's copy of the settings, secrets included. The adapter's state stays. */
 export function forgetSettings(dataDir: string, channel: string, id: string): void {
 	rmSync(join(folderOf(dataDir), safe(channel), safe(id), "account.json"), { force: true });
 }
 
-/** What programs in general need; the daemon's own keys and tokens are none of an adapter's business. */
+/** The variables that programs generally need. An adapter must not see the daemon's keys and tokens. */
 const INHERITED =
 	/^(PATH|HOME|USER|LOGNAME|LANG|LC_.*|TZ|TMPDIR|TEMP|TMP|SHELL|NODE_.*|PYTHON.*|SSL_CERT_.*|(https?|no|all)_proxy|SystemRoot|ComSpec|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE)$/i;
 
@@ -64,7 +64,7 @@ export const inherited = (env: NodeJS.ProcessEnv): Record<string, string> =>
 		),
 	);
 
-/** Ends processes of a daemon that was killed: an old one that still edits would undo what a new one writes (I7). Returns their pids. */
+/** Ends the adapter processes of a killed daemon: an old one that still edits would overwrite what a new one writes (I7). Returns their pids. */
 export function endOrphanedProcesses(dataDir: string): number[] {
 	const ended: number[] = [];
 	let files: string[];
@@ -76,20 +76,20 @@ export function endOrphanedProcesses(dataDir: string): number[] {
 	}
 	for (const name of files.filter((file) => file.endsWith(".pid"))) {
 		const path = join(folderOf(dataDir), name);
-		const [pid = 0, begun] = readFileSync(path, "utf8").split(" ").map(Number);
-		const beginning = pid > 0 ? beginningOf(pid) : undefined;
-		// A pid is used again: the same process also began at the same time.
-		if (beginning !== undefined && beginning === begun) {
+		const [pid = 0, startedAt] = readFileSync(path, "utf8").split(" ").map(Number);
+		const start = pid > 0 ? startOf(pid) : undefined;
+		// Pids are reused: only the same process also has the same start time.
+		if (start !== undefined && start === startedAt) {
 			kill(pid);
 			signalGroup(pid, "SIGKILL");
 			ended.push(pid);
-		} else if (pid > 0 && beginning === undefined) ended.push(...endOrphans(pid, dirname(path)));
+		} else if (pid > 0 && start === undefined) ended.push(...endOrphans(pid, dirname(path)));
 		rmSync(path);
 	}
 	return ended;
 }
 
-/** What a process that has ended left behind: still of its group, and given this account's settings. */
+/** Ends the surviving children of a process that has ended: still in its group, and started with this account's settings. */
 function endOrphans(leader: number, folder: string): number[] {
 	const account = `NEXUS_ACCOUNT_FILE=${join(folder, "account.json")}`;
 	const orphans = pidsOf(leader).filter((pid) => readProc(pid, "environ")?.split("\0").includes(account));
@@ -101,12 +101,12 @@ function kill(pid: number): void {
 	try {
 		process.kill(pid, "SIGKILL");
 	} catch (cause) {
-		// It has ended meanwhile.
+		// The process has ended in the meantime.
 		if ((cause as NodeJS.ErrnoException).code !== "ESRCH") throw cause;
 	}
 }
 
-/** Of a group; none where there is no /proc. */
+/** The pids of a group; empty where there is no /proc. */
 function pidsOf(group: number): number[] {
 	try {
 		const pids = readdirSync("/proc").map(Number).filter(Number.isInteger);
@@ -120,19 +120,19 @@ function readProc(pid: number, name: string): string | undefined {
 	try {
 		return readFileSync(`/proc/${pid}/${name}`, "utf8");
 	} catch {
-		// It is gone, or somebody else's, or there is no /proc.
+		// The process has ended or belongs to another user, or there is no /proc.
 		return undefined;
 	}
 }
 
-/** State, parent, group …: the second field before them is the name in brackets and may hold anything. */
+/** The fields after the process name, which is in brackets and may contain anything: state, parent, group … */
 function statOf(pid: number): string[] | undefined {
 	const stat = readProc(pid, "stat");
 	return stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
-/** When a process began, in clock ticks since boot; undefined when it is gone, or where there is no /proc. */
-function beginningOf(pid: number): number | undefined {
+/** The start of a process in clock ticks since boot; undefined when it has ended, or where there is no /proc. */
+function startOf(pid: number): number | undefined {
 	const fields = statOf(pid);
 	return fields === undefined || fields[0] === "Z" ? undefined : Number(fields[19]);
 }

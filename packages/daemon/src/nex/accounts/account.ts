@@ -1,31 +1,22 @@
-/** One account of a channel: its processes, started on first use, and the rate pause that holds for all of them. */
+/** One account of a channel: its processes, started on first use, and the rate pause that applies to all of them. */
 
 import type { AdapterField, AdapterInfo, HealthReport, MessageFailure, StreamStatus } from "@nexus-stream/adapter/host";
-import { bundledCommand } from "@nexus-stream/platforms";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { own } from "@nexus-stream/protocol/own";
-import { type AccountGate, createGate } from "../delivery/blocks/gate.ts";
-import { sleep } from "../delivery/sleep.ts";
+import { sleep } from "@nexus-stream/protocol/retry";
 import type { OutboundLimits } from "../limits.ts";
-import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall, StreamingConfig } from "../port.ts";
-import { type AccountFiles, inherited, noteChannelProcess, prepareAccountFiles } from "./account-files.ts";
-import { type CallHealth, createCallHealth } from "./call-health.ts";
+import type { AccountStatus, ChannelConfig, PlatformCall, StreamingConfig } from "../port.ts";
+import { type AccountFiles, prepareAccountFiles } from "./account-files.ts";
 import type { KeptNotes, NoteFiles, NoteKeeping } from "./kept-notes.ts";
-import {
-	createMonitorPort,
-	type IsUrgent,
-	type MonitorPort,
-	type OnChoice,
-	type OnMessage,
-	type WireWebhookAnswer,
-	type WireWebhookRequest,
-} from "./monitor-port.ts";
-import { askHealth, askInfo, type OneShotLimits } from "./one-shot.ts";
+import { type InboundHandlers, MonitorPort } from "./monitor-port.ts";
+import { askHealth, commandOf, type InfoCache } from "./one-shot.ts";
+import { type CallHealth, createCallHealth, createRatePause, type RatePause } from "./platform-health.ts";
 import { type ProcessStatus, type ProcessSupervisorOptions, unreachable } from "./process-supervisor.ts";
 import { SendPort } from "./send-port.ts";
-import { createStreamPort, type StreamPort } from "./stream-port.ts";
+import { StreamPort } from "./stream-port.ts";
+import type { WireWebhookAnswer, WireWebhookRequest } from "./webhooks.ts";
 
 export interface AccountOptions {
 	channel: string;
@@ -41,73 +32,19 @@ export interface AccountOptions {
 	/** Aborts when the daemon stops. */
 	stopping: AbortSignal;
 	onCall?: (call: PlatformCall) => void;
-	/** Called whenever an account's status may say something else. */
+	/** Called whenever the status of an account may have changed. */
 	onStatus(): void;
-	/** Hears of messages that the platform had taken and did not deliver. */
+	/** Called for a message that the platform had accepted and could not deliver. */
 	onFailure(failure: MessageFailure & { channel: string; account: string }): void;
 }
-
-export interface InfoCacheOptions {
-	limits: OneShotLimits;
-	/** Aborts when nobody will ask any more. */
-	signal: AbortSignal;
-	dataDir: string;
-	/** Called when more is known of an adapter. */
-	onInfo(): void;
-}
-
-/** What the adapter of a channel says of itself. Asked once; a failure is asked again the next time. */
-export interface InfoCache {
-	ask(channel: string): Promise<AdapterInfo>;
-	/** The last answer, or why there was none. */
-	cached(channel: string): { info?: AdapterInfo; error?: string };
-}
-
-export function createInfoCache(adapters: () => AdapterConfig, options: InfoCacheOptions): InfoCache {
-	const { limits, signal, dataDir, onInfo } = options;
-	const asked = new Map<string, Promise<AdapterInfo>>();
-	const known = new Map<string, { info?: AdapterInfo; error?: string }>();
-	return {
-		cached: (channel) => known.get(channel) ?? {},
-		ask(channel) {
-			const before = asked.get(channel);
-			if (before) return before;
-			const config = own(adapters(), channel) ?? { accounts: {} };
-			const command = commandOf(channel, config);
-			const onSpawn = noteChannelProcess(dataDir, channel, "info");
-			const answer = askInfo(
-				channel,
-				command,
-				{ ...inherited(process.env), ...config.env },
-				{ limits, signal, onSpawn },
-			);
-			asked.set(channel, answer);
-			answer.then(
-				(info) => {
-					known.set(channel, { info });
-					onInfo();
-				},
-				(cause: Error) => {
-					asked.delete(channel);
-					known.set(channel, { error: cause.message });
-					onInfo();
-				},
-			);
-			return answer;
-		},
-	};
-}
-
-export const commandOf = (channel: string, config: ChannelConfig): readonly string[] =>
-	config.command ?? bundledCommand(channel);
 
 export class ChannelAccount {
 	readonly channel: string;
 	readonly id: string;
 	readonly config: ChannelConfig;
-	/** The channel's, with what the account has of its own. */
+	/** The channel's settings, overridden by the account's. */
 	readonly streaming: StreamingConfig;
-	readonly gate: AccountGate;
+	readonly rate: RatePause;
 	readonly #options: AccountOptions;
 	readonly #accountFiles: AccountFiles;
 	readonly #env: Record<string, string>;
@@ -115,9 +52,9 @@ export class ChannelAccount {
 	#send: SendPort | undefined;
 	#monitor: MonitorPort | undefined;
 	readonly #retiring = new AbortController();
-	/** Aborts when the account is listened to, or never will be. */
-	readonly #hearing = new AbortController();
-	#held = 0;
+	/** Aborts when the account has a monitor, or never will have one. */
+	readonly #monitored = new AbortController();
+	#webhooksHeld = 0;
 	readonly #calls: CallHealth;
 
 	constructor(options: AccountOptions) {
@@ -126,7 +63,7 @@ export class ChannelAccount {
 		this.config = options.config;
 		this.streaming = { ...options.config.streaming, ...options.config.accounts[this.id]?.streaming };
 		this.#options = options;
-		this.gate = createGate(options.clock);
+		this.rate = createRatePause(options.clock);
 		this.#calls = createCallHealth(options.clock);
 		this.#accountFiles = prepareAccountFiles(options.dataDir, this.channel, this.id, {
 			...own(options.config.accounts, this.id)?.settings,
@@ -139,13 +76,14 @@ export class ChannelAccount {
 	}
 
 	health(): Promise<HealthReport> {
-		const { limits, stopping } = this.#options;
+		const { limits, clock, stopping } = this.#options;
 		const onSpawn = (pid: number) => this.#accountFiles.onSpawn("health", pid);
-		return askHealth(this.#command(), this.id, this.#env, { limits: limits.oneShot, signal: stopping, onSpawn });
+		const options = { limits: limits.oneShot, clock, signal: stopping, onSpawn };
+		return askHealth(this.#command(), this.id, this.#env, options);
 	}
 
 	stream(info: AdapterInfo): StreamPort {
-		this.#stream ??= createStreamPort({
+		this.#stream ??= new StreamPort({
 			...this.#process("stream"),
 			oneAtATime: !speaks(info, "runId"),
 			notice: (status) => this.#notice(status),
@@ -159,43 +97,48 @@ export class ChannelAccount {
 			oneAtATime: !speaks(info, "runId"),
 			answerMs: this.#options.limits.answerMs,
 			giveUpMs: this.#options.limits.giveUpMs,
-			paused: () => this.gate.pausedUntil !== undefined,
+			paused: () => this.rate.pausedUntil !== undefined,
 			notice: (status) => this.#notice(status),
 		});
 		return this.#send;
 	}
 
-	listen(onMessage: OnMessage, onChoice: OnChoice, isUrgent?: IsUrgent): void {
-		if (this.#monitor) throw new NexusError("conflict", `${this.channel}/${this.id} is already listened to.`);
-		const { inboundWaitingMax, webhookMs, retryMs, retryMsMax } = this.#options.limits;
+	monitor(handlers: InboundHandlers): void {
+		if (this.#monitor) throw new NexusError("conflict", `${this.channel}/${this.id} is already connected.`);
+		const { inboundWaitingMax, retryMs, retryMsMax } = this.#options.limits;
 		const { channel, id: account } = this;
-		const onFailure = (failure: MessageFailure) => this.#options.onFailure({ ...failure, channel, account });
-		const more = { onMessage, onChoice, onFailure, waitingMax: inboundWaitingMax, webhookMs, retryMs, retryMsMax };
-		this.#monitor = createMonitorPort({ ...this.#process("monitor"), ...more, isUrgent });
-		this.#hearing.abort();
+		this.#monitor = new MonitorPort({
+			...this.#process("monitor"),
+			...handlers,
+			onFailure: (failure) => this.#options.onFailure({ ...failure, channel, account }),
+			waitingMax: inboundWaitingMax,
+			retryMs,
+			retryMsMax,
+		});
+		this.#monitored.abort();
 	}
 
 	/**
-	 * The monitor's answer. At a start the adapter is asked first what it can do, and a request that comes meanwhile waits: some platforms ask
-	 * only once. Throws `unavailable` when the account is not listened to in time, never, or too many wait already.
+	 * The monitor's answer. After a start the monitor begins only when the adapter's `info` has arrived; a request that comes earlier waits,
+	 * because some platforms send it only once. Throws `unavailable` when no monitor runs in time, or too many requests wait already.
 	 */
 	async webhook(request: WireWebhookRequest): Promise<WireWebhookAnswer> {
 		const now = elapsing(this.#options.clock);
 		const since = now();
-		const monitor = await this.#listened();
+		const monitor = await this.#awaitMonitor();
 		return monitor.webhook(request, this.#options.limits.webhookMs - (now() - since));
 	}
 
-	async #listened(): Promise<MonitorPort> {
+	async #awaitMonitor(): Promise<MonitorPort> {
 		const { webhookMs, webhooksHeldMax } = this.#options.limits;
-		const isDeaf = this.#options.infos.cached(this.channel).info?.supports.includes("monitor") === false;
-		if (!this.#monitor && !isDeaf && this.#held < webhooksHeldMax) {
-			this.#held++;
-			await sleep(this.#options.clock, webhookMs, this.#hearing.signal);
-			this.#held--;
+		const canMonitor = this.#options.infos.cached(this.channel).info?.supports.includes("monitor") !== false;
+		if (!this.#monitor && canMonitor && this.#webhooksHeld < webhooksHeldMax) {
+			this.#webhooksHeld++;
+			await sleep(this.#options.clock, webhookMs, this.#monitored.signal);
+			this.#webhooksHeld--;
 		}
 		if (this.#monitor) return this.#monitor;
-		throw new NexusError("unavailable", `${this.channel}/${this.id} is not listened to.`);
+		throw new NexusError("unavailable", `${this.channel}/${this.id} is not connected.`);
 	}
 
 	status(deliveries: number): AccountStatus {
@@ -203,13 +146,13 @@ export class ChannelAccount {
 		const processes: AccountStatus["processes"] = {};
 		for (const [verb, port] of Object.entries(ports)) {
 			if (!port) continue;
-			const called = verb === "monitor" ? undefined : this.#calls.error();
-			processes[verb as keyof typeof ports] = unreachable(port.status(), called);
+			const callError = verb === "monitor" ? undefined : this.#calls.error();
+			processes[verb as keyof typeof ports] = unreachable(port.status(), callError);
 		}
 		const all: ProcessStatus[] = Object.values(processes);
 		const { info, error } = this.#options.infos.cached(this.channel);
 		const lastError = all.findLast((each) => each.lastError !== undefined)?.lastError ?? error;
-		const { pausedUntil } = this.gate;
+		const { pausedUntil } = this.rate;
 		return {
 			channel: this.channel,
 			account: this.id,
@@ -224,7 +167,7 @@ export class ChannelAccount {
 		};
 	}
 
-	/** Aborts when the account is configured no more, or otherwise. */
+	/** Aborts when the account was removed from the configuration, or changed. */
 	get retired(): AbortSignal {
 		return this.#retiring.signal;
 	}
@@ -233,14 +176,14 @@ export class ChannelAccount {
 		this.#retiring.abort();
 	}
 
-	/** Nothing is heard from it any more. */
-	async stopListening(): Promise<void> {
-		this.#hearing.abort();
+	/** No message of the account is accepted any more. */
+	async stopMonitor(): Promise<void> {
+		this.#monitored.abort();
 		await this.#monitor?.stop();
 	}
 
 	async stop(): Promise<void> {
-		this.#hearing.abort();
+		this.#monitored.abort();
 		await Promise.all([this.#monitor?.stop(), this.#stream?.stop(), this.#send?.stop()]);
 	}
 
@@ -259,7 +202,7 @@ export class ChannelAccount {
 			facts: { channel: this.channel, account: this.id, verb },
 			limits: limits.process,
 			rules: limits.restart,
-			// Without it a monitor only misses the acks.
+			// A monitor that does not read only misses the acknowledgements.
 			mayIgnoreInput: verb === "monitor",
 			onSpawn: (pid) => this.#accountFiles.onSpawn(verb, pid),
 			changed: this.#options.onStatus,
@@ -269,11 +212,11 @@ export class ChannelAccount {
 		};
 	}
 
-	/** What it has to remember, if it leaves that to the daemon. */
+	/** Undefined when the adapter keeps its notes itself. */
 	#notes(): KeptNotes | undefined {
 		const { infos, notes } = this.#options;
 		const { info } = infos.cached(this.channel);
-		// Without `runId` the input of `send` ends before an answer could come.
+		// Without `runId` the input of `send` ends before the daemon could acknowledge a note.
 		if (!info || !speaks(info, "notes") || !speaks(info, "runId")) return undefined;
 		return notes.of({ channel: this.channel, account: this.id }, this.#files());
 	}
@@ -293,9 +236,9 @@ export class ChannelAccount {
 			onCall?.({ ...status, channel, account, at: clock.now() });
 			return;
 		}
-		this.gate.pause(status.retryAfterMs);
+		this.rate.pause(status.retryAfterMs);
 		onStatus();
-		log.info({ channel, account, retryAfterMs: status.retryAfterMs }, "the platform slowed the account down");
+		log.info({ channel, account, retryAfterMs: status.retryAfterMs }, "the platform limited the account's rate");
 	}
 }
 

@@ -1,29 +1,33 @@
-/** The configured accounts, each made when it is first needed. */
+/** The configured accounts, each created on first use. */
 
 import { NexusError } from "@nexus-stream/protocol";
 import { own } from "@nexus-stream/protocol/own";
 import type { AccountChanges, AccountName, AdapterConfig, ChannelConfig } from "../port.ts";
-import { type AccountOptions, ChannelAccount, createInfoCache, type InfoCache } from "./account.ts";
+import { type AccountOptions, ChannelAccount } from "./account.ts";
+import { createInfoCache, type InfoCache } from "./one-shot.ts";
 
 export interface Accounts {
 	readonly infos: InfoCache;
-	/** Throws `not_found` for one that is not configured. */
+	/** Throws `not_found` for an account that is not configured. */
 	check(channel: string, id: string): void;
 	/** Throws like `check`. */
 	of(channel: string, id: string): ChannelAccount;
-	/** All that are configured. */
+	/** Every configured account. */
 	all(): ChannelAccount[];
-	/** Takes up another configuration. Those that are gone or different are handed out to be ended: nobody gets them any more. */
+	/** Applies another configuration. The caller has to stop the `retired` accounts, which were removed or changed: `of` no longer returns them. */
 	reconfigure(adapters: AdapterConfig): AccountChanges & { retired: ChannelAccount[] };
 	stop(): Promise<void>;
 }
 
 const keyOf = (channel: string, id: string): string => `${channel}/${id}`;
 
-/** Every account with all that is said about it. */
-function namesOf(adapters: AdapterConfig): Map<string, { name: AccountName; print: string }> {
+/** Every account with its whole configuration as text. */
+function namesOf(adapters: AdapterConfig): Map<string, { name: AccountName; text: string }> {
 	const all = Object.entries(adapters).flatMap(([channel, { accounts, ...common }]) =>
-		Object.entries(accounts).map(([id, own]) => ({ name: { channel, id }, print: JSON.stringify([common, own]) })),
+		Object.entries(accounts).map(([id, account]) => ({
+			name: { channel, id },
+			text: JSON.stringify([common, account]),
+		})),
 	);
 	return new Map(all.map((each) => [keyOf(each.name.channel, each.name.id), each]));
 }
@@ -32,10 +36,10 @@ export type AccountDeps = Omit<AccountOptions, "channel" | "id" | "config" | "in
 
 export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Accounts {
 	let adapters = configured;
-	const ending = new AbortController();
-	const stopping = ending.signal;
-	const { limits, dataDir, onStatus } = deps;
-	const oneShot = { limits: limits.oneShot, signal: stopping, dataDir, onInfo: onStatus };
+	const controller = new AbortController();
+	const stopping = controller.signal;
+	const { limits, clock, dataDir, onStatus } = deps;
+	const oneShot = { limits: limits.oneShot, clock, signal: stopping, dataDir, onInfo: onStatus };
 	const infos = createInfoCache(() => adapters, oneShot);
 	const made = new Map<string, ChannelAccount>();
 	const configOf = (channel: string, id: string): ChannelConfig => {
@@ -43,13 +47,13 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 		if (config && own(config.accounts, id)) return config;
 		const others = Object.keys(config?.accounts ?? {});
 		const add = `nexus adapter add ${channel}${id === "main" ? "" : ` --account ${id}`}`;
-		const known = others.length === 0 ? "" : `; the channel has ${others.join(", ")} (\`--account\`)`;
-		throw new NexusError("not_found", `There is no account ${channel}/${id}: add it with \`${add}\`${known}.`);
+		const hint = others.length === 0 ? "" : `; the channel has ${others.join(", ")} (\`--account\`)`;
+		throw new NexusError("not_found", `There is no account ${channel}/${id}: add it with \`${add}\`${hint}.`);
 	};
 	const of = (channel: string, id: string): ChannelAccount => {
 		const key = keyOf(channel, id);
-		const known = made.get(key);
-		if (known) return known;
+		const existing = made.get(key);
+		if (existing) return existing;
 		const account = new ChannelAccount({ channel, id, config: configOf(channel, id), infos, stopping, ...deps });
 		made.set(key, account);
 		return account;
@@ -63,26 +67,26 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 		reconfigure(next) {
 			const before = namesOf(adapters);
 			const after = namesOf(next);
-			const found = {
+			const changes = {
 				added: [...after].flatMap(([key, { name }]) => (before.has(key) ? [] : [name])),
 				removed: [...before].flatMap(([key, { name }]) => (after.has(key) ? [] : [name])),
-				changed: [...after].flatMap(([key, { name, print }]) => {
+				changed: [...after].flatMap(([key, { name, text }]) => {
 					const old = before.get(key);
-					return old && old.print !== print ? [name] : [];
+					return old && old.text !== text ? [name] : [];
 				}),
 			};
 			adapters = next;
-			const retired = [...found.removed, ...found.changed].flatMap(({ channel, id }) => {
+			const retired = [...changes.removed, ...changes.changed].flatMap(({ channel, id }) => {
 				const key = keyOf(channel, id);
 				const account = made.get(key);
 				made.delete(key);
 				return account ?? [];
 			});
 			onStatus();
-			return { ...found, retired };
+			return { ...changes, retired };
 		},
 		async stop() {
-			ending.abort();
+			controller.abort();
 			await Promise.all([...made.values()].map((account) => account.stop()));
 		},
 	};

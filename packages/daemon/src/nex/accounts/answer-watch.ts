@@ -1,4 +1,4 @@
-/** Waits for what a process owes: one that says nothing at all is ended, one that is busy with others is waited for, but not for ever. */
+/** Limits the wait for an answer of a process: a silent process times out sooner than one that reports progress on other deliveries. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 
@@ -6,17 +6,17 @@ export interface AnswerRules {
 	clock: Clock;
 	/** Longest silence of the process. */
 	answerMs: number;
-	/** Longest wait for this answer, however much it says about others. */
+	/** Longest wait for this answer, even while the process reports on others. */
 	giveUpMs: number;
-	/** The platform has asked for patience: the waiting does not count. */
+	/** The platform's rate limit pauses the account: this time does not count. */
 	paused(): boolean;
-	/** When the process last said anything. */
+	/** When the process last wrote a line. */
 	receivedAt(): number;
 	late(waitedMs: number): void;
 }
 
 export interface AnswerWatch {
-	/** It said something about this answer. */
+	/** The process reported progress on this answer. */
 	touch(): void;
 	end(): void;
 }
@@ -25,20 +25,20 @@ export function watchAnswer({ clock, answerMs, giveUpMs, paused, receivedAt, lat
 	let since = clock.now();
 	let cancel = () => {};
 	const dueAt = () => Math.min(Math.max(since, receivedAt()) + answerMs, since + Math.max(answerMs, giveUpMs));
-	const plan = () => {
-		cancel = clock.after(Math.max(0, dueAt() - clock.now()), look);
+	const schedule = () => {
+		cancel = clock.after(Math.max(0, dueAt() - clock.now()), check);
 	};
-	const look = () => {
+	const check = () => {
 		if (paused()) since = clock.now();
-		if (dueAt() > clock.now()) plan();
+		if (dueAt() > clock.now()) schedule();
 		else late(clock.now() - Math.max(since, receivedAt()) >= answerMs ? answerMs : giveUpMs);
 	};
-	plan();
+	schedule();
 	return {
 		touch() {
 			since = clock.now();
 			cancel();
-			plan();
+			schedule();
 		},
 		end: () => cancel(),
 	};

@@ -1,6 +1,6 @@
 /**
- * What an account's adapter has to remember, kept in the store (ST26): every line is answered once it is durable, and the processes of the
- * account find all of it in their files, whichever daemon took it down.
+ * An adapter's notes and state, kept in the store (ST26): each line is acknowledged once it is durable, and every process of the account
+ * finds all of them in its files, whichever daemon recorded them.
  */
 
 import {
@@ -12,20 +12,21 @@ import {
 	readState,
 	writeState,
 } from "@nexus-stream/adapter/host";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
 import { type NoteOwner, noteWrites, type StoredNotes } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { LineProcess } from "./line-process.ts";
 
-/** I11: kept of an account; the oldest notes go, and the keys that were not set for the longest time. */
+/** Limits of an account (I11): the oldest notes are dropped, and the keys that were not set for the longest time. */
 const NOTES_MAX = 5000;
 const KEYS_MAX = 1000;
-/** So many notes may be too many until the next trimming. */
+/** Notes that may be over the limit until the next trimming. */
 const TRIM_EVERY = 500;
-/** Lines that may wait for the store; further ones are not taken, and so never answered. */
+/** Lines that may wait for the store; further ones are dropped without an acknowledgement. */
 const LINES_WAITING_MAX = 1000;
-/** How far back a file is looked through for what a killed daemon did not take down. */
+/** Newest notes of a file that are compared with the store, to find those that a killed daemon did not record. */
 const RECENT_MAX = 1000;
 
 export interface NoteStore {
@@ -40,35 +41,38 @@ export interface NoteFiles {
 }
 
 export interface KeptNotes {
-	/** Before a process starts: puts on record what only the files know, and into the files what is on record. */
+	/** Before a process starts: records what only the files contain, and writes what is on record into the files. */
 	prepare(): Promise<void>;
 	take(line: KeepLine, process: Pick<LineProcess, "write">): void;
-	/** What was taken is on record, or never will be. */
+}
+
+/** One object per account: two that wrote the same files would overwrite each other's changes. */
+export interface NoteKeeping {
+	of(owner: NoteOwner, files: NoteFiles): KeptNotes;
+	/** After a takeover of another daemon's deliveries: gives the running processes the notes which that daemon recorded. */
+	catchUp(owner: NoteOwner): Promise<void>;
+	/** Resolves when every line is on record, or never will be. */
 	settled(): Promise<unknown>;
 }
 
-/** Of all accounts, each once: two that wrote the same files would undo each other's changes. */
-export interface NoteKeeping {
-	of(owner: NoteOwner, files: NoteFiles): KeptNotes;
-	/** Deliveries of another daemon were taken over: the processes that run find what it noted of them. */
-	catchUp(owner: NoteOwner): Promise<void>;
-	settled(): Promise<unknown>;
-}
+/** Runs the work of one account after the account's earlier work. */
+type InTurn = (work: () => Promise<void>) => Promise<void>;
 
 export function createNoteKeeping(store: NoteStore): NoteKeeping {
 	const made = new Map<string, KeptNotes>();
+	const queue = createKeyedQueue();
 	const keyOf = ({ channel, account }: NoteOwner) => JSON.stringify([channel, account]);
 	return {
 		of(owner, files) {
 			const key = keyOf(owner);
-			const kept = made.get(key) ?? createKeptNotes(owner, files, store);
+			const kept = made.get(key) ?? new AccountNotes(owner, files, store, (work) => queue.run(key, work));
 			made.set(key, kept);
 			return kept;
 		},
 		async catchUp(owner) {
 			await made.get(keyOf(owner))?.prepare();
 		},
-		settled: () => Promise.all([...made.values()].map((kept) => kept.settled())),
+		settled: () => queue.idle(),
 	};
 }
 
@@ -77,87 +81,110 @@ interface PendingLine {
 	process: Pick<LineProcess, "write">;
 }
 
-function createKeptNotes(owner: NoteOwner, files: NoteFiles, { notes, write, log }: NoteStore): KeptNotes {
-	const file = openNotes(files.notes);
-	const waiting: PendingLine[] = [];
-	let state = new Map<string, string>();
-	let untrimmed = 0;
-	/** No process of the account runs yet. */
-	let first = true;
-	/** One after another: the state that is written last is the newest. */
-	let last: Promise<unknown> = Promise.resolve();
-	const inTurn = (work: () => Promise<void>): Promise<void> => {
-		const done = last.then(work);
-		last = done.catch(() => {});
-		return done;
-	};
+class AccountNotes implements KeptNotes {
+	readonly #owner: NoteOwner;
+	readonly #files: NoteFiles;
+	readonly #store: NoteStore;
+	readonly #inTurn: InTurn;
+	readonly #file: ReturnType<typeof openNotes>;
+	readonly #waiting: PendingLine[] = [];
+	#state = new Map<string, string>();
+	#untrimmed = 0;
+	/** No process of the account has been started yet. */
+	#isFirst = true;
 
-	const trim = (): Write => {
-		untrimmed = 0;
-		return noteWrites.trim(owner, NOTES_MAX, KEYS_MAX);
-	};
-
-	function remember(key: string, value: string): void {
-		state.delete(key);
-		state.set(key, value);
-		if (state.size > KEYS_MAX) state.delete(state.keys().next().value ?? "");
+	constructor(owner: NoteOwner, files: NoteFiles, store: NoteStore, inTurn: InTurn) {
+		this.#owner = owner;
+		this.#files = files;
+		this.#store = store;
+		this.#inTurn = inTurn;
+		this.#file = openNotes(files.notes);
 	}
 
-	async function settle(): Promise<void> {
-		const stored = await notes.list(owner);
-		const known = new Set(stored);
-		const own = distinct(file.all());
-		const missing = own.slice(stored.length === 0 ? -NOTES_MAX : -RECENT_MAX).filter((text) => !known.has(text));
-		state = new Map(await notes.state(owner));
-		const imported = new Map(state.size === 0 ? Object.entries(readState(files.state)) : []);
-		for (const [key, value] of first ? orphanedStates(files.state, new Map([...state, ...imported])) : [])
-			imported.set(key, value);
-		if (missing.length > 0 || imported.size > 0) {
-			await write([noteWrites.add(owner, missing), noteWrites.set(owner, [...imported]), trim()]);
-			state = new Map(await notes.state(owner));
-		}
-		if (first) forgetOrphan(files.state);
-		first = false;
-		const inFile = new Set(own);
-		for (const text of stored) if (!inFile.has(text)) file.add(text);
-		if (state.size > 0) writeState(files.state, Object.fromEntries(state));
+	prepare(): Promise<void> {
+		return this.#inTurn(() => this.#synchronise());
 	}
 
-	async function keep(): Promise<void> {
-		const taken = waiting.splice(0);
-		const texts = taken.flatMap(({ line }) => (line.type === "note" ? [line.text] : []));
-		const values = taken.flatMap(({ line }): [string, string][] =>
-			line.type === "state" ? [[line.key, line.value]] : [],
-		);
-		untrimmed += taken.length;
-		const more = untrimmed >= TRIM_EVERY ? [trim()] : [];
-		try {
-			await write([noteWrites.add(owner, texts), noteWrites.set(owner, values), ...more]);
-			for (const [key, value] of values) remember(key, value);
-			if (values.length > 0) writeState(files.state, Object.fromEntries(state));
-		} catch (cause) {
-			// No answer: whoever waits for it does not send.
-			log.error({ ...owner, err: cause, lines: taken.length }, "what an adapter has to remember is not on record");
+	take(line: KeepLine, process: Pick<LineProcess, "write">): void {
+		const { log } = this.#store;
+		if (this.#waiting.length >= LINES_WAITING_MAX) {
+			log.warn(
+				{ ...this.#owner, id: line.id, waiting: this.#waiting.length },
+				"too many notes of an adapter wait for the store; one was dropped",
+			);
 			return;
 		}
-		for (const { line, process } of taken) process.write({ type: "noted", id: line.id } satisfies NotedLine);
+		this.#waiting.push({ line, process });
+		if (this.#waiting.length === 1) void this.#inTurn(() => this.#record());
 	}
 
-	return {
-		prepare: () => inTurn(settle),
-		settled: () => last,
-		take(line, process) {
-			if (waiting.length >= LINES_WAITING_MAX) {
-				log.warn({ ...owner, id: line.id, waiting: waiting.length }, "an adapter has too much to remember at once");
-				return;
-			}
-			waiting.push({ line, process });
-			if (waiting.length === 1) void inTurn(keep);
-		},
-	};
+	async #synchronise(): Promise<void> {
+		const { notes, write } = this.#store;
+		const stored = await notes.list(this.#owner);
+		const isStored = new Set(stored);
+		const inFile = distinct(this.#file.all());
+		const missing = inFile.slice(stored.length === 0 ? -NOTES_MAX : -RECENT_MAX).filter((text) => !isStored.has(text));
+		this.#state = new Map(await notes.state(this.#owner));
+		const imported = this.#unrecordedState();
+		if (missing.length > 0 || imported.size > 0) {
+			await write([noteWrites.add(this.#owner, missing), noteWrites.set(this.#owner, [...imported]), this.#trim()]);
+			this.#state = new Map(await notes.state(this.#owner));
+		}
+		if (this.#isFirst) forgetOrphan(this.#files.state);
+		this.#isFirst = false;
+		const isInFile = new Set(inFile);
+		for (const text of stored) if (!isInFile.has(text)) this.#file.add(text);
+		if (this.#state.size > 0) this.#writeState();
+	}
+
+	/** State that is in the files and not in the store. */
+	#unrecordedState(): Map<string, string> {
+		const { state: file } = this.#files;
+		const imported = new Map(this.#state.size === 0 ? Object.entries(readState(file)) : []);
+		if (!this.#isFirst) return imported;
+		const orphaned = orphanedStates(file, new Map([...this.#state, ...imported]));
+		return new Map([...imported, ...orphaned]);
+	}
+
+	async #record(): Promise<void> {
+		const { write, log } = this.#store;
+		const pending = this.#waiting.splice(0);
+		const texts = pending.flatMap(({ line }) => (line.type === "note" ? [line.text] : []));
+		const values = pending.flatMap(({ line }): [string, string][] =>
+			line.type === "state" ? [[line.key, line.value]] : [],
+		);
+		this.#untrimmed += pending.length;
+		const trim = this.#untrimmed >= TRIM_EVERY ? [this.#trim()] : [];
+		try {
+			await write([noteWrites.add(this.#owner, texts), noteWrites.set(this.#owner, values), ...trim]);
+			for (const [key, value] of values) this.#remember(key, value);
+			if (values.length > 0) this.#writeState();
+		} catch (cause) {
+			// No acknowledgement: the adapter does not send the message that the note belongs to.
+			log.error({ ...this.#owner, err: cause, lines: pending.length }, "an adapter's notes could not be recorded");
+			return;
+		}
+		for (const { line, process } of pending) process.write({ type: "noted", id: line.id } satisfies NotedLine);
+	}
+
+	/** The key becomes the newest; beyond the limit the oldest is dropped. */
+	#remember(key: string, value: string): void {
+		this.#state.delete(key);
+		this.#state.set(key, value);
+		if (this.#state.size > KEYS_MAX) this.#state.delete(this.#state.keys().next().value ?? "");
+	}
+
+	#writeState(): void {
+		writeState(this.#files.state, Object.fromEntries(this.#state));
+	}
+
+	#trim(): Write {
+		this.#untrimmed = 0;
+		return noteWrites.trim(this.#owner, NOTES_MAX, KEYS_MAX);
+	}
 }
 
-/** A line that stands there twice was said twice: the second becomes another text, of the same meaning. */
+/** A note that is in the file twice was written twice: trailing spaces make the second a different text with the same meaning. */
 function distinct(lines: readonly string[]): string[] {
 	const seen = new Map<string, number>();
 	return lines.map((line) => {

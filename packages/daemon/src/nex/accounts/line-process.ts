@@ -1,4 +1,4 @@
-/** One adapter process: lines in with back-pressure, lines out with limits, stderr to the log, and an end that always comes. */
+/** One adapter process: lines in with back-pressure, lines out with limits, stderr to the log, and an exit that is always reported. */
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -7,75 +7,46 @@ import { createLineReader, createLineWriter, type LineFault, type LineWriter } f
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { OWN_GROUP, watchGroup } from "../../std/process-group.ts";
-
-export interface ProcessLimits {
-	/** Longest line on stdout. */
-	lineBytesMax: number;
-	/** Resident memory; a process above it is killed (Linux). */
-	memoryBytesMax: number;
-	memoryCheckMs: number;
-	/** Longest line of stderr that is logged, and how many a second. */
-	stderrCharsMax: number;
-	stderrLinesPerSecondMax: number;
-	/** From the end of its input to SIGTERM, and from there to SIGKILL. Also how long it may live without its input or output. */
-	endGraceMs: number;
-	termGraceMs: number;
-	/** Longest time that it may read nothing while its pipe is full. */
-	unreadMs: number;
-	/** A process that says more lines that are none of the protocol is ended. */
-	garbageLinesPerMinuteMax: number;
-}
-
-export const PROCESS_LIMITS: ProcessLimits = {
-	lineBytesMax: 4 * 1024 * 1024,
-	memoryBytesMax: 1024 * 1024 * 1024,
-	memoryCheckMs: 5000,
-	stderrCharsMax: 2000,
-	stderrLinesPerSecondMax: 50,
-	endGraceMs: 5000,
-	termGraceMs: 2000,
-	unreadMs: 600_000,
-	garbageLinesPerMinuteMax: 1000,
-};
+import type { ProcessLimits } from "../limits.ts";
 
 export interface ProcessSpec {
 	command: readonly string[];
 	env: Record<string, string>;
 	limits: ProcessLimits;
 	clock: Clock;
-	/** Named with channel, account and verb. */
 	log: Log;
+	/** Channel, account and verb, for the log. */
 	facts: object;
-	/** It is of use even when it does not read. */
+	/** The process is useful even when it does not read its input. */
 	mayIgnoreInput?: boolean;
 }
 
 export interface ProcessEvents {
-	/** The objects of one piece of output, in order. */
+	/** The objects of one chunk of output, in order. */
 	lines(values: object[]): void;
 	garbage(fault: LineFault): void;
-	/** Once; nothing comes after it. */
+	/** Called once, as the last event. */
 	exited(exit: Exit): void;
 }
 
 export interface Exit {
 	code: number | null;
-	/** For a person: how it ended. */
+	/** How it ended, in words. */
 	detail: string;
 }
 
 export interface LineProcess {
 	readonly pid: number | undefined;
-	/** A value, or the JSON of one. `begun` is called when the process may have read the line; never, when it certainly has not. */
+	/** Writes a value, or the JSON of one. `begun` is called when the process may have read the line, and never if it certainly has not. */
 	write(line: object | string, begun?: () => void): void;
-	/** Resolves when there is room for another write, one caller after another. */
+	/** Resolves when the pipe has room for another write; callers are served one at a time. */
 	turn(): Promise<void>;
-	/** No more lines come from it until `resume`: its pipe fills and it waits. */
+	/** Stops reading its output until `resume`: its pipe fills and the process waits. */
 	pause(): void;
 	resume(): void;
-	/** End of input: nothing more is written. */
+	/** Ends its input after the lines written so far. */
 	end(): void;
-	/** End of input, then SIGTERM, then SIGKILL. Resolves when it is gone. */
+	/** Ends its input, then sends SIGTERM, then SIGKILL. Resolves when the process has ended. */
 	stop(): Promise<void>;
 	kill(why: string): void;
 }
@@ -103,7 +74,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 		turns.release();
 		group.end();
 		for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
-		// What has an exit code had ended by itself, also when it was given up meanwhile.
+		// A process with an exit code ended by itself, even if a kill was already under way.
 		events.exited({ code, detail: code === null || why === STOPPED ? (why ?? detail) : detail });
 		ended();
 	};
@@ -112,7 +83,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 		if (!gone) group.signal("SIGKILL");
 	};
 	let cancelKill = () => {};
-	/** Without one of its pipes it is of no use; mostly it is about to end by itself. */
+	/** Without one of its pipes the process is useless; usually it is about to end by itself. */
 	const killAfterGrace = (reason: string) => {
 		cancelKill();
 		if (!gone) cancelKill = clock.after(limits.endGraceMs, () => kill(reason));
@@ -124,14 +95,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 	readLines(child, spec, events);
 	logErrors(child, spec);
 	child.stdout.on("end", () => killAfterGrace("it closed its output"));
-	child.on("error", (cause) => exit(null, `${file}: ${cause.message}`));
-	child.on("exit", (code, signal) => {
-		// Processes that it started and left behind may have its pipes: they hear that it is over, and do not keep the dead one alive.
-		child.stdin.destroy();
-		group.signal("SIGTERM");
-		clock.after(limits.endGraceMs, () => exit(code, endOf(code, signal)));
-	});
-	child.on("close", (code, signal) => exit(code, endOf(code, signal)));
+	watchExit(child, spec, group, exit);
 
 	const endInput = () => void writer.flushed().then(() => child.stdin.end());
 
@@ -160,12 +124,28 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 
 const STOPPED = "stopped";
 
-/** The exit codes of the protocol, for a person. */
+/** Reports the exit when the pipes are closed, or after a grace period: processes that this one started may keep its pipes open. */
+function watchExit(
+	child: Child,
+	{ command, clock, limits }: ProcessSpec,
+	group: ReturnType<typeof watchGroup>,
+	exit: (code: number | null, detail: string) => void,
+): void {
+	child.on("error", (cause) => exit(null, `${command[0] ?? ""}: ${cause.message}`));
+	child.on("exit", (code, signal) => {
+		child.stdin.destroy();
+		group.signal("SIGTERM");
+		clock.after(limits.endGraceMs, () => exit(code, endOf(code, signal)));
+	});
+	child.on("close", (code, signal) => exit(code, endOf(code, signal)));
+}
+
+/** The exit codes of the adapter protocol, in words. */
 const MEANINGS: Readonly<Record<number, string>> = {
 	2: "it does not know its arguments",
 	3: "the platform refuses the credentials",
-	4: "what the account writes to is not there",
-	6: "the platform slowed the account down",
+	4: "the account's target does not exist",
+	6: "the platform limited the account's rate",
 	7: "the platform cannot be reached",
 	78: "the account's settings are incomplete or wrong",
 };
@@ -176,7 +156,7 @@ function endOf(code: number | null, signal: NodeJS.Signals | null): string {
 	return `ended with code ${code}${meaning === undefined ? "" : `: ${meaning}`}`;
 }
 
-/** Writers that found the pipe full go on one at a time, so that its buffer never holds more than one of their pieces. `watch` limits each wait. */
+/** Lets writers that found the pipe full continue one at a time, so that its buffer never holds more than one of their chunks. `watch` limits each wait. */
 function turnstile(writer: LineWriter, watch: () => () => void): { turn(): Promise<void>; release(): void } {
 	const waiting: (() => void)[] = [];
 	let serving = false;
@@ -201,7 +181,7 @@ function turnstile(writer: LineWriter, watch: () => () => void): { turn(): Promi
 				if (!serving) void serve();
 			});
 		},
-		/** The process is gone: a destroyed pipe never drains. */
+		/** Ends all waits: the pipe of a process that has ended never drains. */
 		release() {
 			released = true;
 			cancelWatch();
@@ -220,48 +200,48 @@ function readLines(child: Child, { limits }: ProcessSpec, events: ProcessEvents)
 	child.stdout.on("error", (cause) => events.garbage({ reason: cause.message, excerpt: "" }));
 }
 
-/** Lines are cut, and a flood is counted instead of copied. */
+/** Copies stderr to the log. Long lines are cut; of a flood only the number of lines is logged. */
 function logErrors(child: Child, { limits, clock, log, facts }: ProcessSpec): void {
 	let rest = "";
 	let second = 0;
 	let lines = 0;
-	let left = 0;
-	const count = () => {
-		if (left > 0) log.warn({ ...facts, lines: left }, "lines of the adapter's stderr were left out");
+	let omitted = 0;
+	const reset = () => {
+		if (omitted > 0) log.warn({ ...facts, lines: omitted }, "lines of the adapter's stderr were not logged");
 		lines = 0;
-		left = 0;
+		omitted = 0;
 	};
-	const say = (line: string) => {
+	const add = (line: string) => {
 		const now = Math.floor(clock.now() / 1000);
 		if (now !== second) {
-			count();
+			reset();
 			second = now;
 		}
 		if (line.trim() === "") return;
-		if (++lines > limits.stderrLinesPerSecondMax) left++;
-		else passOn(line.slice(0, limits.stderrCharsMax), log, facts);
+		if (++lines > limits.stderrLinesPerSecondMax) omitted++;
+		else logLine(line.slice(0, limits.stderrCharsMax), log, facts);
 	};
 	child.stderr.setEncoding("utf8");
 	child.stderr.on("data", (text: string) => {
 		const found = (rest + text).split("\n");
 		rest = found.pop()!.slice(0, limits.stderrCharsMax);
-		for (const line of found) say(line);
+		for (const line of found) add(line);
 	});
 	child.stderr.on("end", () => {
-		say(rest);
-		count();
+		add(rest);
+		reset();
 	});
 	child.stderr.on("error", (cause) => log.warn({ ...facts, error: cause.message }, "the adapter's stderr broke"));
 }
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 
-/** A JSON line with a level and words keeps both; anything else is logged as it is. */
-function passOn(line: string, log: Log, facts: object): void {
-	const { level, msg, time: _, ...own } = parsed(line);
-	const known = LEVELS.find((name) => name === level);
-	if (known === undefined || typeof msg !== "string") log.info({ ...facts, stderr: line }, "adapter");
-	else log[known]({ ...own, ...facts }, `adapter: ${msg}`);
+/** A JSON line keeps its level and message; any other line is logged verbatim. */
+function logLine(line: string, log: Log, facts: object): void {
+	const { level, msg, time: _, ...fields } = parsed(line);
+	const levelName = LEVELS.find((name) => name === level);
+	if (levelName === undefined || typeof msg !== "string") log.info({ ...facts, stderr: line }, "adapter");
+	else log[levelName]({ ...fields, ...facts }, `adapter: ${msg}`);
 }
 
 function parsed(line: string): Record<string, unknown> {
@@ -272,7 +252,7 @@ function parsed(line: string): Record<string, unknown> {
 	}
 }
 
-/** Nothing happens where there is no /proc. */
+/** Kills a process that uses too much memory. Does nothing where there is no /proc. */
 function watchMemory(pid: number | undefined, { limits, clock }: ProcessSpec, kill: (why: string) => void): () => void {
 	let cancel = () => {};
 	const check = () => {
@@ -290,7 +270,7 @@ function residentBytes(pid: number): number | undefined {
 		const found = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
 		return found ? Number(found[1]) * 1024 : undefined;
 	} catch {
-		// The process is gone, or this is no Linux.
+		// The process has ended, or the system is not Linux.
 		return undefined;
 	}
 }

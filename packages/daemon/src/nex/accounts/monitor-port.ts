@@ -1,6 +1,5 @@
-/** The `monitor` process of an account: inbound messages, those of one chat in order, each acknowledged once it is safe, and webhook requests with their answers. */
+/** The `monitor` process of an account: acknowledges an inbound message once it is durable, and keeps the messages of a chat in order. */
 
-import { setImmediate } from "node:timers/promises";
 import {
 	type InboundChoice,
 	type InboundMessage,
@@ -9,217 +8,161 @@ import {
 	type MonitorCommand,
 	type MonitorLine,
 } from "@nexus-stream/adapter/host";
-import { NexusError, newEventId } from "@nexus-stream/protocol";
-import { sleep } from "../delivery/sleep.ts";
+import { newEventId } from "@nexus-stream/protocol";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
+import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { LineProcess } from "./line-process.ts";
 import {
-	createProcessSupervisor,
 	type ProcessStatus,
+	ProcessSupervisor,
 	type ProcessSupervisorOptions,
 	unreachable,
 } from "./process-supervisor.ts";
+import { WebhookRequests, type WireWebhookAnswer, type WireWebhookRequest } from "./webhooks.ts";
 
-/** Resolves once the message is safe; the platform hears of it only then. `id` was made when it arrived: later ones have greater ids. */
-export type OnMessage = (message: InboundMessage, id: string) => Promise<void>;
-
-/** Whether a message waits for none that came before it, as a command does. */
-export type IsUrgent = (message: InboundMessage) => boolean;
-
-/** Somebody pressed a button. Resolves with what to tell whoever pressed, if anything, and nobody else. */
-export type OnChoice = (choice: InboundChoice) => Promise<string | undefined>;
-
-export interface WireWebhookRequest {
-	method: string;
-	/** Without the question mark. */
-	query: string;
-	/** Names in lower case. */
-	headers: Record<string, string>;
-	/** Base64 of the raw bytes. */
-	body: string;
+/** Receives the messages and button presses of an account. */
+export interface InboundHandlers {
+	/** Resolves once the message is durable; only then does the platform get its acknowledgement. Later arrivals have greater ids. */
+	onMessage(message: InboundMessage, id: string): Promise<void>;
+	/** Resolves with the text shown to the person who pressed the button, and only to them; undefined = nothing is shown. */
+	onChoice(choice: InboundChoice): Promise<string | undefined>;
+	/** Whether the message may overtake earlier ones of its chat, as a command does. */
+	isUrgent(message: InboundMessage): boolean;
 }
 
-export interface WireWebhookAnswer {
-	status: number;
-	headers: Record<string, string>;
-	body: string;
-}
-
-export interface MonitorPort {
-	/** `withinMs`: what is left of the caller's time; absent: all of `webhookMs`. */
-	webhook(request: WireWebhookRequest, withinMs?: number): Promise<WireWebhookAnswer>;
-	status(): ProcessStatus;
-	stop(): Promise<void>;
-}
-
-export interface MonitorPortOptions extends Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
-	onMessage: OnMessage;
-	isUrgent?: IsUrgent;
-	onChoice: OnChoice;
+export interface MonitorPortOptions
+	extends Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes">,
+		InboundHandlers {
 	onFailure(failure: MessageFailure): void;
-	/** Messages that may wait for being safe before the process is made to wait. */
+	/** Messages that may wait to be durable before the port stops reading from the process. */
 	waitingMax: number;
-	webhookMs: number;
-	/** Wait before a message that the store refused is tried again; doubles. */
+	/** Back-off before a message that the store refused is tried again. */
 	retryMs: number;
 	retryMsMax: number;
 }
 
 const TOO_MANY = "Too many buttons were pressed at once. Press it again in a moment.";
-const NOT_TAKEN = "That could not be taken in. Press it again.";
+const NOT_TAKEN = "Your choice was not recorded. Press it again.";
 
-export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
-	const { clock, log, facts } = options;
-	const webhooks = new Map<string, (answer: WireWebhookAnswer) => void>();
-	/** Those of them that the process has not been given yet, in order. */
-	const unsent = new Map<string, { process: LineProcess; request: WireWebhookRequest }>();
-	let handing = false;
-	const stopping = new AbortController();
-	/** By chat: resolves when every message of it that has come is taken in. */
-	const lanes = new Map<string, Promise<unknown>>();
-	/** Messages that are not safe yet. */
-	let held = 0;
-	let choosing = 0;
-	let requests = 0;
-	/** Why the platform cannot be heard. */
-	let unheard: string | undefined;
+export class MonitorPort {
+	readonly #options: MonitorPortOptions;
+	readonly #supervisor: ProcessSupervisor;
+	readonly #webhooks: WebhookRequests;
+	readonly #stopping = new AbortController();
+	/** Messages by chat. */
+	readonly #chats = createKeyedQueue();
+	/** Messages that are not durable yet. */
+	#pending = 0;
+	#choosing = 0;
+	/** Why the adapter receives nothing from its platform. */
+	#listenError: string | undefined;
 
-	/** An adapter waits for the ack: while the store refuses a message it is tried again, as long as the process that said it lives. */
-	async function taken(message: InboundMessage, id: string, process: LineProcess): Promise<boolean> {
-		for (let tries = 0; !stopping.signal.aborted; tries++) {
+	constructor(options: MonitorPortOptions) {
+		this.#options = options;
+		this.#supervisor = new ProcessSupervisor({
+			...options,
+			shapes: MONITOR_SHAPES,
+			lines: (values, process) => {
+				for (const value of values) this.#take(value as MonitorLine, process);
+			},
+			lost: () => {
+				this.#webhooks.lost();
+				this.#listenError = undefined;
+				// A monitor runs as long as the daemon: it never ends because its work is done.
+				return false;
+			},
+		});
+		this.#webhooks = new WebhookRequests(this.#supervisor, options.clock, this.#stopping.signal);
+		this.#supervisor.running(this.#stopping.signal).catch(() => {}); // Rejects only when the port stops.
+	}
+
+	webhook(request: WireWebhookRequest, withinMs: number): Promise<WireWebhookAnswer> {
+		return this.#webhooks.request(request, withinMs);
+	}
+
+	status(): ProcessStatus {
+		return unreachable(this.#supervisor.status(), this.#listenError);
+	}
+
+	async stop(): Promise<void> {
+		this.#stopping.abort();
+		await this.#supervisor.stop();
+	}
+
+	#take(line: MonitorLine, process: LineProcess): void {
+		if (line.type === "message") {
+			const { type: _type, ...message } = line;
+			this.#enqueue(message, process);
+		} else if (line.type === "choice") {
+			const { type: _type, ...choice } = line;
+			void this.#choose(choice, process);
+		} else if (line.type === "message_failed") {
+			const { type: _type, ...failure } = line;
+			this.#options.onFailure(failure);
+		} else if (line.type === "listening") {
+			this.#listenError = line.ok ? undefined : (line.error ?? "the platform cannot be reached");
+			if (line.ok) this.#supervisor.recovered();
+			else this.#options.changed();
+		} else if (line.type === "webhook_response") this.#webhooks.answer(line);
+	}
+
+	/** Messages of one chat wait for one another. An urgent message does not wait, but later ones wait for it. */
+	#enqueue(message: InboundMessage, process: LineProcess): void {
+		const { waitingMax, clock, isUrgent } = this.#options;
+		if (++this.#pending >= waitingMax) process.pause();
+		const { chat, target } = message;
+		const key = JSON.stringify([chat.id, target.thread_id]);
+		const id = newEventId(clock.now());
+		const receive = () => this.#receive(message, id, process);
+		if (!isUrgent(message)) return void this.#chats.run(key, receive);
+		const received = receive();
+		void this.#chats.run(key, () => received);
+	}
+
+	/** Never rejects. */
+	async #receive(message: InboundMessage, id: string, process: LineProcess): Promise<void> {
+		if (await this.#isAccepted(message, id, process))
+			process.write({ type: "ack", eventId: message.eventId } satisfies MonitorCommand);
+		this.#pending--;
+		if (this.#pending >= this.#options.waitingMax) return;
+		process.resume();
+		// A newer process may have been paused because of messages of the one before it.
+		this.#supervisor.current?.resume();
+	}
+
+	/** Retries while the store refuses the message, as long as the process that waits for the acknowledgement lives. */
+	async #isAccepted(message: InboundMessage, id: string, process: LineProcess): Promise<boolean> {
+		const { onMessage, retryMs, retryMsMax, clock, log, facts } = this.#options;
+		const { signal } = this.#stopping;
+		for (let failures = 0; !signal.aborted; failures++) {
 			try {
-				await options.onMessage(message, id);
+				await onMessage(message, id);
 				return true;
 			} catch (cause) {
 				const { eventId } = message;
-				log.error({ ...facts, eventId, err: cause, tries: tries + 1 }, "an inbound message could not be taken in");
-				// Another try would end the same way.
-				if (cause instanceof TypeError || supervisor.current !== process) return false;
+				log.error({ ...facts, eventId, err: cause, tries: failures + 1 }, "an inbound message could not be accepted");
+				// Another try would end the same way, or its adapter no longer waits.
+				if (cause instanceof TypeError || this.#supervisor.current !== process) return false;
 			}
-			await sleep(clock, Math.min(options.retryMs * 2 ** tries, options.retryMsMax), stopping.signal);
+			await sleep(clock, backoffMs({ firstMs: retryMs, maxMs: retryMsMax }, failures), signal);
 		}
 		return false;
 	}
 
-	async function work(message: InboundMessage, id: string, process: LineProcess): Promise<void> {
-		if (await taken(message, id, process))
-			process.write({ type: "ack", eventId: message.eventId } satisfies MonitorCommand);
-		held--;
-		if (held >= options.waitingMax) return;
-		process.resume();
-		// It may wait for messages of the process before it.
-		supervisor.current?.resume();
-	}
-
-	/** The messages of one chat one after another, those of others beside them. A command waits for none, and what comes after it waits for it. */
-	function lineUp(message: InboundMessage, process: LineProcess): void {
-		if (++held >= options.waitingMax) process.pause();
-		const { chat, target } = message;
-		const lane = JSON.stringify([chat.id, target.thread_id]);
-		const id = newEventId(clock.now());
-		const before = options.isUrgent?.(message) ? undefined : lanes.get(lane);
-		const mine = before ? before.then(() => work(message, id, process)) : work(message, id, process);
-		const all = Promise.all([lanes.get(lane), mine]);
-		lanes.set(lane, all);
-		void all.then(() => lanes.get(lane) === all && lanes.delete(lane));
-	}
-
-	/** Whoever pressed is always answered; one who presses without end is not listened to. */
-	async function choose(choice: InboundChoice, process: LineProcess): Promise<void> {
+	/** Every press gets an answer; beyond `waitingMax` at once it is only a request to press again. */
+	async #choose(choice: InboundChoice, process: LineProcess): Promise<void> {
+		const { onChoice, waitingMax, log, facts } = this.#options;
 		const { eventId } = choice;
-		const chosen = (text?: string) => process.write({ type: "chosen", eventId, text } satisfies MonitorCommand);
-		if (choosing >= options.waitingMax) return chosen(TOO_MANY);
-		choosing++;
+		const answer = (text?: string) => process.write({ type: "chosen", eventId, text } satisfies MonitorCommand);
+		if (this.#choosing >= waitingMax) return answer(TOO_MANY);
+		this.#choosing++;
 		try {
-			chosen(await options.onChoice(choice));
+			answer(await onChoice(choice));
 		} catch (cause) {
-			log.error({ ...facts, eventId, err: cause }, "a pressed button could not be taken in");
-			chosen(NOT_TAKEN);
+			log.error({ ...facts, eventId, err: cause }, "a pressed button could not be recorded");
+			answer(NOT_TAKEN);
 		} finally {
-			choosing--;
+			this.#choosing--;
 		}
 	}
-
-	/** One after another while the process reads, so that what its caller no longer waits for never enters the pipe. */
-	async function handOver(): Promise<void> {
-		handing = true;
-		for (const [id, { process }] of unsent) {
-			await process.turn();
-			const waiting = unsent.get(id);
-			unsent.delete(id);
-			if (waiting) process.write({ type: "webhook", id, ...waiting.request } satisfies MonitorCommand);
-			await setImmediate();
-		}
-		handing = false;
-	}
-
-	const forget = (id: string) => {
-		webhooks.delete(id);
-		unsent.delete(id);
-	};
-
-	function take(line: MonitorLine, process: LineProcess): void {
-		if (line.type === "message") {
-			const { type: _type, ...message } = line;
-			lineUp(message, process);
-		} else if (line.type === "choice") {
-			const { type: _type, ...choice } = line;
-			void choose(choice, process);
-		} else if (line.type === "message_failed") {
-			const { type: _type, ...failure } = line;
-			options.onFailure(failure);
-		} else if (line.type === "listening") {
-			unheard = line.ok ? undefined : (line.error ?? "the platform cannot be heard");
-			if (line.ok) supervisor.recovered();
-			else options.changed?.();
-		} else if (line.type === "webhook_response") {
-			const { id, status, headers = {}, body = "" } = line;
-			webhooks.get(id)?.({ status, headers, body });
-			forget(id);
-		}
-	}
-
-	const supervisor = createProcessSupervisor({
-		...options,
-		shapes: MONITOR_SHAPES,
-		lines(values, process) {
-			for (const value of values) take(value as MonitorLine, process);
-		},
-		lost() {
-			for (const answer of webhooks.values()) answer({ status: 503, headers: {}, body: "the adapter ended" });
-			webhooks.clear();
-			unsent.clear();
-			unheard = undefined;
-			// It is kept for as long as the daemon runs: its end is never in order.
-			return false;
-		},
-	});
-	supervisor.running(stopping.signal).catch(() => {}); // Only stopping rejects it.
-
-	return {
-		async webhook(request, withinMs = options.webhookMs) {
-			const { promise, resolve } = Promise.withResolvers<WireWebhookAnswer>();
-			const late = new AbortController();
-			// One limit for the start of the process and for its answer: the platform waits for both.
-			const cancel = clock.after(withinMs, () => late.abort());
-			const limit = AbortSignal.any([stopping.signal, late.signal]);
-			const process = await supervisor.running(limit).catch((cause: unknown) => {
-				cancel();
-				throw new NexusError("unavailable", "The adapter does not run; the platform will try again.", { cause });
-			});
-			const id = String(++requests);
-			webhooks.set(id, resolve);
-			late.signal.addEventListener("abort", () => {
-				forget(id);
-				resolve({ status: 504, headers: {}, body: "the adapter did not answer" });
-			});
-			unsent.set(id, { process, request });
-			if (!handing) void handOver();
-			return promise.finally(cancel);
-		},
-		status: () => unreachable(supervisor.status(), unheard),
-		async stop() {
-			stopping.abort();
-			await supervisor.stop();
-		},
-	};
 }

@@ -1,24 +1,24 @@
-/** Verbs that answer with one JSON object and end: `info` and `health`. */
+/** The verbs that answer with one JSON object and end: `info`, whose answer is cached by channel, and `health`. */
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { type AdapterInfo, type HealthReport, readInfo } from "@nexus-stream/adapter/host";
+import { bundledCommand } from "@nexus-stream/platforms";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import { own } from "@nexus-stream/protocol/own";
 import { OWN_GROUP, watchGroup } from "../../std/process-group.ts";
-
-export interface OneShotLimits {
-	answerMs: number;
-	answerBytesMax: number;
-}
-
-export const ONE_SHOT_LIMITS: OneShotLimits = { answerMs: 20_000, answerBytesMax: 1024 * 1024 };
+import type { OneShotLimits } from "../limits.ts";
+import type { AdapterConfig, ChannelConfig } from "../port.ts";
+import { inherited, noteChannelProcess } from "./account-files.ts";
 
 export interface OneShotOptions {
 	limits: OneShotLimits;
-	/** Nobody waits any longer. */
-	signal?: AbortSignal;
-	/** Told of the process, so that it can be found should it outlive the daemon. */
-	onSpawn?(pid: number): void;
+	clock: Clock;
+	/** Aborts when the daemon stops. */
+	signal: AbortSignal;
+	/** Records the pid, so that the next daemon can end a process that outlived this one. */
+	onSpawn(pid: number): void;
 }
 
 interface OneShotResult {
@@ -26,18 +26,18 @@ interface OneShotResult {
 	code: number;
 	detail: string;
 	/** The reason that the program itself gave for ending. */
-	fault?: string | undefined;
+	fault?: string;
 }
 
-/** Ends by its answer, by its time limit or by the signal; what it has started ends with it. Never rejects. */
+/** Ends with the answer, the time limit or the signal, and ends the processes that the program started. Never rejects. */
 function ask(
 	command: readonly string[],
 	env: Record<string, string>,
-	{ limits, signal, onSpawn }: OneShotOptions,
+	{ limits, clock, signal, onSpawn }: OneShotOptions,
 ): Promise<OneShotResult> {
 	const [file = "", ...args] = command;
 	const { promise, resolve } = Promise.withResolvers<OneShotResult>();
-	const said = { out: "", err: "" };
+	const output = { out: "", err: "" };
 	let why: string | undefined;
 	let child: ChildProcessByStdio<Writable, Readable, Readable>;
 	try {
@@ -48,49 +48,49 @@ function ask(
 	const group = watchGroup(child);
 	const unnoted = child.pid === undefined ? undefined : note(child.pid, onSpawn);
 	const over = (code: number | null, detail: string) => {
-		clearTimeout(timer);
-		signal?.removeEventListener("abort", stop);
+		cancelTimer();
+		signal.removeEventListener("abort", stop);
 		group.end();
 		for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
-		const words = [why ?? detail, lastWords(said.err), unnoted ?? ""].filter((each) => each !== "");
-		const [first = "", ...rest] = words;
-		const told = rest.length === 0 ? first : `${first} (${rest.join("; ")})`;
-		resolve({ value: parsed(said.out), code: code ?? -1, detail: told, fault: faultIn(said.err) });
+		const details = [why ?? detail, lastLines(output.err), unnoted ?? ""].filter((each) => each !== "");
+		const [first = "", ...rest] = details;
+		const described = rest.length === 0 ? first : `${first} (${rest.join("; ")})`;
+		resolve({ value: parsed(output.out), code: code ?? -1, detail: described, fault: faultIn(output.err) });
 	};
-	const give = (reason: string) => {
+	const giveUp = (reason: string) => {
 		why ??= reason;
 		over(child.exitCode, reason);
 	};
-	const stop = () => give("the daemon stops");
-	const timer = setTimeout(() => give(`no answer within ${limits.answerMs} ms`), limits.answerMs);
-	signal?.addEventListener("abort", stop, { once: true });
+	const stop = () => giveUp("the daemon stops");
+	const cancelTimer = clock.after(limits.answerMs, () => giveUp(`no answer within ${limits.answerMs} ms`), "due");
+	signal.addEventListener("abort", stop, { once: true });
 	const collect = (name: "out" | "err") => (text: string) => {
-		said[name] += text;
-		if (said[name].length > limits.answerBytesMax) give(`said more than ${limits.answerBytesMax} bytes`);
+		output[name] += text;
+		if (output[name].length > limits.answerBytesMax) giveUp(`wrote more than ${limits.answerBytesMax} bytes`);
 	};
 	child.stdout.setEncoding("utf8").on("data", collect("out"));
 	child.stderr.setEncoding("utf8").on("data", collect("err"));
 	child.on("error", (cause) => over(null, cause.message));
-	// Processes that it left behind may have its pipes.
+	// Processes that it left behind may keep its pipes open.
 	child.on("exit", () => group.signal("SIGKILL"));
 	child.on("close", (code, killed) => over(code, code === 0 ? "" : `ended by ${killed ?? `code ${code}`}`));
-	child.stdin.on("error", () => {}); // It need not read.
+	child.stdin.on("error", () => {}); // The program need not read its input.
 	child.stdin.end();
 	return promise;
 }
 
-/** A full disk must not keep the process from being watched and ended. */
+/** A full disk must not prevent the process from being watched and ended. */
 function note(pid: number, onSpawn: OneShotOptions["onSpawn"]): string | undefined {
 	try {
-		onSpawn?.(pid);
+		onSpawn(pid);
 		return undefined;
 	} catch (cause) {
-		return `its process could not be noted: ${wordsOf(cause)}`;
+		return `its pid could not be recorded: ${wordsOf(cause)}`;
 	}
 }
 
-/** Where in its code a program failed is nothing to a person; what it says of it is. */
-const lastWords = (stderr: string): string =>
+/** The last lines of stderr without the stack trace, which does not help the operator. */
+const lastLines = (stderr: string): string =>
 	stderr
 		.split("\n")
 		.filter((line) => line.trim() !== "" && !/^\s+at |^Node\.js v\d/.test(line))
@@ -98,26 +98,26 @@ const lastWords = (stderr: string): string =>
 		.join("; ")
 		.slice(0, 500);
 
-/** What a program of the kit says when it ends for a reason of its own, such as a setting that does not fit. */
+/** The message that an adapter built with the kit logs before it ends by itself, for example because of an invalid setting. */
 function faultIn(stderr: string): string | undefined {
 	const last = parsed(stderr.trimEnd().split("\n").at(-1) ?? "") as { level?: unknown; msg?: unknown } | undefined;
 	return last?.level === "error" && typeof last.msg === "string" ? last.msg : undefined;
 }
 
-/** The last line that is a JSON object: a library may have printed something before it. */
+/** The last line that is a JSON object: a library may have printed other text before it. */
 function parsed(stdout: string): unknown {
 	for (const candidate of [stdout, ...stdout.trim().split("\n").toReversed()]) {
 		try {
 			const value: unknown = JSON.parse(candidate);
 			if (typeof value === "object" && value !== null) return value;
 		} catch {
-			// Not this one.
+			// Not JSON: try the line before it.
 		}
 	}
 	return undefined;
 }
 
-export async function askInfo(
+async function askInfo(
 	channel: string,
 	command: readonly string[],
 	env: Record<string, string>,
@@ -126,7 +126,7 @@ export async function askInfo(
 	const { value, detail } = await ask([...command, "info"], env, options);
 	const read = readInfo(value);
 	if ("info" in read) return read.info;
-	const fault = value === undefined ? `is no JSON object. ${detail}` : `is not understood: ${read.faults.join("; ")}`;
+	const fault = value === undefined ? `is not a JSON object. ${detail}` : `is invalid: ${read.faults.join("; ")}`;
 	throw new NexusError("unavailable", `The info of ${channel}'s adapter ${fault} (${command.join(" ")} info)`);
 }
 
@@ -142,4 +142,53 @@ export async function askHealth(
 		return { ok: report.ok && code === 0, detail: String(report.detail ?? "") };
 	}
 	return { ok: false, detail: fault ?? `The adapter's health verb gave no report. ${detail}` };
+}
+
+export const commandOf = (channel: string, config: ChannelConfig): readonly string[] =>
+	config.command ?? bundledCommand(channel);
+
+export interface InfoCacheOptions extends Omit<OneShotOptions, "onSpawn"> {
+	dataDir: string;
+	/** Called when an answer, or a failure, has arrived. */
+	onInfo(): void;
+}
+
+/** The `info` of each channel's adapter. Asked once; after a failure the next caller asks again. */
+export interface InfoCache {
+	ask(channel: string): Promise<AdapterInfo>;
+	/** The last answer, or why there was none. */
+	cached(channel: string): { info?: AdapterInfo; error?: string };
+}
+
+export function createInfoCache(adapters: () => AdapterConfig, options: InfoCacheOptions): InfoCache {
+	const { dataDir, onInfo } = options;
+	const pending = new Map<string, Promise<AdapterInfo>>();
+	const cache = new Map<string, { info?: AdapterInfo; error?: string }>();
+	const start = (channel: string): Promise<AdapterInfo> => {
+		const config = own(adapters(), channel) ?? { accounts: {} };
+		const env = { ...inherited(process.env), ...config.env };
+		const onSpawn = noteChannelProcess(dataDir, channel, "info");
+		return askInfo(channel, commandOf(channel, config), env, { ...options, onSpawn });
+	};
+	return {
+		cached: (channel) => cache.get(channel) ?? {},
+		ask(channel) {
+			const before = pending.get(channel);
+			if (before) return before;
+			const answer = start(channel);
+			pending.set(channel, answer);
+			answer.then(
+				(info) => {
+					cache.set(channel, { info });
+					onInfo();
+				},
+				(cause: Error) => {
+					pending.delete(channel);
+					cache.set(channel, { error: cause.message });
+					onInfo();
+				},
+			);
+			return answer;
+		},
+	};
 }

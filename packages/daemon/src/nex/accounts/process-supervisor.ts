@@ -1,4 +1,4 @@
-/** Keeps one verb of an account running: starts it on first use, starts it again by the policy, and says how it is doing. */
+/** Keeps one verb of an account running: starts it on first use, restarts it by the policy, and reports its status. */
 
 import { checkLine, KEEP_SHAPES, type KeepLine, type LineFault, type Shapes } from "@nexus-stream/adapter/host";
 import { exitCodeOf, wordsOf } from "@nexus-stream/protocol";
@@ -12,19 +12,20 @@ import {
 	stepSupervision,
 	UNSTARTED,
 } from "../../std/supervision.ts";
+import type { ProcessLimits } from "../limits.ts";
 import type { KeptNotes } from "./kept-notes.ts";
-import { type Exit, type LineProcess, type ProcessLimits, startProcess } from "./line-process.ts";
+import { type Exit, type LineProcess, startProcess } from "./line-process.ts";
 
 export interface ProcessStatus {
-	/** `unreachable`: it runs, and its platform does not answer it. */
+	/** `unreachable`: the process runs, but its platform does not answer. */
 	state: ProcessPhase["at"] | "unreachable";
-	/** When it is tried again, while it waits for that. */
+	/** When the next start is due, while one is scheduled. */
 	until?: number;
 	pid?: number;
 	restarts: number;
-	/** Lines that were no JSON objects, too long, or of a known type with wrong fields. */
+	/** Lines that were not JSON objects, too long, or of a known type with wrong fields. */
 	garbage: number;
-	/** What went wrong last, until it has gone well for a while. */
+	/** The last failure, until the process has been healthy for a while. */
 	lastError?: string;
 }
 
@@ -32,216 +33,232 @@ export interface ProcessSupervisorOptions {
 	command: readonly string[];
 	env: Record<string, string>;
 	facts: object;
-	/** It is of use even when it does not read. */
+	/** The process is useful even when it does not read its input. */
 	mayIgnoreInput?: boolean;
 	limits: ProcessLimits;
 	rules: RestartRules;
 	clock: Clock;
 	random: () => number;
 	log: Log;
-	/** Told of every process, so that one that outlives the daemon can be found. */
-	onSpawn?(pid: number): void;
-	/** Told whenever `status` may say something else. */
-	changed?(): void;
-	/** What the daemon keeps for its account. */
+	/** Records the pid, so that the next daemon can end a process that outlived this one. */
+	onSpawn(pid: number): void;
+	/** Called whenever `status` may have changed. */
+	changed(): void;
+	/** The notes and state that the daemon keeps for an adapter that leaves this to it. */
 	notes?: KeptNotes;
-	/** What its lines must look like. */
+	/** The shapes of valid lines. */
 	shapes: Shapes;
-	/** Those that do. */
+	/** Receives the valid lines. */
 	lines(values: object[], process: LineProcess): void;
-	/** Its process is gone; returns whether it had nothing left to do. */
+	/** The process has ended; returns whether it had no open work. */
 	lost(exit: Exit): boolean;
-}
-
-export interface ProcessSupervisor {
-	/** Asks for the process, and resolves with it once it runs. Rejects when the signal aborts. */
-	running(signal: AbortSignal): Promise<LineProcess>;
-	/** The process, if it runs now. */
-	readonly current: LineProcess | undefined;
-	status(): ProcessStatus;
-	/** It works again: what went wrong before is over. */
-	recovered(): void;
-	stop(): Promise<void>;
 }
 
 const GARBAGE_LOGGED_MAX = 20;
 const MINUTE_MS = 60_000;
 const EXCERPT_CHARS = 120;
-/** How an adapter exits that cannot reach its platform (docs/adapter-protocol.md §1). */
+/** The exit code of an adapter that cannot reach its platform (docs/adapter-protocol.md §1). */
 const UNREACHABLE = exitCodeOf("unavailable");
+
+export class ProcessSupervisor {
+	readonly #options: ProcessSupervisorOptions;
+	readonly #shapes: Shapes;
+	readonly #waiting = new Set<(process: LineProcess) => void>();
+	#state: Supervision = UNSTARTED;
+	#process: LineProcess | undefined;
+	#garbage = 0;
+	/** Lines of garbage from the current process, and since when they are counted. */
+	#flood: { since: number; lines: number };
+	#failure: { error: string; at: number } | undefined;
+	#cancelWake = () => {};
+	#stopped = false;
+
+	constructor(options: ProcessSupervisorOptions) {
+		this.#options = options;
+		this.#shapes = options.notes ? new Map([...options.shapes, ...KEEP_SHAPES]) : options.shapes;
+		this.#flood = { since: options.clock.now(), lines: 0 };
+	}
+
+	/** The process, if it runs now. */
+	get current(): LineProcess | undefined {
+		return this.#state.phase.at === "running" ? this.#process : undefined;
+	}
+
+	/** Requests the process and resolves once it runs. Rejects when the signal aborts. */
+	running(signal: AbortSignal): Promise<LineProcess> {
+		if (this.#stopped || signal.aborted) return Promise.reject(aborted());
+		if (this.current) return Promise.resolve(this.current);
+		return new Promise((resolve, reject) => {
+			const forget = () => {
+				this.#waiting.delete(done);
+				signal.removeEventListener("abort", fail);
+			};
+			const done = (started: LineProcess) => {
+				forget();
+				resolve(started);
+			};
+			const fail = () => {
+				forget();
+				reject(aborted());
+			};
+			this.#waiting.add(done);
+			signal.addEventListener("abort", fail, { once: true });
+			this.#apply({ type: "want" });
+		});
+	}
+
+	status(): ProcessStatus {
+		const lastError = this.#lastError();
+		const { phase, restarts } = this.#state;
+		return {
+			state: phase.at,
+			until: "until" in phase ? phase.until : undefined,
+			pid: this.#process?.pid,
+			restarts,
+			garbage: this.#garbage,
+			lastError,
+		};
+	}
+
+	/** The process works again: earlier failures no longer count. */
+	recovered(): void {
+		this.#failure = undefined;
+		this.#options.changed();
+	}
+
+	async stop(): Promise<void> {
+		this.#stopped = true;
+		this.#cancelWake();
+		this.#apply({ type: "unwant" });
+		await this.#process?.stop();
+	}
+
+	#apply(input: SupervisionInput): void {
+		const { clock, rules, random, changed } = this.#options;
+		const step = stepSupervision(this.#state, input, clock.now(), rules, random());
+		this.#state = step.state;
+		for (const effect of step.effects) {
+			if (effect.type === "spawn") this.#prepare();
+			else {
+				this.#cancelWake();
+				this.#cancelWake = clock.after(Math.max(0, effect.at - clock.now()), () => this.#apply({ type: "tick" }));
+			}
+		}
+		changed();
+	}
+
+	/** An adapter that starts without its account's notes could create a message a second time. */
+	#prepare(): void {
+		const { notes } = this.#options;
+		if (!notes) this.#start();
+		else
+			notes.prepare().then(
+				() => this.#stopped || this.#start(),
+				(cause: unknown) => this.#exited({ code: null, detail: `its notes cannot be read: ${wordsOf(cause)}` }),
+			);
+	}
+
+	#start(): void {
+		const { clock, log, facts } = this.#options;
+		const started = this.#spawn();
+		this.#process = started;
+		this.#flood = { since: clock.now(), lines: 0 };
+		// A command that does not exist has no pid; its exit follows.
+		if (started?.pid === undefined) return;
+		this.#note(started.pid);
+		log.debug({ ...facts, pid: started.pid }, "adapter started");
+		this.#apply({ type: "spawned" });
+		for (const resolve of [...this.#waiting]) resolve(started);
+	}
+
+	#note(pid: number): void {
+		const { onSpawn, log, facts } = this.#options;
+		try {
+			onSpawn(pid);
+		} catch (cause) {
+			log.warn(
+				{ ...facts, pid, err: cause },
+				"could not record the adapter's pid; the next daemon cannot end it if it outlives this one",
+			);
+		}
+	}
+
+	#spawn(): LineProcess | undefined {
+		const { clock, lines } = this.#options;
+		try {
+			const started: LineProcess = startProcess(this.#options, {
+				lines: (values) => {
+					const valid = values.flatMap((line) => this.#validLines(line, started));
+					lines(valid, started);
+				},
+				garbage: (fault) => this.#skip(fault),
+				exited: (exit) => this.#exited(exit),
+			});
+			return started;
+		} catch (cause) {
+			// The system refused another process; the restart policy tries again.
+			const detail = `could not be started: ${cause instanceof Error ? cause.message : String(cause)}`;
+			clock.after(0, () => this.#exited({ code: null, detail }));
+			return undefined;
+		}
+	}
+
+	/** The line if it is valid. Notes and state are stored instead of passed on. */
+	#validLines(line: object, process: LineProcess): object[] {
+		const { notes, log, facts } = this.#options;
+		const checked = checkLine(line, this.#shapes);
+		if ("value" in checked) {
+			if (!notes || !isKept(checked.value)) return [checked.value];
+			notes.take(checked.value, process);
+			return [];
+		}
+		if ("fault" in checked) this.#skip({ reason: checked.fault, excerpt: excerptOf(line) });
+		else log.debug({ ...facts, type: checked.unknown }, "unknown line type from the adapter");
+		return [];
+	}
+
+	#skip(fault: LineFault): void {
+		const { clock, log, facts, limits } = this.#options;
+		const now = clock.now();
+		this.#failure = { error: `garbage on stdout: ${fault.reason}`, at: now };
+		if (++this.#garbage <= GARBAGE_LOGGED_MAX)
+			log.warn({ ...facts, ...fault, garbage: this.#garbage }, "garbage on the adapter's stdout");
+		if (now - this.#flood.since >= MINUTE_MS) this.#flood = { since: now, lines: 0 };
+		const max = limits.garbageLinesPerMinuteMax;
+		if (++this.#flood.lines === max + 1) this.#process?.kill(`wrote more than ${max} lines of garbage within a minute`);
+	}
+
+	#exited(exit: Exit): void {
+		const { lost, changed, clock, log, facts } = this.#options;
+		this.#process = undefined;
+		const idle = lost(exit);
+		const clean = this.#stopped || (idle && exit.code === 0);
+		this.#apply({ type: "exited", clean, unreachable: exit.code === UNREACHABLE });
+		if (clean) return;
+		this.#failure = { error: exit.detail, at: clock.now() };
+		changed();
+		const { phase } = this.#state;
+		const until = "until" in phase ? phase.until : undefined;
+		log.warn({ ...facts, exit: exit.detail, state: phase.at, until }, "the adapter process ended");
+	}
+
+	/** Forgotten once the process has run without a failure for `healthyMs`. */
+	#lastError(): string | undefined {
+		const { clock, rules } = this.#options;
+		const { phase } = this.#state;
+		const failure = this.#failure;
+		const quietSince = phase.at === "running" && failure ? Math.max(phase.since, failure.at) : undefined;
+		if (quietSince !== undefined && clock.now() - quietSince >= rules.healthyMs) this.#failure = undefined;
+		return this.#failure?.error;
+	}
+}
 
 const isKept = (line: object): line is KeepLine => KEEP_SHAPES.has((line as KeepLine).type);
 
 const excerptOf = (line: object): string => JSON.stringify(line).slice(0, EXCERPT_CHARS).toWellFormed();
 
-export function createProcessSupervisor(options: ProcessSupervisorOptions): ProcessSupervisor {
-	const { clock, rules, random, log, facts, notes } = options;
-	const shapes = notes ? new Map([...options.shapes, ...KEEP_SHAPES]) : options.shapes;
-	const waiting = new Set<(process: LineProcess) => void>();
-	let state: Supervision = UNSTARTED;
-	let process: LineProcess | undefined;
-	let garbage = 0;
-	/** Since when, and how much of it the process that runs now has said. */
-	let flood = { since: clock.now(), lines: 0 };
-	let failure: { error: string; at: number } | undefined;
-	let cancelWake = () => {};
-	let stopped = false;
-
-	function apply(input: SupervisionInput): void {
-		const step = stepSupervision(state, input, clock.now(), rules, random());
-		state = step.state;
-		for (const effect of step.effects) {
-			if (effect.type === "spawn") prepare();
-			else {
-				cancelWake();
-				cancelWake = clock.after(Math.max(0, effect.at - clock.now()), () => apply({ type: "tick" }));
-			}
-		}
-		options.changed?.();
-	}
-
-	function skip(fault: LineFault): void {
-		failure = { error: `garbage on stdout: ${fault.reason}`, at: clock.now() };
-		if (++garbage <= GARBAGE_LOGGED_MAX) log.warn({ ...facts, ...fault, garbage }, "garbage on the adapter's stdout");
-		const now = clock.now();
-		if (now - flood.since >= MINUTE_MS) flood = { since: now, lines: 0 };
-		const max = options.limits.garbageLinesPerMinuteMax;
-		if (++flood.lines === max + 1) process?.kill(`said more than ${max} lines of garbage within a minute`);
-	}
-
-	function validLines(line: object, begun: LineProcess): object[] {
-		const checked = checkLine(line, shapes);
-		if ("value" in checked) {
-			if (!notes || !isKept(checked.value)) return [checked.value];
-			notes.take(checked.value, begun);
-			return [];
-		}
-		if ("fault" in checked) skip({ reason: checked.fault, excerpt: excerptOf(line) });
-		else log.debug({ ...facts, type: checked.unknown }, "a line of a type that is not in the protocol");
-		return [];
-	}
-
-	/** Without its account's notes it could create a message for the second time. */
-	function prepare(): void {
-		if (!notes) start();
-		else
-			notes.prepare().then(
-				() => stopped || start(),
-				(cause: unknown) => exited({ code: null, detail: `its notes cannot be read: ${wordsOf(cause)}` }),
-			);
-	}
-
-	function start(): void {
-		const started = begin();
-		process = started;
-		flood = { since: clock.now(), lines: 0 };
-		// A command that is not there has no pid; its exit follows.
-		if (started?.pid === undefined) return;
-		note(started.pid);
-		log.debug({ ...facts, pid: started.pid }, "adapter started");
-		apply({ type: "spawned" });
-		for (const resolve of [...waiting]) resolve(started);
-	}
-
-	function note(pid: number): void {
-		try {
-			options.onSpawn?.(pid);
-		} catch (cause) {
-			log.warn({ ...facts, pid, err: cause }, "should the adapter outlive the daemon, the next one will not know");
-		}
-	}
-
-	function begin(): LineProcess | undefined {
-		try {
-			const begun: LineProcess = startProcess(options, {
-				lines: (values) =>
-					options.lines(
-						values.flatMap((line) => validLines(line, begun)),
-						begun,
-					),
-				garbage: skip,
-				exited,
-			});
-			return begun;
-		} catch (cause) {
-			// The system refuses another process: that passes, or the backoff grows.
-			const detail = `could not be started: ${cause instanceof Error ? cause.message : String(cause)}`;
-			clock.after(0, () => exited({ code: null, detail }));
-			return undefined;
-		}
-	}
-
-	function exited(exit: Exit): void {
-		process = undefined;
-		const idle = options.lost(exit);
-		const clean = stopped || (idle && exit.code === 0);
-		apply({ type: "exited", clean, unreachable: exit.code === UNREACHABLE });
-		if (clean) return;
-		failure = { error: exit.detail, at: clock.now() };
-		options.changed?.();
-		const until = "until" in state.phase ? state.phase.until : undefined;
-		log.warn({ ...facts, exit: exit.detail, state: state.phase.at, until }, "the adapter process ended");
-	}
-
-	/** A process that has lived for a while since is healthy. */
-	function lastError(): string | undefined {
-		const { phase } = state;
-		const quietSince = phase.at === "running" && failure ? Math.max(phase.since, failure.at) : undefined;
-		if (quietSince !== undefined && clock.now() - quietSince >= rules.healthyMs) failure = undefined;
-		return failure?.error;
-	}
-
-	return {
-		recovered() {
-			failure = undefined;
-			options.changed?.();
-		},
-		get current() {
-			return state.phase.at === "running" ? process : undefined;
-		},
-		running(signal) {
-			if (stopped || signal.aborted) return Promise.reject(aborted());
-			if (state.phase.at === "running" && process) return Promise.resolve(process);
-			return new Promise((resolve, reject) => {
-				const forget = () => {
-					waiting.delete(done);
-					signal.removeEventListener("abort", fail);
-				};
-				const done = (started: LineProcess) => {
-					forget();
-					resolve(started);
-				};
-				const fail = () => {
-					forget();
-					reject(aborted());
-				};
-				waiting.add(done);
-				signal.addEventListener("abort", fail, { once: true });
-				apply({ type: "want" });
-			});
-		},
-		status() {
-			const error = lastError();
-			return {
-				state: state.phase.at,
-				until: "until" in state.phase ? state.phase.until : undefined,
-				pid: process?.pid,
-				restarts: state.restarts,
-				garbage,
-				lastError: error,
-			};
-		},
-		async stop() {
-			stopped = true;
-			cancelWake();
-			apply({ type: "unwant" });
-			await process?.stop();
-		},
-	};
-}
-
-/** A process that runs, and cannot reach its platform. */
+/** The status of a process that runs but cannot reach its platform. */
 export const unreachable = (status: ProcessStatus, error: string | undefined): ProcessStatus =>
 	status.state === "running" && error !== undefined ? { ...status, state: "unreachable", lastError: error } : status;
 
-const aborted = () => new DOMException("The adapter is no longer waited for.", "AbortError");
+const aborted = () => new DOMException("The adapter is no longer awaited.", "AbortError");

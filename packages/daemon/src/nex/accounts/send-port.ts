@@ -1,4 +1,4 @@
-/** The `send` process of an account: a line per message, and for every line one answer, even when the process dies over it. */
+/** The `send` process of an account: one line per message and one answer per line, even when the process dies before it answers. */
 
 import {
 	type Activity,
@@ -11,26 +11,21 @@ import {
 import { createLock } from "../../std/lock.ts";
 import { watchAnswer } from "./answer-watch.ts";
 import type { LineProcess } from "./line-process.ts";
-import {
-	createProcessSupervisor,
-	type ProcessStatus,
-	type ProcessSupervisor,
-	type ProcessSupervisorOptions,
-} from "./process-supervisor.ts";
+import { type ProcessStatus, ProcessSupervisor, type ProcessSupervisorOptions } from "./process-supervisor.ts";
 
 export type SendAnswer =
 	| { type: "sent"; messageId: string }
 	| { type: "refused"; error: string; code?: PlatformFault; retryAfterMs?: number }
 	| { type: "found"; known: boolean; messageId?: string }
-	/** The process died or went silent: whether it happened is not known. */
+	/** The process died or stopped answering: the outcome is unknown. */
 	| { type: "lost"; error: string };
 
 export type SendRequest = Exclude<SendLine, { type: "typing" }>;
 
 export interface SendPortOptions extends Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
-	/** It only speaks the basic fields: a process for each line, its input ended after it. */
+	/** The adapter knows only the basic fields: each line gets its own process, whose input ends after the line. */
 	oneAtATime: boolean;
-	/** Longest silence while something is asked and the account is not paused, and longest wait for one answer. */
+	/** Longest silence while a request is open and the account is not paused, and longest wait for one answer. */
 	answerMs: number;
 	giveUpMs: number;
 	paused(): boolean;
@@ -42,13 +37,13 @@ interface Pending {
 	piece: OnPiece;
 }
 
-/** One of several messages of a line is out. */
+/** Called when one of several messages of a line was sent. */
 export type OnPiece = (status: Extract<SendStatus, { type: "message_sent" }>) => void;
 
 export class SendPort {
 	readonly #options: SendPortOptions;
 	readonly #supervisor: ProcessSupervisor;
-	/** By nonce, in order of asking. */
+	/** By nonce, oldest request first. */
 	readonly #pending = new Map<string, Pending>();
 	readonly #lock = createLock();
 	readonly #stopping = new AbortController();
@@ -56,7 +51,7 @@ export class SendPort {
 
 	constructor(options: SendPortOptions) {
 		this.#options = options;
-		this.#supervisor = createProcessSupervisor({
+		this.#supervisor = new ProcessSupervisor({
 			...options,
 			shapes: SEND_SHAPES,
 			lines: (values) => {
@@ -67,15 +62,15 @@ export class SendPort {
 		});
 	}
 
-	/** `piece` hears of messages that are only a part of the line. Rejects only when the signal aborts before the line was written. */
+	/** Calls `piece` for messages that are only a part of the line. Rejects only when the signal aborts before the line was written. */
 	async request(line: SendRequest, signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
 		if (!this.#options.oneAtATime) return this.#ask(await this.#supervisor.running(signal), line, piece);
 		const release = await this.#lock(signal);
 		try {
 			const process = await this.#supervisor.running(signal);
-			const asked = this.#ask(process, line, piece);
+			const pending = this.#ask(process, line, piece);
 			process.end();
-			const answer = await asked;
+			const answer = await pending;
 			await process.stop();
 			return answer;
 		} finally {
@@ -83,7 +78,7 @@ export class SendPort {
 		}
 	}
 
-	/** Best effort: shown only while a process runs or can be started at once. */
+	/** Best effort: shown only while a process runs or can start immediately. */
 	typing(target: Target, on: boolean, doing: Activity, names: { delivery: string; runId: string }): void {
 		if (this.#options.oneAtATime) return;
 		const line = { type: "typing", target, on, ...doing, ...names } satisfies SendLine;
@@ -92,7 +87,7 @@ export class SendPort {
 		else if (on && this.#supervisor.status().state === "stopped") {
 			this.#supervisor.running(this.#stopping.signal).then(
 				(process) => process.write(line),
-				() => {}, // Stopping: nobody looks any more.
+				() => {}, // The port stops.
 			);
 		}
 	}
@@ -139,8 +134,7 @@ export class SendPort {
 				break;
 			case "delivery_error": {
 				const { error, code, retryAfterMs } = status;
-				const more = { code, retryAfterMs };
-				this.#settle(status.nonce, { type: "refused", error, ...more });
+				this.#settle(status.nonce, { type: "refused", error, code, retryAfterMs });
 				break;
 			}
 			case "found": {
@@ -150,7 +144,7 @@ export class SendPort {
 			}
 			default: {
 				const { log, facts } = this.#options;
-				log.debug({ ...facts, status: status satisfies never }, "a status that send does not have");
+				log.debug({ ...facts, status: status satisfies never }, "unknown status from the send process");
 			}
 		}
 	}
@@ -162,13 +156,13 @@ export class SendPort {
 		open?.answer(answer);
 	}
 
-	/** Without a nonce it is about what was asked first; a piece has the line's nonce with a number behind it. */
+	/** A status without a nonce belongs to the oldest request; the nonce of a piece is the line's nonce with a number appended. */
 	#keyOf(nonce: string | undefined): string | undefined {
 		if (nonce === undefined) return this.#pending.keys().next().value;
 		return this.#pending.has(nonce) ? nonce : nonce.replace(/\.\d+$/, "");
 	}
 
-	/** Whether nothing was open. */
+	/** Returns whether no request was open. */
 	#lost(error: string): boolean {
 		const open = [...this.#pending.values()];
 		this.#pending.clear();

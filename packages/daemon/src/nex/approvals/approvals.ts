@@ -1,4 +1,4 @@
-/** Asks people what runs wait for, and takes their decisions: from chats, buttons and the API. The door of this folder. */
+/** Sends the approvals and questions of runs to chats, and takes decisions from chats, buttons and the API. */
 
 import type { Target } from "@nexus-stream/adapter/host";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
@@ -13,7 +13,7 @@ import { isApprovedIn, mayApprove } from "../access/rights.ts";
 import { type InboundConfig, rulesOf } from "../inbox/config.ts";
 import type { ChannelChoice } from "../inbox/listening.ts";
 import type { Destination } from "../inbox/message.ts";
-import type { Outbound } from "../port.ts";
+import type { QuestionPort } from "../port.ts";
 import { type ChatCommand, chatCommandIn } from "./command.ts";
 import { createGrants } from "./grants.ts";
 import {
@@ -33,18 +33,18 @@ export interface ChatApprovalsDeps {
 	approvals: ApprovalsPort;
 	bus: Pick<Bus, "write">;
 	ledger: Pick<Ledger, "approvals" | "grants">;
-	outbound: Pick<Outbound, "ask" | "settleQuestion">;
+	outbound: QuestionPort;
 	pairing: Pick<PairingService, "isPaired">;
 	config(): InboundConfig;
-	/** Says something that is not an answer to a run. Never rejects. */
-	tell(place: Destination, text: string): void;
-	/** A question of a run that is over was answered: a new run goes on from there (A2). Never rejects. */
-	onLateAnswer?(row: Approval): void;
+	/** Sends a note that is not the answer of a run. Never rejects. */
+	tell(to: Destination, text: string): void;
+	/** Called when a question of an interrupted run is answered: a new run continues from there (A2). Never rejects. */
+	onLateAnswer(row: Approval): void;
 	clock: Clock;
 	log: Log;
 }
 
-/** Somebody in a chat, as the platform names them. */
+/** A person in a chat, as the platform identifies them. */
 export interface ChatPerson {
 	channel: string;
 	account: string;
@@ -53,16 +53,21 @@ export interface ChatPerson {
 	chat: { id: string; type: "direct" | "group" };
 }
 
+interface DecisionOutcome {
+	because: string;
+	reply?: string;
+}
+
 export interface ChatApprovals {
-	/** Takes up what was allowed for sessions, and begins to ask. */
+	/** Loads the grants of sessions, and begins to send approvals to chats. */
 	load(): Promise<void>;
-	/** Whether a message decides a question that was asked: it is meant for us, also where it does not say so. */
+	/** Whether a message decides an existing approval; such a message needs no mention. */
 	decides(text: string): Promise<boolean>;
-	/** What became of a message that decides something, in words; undefined = it is for the agent. `lastProgress` is for its sender. */
-	takeMessage(person: ChatPerson, text: string): Promise<{ id: string; because: string; said?: string } | undefined>;
-	/** A button: what to tell whoever pressed it. */
+	/** Handles a message that decides an approval; undefined when the message is for the agent. `reply` is sent to its sender. */
+	takeMessage(person: ChatPerson, text: string): Promise<({ id: string } & DecisionOutcome) | undefined>;
+	/** Handles a pressed button; resolves with the text for the person who pressed it. */
 	pressed(choice: ChannelChoice): Promise<string | undefined>;
-	/** By whoever runs the daemon. */
+	/** A decision of the operator. */
 	decide(runId: string, id: string, decision: ApprovalDecision, remember?: boolean): Promise<Approval>;
 	grants: { list(): Grant[]; revoke(id: string): Promise<void> };
 }
@@ -78,7 +83,7 @@ export function createApprovals(deps: ChatApprovalsDeps): ChatApprovals {
 			approvals.listen({
 				opened: (row) =>
 					void service.prompt(row).catch((cause: unknown) => {
-						log.error({ runId: row.runId, approval: row.id, err: cause }, "nobody could be asked in a chat");
+						log.error({ runId: row.runId, approval: row.id, err: cause }, "an approval could not be sent to a chat");
 					}),
 				closed: (row, live) => service.closed(row, live),
 			});
@@ -92,7 +97,7 @@ export function createApprovals(deps: ChatApprovalsDeps): ChatApprovals {
 			if (!command) return undefined;
 			const row = await ledger.approvals.find(command.id);
 			if (!row)
-				return { id: command.id, because: "there is no such question", said: `There is no question ${command.id}.` };
+				return { id: command.id, because: "there is no such question", reply: `There is no question ${command.id}.` };
 			return { id: command.id, ...(await service.byCommand(person, row, command)) };
 		},
 		pressed: (choice) => service.byButton(choice),
@@ -101,7 +106,7 @@ export function createApprovals(deps: ChatApprovalsDeps): ChatApprovals {
 	};
 }
 
-const GONE = "This question is not open any more.";
+const GONE = "This question is no longer open.";
 
 class ApprovalService {
 	readonly #deps: ChatApprovalsDeps;
@@ -112,11 +117,11 @@ class ApprovalService {
 		this.#grants = grants;
 	}
 
-	/** Into the asker's chat if somebody there may decide; else there the asker reads who is waited for, and the operator is asked (A14). */
+	/** Asks in the requester's chat if a member may decide; otherwise tells the requester who decides, and asks the operator (A14). */
 	async prompt(row: Approval): Promise<void> {
 		const { tell, config } = this.#deps;
 		const { requester } = row;
-		// Whoever asked on the page or by the API is asked there.
+		// A requester on the page or the API decides there.
 		if (!requester?.target) return;
 		const here = { channel: requester.channel, account: requester.account, target: requester.target as Target };
 		if (row.kind === "question" || (await this.#isDecidedIn(row))) return this.#put(row, here);
@@ -127,29 +132,25 @@ class ApprovalService {
 		await this.#put(row, { channel: to.channel, account: to.account, target });
 	}
 
-	/** What came of it is said where it was asked; an answer that no run waits for begins one. */
+	/** Shows the outcome in the chats that were asked; an answer that no run waits for starts one. */
 	closed(row: Approval, live: boolean): void {
 		const { outbound, log, onLateAnswer } = this.#deps;
 		outbound.settleQuestion(askIdOf(row), outcomeOf(row)).catch((cause: unknown) => {
 			log.error({ runId: row.runId, approval: row.id, err: cause }, "a decision could not be shown in a chat");
 		});
-		if (!live && isPersons(row)) onLateAnswer?.(row);
+		if (!live && isPersons(row)) onLateAnswer(row);
 	}
 
-	async byCommand(
-		person: ChatPerson,
-		row: Approval,
-		{ verb, rest }: ChatCommand,
-	): Promise<{ because: string; said?: string }> {
+	async byCommand(person: ChatPerson, row: Approval, { verb, rest }: ChatCommand): Promise<DecisionOutcome> {
 		const fault = await this.#fault(person, row);
-		if (fault !== undefined) return { because: fault, said: fault };
+		if (fault !== undefined) return { because: fault, reply: fault };
 		const isQuestion = row.kind === "question";
 		if (isQuestion !== (verb === "answer")) {
 			const usage = isQuestion ? `\`answer ${row.id} …\`` : `\`approve ${row.id}\` or \`deny ${row.id}\``;
-			return { because: "not a way to decide it", said: `Reply ${usage}.` };
+			return { because: "the wrong command for this approval", reply: `Reply ${usage}.` };
 		}
 		if (isQuestion && rest === "")
-			return { because: "no answer was given", said: `Reply \`answer ${row.id}\` and your answer.` };
+			return { because: "the answer is empty", reply: `Reply \`answer ${row.id}\` and your answer.` };
 		const by = nameOf(person);
 		const always = verb === "approve" && rest.toLowerCase() === ALWAYS;
 		const decision: ApprovalDecision = isQuestion
@@ -162,13 +163,12 @@ class ApprovalService {
 		const row = await this.#deps.ledger.approvals.find(shortIdIn(choice.id));
 		if (!row || askIdOf(row) !== choice.id) return GONE;
 		const { from, chat } = choice;
-		const named = from.name === undefined ? {} : { senderName: from.name };
-		const person = { channel, account, sender: from.id, ...named, chat };
+		const person = { channel, account, sender: from.id, senderName: from.name, chat };
 		const fault = await this.#fault(person, row);
 		if (fault !== undefined) return fault;
 		const decision = decisionOf(row, choice.choice, nameOf(person));
 		if (!decision) return GONE;
-		return (await this.#try(row, decision, choice.choice === ALWAYS)).said;
+		return (await this.#try(row, decision, choice.choice === ALWAYS)).reply;
 	}
 
 	async decide(runId: string, id: string, decision: ApprovalDecision, remember = false): Promise<Approval> {
@@ -183,40 +183,36 @@ class ApprovalService {
 		return decided;
 	}
 
-	async #try(
-		row: Approval,
-		decision: ApprovalDecision,
-		remember: boolean,
-	): Promise<{ because: string; said?: string }> {
+	async #try(row: Approval, decision: ApprovalDecision, remember: boolean): Promise<DecisionOutcome> {
 		try {
 			const { state } = await this.decide(row.runId, row.id, decision, remember);
 			return { because: `${row.id} ${state}` };
 		} catch (cause) {
 			const { message, code } = toNexusError(cause);
 			if (code !== "conflict" && code !== "invalid" && code !== "busy") throw cause;
-			return { because: message, said: message };
+			return { because: message, reply: message };
 		}
 	}
 
-	/** Why this person does not decide it. Who they are is the platform's word, never the message's. */
+	/** Why this person may not decide. Identified by the platform, never by the text of the message. */
 	async #fault(person: ChatPerson, row: Approval): Promise<string | undefined> {
 		const { requester, kind, tool, id } = row;
-		const isAsker =
+		const isRequester =
 			requester?.channel === person.channel &&
 			requester.account === person.account &&
 			requester.sender === person.sender;
-		if (kind === "question") return isAsker ? undefined : `Only the person who was asked can answer ${id}.`;
+		if (kind === "question") return isRequester ? undefined : `Only the person who was asked can answer ${id}.`;
 		const { acl } = rulesOf(this.#deps.config(), person.channel, person.account);
 		const may = async (chat: ChatPerson["chat"]) => mayApprove(acl, await this.#aclQuestion({ ...person, chat }), tool);
-		const isOperator = this.#isAskedIn(person) || (acl.owner?.includes(person.sender) ?? false);
-		const isNear = requester?.channel === person.channel && requester.account === person.account;
-		// A right that a rule gives for one chat is none in the chat that is asked about.
-		const isLetDecide = (await may(person.chat)) && (isOperator || (isNear && (await may(requester.chat))));
-		return isLetDecide ? undefined : `You may not decide ${id}.`;
+		const isOperator = this.#isOperatorChat(person) || (acl.owner?.includes(person.sender) ?? false);
+		const isSameAccount = requester?.channel === person.channel && requester.account === person.account;
+		// An approval right granted for one chat does not apply to another.
+		const mayDecide = (await may(person.chat)) && (isOperator || (isSameAccount && (await may(requester.chat))));
+		return mayDecide ? undefined : `You may not decide ${id}.`;
 	}
 
-	/** In the chat where the operator is asked. */
-	#isAskedIn({ channel, account, chat }: ChatPerson): boolean {
+	/** The chat where the operator is asked. */
+	#isOperatorChat({ channel, account, chat }: ChatPerson): boolean {
 		const { to } = this.#deps.config().approvals ?? {};
 		return to?.channel === channel && to.account === account && to.to === chat.id;
 	}
@@ -228,18 +224,18 @@ class ApprovalService {
 		return isApprovedIn(acl, chat.id, tool);
 	}
 
-	/** What a button or a command has to do with groups was settled when the message was let in. */
+	/** Counts as mentioned: a button or a command needs no mention. */
 	async #aclQuestion({ channel, account, sender, chat }: ChatPerson): Promise<AclQuestion> {
 		const { agent } = rulesOf(this.#deps.config(), channel, account);
 		const paired = await this.#deps.pairing.isPaired({ channel, account, sender });
 		return { channel, account, sender, chat, agent, mention: true, public: true, paired };
 	}
 
-	async #put(row: Approval, place: Destination): Promise<void> {
+	async #put(row: Approval, to: Destination): Promise<void> {
 		const { outbound, tell } = this.#deps;
 		const choices = choicesOf(row);
-		if (choices.length === 0) return tell(place, promptOf(row));
-		const { channel, account, target } = place;
+		if (choices.length === 0) return tell(to, promptOf(row));
+		const { channel, account, target } = to;
 		await outbound.ask({ account: { channel, id: account }, target, id: askIdOf(row), text: promptOf(row), choices });
 	}
 }

@@ -1,13 +1,13 @@
-/** How a decision is written in a chat: `approve K7Q2`, `deny K7Q2 because …`, `answer K7Q2 …`. Never a bare "yes". Pure. */
+/** Decisions written in a chat: `approve K7Q2`, `deny K7Q2 because …`, `answer K7Q2 …`. A bare "yes" never decides. Pure. */
 
 export interface ChatCommand {
 	verb: "approve" | "deny" | "answer";
 	id: string;
-	/** What follows the id. */
+	/** The text after the id. */
 	rest: string;
 }
 
-/** The id has a digit in second and fourth place: no sentence that is meant for the agent looks like it. */
+/** The second and fourth characters of an id are digits, so that no ordinary sentence matches. */
 const COMMAND = /^\s*(?:<?@\S+>?[,:]?\s+)?\/?(approve|deny|answer)\s+`?([a-z][2-9][a-z][2-9])`?(?:[\s:,]+([\s\S]*))?$/i;
 
 export function chatCommandIn(text: string): ChatCommand | undefined {

@@ -1,19 +1,19 @@
-/** How people are asked: where, for how long, and about which tools. */
+/** The configuration of approvals: the operator's chat and the policy by tool. */
 
 import type { ApprovalPolicy } from "../../engine/engine.ts";
 
 export interface ApprovalsConfig {
-	/** Where the operator is asked when nobody in the asker's chat may decide. */
+	/** Where the operator is asked when no member of the requester's chat may decide. */
 	to?: ApprovalsTarget;
-	/** By tool, for all agents that do not say otherwise; a `*` at the end stands for any rest. */
+	/** By tool, for all agents without a policy; a trailing `*` matches any rest. */
 	policy?: Readonly<Record<string, ApprovalPolicy>>;
-	/** Tools whose results are text from outside; a `*` at the end stands for any rest. Default: `mcp__*` and `bash`. */
+	/** Tools whose results are untrusted text; a trailing `*` matches any rest. Default: `mcp__*` and `bash`. */
 	outside?: readonly string[];
-	/** By tool: beginnings of commands that "allow for this session" allows as a whole. */
+	/** By tool: command prefixes that "allow for this session" allows with any arguments. */
 	prefixes?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A command may fetch anything, too. */
+/** `bash` as well, because a command may fetch any text. */
 export const OUTSIDE_TOOLS: readonly string[] = ["mcp__*", "bash"];
 
 export interface ApprovalsTarget {

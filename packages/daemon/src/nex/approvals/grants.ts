@@ -1,4 +1,4 @@
-/** "Allow for this session": what people agreed to in advance, for one person, agent and tool (A14). */
+/** "Allow for this session": calls approved in advance, for one person, agent and tool (A14). */
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -10,16 +10,16 @@ import type { ApprovalsConfig } from "./config.ts";
 
 export interface SessionGrants {
 	load(): Promise<void>;
-	/** Who agreed to such a call already, in words. */
+	/** The approver of a grant that covers the call, in words. */
 	agreed(row: Approval): string | undefined;
-	/** Commits with the decision. Throws `invalid` when there is nobody in particular to grant it to. */
+	/** The write commits with the decision. Throws `invalid` when the call has several requesters. */
 	granting(row: Approval, by: string): { write: Write; done(): void };
 	/** Newest first. */
 	list(): Grant[];
 	revoke(id: string): Promise<void>;
 }
 
-/** Of all sessions. */
+/** Grants of all sessions. */
 const GRANTS_MAX = 1000;
 const WRITE_MS_MAX = 1000;
 
@@ -45,7 +45,7 @@ export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps):
 		granting(row, by) {
 			const { requester, session, agent, tool, digest, id } = row;
 			if (!requester?.only)
-				throw new NexusError("invalid", "several people have words in this: it can be approved only this once");
+				throw new NexusError("invalid", "several people wrote this request: it can be approved only once");
 			if (grants.length >= GRANTS_MAX)
 				throw new NexusError("busy", `${GRANTS_MAX} calls are allowed already; revoke some with \`nexus approvals\``);
 			const { channel, account, sender } = requester;
@@ -61,7 +61,8 @@ export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps):
 				by,
 				createdAt: now,
 				agent,
-				...(prefix === undefined ? { digest } : { prefix }),
+				digest: prefix === undefined ? digest : undefined,
+				prefix,
 			};
 			return { write: grantWrites.save(grant), done: () => void grants.unshift(grant) };
 		},
@@ -87,18 +88,18 @@ function covers(grant: Grant, { session, agent, tool, digest, args, requester }:
 	return grant.prefix === undefined ? grant.digest === digest : beginsPlainly(commandOf(args), grant.prefix);
 }
 
-/** Only a call with nothing but a command is judged by its beginning. */
+/** Prefixes apply only to calls whose only argument is a command. */
 function commandOf(args: unknown): string {
 	if (typeof args !== "object" || args === null) return "";
 	const { command, ...rest } = args as Record<string, unknown>;
 	return typeof command === "string" && Object.keys(rest).length === 0 ? command : "";
 }
 
-/** What a shell reads as more than the words of one command. */
-const MORE_THAN_WORDS = /[;&|<>$`\\(){}[\]*?!#~"'\p{Cc}]/u;
+/** Characters with a special meaning in a shell. */
+const SHELL_SYNTAX = /[;&|<>$`\\(){}[\]*?!#~"'\p{Cc}]/u;
 
-/** A whole word of the command ends where the prefix does. */
+/** The prefix ends at the end of a word, and the command has no shell syntax. */
 const beginsPlainly = (command: string, prefix: string): boolean =>
 	prefix.trim() !== "" &&
 	(command === prefix.trim() || command.startsWith(`${prefix.trim()} `)) &&
-	!MORE_THAN_WORDS.test(command);
+	!SHELL_SYNTAX.test(command);

@@ -1,4 +1,4 @@
-/** A message that decides what a run waits for: on record as such, and its sender is told what became of it (A12). */
+/** Records a message that decides an approval, and replies to its sender (A12). */
 
 import type { Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites } from "../../ledger/ledger.ts";
@@ -8,7 +8,7 @@ import type { ChatApprovals } from "./approvals.ts";
 export interface DecisionDeps {
 	approvals: Pick<ChatApprovals, "takeMessage">;
 	bus: Pick<Bus, "write">;
-	tell(place: Destination, text: string): void;
+	tell(to: Destination, text: string): void;
 }
 
 /** Undefined: the message is for the agent. */
@@ -19,12 +19,12 @@ export async function takeDecision(
 ): Promise<InboundEvent | undefined> {
 	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
-	const named = senderName === undefined ? {} : { senderName };
-	const heard = await approvals.takeMessage({ channel, account, sender, ...named, chat: facts.chat }, message.text);
-	if (!heard) return undefined;
-	const { because, said } = heard;
+	const person = { channel, account, sender, senderName, chat: facts.chat };
+	const outcome = await approvals.takeMessage(person, message.text);
+	if (!outcome) return undefined;
+	const { because, reply } = outcome;
 	const event: InboundEvent = { ...message, attachments: [], disposition: { state: "answered", because } };
 	await bus.write([inboxWrites.accept(event)], writeMsMax);
-	if (said !== undefined && facts.target) tell({ channel, account, target: facts.target }, said);
+	if (reply !== undefined && facts.target) tell({ channel, account, target: facts.target }, reply);
 	return event;
 }

@@ -1,16 +1,16 @@
-/** Where people are asked, and in which words. */
+/** The texts and buttons of approvals and questions. */
 
 import { shownJson, shownText } from "@nexus-stream/protocol";
 import type { Approval } from "../../ledger/ledger.ts";
 import type { AskChoice } from "../port.ts";
 
-/** Unique for good, unlike the short id: names the question on the platforms. */
+/** Identifies the question on the platforms; permanently unique, unlike the short id. */
 export const askIdOf = ({ id, runId }: Pick<Approval, "id" | "runId">): string =>
 	`${id}-${runId.replace(/[^A-Za-z0-9_-]/g, "").slice(-24)}`;
 
 export const shortIdIn = (askId: string): string => askId.slice(0, 4);
 
-/** As button ids; those of a question count its choices. */
+/** Button ids of an approval; those of a question are numbered. */
 export const APPROVE = "approve";
 export const DENY = "deny";
 export const ALWAYS = "always";
@@ -30,7 +30,7 @@ export function choicesOf({ id, kind, choices, requester }: Approval): AskChoice
 	];
 }
 
-/** The choice that a button of a question stands for. */
+/** The choice of a question's button. */
 export const choiceAt = ({ choices = [] }: Approval, button: string): string | undefined =>
 	/^c\d{1,2}$/.test(button) ? choices[Number(button.slice(1))] : undefined;
 
@@ -46,25 +46,25 @@ export function promptOf(row: Approval): string {
 		`🔐 **${id}** ${who} wants to use \`${tool}\` for ${askerOf(row)} with exactly this:`,
 		fenced(shownJson(args)),
 		...(because === undefined ? [] : [`⚠️ You are asked because ${inCode(because, BECAUSE_CHARS_MAX)}.`]),
-		`Nothing happens until somebody decides; it expires in ${minutes} min.`,
+		`The call waits for a decision and expires in ${minutes} min.`,
 	].join("\n\n");
 }
 
 export const waitingText = ({ id, tool }: Approval): string =>
-	`⏳ \`${tool}\` needs the operator's approval (${id}). I go on as soon as it is decided.`;
+	`⏳ Waiting for the operator to approve \`${tool}\` (${id}). I'll continue as soon as they decide.`;
 
 export function outcomeOf({ id, kind, tool, state, by, reason, text }: Approval): string {
 	const who = by === undefined || by === "nexus" ? "" : ` by ${oneLine(by)}`;
 	const why = reason === undefined ? "" : `: ${shownText(reason)}`;
 	const what = kind === "question" ? "" : ` \`${tool}\``;
-	const said = kind === "question" && text !== undefined ? `: ${shownText(text)}` : why;
-	return `${state === "approved" || state === "answered" ? "✅" : "🚫"} **${id}**${what} ${state}${who}${said}`;
+	const detail = kind === "question" && text !== undefined ? `: ${shownText(text)}` : why;
+	return `${state === "approved" || state === "answered" ? "✅" : "🚫"} **${id}**${what} ${state}${who}${detail}`;
 }
 
 function askerOf({ requester }: Approval): string {
 	if (!requester) return "a program";
 	const { sender, senderName, channel } = requester;
-	// People choose their names themselves: the id is the platform's.
+	// With the platform's id, because people choose their names themselves.
 	return `${senderName === undefined ? "" : `${inCode(senderName)} `}(${inCode(sender)}) on ${channel}`;
 }
 
@@ -75,10 +75,10 @@ const BECAUSE_CHARS_MAX = 500;
 const oneLine = (text: string, charsMax = NAME_CHARS_MAX): string =>
 	shownText(text).replaceAll("\n", "\\u000a").slice(0, charsMax).toWellFormed();
 
-/** On one line, and nothing in it is markup. */
+/** One line of inline code, without markup. */
 const inCode = (text: string, charsMax?: number): string => `\`${oneLine(text, charsMax).replaceAll("`", "'")}\``;
 
-/** A fence that nothing in the text can close. */
+/** A fence longer than any run of backticks in the text. */
 function fenced(text: string): string {
 	const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
 	const fence = "`".repeat(longest + 1);

@@ -1,11 +1,11 @@
-/** What each change of a delivery does to its row in memory, as the store does it to the stored one. */
+/** Applies each change of a delivery to its row in memory, exactly as the store applies it to the stored row. */
 
 import type { Delivery, DeliveryMessage, DeliveryOps } from "../../ledger/ledger.ts";
 
-/** Those of the daemon that works on it. */
+/** The changes made by the daemon that runs the delivery. */
 type Verb = Exclude<keyof DeliveryOps, "open" | "reopen" | "adopt">;
 
-/** False: there is nothing to change. */
+/** Each returns false when there is nothing to change. */
 type DeliveryChanges = {
 	readonly [V in Verb]: Parameters<DeliveryOps[V]> extends [string, ...infer Rest]
 		? (row: Delivery, ...rest: Rest) => boolean
@@ -42,21 +42,22 @@ export const CHANGES: DeliveryChanges = {
 		else row.carry = carry;
 		return set(message, { state: message.error === undefined ? "sent" : "failed", messageId, to });
 	},
-	/** One that is still under way is failed as soon as it is finished. */
+	/** A message that is still being sent becomes `failed` when it is finished. */
 	failed(row, nonce, outcome) {
 		const message = find(row, nonce);
-		return set(message, { ...outcome, ...(message?.state === "sent" && { state: "failed" as const }) });
+		return set(message, message?.state === "sent" ? { ...outcome, state: "failed" } : outcome);
 	},
 	doubt: (row, nonce) => set(find(row, nonce), { state: "unknown" }),
-	finish: (row, state, error, now) => set(row, { state, endedAt: now, ...(error !== undefined && { error }) }),
+	finish: (row, state, error, now) =>
+		set(row, error === undefined ? { state, endedAt: now } : { state, endedAt: now, error }),
 };
 
 const find = ({ messages }: Delivery, nonce: string): DeliveryMessage | undefined =>
 	messages.find((message) => message.nonce === nonce);
 
-function set<T extends object>(table: T | undefined, values: Partial<T>): boolean {
-	if (table) Object.assign(table, values);
-	return table !== undefined;
+function set<T extends object>(entry: T | undefined, values: Partial<T>): boolean {
+	if (entry) Object.assign(entry, values);
+	return entry !== undefined;
 }
 
 function drop({ messages }: Delivery, nonce: string, states: readonly DeliveryMessage["state"][]): boolean {

@@ -1,4 +1,4 @@
-/** What a delivery that is under way needs, whichever path it takes. */
+/** The context of a running delivery, for streams and for blocks. */
 
 import type { AdapterInfo, DeliveryOptions, Question, Target, WireAttachment } from "@nexus-stream/adapter/host";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -18,35 +18,35 @@ export interface DeliveryContext {
 	clock: Clock;
 	random: () => number;
 	log: Log;
-	/** This process stops, or another daemon has taken the delivery over. */
+	/** Aborts when this process stops, or another daemon has taken the delivery over. */
 	signal: AbortSignal;
-	/** For the adapter. */
+	/** Options sent to the adapter. */
 	options: DeliveryOptions;
 	/** The message has these buttons. */
 	question?: Question;
-	/** I8. */
+	/** Reasoning is shown (I8). */
 	reasoning: boolean;
-	/** Images, cards and the like are sent too. */
+	/** Images, cards and the like are sent as well. */
 	parts: boolean;
-	/** Files of the lines that this process has intended to send, by their nonce. */
+	/** Files of the lines that this process is about to send, by nonce. */
 	files: Map<string, readonly WireAttachment[]>;
 	/** The answer ended with an error. */
 	isFailed?: boolean;
-	/** Why the stored answer cannot be delivered as a whole. */
+	/** Why the stored answer cannot be delivered completely. */
 	damage?: string;
 }
 
-/** How a path ended. */
+/** How a stream or a sequence of blocks ended. */
 export type DeliveryOutcome =
 	| { state: "complete" }
 	| { state: "failed"; error: string }
-	/** Nobody can tell what the platform shows. */
+	/** It is unknown what the platform shows. */
 	| { state: "unknown"; error: string }
-	/** What is whole of the stored answer is out; the rest is damaged. */
+	/** The intact part of the stored answer was sent; the rest is damaged. */
 	| { state: "damaged"; error: string }
-	/** What is still owed is to be sent. */
+	/** The stream failed; the remainder is to be sent in blocks. */
 	| { state: "degraded"; error: string }
-	/** This process stops working on it; the next one, or another daemon, goes on. */
+	/** This process stops working on it; the next one, or another daemon, continues. */
 	| { state: "left" };
 
 export const factsOf = ({ row }: Pick<LiveDelivery, "row">): object => ({

@@ -1,21 +1,22 @@
-/** Carries every delivery to its end: waits for its turn, asks the adapter what it can, takes the way that fits, and records the outcome. */
+/** Runs every delivery to completion: waits for its turn, gets the adapter's info, routes it, and records the outcome. */
 
 import type { AdapterInfo, Target } from "@nexus-stream/adapter/host";
 import { toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
+import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { Bus } from "../../bus/bus.ts";
 import type { Delivery, MessageAddress } from "../../ledger/ledger.ts";
+import { createInTurn } from "../../std/lock.ts";
 import type { ChannelAccount } from "../accounts/account.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { OutboundLimits } from "../limits.ts";
 import type { DeliverOptions } from "../port.ts";
 import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
-import { createLanes } from "./lanes.ts";
 import { LiveDelivery } from "./live-delivery.ts";
 import { DeliveryRecord, type Records } from "./record.ts";
 import { route } from "./router.ts";
-import { sleep } from "./sleep.ts";
 
 export interface DeliveryRunnerDeps {
 	bus: Bus;
@@ -23,7 +24,7 @@ export interface DeliveryRunnerDeps {
 	accounts: Accounts;
 	limits: OutboundLimits;
 	clock: Clock;
-	/** What is written into rows. */
+	/** The time written into rows. */
 	stamp: () => number;
 	random: () => number;
 	log: Log;
@@ -35,7 +36,7 @@ export class DeliveryRunner {
 	readonly #deps: DeliveryRunnerDeps;
 	readonly #lanes = createLanes();
 	readonly #active = new Map<string, { live: LiveDelivery; done: Promise<void> }>();
-	/** Aborts when this process stops, or another daemon goes on. */
+	/** Aborts when this process stops, or another daemon has taken over. */
 	readonly #signal: AbortSignal;
 
 	constructor(deps: DeliveryRunnerDeps) {
@@ -43,7 +44,7 @@ export class DeliveryRunner {
 		this.#signal = AbortSignal.any([deps.signal, deps.records.lost]);
 	}
 
-	/** Begins, or goes on with, a delivery, unless it is under way. */
+	/** Begins or resumes a delivery, unless it is already running. */
 	launch(row: Delivery): void {
 		if (this.#active.has(row.id)) return;
 		const record = new DeliveryRecord(row.id, this.#deps.records);
@@ -52,12 +53,12 @@ export class DeliveryRunner {
 		this.#active.set(row.id, { live, done });
 	}
 
-	/** While it is under way. */
+	/** Undefined when the delivery is not running. */
 	live(id: string): LiveDelivery | undefined {
 		return this.#active.get(id)?.live;
 	}
 
-	/** The one under way that has a message of this id or nonce. */
+	/** The running delivery that has a message of this id or nonce. */
 	ofMessage({ channel, account, messageId, nonce }: MessageAddress): { live: LiveDelivery; nonce: string } | undefined {
 		for (const { live } of this.#active.values()) {
 			const { row } = live;
@@ -70,7 +71,7 @@ export class DeliveryRunner {
 		return undefined;
 	}
 
-	/** How many are under way or waiting, of an account or of all. */
+	/** How many deliveries run or wait, of one account or of all. */
 	count(account?: ChannelAccount): number {
 		return account ? this.#of(account).length : this.#active.size;
 	}
@@ -79,7 +80,7 @@ export class DeliveryRunner {
 		await this.#active.get(id)?.done;
 	}
 
-	/** Those of an account that are under way now. */
+	/** Resolves when the deliveries of the account that run now have ended. */
 	async settledOf(account: ChannelAccount): Promise<void> {
 		await Promise.all(this.#of(account).map(({ done }) => done));
 	}
@@ -92,7 +93,7 @@ export class DeliveryRunner {
 		await Promise.all([...this.#active.values()].map(({ done }) => done));
 	}
 
-	/** Never rejects: a delivery always ends with an outcome on record, or is left to the next process, or to the daemon that took it over. */
+	/** Never rejects: a delivery ends with a recorded outcome, or is left to the next process or to the daemon that took it over. */
 	async #work(live: LiveDelivery): Promise<void> {
 		const signal = this.#signal;
 		const failed = (cause: unknown): DeliveryOutcome => {
@@ -101,7 +102,7 @@ export class DeliveryRunner {
 			return { state: "failed", error: toNexusError(cause).message };
 		};
 		let outcome: DeliveryOutcome;
-		// Its account was changed or removed: it goes on with the new one, or has failed.
+		// Its account was changed or removed: continue with the new configuration, or fail.
 		do outcome = await this.#inOrder(live).catch(failed);
 		while (outcome.state === "left" && !signal.aborted);
 		if (outcome.state !== "left") await this.#finish(live, outcome);
@@ -118,8 +119,8 @@ export class DeliveryRunner {
 		const error = "error" in outcome ? outcome.error : missed?.error;
 		live.change("finish", state, error);
 		if (state === "complete") log.debug({ ...factsOf(live), messages: messages.length }, "delivered");
-		else log.warn({ ...factsOf(live), state, error }, "a delivery did not reach its platform as it should");
-		await live.recorded().catch(() => {}); // Its record has told why.
+		else log.warn({ ...factsOf(live), state, error }, "a delivery ended incomplete");
+		await live.recorded().catch(() => {}); // The record has logged the reason.
 	}
 
 	#inOrder(live: LiveDelivery): Promise<DeliveryOutcome> {
@@ -127,10 +128,10 @@ export class DeliveryRunner {
 		const session = this.#deps.bus
 			.describe(row.runId)
 			.then((info) => (info?.meta as { session?: string } | undefined)?.session);
-		return this.#lanes.inOrder(row, session, this.#signal, () => this.#carry(live));
+		return this.#lanes.inOrder(row, session, this.#signal, () => this.#deliver(live));
 	}
 
-	async #carry(live: LiveDelivery): Promise<DeliveryOutcome> {
+	async #deliver(live: LiveDelivery): Promise<DeliveryOutcome> {
 		const { bus, limits, clock, random, log, accounts } = this.#deps;
 		const { row } = live;
 		const account = accounts.of(row.channel, row.account);
@@ -153,7 +154,7 @@ export class DeliveryRunner {
 			log,
 			signal,
 			target: row.target as Target,
-			options: { ...(tools !== undefined && { tools }), placeholder, errorText },
+			options: tools === undefined ? { placeholder, errorText } : { tools, placeholder, errorText },
 			question: options.ask,
 			reasoning: (options.reasoning ?? streaming.reasoning) === true,
 			parts: streaming.parts !== false,
@@ -162,19 +163,37 @@ export class DeliveryRunner {
 		return route(context, options);
 	}
 
-	/** Adapters that cannot be asked now may be in a minute: an update, a file that is missing. */
+	/** Retries: an adapter that does not answer now may do so in a minute, for example during an update. */
 	async #infoOf(account: ChannelAccount, signal: AbortSignal): Promise<AdapterInfo | undefined> {
 		const { clock, limits, log } = this.#deps;
-		const begun = clock.now();
-		for (let tries = 0; !signal.aborted; tries++) {
+		const since = clock.now();
+		for (let failures = 0; !signal.aborted; failures++) {
 			try {
 				return await account.info();
 			} catch (cause) {
-				if (clock.now() - begun >= limits.giveUpMs) throw cause;
-				log.warn({ channel: account.channel, account: account.id, err: cause }, "the adapter could not be asked");
+				if (clock.now() - since >= limits.giveUpMs) throw cause;
+				log.warn({ channel: account.channel, account: account.id, err: cause }, "the adapter's info is not available");
 			}
-			await sleep(clock, Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax), signal);
+			await sleep(clock, backoffMs({ firstMs: limits.retryMs, maxMs: limits.retryMsMax }, failures), signal);
 		}
 		return undefined;
 	}
+}
+
+/** The answers of one session in one chat are delivered one at a time, so that a slow one is not overtaken. */
+export function createLanes() {
+	const queue = createKeyedQueue();
+	const inTurn = createInTurn();
+	return {
+		/** Runs in the order of the calls, whichever session is known first. Rejects when the signal aborts before its turn. */
+		async inOrder<T>(
+			{ channel, account, target }: Delivery,
+			session: Promise<string | undefined>,
+			signal: AbortSignal,
+			work: () => Promise<T>,
+		): Promise<T> {
+			const key = JSON.stringify([channel, account, target.to, target.thread_id, await inTurn(session)]);
+			return queue.run(key, work, signal);
+		},
+	};
 }

@@ -1,4 +1,4 @@
-/** Messages that a platform had taken and did not bring to their readers: the deliveries that were thought complete are not. */
+/** Records messages that a platform accepted and later reported as undelivered: their deliveries are not complete. */
 
 import type { MessageFailure } from "@nexus-stream/adapter/host";
 import { Refused } from "@nexus-stream/protocol";
@@ -12,7 +12,7 @@ type Failure = MessageAddress & MessageFailure;
 export interface FailuresDeps {
 	deliveries: Deliveries;
 	records: Records;
-	/** It is made after this. */
+	/** A function, because the runner is created later. */
 	runner(): DeliveryRunner;
 	stamp: () => number;
 	log: Log;
@@ -20,7 +20,7 @@ export interface FailuresDeps {
 
 export interface Failures {
 	take(failure: Failure): void;
-	/** Resolves when all so far are on record; rejects when one is not. */
+	/** Resolves when all failures so far are durable; rejects when one could not be recorded. */
 	recorded(): Promise<void>;
 }
 
@@ -32,14 +32,14 @@ export function createFailures(deps: FailuresDeps): Failures {
 			const { channel, account, messageId } = failure;
 			const work = record(deps, failure)
 				.catch((cause: unknown) => {
-					// What can never be stored is told, and not asked for again.
+					// A refusal is permanent and already logged: the platform need not report the failure again.
 					if (cause instanceof Refused && cause.refusal !== "fenced") return;
-					log.error({ channel, account, messageId, err: cause }, "a message that was not delivered is not on record");
+					log.error({ channel, account, messageId, err: cause }, "an undelivered message could not be recorded");
 					throw cause;
 				})
 				.finally(() => taking.delete(work));
 			taking.add(work);
-			work.catch(() => {}); // Whoever asks hears of it.
+			work.catch(() => {}); // `recorded` reports it.
 		},
 		recorded: async () => void (await Promise.all(taking)),
 	};
@@ -49,18 +49,20 @@ async function record({ deliveries, records, runner, stamp, log }: FailuresDeps,
 	const { channel, account, messageId, error } = failure;
 	const facts = { channel, account, messageId, error };
 	const found = runner().ofMessage(failure);
-	const known = found ? { delivery: found.live.row, nonce: found.nonce } : await deliveries.ofMessage(failure);
-	if (!known) return log.warn(facts, "a message that no delivery knows was not delivered");
-	const { nonce, delivery } = known;
+	const owner = found ? { delivery: found.live.row, nonce: found.nonce } : await deliveries.ofMessage(failure);
+	if (!owner) return log.warn(facts, "the platform reported an undelivered message that belongs to no delivery");
+	const { nonce, delivery } = owner;
 	const stored = delivery.messages.find((message) => message.nonce === nonce);
 	if (stored?.error !== undefined) return;
-	const of = { delivery: delivery.id, runId: delivery.runId };
-	log.error({ ...facts, ...of }, "the platform took a message and did not deliver it");
-	// It may have been taken up again while it was looked for.
-	const tracked = runner().live(delivery.id);
-	if (tracked) {
-		tracked.change("failed", nonce, { messageId, error });
-		return tracked.recorded();
+	log.error(
+		{ ...facts, delivery: delivery.id, runId: delivery.runId },
+		"the platform accepted a message and did not deliver it",
+	);
+	// The delivery may have been resumed during the lookup.
+	const live = runner().live(delivery.id);
+	if (live) {
+		live.change("failed", nonce, { messageId, error });
+		return live.recorded();
 	}
 	const ended = new DeliveryRecord(delivery.id, records);
 	ended.add(deliveryWrites.failed(delivery.id, nonce, { messageId, error }, stamp()));

@@ -1,4 +1,4 @@
-/** One delivery in memory: every change is applied here at once and put on record, so that memory and ledger tell the same story. */
+/** One delivery in memory: every change is applied to the row here and recorded, so that memory and ledger agree. */
 
 import { nonceOf, pieceNonce, pieceOf, type Resume } from "@nexus-stream/adapter/host";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -12,13 +12,13 @@ export const isUnfinished = ({ state }: DeliveryMessage): boolean => state === "
 
 type Verb = keyof typeof CHANGES;
 
-/** What a change says beside the delivery and the time. */
+/** The arguments of a change between the delivery and the time. */
 type ChangeArguments<V extends Verb> = Parameters<DeliveryOps[V]> extends [string, ...infer T, number] ? T : never;
 
 export class LiveDelivery {
 	readonly row: Delivery;
 	readonly #record: DeliveryRecord;
-	/** How far the text was handed to processes that cannot say what they show; undefined when an earlier daemon did it. */
+	/** How far the text was written to processes that do not report what they show; undefined when an earlier daemon wrote it. */
 	given: number | undefined;
 	/** The wall clock, which may not go back. */
 	readonly #clock: Pick<Clock, "now">;
@@ -33,28 +33,28 @@ export class LiveDelivery {
 		return this.row.id;
 	}
 
-	/** Aborts when another daemon has taken it over. */
+	/** Aborts when another daemon has taken the delivery over. */
 	get lost(): AbortSignal {
 		return this.#record.lost;
 	}
 
-	/** How long ago the last progress was; also over a restart. */
+	/** Time since the last progress, also across a restart. */
 	get idleMs(): number {
 		return this.#clock.now() - this.row.updatedAt;
 	}
 
-	/** Everything before this source position is out, or may be. */
+	/** Everything before this source position was sent, or may have been. */
 	get reach(): number {
 		const doubted = this.row.messages.filter(({ state, nonce }) => state === "unknown" && !isAttachmentNonce(nonce));
 		return Math.max(this.row.cursor, ...doubted.map(({ from, to }) => to ?? from));
 	}
 
-	/** The message of the answer's text that has not been finished, if there is one: at most one at a time. */
+	/** The unfinished message of the answer's text; there is at most one. */
 	get unfinished(): DeliveryMessage | undefined {
 		return this.row.messages.findLast((message) => isUnfinished(message) && !isAttachmentNonce(message.nonce));
 	}
 
-	/** What is left of a line that is being sent. A stream may have announced a message of its own meanwhile. */
+	/** The remainder of a line that is being sent. A stream may have announced another message in the meantime. */
 	unfinishedOf(line: string): DeliveryMessage | undefined {
 		return this.row.messages.findLast((message) => isUnfinished(message) && pieceOf(message.nonce).line === line);
 	}
@@ -65,7 +65,7 @@ export class LiveDelivery {
 		return { ordinal, nonce: nonceOf(this.id, ordinal) };
 	}
 
-	/** What does not apply to the row, such as a message that is not there, changes nothing. */
+	/** A change that does not apply to the row, for example to a message that does not exist, is ignored. */
 	change<V extends Verb>(verb: V, ...args: ChangeArguments<V>): void {
 		this.#record.add(...this.#apply(verb, args));
 	}
@@ -74,26 +74,26 @@ export class LiveDelivery {
 		this.change("intend", this.#inOrder(message));
 	}
 
-	/** What an open message shows stays as it is; its stream ends here. */
+	/** An open message keeps what it shows; its stream ends here. */
 	abandon({ nonce, messageId, shown, from }: DeliveryMessage): void {
 		this.change("sent", nonce, { messageId: messageId!, to: shown ?? from, abandoned: true });
 	}
 
 	/**
-	 * One of the messages that a send needs is out. What is left of the send is announced in the same breath, so that no crash finds only one
-	 * of the two on record. False when it was known already, or says nothing of positions.
+	 * One of the messages of a send was created. The remainder is announced in the same transaction, so that a crash never leaves only one of
+	 * the two on record. False when the message was known already, or has no position.
 	 */
-	piece(sending: string, out: { messageId: string; nonce?: string; to?: number; chars?: number }): boolean {
-		const current = this.unfinishedOf(sending);
+	piece(line: string, sent: { messageId: string; nonce?: string; to?: number; chars?: number }): boolean {
+		const current = this.unfinishedOf(line);
 		const { text, from, nonce, facts } = current ?? {};
 		if (text === undefined || from === undefined || current?.to === undefined || nonce === undefined) return false;
-		if (out.to === undefined || (out.nonce !== undefined && out.nonce !== nonce)) return false;
-		const to = Math.min(Math.max(from, out.to), current.to);
-		const done = Math.min(out.chars ?? (current.done ?? 0) + to - from, text.length);
-		const { line, piece } = pieceOf(nonce);
-		const rest = { ordinal: 0, nonce: pieceNonce(line, piece + 1), from: to, to: current.to, text, done, facts };
-		const sent = this.#apply("sent", [nonce, { messageId: out.messageId, to }]);
-		this.#record.add(...sent, ...this.#apply("intend", [this.#inOrder(rest)]));
+		if (sent.to === undefined || (sent.nonce !== undefined && sent.nonce !== nonce)) return false;
+		const to = Math.min(Math.max(from, sent.to), current.to);
+		const done = Math.min(sent.chars ?? (current.done ?? 0) + to - from, text.length);
+		const { line: name, piece } = pieceOf(nonce);
+		const rest = { ordinal: 0, nonce: pieceNonce(name, piece + 1), from: to, to: current.to, text, done, facts };
+		const writes = this.#apply("sent", [nonce, { messageId: sent.messageId, to }]);
+		this.#record.add(...writes, ...this.#apply("intend", [this.#inOrder(rest)]));
 		return true;
 	}
 
@@ -102,7 +102,7 @@ export class LiveDelivery {
 		return this.#record.durable();
 	}
 
-	/** Where a new process goes on; undefined when nothing has happened yet. */
+	/** Where a new process continues; undefined when nothing has been sent yet. */
 	resume(): Resume | undefined {
 		const { messages, cursor, carry } = this.row;
 		if (messages.length === 0) return undefined;
@@ -126,7 +126,7 @@ export class LiveDelivery {
 		return [write(...([this.id, ...args, now] as never[]))];
 	}
 
-	/** Ordinals tell which was announced first, whoever counted. */
+	/** Keeps ordinals in the order of announcement, whether the adapter or the daemon counted. */
 	#inOrder(message: ChangeArguments<"intend">[0]): ChangeArguments<"intend">[0] {
 		const known = this.row.messages.find(({ nonce }) => nonce === message.nonce);
 		return { ...message, ordinal: known?.ordinal ?? Math.max(message.ordinal, this.#lastOrdinal() + 1) };

@@ -1,33 +1,45 @@
-/** Outbound delivery: takes what is to be delivered on record, has it carried to its end, and finishes after a restart what was owed. */
+/** Outbound delivery: records deliveries, runs each to completion, and resumes unfinished ones after a restart. */
 
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, neverBack, steady, systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
+import { sleep } from "@nexus-stream/protocol/retry";
 import type { Bus } from "../../bus/bus.ts";
-import type { Delivery, Ledger } from "../../ledger/ledger.ts";
-import { createInTurn, createKeyedLock } from "../../std/lock.ts";
+import type { Delivery, DeliveryCounts, DeliveryQuery, Ledger, NewDelivery } from "../../ledger/ledger.ts";
+import { createInTurn } from "../../std/lock.ts";
+import type { ChannelAccount } from "../accounts/account.ts";
 import { createAccounts } from "../accounts/accounts.ts";
 import { createNoteKeeping } from "../accounts/kept-notes.ts";
-import { checkSignable } from "../accounts/signable.ts";
+import type { InboundHandlers } from "../accounts/monitor-port.ts";
+import { checkSignable, type WireWebhookAnswer, type WireWebhookRequest } from "../accounts/webhooks.ts";
 import { OUTBOUND_LIMITS, type OutboundLimits } from "../limits.ts";
-import type { AdapterConfig, DeliveryInfo, Outbound, PlatformCall } from "../port.ts";
+import type {
+	AccountChanges,
+	AccountStatus,
+	AdapterConfig,
+	AskRequest,
+	DeliverRequest,
+	DeliveryInfo,
+	Outbound,
+	PlatformCall,
+	RunDelivery,
+} from "../port.ts";
 import { DeliveryRunner } from "./delivery-runner.ts";
 import { createFailures } from "./failures.ts";
-import { begun, planDelivery, take } from "./planned-deliveries.ts";
+import { newRow, type PlanDeps, planDelivery, type RecordedDelivery, take } from "./planned-deliveries.ts";
 import { ask, settleQuestions } from "./question.ts";
 import { Records } from "./record.ts";
 import { recover } from "./recovery.ts";
-import { createRetirement } from "./retire.ts";
-import { sleep } from "./sleep.ts";
 
 export interface OutboundOptions {
-	/** Where runs and texts are. */
+	/** The logs of runs and texts. */
 	bus: Bus;
-	/** Who commits the changes of the ledger; the same bus when left out. */
+	/** Commits the changes of the ledger. Default: the bus. */
 	committer?: Pick<Bus, "write" | "fenced">;
 	ledger: Pick<Ledger, "deliveries" | "notes">;
-	/** Accounts' files go below it. */
+	/** The files of accounts are below it. */
 	dataDir: string;
 	adapters: AdapterConfig;
 	log: Log;
@@ -35,105 +47,160 @@ export interface OutboundOptions {
 	/** In [0, 1). */
 	random?: () => number;
 	limits?: Partial<OutboundLimits>;
-	/** Hears of every platform call that an adapter reports. */
+	/** Called for every platform call that an adapter reports. */
 	onCall?: (call: PlatformCall) => void;
 }
 
-export function createOutbound(options: OutboundOptions): Outbound {
-	const { clock, limits, records, accounts, runner, retirement, failures, stopping, ...parts } = assemble(options);
-	const { deliveries } = parts;
-	const inTurn = createInTurn();
-	let closing = false;
-	const current = (row: Delivery): DeliveryInfo => structuredClone(runner.live(row.id)?.row ?? row);
-	/** While the daemon stops it is left to the next one. */
-	const launch = (row: Delivery) => {
-		if (!closing) runner.launch(row);
-	};
-	return {
-		start: () => recover({ ...parts, limits, runner, clock, closing: () => closing }),
-		async deliver(request) {
-			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const planning = { ...parts, accounts, limits, runner, signal: stopping.signal };
-			// They begin in the order of the calls, however long each takes to be on record.
-			const { delivery, due } = await inTurn(take(planning, request));
-			if (due) launch(delivery);
-			return current(delivery);
-		},
-		async ask(request) {
-			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const planning = { ...parts, accounts, limits, runner, signal: stopping.signal };
-			const { delivery, due } = await ask(planning, request);
-			if (due) launch(delivery);
-			return current(delivery);
-		},
-		async settleQuestion(id, text) {
-			const planning = { ...parts, accounts, limits, runner, signal: stopping.signal };
-			for (const { delivery, due } of await settleQuestions({ ...planning, clock, log: parts.log }, id, text))
-				if (due) launch(delivery);
-		},
-		planDelivery: (request) => planDelivery(accounts, request, parts.stamp()),
-		launch: (delivery) => launch(begun(delivery)),
-		async settled(id) {
-			await runner.settled(id);
-			const row = await deliveries.get(id);
-			if (!row) throw new NexusError("not_found", `There is no delivery ${id}.`);
-			return row;
-		},
-		deliveries: async (query) => (await deliveries.list(query)).map(current),
-		accounts: () => accounts.all().map((account) => account.status(runner.count(account))),
-		onAccounts(listener) {
-			parts.watching.add(listener);
-			return () => void parts.watching.delete(listener);
-		},
-		counts: async (channel, account) => deliveries.counts(channel, account),
-		get live() {
-			return runner.count();
-		},
-		health: async (channel, account) => accounts.of(channel, account).health(),
-		info: (channel) => accounts.infos.ask(channel),
-		async reconfigure(next) {
-			const { retired, ...changes } = accounts.reconfigure(next);
-			await Promise.all(retired.map((account) => retirement.begin(account)));
-			return changes;
-		},
-		monitor: (channel, account, onMessage, onChoice = nobodyAsked, isUrgent) =>
-			accounts.of(channel, account).listen(onMessage, onChoice, isUrgent),
-		admitWebhook(channel, account, head) {
-			accounts.check(channel, account);
-			checkSignable(channel, accounts.infos.cached(channel).info, head);
-		},
-		async webhook(channel, account, request) {
-			const answer = await accounts.of(channel, account).webhook(request);
-			// What it brought is safe before the platform hears that it was taken.
-			await failures.recorded();
-			return answer;
-		},
-		flush: () => records.push(),
-		async stop(deadlineMs) {
-			closing = true;
-			const enough = new AbortController();
-			const within = (ms: number, work: Promise<unknown>) => Promise.race([work, sleep(clock, ms, enough.signal)]);
-			await within(deadlineMs, runner.allSettled());
-			// First no more lines, then the end of the adapters' input: what they still report is recorded.
-			stopping.abort();
-			await Promise.all([accounts.stop(), retirement.settled()]);
-			// What is not on record then is looked up by the next process.
-			await within(limits.recordMs, Promise.all([runner.allSettled(), records.settled(), parts.notes.settled()]));
-			enough.abort();
-			records.close();
-		},
-	};
-}
+export const createOutbound = (options: OutboundOptions): Outbound => new OutboundService(assemble(options));
 
-/** Without anybody who asks, every button is from before. */
-const nobodyAsked = async (): Promise<string> => "This question is not open any more.";
+class OutboundService implements Outbound {
+	readonly #parts: ReturnType<typeof assemble>;
+	readonly #plan: PlanDeps;
+	readonly #inTurn = createInTurn();
+	#isClosing = false;
+
+	constructor(parts: ReturnType<typeof assemble>) {
+		this.#parts = parts;
+		this.#plan = { ...parts, signal: parts.stopping.signal };
+	}
+
+	start(): Promise<void> {
+		return recover({ ...this.#parts, closing: () => this.#isClosing });
+	}
+
+	async deliver(request: DeliverRequest): Promise<DeliveryInfo> {
+		this.#refuseWhenClosing();
+		// Deliveries begin in the order of the calls, however long each takes to be recorded.
+		return this.#begin(await this.#inTurn(take(this.#plan, request)));
+	}
+
+	async ask(request: AskRequest): Promise<DeliveryInfo> {
+		this.#refuseWhenClosing();
+		return this.#begin(await ask(this.#plan, request));
+	}
+
+	async settleQuestion(id: string, text: string): Promise<void> {
+		const { clock, log } = this.#parts;
+		for (const recorded of await settleQuestions({ ...this.#plan, clock, log }, id, text)) this.#begin(recorded);
+	}
+
+	planDelivery(request: RunDelivery) {
+		const { accounts, stamp } = this.#parts;
+		return planDelivery(accounts, request, stamp());
+	}
+
+	launch(delivery: NewDelivery): void {
+		this.#launch(newRow(delivery));
+	}
+
+	async settled(id: string): Promise<DeliveryInfo> {
+		const { runner, deliveries } = this.#parts;
+		await runner.settled(id);
+		const row = await deliveries.get(id);
+		if (!row) throw new NexusError("not_found", `There is no delivery ${id}.`);
+		return row;
+	}
+
+	async deliveries(query: DeliveryQuery): Promise<DeliveryInfo[]> {
+		return (await this.#parts.deliveries.list(query)).map((row) => this.#current(row));
+	}
+
+	async counts(channel: string, account: string): Promise<DeliveryCounts> {
+		return this.#parts.deliveries.counts(channel, account);
+	}
+
+	get live(): number {
+		return this.#parts.runner.count();
+	}
+
+	accounts(): AccountStatus[] {
+		const { accounts, runner } = this.#parts;
+		return accounts.all().map((account) => account.status(runner.count(account)));
+	}
+
+	onAccounts(listener: () => void): () => void {
+		const { watching } = this.#parts;
+		watching.add(listener);
+		return () => void watching.delete(listener);
+	}
+
+	async health(channel: string, account: string) {
+		return this.#parts.accounts.of(channel, account).health();
+	}
+
+	info(channel: string) {
+		return this.#parts.accounts.infos.ask(channel);
+	}
+
+	async reconfigure(next: AdapterConfig): Promise<AccountChanges> {
+		const { accounts, retirement } = this.#parts;
+		const { retired, ...changes } = accounts.reconfigure(next);
+		await Promise.all(retired.map((account) => retirement.begin(account)));
+		return changes;
+	}
+
+	monitor(channel: string, account: string, handlers: InboundHandlers): void {
+		this.#parts.accounts.of(channel, account).monitor(handlers);
+	}
+
+	admitWebhook(channel: string, account: string, head: Omit<WireWebhookRequest, "body">): void {
+		const { accounts } = this.#parts;
+		accounts.check(channel, account);
+		checkSignable(channel, accounts.infos.cached(channel).info, head);
+	}
+
+	async webhook(channel: string, account: string, request: WireWebhookRequest): Promise<WireWebhookAnswer> {
+		const { accounts, failures } = this.#parts;
+		const answer = await accounts.of(channel, account).webhook(request);
+		// The failures that the request reported are durable before the platform gets its answer.
+		await failures.recorded();
+		return answer;
+	}
+
+	flush(): void {
+		this.#parts.records.push();
+	}
+
+	async stop(deadlineMs: number): Promise<void> {
+		const { clock, limits, runner, accounts, retirement, records, notes, stopping } = this.#parts;
+		this.#isClosing = true;
+		const enough = new AbortController();
+		const within = (ms: number, work: Promise<unknown>) => Promise.race([work, sleep(clock, ms, enough.signal)]);
+		await within(deadlineMs, runner.allSettled());
+		// First the lines end, then the adapters' input: their last reports are still recorded.
+		stopping.abort();
+		await Promise.all([accounts.stop(), retirement.settled()]);
+		// The next process looks up anything that is not recorded by then.
+		await within(limits.recordMs, Promise.all([runner.allSettled(), records.settled(), notes.settled()]));
+		enough.abort();
+		records.close();
+	}
+
+	#begin({ delivery, due }: RecordedDelivery): DeliveryInfo {
+		if (due) this.#launch(delivery);
+		return this.#current(delivery);
+	}
+
+	/** While the daemon stops, the delivery is left to the next one. */
+	#launch(row: Delivery): void {
+		if (!this.#isClosing) this.#parts.runner.launch(row);
+	}
+
+	#current(row: Delivery): DeliveryInfo {
+		return structuredClone(this.#parts.runner.live(row.id)?.row ?? row);
+	}
+
+	#refuseWhenClosing(): void {
+		if (this.#isClosing) throw new NexusError("unavailable", "the daemon is stopping");
+	}
+}
 
 function assemble(options: OutboundOptions) {
 	const { bus, committer = bus, ledger, dataDir, adapters, log, random = Math.random, onCall } = options;
 	const { deliveries } = ledger;
-	// Setting the clock must neither hold up pauses, blocks, retries and restarts, nor make anybody give up.
+	// A change of the system time must neither delay pauses, blocks, retries and restarts, nor end them early.
 	const clock = steady(options.clock ?? systemClock);
-	/** What is written into rows: the wall clock's time, which never goes back. */
+	/** The time written into rows: the wall clock, which never goes back. */
 	const stamp = neverBack(options.clock ?? systemClock);
 	const limits = withDefaults(OUTBOUND_LIMITS, options.limits);
 	const stopping = new AbortController();
@@ -146,11 +213,10 @@ function assemble(options: OutboundOptions) {
 	const onStatus = () => {
 		for (const listener of watching) listener();
 	};
-	const shared = { notes, dataDir, limits, clock, random, log, onStatus, onFailure: failures.take };
-	const accounts = createAccounts(adapters, { ...shared, ...(onCall && { onCall }) });
+	const shared = { notes, dataDir, limits, clock, random, log, onCall, onStatus, onFailure: failures.take };
+	const accounts = createAccounts(adapters, shared);
 	const runner = new DeliveryRunner({ bus, records, accounts, limits, clock, stamp, random, log, signal });
-	const retirement = createRetirement({ runner, clock, log, limits, signal });
-	const inOrder = createKeyedLock();
+	const retirement = createRetirement({ runner, clock, log, limits }, signal);
 	return {
 		bus,
 		write,
@@ -161,7 +227,7 @@ function assemble(options: OutboundOptions) {
 		clock,
 		stamp,
 		limits,
-		inOrder,
+		byRun: createKeyedQueue(),
 		watching,
 		records,
 		failures,
@@ -169,5 +235,44 @@ function assemble(options: OutboundOptions) {
 		runner,
 		retirement,
 		stopping,
+	};
+}
+
+/** Stops accounts that were removed from the configuration or changed: first their deliveries may finish, then their processes end. */
+interface Retirement {
+	/** Resolves when the account accepts no more messages; its deliveries and processes end later. */
+	begin(account: ChannelAccount): Promise<void>;
+	/** Resolves when the processes of all retired accounts have ended. */
+	settled(): Promise<void>;
+}
+
+function createRetirement(
+	{ runner, clock, log, limits }: { runner: DeliveryRunner; clock: Clock; log: Log; limits: OutboundLimits },
+	signal: AbortSignal,
+): Retirement {
+	const leaving = new Set<Promise<void>>();
+
+	async function leave(account: ChannelAccount): Promise<void> {
+		const enough = new AbortController();
+		const limit = sleep(clock, limits.retireMs, AbortSignal.any([signal, enough.signal]));
+		await Promise.race([runner.settledOf(account), limit]);
+		enough.abort();
+		account.retire();
+		await account.stop();
+	}
+
+	return {
+		async begin(account) {
+			const facts = { channel: account.channel, account: account.id };
+			await account.stopMonitor();
+			const work = leave(account)
+				.then(() => log.info(facts, "the processes of a retired account have ended"))
+				.catch((cause: unknown) =>
+					log.error({ ...facts, err: cause }, "the processes of a retired account did not end cleanly"),
+				)
+				.finally(() => leaving.delete(work));
+			leaving.add(work);
+		},
+		settled: async () => void (await Promise.all(leaving)),
 	};
 }

@@ -1,17 +1,16 @@
-/** What is owed to whom: takes deliveries on record, once for each run and chat. */
+/** Creates delivery rows: one per run and chat. */
 
 import { isSameChat } from "@nexus-stream/platforms";
 import { NexusError, newId, Refused } from "@nexus-stream/protocol";
+import type { KeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Bus } from "../../bus/bus.ts";
 import { type Deliveries, type Delivery, deliveryWrites, type NewDelivery } from "../../ledger/ledger.ts";
-import type { KeyedLock } from "../../std/lock.ts";
-import type { Write } from "../../std/write.ts";
 import type { Accounts } from "../accounts/accounts.ts";
-import type { DeliverRequest, RunDelivery } from "../port.ts";
+import type { DeliverRequest, PlannedDelivery, RunDelivery } from "../port.ts";
 import type { DeliveryRunner } from "./delivery-runner.ts";
 import { PATIENCE_MS, writeTextLog } from "./text-log.ts";
 
-/** Chats of one account that one run goes to, which are compared; the store itself knows those with equal addresses. */
+/** Deliveries of one run and account that are compared by chat. Equal addresses are unique in the store itself. */
 const CHATS_MAX = 1000;
 
 export interface PlanDeps {
@@ -22,16 +21,11 @@ export interface PlanDeps {
 	runner: DeliveryRunner;
 	limits: { textCharsMax: number };
 	stamp: () => number;
-	/** By run. */
-	inOrder: KeyedLock;
+	byRun: KeyedQueue;
 	signal: AbortSignal;
 }
 
-export function planDelivery(
-	accounts: Accounts,
-	request: RunDelivery,
-	now: number,
-): { delivery: NewDelivery; write: Write } {
+export function planDelivery(accounts: Accounts, request: RunDelivery, now: number): PlannedDelivery {
 	const { target, options, runId } = request;
 	const { channel, id: account } = request.account;
 	accounts.check(channel, account);
@@ -39,38 +33,45 @@ export function planDelivery(
 	return { delivery, write: deliveryWrites.open(delivery) };
 }
 
-/** The request's delivery as it is on record, and whether there is something to do for it. */
-export async function take(deps: PlanDeps, request: DeliverRequest): Promise<{ delivery: Delivery; due: boolean }> {
-	deps.accounts.check(request.account.channel, request.account.id);
-	const wanted = { ...request, runId: await logOf(deps, request) };
-	return deps.inOrder(wanted.runId, deps.signal, async () => {
-		const known = await knownOf(deps, wanted);
-		return known ? takeAgain(deps, known) : takeFirst(deps, wanted);
-	});
+export interface RecordedDelivery {
+	delivery: Delivery;
+	/** The delivery is new or was reopened, and has to be launched. */
+	due: boolean;
 }
 
-/** The oldest of the same chat: two addresses may name one, as the platform's adapter knows. */
-async function knownOf({ deliveries }: PlanDeps, { runId, account, target }: RunDelivery) {
+/** Returns the request's delivery once it is on record. */
+export async function take(deps: PlanDeps, request: DeliverRequest): Promise<RecordedDelivery> {
+	deps.accounts.check(request.account.channel, request.account.id);
+	const wanted = { ...request, runId: await logOf(deps, request) };
+	const record = async () => {
+		const existing = await existingOf(deps, wanted);
+		return existing ? reopen(deps, existing) : open(deps, wanted);
+	};
+	return deps.byRun.run(wanted.runId, record, deps.signal);
+}
+
+/** The oldest delivery to the same chat: the platform's adapter knows when two addresses name one chat. */
+async function existingOf({ deliveries }: PlanDeps, { runId, account, target }: RunDelivery) {
 	const { channel, id } = account;
 	const rows = await deliveries.list({ runId, channel, account: id, limit: CHATS_MAX });
 	return rows.findLast((row) => isSameChat(channel, row.target, target));
 }
 
-async function takeFirst(deps: PlanDeps, request: RunDelivery): Promise<{ delivery: Delivery; due: boolean }> {
+async function open(deps: PlanDeps, request: RunDelivery): Promise<RecordedDelivery> {
 	const { delivery, write } = planDelivery(deps.accounts, request, deps.stamp());
 	try {
 		await deps.write([write], PATIENCE_MS);
 	} catch (cause) {
 		const isDuplicate = cause instanceof Refused && cause.refusal === "duplicate";
-		const winner = isDuplicate ? await knownOf(deps, request) : undefined;
+		const winner = isDuplicate ? await existingOf(deps, request) : undefined;
 		if (!winner) throw cause;
 		return { delivery: winner, due: false };
 	}
-	return { delivery: begun(delivery), due: true };
+	return { delivery: newRow(delivery), due: true };
 }
 
-/** The row of a delivery that has just been put on record. */
-export const begun = (delivery: NewDelivery): Delivery => ({
+/** The row of a delivery that was just recorded. */
+export const newRow = (delivery: NewDelivery): Delivery => ({
 	...delivery,
 	state: "active",
 	cursor: 0,
@@ -78,33 +79,33 @@ export const begun = (delivery: NewDelivery): Delivery => ({
 	messages: [],
 });
 
-/** One that failed or became stale is taken up where it stopped, unless something of it may be out already without our knowing. */
-async function takeAgain(deps: PlanDeps, known: Delivery): Promise<{ delivery: Delivery; due: boolean }> {
-	const { error: _error, endedAt: _endedAt, ...row } = known;
+/** A failed or stale delivery resumes where it stopped, unless it is unknown whether one of its messages was created. */
+async function reopen(deps: PlanDeps, existing: Delivery): Promise<RecordedDelivery> {
+	const { error: _error, endedAt: _endedAt, ...row } = existing;
 	const isOver = row.state === "failed" || row.state === "stale";
 	const isDoubtful = row.messages.some(({ state }) => state !== "sent" && state !== "open");
-	if (!isOver || isDoubtful || deps.runner.live(row.id)) return { delivery: known, due: false };
+	if (!isOver || isDoubtful || deps.runner.live(row.id)) return { delivery: existing, due: false };
 	const now = deps.stamp();
 	try {
 		await deps.write([deliveryWrites.reopen(row.id, now)], PATIENCE_MS);
 	} catch (cause) {
-		// Another daemon was asked too, and was faster.
+		// Another daemon reopened it first.
 		if (!(cause instanceof Refused) || cause.refusal !== "conflict") throw cause;
-		return { delivery: (await deps.deliveries.get(row.id)) ?? known, due: false };
+		return { delivery: (await deps.deliveries.get(row.id)) ?? existing, due: false };
 	}
 	return { delivery: { ...row, state: "active", updatedAt: now }, due: true };
 }
 
-/** The log that a request is about. */
+/** The log of the request's run, or a new log with its text. */
 async function logOf({ bus, stamp, limits }: PlanDeps, request: DeliverRequest): Promise<string> {
 	if ("runId" in request) {
 		if (await bus.describe(request.runId)) return request.runId;
 		throw new NexusError("not_found", `There is no run ${request.runId}, or its log is no longer kept.`);
 	}
-	const { text, log, beside } = request;
+	const { text, log, with: writes } = request;
 	if (text.trim() === "") throw new NexusError("invalid", "There is nothing to deliver: the text is empty.");
 	if (text.length > limits.textCharsMax) {
 		throw new NexusError("too_large", `A text has at most ${limits.textCharsMax} characters.`);
 	}
-	return writeTextLog(bus, text, stamp, log, beside);
+	return writeTextLog(bus, text, stamp, log, writes);
 }

@@ -1,17 +1,16 @@
 /**
- * The way of deliveries' changes to the store: units of the Bus's one committer, in order for each delivery. While the store fails they wait
- * here and are written again: as long as this process lives none is lost.
+ * Writes the changes of deliveries to the store through the Bus's committer, in order for each delivery. While the store fails, changes wait
+ * here and are retried: none is lost as long as this process lives.
  */
 
 import { NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
+import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { Bus } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
-import { sleep } from "./sleep.ts";
 
-const RETRY_MS = 250;
-const RETRY_MS_MAX = 10_000;
+const RETRY = { firstMs: 250, maxMs: 10_000 };
 
 export interface RecordsDeps {
 	committer: Pick<Bus, "write" | "fenced">;
@@ -23,7 +22,7 @@ export interface RecordsDeps {
 interface Change {
 	readonly writes: readonly Write[];
 	isStored?: boolean;
-	/** Why the store will never take them. */
+	/** Why the store refused them permanently. */
 	refused?: Error;
 }
 
@@ -36,11 +35,11 @@ interface ChangeBatch {
 export class DeliveryRecord {
 	readonly #delivery: string;
 	readonly #records: Records;
-	/** Handed to the committer, or about to be again. */
+	/** Handed to the committer, or waiting to be retried. */
 	#current: ChangeBatch | undefined;
-	/** The store has not taken the current ones; they are written again after a pause. */
+	/** The store refused the current batch, which waits to be retried. */
 	#isPausing = false;
-	/** Made meanwhile. */
+	/** Changes made while the current batch is being written. */
 	#next: ChangeBatch | undefined;
 
 	constructor(delivery: string, records: Records) {
@@ -57,13 +56,13 @@ export class DeliveryRecord {
 		const isIdle = !this.#current && !this.#next;
 		this.#next ??= newBatch();
 		this.#next.changes.push({ writes });
-		// What is said in one breath becomes one unit.
+		// Changes made in the same tick become one unit.
 		if (!isIdle) return;
 		this.#records.busy.add(this);
 		queueMicrotask(() => void this.#writeAll());
 	}
 
-	/** Resolves when everything so far is durable (I7). Rejects when the newest change was refused, or all is lost. */
+	/** Resolves when everything so far is durable (I7). Rejects when the newest change was refused, or another daemon has taken over. */
 	async durable(): Promise<void> {
 		this.lost.throwIfAborted();
 		const batch = this.#next ?? this.#current;
@@ -72,18 +71,18 @@ export class DeliveryRecord {
 		if (newest?.refused) throw newest.refused;
 	}
 
-	/** Hands over what waits in the tick of the call, for a process that has to end. */
+	/** Hands all waiting changes to the committer synchronously, for a process that has to end. */
 	push(): void {
 		const current = this.#isPausing ? (this.#current?.changes ?? []) : [];
 		const next = this.#next?.changes ?? [];
 		this.#next = undefined;
 		for (const { writes, isStored, refused } of [...current, ...next]) {
 			if (isStored || refused) continue;
-			this.#records.deps.committer.write(writes).catch(() => {}); // Nobody is left to hear of it.
+			this.#records.deps.committer.write(writes).catch(() => {}); // The process ends; there is no caller to report to.
 		}
 	}
 
-	/** One unit at a time: what comes after one that is tried again must not overtake it. */
+	/** One unit at a time: a later change must not overtake one that is being retried. */
 	async #writeAll(): Promise<void> {
 		while (this.#next) {
 			const batch = this.#next;
@@ -115,19 +114,19 @@ export class DeliveryRecord {
 				return;
 			} catch (cause) {
 				if (isFenced(cause)) throw cause;
-				if (isForGood(cause)) return this.#refused(changes, cause);
-				const retryMs = Math.min(RETRY_MS * 2 ** failures, RETRY_MS_MAX);
+				if (isPermanent(cause)) return this.#refused(changes, cause);
+				const retryMs = backoffMs(RETRY, failures);
 				log.error({ delivery: this.#delivery, err: cause, retryMs }, "a delivery could not be recorded");
 				this.#isPausing = true;
 				await sleep(clock, retryMs, this.#records.closed);
 				this.#isPausing = false;
 			}
 		}
-		// What is not on record is looked up by the next process.
+		// The next process looks up anything that is not on record.
 		return new Promise(() => {});
 	}
 
-	/** A change that can never be stored must not hold up the others. */
+	/** A change that can never be stored must not block the others. */
 	async #refused(changes: readonly Change[], cause: unknown): Promise<void> {
 		const [first, ...others] = changes;
 		if (others.length > 0) {
@@ -136,13 +135,13 @@ export class DeliveryRecord {
 		}
 		if (first) first.refused = toNexusError(cause);
 		const { log } = this.#records.deps;
-		log.error({ delivery: this.#delivery, err: cause }, "a change of a delivery does not fit its row");
+		log.error({ delivery: this.#delivery, err: cause }, "the store refused a change of a delivery permanently");
 	}
 }
 
 export class Records {
 	readonly deps: RecordsDeps;
-	/** Those with changes that are not durable. */
+	/** Records with changes that are not durable yet. */
 	readonly busy = new Set<DeliveryRecord>();
 	readonly #closing = new AbortController();
 
@@ -150,7 +149,7 @@ export class Records {
 		this.deps = deps;
 	}
 
-	/** Aborts when another daemon has taken over what this one owned: it may write nothing any more, for no delivery (ST19). */
+	/** Aborts when another daemon has taken over: this one must not write any delivery any more (ST19). */
 	get lost(): AbortSignal {
 		return this.deps.committer.fenced;
 	}
@@ -168,7 +167,7 @@ export class Records {
 		for (const record of this.busy) record.push();
 	}
 
-	/** Nothing is tried again. */
+	/** Ends all retries. */
 	close(): void {
 		this.#closing.abort();
 	}
@@ -178,12 +177,12 @@ const allOf = (changes: readonly Change[]): Write[] => changes.flatMap(({ writes
 
 function newBatch(): ChangeBatch {
 	const done = Promise.withResolvers<void>();
-	done.promise.catch(() => {}); // Whoever waits hears of it; it may be nobody.
+	done.promise.catch(() => {}); // Awaiters handle the rejection; there may be none.
 	return { changes: [], done };
 }
 
 const isFenced = (cause: unknown): boolean => cause instanceof Refused && cause.refusal === "fenced";
 
-/** It does not fit its row, or holds a value that no row can. */
-const isForGood = (cause: unknown): boolean =>
+/** The change conflicts with its row, or contains a value that cannot be stored. */
+const isPermanent = (cause: unknown): boolean =>
 	cause instanceof TypeError || (cause instanceof NexusError && cause.code !== "unavailable");

@@ -1,8 +1,9 @@
-/** What dead processes owe: taken over, and finished once if it is fresh, otherwise marked and told to the operator. */
+/** Takes over the unfinished deliveries of dead daemons: recent ones are finished, older ones are marked stale and logged. */
 
 import { decodeFrame, Refused } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
+import { backoffMs } from "@nexus-stream/protocol/retry";
 import type { Bus } from "../../bus/bus.ts";
 import { type Deliveries, type Delivery, deliveryWrites } from "../../ledger/ledger.ts";
 import { endOrphanedProcesses } from "../accounts/account-files.ts";
@@ -20,18 +21,18 @@ export interface DeliveryRecoveryDeps {
 	limits: { staleMs: number; retryMs: number; retryMsMax: number };
 	clock: Clock;
 	stamp: () => number;
-	/** This process stops: what is left is the next one's. */
+	/** This process stops: the next one takes over the remainder. */
 	closing(): boolean;
 	log: Log;
 }
 
-/** Resolves when everything was tried once: a store that refuses commits does not keep the daemon from starting. */
+/** Resolves after the first try of everything: a store that refuses commits does not prevent the daemon from starting. */
 export async function recover(deps: DeliveryRecoveryDeps): Promise<void> {
 	const { bus, deliveries, dataDir, log } = deps;
-	// They were started from this data directory, which one daemon has at a time.
-	const left = endOrphanedProcesses(dataDir);
-	if (left.length > 0) log.warn({ pids: left }, "ended adapter processes of a daemon that was killed");
-	// First, because the Bus answers once it takes part in the store: only then do earlier starts count as dead.
+	// Only one daemon uses a data directory at a time, so these processes belong to a dead one.
+	const pids = endOrphanedProcesses(dataDir);
+	if (pids.length > 0) log.warn({ pids }, "ended adapter processes of a daemon that was killed");
+	// First, because the Bus answers only after it has joined the store: from then on earlier daemons count as dead.
 	await untilDone(deps, async () => {
 		for (const name of await orphanedTexts(bus)) await untilDone(deps, () => sealOrphan(bus, name));
 	});
@@ -40,40 +41,40 @@ export async function recover(deps: DeliveryRecoveryDeps): Promise<void> {
 
 const idsOf = (rows: readonly Delivery[]): string[] => rows.map(({ id }) => id);
 
-/** Tries again, ever later, what fails. Resolves after the first try. */
-async function untilDone(deps: DeliveryRecoveryDeps, work: () => Promise<void>, tries = 0): Promise<void> {
+/** Retries failed work with a growing back-off. Resolves after the first try. */
+async function untilDone(deps: DeliveryRecoveryDeps, work: () => Promise<void>, failures = 0): Promise<void> {
 	const { clock, limits, log, bus } = deps;
 	try {
 		await work();
 	} catch (cause) {
 		if (deps.closing() || bus.fenced.aborted) return;
-		const againMs = Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax);
-		log.error({ err: cause, againMs }, "what is owed could not be taken over yet");
+		const againMs = backoffMs({ firstMs: limits.retryMs, maxMs: limits.retryMsMax }, failures);
+		log.error({ err: cause, againMs }, "unfinished deliveries could not be taken over yet");
 		clock.after(againMs, () => {
-			if (!deps.closing()) void untilDone(deps, work, tries + 1);
+			if (!deps.closing()) void untilDone(deps, work, failures + 1);
 		});
 	}
 }
 
-/** One that fails is tried again by itself: it does not hold up the others. */
+/** Each delivery is retried separately, so that a failing one does not block the others. */
 async function takeOver(deps: DeliveryRecoveryDeps, ids: readonly string[]): Promise<void> {
-	const left = ids.filter((id) => !deps.runner.live(id));
-	const adopted = new Map(left.map((id) => [id, adopt(deps, id)]));
+	const unstarted = ids.filter((id) => !deps.runner.live(id));
+	const adopted = new Map(unstarted.map((id) => [id, adopt(deps, id)]));
 	await Promise.allSettled(adopted.values());
-	// From here on its daemon can note nothing more.
+	// From here on the daemon that owned them can record no more notes.
 	const caughtUp = new Map<string, Promise<void>>();
-	for (const id of left) {
+	for (const id of unstarted) {
 		await untilDone(deps, async () => {
 			const row = await once(adopted, id, () => adopt(deps, id));
 			if (!row) return;
 			const { channel, account } = row;
 			await once(caughtUp, JSON.stringify([channel, account]), () => deps.notes.catchUp({ channel, account }));
-			await goOn(deps, row);
+			await resume(deps, row);
 		});
 	}
 }
 
-/** What was done under this key already; what failed is done again the next time. */
+/** Runs the work once per key; failed work runs again on the next call. */
 async function once<T>(done: Map<string, Promise<T>>, key: string, work: () => Promise<T>): Promise<T> {
 	const result = done.get(key) ?? work();
 	done.set(key, result);
@@ -85,7 +86,7 @@ async function once<T>(done: Map<string, Promise<T>>, key: string, work: () => P
 	}
 }
 
-/** As it is once it is ours. Undefined when another daemon was first. */
+/** Becomes the owner of a delivery and reads it. Undefined when another daemon was faster. */
 async function adopt({ write, deliveries }: DeliveryRecoveryDeps, id: string): Promise<Delivery | undefined> {
 	try {
 		await write([deliveryWrites.adopt([id])], PATIENCE_MS);
@@ -96,23 +97,23 @@ async function adopt({ write, deliveries }: DeliveryRecoveryDeps, id: string): P
 	}
 }
 
-async function goOn({ bus, write, runner, limits, stamp, log }: DeliveryRecoveryDeps, row: Delivery): Promise<void> {
+async function resume({ bus, write, runner, limits, stamp, log }: DeliveryRecoveryDeps, row: Delivery): Promise<void> {
 	const stale = await staleness(bus, row, stamp(), limits.staleMs);
 	if (stale === undefined) return runner.launch(row);
 	log.warn({ delivery: row.id, runId: row.runId, channel: row.channel, account: row.account }, stale);
 	await write([deliveryWrites.finish(row.id, "stale", stale, stamp())], PATIENCE_MS);
 }
 
-/** Why a delivery is not finished any more; undefined when it is to be. */
+/** Why a delivery is too old to be finished; undefined when it is to be finished. */
 export async function staleness(bus: Bus, row: Delivery, now: number, staleMs: number): Promise<string | undefined> {
 	const info = await bus.describe(row.runId);
 	if (!info) return `The log of ${row.runId} is no longer kept.`;
 	if (info.sealedAt === undefined) return undefined;
-	// A run that recovery ended says nothing about when it was alive; the delivery's own progress does.
+	// The end of a run that recovery sealed does not show when the run was alive; the delivery's progress does.
 	const ended = (await endedByRecovery(bus, row.runId, info.head)) ? 0 : info.sealedAt;
 	const age = now - Math.max(ended, row.updatedAt);
 	if (age <= staleMs) return undefined;
-	return `The answer is ${Math.round(age / 60_000)} minutes old; what was owed was not sent. Delivering the run there again sends it.`;
+	return `The answer is ${Math.round(age / 60_000)} minutes old; the remainder was not sent. Deliver the run to the same chat again to send it.`;
 }
 
 async function endedByRecovery(bus: Bus, log: string, head: number): Promise<boolean> {
@@ -123,7 +124,7 @@ async function endedByRecovery(bus: Bus, log: string, head: number): Promise<boo
 		const frame = last === undefined ? undefined : decodeFrame(last);
 		return frame?.type === "stream.end" && frame.synthetic === true;
 	} catch {
-		// A damaged end says nothing; whoever delivers the answer reads it all, and tells of the damage.
+		// The end is damaged; the delivery reads the whole answer and reports the damage.
 		return false;
 	} finally {
 		cursor.close();

@@ -1,4 +1,4 @@
-/** Where a delivery goes: native stream, blocks or one whole message, decided once when it begins. */
+/** Chooses the mode of a delivery once, when it begins: native stream, blocks, or one whole message. */
 
 import type { AdapterInfo } from "@nexus-stream/adapter/host";
 import type { DeliveryMode } from "@nexus-stream/protocol";
@@ -17,12 +17,12 @@ export function modeOf(info: AdapterInfo, config: StreamingConfig, options: Deli
 	}
 	if (options.ask) return "whole";
 	const { enabled, mode } = config;
-	const inOne = enabled === false || options.disableStreaming === true || mode === "accumulate" || mode === "off";
-	if (can("stream") && ((!inOne && mode !== "blocks") || !can("send"))) return "stream";
-	return inOne || info.delivery === "whole" ? "whole" : "blocks";
+	const isWhole = enabled === false || options.disableStreaming === true || mode === "accumulate" || mode === "off";
+	if (can("stream") && ((!isWhole && mode !== "blocks") || !can("send"))) return "stream";
+	return isWhole || info.delivery === "whole" ? "whole" : "blocks";
 }
 
-/** Carries a delivery to its end, however often its adapter dies on the way. */
+/** Runs a delivery to completion, also when its adapter dies on the way. */
 export async function route(context: DeliveryContext, options: DeliverOptions): Promise<DeliveryOutcome> {
 	const { live, info, account } = context;
 	const begun = live.row.mode !== undefined;
@@ -31,10 +31,10 @@ export async function route(context: DeliveryContext, options: DeliverOptions): 
 		live.change("setMode", modeOf(info, account.streaming, options));
 		await live.recorded();
 	}
-	return finalOutcome(context, await carry(context, begun));
+	return finalOutcome(context, await deliver(context, begun));
 }
 
-/** The text is out; of something beside it nobody can tell, or it is not all of the answer. */
+/** A completely sent text is still `damaged` or `unknown` when the stored answer was damaged, or the outcome of a message is unknown. */
 function finalOutcome({ live, damage }: DeliveryContext, outcome: DeliveryOutcome): DeliveryOutcome {
 	if (outcome.state === "complete" && damage !== undefined)
 		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
@@ -45,12 +45,12 @@ function finalOutcome({ live, damage }: DeliveryContext, outcome: DeliveryOutcom
 	return { state: "unknown", error: "The text is there; an image, a file or the like may or may not be." };
 }
 
-async function carry(context: DeliveryContext, begun: boolean): Promise<DeliveryOutcome> {
+async function deliver(context: DeliveryContext, begun: boolean): Promise<DeliveryOutcome> {
 	const { live, info, log } = context;
 	if (live.row.mode !== "stream") return deliverBySend(context);
 	const outcome = await deliverByStream(context, begun);
 	if (outcome.state !== "degraded") return outcome;
-	log.warn({ ...factsOf(context.live), error: outcome.error }, "streaming failed; what is owed is sent");
+	log.warn({ ...factsOf(context.live), error: outcome.error }, "streaming failed; the remainder is sent in blocks");
 	if (!info.supports.includes("send")) return { state: "failed", error: outcome.error };
 	live.change("setMode", "blocks");
 	await live.recorded();

@@ -1,4 +1,4 @@
-/** A run's log as a platform hears it: StreamEvents with their positions in the answer's text, from any position on, then live. */
+/** Reads a run's log for a platform: StreamEvents with their positions in the answer's text, from any position on, then live. */
 
 import type { RunFacts } from "@nexus-stream/adapter/host";
 import {
@@ -17,7 +17,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { type Batch, type Bus, follow } from "../../bus/bus.ts";
 import { createMessageOrder } from "./stream/message-order.ts";
 
-/** A card, an image … : what is neither text nor a tool. A passage of reasoning is one when it has ended. */
+/** A card, an image, or other content that is neither text nor a tool. Reasoning becomes a part when its passage has ended. */
 export interface SourcePartEvent {
 	type: "part";
 	modality: string;
@@ -26,39 +26,38 @@ export interface SourcePartEvent {
 }
 
 export interface SourceEvent {
-	/** The run's end also says why. */
 	event: StreamEvent | SourcePartEvent;
 	/** Why a text ended. */
 	reason?: string;
-	/** What a text's end tells of its run: of several agents, the message's own. The usage is the run's, at its end. */
+	/** Agent and model of an ended text; with several agents, those of the message. The end of the run has the run's usage. */
 	facts?: RunFacts;
 	/** Offset in the log. */
 	offset: number;
-	/** Source position before the event: UTF-16 units of all text so far. */
+	/** Source position before the event: UTF-16 units of all earlier text. */
 	position: number;
-	/** Of the end of a damaged answer: the text from this position on failed its check, and is not what was produced. */
+	/** At the end of a damaged answer: the text from this position on failed its check. */
 	damagedFrom?: number;
 }
 
 export interface SourceOptions {
-	/** Source position to begin at. */
+	/** Source position to start at. */
 	position: number;
 	signal: AbortSignal;
 	log: Log;
-	/** Records are lost or changed: what was handed out before is whole, and the end that follows is not the run's own. */
+	/** Records are missing or changed: earlier events are intact, and the end that follows is synthetic. */
 	onDamage?: (reason: string) => void;
 }
 
 /**
- * The events of each batch, message by message in the order of their begins. What lies before the position is left out, but for parts: they
- * have none of their own. So is the end of a text exactly there: it belongs to the message before.
+ * The events of each batch, message by message in the order of their begins. Events before the position are skipped, except parts, which have
+ * no position. The end of a text exactly at the position belongs to the earlier message and is skipped as well.
  */
 export async function* readSource(
 	bus: Bus,
 	runId: string,
 	options: SourceOptions,
 ): AsyncGenerator<SourceEvent[], void, undefined> {
-	const reader = createReader(options.position);
+	const reader = new SourceReader(options.position);
 	let ended = false;
 	let begun = false;
 	let last: SourceEvent = { event: { type: "token", text: "" }, offset: 0, position: options.position };
@@ -85,15 +84,15 @@ export async function* readSource(
 		damage = { reason: cause.message };
 	}
 	if (options.signal.aborted || (ended && damage === undefined)) return;
-	// Whoever waits for the end still gets one: a log without it is damaged as well (I3).
+	// Every reader gets an end: a log without one is damaged as well (I3).
 	const { reason, from: damagedFrom } = damage ?? { reason: "the log has no end" };
 	options.log.error({ runId, offset: last.offset, reason }, "the stored answer is damaged; its delivery ends here");
 	options.onDamage?.(reason);
-	const said = last.position + (last.event.type === "token" ? last.event.text.length : 0);
-	const position = Math.max(said, options.position);
+	const lastPosition = last.position + (last.event.type === "token" ? last.event.text.length : 0);
+	const position = Math.max(lastPosition, options.position);
 	const error = `The stored answer is damaged: ${reason}`;
 	const end = { event: { type: "stream_error" as const, error, partial: true }, offset: last.offset, position };
-	// What has an end has a start: a reader knows of no answer otherwise.
+	// An end needs a start: without one the reader does not know the answer.
 	const start = begun ? [] : [await startOf(bus, runId)];
 	yield [...start, { ...end, damagedFrom }];
 }
@@ -109,12 +108,6 @@ async function startOf(bus: Bus, runId: string): Promise<SourceEvent> {
 export const isEnd = (event: SourceEvent["event"]): boolean =>
 	event.type === "stream_error" || (event.type === "stream_end" && event.final !== false);
 
-interface Reader {
-	/** The events of a batch, up to the first damaged record, or up to where what follows has to be read again: after that offset. */
-	read(batch: Batch): { events: SourceEvent[]; rewind?: number };
-	readonly damage: DamageFound | undefined;
-}
-
 interface DamageFound {
 	reason: string;
 	/** Where the text begins that failed its check. */
@@ -122,7 +115,7 @@ interface DamageFound {
 }
 
 class Damage extends Error {
-	/** The stream whose end does not fit its chunks. */
+	/** The stream whose end does not match its chunks. */
 	readonly stream: string | undefined;
 
 	constructor(reason: string, stream?: string) {
@@ -131,115 +124,122 @@ class Damage extends Error {
 	}
 }
 
-/** Every frame is verified on its way: a hole in an answer must not look like an answer (I2). */
-function createReader(start: number): Reader {
-	const verifier = createVerifier();
-	const order = createMessageOrder();
-	const toEvents = createToEvents();
-	const parts = createParts();
-	const ends = createEnds();
-	let damage: DamageFound | undefined;
-	let position = 0;
+/** Turns batches of records into events. Verifies every frame: an answer with a gap must not look complete (I2). */
+class SourceReader {
+	readonly #start: number;
+	readonly #verifier = createVerifier();
+	readonly #order = createMessageOrder();
+	readonly #toEvents = createToEvents();
+	readonly #parts = createParts();
+	readonly #ends = createEnds();
+	#damage: DamageFound | undefined;
+	#position = 0;
 	/** Where the text of each stream begins. */
-	const begins = new Map<string, number>();
-	/** Reads the tokens of the text that spoke last, which is what most records are, without parsing them. */
-	let tokenAt: ReturnType<typeof chunkDecoder> = () => undefined;
-	let spoken = { message_id: "", seq_no: 0 };
+	readonly #begins = new Map<string, number>();
+	/** Decodes the next tokens of the current text, which most records are, without parsing JSON. */
+	#tokenAt: ReturnType<typeof chunkDecoder> = () => undefined;
+	#current = { message_id: "", seq_no: 0 };
 
-	function verify(frame: Frame): void {
-		const violation = verifier.push(frame);
-		if (isDamage(violation)) {
-			const unfit = violation.kind === "wrong_checksum" || violation.kind === "wrong_count";
-			throw new Damage(`${violation.message} (${violation.rule})`, unfit ? frame.message_id : undefined);
+	constructor(start: number) {
+		this.#start = start;
+	}
+
+	get damage(): DamageFound | undefined {
+		return this.#damage;
+	}
+
+	/** The events of a batch up to the first damaged record, or up to `rewind`: the offset after which to read again. */
+	read(batch: Batch): { events: SourceEvent[]; rewind?: number } {
+		const events: SourceEvent[] = [];
+		try {
+			const rewind = this.#readAll(batch, events);
+			return { events, rewind };
+		} catch (cause) {
+			if (!(cause instanceof Damage)) throw cause;
+			const from = cause.stream === undefined ? undefined : this.#begins.get(cause.stream);
+			this.#damage = { reason: cause.message, from };
+			return { events };
 		}
-		// Recovery could not read all of it: its end fits what is left.
-		if (frame.type === "stream.end" && frame.error?.code === "data_loss") throw new Damage(frame.error.message);
 	}
 
-	function eventOf(record: string, offset: number): SourceEvent | undefined {
-		const frame = frameOf(record, offset);
-		if (!order.wasRead(offset)) verify(frame);
-		if (!order.takes(frame, offset)) return undefined;
-		const heard = toEvents.push(frame);
-		const part = parts(frame);
-		const end = ends(frame);
-		const event = heard ?? part;
-		if (!event || end?.isEmpty) return undefined;
-		if (event.type === "token" && frame.type === "stream.chunk") {
-			tokenAt = chunkDecoder(frame.message_id);
-			spoken = { message_id: frame.message_id, seq_no: frame.seq_no };
-			if (!begins.has(frame.message_id)) begins.set(frame.message_id, position);
-			return tokenOf(event.text, offset);
-		}
-		if (position < start && !isLast(event) && event.type !== "part") return undefined;
-		if (position === start && start > 0 && event.type === "stream_end" && event.final === false) return undefined;
-		return { event, offset, position, reason: end?.reason, facts: end?.facts };
-	}
-
-	/** The next token of the text that spoke last, verified; undefined when it is something else. */
-	function nextToken(text: string, at: number, end: number, offset: number): string | undefined {
-		const payload = tokenAt(text, at, end, spoken.seq_no + 1);
-		if (payload === undefined) return undefined;
-		spoken.seq_no++;
-		const frame = { type: "stream.chunk" as const, ...spoken, payload, is_partial: true, ts: 0 };
-		if (!order.wasRead(offset)) verify(frame);
-		return order.takes(frame, offset) ? payload : undefined;
-	}
-
-	function tokenOf(text: string, offset: number): SourceEvent | undefined {
-		const at = position;
-		position += text.length;
-		if (at >= start) return { event: { type: "token", text }, offset, position: at };
-		if (position <= start) return undefined;
-		return { event: { type: "token", text: text.slice(start - at) }, offset, position: start };
-	}
-
-	/** Returns where to read on, when that is not behind the batch. */
-	function readAll({ text, first }: Batch, events: SourceEvent[]): number | undefined {
+	#readAll({ text, first }: Batch, events: SourceEvent[]): number | undefined {
 		for (let at = 0, offset = first; at <= text.length; offset++) {
 			const feed = text.indexOf("\n", at);
 			const end = feed < 0 ? text.length : feed;
-			const token = nextToken(text, at, end, offset);
-			const event = token === undefined ? eventOf(text.slice(at, end), offset) : tokenOf(token, offset);
+			const token = this.#nextToken(text, at, end, offset);
+			const event = token === undefined ? this.#eventOf(text.slice(at, end), offset) : this.#tokenOf(token, offset);
 			if (event) events.push(event);
-			const begin = token === undefined ? order.rewind() : undefined;
+			const begin = token === undefined ? this.#order.rewind() : undefined;
 			if (begin !== undefined) return begin - 1;
 			at = end + 1;
 		}
 		return undefined;
 	}
 
-	return {
-		read(batch) {
-			const events: SourceEvent[] = [];
-			try {
-				const rewind = readAll(batch, events);
-				return { events, rewind };
-			} catch (cause) {
-				if (!(cause instanceof Damage)) throw cause;
-				const from = cause.stream === undefined ? undefined : begins.get(cause.stream);
-				damage = { reason: cause.message, from };
-				return { events };
-			}
-		},
-		get damage() {
-			return damage;
-		},
-	};
+	/** The next token of the current text, verified; undefined when the record is something else. */
+	#nextToken(text: string, at: number, end: number, offset: number): string | undefined {
+		const payload = this.#tokenAt(text, at, end, this.#current.seq_no + 1);
+		if (payload === undefined) return undefined;
+		this.#current.seq_no++;
+		const frame = { type: "stream.chunk" as const, ...this.#current, payload, is_partial: true, ts: 0 };
+		if (!this.#order.wasRead(offset)) this.#verify(frame);
+		return this.#order.takes(frame, offset) ? payload : undefined;
+	}
+
+	#eventOf(record: string, offset: number): SourceEvent | undefined {
+		const frame = frameOf(record, offset);
+		if (!this.#order.wasRead(offset)) this.#verify(frame);
+		if (!this.#order.takes(frame, offset)) return undefined;
+		const streamEvent = this.#toEvents.push(frame);
+		const part = this.#parts(frame);
+		const end = this.#ends(frame);
+		const event = streamEvent ?? part;
+		if (!event || end?.isEmpty) return undefined;
+		if (event.type === "token" && frame.type === "stream.chunk") {
+			this.#tokenAt = chunkDecoder(frame.message_id);
+			this.#current = { message_id: frame.message_id, seq_no: frame.seq_no };
+			if (!this.#begins.has(frame.message_id)) this.#begins.set(frame.message_id, this.#position);
+			return this.#tokenOf(event.text, offset);
+		}
+		const start = this.#start;
+		const position = this.#position;
+		if (position < start && !isRunBoundary(event) && event.type !== "part") return undefined;
+		if (position === start && start > 0 && event.type === "stream_end" && event.final === false) return undefined;
+		return { event, offset, position, reason: end?.reason, facts: end?.facts };
+	}
+
+	#tokenOf(text: string, offset: number): SourceEvent | undefined {
+		const start = this.#start;
+		const at = this.#position;
+		this.#position += text.length;
+		if (at >= start) return { event: { type: "token", text }, offset, position: at };
+		if (this.#position <= start) return undefined;
+		return { event: { type: "token", text: text.slice(start - at) }, offset, position: start };
+	}
+
+	#verify(frame: Frame): void {
+		const violation = this.#verifier.push(frame);
+		if (isDamage(violation)) {
+			const isMismatch = violation.kind === "wrong_checksum" || violation.kind === "wrong_count";
+			throw new Damage(`${violation.message} (${violation.rule})`, isMismatch ? frame.message_id : undefined);
+		}
+		// Recovery could not read the whole log and sealed it with an end that matches the readable part.
+		if (frame.type === "stream.end" && frame.error?.code === "data_loss") throw new Damage(frame.error.message);
+	}
 }
 
 function frameOf(record: string, offset: number): Frame {
 	try {
 		return decodeFrame(record);
 	} catch (cause) {
-		throw new Damage(`record ${offset} is no frame: ${wordsOf(cause)}`);
+		throw new Damage(`record ${offset} is not a frame: ${wordsOf(cause)}`);
 	}
 }
 
-/** Begin and end of the run are always told. */
-const isLast = (event: SourceEvent["event"]): boolean => event.type === "stream_start" || isEnd(event);
+/** Begin and end of the run are never skipped. */
+const isRunBoundary = (event: SourceEvent["event"]): boolean => event.type === "stream_start" || isEnd(event);
 
-/** What the end of a text says. One that said nothing ends no message: the next goes on in its place. */
+/** Reads the end of a text. The end of an empty text does not end a message: the next text continues it. */
 function createEnds(): (frame: Frame) => { reason: string; facts: RunFacts; isEmpty: boolean } | undefined {
 	const agents = new Map<string, string | undefined>();
 	return (frame) => {
@@ -249,25 +249,26 @@ function createEnds(): (frame: Frame) => { reason: string; facts: RunFacts; isEm
 		agents.delete(frame.message_id);
 		const { model, phase, reason, final } = frame;
 		const counts = Object.entries(frame.usage ?? {}).filter(([, count]) => count >= 0);
-		const facts: RunFacts = {
-			...(agent !== undefined && { agent }),
-			...(model !== undefined && { model }),
-			...(phase !== undefined && { phase }),
-			...(counts.length > 0 && { usage: Object.fromEntries(counts) }),
-		};
+		const facts: RunFacts = {};
+		if (agent !== undefined) facts.agent = agent;
+		if (model !== undefined) facts.model = model;
+		if (phase !== undefined) facts.phase = phase;
+		if (counts.length > 0) facts.usage = Object.fromEntries(counts);
 		return { reason, facts, isEmpty: !final && frame.total_chunks === 0 };
 	};
 }
 
-const HEARD: ReadonlySet<string> = new Set(["text", "tool", "data"]);
+/** Modalities that are not parts. */
+const STREAMED: ReadonlySet<string> = new Set(["text", "tool", "data"]);
 
-/** Puts the pieces of a part together. */
+/** Joins the chunks of a part. */
 function createParts(): (frame: Frame) => SourcePartEvent | undefined {
 	const streams = new Map<string, { modality: string; contentType: string; payload: string }>();
 	return (frame) => {
 		if (frame.type === "stream.begin") {
 			const { modality, content_type: contentType } = frame;
-			if (!HEARD.has(modality) && isShown(frame)) streams.set(frame.message_id, { modality, contentType, payload: "" });
+			if (!STREAMED.has(modality) && isShown(frame))
+				streams.set(frame.message_id, { modality, contentType, payload: "" });
 			return undefined;
 		}
 		const stream = streams.get(frame.message_id);

@@ -1,4 +1,4 @@
-/** A text of its own as a finished log, framed like a run: whatever delivers runs delivers it too. */
+/** A text outside a run, written as a finished log with the frames of a run, so that it is delivered the same way. */
 
 import {
 	CHUNK_BYTES,
@@ -12,10 +12,10 @@ import {
 import type { Bus } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
 
-/** Of a third of the bytes that a chunk may have: no character takes more. */
+/** A third of a chunk's bytes: no UTF-16 unit takes more than three. */
 const CHUNK_CHARS = Math.floor(CHUNK_BYTES.text / 3);
 
-/** A store that refuses commits is not waited for any longer: whoever asks is told what to do. */
+/** How long a caller waits for a store that refuses commits before it gets an error. */
 export const PATIENCE_MS = 1000;
 
 /** Resolves with the log's name once it is durable. */
@@ -24,7 +24,7 @@ export async function writeTextLog(
 	text: string,
 	stamp: () => number,
 	log = newId("txt", stamp()),
-	beside: readonly Write[] = [],
+	writes: readonly Write[] = [],
 ): Promise<string> {
 	const pieces = piecesOf(text);
 	const events: StreamEvent[] = [
@@ -36,12 +36,12 @@ export async function writeTextLog(
 	const records = events.flatMap((event) =>
 		toFrames.push(event).map((frame) => encodeFrame(asText(frame, pieces.length))),
 	);
-	const writer = await bus.create({ log, kind: "text" }, records, { with: beside, patienceMs: PATIENCE_MS });
+	const writer = await bus.create({ log, kind: "text" }, records, { with: writes, patienceMs: PATIENCE_MS });
 	await writer.seal([], [], PATIENCE_MS);
 	return log;
 }
 
-/** It belongs to no session, and all of it is known from the beginning (P1.11, P1.14). */
+/** The text has no session, and its length is known from the start (P1.11, P1.14). */
 function asText(frame: Frame, chunks: number): Frame {
 	if (frame.type === "stream.chunk" && chunks === 1) return { ...frame, is_partial: false };
 	if (frame.type !== "stream.begin") return frame;
@@ -49,7 +49,7 @@ function asText(frame: Frame, chunks: number): Frame {
 	return { ...rest, expected_chunks: chunks };
 }
 
-/** Never between the halves of a surrogate pair. */
+/** Never cuts between the halves of a surrogate pair. */
 function piecesOf(text: string): string[] {
 	const pieces: string[] = [];
 	for (let at = 0; at < text.length; ) {
@@ -62,7 +62,7 @@ function piecesOf(text: string): string[] {
 	return pieces;
 }
 
-/** A process that died between the two writes left the log open: all of it is there. */
+/** Logs that a process left unsealed because it died between the two writes; their text is complete. */
 export const orphanedTexts = async (bus: Bus): Promise<string[]> =>
 	(await bus.list({ kind: "text", orphaned: true })).map(({ log }) => log);
 
@@ -70,7 +70,7 @@ export async function sealOrphan(bus: Bus, log: string): Promise<void> {
 	try {
 		await (await bus.reopen(log)).seal([], [], PATIENCE_MS);
 	} catch (cause) {
-		// Another daemon does it, or has done it.
+		// Another daemon seals it, or has sealed it.
 		if (!(cause instanceof NexusError) || (cause.code !== "conflict" && cause.code !== "not_found")) throw cause;
 	}
 }

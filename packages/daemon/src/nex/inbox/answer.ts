@@ -1,34 +1,29 @@
-/** A run of the inbox: the messages that it answers, where the answer goes, and the trace of both. */
+/** A run of the inbox: the messages that it answers, the destinations of the answer, and the trace of both. */
 
 import { NexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { ExecuteRequest, PassedOn } from "../../broker/broker.ts";
-import { type NewDelivery, type Requester, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
+import { type Requester, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { HistoryRights } from "../access/history.ts";
-import type { Outbound } from "../port.ts";
+import type { DeliveryPort, PlannedDelivery } from "../port.ts";
 import { destinationsOf, hasOthers, type InboxMessage, isFromGroup, rightsTogether } from "./message.ts";
 
 export interface PreparedRun {
 	runId: string;
 	/** Oldest first. */
 	messages: readonly InboxMessage[];
-	/** The newest one, with what plugins said to all of them. */
+	/** The newest message, with the plugins' results for all of them. */
 	message: InboxMessage;
-	/** Ids of the deliveries that the answer is owed to. */
+	/** Ids of the planned deliveries. */
 	deliveries: string[];
 }
 
-/** A delivery, and what puts it on record. */
-export interface PlannedDelivery {
-	delivery: NewDelivery;
-	write: Write;
-}
-
-/** The answer is owed from the moment that the run begins: no crash finds one without the other (I7). */
+/** Plans the deliveries that commit with the run's begin, so that neither exists without the other after a crash (I7). */
 export function plannedDeliveriesOf(
 	answer: PreparedRun,
-	outbound: Pick<Outbound, "planDelivery">,
+	outbound: Pick<DeliveryPort, "planDelivery">,
 	log: Log,
 ): PlannedDelivery[] {
 	const { runId, messages, message } = answer;
@@ -38,7 +33,7 @@ export function plannedDeliveriesOf(
 		try {
 			planned.push(outbound.planDelivery({ account: { channel, id: account }, target, runId, options }));
 		} catch (cause) {
-			// An answer that has no place to go is no reason not to give it.
+			// The run still answers when one of its destinations is not available.
 			if (!(cause instanceof NexusError)) throw cause;
 			log.error({ runId, channel, account, err: cause }, "the answer cannot be delivered");
 		}
@@ -47,7 +42,7 @@ export function plannedDeliveriesOf(
 	return planned;
 }
 
-/** What the run is told of its messages. The newest one's address is the run's. */
+/** The broker's request for a run. The newest message defines its sender and target. */
 export function requestOf(
 	{ runId, messages, message }: PreparedRun,
 	approval: ExecuteRequest["approval"],
@@ -57,7 +52,7 @@ export function requestOf(
 	const { channel, account } = origin;
 	const { id, name } = facts.sender;
 	const { context, attached } = facts.hooks;
-	// Of several messages the newest one that is part of a trace names it.
+	// The newest message that is part of a trace defines the trace.
 	const traceId = messages.findLast((one) => one.traceId !== undefined)?.traceId;
 	const sender = {
 		id,
@@ -73,12 +68,12 @@ export function requestOf(
 		events: [...messages.slice(0, -1), message],
 		sender,
 		async reads(events) {
-			const { hasOthers: isAmongOthers, ...words } = await history.reads(messages, events);
-			return { ...words, ...(isAmongOthers && { sender: { ...sender, amongOthers: true } }) };
+			const { hasOthers: isAmongOthers, ...limits } = await history.reads(messages, events);
+			return isAmongOthers ? { ...limits, sender: { ...sender, amongOthers: true } } : limits;
 		},
 		agent: facts.agent,
 		...permissionsOf(messages),
-		...(approval && { approval }),
+		approval,
 		requester: requesterOf(messages, message),
 		target: facts.target && { ...facts.target, channel, account },
 		traceId,
@@ -89,15 +84,10 @@ export function requestOf(
 
 function permissionsOf(messages: readonly InboxMessage[]): PassedOn {
 	const { owner, tools, denied, agents } = rightsTogether(messages);
-	return {
-		owner,
-		...(tools && { allowedTools: tools }),
-		...(denied && { deniedTools: denied }),
-		...(agents && { allowedAgents: agents }),
-	};
+	return { owner, allowedTools: tools, deniedTools: denied, allowedAgents: agents };
 }
 
-/** Whom a person would decide for. */
+/** The person whose request an approver decides on. */
 function requesterOf(messages: readonly InboxMessage[], message: InboxMessage): Requester {
 	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
@@ -112,14 +102,14 @@ function requesterOf(messages: readonly InboxMessage[], message: InboxMessage): 
 	};
 }
 
-/** The stages of a settled run. `isWhole`: nothing is to come after the turn. */
-export function stagesOf({ startedAt: at, endedAt }: Turn, isWhole: boolean): StageTiming[] {
-	const none = ["deliver", "complete"] as const;
-	const last = isWhole ? none.map((stage) => ({ stage, at: endedAt, ms: 0 })) : [];
+/** The stages of a settled run. `isComplete`: no stage follows the turn. */
+export function stagesOf({ startedAt: at, endedAt }: Turn, isComplete: boolean): StageTiming[] {
+	const skipped = ["deliver", "complete"] as const;
+	const last = isComplete ? skipped.map((stage) => ({ stage, at: endedAt, ms: 0 })) : [];
 	return [{ stage: "execute", at, ms: endedAt - at }, ...last];
 }
 
-/** Puts the way of the message on record, with the stages after `prepare`. */
+/** Records the trace of a message, with the stages after `prepare`. */
 export const traceWrite = (
 	{ runId, message: { origin, facts }, deliveries }: Omit<PreparedRun, "messages">,
 	later: readonly StageTiming[],
@@ -132,3 +122,19 @@ export const traceWrite = (
 		hooks: facts.hooks.calls,
 		deliveries,
 	});
+
+/** Runs the work and adds its duration to the timings, also when it fails. */
+export function timed<T>(timings: StageTiming[], stage: StageTiming["stage"], clock: Clock, work: () => T): T {
+	const at = clock.now();
+	const add = () => void timings.push({ stage, at, ms: clock.now() - at });
+	let result: T;
+	try {
+		result = work();
+	} catch (cause) {
+		add();
+		throw cause;
+	}
+	if (result instanceof Promise) return result.finally(add) as T;
+	add();
+	return result;
+}

@@ -1,4 +1,4 @@
-/** Commands in a chat: recognised after access rules and before plugins and queue, never waiting for either, and answered with a note (A28). */
+/** Commands in a chat: recognised after the access rules and before plugins and queue, and answered with a note (A28). */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Broker, LiveRun } from "../../broker/broker.ts";
@@ -8,14 +8,13 @@ import { chatCommandIn } from "../approvals/command.ts";
 import { type InboundConfig, rulesOf } from "./config.ts";
 import type { ChannelMessage, Destination, InboxMessage } from "./message.ts";
 import type { Sessions } from "./sessions.ts";
-import { maySilence, type Stops } from "./stops.ts";
 
 export type SessionCommand = "/stop" | "/stop all" | "/new" | "/status";
 
-/** Clients of some platforms keep a slash for themselves. */
+/** Also with `!`: clients of some platforms reserve the slash. */
 const COMMAND = /^[/!](?:(stop)(?:\s+(all))?|(new)|(status))$/i;
 
-/** In a group only what is said to us is a command of ours: another bot may have the same. */
+/** In a group only a message that mentions the bot is its command: another bot may have the same commands. */
 export function commandIn({
 	message: { text, attachments = [], chat, mention = false },
 }: ChannelMessage): SessionCommand | undefined {
@@ -26,7 +25,7 @@ export function commandIn({
 	return words && (`/${words.join(" ").toLowerCase()}` as SessionCommand);
 }
 
-/** A command, or a decision on what a run asked. */
+/** A command, or the reply to an approval or a question. */
 export const isCommand = (inbound: ChannelMessage): boolean =>
 	commandIn(inbound) !== undefined || chatCommandIn(inbound.message.text) !== undefined;
 
@@ -37,15 +36,15 @@ export interface CommandsDeps {
 	sessions: Sessions;
 	stops: Stops;
 	config(): InboundConfig;
-	/** Says something that is not an answer to a run. Never rejects. */
-	tell(place: Destination, text: string): void;
+	/** Sends a note that is not the answer of a run. Never rejects. */
+	tell(to: Destination, text: string): void;
 	clock: Clock;
 }
 
 const NEW: SessionCommand = "/new";
 const LABEL_CHARS_MAX = 128;
 
-/** The session that a message's chat talks to since the last `/new` before it. The record of that command is all there is of it. */
+/** The session of a chat since its last `/new` before this message. The recorded command is the only state. */
 export async function sessionSince({ inbox }: Ledger, label: string, eventId: string): Promise<string> {
 	const event = await inbox.handled(label, NEW, eventId);
 	if (event === undefined) return label;
@@ -53,7 +52,7 @@ export async function sessionSince({ inbox }: Ledger, label: string, eventId: st
 	return `${label.slice(0, LABEL_CHARS_MAX - suffix.length)}${suffix}`;
 }
 
-/** On record first: a platform that sends it again has it done once. `label` is what the chat's session was first called. */
+/** Recorded first, so that a command which the platform sends twice runs once. `label` is the original label of the chat's session. */
 export async function carryOut(
 	deps: CommandsDeps,
 	command: SessionCommand,
@@ -61,35 +60,35 @@ export async function carryOut(
 	label: string,
 ): Promise<InboundEvent> {
 	const { origin, facts } = message;
-	const shared = command === NEW ? sharedBy(deps.config(), message) : undefined;
+	const refusal = command === NEW ? refusalOfNew(deps.config(), message) : undefined;
 	const event: InboundEvent = {
 		...message,
 		session: command === NEW ? label : message.session,
-		disposition: { state: "handled", because: shared === undefined ? command : `${command}, refused` },
+		disposition: { state: "handled", because: refusal === undefined ? command : `${command}, refused` },
 	};
 	await deps.bus.write([inboxWrites.accept(event)], ADMIT_MS_MAX);
 	const { target } = facts;
-	const said = shared ?? (await answers[command](deps, message));
-	if (target) deps.tell({ channel: origin.channel, account: origin.account, target }, said);
+	const reply = refusal ?? (await answers[command](deps, message));
+	if (target) deps.tell({ channel: origin.channel, account: origin.account, target }, reply);
 	return event;
 }
 
-/** Why nobody may begin it anew from one chat. */
-function sharedBy(config: InboundConfig, { origin }: InboxMessage): string | undefined {
+/** Why the session cannot be restarted from this chat. */
+function refusalOfNew(config: InboundConfig, { origin }: InboxMessage): string | undefined {
 	const { session } = rulesOf(config, origin.channel, origin.account);
 	if (session === "chat" || session === "sender") return undefined;
-	return `This chat shares the session ${session} with others, so it cannot be begun anew from here.`;
+	return `This chat shares the session ${session} with others, so it cannot be restarted from here.`;
 }
 
 const answers: Record<SessionCommand, (deps: CommandsDeps, message: InboxMessage) => string | Promise<string>> = {
-	"/new": () => "A new session: I do not know what was said before. Your next message begins it.",
+	"/new": () => "New session: your next message starts without the earlier conversation.",
 	"/stop": ({ sessions, stops }, { session }) =>
 		sessions.stop(session) || stops.first(session) ? "Stopped." : "Nothing is running.",
 	async "/stop all"({ sessions, stops }, message) {
 		const overtaken = stops.all(message);
-		const cancelled = overtaken + (await sessions.cancel(message.session, (one) => maySilence(message, one)));
+		const cancelled = overtaken + (await sessions.cancel(message.session, (one) => mayCancel(message, one)));
 		const stopped = sessions.stop(message.session) ? "Stopped." : "Nothing is running.";
-		return `${stopped} ${counted(cancelled)} that waited ${cancelled === 1 ? "is" : "are"} cancelled.`;
+		return `${stopped} ${counted(cancelled)} cancelled.`;
 	},
 	async "/status"({ broker, sessions, ledger, clock }, { session }) {
 		const waiting = sessions.waiting(session);
@@ -103,9 +102,69 @@ const answers: Record<SessionCommand, (deps: CommandsDeps, message: InboxMessage
 
 function stateOf({ status, startedAt, engine, compacting, toolCalls }: LiveRun, now: number): string {
 	const tools = toolCalls.filter((call) => call.status === "started").map(({ name }) => name);
-	const doing = compacting ? ", shortening what it remembers" : tools.length > 0 ? `, in ${tools.join(", ")}` : "";
+	const doing = compacting ? ", compacting its context" : tools.length > 0 ? `, in ${tools.join(", ")}` : "";
 	const seconds = Math.round((now - startedAt) / 1000);
-	return `${status === "stopping" ? "Being stopped" : "Running"} for ${seconds} s with ${engine}${doing}.`;
+	return `${status === "stopping" ? "Stopping" : "Running"} for ${seconds} s with ${engine}${doing}.`;
 }
 
 const counted = (count: number): string => `${count} ${count === 1 ? "message" : "messages"}`;
+
+/** Remembered `/stop all` commands; beyond this the oldest is forgotten. */
+const COMMANDS_MAX = 1000;
+
+/** Cancels messages that a command overtook: those that plugins are looking at, and those that wait behind them. */
+export class Stops {
+	/** Messages at the plugins, by session, oldest first. */
+	readonly #seen = new Map<string, Set<InboxMessage>>();
+	readonly #stopped = new WeakSet<InboxMessage>();
+	/** The last `/stop all` by session and person, or by session alone for an owner. */
+	readonly #all = new Map<string, InboxMessage>();
+
+	/** A command can stop the message while the work runs. */
+	async during<T>(message: InboxMessage, work: () => Promise<T>): Promise<T> {
+		const { session } = message;
+		const seen = this.#seen.get(session) ?? new Set();
+		this.#seen.set(session, seen.add(message));
+		try {
+			return await work();
+		} finally {
+			seen.delete(message);
+			if (seen.size === 0) this.#seen.delete(session);
+		}
+	}
+
+	/** Stops the message that would become the next run. False when there is none. */
+	first(session: string): boolean {
+		for (const message of this.#seen.get(session) ?? []) {
+			if (this.#stopped.has(message)) continue;
+			this.#stopped.add(message);
+			return true;
+		}
+		return false;
+	}
+
+	/** Stops all earlier messages that the command's sender may cancel; returns how many of them are at the plugins. */
+	all(command: InboxMessage): number {
+		const key = stopKeyOf(command);
+		this.#all.delete(key);
+		this.#all.set(key, command);
+		for (const oldest of this.#all.keys()) {
+			if (this.#all.size <= COMMANDS_MAX) break;
+			this.#all.delete(oldest);
+		}
+		return [...(this.#seen.get(command.session) ?? [])].filter((message) => this.has(message)).length;
+	}
+
+	has(message: InboxMessage): boolean {
+		if (this.#stopped.has(message)) return true;
+		const commands = [this.#all.get(message.session), this.#all.get(stopKeyOf(message))];
+		return commands.some((command) => command && message.eventId < command.eventId && mayCancel(command, message));
+	}
+}
+
+const stopKeyOf = ({ session, origin, facts }: InboxMessage): string =>
+	facts.sender.owner ? session : JSON.stringify([session, origin.channel, origin.account, origin.sender]);
+
+/** Senders may cancel their own messages, an owner all messages. */
+export const mayCancel = ({ facts, origin }: InboxMessage, other: InboxMessage): boolean =>
+	facts.sender.owner || origin.sender === other.origin.sender;

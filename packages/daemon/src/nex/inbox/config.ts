@@ -1,6 +1,7 @@
-/** What the inbound side is configured with: per channel, per account, per session. */
+/** The configuration of the inbound side: by channel, account and session. */
 
-import { NexusError } from "@nexus-stream/protocol";
+import { createHash } from "node:crypto";
+import { isSessionLabel, NexusError } from "@nexus-stream/protocol";
 import { own } from "@nexus-stream/protocol/own";
 import type { Engine } from "../../engine/engine.ts";
 import type { QueueSettings } from "../../ledger/ledger.ts";
@@ -8,53 +9,52 @@ import { type AclConfig, aclOf } from "../access/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../access/pairing.ts";
 import type { ApprovalsConfig } from "../approvals/config.ts";
 import { HOOK_LIMITS, type HookLimits, type Hooks } from "../plugins/hooks.ts";
-import { checkSessionRule, type SessionRule } from "./session.ts";
 
 export interface QueueConfig {
-	/** `steer` is another word for `interrupt`. */
+	/** `steer` is a synonym of `interrupt`. */
 	mode?: QueueSettings["mode"] | "steer";
-	/** What `inject` is with an engine that cannot take messages during a run; default followup. */
+	/** The mode used instead of `inject` when the engine accepts no messages during a run; default followup. */
 	fallback?: NonNullable<QueueSettings["fallback"]> | "steer";
-	/** `interrupt`: the session starts over without the stopped turn in the context. */
+	/** With `interrupt`: the stopped turn is removed from the context. */
 	rollback?: boolean;
 	collectMs?: number;
 	messagesMax?: number;
 	atCap?: QueueSettings["atCap"];
 }
 
-/** What an account may say for itself; the channel's words hold where it is silent. */
+/** Settings of an account; those of the channel are the default. */
 export interface InboundAccountConfig {
 	acl?: AclConfig;
 	queue?: QueueConfig;
 	/** Default: chat. */
 	session?: SessionRule;
-	/** The name of the agent that answers, as the access rules call it. */
+	/** The name of the agent that answers, as in the access rules. */
 	agent?: string;
 }
 
 export interface InboundChannelConfig extends InboundAccountConfig {
 	accounts?: Readonly<Record<string, InboundAccountConfig>>;
-	/** Said in mode `reject` when the session is busy; empty = nothing. */
+	/** The reply in mode `reject` when the session is busy; empty = none. */
 	busyText?: string;
 }
 
 export interface SessionConfig {
 	queue?: QueueConfig;
-	/** Everything in its history may act with the rights of the sender of a run, unless the owner has set it otherwise since. */
+	/** All text in its history may act with the rights of a run's sender, unless the owner has changed this since. */
 	trustHistory?: boolean;
 }
 
 export interface InboundConfig {
 	channels?: Readonly<Record<string, InboundChannelConfig>>;
-	/** By the session's label: stronger than the channel's. */
+	/** By session label; overrides the channel's settings. */
 	sessions?: Readonly<Record<string, SessionConfig>>;
-	/** Who answers where a channel does not say it. Default: main. */
+	/** The agent of channels that name none. Default: main. */
 	agent?: string;
-	/** How people are asked about tools. */
+	/** How approvals of tools are requested. */
 	approvals?: ApprovalsConfig;
-	/** Names of all agents that are configured. */
+	/** Names of all configured agents. */
 	agents?: readonly string[];
-	/** Modules; relative to `base`. */
+	/** Paths of modules, relative to `base`. */
 	plugins?: readonly string[];
 	/** Default: the working directory. */
 	base?: string;
@@ -62,15 +62,15 @@ export interface InboundConfig {
 }
 
 export interface InboundLimits extends PairingLimits, HookLimits {
-	/** Messages of one session that may wait to be taken in: for its plugins, or for a slow store. */
+	/** Messages of one session that may wait to be accepted, because of plugins or a slow store. */
 	hooksWaitingMax: number;
-	/** What is kept of the text of a message that was not let in. */
+	/** Characters kept of a rejected message. */
 	rejectedTextCharsMax: number;
-	/** How many rejected messages are kept. */
+	/** Rejected messages that are kept. */
 	rejectedEventsMax: number;
-	/** A session is told that it is busy only once in this time. */
+	/** A session gets the busy text at most once in this time. */
 	busyReplyMs: number;
-	/** An adapter that could not be asked what it is, is asked again after this. */
+	/** Delay before an adapter without info is asked again. */
 	monitorRetryMs: number;
 }
 
@@ -88,7 +88,7 @@ export const COLLECT_MS = 1500;
 const AGENT = "main";
 const BUSY_TEXT = "I am still answering your last message. Please send this again when I am done.";
 
-/** What holds for one account of one channel. */
+/** The effective rules of one account. */
 export interface InboundRules {
 	acl: AclConfig;
 	session: SessionRule;
@@ -97,44 +97,44 @@ export interface InboundRules {
 }
 
 export function rulesOf(
-	{ channels = {}, agent: usual = AGENT }: InboundConfig,
+	{ channels = {}, agent: defaultAgent = AGENT }: InboundConfig,
 	channel: string,
 	account: string,
 ): InboundRules {
 	const { accounts, busyText = BUSY_TEXT, ...common } = own(channels, channel) ?? {};
-	const particular = own(accounts, account) ?? {};
-	const { session = "chat", agent = usual } = { ...common, ...particular };
-	return { acl: aclOf(common.acl, particular.acl), session, agent, busyText };
+	const specific = own(accounts, account) ?? {};
+	const { session = "chat", agent = defaultAgent } = { ...common, ...specific };
+	return { acl: aclOf(common.acl, specific.acl), session, agent, busyText };
 }
 
-/** The agent alone: all that a client's message needs to know of the rules. */
+/** Only the agent: a client's message needs no other rule. */
 export const agentOf = ({ channels, agent = AGENT }: InboundConfig, channel: string, account: string): string => {
 	const common = own(channels, channel);
 	return own(common?.accounts, account)?.agent ?? common?.agent ?? agent;
 };
 
-/** Undefined for the web and the API when nothing is said: one after another. `messagesMax` holds where the queue does not say it. */
+/** Undefined for the web and the API without configuration: one message after another. `messagesMax` is the default of the queue. */
 export function queueOf(
 	config: InboundConfig,
 	{ channel, account, session }: { channel: string; account: string; session: string },
 	messagesMax: number,
 ): QueueSettings | undefined {
 	const common = own(config.channels, channel);
-	const words = [common?.queue, own(common?.accounts, account)?.queue, own(config.sessions, session)?.queue];
-	if (channel === WEB && words.every((word) => word === undefined)) return undefined;
+	const layers = [common?.queue, own(common?.accounts, account)?.queue, own(config.sessions, session)?.queue];
+	if (channel === WEB && layers.every((layer) => layer === undefined)) return undefined;
 	const isWeb = channel === WEB;
 	const { mode, fallback, ...rest } = {
 		mode: isWeb ? "followup" : "interrupt",
 		collectMs: COLLECT_MS,
 		atCap: isWeb ? "drop_newest" : "summarise",
 		messagesMax,
-		...Object.assign({}, ...words),
+		...Object.assign({}, ...layers),
 	} as Required<Omit<QueueConfig, "fallback" | "rollback">> & Pick<QueueConfig, "fallback" | "rollback">;
 	const settings: QueueSettings = { ...rest, mode: plain(mode) };
 	return mode === "inject" ? { ...settings, fallback: plain(fallback ?? "followup") } : settings;
 }
 
-/** Of a message that is answered in the place of what is under way. */
+/** The settings of a message that replaces the current run. */
 export const interruptingOf = (messagesMax: number): QueueSettings => ({
 	mode: "interrupt",
 	collectMs: COLLECT_MS,
@@ -145,7 +145,7 @@ export const interruptingOf = (messagesMax: number): QueueSettings => ({
 const plain = <Mode extends string>(mode: Mode | "steer") =>
 	(mode === "steer" ? "interrupt" : mode) as Exclude<Mode, "steer">;
 
-/** How a message waits with this engine, and beside plugins: one that prepares runs has its say on every message. */
+/** Falls back from `inject` when the engine does not support it, or when a plugin prepares runs and must see every message. */
 export const settingsFor = (
 	queue: QueueSettings,
 	{ injects }: Pick<Engine, "injects">,
@@ -155,17 +155,17 @@ export const settingsFor = (
 		? { ...queue, mode: queue.fallback ?? "followup" }
 		: queue;
 
-/** The channel of clients that speak to the daemon itself. */
+/** The channel of clients that use the daemon's own API. */
 export const WEB = "web";
 
-/** Throws `config` for what a schema cannot see. */
+/** Throws `config` for errors that the schema cannot detect. */
 export function checkInboundConfig({ channels = {}, approvals = {} }: InboundConfig): void {
-	// A server may change what its tool means, and the beginning of a command would not tell.
+	// A server may change the meaning of its tool, which a command prefix would not reveal.
 	const served = Object.keys(approvals.prefixes ?? {}).find((tool) => tool.startsWith("mcp__"));
 	if (served !== undefined)
 		throw new NexusError(
 			"config",
-			`approvals.prefixes.${served}: calls of MCP servers are allowed with their exact arguments only; take it out`,
+			`approvals.prefixes.${served}: calls of MCP servers are allowed only with their exact arguments; remove this entry`,
 		);
 	for (const [name, channel] of Object.entries(channels)) {
 		if (channel.session !== undefined) checkSessionRule(channel.session, `channels.${name}.session`);
@@ -173,4 +173,69 @@ export function checkInboundConfig({ channels = {}, approvals = {} }: InboundCon
 			if (account.session !== undefined) checkSessionRule(account.session, `channels.${name}.accounts.${id}.session`);
 		}
 	}
+}
+
+/** The limits of the inbox (I11), for all channels. */
+export interface InboxLimits {
+	/** Longer messages are refused. */
+	textCharsMax: number;
+	idempotencyKeyCharsMax: number;
+	/** Messages of one session that may wait, unless its queue settings define a limit. */
+	queueMessagesMax: number;
+	/** Sessions with a run at the same time. */
+	runsMax: number;
+	/** A message that has waited longer than this when the daemon starts is rejected as stale. */
+	queuedStaleMs: number;
+}
+
+export const INBOX_LIMITS: InboxLimits = {
+	textCharsMax: 200_000,
+	idempotencyKeyCharsMax: 256,
+	queueMessagesMax: 100,
+	runsMax: 4096,
+	queuedStaleMs: 15 * 60_000,
+};
+
+export interface ChatAddress {
+	channel: string;
+	account: string;
+	chat: string;
+	thread?: string;
+	sender: string;
+}
+
+/** `chat`: one session per chat and thread. `sender`: one per person. Anything else is the label of the one session for all. */
+export type SessionRule = string;
+
+/** Characters of a part that cannot be confused with the colons between parts. */
+const PLAIN = /^[A-Za-z0-9._@+-]+$/;
+const LABEL_CHARS_MAX = 128;
+const DIGEST_CHARS = 16;
+
+/** The same label for the same chat or sender, and different labels for different ones. */
+export function sessionOf(rule: SessionRule, address: ChatAddress): string {
+	if (rule !== "chat" && rule !== "sender") return rule;
+	const { channel, account, chat, thread, sender } = address;
+	const parts =
+		rule === "chat"
+			? [channel, account, chat, ...(thread === undefined ? [] : [thread])]
+			: [channel, account, "from", sender];
+	const label = parts.join(":");
+	if (parts.every((part) => PLAIN.test(part)) && label.length <= LABEL_CHARS_MAX && isSessionLabel(label)) return label;
+	// A label that is not allowed is reduced to its allowed characters, and a digest of the whole makes it unique.
+	const digest = createHash("sha256")
+		.update(JSON.stringify([rule, ...parts]))
+		.digest("hex")
+		.slice(0, DIGEST_CHARS);
+	const shown = label.replace(/[^A-Za-z0-9._:@+-]/g, "").replace(/^[^A-Za-z0-9]+/, "");
+	return `${shown.slice(0, LABEL_CHARS_MAX - DIGEST_CHARS - 2) || "chat"}:-${digest}`;
+}
+
+/** Throws `config` for an invalid label. */
+export function checkSessionRule(rule: SessionRule, where: string): void {
+	if (isSessionLabel(rule)) return;
+	throw new NexusError(
+		"config",
+		`${where}: ${JSON.stringify(rule)} is not allowed; allowed: chat, sender, or the label of a session (letters, digits and . _ : @ + -)`,
+	);
 }

@@ -1,4 +1,4 @@
-/** Goes on with runs that were cut off, or answers their messages from the start: as a new run, delivered to where they came from (A1). */
+/** Continues interrupted runs, or answers their messages again: as a new run, delivered to the original chats (A1). */
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -13,13 +13,13 @@ export interface ContinuingDeps {
 	clock: Clock;
 }
 
-/** What became of the question that the run was cut off at. */
+/** The answer to the approval or question at which the run was interrupted. */
 export type Answered = NonNullable<Continuation["answer"]>;
 
 export class Continuing {
 	readonly #deps: ContinuingDeps;
 	readonly #sessions: Sessions;
-	/** By the run that is continued, or retried: its new run has not begun yet. */
+	/** Calls whose new run has not begun yet, by the interrupted run. */
 	readonly #beginning = new Map<string, Promise<{ runId: string }>>();
 	readonly #retrying = new Map<string, Promise<{ runId: string }>>();
 
@@ -28,22 +28,22 @@ export class Continuing {
 		this.#sessions = sessions;
 	}
 
-	/** Asked twice, it is the same new run. Rejects with `not_found`, or with `conflict` and the reason. */
+	/** A second call returns the same new run. Rejects with `not_found`, or with `conflict` and the reason. */
 	continue(runId: string, answer: Answered | undefined): Promise<{ runId: string }> {
-		const known = this.#beginning.get(runId);
-		if (known) return known;
+		const pending = this.#beginning.get(runId);
+		if (pending) return pending;
 		const begun = this.#begin(runId, answer).finally(() => this.#beginning.delete(runId));
 		this.#beginning.set(runId, begun);
 		return begun;
 	}
 
 	/**
-	 * A new run of the same messages, for any engine. What the first run said and did stays on record and in its context: its tools may have
-	 * acted. Rejects as `continue` does.
+	 * A new run of the same messages, for any engine. The first run stays on record and in the context, because its tools may have acted.
+	 * Rejects as `continue` does.
 	 */
 	retry(runId: string): Promise<{ runId: string }> {
-		const known = this.#retrying.get(runId);
-		if (known) return known;
+		const pending = this.#retrying.get(runId);
+		if (pending) return pending;
 		const begun = this.#again(runId).finally(() => this.#retrying.delete(runId));
 		this.#retrying.set(runId, begun);
 		return begun;
@@ -55,7 +55,7 @@ export class Continuing {
 		if (!turn) throw new NexusError("not_found", `there is no run ${runId} that has ended`);
 		const because = await broker.retryRefusal(turn);
 		if (because !== undefined) throw new NexusError("conflict", `run ${runId} cannot be retried: ${because}`);
-		const messages = await this.#askedIn(turn);
+		const messages = await this.#userMessagesOf(turn);
 		if (messages.length === 0)
 			throw new NexusError("conflict", `run ${runId} cannot be retried: its messages are not on record`);
 		const { runId: id } = await this.#sessions.resume({
@@ -67,16 +67,16 @@ export class Continuing {
 		return { runId: id };
 	}
 
-	/** Everything that people wrote to the run and to those that it continues, oldest first. */
-	async #askedIn(last: Turn): Promise<InboxMessage[]> {
+	/** All user messages of the run and of the runs that it continues, oldest first. */
+	async #userMessagesOf(last: Turn): Promise<InboxMessage[]> {
 		const { ledger, clock } = this.#deps;
-		const said: Turn["messages"][number][] = [];
+		const userMessages: Turn["messages"][number][] = [];
 		for (let turn: Turn | undefined = last; turn; ) {
-			said.unshift(...turn.messages.filter(({ role }) => role === "user"));
+			userMessages.unshift(...turn.messages.filter(({ role }) => role === "user"));
 			turn = turn.continues === undefined ? undefined : await ledger.turns.get(turn.continues);
 		}
-		const events = await Promise.all(said.map(async ({ eventId = "" }) => ledger.inbox.get(eventId)));
-		return events.filter((event) => event !== undefined).map((event) => anew(event, clock.now()));
+		const events = await Promise.all(userMessages.map(async ({ eventId = "" }) => ledger.inbox.get(eventId)));
+		return events.filter((event) => event !== undefined).map((event) => restarted(event, clock.now()));
 	}
 
 	async #begin(runId: string, answer: Answered | undefined): Promise<{ runId: string }> {
@@ -85,7 +85,7 @@ export class Continuing {
 		try {
 			return await this.#start(runId, answer);
 		} catch (cause) {
-			// Another daemon of the same store may have been faster.
+			// Another daemon of the same store may have continued it first.
 			const other = await this.#continuedBy(runId);
 			if (other) return other;
 			throw cause;
@@ -109,26 +109,27 @@ export class Continuing {
 			messages,
 			begin: () => [],
 			settle: () => [],
-			continues: { ...continues, ...(answer && { answer }) },
+			continues: answer ? { ...continues, answer } : continues,
 		});
 		return { runId: id };
 	}
 
-	/** What the first run was asked; later messages of people are in the checkpoint. */
+	/** The messages that started the first run; later user messages are in the checkpoint. */
 	async #messagesOf(root: Turn | undefined): Promise<InboxMessage[]> {
 		const { ledger, clock } = this.#deps;
-		const said = root?.messages ?? [];
-		const answered = said.findIndex(({ role }) => role === "assistant");
-		const asked = said.slice(0, answered < 0 ? said.length : answered);
-		const events = await Promise.all(asked.map(async ({ eventId = "" }) => ledger.inbox.get(eventId)));
-		// One that joined it before its first word.
-		const isOwn = (event: InboundEvent | undefined) => event !== undefined && event.disposition.state !== "injected";
-		return events.filter(isOwn).map((event) => anew(event!, clock.now()));
+		const all = root?.messages ?? [];
+		const answered = all.findIndex(({ role }) => role === "assistant");
+		const first = all.slice(0, answered < 0 ? all.length : answered);
+		const events = await Promise.all(first.map(async ({ eventId = "" }) => ledger.inbox.get(eventId)));
+		// Messages that joined the run before its first text are in the checkpoint, too.
+		const isInitial = (event: InboundEvent | undefined) =>
+			event !== undefined && event.disposition.state !== "injected";
+		return events.filter(isInitial).map((event) => restarted(event!, clock.now()));
 	}
 }
 
-/** As it was let in, with the times of now: the trace of the new run is not that of the old one. */
-function anew(event: InboundEvent, now: number): InboxMessage {
+/** The recorded message with fresh timings, so that the new run gets its own trace. */
+function restarted(event: InboundEvent, now: number): InboxMessage {
 	const message = recorded(event);
 	return { ...message, facts: { ...message.facts, timings: [], queuedAt: now } };
 }

@@ -1,39 +1,29 @@
 /**
- * The way of a message, top to bottom: receive ▸ acl ▸ hooks ▸ queue ▸ prepare ▸ execute ▸ deliver ▸ complete.
- * Whatever becomes of it is on record (I10).
+ * The way of a message, from top to bottom: receive ▸ acl ▸ hooks ▸ queue, then in `launch.ts` prepare ▸ execute ▸ deliver ▸ complete.
+ * Its outcome is always recorded (I10).
  */
 
-import { NexusError, newRunId, Refused, toNexusError } from "@nexus-stream/protocol";
-import { type Clock, neverBack } from "@nexus-stream/protocol/clock";
+import { NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Broker, Execution } from "../../broker/broker.ts";
+import type { Broker } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { InboundEvent, Ledger } from "../../ledger/ledger.ts";
 import { decide } from "../access/acl.ts";
-import { HistoryRights } from "../access/history.ts";
 import { type PairingService, pairingText } from "../access/pairing.ts";
 import { rightsOf } from "../access/rights.ts";
 import type { Trust } from "../access/trust.ts";
 import type { ChatApprovals } from "../approvals/approvals.ts";
 import { takeDecision } from "../approvals/inbound.ts";
 import type { Hooks } from "../plugins/hooks.ts";
-import type { Outbound } from "../port.ts";
-import {
-	type PlannedDelivery,
-	type PreparedRun,
-	plannedDeliveriesOf,
-	requestOf,
-	stagesOf,
-	traceWrite,
-} from "./answer.ts";
-import { cancelWaiting } from "./cancel.ts";
-import { checkClients, checkContent, checkSame } from "./check.ts";
-import { carryOut, commandIn, isCommand, sessionSince } from "./commands.ts";
-import { Completing } from "./completing.ts";
-import { type InboundConfig, type InboundLimits, rulesOf, settingsFor } from "./config.ts";
+import type { DeliveryPort } from "../port.ts";
+import { timed } from "./answer.ts";
+import { carryOut, commandIn, isCommand, Stops, sessionSince } from "./commands.ts";
+import { type InboundConfig, type InboundLimits, type InboxLimits, rulesOf, settingsFor } from "./config.ts";
 import { type Answered, Continuing } from "./continuing.ts";
-import type { InboxLimits } from "./limits.ts";
+import { Launcher, RejectedByPlugin } from "./launch.ts";
 import {
 	type Accepted,
 	acceptedOf,
@@ -45,18 +35,12 @@ import {
 	isClients,
 	keyOf,
 	messageOf,
-	together,
 } from "./message.ts";
-import { createOrder, type Order } from "./order.ts";
 import { recover } from "./recovery.ts";
-import { type InboxStats, Refusals } from "./refusals.ts";
+import { checkClientMessage, checkContent, checkSame, type InboxStats, Refusals } from "./refusals.ts";
 import { type QueueDecision, Sessions } from "./sessions.ts";
-import type { Launched, Start } from "./start.ts";
-import { Stops } from "./stops.ts";
-import { timed } from "./timed.ts";
 
-/** What the inbox needs of the outbound side. */
-export type InboxOutbound = Pick<Outbound, "planDelivery" | "launch" | "settled" | "deliveries">;
+export type InboxOutbound = Pick<DeliveryPort, "planDelivery" | "launch" | "settled" | "deliveries">;
 
 export interface InboxDeps {
 	broker: Broker;
@@ -71,56 +55,57 @@ export interface InboxDeps {
 	config(): InboundConfig;
 	limits: InboundLimits;
 	inboxLimits: InboxLimits;
-	/** Says something that is not an answer to a run. Never rejects. */
-	tell(place: Destination, text: string): void;
+	/** Sends a note that is not the answer of a run. Never rejects. */
+	tell(to: Destination, text: string): void;
+	/** Called with every accepted message of a platform, once it is durable. */
+	arrived?(message: ChannelMessage): void;
 	clock: Clock;
 	log: Log;
 }
 
-/** Raised by a plugin's `reject` when the run was about to start. */
-class RejectedByPlugin extends NexusError {
-	constructor(because: string) {
-		super("forbidden", because);
-	}
-}
-
 export class Inbox {
 	readonly #deps: InboxDeps;
-	/** Messages that can be recognised and are not on record yet (ST12). */
+	/** Identifiable messages that are not on record yet (ST12). */
 	readonly #inflight = new Map<string, Promise<InboundEvent>>();
-	readonly #inOrder: Order;
+	readonly #bySession = createKeyedQueue();
 	readonly #sessions: Sessions;
 	readonly #stops = new Stops();
 	readonly #refusals: Refusals;
 	readonly #continuing: Continuing;
-	readonly #history: HistoryRights;
-	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
-	readonly #idTime: () => number;
-	readonly #completing: Completing;
+	readonly #launcher: Launcher;
 	readonly #stats: InboxStats = { received: 0, duplicates: 0, rejected: 0 };
-	/** The daemon stops: nothing is taken in or started any more. */
+	/** The daemon stops: no message is accepted and no run starts any more. */
 	#closed = false;
 
 	constructor(deps: InboxDeps) {
 		const { bus, clock, log, hooks, inboxLimits } = deps;
 		this.#deps = deps;
-		this.#inOrder = createOrder(deps.limits.hooksWaitingMax);
-		this.#idTime = neverBack(clock);
 		this.#refusals = new Refusals(deps, this.#stats);
-		this.#completing = new Completing(deps);
-		const prepares = () => hooks().has("onPrepare");
-		const launch = (start: Start) => this.#launch(start);
-		this.#sessions = new Sessions({ bus, clock, log, limits: inboxLimits, prepares, launch });
+		const launcher = new Launcher({ ...deps, refuseWhenClosed: () => this.#refuseWhenClosed() });
+		this.#launcher = launcher;
+		this.#sessions = new Sessions({
+			bus,
+			clock,
+			log,
+			limits: inboxLimits,
+			prepares: () => hooks().has("onPrepare"),
+			launch: (start) => launcher.launch(start),
+		});
 		this.#continuing = new Continuing(deps, this.#sessions);
-		this.#history = new HistoryRights(deps);
 	}
 
-	/** The stage `receive`. The same message twice: the second one gets the first one's answer. */
+	/** The stage `receive`. A message that is sent twice gets the answer of the first one. */
 	async receive(inbound: Inbound): Promise<Accepted> {
+		const accepted = await this.#receive(inbound);
+		if (!isClients(inbound) && !("because" in accepted.disposition)) this.#deps.arrived?.(inbound);
+		return accepted;
+	}
+
+	async #receive(inbound: Inbound): Promise<Accepted> {
 		const { config, inboxLimits, clock } = this.#deps;
 		this.#refuseWhenClosed();
 		this.#stats.received++;
-		if (isClients(inbound)) checkClients(inbound, inboxLimits);
+		if (isClients(inbound)) checkClientMessage(inbound, inboxLimits);
 		const message = messageOf(inbound, { config: config(), limits: inboxLimits, now: clock.now() });
 		const key = keyOf(message);
 		if (key === undefined) return acceptedOf(await this.#take(inbound, message));
@@ -135,19 +120,19 @@ export class Inbox {
 		return acceptedOf(event);
 	}
 
-	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one (A1). */
+	/** Continues an interrupted run as a new run; a second call returns the same new run (A1). */
 	async continue(runId: string, answer?: Answered): Promise<{ runId: string }> {
 		this.#refuseWhenClosed();
 		return this.#continuing.continue(runId, answer);
 	}
 
-	/** Answers the messages of a run that was cut off with a new run, whatever the engine. */
+	/** Answers the messages of an interrupted run again with a new run, for any engine. */
 	async retry(runId: string): Promise<{ runId: string }> {
 		this.#refuseWhenClosed();
 		return this.#continuing.retry(runId);
 	}
 
-	/** From the first look at the store to the queue's decision a session takes one message at a time; a command waits for none (ST11). */
+	/** From the first read of the store to the queue's decision, a session handles one message at a time; commands do not wait (ST11). */
 	async #take(inbound: Inbound, message: InboxMessage): Promise<InboundEvent> {
 		const decide = () => this.#decide(inbound, message);
 		const waits = isClients(inbound) || !isCommand(inbound);
@@ -159,29 +144,37 @@ export class Inbox {
 		}
 	}
 
+	#inOrder<T>(session: string, work: () => Promise<T>): Promise<T> {
+		const { hooksWaitingMax } = this.#deps.limits;
+		if (this.#bySession.size(session) >= hooksWaitingMax)
+			throw new NexusError("busy", `${hooksWaitingMax} messages wait in ${session} already; try again later.`);
+		return this.#bySession.run(session, work);
+	}
+
 	async #decide(inbound: Inbound, message: InboxMessage): Promise<QueueDecision | { outcome: InboundEvent }> {
 		const { clock } = this.#deps;
 		const { receivedAt, facts } = message;
-		const known = await this.#existing(message);
-		if (known) {
+		const existing = await this.#existing(message);
+		if (existing) {
 			this.#stats.duplicates++;
-			return { outcome: known };
+			return { outcome: existing };
 		}
 		const label = message.session;
 		if (!isClients(inbound)) message.session = await sessionSince(this.#deps.ledger, label, message.eventId);
 		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
-		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
-		const denied = await timed(facts.timings, "acl", clock, letIn);
-		const meant = denied === undefined && !isClients(inbound) ? await this.#heed(inbound, message, label) : undefined;
-		if (meant) return { outcome: meant };
+		const admit = () => (isClients(inbound) ? undefined : this.#admit(inbound, message));
+		const denied = await timed(facts.timings, "acl", clock, admit);
+		const handled =
+			denied === undefined && !isClients(inbound) ? await this.#handle(inbound, message, label) : undefined;
+		if (handled) return { outcome: handled };
 		const isStopped = () => !isClients(inbound) && this.#stops.has(message);
 		const refusal = denied ?? (isStopped() ? undefined : await this.#askPlugins(message));
 		if (refusal !== undefined) return { outcome: await this.#refusals.reject(message, refusal) };
 		return isStopped() ? { outcome: await this.#refusals.cancel(message) } : this.#queue(message);
 	}
 
-	/** A decision or a command: neither plugins nor the queue see it, for the run that it is about must go on. */
-	async #heed(inbound: ChannelMessage, message: InboxMessage, label: string): Promise<InboundEvent | undefined> {
+	/** A decision or a command skips plugins and queue, because the run it concerns waits for it. */
+	async #handle(inbound: ChannelMessage, message: InboxMessage, label: string): Promise<InboundEvent | undefined> {
 		const decided = await takeDecision(this.#deps, message, ADMIT_MS_MAX);
 		if (decided) return decided;
 		const command = commandIn(inbound);
@@ -195,14 +188,14 @@ export class Inbox {
 		return origin.sourceId === undefined ? undefined : inbox.bySource(origin.channel, origin.account, origin.sourceId);
 	}
 
-	/** The stage `acl`: undefined, or why the message is not let in. */
-	async #letIn(inbound: ChannelMessage, message: InboxMessage): Promise<string | undefined> {
+	/** The stage `acl`: undefined, or why the message is denied. */
+	async #admit(inbound: ChannelMessage, message: InboxMessage): Promise<string | undefined> {
 		const { pairing, tell, config, approvals } = this.#deps;
-		const { channel, account, message: said } = inbound;
+		const { channel, account, message: source } = inbound;
 		const { sender, chat, agent } = message.facts;
-		const { target } = said;
-		// The prompt asks for these words, and for no mention.
-		const mention = said.mention === true || (chat.type === "group" && (await approvals.decides(said.text)));
+		const { target } = source;
+		// A reply to an approval prompt needs no mention.
+		const mention = source.mention === true || (chat.type === "group" && (await approvals.decides(source.text)));
 		const person = { channel, account, sender: sender.id };
 		const paired = await pairing.isPaired(person);
 		const question = { ...person, agent, chat, mention, public: inbound.public ?? true, paired };
@@ -217,7 +210,7 @@ export class Inbox {
 			return verdict.because;
 		}
 		const stranger = { ...person, target, senderName: sender.name };
-		const { because, tell: code } = await pairing.ask(stranger);
+		const { because, code } = await pairing.ask(stranger);
 		if (code !== undefined) tell({ channel, account, target }, pairingText(code));
 		return because;
 	}
@@ -230,8 +223,8 @@ export class Inbox {
 			facts.timings.push({ stage: "hooks", at: clock.now(), ms: 0 });
 			return undefined;
 		}
-		const asked = () => this.#stops.during(message, () => hooks().call("onReceive", hookRequestOf(message)));
-		const { text, context, attached, calls, reject } = await timed(facts.timings, "hooks", clock, asked);
+		const call = () => this.#stops.during(message, () => hooks().call("onReceive", hookRequestOf(message)));
+		const { text, context, attached, calls, reject } = await timed(facts.timings, "hooks", clock, call);
 		facts.hooks = { context, attached, calls };
 		message.text = text;
 		return reject;
@@ -246,9 +239,9 @@ export class Inbox {
 		return this.#sessions.arrive(message);
 	}
 
-	/** A platform that is not told "safe" sends it again for ever: what can never be accepted is recorded as such. */
+	/** Records a message that can never be accepted: without an acknowledgement the platform would send it again forever. */
 	async #notTaken(cause: unknown, inbound: Inbound, message: InboxMessage): Promise<InboundEvent> {
-		// Its run may have been refused because the message's run is there already (ST12).
+		// The run may have been refused because the message already has a run (ST12).
 		const winner = cause instanceof Refused ? await this.#existing(message) : undefined;
 		if (winner) return winner;
 		const { code, message: because } = toNexusError(cause);
@@ -266,124 +259,36 @@ export class Inbox {
 		return this.#refusals.reject(message, because, message.queue?.mode === "reject" ? "rejected" : "dropped");
 	}
 
-	/** Messages have left the queue. */
-	#launch(start: Start): Launched {
-		let run: Execution | undefined;
-		let isStopped = false;
-		const begun = (execution: Execution) => {
-			run = execution;
-			if (isStopped) run.abort();
-		};
-		const abort = () => {
-			isStopped = true;
-			run?.abort();
-		};
-		return { established: this.#answer(start, begun), abort };
-	}
-
-	async #answer(start: Start, begun: (execution: Execution) => void): Launched["established"] {
-		const { outbound, log } = this.#deps;
-		const answer = await this.#prepare(start);
-		this.#refuseWhenClosed();
-		const planned = plannedDeliveriesOf(answer, outbound, log);
-		const execution = this.#execute(start, answer, planned);
-		begun(execution);
-		await execution.established;
-		this.#deliver(answer, planned);
-		this.#completing.whenSaved(answer, execution);
-		return { runId: answer.runId, saved: execution.saved };
-	}
-
-	/** The run is live: whatever fails here, its session is not free, and what it owes is on record. */
-	#deliver({ runId }: PreparedRun, planned: readonly PlannedDelivery[]): void {
-		const { outbound, log } = this.#deps;
-		for (const { delivery } of planned) {
-			try {
-				outbound.launch(delivery);
-			} catch (cause) {
-				log.error(
-					{ runId, delivery: delivery.id, err: cause },
-					"a delivery could not begin; the next start takes it up",
-				);
-			}
-		}
-	}
-
-	/** The stage `prepare`. A plugin may reject the messages still. */
-	async #prepare({ session, messages }: Start): Promise<PreparedRun> {
-		const { clock, hooks } = this.#deps;
-		const runId = newRunId(this.#idTime());
-		const now = clock.now();
-		const message = together(messages, now);
-		const { facts } = message;
-		// A plugin may still say otherwise.
-		if (this.#isInOnePiece(session, message.text))
-			facts.hooks.context = { disable_streaming: true, ...facts.hooks.context };
-		const answer: PreparedRun = { runId, messages, message, deliveries: [] };
-		if (!hooks().has("onPrepare")) {
-			facts.timings.push({ stage: "prepare", at: now, ms: 0 });
-			return answer;
-		}
-		const asked = () => hooks().call("onPrepare", hookRequestOf(message, answer));
-		const { context, attached, calls, text, reject } = await timed(facts.timings, "prepare", clock, asked);
-		const before = facts.hooks;
-		facts.hooks = { context, attached: [...before.attached, ...attached], calls: [...before.calls, ...calls] };
-		if (reject !== undefined) throw new RejectedByPlugin(reject);
-		message.text = text;
-		return answer;
-	}
-
-	/** An engine that cannot say so streams: that is no reason to refuse the message. */
-	#isInOnePiece(session: string, text: string): boolean {
-		const { engine, log } = this.#deps;
-		try {
-			const { disableStreaming: setting } = engine;
-			return typeof setting === "function" ? setting({ session, text }) === true : setting === true;
-		} catch (cause) {
-			log.error({ session, err: cause }, "the engine failed when it was asked whether to stream");
-			return false;
-		}
-	}
-
-	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
-	#execute(
-		{ begin, settle, patienceMs, continues, inbox }: Start,
-		answer: PreparedRun,
-		planned: readonly PlannedDelivery[],
-	): Execution {
-		const { runId } = answer;
-		return this.#deps.broker.execute({
-			...requestOf(answer, this.#deps.config().approvals?.policy, this.#history),
-			inbox,
-			...(continues && { continues }),
-			begin: [...begin(runId), ...planned.map(({ write }) => write)],
-			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#completing.isWhole(answer))), ...settle(turn)],
-			...(patienceMs !== undefined && { patienceMs }),
-		});
-	}
-
-	/** Ends what a dead daemon left of runs, lets what they owe begin, and goes on with the messages that waited in it. */
+	/** Ends the runs of a dead daemon, starts their pending deliveries by `planned`, and restores the messages that waited in it. */
 	recover(planned: () => Promise<void>): Promise<{ recovered: number }> {
 		return recover(this.#deps, this.#sessions, planned);
 	}
 
-	cancel(eventId: string): Promise<InboundEvent> {
-		return cancelWaiting(this.#deps.ledger, this.#sessions, eventId);
+	/** Cancels a waiting message (A27). Throws `not_found`, and `conflict` once it no longer waits. */
+	async cancel(eventId: string): Promise<InboundEvent> {
+		const event = await this.#deps.ledger.inbox.get(eventId);
+		if (!event) throw new NexusError("not_found", `there is no message ${eventId}`);
+		const { state } = event.disposition;
+		if (state !== "queued") throw new NexusError("conflict", `message ${eventId} is ${state}: it waits no longer`);
+		const cancelled = await this.#sessions.cancel(event.session, (message) => message.eventId === eventId);
+		if (cancelled === 0)
+			throw new NexusError("conflict", `Message ${eventId} is about to start, or waits in another daemon.`);
+		return { ...event, disposition: { state: "cancelled" } };
 	}
 
 	stats(): InboxStats & { waiting: number } {
 		return { ...this.#stats, waiting: this.#sessions.waitingInAll };
 	}
 
-	/** Takes nothing in and starts nothing any more; what waits is the next daemon's. */
+	/** Accepts no message and starts no run any more; the next daemon starts what waits. */
 	close(): void {
 		this.#closed = true;
 		this.#sessions.close();
 	}
 
-	/** Lets what is completing end until the deadline. */
+	/** Lets completing runs end until the deadline. */
 	finish(deadlineMs: number): Promise<void> {
-		return this.#completing.finish(deadlineMs);
+		return this.#launcher.finish(deadlineMs);
 	}
 
 	#refuseWhenClosed(): void {

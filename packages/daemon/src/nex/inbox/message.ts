@@ -1,4 +1,4 @@
-/** A message on its way: the event that is on record, with what the inbox knows of it. All stages work on this one shape. */
+/** A message in the inbox: the recorded event with its facts. All stages work on this one shape. */
 
 import { createHash } from "node:crypto";
 import type { InboundMessage, Target } from "@nexus-stream/adapter/host";
@@ -7,74 +7,80 @@ import { newEventId } from "@nexus-stream/protocol";
 import type { Disposition, HookCall, InboundEvent, Origin, StageTiming, StoredAttachment } from "../../ledger/ledger.ts";
 import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../access/rights.ts";
 import type { HookContext, HookRequest } from "../plugins/port.ts";
-import { agentOf, type InboundConfig, interruptingOf, queueOf, rulesOf, WEB } from "./config.ts";
-import type { InboxLimits } from "./limits.ts";
+import {
+	agentOf,
+	type InboundConfig,
+	type InboxLimits,
+	interruptingOf,
+	queueOf,
+	rulesOf,
+	sessionOf,
+	WEB,
+} from "./config.ts";
 import { type RunOutcome, responseOf } from "./response.ts";
-import { sessionOf } from "./session.ts";
 
-/** What comes in. */
 export type Inbound = ChannelMessage | ClientMessage;
 
-/** From a platform. */
+/** A message from a platform. */
 export interface ChannelMessage {
 	channel: string;
 	account: string;
 	message: InboundMessage;
-	/** Made when it arrived; left out, it arrives now. */
+	/** Created when the message arrived. Default: a new id. */
 	id?: string;
-	/** Anybody can write on this platform. Default: true. */
+	/** Anyone can write on this platform. Default: true. */
 	public?: boolean;
 }
 
-/** From a client of the daemon itself: the page, the CLI, a program. Its caller has proven to be the owner, or an application. */
+/** A message from a client of the daemon's API: the page, the CLI, a program. The caller is authenticated as the owner or an application. */
 export interface ClientMessage {
 	session: string;
 	text: string;
-	/** The application that speaks, and not the owner: its words reach what a guest's do. */
+	/** The application that sends it instead of the owner; it has the rights of a guest. */
 	app?: string;
-	/** Stops the session's run and is answered in its place, whatever the session's queue is. */
+	/** Stops the session's run and is answered in its place, whatever the queue mode. */
 	interrupt?: boolean;
 	attachments?: readonly StoredAttachment[];
 	idempotencyKey?: string;
-	/** The caller's trace, 32 hex digits: its run is a part of it. */
+	/** The caller's trace, 32 hex digits; the run becomes a part of it. */
 	traceId?: string;
-	/** The answer is to come in one piece. */
+	/** The answer is not streamed. */
 	disableStreaming?: boolean;
 }
 
 export const isClients = (inbound: Inbound): inbound is ClientMessage => !("message" in inbound);
 
-/** What has to survive a restart and has no column of its own. */
+/** Facts that must survive a restart and have no separate column. */
 export type MessageFacts = {
 	sender: { id: string; name?: string; owner: boolean };
 	chat: { id: string; type: "direct" | "group"; name?: string };
-	/** What the sender's words may reach; left out by a version that did not know of it, and for clients of the daemon. */
+	/** The sender's rights; undefined for the owner's clients and in rows of older versions. */
 	rights?: Rights;
 	/** The name of the agent that answers. */
 	agent: string;
-	/** Where the answer is pushed to; undefined: clients pull it. */
+	/** The destination of the answer; undefined when clients read it themselves. */
 	target?: Target;
 	hooks: {
 		context: HookContext;
-		/** What the agent is told beside the message. */
+		/** Texts that plugins add for the agent. */
 		attached: string[];
 		calls: HookCall[];
 	};
 	timings: StageTiming[];
-	/** When it was handed to the queue. */
+	/** When the message was queued. */
 	queuedAt: number;
-	/** Of a summary: what the messages in it have beside the newest one. */
+	/** In a summary: facts of the messages that it replaces. */
 	summed?: Summed;
-	/** With an idempotency key: the digest of what the client sent, before plugins changed it. */
+	/** With an idempotency key: the digest of the client's message, before plugins changed it. */
 	digest?: string;
 };
 
 type Summed = {
-	/** They are not all by the newest one's sender. */
+	/** Not all messages are from the newest one's sender. */
 	others: boolean;
 	/** One of them came from a group. */
 	group: boolean;
-	/** Every chat that they came from. */
+	/** The chats of all messages. */
 	chats: Destination[];
 };
 
@@ -83,42 +89,41 @@ export interface InboxMessage extends InboundEvent {
 	facts: MessageFacts;
 }
 
-/** How messages are taken in now. */
-interface Manner {
+/** The current configuration and time. */
+interface Acceptance {
 	config: InboundConfig;
 	limits: Pick<InboxLimits, "queueMessagesMax">;
 	now: number;
 }
 
-/** The message that came in, as it is to be recorded. */
-export const messageOf = (inbound: Inbound, manner: Manner): InboxMessage =>
-	isClients(inbound) ? ofClient(inbound, manner) : ofChannel(inbound, manner);
+/** The inbound message in the shape that is recorded. */
+export const messageOf = (inbound: Inbound, acceptance: Acceptance): InboxMessage =>
+	isClients(inbound) ? ofClient(inbound, acceptance) : ofChannel(inbound, acceptance);
 
-function ofChannel({ channel, account, message, id }: ChannelMessage, manner: Manner): InboxMessage {
-	const { config, now } = manner;
+function ofChannel({ channel, account, message, id }: ChannelMessage, acceptance: Acceptance): InboxMessage {
+	const { config, now } = acceptance;
 	const { from, chat, target } = message;
 	const { thread_id: thread } = target;
 	const rules = rulesOf(config, channel, account);
-	const place = { channel, account, chat: chat.id, sender: from.id, thread };
-	const session = sessionOf(rules.session, place);
+	const session = sessionOf(rules.session, { channel, account, chat: chat.id, sender: from.id, thread });
 	const sender = { ...from, owner: false };
 	return {
-		...begun({ channel, account, session }, message, manner),
-		...(id !== undefined && { eventId: id }),
+		...eventOf({ channel, account, session }, message, acceptance, id),
 		origin: { channel, account, sender: from.id, senderName: from.name, sourceId: message.eventId },
 		facts: { sender, chat, agent: rules.agent, target, hooks: noHooks(), timings: [], queuedAt: now },
 	};
 }
 
-function ofClient(message: ClientMessage, manner: Manner): InboxMessage {
-	const { config, limits, now } = manner;
+function ofClient(message: ClientMessage, acceptance: Acceptance): InboxMessage {
+	const { config, limits, now } = acceptance;
 	const { session, idempotencyKey, traceId, app } = message;
+	const event = eventOf({ channel: WEB, account: WEB, session }, message, acceptance);
 	const sender = app === undefined ? OWNER : { id: `app:${app}`, owner: false };
 	return {
-		...begun({ channel: WEB, account: WEB, session }, message, manner),
-		...(message.interrupt === true && { queue: interruptingOf(limits.queueMessagesMax) }),
-		...(idempotencyKey !== undefined && { idempotencyKey }),
-		...(traceId !== undefined && { traceId }),
+		...event,
+		queue: message.interrupt === true ? interruptingOf(limits.queueMessagesMax) : event.queue,
+		idempotencyKey,
+		traceId,
 		origin: { channel: WEB, account: WEB, sender: sender.id },
 		facts: {
 			sender,
@@ -137,15 +142,16 @@ const OWNER = { id: "owner", owner: true };
 
 const noHooks = (context: HookContext = {}): MessageFacts["hooks"] => ({ context, attached: [], calls: [] });
 
-function begun(
-	place: { channel: string; account: string; session: string },
+function eventOf(
+	source: { channel: string; account: string; session: string },
 	{ text, attachments = [] }: { text: string; attachments?: readonly StoredAttachment[] },
-	{ config, limits, now }: Manner,
+	{ config, limits, now }: Acceptance,
+	eventId = newEventId(now),
 ): InboundEvent {
-	const queue = queueOf(config, place, limits.queueMessagesMax);
+	const queue = queueOf(config, source, limits.queueMessagesMax);
 	return {
-		eventId: newEventId(now),
-		session: place.session,
+		eventId,
+		session: source.session,
 		text,
 		attachments: [...attachments],
 		receivedAt: now,
@@ -154,10 +160,10 @@ function begun(
 	};
 }
 
-/** An event that is on record. One of a version that kept less of it counts as the owner's. */
+/** The message of a recorded event. An event of an older version with fewer facts counts as the owner's. */
 export function recorded(event: InboundEvent): InboxMessage {
 	const { facts, origin = { channel: WEB, account: WEB, sender: OWNER.id }, session, receivedAt } = event;
-	const little: MessageFacts = {
+	const defaults: MessageFacts = {
 		sender: OWNER,
 		chat: { id: session, type: "direct" },
 		agent: agentOf({}, WEB, WEB),
@@ -165,7 +171,7 @@ export function recorded(event: InboundEvent): InboxMessage {
 		timings: [],
 		queuedAt: receivedAt,
 	};
-	return { ...event, origin, facts: { ...little, ...facts } };
+	return { ...event, origin, facts: { ...defaults, ...facts } };
 }
 
 const digestOf = ({ text, attachments = [] }: ClientMessage): string => {
@@ -175,7 +181,7 @@ const digestOf = ({ text, attachments = [] }: ClientMessage): string => {
 		.digest("base64url");
 };
 
-/** What a run answers: the newest of its messages, with what plugins said to all of them. */
+/** The newest message of a run, with the plugins' results for all of them. */
 export function together(messages: readonly InboxMessage[], now: number): InboxMessage {
 	const newest = messages.at(-1)!;
 	const { timings, queuedAt } = newest.facts;
@@ -194,11 +200,11 @@ export function together(messages: readonly InboxMessage[], now: number): InboxM
 	};
 }
 
-/** What a run that answers these messages may do: what every one of their senders may (A10). */
+/** The rights of a run that answers these messages: those that all of their senders have (A10). */
 export const rightsTogether = (messages: readonly InboxMessage[]): Rights =>
 	commonRights(messages.map(({ facts }) => recordedRights(facts)));
 
-/** What is on record of one of a version that kept less counts as the owner's. */
+/** A message of an older version without a recorded sender counts as the owner's. */
 export const recordedRights = ({ sender = OWNER, rights }: Partial<MessageFacts>): Rights =>
 	rights ?? (sender.owner ? OWNER_RIGHTS : GUEST_RIGHTS);
 
@@ -213,18 +219,18 @@ export const isBySame = (one: InboxMessage, other: InboxMessage): boolean =>
 	one.origin.channel === other.origin.channel &&
 	one.origin.account === other.origin.account;
 
-/** Others have words in these messages than the sender of this one. */
+/** These messages contain text of other people than the sender of this one. */
 export const hasOthers = (messages: readonly InboxMessage[], message: InboxMessage): boolean =>
 	messages.some((one) => one.facts.summed?.others === true || !isBySame(one, message));
 
 export const isFromGroup = ({ facts: { chat, summed } }: InboxMessage): boolean =>
 	chat.type === "group" || summed?.group === true;
 
-/** Where the answer to these messages goes: every chat once, as the newest message from it asks. */
+/** The destinations of the answer: every chat once, with the target of its newest message. */
 export function destinationsOf(messages: readonly InboxMessage[]): Destination[] {
 	const found: Destination[] = [];
 	for (const { channel, account, target } of messages.flatMap(chatsOf)) {
-		// Two addresses may name one chat, as the platform's adapter knows.
+		// The platform's adapter knows when two addresses name one chat.
 		const isSame = (one: Destination) =>
 			one.channel === channel && one.account === account && isSameChat(channel, one.target, target);
 		const known = found.findIndex(isSame);
@@ -237,7 +243,7 @@ function chatsOf({ origin: { channel, account }, facts: { target, summed } }: In
 	return [...(summed?.chats ?? []), ...(target ? [{ channel, account, target }] : [])];
 }
 
-/** What became of a message. */
+/** The disposition of a message. */
 export interface Accepted {
 	eventId: string;
 	disposition: Disposition;
@@ -250,16 +256,16 @@ export function acceptedOf({ eventId, disposition }: InboundEvent): Accepted {
 	return accepted;
 }
 
-/** What the same message has again when it is sent again. */
+/** Identifies a message that is sent again. */
 export function keyOf({ session, idempotencyKey, origin }: InboxMessage): string | undefined {
 	if (idempotencyKey !== undefined) return JSON.stringify([session, idempotencyKey]);
 	return origin.sourceId === undefined ? undefined : JSON.stringify([origin.channel, origin.account, origin.sourceId]);
 }
 
-/** Of base64 text, without decoding it. */
+/** The decoded size of base64 text. */
 const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
 
-/** A message as plugins see it: on its own, as a run that is about to begin, or as one that has ended. */
+/** A message as plugins see it: before it is queued, with a run that is about to begin, or with one that has ended. */
 export function hookRequestOf(
 	{ facts, origin, ...event }: InboxMessage,
 	run?: { runId: string; messages: readonly InboxMessage[]; outcome?: RunOutcome },
@@ -278,9 +284,7 @@ export function hookRequestOf(
 		agent,
 		hooks: { context: hooks.context },
 		runId: run?.runId,
-		...(run?.outcome && {
-			disposition: { state: "started", runId: run.runId } as const,
-			response: responseOf(run.outcome),
-		}),
+		disposition: run?.outcome && { state: "started", runId: run.runId },
+		response: run?.outcome && responseOf(run.outcome),
 	};
 }

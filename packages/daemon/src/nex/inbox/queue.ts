@@ -1,6 +1,6 @@
 /**
- * How messages of one session wait: a pure step from a lane and what happens to it, to the lane after it and what has to be done.
- * This is the only queue there is; every mode is a choice of who goes with whom and when.
+ * The queue of one session as a pure step: from a lane and an input to the next lane and the effects to carry out. Every mode is a choice of
+ * which messages start together, and when.
  */
 
 import type { QueueSettings } from "../../ledger/ledger.ts";
@@ -10,16 +10,16 @@ export interface QueuedMessage {
 	readonly mode: QueueSettings["mode"];
 	readonly collectMs: number;
 	readonly at: number;
-	/** It goes in the same run as the one before it. */
+	/** Answered in the same run as the message before it. */
 	readonly joined: boolean;
-	/** It stands for messages that had to make room; it does not count at the cap. */
+	/** A summary of messages that were dropped at the cap; it does not count at the cap itself. */
 	readonly summary: boolean;
 }
 
 export interface SessionLane {
-	/** A run is being prepared, is under way or is being stopped. */
+	/** A run is being prepared, is running or is being stopped. */
 	readonly busy: boolean;
-	/** It was told to make room for a newer message. */
+	/** The run is being stopped for a newer message. */
 	readonly stopping: boolean;
 	/** Oldest first. */
 	readonly waiting: readonly QueuedMessage[];
@@ -33,22 +33,22 @@ export type LaneInput =
 	| { type: "free" }
 	/** Time has passed. */
 	| { type: "tick" }
-	/** They wait no longer: they joined the run, or were cancelled. */
+	/** Messages that joined the run, or were cancelled. */
 	| { type: "leave"; eventIds: readonly string[] };
 
 export type LaneEffect =
-	/** The arriving message is refused: nothing has changed. */
+	/** The arriving message is refused; the lane is unchanged. */
 	| { type: "refuse"; because: string }
-	/** The arriving message starts a run at once. */
+	/** The arriving message starts a run immediately. */
 	| { type: "admit" }
 	/** The arriving message waits. */
 	| { type: "wait" }
 	| { type: "drop"; eventId: string; because: string }
-	/** The messages become one line: a new event in their place. */
+	/** A new event with a one-line summary replaces the messages. */
 	| { type: "summarise"; eventIds: readonly string[]; into: string }
-	/** The run has to make room for `by`. */
+	/** The run is stopped for the message `by`. */
 	| { type: "stop"; by: string; rollback: boolean }
-	/** Messages that waited become one run. */
+	/** Waiting messages become one run. */
 	| { type: "start"; eventIds: readonly string[] };
 
 export interface LaneStep {
@@ -56,7 +56,7 @@ export interface LaneStep {
 	effects: LaneEffect[];
 }
 
-/** Somebody who never stops typing is answered all the same, after this many times `collectMs`. */
+/** A sender who keeps typing is answered after this many times `collectMs`. */
 const COLLECT_STRETCH_MAX = 10;
 
 export function step(lane: SessionLane, input: LaneInput, now: number): LaneStep {
@@ -74,17 +74,17 @@ export function step(lane: SessionLane, input: LaneInput, now: number): LaneStep
 	}
 }
 
-/** When the lane wants a `tick`; undefined = it waits for something else. */
+/** When the lane needs a `tick`; undefined when it waits for something else. */
 export function wakeAt(lane: SessionLane): number | undefined {
 	return lane.busy || lane.waiting.length === 0 ? undefined : readyAt(firstGroup(lane.waiting));
 }
 
-/** The lane of messages that waited when the process before this one ended, oldest first. */
+/** The lane of messages that waited in an earlier process, oldest first. */
 export function restored(
 	events: readonly (Pick<QueuedMessage, "eventId" | "at" | "summary"> & QueueSettings)[],
 ): SessionLane {
 	const waiting = events.reduce<readonly QueuedMessage[]>((line, { eventId, at, summary, ...settings }) => {
-		return lineUp(line, { eventId, at, summary }, settings);
+		return append(line, { eventId, at, summary }, settings);
 	}, []);
 	return { ...EMPTY_LANE, waiting };
 }
@@ -105,40 +105,40 @@ function arrive(
 		waiting =
 			atCap === "drop_oldest" ? dropOldest(waiting, messagesMax, effects) : summarise(waiting, eventId, effects);
 	}
-	waiting = lineUp(waiting, { eventId, at: now, summary: false }, settings);
+	waiting = append(waiting, { eventId, at: now, summary: false }, settings);
 	effects.push({ type: "wait" });
 	const stop = mode === "interrupt" && lane.busy && !lane.stopping;
 	if (stop) effects.push({ type: "stop", by: eventId, rollback: settings.rollback === true });
 	return next({ busy: lane.busy, stopping: lane.stopping || stop, waiting }, effects, now);
 }
 
-/** Whoever stood behind the first of a run that leaves is the first of it then. */
+/** When the first message of a group leaves, the next one becomes the first of the group. */
 function without(line: readonly QueuedMessage[], eventIds: ReadonlySet<string>): readonly QueuedMessage[] {
-	const left: QueuedMessage[] = [];
+	const remaining: QueuedMessage[] = [];
 	let joined = true;
 	for (const one of line) {
 		joined &&= one.joined;
 		if (eventIds.has(one.eventId)) continue;
-		left.push(one.joined === joined ? one : { ...one, joined });
+		remaining.push(one.joined === joined ? one : { ...one, joined });
 		joined = true;
 	}
-	return left;
+	return remaining;
 }
 
 const refuse = (lane: SessionLane, because: string): LaneStep => ({ lane, effects: [{ type: "refuse", because }] });
 
-function lineUp(
+function append(
 	line: readonly QueuedMessage[],
 	entry: Pick<QueuedMessage, "eventId" | "at" | "summary">,
 	{ mode, collectMs }: Pick<QueueSettings, "mode" | "collectMs">,
 ): readonly QueuedMessage[] {
 	const last = { ...entry, mode, collectMs };
-	// An interruption takes everything that waits with it.
+	// An interruption is answered together with everything that waits.
 	if (mode === "interrupt") return [...line.map((one) => ({ ...one, joined: true })), { ...last, joined: true }];
 	return [...line, { ...last, joined: mode === "collect" && line.at(-1)?.mode === "collect" }];
 }
 
-/** A summary goes last: it is all that is left of others. */
+/** Never drops a summary: it is the only record of the messages it replaced. */
 function dropOldest(
 	line: readonly QueuedMessage[],
 	messagesMax: number,
@@ -156,11 +156,11 @@ function summarise(line: readonly QueuedMessage[], newest: string, effects: Lane
 	return [{ ...line.at(-1)!, eventId: into, at: line[0]!.at, joined: false, summary: true }];
 }
 
-/** Ids of synthetic events follow from the newest event they came about with, so that a step needs no randomness. */
+/** Ids of synthetic events derive from the newest event, so that a step needs no randomness. */
 export const summaryIdOf = (eventId: string): string => `${eventId}.summary`;
 export const batchIdOf = (eventId: string): string => `${eventId}.batch`;
 
-/** Lets the next messages go when the lane is free and they have waited long enough. */
+/** Starts the next messages when the lane is free and they have waited long enough. */
 function next(lane: SessionLane, effects: LaneEffect[], now: number): LaneStep {
 	if (lane.busy || lane.waiting.length === 0) return { lane, effects };
 	const group = firstGroup(lane.waiting);
@@ -169,7 +169,7 @@ function next(lane: SessionLane, effects: LaneEffect[], now: number): LaneStep {
 	return { lane: { busy: true, stopping: false, waiting: lane.waiting.slice(group.length) }, effects };
 }
 
-/** The messages that the next run answers. */
+/** The messages of the next run. */
 function firstGroup(line: readonly QueuedMessage[]): readonly QueuedMessage[] {
 	const end = line.findIndex((one, n) => n > 0 && !one.joined);
 	return end < 0 ? line : line.slice(0, end);

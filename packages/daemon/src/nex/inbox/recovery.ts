@@ -1,4 +1,4 @@
-/** What a dead daemon left: its runs are ended, and the messages that waited in it go on. */
+/** Recovery after the end of another daemon: ends its runs and restores the messages that waited in it. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -7,9 +7,9 @@ import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { inboxWrites, type Ledger, type Turn } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { Hooks } from "../plugins/hooks.ts";
-import type { Outbound } from "../port.ts";
+import type { DeliveryPort } from "../port.ts";
 import { stagesOf, traceWrite } from "./answer.ts";
-import type { InboxLimits } from "./limits.ts";
+import type { InboxLimits } from "./config.ts";
 import { recorded, together } from "./message.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -17,20 +17,20 @@ export interface InboxRecoveryDeps {
 	broker: Broker;
 	bus: Bus;
 	ledger: Ledger;
-	outbound: Pick<Outbound, "deliveries">;
+	outbound: Pick<DeliveryPort, "deliveries">;
 	hooks(): Hooks;
 	inboxLimits: Pick<InboxLimits, "queuedStaleMs">;
 	clock: Clock;
 	log: Log;
 }
 
-/** That a trace names. */
+/** Deliveries that a trace lists. */
 const DELIVERIES_MAX = 100;
 
-/** A store that does not let them be taken over is asked again after this. */
+/** Delay before the takeover is retried after a store failure. */
 const RETRY_MS = 5_000;
 
-/** `missing` begins with what the ended runs still owe: a chat gets those answers before the ones to what waited (I7). */
+/** `planned` starts the pending deliveries of the ended runs, so that a chat gets those answers before newer ones (I7). */
 export async function recover(
 	deps: InboxRecoveryDeps,
 	sessions: Sessions,
@@ -43,7 +43,7 @@ export async function recover(
 	return { recovered };
 }
 
-/** Messages that wait in no living daemon wait here from now on. A failing store does not keep this one from starting. */
+/** Adopts messages that wait in no living daemon. A failing store does not prevent this daemon from starting. */
 async function takeOver(deps: InboxRecoveryDeps, sessions: Sessions): Promise<void> {
 	const { bus, ledger, clock, log, inboxLimits } = deps;
 	try {
@@ -58,19 +58,19 @@ async function takeOver(deps: InboxRecoveryDeps, sessions: Sessions): Promise<vo
 		await sessions.restore(fresh.map(recorded));
 	} catch (cause) {
 		if (sessions.closed) return;
-		log.error({ err: cause, againMs: RETRY_MS }, "messages that waited could not be taken over yet");
+		log.error({ err: cause, againMs: RETRY_MS }, "waiting messages of another daemon could not be taken over yet");
 		clock.after(RETRY_MS, () => void takeOver(deps, sessions));
 	}
 }
 
-/** The way of a message whose run another daemon began, as far as it is on record: what `prepare` did died with it. */
+/** The trace of a run that another daemon began, as far as it is on record; the results of `prepare` were lost with that daemon. */
 async function settleOrphans({ ledger, outbound, hooks }: InboxRecoveryDeps, turn: Turn): Promise<Write[]> {
 	const { runId, messages, startedAt } = turn;
-	const asked = messages.flatMap(({ eventId }) => eventId ?? []);
-	const events = await Promise.all(asked.map(async (eventId) => ledger.inbox.get(eventId)));
-	const known = events.flatMap((event) => (event ? [recorded(event)] : []));
-	if (known.length === 0) return [];
+	const eventIds = messages.flatMap(({ eventId }) => eventId ?? []);
+	const events = await Promise.all(eventIds.map(async (eventId) => ledger.inbox.get(eventId)));
+	const found = events.flatMap((event) => (event ? [recorded(event)] : []));
+	if (found.length === 0) return [];
 	const deliveries = (await outbound.deliveries({ runId, limit: DELIVERIES_MAX })).map(({ id }) => id);
-	const isWhole = deliveries.length === 0 && !hooks().has("onComplete");
-	return [traceWrite({ runId, message: together(known, startedAt), deliveries }, stagesOf(turn, isWhole))];
+	const isComplete = deliveries.length === 0 && !hooks().has("onComplete");
+	return [traceWrite({ runId, message: together(found, startedAt), deliveries }, stagesOf(turn, isComplete))];
 }

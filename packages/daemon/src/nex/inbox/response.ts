@@ -1,4 +1,4 @@
-/** What plugins see of a finished run: the whole answer, what became of its deliveries, and how long things took. Pure. */
+/** A finished run as plugins see it: the whole answer, the results of its deliveries, and durations. Pure. */
 
 import { isShown } from "@nexus-stream/protocol";
 import type { Delivery, StoredToolCall, Turn } from "../../ledger/ledger.ts";
@@ -6,9 +6,9 @@ import type { DeliveryResult, HookResponse, HookToolCall } from "../plugins/port
 
 export interface RunOutcome {
 	turn: Turn;
-	/** Those that have ended. */
+	/** The deliveries that have ended. */
 	deliveries: readonly Delivery[];
-	/** Of all streams of the run. */
+	/** Chunks of all streams of the run. */
 	chunks: number;
 }
 
@@ -50,8 +50,8 @@ const resultOf = ({ id, channel, account, state, mode, messages, error }: Delive
 	account,
 	success: state === "complete",
 	streamed: mode === "stream",
-	message_ids: messages.flatMap(({ messageId, state: at }) =>
-		messageId !== undefined && at === "sent" ? [messageId] : [],
+	message_ids: messages.flatMap(({ messageId, state: current }) =>
+		messageId !== undefined && current === "sent" ? [messageId] : [],
 	),
 	error,
 });

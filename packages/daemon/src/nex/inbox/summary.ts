@@ -1,21 +1,21 @@
-/** Messages that had to make room, as one line. Pure, and without a model: it must work when everything is busy. */
+/** Summarises messages that were dropped at the queue's cap in one line. Pure, and without a model, because it must work under full load. */
 
 import { destinationsOf, hasOthers, type InboxMessage, isFromGroup, rightsTogether } from "./message.ts";
 import { batchIdOf } from "./queue.ts";
 
-/** How much of each message the line keeps. */
+/** Characters of each message that the summary keeps. */
 const MESSAGE_CHARS_MAX = 60;
-/** How long the line gets; what does not fit is counted. */
+/** Length of the summary; messages that do not fit are only counted. */
 const LINE_CHARS_MAX = 1200;
 
-/** The synthetic event that takes their place. It names them, waits as the newest of them would, and is answered in all of their chats. */
+/** The synthetic event that replaces the messages. It lists their ids, waits like the newest of them, and is answered in all of their chats. */
 export function summaryOf(eventId: string, events: readonly InboxMessage[]): InboxMessage {
 	const newest = events.at(-1)!;
 	const batch = events.flatMap((event) => event.batch ?? [event.eventId]);
 	return { ...standIn(newest, eventId), text: line(events, batch.length), batch, facts: factsOf(events, newest) };
 }
 
-/** It holds the words of all of them, so it may do what every one of their senders may (A10). */
+/** The summary contains text of all senders, so it has only the rights that all of them have (A10). */
 function factsOf(events: readonly InboxMessage[], newest: InboxMessage): InboxMessage["facts"] {
 	const rights = rightsTogether(events);
 	return {
@@ -30,14 +30,14 @@ function factsOf(events: readonly InboxMessage[], newest: InboxMessage): InboxMe
 	};
 }
 
-/** Several messages become one run by a synthetic event that names them; the run is told each of them all the same. */
+/** The synthetic event of several messages that become one run. The run still gets every message. */
 export function batchOf(events: readonly InboxMessage[], now: number): InboxMessage {
 	const newest = events.at(-1)!;
 	const { queue: _queue, ...event } = standIn(newest, batchIdOf(newest.eventId));
 	return { ...event, receivedAt: now, batch: events.map((one) => one.eventId) };
 }
 
-/** Of the same chat; not the platform's message itself. */
+/** An empty event of the same chat and sender, without the platform's message id. */
 function standIn({ session, receivedAt, origin, queue, facts, traceId }: InboxMessage, eventId: string): InboxMessage {
 	const { channel, account, sender } = origin;
 	return {
@@ -58,7 +58,7 @@ function line(events: readonly InboxMessage[], count: number): string {
 	const quotes = events.flatMap((event) => (event.batch ? quotesIn(event.text) : [quoteOf(event)]));
 	const kept: string[] = [];
 	let room = LINE_CHARS_MAX;
-	// The newest say most about what is wanted now.
+	// The newest messages are the most relevant.
 	for (const quote of quotes.toReversed()) {
 		room -= quote.length + SEPARATOR.length;
 		if (room < 0) break;
@@ -70,7 +70,7 @@ function line(events: readonly InboxMessage[], count: number): string {
 const SEPARATOR = " · ";
 const HEAD = (count: number) => `[${count} earlier messages, shortened] `;
 
-/** What an earlier summary kept. */
+/** The quotes in an earlier summary. */
 const quotesIn = (text: string): string[] => text.slice(text.indexOf("] ") + 2).split(SEPARATOR);
 
 function quoteOf({ text, attachments }: InboxMessage): string {

@@ -1,4 +1,4 @@
-/** Calls the plugins, one after another. One that throws, hangs or answers nonsense changes nothing, and is seen: log, trace, counter. */
+/** Calls the plugins one after another. A plugin that throws, hangs or returns an invalid result changes nothing; log, trace and counters show it. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -6,9 +6,9 @@ import type { HookCall } from "../../ledger/ledger.ts";
 import type { HookAnswer, HookContext, HookName, HookRequest, NamedPlugin } from "./port.ts";
 
 export interface HookLimits {
-	/** One call of one plugin. */
+	/** Time limit of one call. */
 	pluginMs: number;
-	/** What plugins may attach to one message, and `hooks.context` as JSON. */
+	/** Characters that plugins may attach to one message, and of `hooks.context` as JSON. */
 	hookCharsMax: number;
 }
 
@@ -22,9 +22,9 @@ export interface PluginStats {
 	rejections: number;
 }
 
-/** What all plugins together want. */
+/** The combined result of all plugins. */
 export interface HookResult {
-	/** The text that the last plugin left. */
+	/** The text after the last plugin. */
 	text: string;
 	context: HookContext;
 	attached: string[];
@@ -34,7 +34,7 @@ export interface HookResult {
 
 export interface Hooks {
 	has(hook: HookName): boolean;
-	/** Every plugin sees what the ones before it changed; the first rejection is the last call. Never rejects. */
+	/** Every plugin sees the changes of those before it; the first rejection ends the calls. Never rejects. */
 	call(hook: HookName, request: HookRequest): Promise<HookResult>;
 	stats(): PluginStats[];
 }
@@ -106,7 +106,7 @@ export function createHooks({ plugins, limits, clock, log }: HooksOptions): Hook
 
 interface HookOutcome {
 	answer: HookAnswer;
-	/** As the plugin wants it. */
+	/** The context after the plugin's changes. */
 	context: HookContext;
 }
 
@@ -115,7 +115,7 @@ const changes = ({ answer, context }: HookOutcome, request: HookRequest): boolea
 
 class TooLate extends Error {}
 
-/** A plugin that blocks the process itself cannot be stopped; everything else is left behind when its time is over. */
+/** Ends the wait at the time limit. A plugin that blocks the event loop cannot be stopped. */
 function within(clock: Clock, ms: number, work: (signal: AbortSignal) => unknown): Promise<unknown> {
 	const controller = new AbortController();
 	return new Promise((resolve, reject) => {
@@ -138,18 +138,18 @@ const ANSWER_KEYS: Record<keyof HookAnswer, "string" | "object"> = {
 
 function checked(answer: unknown): HookAnswer {
 	if (answer === undefined || answer === null) return {};
-	if (typeof answer !== "object") throw new TypeError(`answered with a ${typeof answer}; allowed: ${ALLOWED}`);
+	if (typeof answer !== "object") throw new TypeError(`returned a ${typeof answer}; allowed: ${ALLOWED}`);
 	for (const [key, value] of Object.entries(answer)) {
-		if (!Object.hasOwn(ANSWER_KEYS, key)) throw new TypeError(`answered with \`${key}\`; allowed: ${ALLOWED}`);
+		if (!Object.hasOwn(ANSWER_KEYS, key)) throw new TypeError(`returned \`${key}\`; allowed: ${ALLOWED}`);
 		if (value !== undefined && (typeof value !== ANSWER_KEYS[key as keyof HookAnswer] || value === null))
-			throw new TypeError(`answered with a \`${key}\` that is not ${ANSWER_KEYS[key as keyof HookAnswer]}`);
+			throw new TypeError(`returned a \`${key}\` that is not ${ANSWER_KEYS[key as keyof HookAnswer]}`);
 	}
 	return answer;
 }
 
 const ALLOWED = "nothing, or { reject?, text?, attach?, context? }";
 
-/** It is kept with the message, so it has to be JSON and small. */
+/** The context is recorded with the message, so it must be JSON and small. */
 function fitting(context: HookContext, charsMax: number): HookContext {
 	const text = JSON.stringify(context);
 	if (text.length > charsMax) throw new RangeError(`hooks.context has more than ${charsMax} characters`);

@@ -1,4 +1,4 @@
-/** From the config's `plugins:` to plugins; a module that is none is refused with one to copy. */
+/** Loads the plugins of the config. The error for an invalid module contains an example to copy. */
 
 import { basename, extname, resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";

@@ -1,16 +1,16 @@
-/** What the author of a plugin writes. A plugin sees a message before it becomes a run and the finished turn after it, never a token. */
+/** The interface of plugins. A plugin sees a message before it becomes a run and the finished turn after it, never a token. */
 
 import type { Usage } from "@nexus-stream/protocol";
 import type { Disposition, StoredPart, TurnStatus } from "../../ledger/ledger.ts";
 
-/** A bag that plugins share along the way of one message; JSON values only. */
+/** Values that plugins share for one message; JSON only. */
 export interface HookContext {
 	/** The answer is delivered when it is finished. */
 	disable_streaming?: boolean;
 	[key: string]: unknown;
 }
 
-/** A message on its way, as plugins see it: a copy. */
+/** A copy of a message for plugins. */
 export interface HookRequest {
 	event: {
 		eventId: string;
@@ -26,7 +26,7 @@ export interface HookRequest {
 	chat: { id: string; type: "direct" | "group"; name?: string };
 	session: string;
 	agent: string;
-	/** What is written into it is kept, like `context` of an answer. */
+	/** Changes of it are kept, like `context` of an answer. */
 	hooks: { context: HookContext };
 	/** From `onPrepare` on. */
 	runId?: string;
@@ -37,12 +37,12 @@ export interface HookRequest {
 
 /** A finished run. */
 export interface HookResponse {
-	/** All that was said. */
+	/** The whole answer. */
 	text: string;
 	status: TurnStatus;
 	error?: { code: string; message: string };
 	toolCalls: readonly HookToolCall[];
-	/** Cards, pictures, sound …, in order. */
+	/** Cards, images, audio and the like, in order. */
 	parts: readonly StoredPart[];
 	usage: Usage;
 	latencyMs: number;
@@ -63,9 +63,9 @@ export interface DeliveryResult {
 	id: string;
 	channel: string;
 	account: string;
-	/** All of it is on the platform. */
+	/** The whole answer is on the platform. */
 	success: boolean;
-	/** In a message that grew; false: sent in finished messages. */
+	/** Sent as a growing message; false: as finished messages. */
 	streamed: boolean;
 	message_ids: readonly string[];
 	error?: string;
@@ -76,19 +76,19 @@ export interface StreamingMetrics {
 	firstTokenMs?: number;
 	/** Chunks of the run, all modalities together. */
 	chunks: number;
-	/** How often messages on platforms were changed after they had been created. */
+	/** Edits of messages after their creation. */
 	edits: number;
-	/** Of the delivery that took longest. */
+	/** Duration of the longest delivery. */
 	deliveryMs: number;
 }
 
-/** What a plugin wants changed; undefined = nothing. */
+/** The changes of a plugin; undefined = none. */
 export interface HookAnswer {
-	/** The message is not answered, because of this. */
+	/** The message is not answered, for this reason. */
 	reject?: string;
-	/** The message says this instead. */
+	/** Replaces the text of the message. */
 	text?: string;
-	/** The agent is told this beside the message, in this run only. */
+	/** Added to the message for the agent, in this run only. */
 	attach?: string;
 	/** Merged into `hooks.context`. */
 	context?: HookContext;
@@ -105,7 +105,7 @@ type ChangingHook =
 export interface Plugin {
 	/** Default: the module's file name. */
 	name?: string;
-	/** A message was let in; it is not queued yet. */
+	/** A message was admitted and is not queued yet. */
 	onReceive?: ChangingHook;
 	/** A run is about to start. */
 	onPrepare?: ChangingHook;

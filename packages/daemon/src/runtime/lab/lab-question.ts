@@ -50,12 +50,11 @@ export function createQuestions(bench: Bench, clock: Clock, log: Log): LabQuesti
 	function listen(channel: string): void {
 		if (heard.has(channel)) return;
 		heard.add(channel);
-		bench.outbound.monitor(
-			channel,
-			LAB_ACCOUNT,
-			async () => {},
-			({ id, choice, from }) => choose(channel, id, choice, from.name ?? from.id),
-		);
+		bench.outbound.monitor(channel, LAB_ACCOUNT, {
+			onMessage: async () => {},
+			onChoice: ({ id, choice, from }) => choose(channel, id, choice, from.name ?? from.id),
+			isUrgent: () => false,
+		});
 	}
 
 	return {

@@ -1,4 +1,4 @@
-/** The files of a send that an earlier process intended, read again from the run's log: the ledger keeps what a send says, not its files. */
+/** Reads the files of an earlier process's send from the run's log again: the ledger stores the text of a send, not its files. */
 
 import { mailFiles } from "../blocks/mail.ts";
 import type { DeliveryContext } from "../delivery-context.ts";

@@ -1,8 +1,8 @@
-/** The names of messages beside the text: they tell such a row from the rows of the answer's own messages. */
+/** Nonces of attachments, which distinguish their rows from those of the answer's text. */
 
 import { nonceOf, pieceOf } from "@nexus-stream/adapter/host";
 
-/** Other nonces are hexadecimal throughout. */
+/** All other nonces are entirely hexadecimal. */
 const ATTACHMENT = /^x[0-9a-f]{19}(?:\.\d+)?$/;
 
 export const isAttachmentNonce = (nonce: string): boolean => ATTACHMENT.test(nonce);

@@ -1,6 +1,6 @@
 /**
- * What stands beside the text: parts and, where a channel wants it, reasoning. Each is a message of its own without source positions. Its
- * nonce comes from where it is in the log, so whatever dies when, the row tells which of them are out: each is sent once.
+ * Attachments: parts and, if enabled, reasoning. Each is its own message without source positions; its nonce derives from the log offset, so
+ * a restart never sends it twice.
  */
 
 import type { WireAttachment } from "@nexus-stream/adapter/host";
@@ -14,32 +14,32 @@ export interface DeliveryAttachment {
 	nonce: string;
 	text: string;
 	attachments?: readonly WireAttachment[];
-	/** Said in its place when the platform refuses it. */
+	/** Sent instead when the platform refuses the attachment. */
 	instead?: DeliveryAttachment;
 }
 
-/** Adapters that show parts themselves hear of them in the stream; one that cannot send cannot be helped. */
+/** Adapters that show parts get them in the stream. So does an adapter without `send`, for which there is no other way. */
 export const showsParts = ({ info: { supports } }: DeliveryContext): boolean =>
 	supports.includes("parts") || !supports.includes("send");
 
 /**
- * Adapters that show reasoning, or that speak only the six events, where what becomes of a `reasoning` line is the adapter's affair, hear
- * of it in the stream. For the others each passage is a message beside the text.
+ * Adapters that show reasoning get it in the stream, and so do adapters that know only the six basic events and decide for themselves. For
+ * all others each passage becomes a separate message.
  */
 export const showsReasoning = (context: DeliveryContext): boolean => {
 	const { info } = context;
 	return showsParts(context) || info.supports.includes("reasoning") || !info.fields?.includes("intent");
 };
 
-/** The adapter hears of it in the stream. */
+/** The adapter gets this part in the stream. */
 export const showsPart = (context: DeliveryContext, { modality }: SourcePartEvent): boolean =>
 	modality === "reasoning" ? showsReasoning(context) : showsParts(context);
 
-/** Whether a channel wants to see a part. */
+/** Whether the channel's configuration shows this part. */
 export const isWanted = ({ reasoning, parts }: DeliveryContext, { modality }: SourcePartEvent): boolean =>
 	modality === "reasoning" ? reasoning : parts;
 
-/** The message that an event is, if the channel wants it, and its row once it has one. */
+/** The attachment of an event, if the channel shows it, with its row if it has one. */
 export function wantedAttachment(
 	context: DeliveryContext,
 	{ event, offset }: SourceEvent,
@@ -52,7 +52,7 @@ export function wantedAttachment(
 	return { attachment, row };
 }
 
-/** The message that an event is, if it is one that is owed. */
+/** The attachment of an event, if it was not sent yet. */
 export function unsentAttachment(context: DeliveryContext, event: SourceEvent): DeliveryAttachment | undefined {
 	const wanted = wantedAttachment(context, event);
 	return wanted?.row ? undefined : wanted?.attachment;
@@ -75,8 +75,8 @@ export function attachmentOf(
 }
 
 /**
- * The text that says that an answer failed, for adapters that stream without positions: their messages have ranges that say nothing, so it is
- * known by its nonce. No part of an answer stands at offset 0.
+ * The error text of a failed answer, for adapters that stream without positions: the ranges of their messages mean nothing, so the error text
+ * is recognised by its nonce. No part of an answer has offset 0.
  */
 export function errorAttachment({ live, info, options }: DeliveryContext): DeliveryAttachment | undefined {
 	const isBlind = info.supports.includes("stream") && !info.fields?.includes("offset");
@@ -85,7 +85,7 @@ export function errorAttachment({ live, info, options }: DeliveryContext): Deliv
 		: undefined;
 }
 
-/** The text that says that an answer failed is no part of the source either; it is said once. */
+/** The error text is not part of the source: a sent message with an empty range is the error text. */
 export const isErrorSent = ({ messages }: Delivery): boolean =>
 	messages.some(
 		({ from, to, state, nonce, abandoned }) =>

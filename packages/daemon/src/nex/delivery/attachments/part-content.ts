@@ -1,30 +1,30 @@
-/** What a chat shows of what is not text: a file where the platform takes files, else words. Reasoning is quoted, cards are written out. */
+/** How a chat shows parts: as a file where the platform accepts files, otherwise as text. Reasoning is quoted, cards are written out. */
 
 import type { AdapterInfo, WireAttachment } from "@nexus-stream/adapter/host";
 import { own } from "@nexus-stream/protocol/own";
 import type { SourcePartEvent } from "../source.ts";
 
 export interface PartContent {
-	/** Markdown; empty when the file says it all. */
+	/** Markdown; empty when the file is enough. */
 	text: string;
 	attachment?: WireAttachment;
-	/** Said when the platform refuses the file. */
+	/** Sent instead when the platform refuses the file. */
 	instead?: string;
 }
 
 /** A line to an adapter holds 4 MiB, and base64 takes a third more. */
 const ATTACHMENT_BYTES_MAX = 2_500_000;
 
-/** `offset` is the part's in the log: it makes names unique. Undefined: there is nothing to show. */
+/** `offset`, the part's place in the log, makes file names unique. Undefined when there is nothing to show. */
 export function contentOf(part: SourcePartEvent, offset: number, info: AdapterInfo): PartContent | undefined {
 	const { modality, payload } = part;
-	if (modality === "reasoning") return /\S/.test(payload) ? { text: thought(payload) } : undefined;
+	if (modality === "reasoning") return /\S/.test(payload) ? { text: quotedReasoning(payload) } : undefined;
 	if (modality === "card" || modality === "carousel") return { text: cardsText(payload) ?? `[${modality}]` };
 	return fileContent(fileOf(part, offset), info);
 }
 
-/** Apart from the answer in every dialect: a quote with a title. All of it is ASCII: another sign would make a text message cost twice. */
-const thought = (text: string): string => `> *Thinking*  \n${text.trim().replace(/^/gm, "> ")}`;
+/** A quote with a title, which every platform sets apart from the answer. ASCII only: another character would double the cost of an SMS. */
+const quotedReasoning = (text: string): string => `> *Thinking*  \n${text.trim().replace(/^/gm, "> ")}`;
 
 interface FilePart {
 	kind: string;
@@ -51,7 +51,7 @@ function fileContent({ kind, name, contentType, data, url }: FilePart, info: Ada
 const BASE64 = /^[A-Za-z0-9+/_=\s-]*$/;
 const DATA_URL = /^data:([^;,]*)((?:;[^;,]*)*),([\s\S]*)$/;
 
-/** Base64 as the protocol says, or an address, a data address, an SVG's text, or JSON with one of these and a name. */
+/** The payload is base64 as the protocol says, a URL, a data URL, SVG text, or JSON with one of these and a name. */
 function fileOf({ modality, contentType, payload }: SourcePartEvent, offset: number): FilePart {
 	const json = payload.trimStart().startsWith("{") ? record(payload) : undefined;
 	const source = json ? (text(json.url) ?? text(json.data) ?? text(json.src) ?? "") : payload.trim();
@@ -70,7 +70,7 @@ function fileOf({ modality, contentType, payload }: SourcePartEvent, offset: num
 
 const base64 = (data: string): string => Buffer.from(data, "base64").toString("base64");
 
-/** Percent signs that mean nothing stay. */
+/** Percent signs that are not part of an escape stay as they are. */
 const fromUrl = (body: string): string =>
 	Buffer.from(
 		body.replace(/%[0-9a-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16))),
@@ -92,7 +92,7 @@ const extensionOf = (type: string): string =>
 
 const CARDS_MAX = 50;
 
-/** Title, price, words and link of each; undefined when the payload is none. */
+/** Title, price, text and link of each card; undefined when the payload has no cards. */
 function cardsText(payload: string): string | undefined {
 	const value = record(payload);
 	const list = value?.items ?? value?.cards ?? value;
@@ -123,7 +123,7 @@ function record(payload: string): Record<string, unknown> | undefined {
 		if (Array.isArray(value)) return { items: value };
 		return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
 	} catch {
-		// Not JSON: it is shown by its name.
+		// Not JSON: only the kind of the card is shown.
 		return undefined;
 	}
 }
@@ -133,5 +133,5 @@ function text(value: unknown): string | undefined {
 	return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Words of a part may not become markdown of their own. */
-const escaped = (words: string): string => words.replace(/\s+/g, " ").replace(/[\\`*_~[\]<>|#]/g, "\\$&");
+/** Escapes text of a part, so that it is not read as markdown. */
+const escaped = (text: string): string => text.replace(/\s+/g, " ").replace(/[\\`*_~[\]<>|#]/g, "\\$&");

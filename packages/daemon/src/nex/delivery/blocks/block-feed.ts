@@ -1,16 +1,15 @@
-/** The messages of an answer for a channel without streaming, as they become ready: owns the timers of the block pipeline. */
+/** Yields the messages of an answer for a channel without streaming as they become ready. Owns the timers of the block pipeline. */
 
 import { type MarkdownState, stateAt } from "@nexus-stream/adapter/host";
+import { sleep } from "@nexus-stream/protocol/retry";
 import type { DeliveryContext } from "../delivery-context.ts";
-import { sleep } from "../sleep.ts";
 import { readSource, type SourceEvent } from "../source.ts";
 import type { Typing } from "../stream/typing.ts";
 import { typingInputOf } from "../stream/typing-rules.ts";
 import { createBlockMachine } from "./block-machine.ts";
-import type { DeliveryBlock } from "./block-step.ts";
-import type { BlockMachine } from "./machine.ts";
+import type { BlockMachine, DeliveryBlock } from "./block-step.ts";
 
-/** From the delivery's cursor on. The next is looked for when the one before was taken care of. */
+/** Starts at the delivery's cursor. Reads on only when the consumer has handled the last block. */
 export async function* readBlocks(
 	context: DeliveryContext,
 	typing: Typing,
@@ -42,12 +41,12 @@ export async function* readBlocks(
 		}
 	} finally {
 		over.abort();
-		next.catch(() => {}); // Nobody waits for it any more.
+		next.catch(() => {}); // No longer awaited.
 		await source.return();
 	}
 }
 
-/** What the source has next; undefined when the time came first. */
+/** The next events of the source; undefined when `wakeAt` came first. */
 async function earlier<T>(
 	{ clock, signal }: DeliveryContext,
 	next: Promise<T>,
@@ -71,7 +70,7 @@ function take(machine: BlockMachine, typing: Typing, events: readonly SourceEven
 	}
 }
 
-/** From the second block on a person would need a moment. */
+/** Delays every block but the first, as a person who types would. */
 async function* withDelays(
 	context: DeliveryContext,
 	machine: BlockMachine,
@@ -87,13 +86,13 @@ async function* withDelays(
 	}
 }
 
-/** Where in its message's markdown the cursor is: a code fence that was open before a crash is opened again. */
+/** The markdown state at the cursor, so that a code fence that was open before a crash is opened again. */
 async function markdownStateAt({ live, bus, signal, log }: DeliveryContext): Promise<MarkdownState> {
 	const { reach: cursor } = live;
 	const { runId } = live.row;
 	let begin = 0;
 	let text = "";
-	const textOf = (events: readonly SourceEvent[]) => {
+	const collect = (events: readonly SourceEvent[]) => {
 		for (const { event, position } of events) {
 			if (position > cursor) return;
 			if (event.type === "token") text += event.text;
@@ -104,8 +103,8 @@ async function markdownStateAt({ live, bus, signal, log }: DeliveryContext): Pro
 	};
 	if (cursor > 0) {
 		for await (const events of readSource(bus, runId, { position: 0, signal, log })) {
-			textOf(events);
-			// What stands at the cursor says whether a new message begins there.
+			collect(events);
+			// The event at the cursor shows whether a new message begins there.
 			if (begin === cursor || begin + text.length > cursor) break;
 		}
 	}

@@ -1,4 +1,4 @@
-/** The block pipeline of one delivery, with the channel's figures. */
+/** Collects the text of one answer into messages: blocks while it is written, or the whole answer at its end. */
 
 import type { AdapterInfo, MarkdownState } from "@nexus-stream/adapter/host";
 import { CHANNEL_BLOCKS } from "@nexus-stream/platforms";
@@ -7,49 +7,55 @@ import type { BlocksConfig } from "../../port.ts";
 import { errorAttachment, isErrorSent, unsentAttachment } from "../attachments/attachment.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
 import { isEnd, type SourceEvent } from "../source.ts";
-import { continuedText, doubtOf, goesOnBlindly } from "../stream/half-shown.ts";
-import { toolNote } from "../stream/tool-note.ts";
-import { type BlockInput, type BlockRules, beginBlocks, type DeliveryBlock, stepBlocks } from "./block-step.ts";
-import type { BlockMachine } from "./machine.ts";
+import { continuedText, continuesBlindly, doubtOf } from "../stream/half-shown.ts";
+import {
+	type BlockInput,
+	type BlockMachine,
+	type BlockRules,
+	beginBlocks,
+	type DeliveryBlock,
+	stepBlocks,
+	toolNote,
+} from "./block-step.ts";
 import { createMailMachine } from "./mail.ts";
 
-/** Where a channel's adapter has none of its own in its info. */
+/** For channels whose adapter defines no limits in its info. */
 const BLOCK_RULES = { minChars: 800, maxChars: 1200, idleMs: 1000, humanDelayMs: { min: 800, max: 2500 } };
 
 export interface ChannelBlocks extends BlockRules {
-	/** Between two blocks; undefined = none. */
+	/** Delay between two blocks; undefined = none. */
 	humanDelayMs: { min: number; max: number } | undefined;
 }
 
-/** The config is stronger than the adapter's own, which is stronger than that of the channel's name. No block is longer than a message can be. */
+/** The config overrides the adapter's info, which overrides the defaults of the channel's name. No block exceeds the length of a message. */
 export function blocksOf(
 	{ blocks, channel, limits: { textMax } }: AdapterInfo,
 	config: BlocksConfig = {},
 	name = channel,
 ): ChannelBlocks {
-	const ofName: AdapterInfo["blocks"] = own(CHANNEL_BLOCKS, name);
-	const { humanDelayMs, ...rules } = { ...BLOCK_RULES, ...ofName, ...blocks, ...config };
+	const named: AdapterInfo["blocks"] = own(CHANNEL_BLOCKS, name);
+	const { humanDelayMs, ...rules } = { ...BLOCK_RULES, ...named, ...blocks, ...config };
 	const maxChars = Math.min(rules.maxChars, textMax);
 	const minChars = Math.min(rules.minChars, maxChars);
 	return { minChars, maxChars, idleMs: rules.idleMs, humanDelayMs: humanDelayMs ?? undefined };
 }
 
-/** `markdown`: where in the markdown the delivery goes on. */
-export function createBlockMachine(context: DeliveryContext, place: MarkdownState): BlockMachine {
+/** `markdown`: the state where the delivery continues. */
+export function createBlockMachine(context: DeliveryContext, markdown: MarkdownState): BlockMachine {
 	const { live, info, account, question } = context;
 	const whole = live.row.mode === "whole";
-	// A question's last message has its buttons, so all of them are one line.
+	// The buttons of a question belong to its last message, so the whole text is one line.
 	if (whole && (question || info.delivery === "whole")) return createMailMachine(context);
 	const { textMax } = info.limits;
 	if (whole) {
 		const rules = { minChars: textMax, maxChars: textMax, idleMs: Infinity };
-		return heldToEnd(createBlocks(context, place, rules, undefined));
+		return heldToEnd(createBlocks(context, markdown, rules, undefined));
 	}
 	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks, account.channel);
-	return createBlocks(context, place, rules, humanDelayMs);
+	return createBlocks(context, markdown, rules, humanDelayMs);
 }
 
-/** Nothing is ready before the answer has ended, however many messages it has become by then. */
+/** Holds all messages back until the answer has ended. */
 function heldToEnd(machine: BlockMachine): BlockMachine {
 	let ended = false;
 	return {
@@ -68,15 +74,15 @@ function heldToEnd(machine: BlockMachine): BlockMachine {
 
 function createBlocks(
 	context: DeliveryContext,
-	place: MarkdownState,
+	markdown: MarkdownState,
 	rules: BlockRules,
 	humanDelayMs: BlockMachine["humanDelayMs"],
 ): BlockMachine {
 	const { live, options } = context;
 	const { row } = live;
-	let state = beginBlocks(live.reach, place);
-	/** Nothing was sent yet behind a message that was left half-way. */
-	let isBlind = goesOnBlindly(context);
+	let state = beginBlocks(live.reach, markdown);
+	/** The next block is the first one after a message that was abandoned halfway. */
+	let isBlind = continuesBlindly(context);
 	let wakeAt: number | undefined;
 	const ready: DeliveryBlock[] = [];
 	const step = (input: BlockInput, now: number) => {
@@ -90,13 +96,13 @@ function createBlocks(
 		ready.push(...next.blocks);
 		return next.blocks.at(-1);
 	};
-	const beside = (each: SourceEvent, now: number) => {
+	const attach = (each: SourceEvent, now: number) => {
 		const attachment = unsentAttachment(context, each);
 		if (!attachment) return;
 		step({ type: "flush" }, now);
 		ready.push({ from: state.since, to: state.since, text: attachment.text, attachment });
 	};
-	/** What is damaged and has not been sent is not sent. */
+	/** Drops damaged text that was not sent yet. */
 	const drop = (from: number, now: number) => {
 		step({ type: "drop", from }, now);
 		for (let at = ready.length - 1; at >= 0; at--)
@@ -106,7 +112,7 @@ function createBlocks(
 		take(each, now) {
 			const { event } = each;
 			if (event.type === "token") step(event, now);
-			else if (event.type === "part") beside(each, now);
+			else if (event.type === "part") attach(each, now);
 			else if (event.type === "stream_end" || event.type === "stream_error") {
 				if (each.damagedFrom !== undefined) drop(each.damagedFrom, now);
 				const last = step({ type: "end" }, now);
@@ -115,13 +121,13 @@ function createBlocks(
 				step({ type: "note", text: toolNote(event.summary ?? event.toolName) }, now);
 			}
 			if (!isEnd(event) || !options.errorText || each.reason === "aborted") return;
-			// Of an answer that ended well, some may be missing, and it is not known what.
+			// A completed answer gets the error text only when an unknown part of it may be missing.
 			if (event.type !== "stream_error" && !(isBlind && doubtOf(live) !== undefined)) return;
-			// No part of the source: said after it, and only once.
+			// The error text is not part of the source; it is sent after it, and only once.
 			const attachment = errorAttachment(context);
-			const isSaid = attachment ? row.messages.some(({ nonce }) => nonce === attachment.nonce) : isErrorSent(row);
+			const isSent = attachment ? row.messages.some(({ nonce }) => nonce === attachment.nonce) : isErrorSent(row);
 			const block = { from: state.since, to: state.since, text: options.errorText };
-			if (!isSaid) ready.push({ ...block, attachment });
+			if (!isSent) ready.push({ ...block, attachment });
 		},
 		tick: (now) => step({ type: "tick" }, now),
 		get wakeAt() {

@@ -1,4 +1,4 @@
-/** The block pipeline as a pure step: text gathers until one of four rules makes a message of it. Ranges are contiguous and cover the answer. */
+/** The block pipeline as a pure step: text is collected until one of four rules makes it a message. Ranges are contiguous and cover the answer. */
 
 import {
 	cut,
@@ -11,58 +11,70 @@ import {
 	type WireAttachment,
 } from "@nexus-stream/adapter/host";
 import type { DeliveryAttachment } from "../attachments/attachment.ts";
+import type { SourceEvent } from "../source.ts";
 
 export interface BlockRules {
-	/** Least text before an empty line ends a block. */
+	/** Minimum text before an empty line ends a block. */
 	minChars: number;
-	/** Most text of a block. */
+	/** Maximum text of a block. */
 	maxChars: number;
-	/** Without a token for this long, what is there is sent. */
+	/** After this long without a token, the collected text is sent. */
 	idleMs: number;
 }
 
 export interface DeliveryBlock {
-	/** Source positions that the text stands for. */
+	/** Source positions of the text. */
 	from: number;
 	to: number;
-	/** Markdown that stands on its own. */
+	/** Markdown that can be read by itself. */
 	text: string;
-	/** It is no part of the source: `from` and `to` are the same. */
+	/** Not part of the source: `from` and `to` are equal. */
 	attachment?: DeliveryAttachment;
-	/** Of the one message of a mail. */
+	/** The files of a mail. */
 	attachments?: readonly WireAttachment[];
-	/** What the end of its text tells of the run: of the last block of a text. */
+	/** Facts of the run from the end of the text; only the last block of a text has them. */
 	facts?: RunFacts;
 }
 
+export interface BlockMachine {
+	take(event: SourceEvent, now: number): void;
+	/** `wakeAt` has come. */
+	tick(now: number): void;
+	/** When `tick` is needed. */
+	readonly wakeAt: number | undefined;
+	/** The next message that is ready; each is returned once. */
+	ready(): DeliveryBlock | undefined;
+	readonly humanDelayMs: { min: number; max: number } | undefined;
+}
+
 export interface BlockState {
-	/** Everything before is in blocks. What lies between it and `from` is in `preceding`, or shows nothing. */
+	/** Everything before this position is in blocks. Text between it and `from` is in `preceding`, or invisible. */
 	readonly since: number;
 	readonly from: number;
 	/** The source from `from` on. */
 	readonly text: string;
-	/** There is something to see in it. */
+	/** `text` is not only white space. */
 	readonly hasVisibleText: boolean;
 	readonly markdown: MarkdownState;
-	/** How much of `text` has no paragraph's end that could end a block. */
+	/** How far `text` was searched for the end of a paragraph. */
 	readonly read: number;
-	/** Markdown that the next block begins with: what was said before a tool, with the notes between. */
+	/** Markdown that the next block begins with: the text before a tool, with earlier notes. */
 	readonly preceding: string;
-	/** Shown behind `preceding` and in front of `text`: no part of the source. */
+	/** Shown after `preceding` and before `text`; not part of the source. */
 	readonly notes: readonly string[];
-	/** When the last text came; undefined when none waits. */
+	/** When the last text arrived; undefined when no text waits. */
 	readonly receivedAt: number | undefined;
 }
 
 export type BlockInput =
 	| { type: "token"; text: string }
-	/** A line about a tool, for channels that show them. */
+	/** A line about a tool, for channels that show tools. */
 	| { type: "note"; text: string }
 	/** An assistant message, or the answer, has ended. */
 	| { type: "end" }
-	/** Something that is not text comes next. */
+	/** An attachment follows. */
 	| { type: "flush" }
-	/** The text from this position on is damaged: what of it waits is not sent. */
+	/** The text from this position on is damaged: the part of it that still waits is dropped. */
 	| { type: "drop"; from: number }
 	| { type: "tick" };
 
@@ -95,7 +107,7 @@ export function stepBlocks(state: BlockState, input: BlockInput, now: number, ru
 				hasVisibleText: state.hasVisibleText || hasVisibleText,
 				receivedAt: now,
 			};
-			// White space makes no message longer.
+			// White space alone never fills a message.
 			const sized = hasVisibleText ? withSize(next, rules) : { state: next, blocks: [] };
 			return awaited(input.text.includes("\n") ? withParagraphs(sized, rules) : sized, rules);
 		}
@@ -103,7 +115,7 @@ export function stepBlocks(state: BlockState, input: BlockInput, now: number, ru
 			return awaited(withNote(state, input.text, rules), rules);
 		case "end": {
 			const flushed = flush(state, rules);
-			// The next assistant message is markdown of its own.
+			// The next assistant message is a separate markdown document.
 			return { ...flushed, state: { ...flushed.state, markdown: MARKDOWN_START, notes: [] }, wakeAt: undefined };
 		}
 		case "flush":
@@ -121,7 +133,7 @@ export function stepBlocks(state: BlockState, input: BlockInput, now: number, ru
 
 const isVisible = (text: string): boolean => /\S/.test(text);
 
-/** What was said waits only for more of the same text. */
+/** `preceding` is dropped as well when the damage begins before `text`. */
 function dropped(state: BlockState, from: number): BlockState {
 	const text = state.text.slice(0, Math.max(0, from - state.from));
 	const preceding = from < state.from ? "" : state.preceding;
@@ -136,7 +148,7 @@ const awaited = (gathered: Gathered, rules: BlockRules): BlockStep => {
 	return { ...gathered, wakeAt: waits ? receivedAt + rules.idleMs : undefined };
 };
 
-/** Behind what was said before the tool. What stands in front of a block's text leaves at least half of the block to it: the newest notes stay. */
+/** Adds a note after the text so far. Notes and preceding text take at most half of a block; the oldest notes are dropped first. */
 function withNote(before: BlockState, note: string, rules: BlockRules): Gathered {
 	const { state, blocks } = withPreceding(before, rules);
 	const tooLong = (next: BlockState) => headOf(next).length > rules.maxChars / 2;
@@ -146,7 +158,7 @@ function withNote(before: BlockState, note: string, rules: BlockRules): Gathered
 	return { state: next, blocks };
 }
 
-/** Moves the text to what was said; more of it than a message holds becomes blocks. */
+/** Moves the text to `preceding`; text that exceeds a message becomes blocks. */
 function withPreceding(state: BlockState, rules: BlockRules): Gathered {
 	const blocks: DeliveryBlock[] = [];
 	let current = state;
@@ -174,20 +186,20 @@ function withPreceding(state: BlockState, rules: BlockRules): Gathered {
 	return { state: current, blocks };
 }
 
-/** What was said becomes a block, with the notes behind it. */
+/** Makes `preceding` and its notes a block. */
 function emitted(state: BlockState, blocks: DeliveryBlock[]): BlockState {
 	const end = state.from + state.text.length;
 	blocks.push({ from: state.since, to: end, text: headOf(state).trimEnd() });
 	return { ...state, since: end, from: end, text: "", read: 0, preceding: "", notes: [] };
 }
 
-/** What stands in front of a block's text. */
+/** The part of a block before its text. */
 const headOf = ({ preceding, notes }: Pick<BlockState, "preceding" | "notes">): string =>
 	[...(preceding === "" ? [] : [preceding]), ...(notes.length === 0 ? [] : [notes.join("\n")])]
 		.map((each) => `${each}\n\n`)
 		.join("");
 
-/** The next message of a text, notes included. A good end leaves at least `minChars`, where there is room for a choice. */
+/** The next message of a text, notes included. Prefers a cut after at least `minChars`. */
 function nextPiece(state: BlockState, { minChars, maxChars }: BlockRules, more: boolean): MarkdownCut | undefined {
 	const room = maxChars - headOf(state).length;
 	return cut(state.text, 0, {
@@ -199,7 +211,7 @@ function nextPiece(state: BlockState, { minChars, maxChars }: BlockRules, more: 
 	});
 }
 
-/** Rule 1: more than a message can hold. */
+/** Rule 1: the text exceeds a message. */
 function withSize(state: BlockState, rules: BlockRules): Gathered {
 	const blocks: DeliveryBlock[] = [];
 	let current = state;
@@ -214,7 +226,7 @@ function withSize(state: BlockState, rules: BlockRules): Gathered {
 const EMPTY_LINE = /\r?\n[ \t]*\r?\n/g;
 const VISIBLE = /\S/g;
 
-/** Rule 2: an empty line, and enough text before it. One in a code block ends no paragraph. */
+/** Rule 2: an empty line with enough text before it. An empty line in a code block does not end a paragraph. */
 function withParagraphs({ state, blocks }: Gathered, rules: BlockRules): Gathered {
 	let current = state;
 	const ready = [...blocks];
@@ -228,18 +240,18 @@ function withParagraphs({ state, blocks }: Gathered, rules: BlockRules): Gathere
 	}
 }
 
-/** Behind the first empty line that ends a block. Where there was none before `read`, there is none later. */
+/** The position after the first empty line that ends a block. The text before `read` was searched already. */
 function paragraphEnd(state: BlockState, { minChars, maxChars }: BlockRules): { end?: number; read: number } {
 	const { text, markdown } = state;
 	let { read } = state;
-	// Nothing but white space makes it longer than that.
+	// Only white space makes the text longer than this.
 	if (!state.hasVisibleText || text.length > 2 * maxChars) return { read };
 	EMPTY_LINE.lastIndex = Math.max(minChars, read);
 	for (let found = EMPTY_LINE.exec(text); found; found = EMPTY_LINE.exec(text)) {
 		const end = found.index + found[0].length;
 		const head = text.slice(0, end);
 		if (isVisible(head) && !isInFence(stateAfter(markdown, head))) return { end, read };
-		// More empty lines are no better.
+		// Skip further empty lines.
 		VISIBLE.lastIndex = end;
 		read = VISIBLE.exec(text)?.index ?? text.length;
 		EMPTY_LINE.lastIndex = read;
@@ -247,7 +259,7 @@ function paragraphEnd(state: BlockState, { minChars, maxChars }: BlockRules): { 
 	return { read: Math.max(read, text.trimEnd().length) };
 }
 
-/** Rules 3 and 4: what is there goes out, as many messages as it needs. White space alone waits for what follows. */
+/** Rules 3 and 4: sends all collected text, in as many messages as it needs. White space alone waits for more text. */
 function flush(state: BlockState, rules: BlockRules): Gathered {
 	const blocks: DeliveryBlock[] = [];
 	let current = state;
@@ -265,9 +277,19 @@ function taken(state: BlockState, piece: MarkdownCut, blocks: DeliveryBlock[]): 
 	const text = state.text.slice(piece.to);
 	const next = { ...state, text, hasVisibleText: isVisible(text), markdown: piece.next, read: 0 };
 	if (!isVisible(piece.text)) return { ...next, from: to };
-	// What shows nothing belongs to the block before it.
+	// Trailing white space belongs to the block before it.
 	const rest = next.hasVisibleText ? 0 : text.length;
 	const end = to + rest;
 	blocks.push({ from: state.since, to: end, text: headOf(state) + piece.text });
 	return { ...next, since: end, from: end, text: text.slice(rest), preceding: "", notes: [] };
 }
+
+const NOTE_CHARS_MAX = 80;
+
+/** A line about a running tool. The name comes from the tool, so it must not be read as markdown. */
+export const toolNote = (name: string): string =>
+	`[${name
+		.replace(/[`\s]+/g, " ")
+		.trim()
+		.slice(0, NOTE_CHARS_MAX)
+		.toWellFormed()}...]`;

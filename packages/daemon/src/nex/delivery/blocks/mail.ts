@@ -1,19 +1,17 @@
-/** Mail: an answer in one message, its files with it. Between what stands apart there is an empty line, which is no part of the source. */
+/** Mail: the whole answer in one message with its files. Separate texts are divided by an empty line, which is not part of the source. */
 
 import type { WireAttachment } from "@nexus-stream/adapter/host";
 import { attachmentOf, isWanted } from "../attachments/attachment.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
 import { isEnd, type SourceEvent } from "../source.ts";
-import { toolNote } from "../stream/tool-note.ts";
-import type { DeliveryBlock } from "./block-step.ts";
-import type { BlockMachine } from "./machine.ts";
+import { type BlockMachine, type DeliveryBlock, toolNote } from "./block-step.ts";
 
 /** A line to an adapter holds 4 MiB. */
 const FILES_CHARS_MAX = 3_400_000;
 
 export function createMailMachine(context: DeliveryContext): BlockMachine {
 	const { live, options } = context;
-	// There is only one: when it is on record there is nothing more to say.
+	// There is only one message: once it is on record, the delivery is done.
 	const over = live.row.messages.length > 0;
 	const from = live.row.cursor;
 	const mail = createMail(context);
@@ -25,7 +23,7 @@ export function createMailMachine(context: DeliveryContext): BlockMachine {
 			mail.take(each);
 			if (each.damagedFrom !== undefined) mail.drop(each.damagedFrom - from);
 			if (!isEnd(event)) return;
-			if (event.type === "stream_error" && options.errorText) mail.apart(options.errorText);
+			if (event.type === "stream_error" && options.errorText) mail.addText(options.errorText);
 			const { text, to, files } = mail.content();
 			if (text === "") return;
 			const { facts } = each;
@@ -44,27 +42,28 @@ export function createMailMachine(context: DeliveryContext): BlockMachine {
 
 interface Mail {
 	take(each: SourceEvent): void;
-	apart(text: string): void;
+	/** Adds a text that is not part of the source. */
+	addText(text: string): void;
 	/** The text from this position on is damaged. */
 	drop(from: number): void;
 	content(): { text: string; to: number; files: readonly WireAttachment[] };
 }
 
 function createMail(context: DeliveryContext): Mail {
-	/** `at`: where in the source it begins; undefined for what stands apart from it. */
+	/** `at`: the position in the source; undefined for text that is not part of it. */
 	const texts: { text: string; at: number | undefined }[] = [{ text: "", at: 0 }];
 	const files: WireAttachment[] = [];
 	let to = 0;
 	let chars = 0;
-	const apart = (text: string) => void texts.push({ text, at: undefined }, { text: "", at: to });
-	const beside = ({ event, offset }: SourceEvent) => {
+	const addText = (text: string) => void texts.push({ text, at: undefined }, { text: "", at: to });
+	const attach = ({ event, offset }: SourceEvent) => {
 		if (event.type !== "part" || !isWanted(context, event)) return;
 		const attachment = attachmentOf(context, event, offset);
-		if (attachment?.text) apart(attachment.text);
+		if (attachment?.text) addText(attachment.text);
 		for (const file of attachment?.attachments ?? []) {
 			chars += file.data.length;
 			if (chars <= FILES_CHARS_MAX) files.push(file);
-			else apart(`[${file.name}: too large to be sent here]`);
+			else addText(`[${file.name}: too large to be sent here]`);
 		}
 	};
 	return {
@@ -73,25 +72,25 @@ function createMail(context: DeliveryContext): Mail {
 			if (event.type === "token") {
 				texts.at(-1)!.text += event.text;
 				to += event.text.length;
-			} else if (event.type === "part") beside(each);
+			} else if (event.type === "part") attach(each);
 			else if (event.type === "stream_end" && event.final === false) texts.push({ text: "", at: to });
 			else if (event.type === "tool_status" && event.status === "started" && context.options.tools) {
-				apart(toolNote(event.summary ?? event.toolName));
+				addText(toolNote(event.summary ?? event.toolName));
 			}
 		},
-		apart,
+		addText,
 		drop(from) {
 			for (const each of texts) if (each.at !== undefined) each.text = each.text.slice(0, Math.max(0, from - each.at));
 			to = Math.min(to, from);
 		},
 		content() {
-			const said = texts.flatMap(({ text }) => (/\S/.test(text) ? [text] : [])).join("\n\n");
-			return { text: said || files.map(({ name }) => `[${name}]`).join("\n"), to, files };
+			const visible = texts.flatMap(({ text }) => (/\S/.test(text) ? [text] : [])).join("\n\n");
+			return { text: visible || files.map(({ name }) => `[${name}]`).join("\n"), to, files };
 		},
 	};
 }
 
-/** The files of the mail of a run that has ended, read again. */
+/** The files of the mail of a run that has ended. */
 export function mailFiles(context: DeliveryContext, events: readonly SourceEvent[]): readonly WireAttachment[] {
 	const mail = createMail(context);
 	for (const each of events) mail.take(each);

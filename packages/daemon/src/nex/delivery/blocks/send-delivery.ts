@@ -1,6 +1,7 @@
-/** Sending in messages: what each one says is on record before it is sent, so that a crash leaves one question at most, and it is looked up. */
+/** Delivery by separate messages: each is recorded before it is sent, so that a crash leaves at most one unknown outcome, which is looked up. */
 
 import { type PlatformFault, pieceOf, type SendBody } from "@nexus-stream/adapter/host";
+import { backoffMs, jittered, sleep } from "@nexus-stream/protocol/retry";
 import type { DeliveryMessage } from "../../../ledger/ledger.ts";
 import { speaks } from "../../accounts/account.ts";
 import type { OnPiece, SendAnswer, SendRequest } from "../../accounts/send-port.ts";
@@ -9,7 +10,6 @@ import { recallFiles } from "../attachments/attachment-files.ts";
 import { isAttachmentNonce, lineOf } from "../attachments/attachment-nonce.ts";
 import { type DeliveryContext, type DeliveryOutcome, factsOf } from "../delivery-context.ts";
 import { isUnfinished } from "../live-delivery.ts";
-import { sleep } from "../sleep.ts";
 import { createTyping, type Typing } from "../stream/typing.ts";
 import { typingRulesOf } from "../stream/typing-rules.ts";
 import { readBlocks } from "./block-feed.ts";
@@ -39,7 +39,7 @@ export async function deliverBySend(context: DeliveryContext): Promise<DeliveryO
 	}
 }
 
-/** Something beside the text: the text does not suffer from what becomes of it. */
+/** Sends an attachment. Its failure does not affect the text. */
 export async function sendAttachment(
 	context: DeliveryContext,
 	attachment: DeliveryAttachment,
@@ -50,32 +50,31 @@ export async function sendAttachment(
 	const block = { from: at, to: at, text, attachments };
 	const outcome = await sendBlock(context, block, typing, nonce);
 	if (outcome?.state === "left") return outcome;
-	if (outcome)
-		context.log.warn({ ...factsOf(context.live), nonce, ...outcome }, "something beside the text is missing");
+	if (outcome) context.log.warn({ ...factsOf(context.live), nonce, ...outcome }, "an attachment was not sent");
 	return outcome?.state === "failed" && instead ? sendAttachment(context, instead, typing) : undefined;
 }
 
-/** The text that says that an answer failed, behind what there is of it; to an adapter that does not say it itself. */
-export async function sayError(context: DeliveryContext): Promise<DeliveryOutcome | undefined> {
+/** Sends the error text of a failed answer after its text, for an adapter that does not send it itself. */
+export async function sendError(context: DeliveryContext): Promise<DeliveryOutcome | undefined> {
 	const { live, info } = context;
 	const attachment = errorAttachment(context);
-	const isSaid = live.row.messages.some(({ nonce }) => nonce === attachment?.nonce);
-	return attachment && !isSaid && info.supports.includes("send")
+	const isSent = live.row.messages.some(({ nonce }) => nonce === attachment?.nonce);
+	return attachment && !isSent && info.supports.includes("send")
 		? sendAttachment(context, attachment, QUIET)
 		: undefined;
 }
 
-/** Something beside the text that an earlier process left without an end. */
+/** Settles an attachment that an earlier process left unfinished. */
 export async function settleAttachment(context: DeliveryContext): Promise<DeliveryOutcome | undefined> {
 	const { messages } = context.live.row;
-	const left = messages.find((message) => isUnfinished(message) && isAttachmentNonce(message.nonce));
-	return left && settle(context, left, QUIET);
+	const unfinished = messages.find((message) => isUnfinished(message) && isAttachmentNonce(message.nonce));
+	return unfinished && settle(context, unfinished, QUIET);
 }
 
-/** Nobody is shown typing. */
-const QUIET: Typing = { take() {} };
+/** Shows no typing indicator. */
+export const QUIET: Typing = { take() {} };
 
-/** A message that an earlier process, or an earlier path, left without an end. */
+/** Settles a message that an earlier process, or the stream, left unfinished. */
 async function settle(
 	context: DeliveryContext,
 	message: DeliveryMessage,
@@ -91,7 +90,7 @@ async function settle(
 		return { state: "unknown", error: "A message may or may not have been created; the platform cannot tell." };
 	}
 	await recallFiles(context, message.nonce);
-	const sending: Sending = { delivering: context, typing, line: lineOf(message.nonce) };
+	const sending: Sending = { context, typing, line: lineOf(message.nonce) };
 	const outcome = await send(sending, await reconcile(sending));
 	return outcome && outcome.state !== "left" && isAttachmentNonce(message.nonce) ? undefined : outcome;
 }
@@ -106,21 +105,21 @@ async function sendBlock(
 	const next = live.next();
 	const nonce = name ?? next.nonce;
 	if (attachments) files.set(nonce, attachments);
-	const told = Object.keys(facts).length > 0 && { facts: { ...facts } };
-	live.intend({ ordinal: next.ordinal, nonce, from, to, text, ...told });
+	const message = { ordinal: next.ordinal, nonce, from, to, text };
+	live.intend(Object.keys(facts).length > 0 ? { ...message, facts: { ...facts } } : message);
 	await live.recorded();
-	return send({ delivering: context, typing, line: nonce }, { type: "absent" });
+	return send({ context, typing, line: nonce }, { type: "absent" });
 }
 
-/** One line, however many messages and tries it takes. */
+/** One line: it may need several messages and several tries. */
 interface Sending {
-	delivering: DeliveryContext;
+	context: DeliveryContext;
 	typing: Typing;
-	/** Its nonce. */
+	/** The nonce of the line. */
 	line: string;
 }
 
-/** What is known of what is left of the send that is under way, before it is tried (again). */
+/** The state of the unsent remainder of a line before its next try. */
 type Knowledge =
 	| { type: "absent" }
 	| { type: "there"; messageId: string }
@@ -128,12 +127,12 @@ type Knowledge =
 	| { type: "failed"; error: string }
 	| { type: "left" };
 
-/** Tries until all of it is there, the platform refuses it for good, or nobody can tell. Undefined: it is there. */
-async function send(sending: Sending, known: Knowledge): Promise<DeliveryOutcome | undefined> {
-	const { typing, delivering: context } = sending;
+/** Tries until the whole line is sent, the platform refuses it permanently, or its outcome is unknown. Undefined: it was sent. */
+async function send(sending: Sending, before: Knowledge): Promise<DeliveryOutcome | undefined> {
+	const { typing, context } = sending;
 	const { live, clock, limits } = context;
 	let since = clock.now();
-	let knowledge = known;
+	let knowledge = before;
 	for (let tries = 0; knowledge.type === "absent"; tries++) {
 		const { nonce } = current(sending);
 		if (tries > 0 && clock.now() - since >= limits.giveUpMs) {
@@ -142,7 +141,7 @@ async function send(sending: Sending, known: Knowledge): Promise<DeliveryOutcome
 		}
 		knowledge = await trySend(sending, tries);
 		if (current(sending).nonce === nonce) continue;
-		// A piece went out: the patience is for what is left.
+		// A piece was sent: the remainder gets the full time again.
 		since = clock.now();
 		tries = 0;
 	}
@@ -167,19 +166,19 @@ async function send(sending: Sending, known: Knowledge): Promise<DeliveryOutcome
 
 type Current = DeliveryMessage & DeliveryBlock;
 
-/** What is left of the send that is under way. */
-function current({ delivering: { live }, line }: Sending): Current {
+/** The unsent remainder of the line. */
+function current({ context: { live }, line }: Sending): Current {
 	const unfinished = live.unfinishedOf(line);
 	const { text, to } = unfinished ?? {};
 	if (!unfinished || text === undefined || to === undefined) throw new Error(`delivery ${live.id} has nothing to send`);
 	return { ...unfinished, text, to };
 }
 
-/** A line is the same in every try; only what is out of it grows. */
+/** Every try sends the same line; only `done` grows. */
 function bodyOf(sending: Sending): SendBody {
 	const { nonce, from, to, text, done, facts } = current(sending);
 	const { line, piece } = pieceOf(nonce);
-	const { live, target, files } = sending.delivering;
+	const { live, target, files } = sending.context;
 	const { id: delivery, runId } = live.row;
 	const attachments = files.get(line);
 	return {
@@ -196,36 +195,39 @@ function bodyOf(sending: Sending): SendBody {
 	};
 }
 
-/** Nothing happened, and another try may succeed. */
-const PASSING: ReadonlySet<PlatformFault> = new Set<PlatformFault>(["rate_limited", "unavailable"]);
+/** Faults without effect, after which another try may succeed. */
+const TEMPORARY: ReadonlySet<PlatformFault> = new Set<PlatformFault>(["rate_limited", "unavailable"]);
 
 async function trySend(sending: Sending, tries: number): Promise<Knowledge> {
-	const { delivering: context } = sending;
+	const { context } = sending;
 	const { account, info, signal } = context;
-	await account.gate.open(signal);
+	await account.rate.open(signal);
 	if (signal.aborted) return { type: "left" };
 	const body = bodyOf(sending);
-	let partly = false;
+	let isPartlySent = false;
 	const { question } = context;
 	const line: SendRequest = question ? { type: "ask", ...body, ...question } : { type: "send", ...body };
 	const answer = await ask(sending, line, () => {
-		partly = true;
+		isPartlySent = true;
 	});
 	if (answer === undefined) return { type: "left" };
 	if (answer.type === "sent") return { type: "there", messageId: answer.messageId };
-	const certain = answer.type === "refused" && answer.code !== "unknown_outcome";
-	// It would say the part again that is out.
-	if (partly && !speaks(info, "pieces")) {
-		return { type: certain ? "failed" : "unknown", error: `Only a part was sent: ${errorOf(answer)}` };
+	const isCertain = answer.type === "refused" && answer.code !== "unknown_outcome";
+	// Another try would send the first part again.
+	if (isPartlySent && !speaks(info, "pieces")) {
+		return { type: isCertain ? "failed" : "unknown", error: `Only a part was sent: ${errorOf(answer)}` };
 	}
-	if (certain) return refused(context, answer, tries);
-	context.log.warn({ ...factsOf(context.live), nonce: body.nonce, error: errorOf(answer) }, "a send without an answer");
+	if (isCertain) return refused(context, answer, tries);
+	context.log.warn(
+		{ ...factsOf(context.live), nonce: body.nonce, error: errorOf(answer) },
+		"the outcome of a send is unknown",
+	);
 	return reconcile(sending);
 }
 
-/** Messages that are a part of the line are on record as they are told of. Undefined: this process stops. */
+/** Records every piece of the line as the adapter reports it. Undefined: this process stops. */
 async function ask(
-	{ delivering: { account, info, live, signal }, typing, line: nonce }: Sending,
+	{ context: { account, info, live, signal }, typing, line: nonce }: Sending,
 	line: SendRequest,
 	onPiece: () => void,
 ): Promise<SendAnswer | undefined> {
@@ -245,16 +247,16 @@ async function refused(
 ): Promise<Knowledge> {
 	const { clock, random, limits, signal } = context;
 	const error = `${answer.code ? `${answer.code}: ` : ""}${answer.error}`;
-	if (!answer.code || !PASSING.has(answer.code)) return { type: "failed", error };
-	const backoff = Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax) * (0.75 + random() / 2);
-	context.log.info({ ...factsOf(context.live), error, tries: tries + 1 }, "a send was refused; it is tried again");
+	if (!answer.code || !TEMPORARY.has(answer.code)) return { type: "failed", error };
+	const backoff = jittered(backoffMs({ firstMs: limits.retryMs, maxMs: limits.retryMsMax }, tries), random());
+	context.log.info({ ...factsOf(context.live), error, tries: tries + 1 }, "a send was refused; it will be retried");
 	await sleep(clock, Math.max(answer.retryAfterMs ?? 0, backoff), signal);
 	return signal.aborted ? { type: "left" } : { type: "absent" };
 }
 
-/** Asks the platform how much exists of a send whose outcome is not known. */
+/** Looks up on the platform how much of a line was sent. */
 async function reconcile(sending: Sending): Promise<Knowledge> {
-	const { live, account, info, signal, clock, limits } = sending.delivering;
+	const { live, account, info, signal, clock, limits } = sending.context;
 	const unknown = (error: string): Knowledge => ({ type: "unknown", error });
 	if (info.reconcile === undefined || info.reconcile === "none") {
 		return unknown("A message may or may not have been sent; the platform cannot tell.");
@@ -262,25 +264,25 @@ async function reconcile(sending: Sending): Promise<Knowledge> {
 	if (current(sending).done !== undefined && !speaks(info, "pieces")) {
 		return unknown("Only a part was sent for certain; the adapter cannot look for the rest.");
 	}
-	const begun = clock.now();
-	// A process that dies over the question has not answered it.
-	for (let tries = 0; tries === 0 || clock.now() - begun < limits.giveUpMs; tries++) {
-		if (tries > 0) await sleep(clock, Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax), signal);
-		await account.gate.open(signal);
+	const since = clock.now();
+	// A process that dies before it answers is asked again.
+	for (let tries = 0; tries === 0 || clock.now() - since < limits.giveUpMs; tries++) {
+		if (tries > 0) await sleep(clock, backoffMs({ firstMs: limits.retryMs, maxMs: limits.retryMsMax }, tries), signal);
+		await account.rate.open(signal);
 		const line = { type: "find" as const, ...bodyOf(sending) };
 		const answer = await ask(sending, line, () => {});
 		if (answer === undefined || signal.aborted) return { type: "left" };
 		if (answer.type !== "found") continue;
 		if (answer.messageId !== undefined) return { type: "there", messageId: answer.messageId };
 		if (answer.known) return { type: "absent" };
-		// The platform knows the nonce of what it created a moment ago, and does not create it again.
+		// Within this window the platform recognises the nonce and does not create the message again.
 		if (info.reconcile === "nonce" && live.idleMs < limits.nonceWindowMs) return { type: "absent" };
 		return unknown("A message may or may not have been sent; the platform could not tell.");
 	}
 	return unknown("A message may or may not have been sent; it could not be looked up.");
 }
 
-/** Only stopping ends a request without an answer. */
+/** A request rejects only when this process stops. */
 const asLeft =
 	(signal: AbortSignal) =>
 	(cause: unknown): undefined => {

@@ -1,25 +1,25 @@
 /**
- * Agents write side by side; a chat shows one message after another, in the order of their begins (P3.11). Says which frames of a log are
- * heard now. What belongs to a later message is not kept: it is in the log, and is read again when its turn has come. Pure.
+ * Agents write in parallel; a chat shows one message after another, in the order of their begins (P3.11). Decides which frames of a log are
+ * passed on now. Frames of a later message are not kept: they are read from the log again when its turn has come. Pure.
  */
 
 import type { BeginFrame, Frame } from "@nexus-stream/protocol";
 
-/** A message, or with place -1 what waits for nobody: hidden words, and what is done beside them. */
+/** A message; order −1 marks content that is not ordered (hidden text and its tools). */
 interface OrderedMessage {
 	readonly order: number;
-	/** Of its begin. */
+	/** The offset of its begin frame. */
 	readonly offset: number;
-	/** Up to which offset its frames were heard: they are read again while others have their turn. */
+	/** The offset up to which its frames were passed on; re-reading for a later message skips them. */
 	readUpTo: number;
 }
 
 export interface MessageOrder {
-	/** Whether the record at this offset was there before. */
+	/** Whether the record at this offset was read before. */
 	wasRead(offset: number): boolean;
-	/** Whether the frame is heard now. Frames come in the order of the log, but for those that are read again. */
+	/** Whether the frame is passed on now. Frames come in the order of the log, except those that are read again. */
 	takes(frame: Frame, offset: number): boolean;
-	/** After the end of a message: where its successor began before that, to read on from. Asked once. */
+	/** After the end of a message: the offset of its successor's begin, if that was earlier. Returned once. */
 	rewind(): number | undefined;
 }
 
@@ -32,7 +32,7 @@ export function createMessageOrder(): MessageOrder {
 	const streams = new Map<string, OrderedMessage>();
 	/** The text streams among them. */
 	const texts = new Set<string>();
-	/** Of the message that is being heard. */
+	/** The order of the current message. */
 	let current = 0;
 	/** How far the log has been read. */
 	let frontier = 0;
@@ -58,7 +58,7 @@ export function createMessageOrder(): MessageOrder {
 			if (isNew) frontier = offset;
 			if (isNew && frame.type === "stream.begin") begin(frame, offset);
 			const message = streams.get(frame.message_id) ?? atOnce;
-			// Of a message that is over, what comes late is heard as it comes.
+			// Late frames of an ended message are passed on as they come.
 			if (message.order > current || offset <= message.readUpTo) return false;
 			message.readUpTo = offset;
 			if (frame.type === "stream.end" && texts.has(frame.message_id) && message.order === current) {

@@ -1,33 +1,31 @@
-/** What stands beside a streamed text: sent by the `send` verb when the text before it is out, and before the text after it is written. */
+/** Attachments of a streamed text: sent by the `send` verb after the text before them was sent and before the text after them is written. */
 
 import { type DeliveryAttachment, showsPart, unsentAttachment } from "../attachments/attachment.ts";
-import { sendAttachment } from "../blocks/send-delivery.ts";
+import { QUIET, sendAttachment } from "../blocks/send-delivery.ts";
 import type { DeliveryContext, DeliveryOutcome } from "../delivery-context.ts";
 import { readSource } from "../source.ts";
 
-const QUIET = { take() {} };
-
 export class StreamAttachments {
-	readonly #delivering: DeliveryContext;
+	readonly #context: DeliveryContext;
 	#sending: Promise<unknown> = Promise.resolve();
 	#moved = () => {};
 	#held = false;
 
 	constructor(context: DeliveryContext) {
-		this.#delivering = context;
+		this.#context = context;
 	}
 
-	/** The adapter has reported something. */
+	/** The adapter has reported progress. */
 	moved(): void {
 		this.#moved();
 	}
 
-	/** Something cannot be sent before the end of the text. */
+	/** An attachment waits for the end of the text. */
 	get isHolding(): boolean {
 		return this.#held;
 	}
 
-	/** One that cannot be sent where it stands: nobody would know when the text before it is out, or it stands inside code. */
+	/** Defers an attachment that cannot be sent yet: the preceding text is unconfirmed, or it is inside a code block. */
 	hold(): void {
 		this.#held = true;
 	}
@@ -37,63 +35,63 @@ export class StreamAttachments {
 		await this.#sending;
 	}
 
-	/** `withoutSpace`: how far the text before it has something to see. */
-	async say(attachment: DeliveryAttachment, visibleUpTo: number, signal: AbortSignal): Promise<void> {
-		const { live, limits } = this.#delivering;
-		await this.#sayOnce(() => live.row.cursor >= visibleUpTo, limits.answerMs, attachment, signal);
+	/** Sends the attachment once the visible text before it, up to `visibleUpTo`, was sent. */
+	async send(attachment: DeliveryAttachment, visibleUpTo: number, signal: AbortSignal): Promise<void> {
+		const { live, limits } = this.#context;
+		await this.#sendOnce(() => live.row.cursor >= visibleUpTo, limits.answerMs, attachment, signal);
 	}
 
-	/** Without positions: when `isOut` says that the message before it is finished. */
-	async sayBehind(isOut: () => boolean, attachment: DeliveryAttachment, signal: AbortSignal): Promise<void> {
-		await this.#sayOnce(isOut, this.#delivering.limits.attachmentMs, attachment, signal);
+	/** For adapters without positions: sends the attachment once `isSent` reports that the message before it is finished. */
+	async sendAfter(isSent: () => boolean, attachment: DeliveryAttachment, signal: AbortSignal): Promise<void> {
+		await this.#sendOnce(isSent, this.#context.limits.attachmentMs, attachment, signal);
 	}
 
-	async #sayOnce(
+	async #sendOnce(
 		isReady: () => boolean,
 		limitMs: number,
 		attachment: DeliveryAttachment,
 		signal: AbortSignal,
 	): Promise<void> {
-		const isOut = await this.#out(isReady, limitMs, signal);
+		const isDue = await this.#until(isReady, limitMs, signal);
 		if (signal.aborted) return;
-		if (!isOut) {
+		if (!isDue) {
 			this.hold();
 			return;
 		}
-		this.#sending = sendAttachment(this.#delivering, attachment, QUIET);
+		this.#sending = sendAttachment(this.#context, attachment, QUIET);
 		await this.#sending;
 	}
 
-	/** Those that were held, now that the text is out. */
-	async rest(): Promise<DeliveryOutcome | undefined> {
+	/** Sends the deferred attachments after the text. */
+	async sendDeferred(): Promise<DeliveryOutcome | undefined> {
 		if (!this.#held) return undefined;
-		const { live, bus, signal, log } = this.#delivering;
+		const { live, bus, signal, log } = this.#context;
 		for await (const events of readSource(bus, live.row.runId, { position: live.row.cursor, signal, log })) {
 			for (const each of events) {
-				if (each.event.type === "part" && showsPart(this.#delivering, each.event)) continue;
-				const attachment = unsentAttachment(this.#delivering, each);
-				const left = attachment && (await sendAttachment(this.#delivering, attachment, QUIET));
-				if (left) return left;
+				if (each.event.type === "part" && showsPart(this.#context, each.event)) continue;
+				const attachment = unsentAttachment(this.#context, each);
+				const outcome = attachment && (await sendAttachment(this.#context, attachment, QUIET));
+				if (outcome) return outcome;
 			}
 		}
 		return signal.aborted ? { state: "left" } : undefined;
 	}
 
-	/** False when the adapter does not come to it in time. */
-	async #out(isOut: () => boolean, limitMs: number, signal: AbortSignal): Promise<boolean> {
-		const { clock, account } = this.#delivering;
+	/** False when the adapter does not report it in time. */
+	async #until(isReady: () => boolean, limitMs: number, signal: AbortSignal): Promise<boolean> {
+		const { clock, account } = this.#context;
 		let since = clock.now();
-		while (!isOut() && !signal.aborted) {
-			if (account.gate.pausedUntil !== undefined) since = clock.now();
+		while (!isReady() && !signal.aborted) {
+			if (account.rate.pausedUntil !== undefined) since = clock.now();
 			else if (clock.now() - since >= limitMs) return false;
 			await this.#report(limitMs, signal);
 		}
 		return !signal.aborted;
 	}
 
-	/** The next report, or a while. */
+	/** Waits for the next report, at most `limitMs`. */
 	async #report(limitMs: number, signal: AbortSignal): Promise<void> {
-		const { clock } = this.#delivering;
+		const { clock } = this.#context;
 		const { promise, resolve } = Promise.withResolvers<void>();
 		this.#moved = resolve;
 		const cancel = clock.after(limitMs, resolve);

@@ -1,17 +1,17 @@
-/** Source events → the lines of a `stream` process; neighbouring tokens of a batch become one line. */
+/** Converts source events to the lines of a `stream` process; adjacent tokens of a batch become one line. */
 
 import type { DeliveryFields, StreamLine } from "@nexus-stream/adapter/host";
 import type { SourceEvent } from "../source.ts";
 
 export interface LineRules {
-	/** Named in every line; left out for adapters that only speak the basic fields. */
+	/** Included in every line; undefined for adapters that know only the basic fields. */
 	fields: DeliveryFields | undefined;
 	reasoning: boolean;
 	parts: boolean;
 	tokenCharsMax: number;
 }
 
-/** The lines of a batch, as the JSON they are written as: all but the stream_start, which says more than its event. */
+/** The lines of a batch as JSON. Without the stream_start, which has more fields than its event. */
 export function createLines(rules: LineRules): (events: readonly SourceEvent[]) => string[] {
 	const close = closer(rules.fields);
 	const tokenLine = (text: string, offset: number) => `{"type":"token","text":${JSON.stringify(text)}${close(offset)}`;
@@ -40,7 +40,7 @@ export function createLines(rules: LineRules): (events: readonly SourceEvent[]) 
 	};
 }
 
-/** How the JSON of every line of a delivery ends: its names, and where in the log it stands. */
+/** The end of every line's JSON: the delivery's fields and the log offset. */
 function closer(fields: DeliveryFields | undefined): (offset: number) => string {
 	if (!fields) return () => "}";
 	const names = JSON.stringify({ ...fields, offset: 0 }).slice(1, -2);
@@ -55,7 +55,7 @@ function lineOf({ event, reason, facts, damagedFrom }: SourceEvent, rules: LineR
 		case "reasoning":
 			return rules.reasoning ? { type: "reasoning", text: event.text } : undefined;
 		case "tool_status": {
-			// The basic lines have three of the four, and neither arguments nor results are for a chat.
+			// The basic fields have no `progress`; arguments and results are not shown in a chat.
 			if (!rules.fields && event.status === "progress") return undefined;
 			const { type, toolName, toolCallId, status, summary } = event;
 			return { type, toolName, toolCallId, status, summary };

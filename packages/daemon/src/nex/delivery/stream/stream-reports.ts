@@ -1,4 +1,4 @@
-/** What a `stream` process reports of one delivery → the ledger, the acks, and how the delivery ended. */
+/** Handles the reports of a `stream` process on one delivery: records them, acknowledges intents, and returns the outcome. */
 
 import type { StreamLine, StreamStatus } from "@nexus-stream/adapter/host";
 import { speaks } from "../../accounts/account.ts";
@@ -11,36 +11,36 @@ type StatusOf<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T 
 export interface ReportListeners {
 	/** `begun` is called when the process may have read the line. */
 	write(line: StreamLine, begun?: () => void): void;
-	/** A message appeared or was finished (`out`), or grew. */
+	/** A message was created or finished (`out`), or grew. */
 	message(what: "out" | "grown"): void;
 }
 
 export class StreamReports {
-	readonly #delivering: DeliveryContext;
+	readonly #context: DeliveryContext;
 	readonly #listeners: ReportListeners;
-	/** Announced, and the ack has not left for the process: certainly not created when it dies. */
+	/** Announced, but the process cannot have read the ack yet: if it dies now, the message was certainly not created. */
 	readonly #waiting = new Set<string>();
 	#end: { position: number; hasVisibleText: boolean } | undefined;
 
 	constructor(context: DeliveryContext, listeners: ReportListeners) {
-		this.#delivering = context;
+		this.#context = context;
 		this.#listeners = listeners;
 	}
 
-	/** The end of the source, which is at this position, was written. `hasVisibleText`: there was something to see. */
+	/** The end of the source was written. `hasVisibleText`: the text was not only white space. */
 	ended(position: number, hasVisibleText: boolean): void {
 		this.#end = { position, hasVisibleText };
 	}
 
-	/** The process is gone. */
+	/** The process has ended. */
 	lost(): void {
-		for (const nonce of this.#waiting) this.#delivering.live.change("withdraw", nonce);
+		for (const nonce of this.#waiting) this.#context.live.change("withdraw", nonce);
 		this.#waiting.clear();
 	}
 
-	/** Something when the delivery is over. */
+	/** The outcome, once the delivery has ended. */
 	take(status: StreamStatus): DeliveryOutcome | undefined {
-		const { live, log } = this.#delivering;
+		const { live, log } = this.#context;
 		switch (status.type) {
 			case "message_creating":
 				this.#announce(status);
@@ -68,27 +68,30 @@ export class StreamReports {
 			case "call":
 				return undefined;
 			default:
-				log.debug({ delivery: live.id, status: status satisfies never }, "a status that is not in the protocol");
+				log.debug({ delivery: live.id, status: status satisfies never }, "unknown status from the adapter");
 				return undefined;
 		}
 	}
 
 	#announce({ nonce, from, to, ordinal }: StatusOf<"message_creating">): void {
-		const { live, log } = this.#delivering;
+		const { live, log } = this.#context;
 		this.#waiting.add(nonce);
 		live.intend({ ordinal, nonce, from, to });
-		// The record says both that it was announced and that it is about to be allowed: a second one between the two would cost a commit per
-		// message and leave the same gap, between itself and the pipe, that a kill -9 can hit.
+		// One record covers both the announcement and the ack: a second record between them would cost a commit per message, and a kill -9
+		// could still hit between that record and the pipe.
 		const allow = () => {
 			if (!this.#waiting.has(nonce)) return;
 			const ack = { type: "ack" as const, nonce, delivery: live.id, runId: live.row.runId };
 			this.#listeners.write(ack, () => this.#waiting.delete(nonce));
 		};
-		// What is not on record is not allowed: whoever took the delivery over goes on, or the adapter is late and is ended.
+		// An unrecorded message is never acknowledged: the daemon that took over continues, or this adapter times out.
 		live
 			.recorded()
 			.then(allow, (cause: unknown) =>
-				log.warn({ delivery: live.id, nonce, err: cause }, "a message may not be created"),
+				log.warn(
+					{ delivery: live.id, nonce, err: cause },
+					"an intent could not be recorded, so the message is not allowed",
+				),
 			);
 	}
 
@@ -98,9 +101,9 @@ export class StreamReports {
 	}
 
 	#updated(status: StatusOf<"message_updated">): void {
-		const { live } = this.#delivering;
-		// Without intents, one that tells of a message only when it grows has made it all the same.
-		if (this.#nonceOf(status) === undefined && !speaks(this.#delivering.info, "intent"))
+		const { live } = this.#context;
+		// An adapter without intents may report a message for the first time when it grows.
+		if (this.#nonceOf(status) === undefined && !speaks(this.#context.info, "intent"))
 			live.change("created", this.#nonceFor(status), status.messageId);
 		const nonce = this.#nonceOf(status);
 		const to = status.to ?? this.#counted(nonce, status.chars);
@@ -108,33 +111,33 @@ export class StreamReports {
 		this.#listeners.message("grown");
 	}
 
-	/** Without positions the characters that a message shows tell how far it reaches. */
+	/** Without positions, the number of visible characters shows how far a message reaches. */
 	#counted(nonce: string | undefined, chars: number): number | undefined {
-		const message = this.#delivering.live.row.messages.find((each) => each.nonce === nonce);
+		const message = this.#context.live.row.messages.find((each) => each.nonce === nonce);
 		return this.#hasPositions || !message || chars === 0 ? undefined : message.from + chars;
 	}
 
 	#sent(status: StatusOf<"message_sent">): void {
-		const { live } = this.#delivering;
+		const { live } = this.#context;
 		const nonce = this.#allowed(this.#nonceFor(status));
 		const shown = live.row.messages.find((each) => each.nonce === nonce)?.shown;
-		// Without positions a message's end is only known as far as it was counted.
+		// Without positions, the end of a message is the last count.
 		const to = status.to ?? (this.#hasPositions ? undefined : shown) ?? live.row.cursor;
 		live.change("sent", nonce, { messageId: status.messageId, to, carry: status.carry });
 		this.#listeners.message("out");
 	}
 
 	#complete({ messageIds = [] }: Partial<StatusOf<"delivery_complete">>): DeliveryOutcome {
-		const { live } = this.#delivering;
+		const { live } = this.#context;
 		if (this.#end === undefined)
-			return this.#degrade("The adapter said delivery_complete before the answer had ended.");
+			return this.#degrade("The adapter reported delivery_complete before the answer had ended.");
 		const last = live.row.messages.at(-1);
-		const isTold = messageIds.length > 0 || this.#delivering.damage !== undefined;
-		if (this.#end.hasVisibleText && !isTold && live.row.messages.every(({ nonce }) => isAttachmentNonce(nonce))) {
-			const error = "The adapter said delivery_complete and told of no message; the text may or may not be there.";
+		const isExplained = messageIds.length > 0 || this.#context.damage !== undefined;
+		if (this.#end.hasVisibleText && !isExplained && live.row.messages.every(({ nonce }) => isAttachmentNonce(nonce))) {
+			const error = "The adapter reported delivery_complete without any message; the text may or may not be there.";
 			return { state: "unknown", error };
 		}
-		// Without positions only the end says how far the messages reach.
+		// Without positions, only the end of the answer shows how far the messages reach.
 		if (last?.messageId !== undefined && !this.#hasPositions) {
 			live.change("sent", last.nonce, { messageId: last.messageId, to: this.#end.position });
 		}
@@ -142,10 +145,10 @@ export class StreamReports {
 	}
 
 	#failed(status: StatusOf<"delivery_error">): DeliveryOutcome {
-		const { live } = this.#delivering;
+		const { live } = this.#context;
 		const error = `${status.code ? `${status.code}: ` : ""}${status.error}`;
 		if (status.code !== "unknown_outcome") {
-			// It names the message and says why it was refused, so it was not created.
+			// A refusal with a code that names the message means that it was not created.
 			if (status.code !== undefined && status.nonce !== undefined) live.change("withdraw", this.#allowed(status.nonce));
 			return this.#degrade(error);
 		}
@@ -153,10 +156,10 @@ export class StreamReports {
 		return nonce === undefined ? { state: "unknown", error } : this.#doubt(nonce, error);
 	}
 
-	/** What is shown of an open message stays; the rest is owed. Nothing is owed for certain while something is uncertain. */
+	/** The open message keeps what it shows and the remainder is sent in blocks, unless the outcome of a message is unknown. */
 	#degrade(error: string): DeliveryOutcome {
-		const { live } = this.#delivering;
-		if (!this.#hasPositions) return leaveRefused(this.#delivering, error) ?? { state: "degraded", error };
+		const { live } = this.#context;
+		if (!this.#hasPositions) return leaveRefused(this.#context, error) ?? { state: "degraded", error };
 		const open = live.unfinished;
 		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) live.change("withdraw", open.nonce);
 		else if (open?.state === "intended") return this.#doubt(open.nonce, error);
@@ -165,17 +168,17 @@ export class StreamReports {
 	}
 
 	#doubt(nonce: string, error: string): DeliveryOutcome {
-		this.#delivering.live.change("doubt", nonce);
+		this.#context.live.change("doubt", nonce);
 		return { state: "unknown", error };
 	}
 
 	get #hasPositions(): boolean {
-		return speaks(this.#delivering.info, "offset");
+		return speaks(this.#context.info, "offset");
 	}
 
-	/** By its nonce, by its id, or the one that was announced and has no id yet. */
+	/** The message with this nonce or id, else the announced one without an id. */
 	#nonceOf(status: { nonce?: string; messageId?: string }): string | undefined {
-		const { live } = this.#delivering;
+		const { live } = this.#context;
 		const { messages } = live.row;
 		const named = messages.find(({ nonce }) => nonce === status.nonce);
 		const same =
@@ -184,14 +187,14 @@ export class StreamReports {
 		return live.unfinished?.state === "intended" ? live.unfinished.nonce : undefined;
 	}
 
-	/** Adapters without intents create first and tell afterwards. */
+	/** Adapters without intents report a message only after they have created it. */
 	#nonceFor(status: { nonce?: string; messageId: string; from?: number }): string {
 		const found = this.#nonceOf(status);
 		if (found !== undefined) return found;
-		const { live } = this.#delivering;
+		const { live } = this.#context;
 		const { ordinal, nonce } = live.next();
-		const own = status.nonce ?? nonce;
-		live.intend({ ordinal, nonce: own, from: status.from ?? live.row.cursor });
-		return own;
+		const used = status.nonce ?? nonce;
+		live.intend({ ordinal, nonce: used, from: status.from ?? live.row.cursor });
+		return used;
 	}
 }

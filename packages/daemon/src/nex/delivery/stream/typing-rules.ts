@@ -5,7 +5,7 @@ import type { DeliveryContext } from "../delivery-context.ts";
 import type { SourceEvent } from "../source.ts";
 import type { TypingInput, TypingRules } from "./typing.ts";
 
-/** Undefined: not on this platform, or not wanted. */
+/** Undefined when the platform has no typing indicator, or the configuration disables it. */
 export function typingRulesOf({ info, account, limits }: DeliveryContext): TypingRules | undefined {
 	const { typing } = account.config;
 	if (
@@ -15,17 +15,17 @@ export function typingRulesOf({ info, account, limits }: DeliveryContext): Typin
 		!info.supports.includes("typing")
 	)
 		return undefined;
-	const { expiryMs, text: tellsTools = false, beside } = info.typing;
+	const { expiryMs, text: showsTools = false, beside } = info.typing;
 	return {
 		intervalMs: typing?.intervalMs ?? info.typing.intervalMs,
 		expiryMs,
 		ttlMs: limits.typingTtlMs,
-		tellsTools,
+		showsTools,
 		besideText: beside || undefined,
 	};
 }
 
-/** When typing begins. `visible`: the text can be seen growing, and the platform shows nothing beside it. */
+/** The trigger of an event. `visible`: the text visibly grows, and the platform shows no indicator next to it. */
 export function typingInputOf(event: SourceEvent["event"], visible: boolean): TypingInput | undefined {
 	switch (event.type) {
 		case "stream_start":

@@ -1,4 +1,4 @@
-/** The typing indicator as a pure step: five triggers turn it on, it is renewed before it expires, and it never sticks. */
+/** The typing indicator as a pure step: five triggers turn it on, it is renewed before it expires, and it always ends. */
 
 import type { Activity } from "@nexus-stream/adapter/host";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -8,22 +8,22 @@ export interface TypingRules {
 	intervalMs: number;
 	/** How long the platform shows it. */
 	expiryMs: number;
-	/** Without a trigger it ends after this, whatever else says it should stay. */
+	/** Without a trigger the indicator ends after this, also while a tool runs. */
 	ttlMs: number;
-	/** The platform shows typing beside a message that grows. */
+	/** The platform shows the indicator next to a growing message. */
 	besideText?: boolean;
-	/** The platform shows what is being done, so a change of that is shown at once. */
-	tellsTools: boolean;
+	/** The platform shows the name of the running tool, so a change is shown immediately. */
+	showsTools: boolean;
 }
 
-/** Long enough for a slow tool or a thinking model; short enough that nobody waits for a dead one. */
+/** Long enough for a slow tool or a reasoning model; short enough not to keep people waiting for a dead one. */
 export const TYPING_TTL_MS = 300_000;
 
 export interface TypingState {
-	/** When it was last shown; undefined while it is off. */
+	/** When the indicator was last shown; undefined while it is off. */
 	readonly shownAt: number | undefined;
 	readonly triggeredAt: number;
-	/** Tools that run, the newest last: while there are any, a message does not end the indicator. */
+	/** Running tools, the newest last: while there are any, a message does not end the indicator. */
 	readonly tools: readonly RunningTool[];
 	readonly over: boolean;
 }
@@ -33,13 +33,13 @@ export interface RunningTool extends Required<Activity> {
 }
 
 export type TypingInput =
-	/** What makes typing go on; a tool that says it is alive, too. */
+	/** Triggers, including the progress report of a tool. */
 	| { type: "run_start" | "message_start" | "text" | "reasoning" | "tool_progress" }
 	| ({ type: "tool_start" } & RunningTool)
 	| { type: "tool_end"; id: string }
-	/** A message is out: the platform takes the indicator away with it. */
+	/** A message was sent: the platform removes the indicator with it. */
 	| { type: "message_out" }
-	/** What is visible has grown; no indicator is needed beside it, where the platform does not show both. */
+	/** The visible text has grown; no indicator is needed unless the platform shows both. */
 	| { type: "message_grown" }
 	| { type: "run_end" }
 	| { type: "tick" };
@@ -88,19 +88,19 @@ export function stepTyping(state: TypingState, input: TypingInput, now: number, 
 	}
 }
 
-/** More than a person follows, and more than run side by side. */
+/** More tools than run in parallel. */
 const TOOLS_MAX = 64;
 
 const withTool = (tools: readonly RunningTool[], { id, text, tool }: RunningTool): RunningTool[] =>
 	[...tools.filter((each) => each.id !== id), { id, text, tool }].slice(-TOOLS_MAX);
 
-/** Another tool is told at once where it can be seen; elsewhere the indicator only goes on. */
-const isNews = (before: TypingState, after: TypingState, { tellsTools }: TypingRules): boolean =>
-	tellsTools && before.tools.at(-1)?.text !== after.tools.at(-1)?.text;
+/** A different tool is shown immediately where the platform shows tool names. */
+const isNews = (before: TypingState, after: TypingState, { showsTools }: TypingRules): boolean =>
+	showsTools && before.tools.at(-1)?.text !== after.tools.at(-1)?.text;
 
-/** The newest of the tools that run. */
-function doingOf({ tools }: TypingState, { tellsTools }: TypingRules): Activity {
-	const newest = tellsTools ? tools.at(-1) : undefined;
+/** The newest running tool. */
+function doingOf({ tools }: TypingState, { showsTools }: TypingRules): Activity {
+	const newest = showsTools ? tools.at(-1) : undefined;
 	return newest ? { text: newest.text, tool: newest.tool } : {};
 }
 
@@ -109,7 +109,7 @@ const hide = (state: TypingState): TypingStep => ({
 	effects: state.shownAt === undefined ? [] : [{ type: "hide" }],
 });
 
-/** An interval beyond the expiry would make it flicker. */
+/** A longer interval than the expiry would make the indicator flicker. */
 export const intervalOf = (rules: TypingRules): number => Math.min(rules.intervalMs, rules.expiryMs);
 
 function renew(state: TypingState, now: number, rules: TypingRules): TypingStep {
@@ -140,7 +140,7 @@ export function createTyping(
 		const step = stepTyping(state, input, clock.now(), rules);
 		state = step.state;
 		for (const effect of step.effects) {
-			if (effect.type === "wake") plan(effect.at);
+			if (effect.type === "wake") schedule(effect.at);
 			else show(effect.type === "show", effect.type === "show" ? effect.doing : {});
 		}
 		if (state.shownAt === undefined) {
@@ -148,7 +148,7 @@ export function createTyping(
 			wake = undefined;
 		}
 	};
-	const plan = (at: number) => {
+	const schedule = (at: number) => {
 		if (wake && wake.at === at) return;
 		wake?.cancel();
 		const cancel = clock.after(Math.max(0, at - clock.now()), () => {
