@@ -25,7 +25,7 @@ export const WAITING_FILES: Readonly<Record<string, string>> = {
 /** Lines of TypeScript by folder, generated code excluded. */
 export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	".": 100,
-	adapter: 7900,
+	adapter: 8000,
 	broker: 4900,
 	bus: 3900,
 	cli: 4200,
@@ -35,7 +35,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	lab: 4400,
 	ledger: 2800,
 	nex: 10700,
-	platforms: 8200,
+	platforms: 8300,
 	protocol: 3600,
 	runtime: 4300,
 	services: 14300,
