@@ -1,4 +1,4 @@
-/** The account sessions, kept up to date: what happens to an account is looked at at once, what time alone changes while somebody watches. */
+/** State of every account: an event updates it at once; changes that come with time alone are checked while a reader watches. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -87,11 +87,11 @@ const sessionOf = ({ id, state, address, createdAt, changedAt, expiresAt }: Sign
 export interface PlatformStatus {
 	channel: string;
 	account: string;
-	/** What its adapter says of itself, once it was asked. */
+	/** Description that the adapter gave of itself; undefined until it was asked. */
 	info?: { supports: readonly string[] };
 	/** Why the adapter could not be asked. */
 	infoError?: string;
-	/** Those that were started; the others are started when they are needed. */
+	/** Processes that were started; the others start when they are needed. */
 	processes: Readonly<Partial<Record<string, { state: ProcessState; lastError?: string }>>>;
 	/** The platform's rate limit holds the account until then. */
 	pausedUntil?: number;

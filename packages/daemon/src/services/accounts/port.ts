@@ -11,7 +11,7 @@ export interface AccountSession {
 	changedAt: number;
 	/** When the daemon got to know it, or when it was signed in. */
 	createdAt: number;
-	/** Of a sign-in. */
+	/** Only for a sign-in. */
 	expiresAt?: number;
 }
 

@@ -45,7 +45,7 @@ export function agentTurns({ bus, ledger, broker, receive, cancel }: AgentTurnPa
 			const { eventId, runId } = await receive({ session, text, idempotencyKey });
 			const begun = runId === undefined ? runOf(eventId) : Promise.resolve(runId);
 			const outcome = begun.then(async (id) => (await settled(id)) ?? unsettled(id));
-			// Whoever waits for the beginning hears of it there.
+			// A failure to begin rejects `begun` as well, where the caller handles it.
 			outcome.catch(() => {});
 			return {
 				begun,

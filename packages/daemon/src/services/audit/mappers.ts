@@ -7,7 +7,20 @@ import { type Reason, reasonOfEnd, traceIdOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { RunMeta } from "../../broker/broker.ts";
 import type { Changes, LogSpec, Tell } from "../../bus/bus.ts";
-import type { ApprovalOps, DeliveryOps, Disposition, ExecutionOps, GrantOps, InboxOps, OpenQuestion, Origin, PairingOps, Person, StoredEntry, TurnOps } from "../../ledger/ledger.ts";
+import type {
+	ApprovalOps,
+	DeliveryOps,
+	Disposition,
+	ExecutionOps,
+	GrantOps,
+	InboxOps,
+	OpenQuestion,
+	Origin,
+	PairingOps,
+	Person,
+	StoredEntry,
+	TurnOps,
+} from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { MemoryOps } from "../memory/rows.ts";
 import { type AgentEvent, agentText, type MemoryEvent, memoryText } from "./events.ts";

@@ -1,4 +1,4 @@
-/** Samples of how the daemon is: taken while somebody watches, and never otherwise. */
+/** Samples of the daemon's health, taken only while a reader watches. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -8,7 +8,7 @@ import type { RuntimeHealth, RuntimeHealthFeed } from "./port.ts";
 export interface RuntimeHealthDeps {
 	status(): Pick<RuntimeHealth, "status" | "reason">;
 	work(): Pick<RuntimeHealth, "queueDepth" | "activeWorkflows" | "activeInferenceJobs" | "activeRuns">;
-	/** Of this process: processor time so far, and what it holds. */
+	/** Processor time and memory of this process. */
 	usage(): { cpuMicros: number; memoryBytes: number };
 	clock: Clock;
 	log: Log;
@@ -40,7 +40,7 @@ export function createRuntimeHealth({ status, work, usage, clock, log }: Runtime
 	return {
 		current() {
 			const isFresh = newest !== undefined && clock.now() - newest.sampledAt < SAMPLE_MS;
-			// A sample of a moment would say nothing about the processor; the rest is told as it is.
+			// Processor load needs two samples; the other values are current.
 			return isFresh && newest ? { ...newest, ...status(), ...work() } : sample();
 		},
 		subscribe(listener) {

@@ -18,11 +18,11 @@ export interface RuntimeHealth {
 }
 
 export interface RuntimeHealthFeed {
-	/** What is so now. */
+	/** The newest sample. */
 	current(): RuntimeHealth;
 	/** Called with every sample from now on, one a second and at once when the status changes; returns how to stop it. */
 	subscribe(listener: (health: RuntimeHealth) => void): () => void;
-	/** The status may have changed: whoever listens hears of it in the tick of the call. */
+	/** Reports that the status may have changed; listeners are called in the same tick. */
 	changed(): void;
 	close(): void;
 }

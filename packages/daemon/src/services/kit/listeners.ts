@@ -1,4 +1,4 @@
-/** Those who want to hear of changes. One that throws does not keep it from the others. */
+/** Listeners to changes. A listener that throws does not keep the change from the others. */
 
 import type { Log } from "@nexus-stream/protocol/log";
 

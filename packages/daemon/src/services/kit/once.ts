@@ -18,9 +18,9 @@ export function checkKey(key = ""): void {
 
 export interface OnceRequest {
 	appId: string;
-	/** Left out or empty: every request makes something of its own. */
+	/** Left out or empty: every request makes something new. */
 	key?: string | undefined;
-	/** What was asked, as JSON. The same key with another one is refused. */
+	/** The request as JSON. The same key with another body is refused. */
 	body: unknown;
 	/** The id that is given to what is made, if this is the first. */
 	result: string;

@@ -6,7 +6,7 @@ import type { Bus } from "../../bus/bus.ts";
 import type { Reading } from "../../std/write.ts";
 
 export interface QuotaLimits {
-	/** Of everything that is stored for one application. */
+	/** Bytes of everything that is stored for one application. */
 	bytesPerAppMax: number;
 }
 
@@ -18,11 +18,11 @@ export interface StoredBytes {
 	jobs: number;
 	/** With their definitions and outputs. */
 	workflows: number;
-	/** Of model calls, jobs, workflows and realtime sessions. */
+	/** Logs of model calls, jobs, workflows and realtime sessions. */
 	logs: number;
-	/** What is being uploaded counts with what it announced. */
+	/** An unfinished upload counts with the size that it announced. */
 	artifacts: number;
-	/** Those that it has sent. */
+	/** Messages that the application has sent. */
 	messages: number;
 }
 

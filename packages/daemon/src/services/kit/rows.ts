@@ -9,7 +9,7 @@ export interface IdempotencyClaim {
 	appId: string;
 	/** The caller's own. */
 	key: string;
-	/** Of the request's body: the same key with another body is a mistake. */
+	/** Digest of the request's body: the same key with another body is a mistake of the caller. */
 	digest: string;
 	/** The id of what the first request made. */
 	result: string;
@@ -18,7 +18,7 @@ export interface IdempotencyClaim {
 }
 
 export interface IdempotencyRows {
-	/** Who has the key at `now`. */
+	/** The claim that holds the key at `now`. */
 	find(appId: string, key: string, now: number): Reading<IdempotencyClaim | undefined>;
 	/** Whether there are any from before a time. */
 	isOlder(before: number): Reading<boolean>;

@@ -11,7 +11,7 @@ export interface MemoryItem {
 	provenance: MemoryProvenance;
 }
 
-/** Who noted it, or removed it, and in which run. */
+/** Origin of a note or of its removal: the run, the agent and the person. */
 export interface MemoryProvenance {
 	at: number;
 	runId?: string;
@@ -44,7 +44,7 @@ export interface MemoryRows {
 	same(bank: string, text: string): Reading<MemoryItem | undefined>;
 	/** Newest first. */
 	list(query: MemoryQuery): Reading<MemoryItem[]>;
-	/** Those that hold one of the words or more, best first. Takes plain words: no sign in them has a meaning. Without a word there is nothing to find. */
+	/** Items that contain at least one of the words, best first. The words are plain text without operators; an empty text finds nothing. */
 	search(words: string, query: Omit<MemoryQuery, "before">): Reading<MemoryItem[]>;
 	/** Newest first. */
 	changes(query: { limit: number; before?: number }): Reading<MemoryChange[]>;

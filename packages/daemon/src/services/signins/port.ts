@@ -15,7 +15,7 @@ export interface SignInInfo {
 export interface SignInRegister extends SignIns {
 	/** Reads all sign-ins; `find` knows none before. */
 	load(): Promise<void>;
-	/** Those that are good, and those that ended within a day. */
+	/** Sign-ins that are valid or that ended within a day. */
 	list(): SignInInfo[];
 	/** Called with every change from now on; returns how to stop it. */
 	subscribe(listener: (signIn: SignInInfo) => void): () => void;

@@ -1,4 +1,4 @@
-/** Sign-ins: the browsers that the owner has let in, each until it expires or is signed out. */
+/** Rows of sign-ins: each browser in which the owner signed in, until the sign-in expires or the owner signs out. */
 
 import { type Reading, writesOf } from "../../std/write.ts";
 
@@ -19,7 +19,7 @@ export interface SignInRows {
 
 export interface SignInOps {
 	add(signIn: Omit<StoredSignIn, "revokedAt">): void;
-	/** One that is not there, or was signed out before, is a conflict. */
+	/** An unknown sign-in, or one that was signed out before, is a conflict. */
 	revoke(id: string, at: number): void;
 	/** Removes those that ended before this time. */
 	forget(before: number): void;

@@ -108,7 +108,7 @@ class Register implements SignInRegister {
 		this.#cancel();
 	}
 
-	/** What the store says, which another daemon may have changed. */
+	/** Reads the store, because another daemon may have changed it. */
 	async load(): Promise<void> {
 		for (const row of await this.#deps.rows.signins.list()) this.#take(row);
 		this.#expire();
