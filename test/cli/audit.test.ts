@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { CommandContext } from "../../packages/daemon/src/cli/command.ts";
-import { exportAudit } from "../../packages/daemon/src/cli/commands/audit.ts";
-import { timeOf } from "../../packages/daemon/src/cli/time.ts";
+import { exportAudit, timeOf } from "../../packages/daemon/src/cli/commands/audit.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, run } from "./in-process.ts";
@@ -90,5 +89,5 @@ it("a time is said as a span, a date or an instant", () => {
 	]);
 	expect(timeOf("2026-11-01", now)).toBe("2026-11-01T00:00:00.000Z");
 	expect(timeOf("2026-11-01T02:00:00+02:00", now)).toBe("2026-11-01T00:00:00.000Z");
-	for (const text of ["yesterday", "5", "2026-13-01", "-1d"]) expect(() => timeOf(text, now)).toThrow("is no time");
+	for (const text of ["yesterday", "5", "2026-13-01", "-1d"]) expect(() => timeOf(text, now)).toThrow("is not a time");
 });

@@ -29,10 +29,24 @@ import {
 	secretKey,
 	storeCheck,
 } from "../../runtime/runtime.ts";
-import type { CommandExit, Local } from "../command.ts";
+import { type CommandExit, type Declarations, type Local, onThisMachine } from "../command.ts";
 import { configSourceOf, type Host } from "../host.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 import { agentsWithout } from "./doctor-agents.ts";
+
+export const declare: Declarations = {
+	doctor: (command, local) =>
+		command
+			.option("--json", "one JSON object a line")
+			.option("--host <host>", "as for `nexus up`")
+			.option("--port <port>", "as for `nexus up`")
+			.option("--grpc-port <port>", "as for `nexus up`")
+			.option("--data <dir>", "as for `nexus up`")
+			.option("--token <token>", "as for `nexus up`")
+			.option("--config <file>", "as for `nexus up`")
+			.option("--deep", "read all of the database and look for damage, however large it is")
+			.action(onThisMachine(local, doctor)),
+};
 
 export interface Finding {
 	check: string;

@@ -1,10 +1,44 @@
 /** `nexus jobs`: the queue of model calls, for a person who looks after it. */
 
 import { exitCodeOf, isErrorCode, type JobJson, type JobState } from "@nexus-stream/protocol";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remoteJson,
+	remoteRows,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { since, table } from "../table.ts";
 import { type Colour, noteDrop, oneLine, type Terminal } from "../terminal.ts";
+
+export const declare: Declarations = {
+	jobs(command, local) {
+		command.addHelpText("after", "\nExamples:\n  nexus jobs --state running\n  nexus jobs watch job_01JD…");
+		remoteRows(command.command("list", { isDefault: true }))
+			.description("list jobs, newest first, and how many wait and run")
+			.option("--state <state>", "submitted, queued, running, completed, failed, canceled or timeout")
+			.option("--app <app>", "only this application's")
+			.option("--limit <count>", "at most this many", wholeNumber, 20)
+			.action(withDaemon(local, listJobs));
+		remoteJson(command.command("show"), "print it as JSON")
+			.description("show a job and its result so far")
+			.argument("<job>", "its id")
+			.action(withDaemon(local, showJob));
+		remoteJson(command.command("watch"), "print the events as NDJSON")
+			.description("follow a job to its end; Ctrl-C leaves it running")
+			.argument("<job>", "its id")
+			.option("--after <offset>", "begin after this offset; 0 = from its beginning", wholeNumber)
+			.action(withDaemon(local, watchJob));
+		remoteJson(command.command("cancel"), "print it as JSON")
+			.description("end a job")
+			.argument("<job>", "its id")
+			.argument("[reason...]", "why, for the record")
+			.action(withDaemon(local, cancelJob));
+	},
+};
 
 interface Json {
 	json?: boolean;
@@ -49,10 +83,10 @@ export async function showJob({ client, terminal }: CommandContext, id: string, 
 export async function cancelJob(
 	{ client, terminal }: CommandContext,
 	id: string,
-	reason: string,
+	reason: readonly string[],
 	{ json }: Json,
 ): CommandExit {
-	const job = await client.api.cancelJob(id, reason);
+	const job = await client.api.cancelJob(id, reason.join(" "));
 	if (json) terminal.json(job);
 	else terminal.out(`${job.job_id}: ${job.state}\n`);
 	return 0;

@@ -13,11 +13,32 @@ import {
 	NexusError,
 } from "@nexus-stream/protocol";
 import { overRestarts } from "../client.ts";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	each,
+	remoteFrames,
+	withDaemon,
+} from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import type { ShowOptions } from "../show.ts";
 import { noteDrop } from "../terminal.ts";
 import { tailRun } from "./tail.ts";
+
+export const declare: Declarations = {
+	send: (command, local) =>
+		remoteFrames(command)
+			.argument("<text>", "the message; - reads it from stdin")
+			.option("-s, --session <session>", "the session it belongs to", "default")
+			.option("-a, --attach <file>", "send a file along (repeatable)", each)
+			.option("--reasoning", "show the reasoning, too")
+			.addHelpText(
+				"after",
+				'\nExamples:\n  nexus send "hello" --session work\n  nexus send "/demo tokens=200 rate=50 tools=2" --reasoning\n  git diff | nexus send - > review.md\n  nexus send hello --json | jq -c \'select(.type == "stream.begin") | [.modality, .message_id]\'\n\nOnly the answer\'s text goes to stdout. --json prints every stream of the run; what a stream\nholds (text, reasoning, tool, card …) stands in the stream.begin of its message_id.',
+			)
+			.action(withDaemon(local, send)),
+};
 
 export interface SendCommandOptions extends ShowOptions {
 	session: string;

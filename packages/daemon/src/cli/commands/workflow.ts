@@ -17,10 +17,58 @@ import {
 } from "@nexus-stream/protocol";
 import { parseDocument } from "yaml";
 import { overRestarts } from "../client.ts";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	each,
+	remoteJson,
+	remoteRows,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { since, table } from "../table.ts";
 import { type Colour, Hinted, noteDrop, oneLine, type Terminal } from "../terminal.ts";
+
+export const declare: Declarations = {
+	workflow(command, local) {
+		command.addHelpText(
+			"after",
+			'\nExamples:\n  nexus workflow run examples/workflows/summary.yaml --input question="What is a log?"\n  nexus workflow watch wf_01JD…',
+		);
+		remoteJson(command.command("run"), "print the events as NDJSON, then the workflow with its outputs")
+			.description("run a workflow and show its nodes; Ctrl-C leaves it running")
+			.argument("<file>", "its definition in YAML or JSON; - reads it from stdin")
+			.option("-i, --input <name=value>", "a value of its input: JSON, or else a text (repeatable)", each)
+			.option("--app <app>", "the application that it is for")
+			.addHelpText(
+				"after",
+				'\nExample:\n  nexus workflow run examples/workflows/summary.yaml --input question="What is a log?" --input words_max=20\n\nThe output goes to stdout, what happens to stderr. The exit code says how it ended.',
+			)
+			.action(withDaemon(local, runWorkflow));
+		remoteRows(command.command("list", { isDefault: true }))
+			.description("list workflows, newest first")
+			.option("--state <state>", "accepted, queued, running, completed, failed or canceled")
+			.option("--app <app>", "only this application's")
+			.option("--limit <count>", "at most this many", wholeNumber, 20)
+			.action(withDaemon(local, listWorkflows));
+		remoteJson(command.command("show"), "print it as JSON, with its definition")
+			.description("show the nodes of a workflow and their outputs")
+			.argument("<workflow>", "its id")
+			.action(withDaemon(local, showWorkflow));
+		remoteJson(command.command("watch"), "print the events as NDJSON, then the workflow with its outputs")
+			.description("follow a workflow to its end; Ctrl-C leaves it running")
+			.argument("<workflow>", "its id")
+			.option("--after <offset>", "begin after this offset; 0 = from its beginning", wholeNumber)
+			.action(withDaemon(local, follow));
+		remoteJson(command.command("cancel"), "print it as JSON")
+			.description("end a workflow and stop what it has under way")
+			.argument("<workflow>", "its id")
+			.argument("[reason...]", "why, for the record")
+			.action(withDaemon(local, cancelWorkflow));
+	},
+};
 
 interface Json {
 	json?: boolean;
@@ -58,7 +106,7 @@ async function readDefinition({ host }: CommandContext, file: string): Promise<W
 	const value: unknown = document.toJS();
 	if (typeof value !== "object" || value === null || !("nodes" in value))
 		throw new Hinted(
-			new NexusError("invalid", `${file}: this is no workflow: it has no nodes`),
+			new NexusError("invalid", `${file}: not a workflow: it has no nodes`),
 			"docs/workflows.md says how one is written",
 		);
 	return value as WorkflowDefinitionJson;
@@ -85,9 +133,6 @@ function inputValue(text: string): unknown {
 interface FollowCommandOptions extends Json {
 	after?: number;
 }
-
-export const watchWorkflow = (context: CommandContext, id: string, options: FollowCommandOptions): CommandExit =>
-	follow(context, id, options);
 
 async function follow(
 	{ client, host, terminal }: CommandContext,
@@ -217,10 +262,10 @@ export async function showWorkflow({ client, terminal }: CommandContext, id: str
 export async function cancelWorkflow(
 	{ client, terminal }: CommandContext,
 	id: string,
-	reason: string,
+	reason: readonly string[],
 	{ json }: Json,
 ): CommandExit {
-	const workflow = await client.api.cancelWorkflow(id, reason);
+	const workflow = await client.api.cancelWorkflow(id, reason.join(" "));
 	if (json) terminal.json(workflow);
 	else terminal.out(`${workflow.workflow_id}: ${workflow.state}\n`);
 	return 0;
