@@ -89,7 +89,7 @@ const DAEMON = {
 	"platforms/main": "platforms/src/main.ts",
 	"lab/main": "lab/src/main.ts",
 	// Found next to the file that starts it.
-	"chunks/checkpoint-worker": "daemon/src/std/checkpoint-worker.ts",
+	"chunks/checkpoint-worker": "daemon/src/std/sqlite/checkpoint-worker.ts",
 	"chunks/script-worker": "daemon/src/services/workflows/script-worker.ts",
 };
 

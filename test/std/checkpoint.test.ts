@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { checkpointBeside } from "../../packages/daemon/src/std/checkpoint.ts";
+import { checkpointBeside } from "../../packages/daemon/src/std/sqlite/checkpoint.ts";
 
 let folder: string;
 let path: string;

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
-import { walSync } from "../../packages/daemon/src/std/wal-sync.ts";
+import { walSync } from "../../packages/daemon/src/std/sqlite/wal-sync.ts";
 import { freshFolder } from "../runtime/folder.ts";
 
 function database() {

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { LinkState } from "@nexus-stream/client";
 import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
+import { clipCharacters } from "../std/clip.ts";
 import { printable, printableJson } from "../std/printable.ts";
 import type { Host, OutputStream } from "./host.ts";
 
@@ -126,7 +127,5 @@ export const noteDrops =
 
 /** Text from a model or a stranger, safe to show on one line: no control characters, no line breaks. */
 export function oneLine(text: string, width: number): string {
-	const flat = printable(text.replace(/\s+/gu, " ")).trim();
-	const letters = Array.from(flat);
-	return letters.length <= width ? flat : `${letters.slice(0, Math.max(0, width - 1)).join("")}…`;
+	return clipCharacters(printable(text.replace(/\s+/gu, " ")).trim(), width);
 }

@@ -2,8 +2,8 @@
 
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { checkpointBeside } from "./checkpoint.ts";
-import { walSync } from "./wal-sync.ts";
+import { checkpointBeside } from "./sqlite/checkpoint.ts";
+import { walSync } from "./sqlite/wal-sync.ts";
 import { Tables } from "./write.ts";
 
 /** `process`: a commit survives kill -9. `power`: it also survives a power cut (a sync per commit). */

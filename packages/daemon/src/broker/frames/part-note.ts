@@ -1,8 +1,8 @@
 /** What stands beside an answer's text, as the turn keeps it and the next turn's context tells it: by description. Pure. */
 
 import type { StoredMessage, StoredPart } from "../../ledger/ledger.ts";
+import { base64Bytes } from "../../std/base64.ts";
 import { isTextual } from "./pieces.ts";
-import { base64Bytes } from "./tool-content.ts";
 
 const DESCRIPTION_CHARS_MAX = 300;
 const CARDS_NAMED_MAX = 10;

@@ -12,6 +12,7 @@ import type {
 	StageTiming,
 	StoredAttachment,
 } from "../../ledger/ledger.ts";
+import { base64Bytes } from "../../std/base64.ts";
 import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../access/rights.ts";
 import type { HookContext, HookRequest } from "../plugins/port.ts";
 import { agentOf, type InboundConfig, interruptingOf, queueOf, rulesOf, WEB } from "./config.ts";
@@ -263,9 +264,6 @@ export function keyOf({ session, idempotencyKey, origin }: InboxMessage): string
 	return origin.sourceId === undefined ? undefined : JSON.stringify([origin.channel, origin.account, origin.sourceId]);
 }
 
-/** Of base64 text, without decoding it. */
-const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
-
 /** A message as plugins see it: on its own, as a run that is about to begin, or as one that has ended. */
 export function hookRequestOf(
 	{ facts, origin, ...event }: InboxMessage,
@@ -273,7 +271,11 @@ export function hookRequestOf(
 ): HookRequest {
 	const { eventId, text, receivedAt, session } = event;
 	const { sender, chat, agent, hooks } = facts;
-	const files = event.attachments.map(({ name, contentType, data }) => ({ name, contentType, bytes: bytesOf(data) }));
+	const files = event.attachments.map(({ name, contentType, data }) => ({
+		name,
+		contentType,
+		bytes: base64Bytes(data),
+	}));
 	const batch = run && run.messages.length > 1 && run.messages.map((one) => ({ eventId: one.eventId, text: one.text }));
 	return {
 		event: { eventId, text, receivedAt, attachments: files, batch: batch || undefined },
