@@ -24,7 +24,7 @@ const INCLUDED = [
 	"ws",
 	"yaml",
 	"zod",
-	// Of pino.
+	// Dependencies of pino.
 	"@pinojs/redact",
 	"atomic-sleep",
 	"on-exit-leak-free",
@@ -117,7 +117,7 @@ const NODE_LEAVES = [
 	"daemon/src/std/lock",
 	"daemon/src/std/supervision",
 ];
-/** What every command and every start reads of the data directory and the configuration. */
+/** Every command and every start reads these: the data directory and the configuration. */
 const DATA = [
 	"config/channels",
 	"config/config",
@@ -130,7 +130,7 @@ const DATA = [
 
 const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/packages/(?:${names.join("|")})\\.ts$`);
 
-/** Files that many need: else each way of sharing them would be a file of its own, which a start has to open. */
+/** Files that many entries need: else each combination of entries would get a separate file, which a start has to open. */
 const GROUPS = [
 	{
 		name: "protocol",
@@ -169,7 +169,7 @@ export async function bundle(base: string = ROOT): Promise<void> {
 	chmodSync(join(dist("daemon"), "cli/main.js"), 0o755);
 }
 
-/** What the tests start as processes (test/children.ts). */
+/** Programs that the tests start as processes (test/children.ts). */
 const TEST_FOLDER = "dist-test";
 const TEST_ENTRIES = { ...DAEMON, "time/adapter": "../test/time/adapter.ts" };
 /** Optional native addons, and libraries that find files of their own at run time. */

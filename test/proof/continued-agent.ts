@@ -15,7 +15,7 @@ export const APPROVED = "compare";
 const TOOL_MS = 15;
 const TOKENS_PER_SECOND = 500;
 
-const WORDS = "and so the work goes on, word by word, until the next tool has its turn; ";
+const WORDS = "and so the work continues, word by word, until the next tool has its turn; ";
 
 export const TEXTS = [...TOOLS.map((name, n) => `Step ${n + 1}, ${name}: ${WORDS}`), `That is all. ${WORDS}`];
 

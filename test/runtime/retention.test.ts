@@ -79,7 +79,7 @@ describe("keepRetention", () => {
 		expect(swept).toHaveLength(2);
 	});
 
-	it("goes on after a failure, and says so", async () => {
+	it("continues after a failure, and logs it", async () => {
 		const clock = manualClock();
 		const said: string[] = [];
 		let tries = 0;

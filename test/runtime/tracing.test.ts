@@ -179,7 +179,8 @@ describe("OpenTelemetry", () => {
 	});
 
 	it("its libraries are loaded with an endpoint only", () => {
-		for (const file of readdirSync("packages/daemon/src/runtime")) {
+		for (const file of readdirSync("packages/daemon/src/runtime", { encoding: "utf8", recursive: true })) {
+			if (!file.endsWith(".ts")) continue;
 			const source = readFileSync(join("packages/daemon/src/runtime", file), "utf8");
 			if (file === "otlp.ts") continue;
 			expect(source, file).not.toContain('"@opentelemetry');

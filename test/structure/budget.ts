@@ -27,7 +27,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	".": 100,
 	adapter: 7900,
 	broker: 4900,
-	bus: 3900,
+	bus: 4000,
 	cli: 4100,
 	client: 1900,
 	edge: 11100,

@@ -15,7 +15,7 @@ import { dataPaths, isForAnother, loadConfig, readDaemonRecord, readToken } from
 import { configSourceOf, type Host } from "./host.ts";
 import { Hinted } from "./terminal.ts";
 
-/** How a command is told where the daemon is. */
+/** The options that say where the daemon is. */
 export interface WhereOptions {
 	url?: string;
 	token?: string;
@@ -76,7 +76,7 @@ function isLoopback(url: string): boolean {
 	return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
-/** What to do about a failure. */
+/** Adds to a failure what to do about it. */
 function withHint(error: NexusError, response: Response | undefined): NexusError {
 	if (response === undefined) return new Hinted(error, "start it with `nexus up`, or check --url");
 	if (response.ok) return new Hinted(error, "check --url and NEXUS_URL");
@@ -84,12 +84,12 @@ function withHint(error: NexusError, response: Response | undefined): NexusError
 	if (error.code === "not_found" && asked?.pathname.includes("/v1/runs/"))
 		return new Hinted(error, "`nexus runs` lists them");
 	if (error.code !== "unauthenticated") return error;
-	// What the daemon says is for those who write a request themselves.
+	// The daemon's own text is for programs that write requests themselves.
 	const refused = new NexusError(error.code, `${asked?.origin ?? "the daemon"} refuses this token`);
 	return new Hinted(refused, "check NEXUS_TOKEN and --token, or name the daemon's --data");
 }
 
-/** Asks until there is an answer: what was accepted goes on after a restart, and so does whoever waits for it. */
+/** Asks until there is an answer: accepted work continues after a restart, and the command keeps waiting for it. */
 export async function overRestarts<T>(ask: () => Promise<T>, onDrop: (because: string) => void): Promise<T> {
 	let lostAt: number | undefined;
 	let internals = 0;

@@ -130,7 +130,7 @@ function refuseMissing(wanted: readonly AdapterSetting[], settings: Settings): v
 	throw new NexusError("invalid", `missing: ${names}; give it with --secret-env, --secret-file or --set`);
 }
 
-/** A running daemon takes up what was stored or removed; one that cannot be told does so when it is started again. */
+/** A running daemon reloads its accounts; one that cannot be reached does so at its next start. */
 async function tellDaemon(local: Local, { data, token }: Config, told: string, idle: string): Promise<void> {
 	const { host, terminal } = local;
 	const paths = dataPaths(data);
@@ -146,7 +146,7 @@ async function tellDaemon(local: Local, { data, token }: Config, told: string, i
 		await client.api.reloadAccounts();
 		terminal.note(told);
 	} catch (cause) {
-		terminal.note(oneLine(`restart the daemon: it could not be told (${toNexusError(cause).message})`, 500));
+		terminal.note(oneLine(`restart the daemon: it could not be reached (${toNexusError(cause).message})`, 500));
 	}
 }
 

@@ -143,7 +143,7 @@ async function writeFile(_context: CommandContext, file: string, pieces: Readabl
 
 const NOTE_EVERY_MS = 2000;
 
-/** For whoever waits for a file: how much there is so far. */
+/** Shows a person who waits for a file how much has arrived. */
 function progress({ terminal, host }: CommandContext, isFile: boolean) {
 	let bytes = 0;
 	let lines = 0;

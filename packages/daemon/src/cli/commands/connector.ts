@@ -105,7 +105,7 @@ export async function add(context: CommandContext, id: string, options: AddConne
 	return 0;
 }
 
-/** What was not given is asked, where a person sits; a key is never an argument, which others on this machine could read. */
+/** Asks a person for missing settings. A key is never an argument, which others on this machine could read. */
 async function addSettings(host: Host, options: AddConnectorOptions): Promise<Record<string, string>> {
 	const { type, endpoint } = options;
 	const key = await givenKey(host, options);

@@ -1,4 +1,4 @@
-/** Tools that an agent's list names and the configuration does not switch on: the agent would do without them, and nobody would say so. */
+/** Tools that an agent's list names and the configuration does not switch on: the agent would silently do without them. */
 
 import type { NexusConfig } from "../../runtime/runtime.ts";
 

@@ -52,7 +52,7 @@ export interface Finding {
 	check: string;
 	result: "ok" | "warn" | "fail";
 	detail: string;
-	/** What to do, when there is something to do. */
+	/** The remedy, when there is something to do. */
 	todo?: string;
 }
 
@@ -97,7 +97,7 @@ export async function doctor(
 			},
 		],
 	]);
-	// Without a configuration nobody knows which directory, port and engine are meant.
+	// Only the configuration says which directory, port and engine are meant.
 	if (config) {
 		await look(checksOf(config, host.env, options.deep === true));
 		await look(await accountChecks(config).catch((cause) => [["accounts", async () => unexpected(cause)]]));
@@ -320,7 +320,7 @@ function commands(place: string, [wrapper]: readonly string[] = [], env: Host["e
 	return fail(`${wrapper} of tools.bash.wrapper was not found`, "install it, or correct tools.bash.wrapper");
 }
 
-/** What is configured and does nothing must not look as if it held. */
+/** A setting without an effect must not look as if it had one. */
 function unusedOf(config: NexusConfig, env: Host["env"], below: string): Seen | undefined {
 	const chosen = chooseEngine(config.engine, config, env);
 	const unused = unusedSettings(chosen, config).filter((path) => path.startsWith(below));

@@ -62,7 +62,7 @@ export async function runs({ client, terminal }: CommandContext, options: RunsOp
 	return 0;
 }
 
-/** What it answers; one that continues another has no message of its own. */
+/** The message that the run answers; a run that continues another has none. */
 const messageOf = ({ messages, continues }: RunJson): string =>
 	messages.find(({ role }) => role === "user")?.text ?? (continues === undefined ? "" : `(continues ${continues})`);
 

@@ -72,10 +72,10 @@ export async function tailRun(context: CommandContext, run: string, options: Tai
 	return 0;
 }
 
-/** What can be done about a run that was cut off: go on where it was, or answer its message again. */
+/** Names the command for a run that was cut off: continue it, or answer its message again. */
 async function noteOffers({ client, terminal }: CommandContext, run: string): Promise<void> {
 	const found = await client.api.run(run).catch(() => undefined);
-	if (found?.can_continue) terminal.note(`  hint: \`nexus continue ${run}\` goes on with it`);
+	if (found?.can_continue) terminal.note(`  hint: \`nexus continue ${run}\` continues it`);
 	else if (found?.can_retry) terminal.note(`  hint: \`nexus retry ${run}\` answers the message again`);
 }
 
@@ -138,6 +138,6 @@ export async function replay({ client, terminal }: CommandContext, runId: string
 		}
 		if (after === page) break;
 	}
-	terminal.note(`${runId} is still running: \`nexus tail ${runId} --after ${after}\` goes on from here`);
+	terminal.note(`${runId} is still running: \`nexus tail ${runId} --after ${after}\` continues from here`);
 	return 0;
 }

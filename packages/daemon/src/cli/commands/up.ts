@@ -1,4 +1,4 @@
-/** `nexus up`: runs the daemon until it is told to stop. */
+/** `nexus up`: runs the daemon until a signal stops it. */
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -62,7 +62,7 @@ function stopWords({ liveRuns, liveDeliveries, stopDeadlineMs }: Daemon): string
 	return `stopping${wait}; once more to leave at once`;
 }
 
-/** What a user's agent or plugin left unhandled is told with its stack and, where it is known, its run. */
+/** Logs unhandled failures of a user's agent or plugin with their stack and, where it is known, their run. */
 async function reportUnhandled(host: Host, daemon: Daemon): Promise<void> {
 	const { currentRun } = await import("../../broker/broker.ts");
 	const factsOf = (cause: unknown) => {
@@ -70,11 +70,11 @@ async function reportUnhandled(host: Host, daemon: Daemon): Promise<void> {
 		return { cause, runId };
 	};
 	host.on("unhandledRejection", (cause) => {
-		// Whose promise it was goes on or times out by itself; everybody else's runs have nothing to do with it.
-		daemon.log.error(factsOf(cause), "a rejected promise that nobody handled; the daemon goes on");
+		// Keep running: the affected run fails or times out on its own, and other runs are unaffected.
+		daemon.log.error(factsOf(cause), "unhandled rejection; the daemon keeps running");
 	});
 	host.on("uncaughtException", (cause) => {
-		daemon.log.error(factsOf(cause), "an error that nobody handled; the daemon ends");
+		daemon.log.error(factsOf(cause), "uncaught error; the daemon ends");
 		try {
 			// The code that threw may have left anything behind, so the process ends; what was said until now is kept.
 			daemon.flush();
@@ -97,7 +97,7 @@ const readyLine = (daemon: Daemon) =>
 		data: daemon.data,
 	})}\n`;
 
-/** What to type in a shell: in a checkout the command is not installed. */
+/** The command as a person types it: in a checkout it is not installed. */
 const SELF = import.meta.url.endsWith(".ts") ? "npm run -s nexus --" : "nexus";
 
 const greeting = (daemon: Daemon, terminal: Terminal) => `

@@ -1,4 +1,4 @@
-/** What runs while the channel lab is used: the process of the fake platforms, and the real adapters in front of them. */
+/** The processes of the channel lab: the fake platforms, and the real adapters in front of them. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { globSync, rmSync } from "node:fs";
@@ -41,7 +41,7 @@ interface Ready {
 	channels: Record<string, { settings: Record<string, string>; target: DeliverRequest["target"] }>;
 }
 
-/** What the host tells of each platform. */
+/** The ready line of the host, by platform. */
 export type HostState = {
 	channels: Record<string, Omit<LabState["channels"][number], "channel" | "ready" | "delivery" | "pausedUntil">>;
 };
@@ -68,7 +68,7 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 	const adapters: AdapterConfig = Object.fromEntries(
 		Object.entries(channels).map(([channel, { settings }]) => [channel, labChannel(settings, own(tuned, channel))]),
 	);
-	// What the lab delivered is nobody's business after it: its deliveries live in memory.
+	// Deliveries of the lab live in memory: nothing of them is needed after it.
 	const ledger = sqliteLedger(file);
 	const committer = createBus({ storage: sqliteStorage(file), log });
 	const folder = join(dataDir, "lab");
@@ -142,7 +142,7 @@ function warmUp(
 		warming: () => [...warming],
 		isReady: (channel) => isReady.has(channel),
 		async ready(wanted) {
-			// Who is waited for comes first.
+			// The platform that a caller waits for starts first.
 			queue.sort((one, other) => Number(wanted.includes(other.channel)) - Number(wanted.includes(one.channel)));
 			const all = Promise.all(waiting.filter(({ channel }) => wanted.includes(channel)).map(({ promise }) => promise));
 			const late = Promise.withResolvers<void>();
