@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
+import { systemClock, within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { own } from "@nexus-stream/protocol/own";
 import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
@@ -60,8 +61,8 @@ export interface Bench {
 
 export async function startBench(options: BenchOptions, onLost: (code: number | null) => void): Promise<Bench> {
 	const { bus, dataDir, log, tuned = {} } = options;
-	const program = options.host ?? hostMain(import.meta.url);
-	const host = spawn(process.execPath, [program], { stdio: ["pipe", "pipe", "inherit"] });
+	const program = options.host === undefined ? hostCommand(import.meta.url) : [options.host];
+	const host = spawn(process.execPath, program, { stdio: ["pipe", "pipe", "inherit"] });
 	const { url, channels } = await readyOf(host);
 	host.once("exit", onLost);
 	const file = openSqlite(":memory:", "process");
@@ -145,17 +146,16 @@ function warmUp(
 			// The platform that a caller waits for starts first.
 			queue.sort((one, other) => Number(wanted.includes(other.channel)) - Number(wanted.includes(one.channel)));
 			const all = Promise.all(waiting.filter(({ channel }) => wanted.includes(channel)).map(({ promise }) => promise));
-			const late = Promise.withResolvers<void>();
-			const timer = setTimeout(late.resolve, WARM_MS);
-			await Promise.race([all, late.promise]);
-			clearTimeout(timer);
+			await within(systemClock, WARM_MS, all);
 		},
 	};
 }
 
 /** From source it is the package `lab`; the build puts it next to the daemon's own files. */
-const hostMain = (here: string): string =>
-	fileURLToPath(here.endsWith(".ts") ? import.meta.resolve("@nexus-stream/lab") : new URL("../lab/main.js", here));
+const hostCommand = (here: string): string[] =>
+	here.endsWith(".ts")
+		? ["--conditions=nexus-source", fileURLToPath(import.meta.resolve("@nexus-stream/lab"))]
+		: [fileURLToPath(new URL("../lab/main.js", here))];
 
 async function readyOf(host: ChildProcess): Promise<Ready> {
 	const { promise, resolve, reject } = Promise.withResolvers<string>();
