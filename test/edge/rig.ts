@@ -4,12 +4,16 @@ import { mkdtempSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { createParser } from "eventsource-parser";
 import { expect } from "vitest";
+
 import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import type { Bus, Cursor } from "../../packages/daemon/src/bus/bus.ts";
 import { ROUTES, type Route, type RouteId } from "../../packages/daemon/src/edge/api/routes.ts";
 import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../packages/daemon/src/edge/edge.ts";
+import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
+import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
 import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../packages/daemon/src/nex/nex.ts";
@@ -21,6 +25,7 @@ import {
 } from "../../packages/daemon/src/services/services.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
+
 import { removeFolder } from "../runtime/folder.ts";
 import { type OpenStore, openStore } from "../store.ts";
 import { until } from "../until.ts";
@@ -97,6 +102,13 @@ export interface Rig {
 	close(): Promise<void>;
 }
 
+/** The same object, which a test may fill later. Applications have stored nothing, unless it says otherwise. */
+function withQuota(services: Partial<Services>): Services {
+	const usage = async () => ({ jobs: 0, workflows: 0, logs: 0, artifacts: 0, messages: 0 });
+	const quota = { usage, bytesPerAppMax: 1000 } as unknown as Services["quota"];
+	return Object.assign(services as Services, { quota: services.quota ?? quota });
+}
+
 export async function createRig(options: RigOptions = {}): Promise<Rig> {
 	const dir = mkdtempSync(join(tmpdir(), "nexus-edge-"));
 	const puppets = new Map<string, Puppet>();
@@ -139,7 +151,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			version: "0.0.0-test",
 			...(options.limits && { limits: options.limits }),
 			...(options.clock && { clock: options.clock }),
-			...(options.services && { services: options.services({ bus, ledger }) as Services }),
+			services: withQuota(options.services?.({ bus, ledger }) ?? {}),
 			...options.deps,
 		});
 		const { url } = await edge.listen("127.0.0.1", 0);
@@ -268,10 +280,23 @@ export function rawClient(port: number, text: string): RawClient {
 	return { socket, received: () => received, closed };
 }
 
-/** An answer must be what the OpenAPI document promises: status and shape. */
-export async function expectAnswer(id: RouteId, response: Response): Promise<unknown> {
-	const route: Route = ROUTES[id];
+const DERIVED = httpRoutes(SERVICES);
+
+/** An answer must be what the OpenAPI document promises: status and shape. A route of the runtime contract is named by its procedure. */
+export async function expectAnswer(id: string, response: Response): Promise<unknown> {
 	const body: unknown = await response.json();
+	const derived = DERIVED.find(({ method }) => method.localName === id);
+	if (derived) {
+		expect(response.status, JSON.stringify(body)).toBe(derived.status);
+		const { answer, method } = derived;
+		const shape = answer ? { [answer.name]: body as JsonValue } : (body as JsonValue);
+		const message = fromJson(method.output, shape);
+		expect(toJson(method.output, message, { useProtoFieldName: true, alwaysEmitImplicit: true })).toMatchObject(
+			shape as object,
+		);
+		return body;
+	}
+	const route: Route = ROUTES[id as RouteId];
 	expect(response.status, JSON.stringify(body)).toBe(route.status);
 	if (route.answer.schema) expect(route.answer.schema.parse(body)).toEqual(body);
 	return body;

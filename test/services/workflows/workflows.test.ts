@@ -7,9 +7,10 @@ import {
 	type ScenarioRequest,
 	type Workflows,
 } from "../../../packages/daemon/src/services/services.ts";
+import type { WorkflowEventJson, WorkflowNodeJson } from "../../../packages/daemon/src/services/workflows/port.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
-import type { NexusError, WorkflowEventJson, WorkflowNodeJson } from "../../../packages/protocol/src/protocol.ts";
+import type { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../../store.ts";
 import { until } from "../../until.ts";

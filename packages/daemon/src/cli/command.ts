@@ -14,6 +14,8 @@ export interface Local {
 /** For a command that talks to the daemon. */
 export interface CommandContext extends Local {
 	client: Client;
+	/** The flags that name the daemon. */
+	where: WhereOptions;
 }
 
 /** The exit code. */
@@ -27,8 +29,8 @@ export const withDaemon =
 	<Args extends unknown[]>(local: Local, code: (context: CommandContext, ...args: Args) => CommandExit) =>
 	async (...args: Args): Promise<void> => {
 		const { clientFor } = await import("./client.ts");
-		const client = clientFor(local.host, args.at(-2) as WhereOptions);
-		local.host.exitCode = await code({ ...local, client }, ...args);
+		const where = args.at(-2) as WhereOptions;
+		local.host.exitCode = await code({ ...local, where, client: clientFor(local.host, where) }, ...args);
 	};
 
 /** The action of a command that needs no daemon. */

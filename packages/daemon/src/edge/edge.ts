@@ -47,9 +47,10 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const stop = async () => {
 		if (door.closing) return;
 		door.closing = true;
+		// A turn later: the last state of the daemon reaches the readers of its health before they are cut.
+		await rpc?.stop();
 		readers.cut();
 		sockets.close();
-		await rpc?.stop();
 	};
 	return {
 		async listen(host, port) {
@@ -146,6 +147,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 			services: deps.services,
 			limits,
 			flusher,
+			readers,
 			admitStream,
 			holdStream,
 			clock,
@@ -167,7 +169,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		async load() {
 			const { createListener } = await import("./http/listener.ts");
 			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
-			return createListener({ ...parts, page, admit, holdStream, rpc: rpc && { enter: enterRpc, answer: rpc.answer } });
+			return createListener({ ...parts, page, admit, holdStream, enterRpc, rpc });
 		},
 		upgrade(request, socket, head) {
 			const caller = admit(request, socket);

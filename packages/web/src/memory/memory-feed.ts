@@ -1,7 +1,7 @@
 /** Reads the memory page, and forgets what a person wants forgotten. */
 
 import { toNexusError } from "@nexus-stream/protocol";
-import { api } from "../app/api.ts";
+import { loadRuntime } from "../app/runtime.ts";
 import { startPolling } from "../ui/poll.ts";
 import { type MemoryView, NEW_MEMORY } from "./memory.ts";
 
@@ -41,9 +41,10 @@ export function openMemory({ onChange, onSignedOut }: MemoryFeedOptions): Memory
 	async function look(): Promise<number> {
 		const { query } = view;
 		try {
-			const { memory, enabled } = await api.memory({ limit: ROWS_MAX, query: query || undefined });
+			const { memory } = await loadRuntime();
+			const { items, enabled } = await memory.listMemory({ pageSize: ROWS_MAX, query });
 			// An answer to an older wish is not shown under a newer one.
-			if (query === view.query) change({ phase: "ready", items: memory, enabled }, "failure");
+			if (query === view.query) change({ phase: "ready", items, enabled }, "failure");
 		} catch (cause) {
 			change({ failure: wordsOf(cause), ...(view.phase === "loading" && { phase: "failed" as const }) });
 		}
@@ -52,9 +53,10 @@ export function openMemory({ onChange, onSignedOut }: MemoryFeedOptions): Memory
 
 	async function forget(id: string): Promise<void> {
 		change({ forgetting: id });
-		let notice: string;
+		let notice = "Forgotten. Turns keep their text.";
 		try {
-			({ note: notice } = await api.forgetMemory(id));
+			const { memory } = await loadRuntime();
+			await memory.forget({ memoryId: id });
 		} catch (cause) {
 			notice = wordsOf(cause);
 		}

@@ -65,7 +65,7 @@ function Items({ memory: { items, forgetting }, app }: { memory: MemoryView; app
 				</thead>
 				<tbody>
 					{items.map((item) => (
-						<tr key={item.id}>
+						<tr key={item.memoryId}>
 							<td data-label="Whose">{bankWords(item.bank)}</td>
 							<td data-label="What" class="said">
 								<span class="said-text" dir="auto">
@@ -79,9 +79,9 @@ function Items({ memory: { items, forgetting }, app }: { memory: MemoryView; app
 									class="quiet"
 									aria-label={`Forget: ${item.text.slice(0, FORGET_CHARS_MAX)}`}
 									disabled={forgetting !== undefined}
-									onClick={() => app.memory()?.forget(item.id)}
+									onClick={() => app.memory()?.forget(item.memoryId)}
 								>
-									{forgetting === item.id ? "Forgetting…" : "Forget"}
+									{forgetting === item.memoryId ? "Forgetting…" : "Forget"}
 								</button>
 							</td>
 						</tr>

@@ -1,6 +1,7 @@
 /** The memory page as a value: what agents have noted, and where it comes from. */
 
-import type { MemoryJson } from "@nexus-stream/protocol";
+import type { MemoryItem } from "@nexus-stream/client/gen/nexus/runtime/v1/memory_pb";
+import { msOf } from "../app/runtime.ts";
 import { ageText } from "../app/words.ts";
 
 export interface MemoryView {
@@ -9,7 +10,7 @@ export interface MemoryView {
 	readonly failure?: string;
 	/** Words that are looked for; empty = the newest. */
 	readonly query: string;
-	readonly items: readonly MemoryJson[];
+	readonly items: readonly MemoryItem[];
 	/** Agents may note and recall; until the daemon has said, nobody is told otherwise. */
 	readonly enabled: boolean;
 	/** What is being forgotten. */
@@ -26,9 +27,8 @@ export function bankWords(bank: string): string {
 	return kind === "agent" ? `Agent ${name}` : kind === "person" ? `Person ${name}` : bank;
 }
 
-export function provenanceWords({ provenance }: MemoryJson, now: number): string {
-	const { agent, sender, channel, at } = provenance;
-	const by = agent === undefined ? "" : ` by ${agent}`;
-	const from = sender === undefined ? "" : `, said by ${sender}${channel === undefined ? "" : ` on ${channel}`}`;
-	return `${ageText(at, now)}${by}${from}`;
+export function provenanceWords({ agent, sender, channel, createdAt }: MemoryItem, now: number): string {
+	const by = agent === "" ? "" : ` by ${agent}`;
+	const from = sender === "" ? "" : `, said by ${sender}${channel === "" ? "" : ` on ${channel}`}`;
+	return `${ageText(msOf(createdAt) ?? now, now)}${by}${from}`;
 }

@@ -1,15 +1,17 @@
 /** Jobs: what waits, what runs, and the files they made. */
 
-import type { JobJson } from "@nexus-stream/protocol";
+import { ScenarioJobState as JobState, type ScenarioJob } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import { Status } from "../adapters/channel-parts.tsx";
 import { RunLink } from "../adapters/deliveries.tsx";
 import type { WebApp } from "../app/app.ts";
 import { formatRoute } from "../app/route.ts";
+import { msOf, nameOf } from "../app/runtime.ts";
 import { ageText } from "../app/words.ts";
 import { Elapsed } from "../ui/elapsed.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Scrollable } from "../ui/scrollable.tsx";
-import { artifactPath, isOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsView } from "./workflows.ts";
+import type { ShownFile } from "./workflow.ts";
+import { artifactPath, isJobOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsView } from "./workflows.ts";
 
 export function Jobs({ view, app }: { view: WorkflowsView; app: WebApp }) {
 	const { jobs, queued, running, canceling } = view;
@@ -44,7 +46,7 @@ export function Jobs({ view, app }: { view: WorkflowsView; app: WebApp }) {
 						</thead>
 						<tbody>
 							{jobs.map((job) => (
-								<Row key={job.job_id} job={job} canceling={canceling.has(job.job_id)} app={app} />
+								<Row key={job.jobId} job={job} canceling={canceling.has(job.jobId)} app={app} />
 							))}
 						</tbody>
 					</table>
@@ -54,16 +56,17 @@ export function Jobs({ view, app }: { view: WorkflowsView; app: WebApp }) {
 	);
 }
 
-function Row({ job, canceling, app }: { job: JobJson; canceling: boolean; app: WebApp }) {
+function Row({ job, canceling, app }: { job: ScenarioJob; canceling: boolean; app: WebApp }) {
 	const detail = jobDetail(job);
+	const startedAt = msOf(job.startedAt);
 	return (
-		<tr data-state={job.state}>
+		<tr data-state={nameOf(JobState, job.state)}>
 			<td data-label="Job">
-				<span title={job.job_id}>
-					{KIND_WORDS[job.kind]}
+				<span title={job.jobId}>
+					{KIND_WORDS[job.scenarioType]}
 					<small>
-						{job.connector_id === job.model ? job.model : `${job.connector_id} · ${job.model}`}
-						{job.demo && job.model !== "demo" && " · demo"}
+						{job.connectorId === job.modelId ? job.modelId : `${job.connectorId} · ${job.modelId}`}
+						{job.demo && job.modelId !== "demo" && " · demo"}
 					</small>
 				</span>
 			</td>
@@ -71,29 +74,29 @@ function Row({ job, canceling, app }: { job: JobJson; canceling: boolean; app: W
 				<div class="state-line">
 					<Status words={jobWords(job)} />
 					{detail !== "" && <span class="note">{detail}</span>}
-					<RunLink runId={job.run_id} />
-					{job.workflow_id !== undefined && <WorkflowLink workflowId={job.workflow_id} node={job.node_id} />}
+					<RunLink runId={job.runId} />
+					{job.workflowId !== "" && <WorkflowLink workflowId={job.workflowId} node={job.nodeId} />}
 				</div>
-				{job.error !== undefined && job.state !== "completed" && <p class="account-error">{job.error.message}</p>}
+				{job.reason !== "" && job.state !== JobState.COMPLETED && <p class="account-error">{job.reason}</p>}
 			</td>
 			<td data-label="Took" class="figure">
-				{job.started_at === undefined ? "–" : <Elapsed from={job.started_at} to={job.finished_at} />}
+				{startedAt === undefined ? "–" : <Elapsed from={startedAt} to={msOf(job.finishedAt)} />}
 			</td>
 			<td data-label="Files">
 				{job.artifacts.length === 0 ? "–" : <Files artifacts={job.artifacts.filter(({ complete }) => complete)} />}
 			</td>
-			<td data-label="Application">{job.app_id}</td>
+			<td data-label="Application">{job.appId}</td>
 			<td data-label="Submitted" class="figure">
-				{ageText(job.created_at, Date.now())}
+				{ageText(msOf(job.createdAt) ?? 0, Date.now())}
 			</td>
 			<td class="row-do">
-				{!isOver(job) && (
+				{!isJobOver(job) && (
 					<button
 						type="button"
 						class="quiet"
-						aria-label={`Cancel the job ${job.job_id}`}
+						aria-label={`Cancel the job ${job.jobId}`}
 						disabled={canceling}
-						onClick={() => app.workflows()?.cancelJob(job.job_id)}
+						onClick={() => app.workflows()?.cancelJob(job.jobId)}
 					>
 						{canceling ? "Canceling…" : "Cancel"}
 					</button>
@@ -103,23 +106,17 @@ function Row({ job, canceling, app }: { job: JobJson; canceling: boolean; app: W
 	);
 }
 
-const WorkflowLink = ({ workflowId, node }: { workflowId: string; node: string | undefined }) => (
+const WorkflowLink = ({ workflowId, node }: { workflowId: string; node: string }) => (
 	<a class="inspect" href={formatRoute({ name: "workflow", workflowId })} title={workflowId}>
-		<Icon name="graph" /> {node ?? "Workflow"}
+		<Icon name="graph" /> {node || "Workflow"}
 	</a>
 );
 
-interface FileJson {
-	artifact_id: string;
-	name: string;
-	size_bytes: number;
-}
-
-export const Files = ({ artifacts }: { artifacts: readonly FileJson[] }) => (
+export const Files = ({ artifacts }: { artifacts: readonly ShownFile[] }) => (
 	<span class="files">
-		{artifacts.map(({ artifact_id: id, name, size_bytes: bytes }) => (
+		{artifacts.map(({ artifactId: id, name, sizeBytes }) => (
 			<a key={id} href={artifactPath(id)} download={name} title={`Download ${name}`}>
-				<Icon name="file" /> {name} <small>{sizeText(bytes)}</small>
+				<Icon name="file" /> {name} <small>{sizeText(Number(sizeBytes))}</small>
 			</a>
 		))}
 	</span>

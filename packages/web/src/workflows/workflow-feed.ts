@@ -1,10 +1,13 @@
 /** Follows one workflow to its end: its events, what its nodes gave, and the texts of those that write. */
 
 import { createRunFolds, type Stream } from "@nexus-stream/client";
+import type { Runtime, RuntimeEvent } from "@nexus-stream/client/runtime";
 import { type RunView, shownOf, toNexusError } from "@nexus-stream/protocol";
-import { api, openStream, watchWorkflow } from "../app/api.ts";
+import { openStream } from "../app/api.ts";
+import { loadRuntime } from "../app/runtime.ts";
 import type { ScheduleFrame } from "../chat/frame-clock.ts";
 import { startPolling } from "../ui/poll.ts";
+
 import { hasUnreadOutputs, newWorkflowView, textRunsOf, type WorkflowView, withEvent, withRead } from "./workflow.ts";
 
 /** A browser allows few connections to a server (six over HTTP/1.1). The others are read when one of these has ended. */
@@ -51,6 +54,11 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 		view = rest;
 	}
 
+	function live(): void {
+		dropFailure();
+		change({ link: "live" });
+	}
+
 	function wordsOf(cause: unknown): string {
 		const error = toNexusError(cause);
 		if (error.code === "unauthenticated" && !signal.aborted) onSignedOut();
@@ -60,28 +68,27 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 
 	async function follow(): Promise<void> {
 		try {
-			const onOpen = () => {
-				dropFailure();
-				change({ link: "live" });
-			};
-			const onDrop = () => change({ link: "reconnecting" });
-			for await (const { event } of watchWorkflow(workflowId, { signal, onOpen, onDrop })) {
-				change(withEvent(view, event));
+			const runtime = await loadRuntime();
+			watchLink(runtime, { live, dropped: () => change({ link: "reconnecting" }) }, signal);
+			for await (const { workflow } of runtime.workflows.subscribeWorkflowEvents({ workflowId }, { signal })) {
+				live();
+				change(withEvent(view, workflow!));
 				readTexts();
 				readSoon();
 			}
 			change({ link: "ended" });
 		} catch (cause) {
-			change({ link: "refused", failure: wordsOf(cause) });
+			if (!signal.aborted) change({ link: "refused", failure: wordsOf(cause) });
 		}
 	}
 
 	/** What nodes gave is in no event. */
 	const reader = startPolling(async () => {
 		try {
-			const read = await api.workflow(workflowId);
+			const { workflows } = await loadRuntime();
+			const { workflow } = await workflows.getWorkflow({ workflowId });
 			// As it is now: events came meanwhile.
-			change(withRead(view, read));
+			change(withRead(view, workflow!));
 			readSoon();
 			return undefined;
 		} catch (cause) {
@@ -142,7 +149,8 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 		view = rest;
 		change({ canceling: true });
 		try {
-			await api.cancelWorkflow(workflowId);
+			const { workflows } = await loadRuntime();
+			await workflows.cancelWorkflow({ workflowId });
 			change({ canceling: false });
 		} catch (cause) {
 			change({ canceling: false, notice: wordsOf(cause) });
@@ -159,4 +167,16 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 			for (const stream of texts.values()) stream?.send({ type: "stop" });
 		},
 	};
+}
+
+/** Reports when the stream of events loses its connection, and when it has one again. */
+function watchLink(runtime: Runtime, { live, dropped }: { live(): void; dropped(): void }, signal: AbortSignal): void {
+	const isEvents = ({ procedure }: RuntimeEvent) => procedure.endsWith("/SubscribeWorkflowEvents");
+	const stops = [
+		runtime.on("runtime.disconnected", (event) => isEvents(event) && dropped()),
+		runtime.on("runtime.reconnected", (event) => isEvents(event) && live()),
+	];
+	signal.addEventListener("abort", () => {
+		for (const stop of stops) stop();
+	});
 }

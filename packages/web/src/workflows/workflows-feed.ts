@@ -1,8 +1,10 @@
 /** Keeps the lists of workflows and jobs up to date, and cancels what a person wants canceled. */
 
+import type { Runtime } from "@nexus-stream/client/runtime";
 import { toNexusError } from "@nexus-stream/protocol";
-import { api } from "../app/api.ts";
+import { loadRuntime } from "../app/runtime.ts";
 import { startPolling } from "../ui/poll.ts";
+
 import { pollDelay, type WorkflowsView } from "./workflows.ts";
 
 const ROWS_MAX = 50;
@@ -42,9 +44,10 @@ export function openWorkflows({ before, onChange, onSignedOut }: WorkflowsFeedOp
 
 	async function look(): Promise<number> {
 		try {
+			const runtime = await loadRuntime();
 			const [{ workflows }, { jobs, queued, running }] = await Promise.all([
-				api.workflows({ limit: ROWS_MAX }),
-				api.jobs({ limit: ROWS_MAX }),
+				runtime.workflows.listWorkflows({ pageSize: ROWS_MAX }),
+				runtime.ai.listScenarioJobs({ pageSize: ROWS_MAX }),
 			]);
 			change({ phase: "ready", workflows, jobs, queued, running }, "failure");
 			return pollDelay(view);
@@ -54,11 +57,11 @@ export function openWorkflows({ before, onChange, onSignedOut }: WorkflowsFeedOp
 		}
 	}
 
-	async function cancel(id: string, work: () => Promise<unknown>): Promise<void> {
+	async function cancel(id: string, work: (runtime: Runtime) => Promise<unknown>): Promise<void> {
 		if (view.canceling.has(id)) return;
 		change({ canceling: new Set([...view.canceling, id]) }, "notice");
 		try {
-			await work();
+			await work(await loadRuntime());
 		} catch (cause) {
 			change({ notice: wordsOf(cause) });
 		}
@@ -68,8 +71,8 @@ export function openWorkflows({ before, onChange, onSignedOut }: WorkflowsFeedOp
 
 	const poller = startPolling(look);
 	return {
-		cancelWorkflow: (id) => void cancel(id, () => api.cancelWorkflow(id)),
-		cancelJob: (id) => void cancel(id, () => api.cancelJob(id)),
+		cancelWorkflow: (id) => void cancel(id, ({ workflows }) => workflows.cancelWorkflow({ workflowId: id })),
+		cancelJob: (id) => void cancel(id, ({ ai }) => ai.cancelScenarioJob({ jobId: id })),
 		close() {
 			closed = true;
 			poller.stop();

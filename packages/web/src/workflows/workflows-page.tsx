@@ -1,9 +1,10 @@
 /** The workflows page: workflows and jobs, newest first, as they proceed. */
 
-import type { WorkflowJson } from "@nexus-stream/protocol";
+import { type Workflow, WorkflowState } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { Notice, Status } from "../adapters/channel-parts.tsx";
 import type { WebApp } from "../app/app.ts";
 import { formatRoute } from "../app/route.ts";
+import { msOf, nameOf } from "../app/runtime.ts";
 import { ageText } from "../app/words.ts";
 import { CopyButton } from "../ui/code-block.tsx";
 import { Elapsed } from "../ui/elapsed.tsx";
@@ -78,9 +79,9 @@ const Table = ({ view, app }: { view: WorkflowsView; app: WebApp }) => (
 			<tbody>
 				{view.workflows.map((workflow) => (
 					<Row
-						key={workflow.workflow_id}
+						key={workflow.workflowId}
 						workflow={workflow}
-						canceling={view.canceling.has(workflow.workflow_id)}
+						canceling={view.canceling.has(workflow.workflowId)}
 						app={app}
 					/>
 				))}
@@ -89,10 +90,11 @@ const Table = ({ view, app }: { view: WorkflowsView; app: WebApp }) => (
 	</Scrollable>
 );
 
-function Row({ workflow, canceling, app }: { workflow: WorkflowJson; canceling: boolean; app: WebApp }) {
-	const { workflow_id: workflowId, name, state, nodes, error } = workflow;
+function Row({ workflow, canceling, app }: { workflow: Workflow; canceling: boolean; app: WebApp }) {
+	const { workflowId, name, state, nodes, reason } = workflow;
+	const startedAt = msOf(workflow.startedAt);
 	return (
-		<tr data-state={state}>
+		<tr data-state={nameOf(WorkflowState, state)}>
 			<td data-label="Name">
 				<a class="row-link" href={formatRoute({ name: "workflow", workflowId })} title={workflowId}>
 					{name || workflowId}
@@ -102,7 +104,7 @@ function Row({ workflow, canceling, app }: { workflow: WorkflowJson; canceling: 
 				<div class="state-line">
 					<Status words={stateWords(workflow)} />
 				</div>
-				{error !== undefined && state === "failed" && <p class="account-error">{error.message}</p>}
+				{state === WorkflowState.FAILED && reason !== "" && <p class="account-error">{reason}</p>}
 			</td>
 			<td data-label="Nodes" class="figure">
 				<span>
@@ -111,11 +113,11 @@ function Row({ workflow, canceling, app }: { workflow: WorkflowJson; canceling: 
 				</span>
 			</td>
 			<td data-label="Took" class="figure">
-				{workflow.started_at === undefined ? "–" : <Elapsed from={workflow.started_at} to={workflow.finished_at} />}
+				{startedAt === undefined ? "–" : <Elapsed from={startedAt} to={msOf(workflow.finishedAt)} />}
 			</td>
-			<td data-label="Application">{workflow.app_id}</td>
+			<td data-label="Application">{workflow.appId}</td>
 			<td data-label="Started" class="figure">
-				{ageText(workflow.created_at, Date.now())}
+				{ageText(msOf(workflow.createdAt) ?? 0, Date.now())}
 			</td>
 			<td class="row-do">
 				{!isOver(workflow) && (
@@ -134,6 +136,12 @@ function Row({ workflow, canceling, app }: { workflow: WorkflowJson; canceling: 
 	);
 }
 
-export const Progress = ({ workflow: { progress_percent: percent, state } }: { workflow: WorkflowJson }) => (
-	<progress class="workflow-progress" data-state={state} max={100} value={percent} aria-label={`${percent} % done`} />
+export const Progress = ({ workflow: { progressPercent: percent, state } }: { workflow: Workflow }) => (
+	<progress
+		class="workflow-progress"
+		data-state={nameOf(WorkflowState, state)}
+		max={100}
+		value={percent}
+		aria-label={`${percent} % done`}
+	/>
 );

@@ -1,14 +1,20 @@
 /** Workflows and jobs as lists, as a value, and their states in words. */
 
-import type { JobJson, WorkflowErrorJson, WorkflowJson, WorkflowState } from "@nexus-stream/protocol";
+import {
+	ScenarioJobState as JobState,
+	type ScenarioJob,
+	ScenarioType,
+} from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
+import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
+import { type Workflow, WorkflowState } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import type { Words } from "../adapters/channels.ts";
 
 export interface WorkflowsView {
 	readonly phase: "loading" | "ready" | "failed";
 	/** Why what is shown may be old. */
 	readonly failure?: string;
-	readonly workflows: readonly WorkflowJson[];
-	readonly jobs: readonly JobJson[];
+	readonly workflows: readonly Workflow[];
+	readonly jobs: readonly ScenarioJob[];
 	/** Jobs of this daemon, also those that are not listed. */
 	readonly queued: number;
 	readonly running: number;
@@ -26,50 +32,73 @@ export const NEW_WORKFLOWS: WorkflowsView = {
 	canceling: new Set(),
 };
 
-const WORDS: Readonly<Record<WorkflowState, Words>> = {
-	accepted: { tone: "quiet", text: "Waiting" },
-	queued: { tone: "quiet", text: "Queued" },
-	running: { tone: "live", text: "Running" },
-	completed: { tone: "good", text: "Done" },
-	failed: { tone: "bad", text: "Failed" },
-	canceled: { tone: "quiet", text: "Canceled" },
-	skipped: { tone: "quiet", text: "Skipped" },
+const UNKNOWN: Words = { tone: "quiet", text: "Unknown" };
+
+const WORDS: Readonly<Partial<Record<WorkflowState, Words>>> = {
+	[WorkflowState.ACCEPTED]: { tone: "quiet", text: "Waiting" },
+	[WorkflowState.QUEUED]: { tone: "quiet", text: "Queued" },
+	[WorkflowState.RUNNING]: { tone: "live", text: "Running" },
+	[WorkflowState.COMPLETED]: { tone: "good", text: "Done" },
+	[WorkflowState.FAILED]: { tone: "bad", text: "Failed" },
+	[WorkflowState.CANCELED]: { tone: "quiet", text: "Canceled" },
+	[WorkflowState.SKIPPED]: { tone: "quiet", text: "Skipped" },
+};
+
+const JOB_WORDS: Readonly<Partial<Record<JobState, Words>>> = {
+	[JobState.SUBMITTED]: { tone: "quiet", text: "Queued" },
+	[JobState.QUEUED]: { tone: "quiet", text: "Queued" },
+	[JobState.RUNNING]: { tone: "live", text: "Running" },
+	[JobState.COMPLETED]: { tone: "good", text: "Done" },
+	[JobState.FAILED]: { tone: "bad", text: "Failed" },
+	[JobState.CANCELED]: { tone: "quiet", text: "Canceled" },
+	[JobState.TIMEOUT]: { tone: "bad", text: "Timed out" },
 };
 
 const INTERRUPTED: Words = { tone: "bad", text: "Interrupted" };
 
 /** Of a workflow, or of one of its nodes. */
-export const stateWords = ({ state, error }: { state: WorkflowState; error?: WorkflowErrorJson }): Words =>
-	state === "failed" && error?.code === "crashed" ? INTERRUPTED : WORDS[state];
+export const stateWords = ({ state, reasonCode }: Pick<Workflow, "state" | "reasonCode">): Words =>
+	state === WorkflowState.FAILED && reasonCode === ReasonCode.CRASHED ? INTERRUPTED : (WORDS[state] ?? UNKNOWN);
 
-const OVER: ReadonlySet<string> = new Set(["completed", "failed", "canceled", "skipped", "timeout"]);
+const OVER: ReadonlySet<WorkflowState> = new Set([
+	WorkflowState.COMPLETED,
+	WorkflowState.FAILED,
+	WorkflowState.CANCELED,
+	WorkflowState.SKIPPED,
+]);
 
-export const isOver = ({ state }: { state: WorkflowState | JobJson["state"] }): boolean => OVER.has(state);
+export const isOver = ({ state }: Pick<Workflow, "state">): boolean => OVER.has(state);
 
-export function jobWords(job: JobJson): Words {
-	if (job.state === "submitted") return WORDS.queued;
-	if (job.state === "timeout") return { tone: "bad", text: "Timed out" };
-	return stateWords({ state: job.state, error: job.error });
-}
+const JOBS_OVER: ReadonlySet<JobState> = new Set([
+	JobState.COMPLETED,
+	JobState.FAILED,
+	JobState.CANCELED,
+	JobState.TIMEOUT,
+]);
 
-/** What there is to add to a job's state. */
-export function jobDetail(job: JobJson): string {
-	const { state, queue_position: before, progress_percent: percent, attempt, attempts_max: most } = job;
+export const isJobOver = ({ state }: Pick<ScenarioJob, "state">): boolean => JOBS_OVER.has(state);
+
+export const jobWords = ({ state, reasonCode }: Pick<ScenarioJob, "state" | "reasonCode">): Words =>
+	state === JobState.FAILED && reasonCode === ReasonCode.CRASHED ? INTERRUPTED : (JOB_WORDS[state] ?? UNKNOWN);
+
+/** Adds queue position, progress and attempt to a job's state. */
+export function jobDetail(job: ScenarioJob): string {
+	const { state, queuePosition, progressPercent, attempt, retryMaxAttempts } = job;
 	const parts = [
-		state === "queued" && before > 0 && `${before} before it`,
-		state === "running" && percent > 0 && `${percent} %`,
-		attempt > 1 && `attempt ${attempt} of ${most}`,
-		job.after_crash && "after a crash",
+		state === JobState.QUEUED && queuePosition > 0 && `${queuePosition} before it`,
+		state === JobState.RUNNING && progressPercent > 0 && `${progressPercent} %`,
+		attempt > 1 && `attempt ${attempt} of ${retryMaxAttempts}`,
+		job.afterCrash && "after a crash",
 	];
 	return parts.filter(Boolean).join(" · ");
 }
 
-export const KIND_WORDS: Readonly<Record<JobJson["kind"], string>> = {
-	text: "Text",
-	speech: "Speech",
-	image: "Image",
-	embed: "Embedding",
-	transcribe: "Transcription",
+export const KIND_WORDS: Readonly<Partial<Record<ScenarioType, string>>> = {
+	[ScenarioType.TEXT_GENERATE]: "Text",
+	[ScenarioType.SPEECH_SYNTHESIZE]: "Speech",
+	[ScenarioType.IMAGE_GENERATE]: "Image",
+	[ScenarioType.TEXT_EMBED]: "Embedding",
+	[ScenarioType.SPEECH_TRANSCRIBE]: "Transcription",
 };
 
 const BUSY_EVERY_MS = 500;

@@ -12,7 +12,8 @@ import { listen } from "../http/server.ts";
 import type { HoldStream } from "../http/shares.ts";
 import type { Strangers } from "../http/strangers.ts";
 import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
-import type { Flusher } from "../stream/stream.ts";
+import type { Rest } from "../rest/rest.ts";
+import type { Flusher, Readers } from "../stream/stream.ts";
 import type { RpcResponse } from "./answer.ts";
 import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
 import { createGrpcServer, type GrpcServer } from "./server.ts";
@@ -23,6 +24,7 @@ export interface RpcParts {
 	services: Services;
 	limits: EdgeLimits;
 	flusher: Flusher;
+	readers: Readers;
 	/** Who calls on the gRPC port. */
 	identify(request: Identifiable): Caller;
 	connections: Connections;
@@ -40,6 +42,8 @@ export interface RpcParts {
 export interface RpcServer {
 	/** Answers a call that the gate of the main port let in. */
 	answer: Dispatch;
+	/** The same procedures over plain HTTP, for requests that the main port admitted. */
+	rest(): Promise<Rest>;
 	listen(host: string, port: number, tls?: GrpcTls): Promise<{ url: string }>;
 	heartbeat(): void;
 	/** Called four times in the time that a reader may take nothing. */
@@ -71,6 +75,11 @@ function spendOn(flusher: Flusher, go: () => void): void {
 	go();
 }
 
+const failing = (log: Log) => (cut: () => void) => (cause: unknown) => {
+	log.error({ err: cause }, "a remote procedure could not be answered");
+	cut();
+};
+
 /** Whether a path of the main port is a remote procedure: `/package.Service/Method`. */
 export const isRpcPath = (path: string): boolean => path.startsWith("/nexus.runtime.") || path.startsWith("/grpc.");
 
@@ -89,10 +98,7 @@ export function createRpc(parts: RpcParts): RpcServer {
 		await takeTurn(parts.flusher);
 		if (!isGone(request)) await loaded.answer(request, response, caller);
 	};
-	const failed = (cut: () => void) => (cause: unknown) => {
-		parts.log.error({ err: cause }, "a remote procedure could not be answered");
-		cut();
-	};
+	const failed = failing(parts.log);
 	const stop = async () => {
 		if (isStopping) return;
 		isStopping = true;
@@ -102,6 +108,11 @@ export function createRpc(parts: RpcParts): RpcServer {
 	};
 	return {
 		answer,
+		async rest() {
+			const { rest } = await load();
+			await takeTurn(parts.flusher);
+			return rest;
+		},
 		async listen(host, port, tls) {
 			server = createGrpcServer({
 				...parts,

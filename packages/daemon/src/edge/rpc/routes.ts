@@ -17,13 +17,13 @@ import { RuntimeRealtimeService } from "@nexus-stream/client/gen/nexus/runtime/v
 import { RuntimeWorkflowService } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { accountMethods } from "./accounts.ts";
 import { agentMethods } from "./agents.ts";
-import { appMethods } from "./apps.ts";
+import { appMethods, appRegistry } from "./apps.ts";
 import { artifactMethods } from "./artifacts.ts";
 import { auditMethods } from "./audit.ts";
 import { connectorMethods } from "./connectors.ts";
 import { healthMethods } from "./health.ts";
 import { jobMethods } from "./jobs.ts";
-import { memoryMethods } from "./memory.ts";
+import { memoryLists, memoryMethods } from "./memory.ts";
 import { probeMethods } from "./probe.ts";
 import { providerMethods } from "./providers.ts";
 import { realtimeMethods } from "./realtime.ts";
@@ -58,9 +58,9 @@ export function addServices(router: Pick<ConnectRouter, "service">, rpc: RpcDeps
 	router.service(RuntimeWorkflowService, workflowMethods(rpc));
 	router.service(RuntimeAuditService, { ...auditMethods(rpc), ...healthMethods(rpc), ...providerMethods(rpc) });
 	router.service(RuntimeAccountService, accountMethods(rpc));
-	router.service(RuntimeMemoryService, memoryMethods(rpc));
+	router.service(RuntimeMemoryService, { ...memoryMethods(rpc), ...memoryLists(rpc) });
 	router.service(RuntimeAgentService, agentMethods(rpc));
-	router.service(RuntimeAppService, appMethods(rpc));
+	router.service(RuntimeAppService, { ...appMethods(rpc), ...appRegistry(rpc) });
 	router.service(RuntimeConnectorService, connectorMethods(rpc));
 	const reflection = reflectionMethods(SERVICES);
 	router.service(ServerReflection, reflection);

@@ -5,7 +5,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Principal, Services } from "../../services/services.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
-import { backlogOf, type Feed, type Flusher } from "../stream/stream.ts";
+import type { Flusher } from "../stream/stream.ts";
 import type { OpenStream } from "./open-stream.ts";
 import { Outlet, type OutletStream } from "./outlet.ts";
 
@@ -40,7 +40,7 @@ function servingOf({ values }: HandlerContext): Serving {
 }
 
 /** Where a log's stream begins: whoever asked for "from now on" and is cut before the first message goes on from there. */
-const BEGINS_HEADER = "x-nexus-after";
+export const BEGINS_HEADER = "x-nexus-after";
 
 /** Serves a log, by the pump that serves it over HTTP. A cut is an error, never a clean end. */
 export function logStream<Message>(context: HandlerContext, stream: OutletStream<Message>): AsyncIterable<Message> {
@@ -67,6 +67,34 @@ export function opening<Message>(open: () => Promise<AsyncIterable<Message>>): A
 		},
 	};
 	return { [Symbol.asyncIterator]: () => iterator };
+}
+
+export interface Feed<State> {
+	/** What is so now. */
+	current(): readonly State[];
+	/** Called with every change from now on; returns how to stop it. */
+	subscribe(listener: (state: State) => void): () => void;
+	/** Of what it is the state. */
+	key(state: State): string;
+}
+
+interface Backlog<State> {
+	/** What one reader has not got yet, by key. */
+	readonly waiting: Map<string, State>;
+	stop(): void;
+}
+
+function backlogOf<State>({ current, subscribe, key }: Feed<State>, grown: () => void): Backlog<State> {
+	const waiting = new Map<string, State>();
+	const take = (state: State) => {
+		// Anew at the end: changes arrive in their order.
+		waiting.delete(key(state));
+		waiting.set(key(state), state);
+		grown();
+	};
+	const stop = subscribe(take);
+	for (const state of current()) take(state);
+	return { waiting, stop };
 }
 
 export interface FeedStream<State, Message> extends Feed<State> {

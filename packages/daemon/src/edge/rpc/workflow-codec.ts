@@ -12,15 +12,15 @@ import {
 	type WorkflowSchema,
 	WorkflowState,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
-import {
-	NexusError,
-	type WorkflowDefinitionJson,
-	type WorkflowEventJson,
-	type WorkflowJson,
-	type WorkflowNodeStatusJson,
-	type WorkflowState as WorkflowStateName,
-} from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
+import type {
+	WorkflowDefinitionJson,
+	WorkflowEventJson,
+	WorkflowJson,
+	WorkflowNodeStatusJson,
+	WorkflowState as WorkflowStateName,
+} from "../../services/services.ts";
 import { reasonFields } from "./job-codec.ts";
 
 /** As it is checked. Connect's JSON takes names that it does not know for none: the name of a kind has its prefix there. */
@@ -107,6 +107,7 @@ export const workflowMessage = (workflow: WorkflowJson): MessageInitShape<typeof
 
 const nodeMessage = (node: WorkflowNodeStatusJson): MessageInitShape<typeof WorkflowNodeStatusSchema> => ({
 	nodeId: node.node_id,
+	dependsOn: node.depends_on,
 	kind: WorkflowNodeKind[node.kind],
 	state: STATES[node.state],
 	...reasonFields(node.error),

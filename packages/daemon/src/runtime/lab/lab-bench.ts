@@ -151,7 +151,7 @@ function warmUp(
 	};
 }
 
-/** From source it is the package `lab`; the build puts it next to the daemon's own files. */
+/** Arguments of Node: from source the package `lab`; the build puts it next to the daemon's own files. */
 const hostCommand = (here: string): string[] =>
 	here.endsWith(".ts")
 		? ["--conditions=nexus-source", fileURLToPath(import.meta.resolve("@nexus-stream/lab"))]
@@ -178,7 +178,8 @@ async function ask<T>(url: string, method: "GET" | "POST", path: string, body?: 
 	const failed = (why: string, cause?: unknown) =>
 		new NexusError("unavailable", `the channel lab does not answer (${why}); try again`, { cause });
 	try {
-		const response = await fetch(url + path, { method, body: body === undefined ? undefined : JSON.stringify(body) });
+		const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+		const response = await fetch(url + path, init);
 		if (!response.ok) throw failed(String(response.status));
 		return (await response.json()) as T;
 	} catch (cause) {

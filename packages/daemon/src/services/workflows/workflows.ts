@@ -1,13 +1,6 @@
 /** The service: takes workflows in, keeps those under way, and goes on with what a dead daemon left. */
 
-import {
-	LOG_KINDS,
-	NexusError,
-	newId,
-	reasonOfFailure,
-	type WorkflowDefinitionJson,
-	type WorkflowJson,
-} from "@nexus-stream/protocol";
+import { LOG_KINDS, NexusError, newId, reasonOfFailure } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -30,7 +23,7 @@ import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
 import { ListedWorkflows } from "./listed.ts";
 import type { PerformDeps } from "./perform.ts";
 import { type Plan, planOf } from "./plan.ts";
-import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
+import type { AgentTurns, NewWorkflow, WorkflowDefinitionJson, WorkflowJson, Workflows } from "./port.ts";
 import type { Scripts } from "./script.ts";
 import {
 	type NodeShape,
