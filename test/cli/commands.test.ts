@@ -449,7 +449,7 @@ describe("nexus doctor", () => {
 		expect(code).toBe(0);
 	});
 
-	it("does not report the port of its own daemon as a fault, whatever the configuration says", async () => {
+	it("does not report the running daemon's port as a fault, whatever the configuration says", async () => {
 		const foreign = new URL(await serving(() => {})).port;
 		const { code, out } = await on("doctor", "--port", foreign);
 		expect(out).toMatch(new RegExp(`^ok {4}port +\\d+, used by the running daemon \\(configured: ${foreign}\\)$`, "m"));

@@ -327,7 +327,7 @@ describe("an answer that cannot be saved", () => {
 		const db = new DatabaseSync(dataPaths(daemon.data).db);
 		onTestFinished(() => db.close());
 		db.exec("PRAGMA busy_timeout = 5000");
-		db.exec("CREATE TRIGGER refuse BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'told to refuse'); END");
+		db.exec("CREATE TRIGGER refuse BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'refused by the test'); END");
 		const runId = await send(daemon, "/demo tokens=3 rate=0");
 		const ready = async () =>
 			(await (await fetch(`${daemon.url}/readyz`)).json()) as { state: string; detail?: string };

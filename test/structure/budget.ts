@@ -28,7 +28,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	adapter: 7900,
 	broker: 4900,
 	bus: 4000,
-	cli: 4200,
+	cli: 4250,
 	client: 1900,
 	edge: 11100,
 	engine: 10400,

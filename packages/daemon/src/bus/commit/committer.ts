@@ -7,7 +7,7 @@ import { sleep } from "@nexus-stream/protocol/retry";
 import type { Write } from "../../std/write.ts";
 import type { CommitPart, LiveLog } from "../logs/live-log.ts";
 import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
-import { Outage } from "./outage.ts";
+import { StoreOutage } from "./outage.ts";
 import { type CommitLimits, type CommitListener, type CommitterParts, Silent, unwritten } from "./outcome.ts";
 import { type Flight, isUnderWay, ownCharsOf, patienceMsOf, settle, withdraw } from "./part.ts";
 import { CommitPlan, CommitTick } from "./plan.ts";
@@ -21,7 +21,7 @@ export class Committer {
 	readonly #log: Log;
 	readonly #tidier: Tidier;
 	readonly #plan: CommitPlan;
-	readonly #outage: Outage;
+	readonly #outage: StoreOutage;
 	readonly #tick = new CommitTick(() => this.commit());
 	/** The commit under way: made, or to be tried again. */
 	#flight: Flight | undefined;
@@ -44,7 +44,7 @@ export class Committer {
 		this.#clock = clock;
 		this.#log = log;
 		this.#plan = new CommitPlan({ limits, node, liveLogs: () => outcome.liveLogs });
-		this.#outage = new Outage({ limits, clock, log, retry: () => this.#tryAgain() });
+		this.#outage = new StoreOutage({ limits, clock, log, retry: () => this.#tryAgain() });
 		const onLagging = (ids: ReadonlySet<number>) => this.#cutAll(ids);
 		this.#tidier = new Tidier({ storage, node, tidyMs: limits.tidyMs, clock, log, onLagging });
 	}

@@ -5,7 +5,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { CommitLimits } from "./outcome.ts";
 
-export interface OutageParts {
+export interface StoreOutageParts {
 	limits: Pick<CommitLimits, "commitRetryMs" | "commitRetryMsMax">;
 	clock: Clock;
 	log: Log;
@@ -13,15 +13,15 @@ export interface OutageParts {
 	retry(): void;
 }
 
-export class Outage {
-	readonly #parts: OutageParts;
+export class StoreOutage {
+	readonly #parts: StoreOutageParts;
 	/** The length of an outage does not depend on what the clock is set to meanwhile. */
 	readonly now: () => number;
 	#since: number | undefined;
 	#isDiskFull = false;
 	#cancelRetry: (() => void) | undefined;
 
-	constructor(parts: OutageParts) {
+	constructor(parts: StoreOutageParts) {
 		this.#parts = parts;
 		this.now = elapsing(parts.clock);
 	}
