@@ -1,10 +1,8 @@
 /** The audit log and the events of agents over HTTP. */
 
 import { describe, expect, it, onTestFinished } from "vitest";
-
-import { noticeWrites } from "../../packages/daemon/src/ledger/ledger.ts";
-import { auditText } from "../../packages/daemon/src/services/services.ts";
-
+import { auditText } from "../../packages/daemon/src/services/audit/record.ts";
+import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import { auditOptions } from "./audit-kit.ts";

@@ -2,7 +2,8 @@
 
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createArtifacts, type Services } from "../../packages/daemon/src/services/services.ts";
+import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts";
+import { createArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
@@ -19,7 +20,7 @@ async function started() {
 		log: silentLog,
 	});
 	const services = { jobs: played.jobs, artifacts } as unknown as Services;
-	const rig = await createRig({ limits: { listItemsMax: 2 }, deps: { services } });
+	const rig = await createRig({ limits: { listItemsMax: 2 }, services: () => services });
 	onTestFinished(() => rig.close());
 	return { ...played, rig, artifacts, submit: () => played.jobs.submit(admittedOf()) };
 }

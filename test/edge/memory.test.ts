@@ -1,8 +1,8 @@
 /** The endpoints about memory. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { memoryWrites } from "../../packages/daemon/src/ledger/ledger.ts";
-import { NexusError } from "../../packages/protocol/src/protocol.ts";
+import { memoryWrites } from "../../packages/daemon/src/services/memory/rows.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { createRig, expectAnswer, type Rig } from "./rig.ts";
 
 const LIMITS = { itemsMax: 10, itemsTotalMax: 100 };
@@ -10,14 +10,8 @@ const LIMITS = { itemsMax: 10, itemsTotalMax: 100 };
 async function withNotes(): Promise<Rig> {
 	const rig: Rig = await createRig({
 		limits: { listItemsMax: 2 },
-		deps: {
-			remembers: true,
-			async forget(id) {
-				const item = await rig.ledger.memory.get(id);
-				if (!item) throw new NexusError("not_found", `there is no memory ${id}`);
-				await rig.bus.write([memoryWrites.forget(item, { at: 9 })]);
-			},
-		},
+		memory: { enabled: true },
+		clock: { ...systemClock, now: () => 9 },
 	});
 	onTestFinished(() => rig.close());
 	const provenance = { at: 1, runId: "run_1", agent: "main", channel: "telegram", account: "bot", sender: "7" };
@@ -113,5 +107,5 @@ it("A17: nobody without the token reads or removes any of it", async () => {
 		["DELETE", "/v1/memory/mem_00000000000000000000000001"],
 	] as const)
 		expect((await fetch(rig.url + path, { method })).status, path).toBe(401);
-	expect(await rig.ledger.memory.get("mem_00000000000000000000000001")).toBeDefined();
+	expect(await rig.rows.memory.get("mem_00000000000000000000000001")).toBeDefined();
 });

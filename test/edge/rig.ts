@@ -17,12 +17,15 @@ import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
 import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../packages/daemon/src/nex/nex.ts";
-import {
-	type Applications,
-	createApplications,
-	createSignIns,
-	type Services,
-} from "../../packages/daemon/src/services/services.ts";
+import type { ServiceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
+import type { MethodParts } from "../../packages/daemon/src/runtime/wiring/methods.ts";
+import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts";
+import { createApplications } from "../../packages/daemon/src/services/apps/apps.ts";
+import type { Applications } from "../../packages/daemon/src/services/apps/port.ts";
+import type { ArtifactInfo } from "../../packages/daemon/src/services/artifacts/port.ts";
+import { once } from "../../packages/daemon/src/services/kit/once.ts";
+import { createMemory, type MemoryConfig } from "../../packages/daemon/src/services/memory/memory.ts";
+import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 
@@ -77,8 +80,10 @@ export interface RigOptions {
 	clock?: Clock;
 	engine?: Engine;
 	open?: OpenStore;
+	agents?: MethodParts["agents"];
+	memory?: MemoryConfig;
 	/** Made anew with every start. */
-	services?(store: { bus: Bus; ledger: Ledger }): Partial<Services>;
+	services?(store: { bus: Bus; rows: ServiceRows }): Partial<Services>;
 }
 
 export interface Rig {
@@ -87,6 +92,7 @@ export interface Rig {
 	edge: Edge;
 	bus: Bus;
 	ledger: Ledger;
+	rows: ServiceRows;
 	broker: Broker;
 	apps: Applications;
 	/** Or another method without a body. */
@@ -124,15 +130,16 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 	};
 	let stop = async () => {};
 	const start = async () => {
-		const { bus, ledger, close } = open(join(dir, "nexus.db"));
+		const { bus, ledger, rows, close } = open(join(dir, "nexus.db"));
 		const broker = createBroker({ bus, ledger, engine, log: silentLog });
 		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
 		await nex.recover();
 		const clock = options.clock ?? systemClock;
-		const signIns = createSignIns({ bus, ledger, clock, log: silentLog });
-		const apps = createApplications({ bus, ledger, clock, log: silentLog });
+		const signIns = createSignIns({ bus, rows, clock, log: silentLog });
+		const apps = createApplications({ bus, rows, clock, log: silentLog });
 		await Promise.all([signIns.load(), apps.load()]);
+		const services = withQuota(options.services?.({ bus, rows }) ?? {});
 		const edge = createEdge({
 			bus,
 			ledger,
@@ -151,11 +158,35 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			version: "0.0.0-test",
 			...(options.limits && { limits: options.limits }),
 			...(options.clock && { clock: options.clock }),
-			services: withQuota(options.services?.({ bus, ledger }) ?? {}),
+			async methods() {
+				const { methodsOf } = await import("../../packages/daemon/src/runtime/wiring/methods.ts");
+				const { agents, memory: memoryConfig } = options;
+				const memory = createMemory({ bus, rows, config: memoryConfig, clock });
+				const submit: EdgeDeps["submit"] = (message) => nex.receive(message);
+				const core = {
+					engine,
+					agents,
+					submit,
+					broker,
+					ledger,
+					rows,
+					memoryConfig,
+					apps,
+					memory,
+					scenarios: { abort: () => undefined },
+				};
+				return methodsOf({ ...core, bus, ...services } as MethodParts);
+			},
+			artifacts: {
+				find: async (id, principal) => services.artifacts?.find(id, principal),
+				stream: (file, from, to) => services.artifacts.stream(file as ArtifactInfo, from, to),
+			},
+			deliverOnce: (request, begin) => once({ rows, clock }, { ...request, appId: "owner/deliveries" }, begin),
+			abortAsked: (runId, address) => services.audit?.abortAsked(runId, address),
 			...options.deps,
 		});
 		const { url } = await edge.listen("127.0.0.1", 0);
-		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, broker, apps });
+		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, rows, broker, apps });
 		stop = async () => {
 			await edge.close(200);
 			signIns.close();

@@ -86,10 +86,11 @@ export function createHttp(options: HttpOptions): Http {
 	const reach = createReach(options);
 
 	async function send(method: HttpMethod, path: string, { body, accept, signal }: HttpRequestOptions = {}) {
-		const init: RequestInit = { method, headers: { accept: accept ?? "application/json" } };
+		const headers: Record<string, string> = { accept: accept ?? "application/json" };
+		const init: RequestInit = { method, headers };
 		if (body !== undefined) {
 			init.body = JSON.stringify(body);
-			init.headers = { ...init.headers, "content-type": "application/json" };
+			headers["content-type"] = "application/json";
 		}
 		if (signal) init.signal = signal;
 		const { response, address } = await reach(path, init);

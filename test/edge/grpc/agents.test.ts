@@ -15,7 +15,7 @@ import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
 async function started() {
 	const agents = { lead: { model: "m1" }, helper: {} };
-	const kit = await startGrpcKit({ ...auditOptions(), deps: { engine: { name: "puppet" }, agents } });
+	const kit = await startGrpcKit({ ...auditOptions(), agents });
 	onTestFinished(() => kit.close());
 	return { kit, client: kit.client(RuntimeAgentService) };
 }

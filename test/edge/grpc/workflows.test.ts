@@ -6,7 +6,8 @@ import {
 	WorkflowNodeKind,
 	WorkflowState,
 } from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { createWorkflows, type Workflows } from "../../../packages/daemon/src/services/services.ts";
+import type { Workflows } from "../../../packages/daemon/src/services/workflows/port.ts";
+import { createWorkflows } from "../../../packages/daemon/src/services/workflows/workflows.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { fakeAgents, fakeConnectors, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
@@ -19,10 +20,10 @@ async function started(script = answer) {
 	const services: { workflows?: Workflows } = {};
 	const kit: GrpcKit = await startGrpcKit({ services });
 	onTestFinished(() => kit.close());
-	const { bus, ledger } = kit.rig;
+	const { bus, rows } = kit.rig;
 	services.workflows = createWorkflows({
 		bus,
-		ledger,
+		rows,
 		scenarios: fakeScenarios,
 		jobs: fakeJobs(() => bus, script),
 		agents: fakeAgents(),

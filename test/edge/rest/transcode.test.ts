@@ -1,7 +1,9 @@
 /** Procedures over plain HTTP, by the messages between applications. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { createAppMessages, noticeLogs, type Services } from "../../../packages/daemon/src/services/services.ts";
+import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
+import { createAppMessages } from "../../../packages/daemon/src/services/apps/messages.ts";
+import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
 import { createRig, expectError, type Rig, type RigOptions, readSse } from "../rig.ts";
@@ -19,9 +21,9 @@ async function started(limits: RigOptions["limits"] = {}) {
 	const services: Partial<Services> = {};
 	const rig = await createRig({ services: () => services, limits });
 	onTestFinished(() => rig.close());
-	const { bus, ledger, apps } = rig;
-	const notices = noticeLogs({ bus, ledger });
-	Object.assign(services, { appMessages: createAppMessages({ bus, ledger, apps, notices, clock: systemClock }) });
+	const { bus, rows, apps } = rig;
+	const notices = noticeLogs({ bus, rows });
+	Object.assign(services, { appMessages: createAppMessages({ bus, rows, apps, notices, clock: systemClock }) });
 	const bearerOf = async (id: string) => ({
 		authorization: `Bearer ${(await apps.add({ id }, OWNER)).token}`,
 	});

@@ -53,7 +53,9 @@ export function createCalls<Service extends DescService>(
 			return [method.localName, (...given: Parameters<typeof read>) => rewording(read(...given), line.reword)];
 		}
 		const ask = unary(method, call)(line, headersOf);
-		const reworded = (cause: unknown) => Promise.reject(reword(cause, line.reword));
+		const reworded = (cause: unknown): never => {
+			throw reword(cause, line.reword);
+		};
 		return [method.localName, (...given: Parameters<typeof ask>) => ask(...given).catch(reworded)];
 	});
 	return Object.fromEntries(calls) as Calls<Service>;

@@ -123,7 +123,8 @@ function fetchTransport(options: RuntimeOptions): Transport {
 		baseUrl,
 		async fetch(input, init = {}) {
 			try {
-				return (await reach(String(input).slice(baseUrl.length), init)).response;
+				const url = input instanceof Request ? input.url : input.toString();
+				return (await reach(url.slice(baseUrl.length), init)).response;
 			} catch (cause) {
 				throw cause instanceof NexusError ? connectErrorOf(cause) : cause;
 			}

@@ -8,6 +8,8 @@ import { type Broker, createBroker, type RunObserver } from "../broker/broker.ts
 import { createEdge, type Edge, type EdgeDeps } from "../edge/edge.ts";
 import type { Engine, EngineServices, Mcp, MemoryPort } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
+import { once } from "../services/kit/once.ts";
+import { OWNER_APP } from "../services/kit/principal.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { idleChannels, idleRemedy, nexConfig } from "./config/channels.ts";
 import type { NexusConfig } from "./config/config.ts";
@@ -20,7 +22,6 @@ import { packageVersion, pageDir } from "./package.ts";
 import { changedAccounts, startedWith } from "./wiring/audited.ts";
 import { stateFeed } from "./wiring/health.ts";
 import { reportAttachments } from "./wiring/jobs.ts";
-import { MEMORY_DEFAULTS } from "./wiring/memory.ts";
 import { createServices, type RunningServices } from "./wiring/services.ts";
 
 export interface DaemonParts {
@@ -46,8 +47,8 @@ export interface Opened {
 }
 
 export function compose(config: NexusConfig, opened: Opened): DaemonParts {
-	const { engine, token, log } = opened;
-	const { bus, ledger } = opened.store;
+	const { engine, token, memory, log } = opened;
+	const { bus, ledger, rows } = opened.store;
 	const counts = new RunCounts();
 	const broker = brokerOf(config, opened, counts);
 	const { adapters, inbound } = nexConfig(config);
@@ -75,8 +76,10 @@ export function compose(config: NexusConfig, opened: Opened): DaemonParts {
 	const running = createServices({
 		bus,
 		ledger,
+		rows,
 		broker,
 		engine,
+		memory,
 		config,
 		nex,
 		outbound,
@@ -135,6 +138,9 @@ function reloadableAccounts(config: NexusConfig, log: Log, { outbound, nex, runn
 	return { reload: () => queue.run("accounts", reload), idle: () => idle };
 }
 
+/** Deliveries have their own idempotency keys: no application can be called so. */
+const DELIVERIES = `${OWNER_APP}/deliveries`;
+
 interface EdgeParts extends Omit<DaemonParts, "edge" | "lab"> {
 	lab: ReturnType<typeof createLab>;
 	submit: EdgeDeps["submit"];
@@ -142,23 +148,19 @@ interface EdgeParts extends Omit<DaemonParts, "edge" | "lab"> {
 }
 
 function edgeOf(config: NexusConfig, opened: Opened, parts: EdgeParts): Edge {
-	const { store, engine, engineServices, memory, token, mcp, log } = opened;
-	const { broker, nex, outbound, lab, counts } = parts;
+	const { store, engine, engineServices, token, mcp, log } = opened;
+	const { bus, ledger, rows } = store;
+	const { broker, nex, outbound, lab, submit, counts } = parts;
 	const { services } = parts.running;
 	const edge: Edge = createEdge({
-		bus: store.bus,
-		ledger: store.ledger,
+		bus,
+		ledger,
 		broker,
 		engine,
-		submit: parts.submit,
+		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		approvals: nex.approvals,
 		trust: nex.trust,
-		remembers: config.memory?.enabled === true,
-		recallItemsMax: config.memory?.recallItemsMax ?? MEMORY_DEFAULTS.recallItemsMax,
-		forget: (id) => memory.forget(id, {}),
-		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
-		agents: config.agents,
 		proceed: (runId) => nex.continue(runId),
 		retry: (runId) => nex.retry(runId),
 		channels: { outbound, pairing: nex.pairing, lab, ...reloadableAccounts(config, log, parts) },
@@ -170,11 +172,18 @@ function edgeOf(config: NexusConfig, opened: Opened, parts: EdgeParts): Edge {
 		trustedProxies: config.trustedProxies,
 		log,
 		version: packageVersion(),
-		services,
+		async methods() {
+			const { methodsOf } = await import("./wiring/methods.ts");
+			const { agents, memory: memoryConfig } = config;
+			return methodsOf({ ...services, engine, agents, submit, broker, ledger, rows, memoryConfig });
+		},
+		artifacts: services.artifacts,
+		deliverOnce: (request, begin) => once({ rows, clock: systemClock }, { ...request, appId: DELIVERIES }, begin),
+		abortAsked: services.audit.abortAsked,
 		health: stateFeed(services.health),
 		readiness: () => opened.readiness(broker),
 		metrics: lazyMetrics(() => ({
-			bus: store.bus,
+			bus,
 			broker,
 			nex,
 			counts,

@@ -6,6 +6,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { BROKER_LIMITS, type Broker } from "../broker/broker.ts";
 import { chooseEngine, type Engine, type EngineChoice, type EngineServices, loadEngine } from "../engine/engine.ts";
 import type { Nex } from "../nex/nex.ts";
+import { createMemory } from "../services/memory/memory.ts";
 import { compose, type DaemonParts } from "./compose.ts";
 import { completeConfig, type NexusConfig, requireTokenOnPublicHost } from "./config/config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data/data-dir.ts";
@@ -19,7 +20,6 @@ import type { Daemon, DaemonOptions } from "./port.ts";
 import { keepRetention } from "./retention.ts";
 import { Starting } from "./starting.ts";
 import { createEngineServices, openMcp } from "./wiring/engine-services.ts";
-import { createMemory } from "./wiring/memory.ts";
 
 /** Everything that was started, newest last: undone in the reverse order. */
 type Undo = { what: string; stop: () => void | Promise<void> }[];

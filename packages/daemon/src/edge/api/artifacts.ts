@@ -2,24 +2,22 @@
 
 import { Readable } from "node:stream";
 import { NexusError } from "@nexus-stream/protocol";
-import type { ArtifactInfo, Artifacts } from "../../services/services.ts";
 import { principalOfCaller, whenEnded } from "../http/gate.ts";
 import type { Handlers } from "../http/handler.ts";
-import type { EdgeDeps } from "../port.ts";
+import type { ArtifactFile, ArtifactReader, EdgeDeps } from "../port.ts";
 
-export function artifactHandlers({ services }: Pick<EdgeDeps, "services">) {
+export function artifactHandlers({ artifacts }: Pick<EdgeDeps, "artifacts">) {
 	return {
 		async getArtifact({ params: { artifact } }, { caller, headers, outgoing }) {
-			const artifacts = services?.artifacts;
-			const found = await artifacts?.find(artifact, principalOfCaller(caller));
-			if (!artifacts || !found) throw new NexusError("not_found", `there is no artifact ${artifact}`);
+			const found = await artifacts.find(artifact, principalOfCaller(caller));
+			if (!found) throw new NexusError("not_found", `there is no artifact ${artifact}`);
 			whenEnded(caller, outgoing, () => outgoing.destroy());
 			return sendArtifact(artifacts, found, headers.get("range"));
 		},
 	} satisfies Partial<Handlers>;
 }
 
-function sendArtifact(artifacts: Pick<Artifacts, "stream">, artifact: ArtifactInfo, wanted: string | null): Response {
+function sendArtifact(artifacts: ArtifactReader, artifact: ArtifactFile, wanted: string | null): Response {
 	const { id, complete, sizeBytes } = artifact;
 	if (!complete) throw new NexusError("precondition", `the artifact ${id} is not whole yet`);
 	const range = rangeOf(wanted, sizeBytes);
@@ -37,7 +35,7 @@ function sendArtifact(artifacts: Pick<Artifacts, "stream">, artifact: ArtifactIn
 	});
 }
 
-const headersOf = ({ name, mimeType, sha256 }: ArtifactInfo): Record<string, string> => ({
+const headersOf = ({ name, mimeType, sha256 }: ArtifactFile): Record<string, string> => ({
 	"Content-Type": mimeType,
 	"Content-Disposition": disposition(name),
 	"X-Content-Type-Options": "nosniff",

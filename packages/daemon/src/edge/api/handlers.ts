@@ -88,7 +88,7 @@ function messageHandlers({ deps }: HandlerParts) {
 		},
 		async abortRun({ params: { run } }, { caller }) {
 			const aborting = broker.abort(run);
-			if (aborting) deps.services?.audit?.abortAsked(run, caller.address);
+			if (aborting) deps.abortAsked(run, caller.address);
 			const turn = (await aborting) ?? (await ledger.turns.get(run));
 			if (!turn) throw new NexusError("not_found", `there is no run ${run}`);
 			return { run_id: run, status: turn.status };

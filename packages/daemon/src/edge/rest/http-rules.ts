@@ -43,9 +43,9 @@ export const httpRoutes = (services: readonly DescService[]): HttpRoute[] =>
 		.map((method) => routeOf(method, getOption(method, http)));
 
 function routeOf(method: DescMethod, { pattern, responseBody, status }: HttpRule): HttpRoute {
-	if (pattern.case === undefined) throw new Error(`${method}: its HTTP rule has no path`);
+	if (pattern.case === undefined) throw new Error(`${method.name}: its HTTP rule has no path`);
 	if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming")
-		throw new Error(`${method}: HTTP carries one request`);
+		throw new Error(`${method.name}: HTTP carries one request`);
 	const path = pattern.value;
 	const verb = VERBS[pattern.case];
 	const answer = responseBody === "" ? undefined : fieldOf(method.output, responseBody);
@@ -68,7 +68,7 @@ const namesIn = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map
 function fieldOf(message: DescMessage, name: string): DescField {
 	const found = message.fields.find((field) => field.name === name);
 	if (found) return found;
-	throw new Error(`${message}: the HTTP rule names ${name}, which is not one of its fields`);
+	throw new Error(`${message.typeName}: the HTTP rule names ${name}, which is not one of its fields`);
 }
 
 function closesOf({ parent, name }: DescMethod): CloseMode {

@@ -27,14 +27,14 @@ import {
 import { refusal, revoked, stopping } from "./errors.ts";
 import { guarded } from "./guard.ts";
 import { OutgoingResponse } from "./outgoing.ts";
-import { addServices } from "./routes.ts";
-import { PRINCIPAL, type RpcDeps } from "./rpc.ts";
+import { addServices, type MethodSources } from "./routes.ts";
+import { PRINCIPAL } from "./rpc.ts";
 
 export type { RpcRequest };
 /** Answers one call, with a status if need be. Never rejects. */
 export type Dispatch = (request: RpcRequest, response: RpcResponse, caller: Caller) => Promise<void>;
 
-export interface DispatchParts extends RpcDeps, AdmitParts {
+export interface DispatchParts extends MethodSources, AdmitParts {
 	readers: Readers;
 }
 

@@ -3,7 +3,6 @@
 import { setImmediate } from "node:timers/promises";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Services } from "../../services/services.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Connections } from "../http/connection.ts";
 import type { Caller, Identifiable } from "../http/gate.ts";
@@ -21,7 +20,6 @@ import { RpcStreams } from "./streams.ts";
 
 export interface RpcParts {
 	deps: EdgeDeps;
-	services: Services;
 	limits: EdgeLimits;
 	flusher: Flusher;
 	readers: Readers;
@@ -89,8 +87,8 @@ export function createRpc(parts: RpcParts): RpcServer {
 	let server: GrpcServer | undefined;
 	let dispatcher: Dispatcher | undefined;
 	const load = loadOnce(async () => {
-		const { createDispatcher } = await import("./dispatch.ts");
-		dispatcher = createDispatcher({ ...parts, streams, stopping: () => isStopping });
+		const [{ createDispatcher }, register] = await Promise.all([import("./dispatch.ts"), parts.deps.methods()]);
+		dispatcher = createDispatcher({ ...parts, register, streams, stopping: () => isStopping });
 		return dispatcher;
 	});
 	const answer: Dispatch = async (request, response, caller) => {

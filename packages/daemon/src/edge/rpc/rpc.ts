@@ -1,19 +1,16 @@
-/** What every remote procedure uses: who calls, and how a log or a feed becomes the messages of a stream. */
+/** The door for implementations of remote procedures: who calls, pages, and how a log or a feed becomes the messages of a stream. */
 
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
-import { NexusError } from "@nexus-stream/protocol";
+import { isIdOf, NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Principal, Services } from "../../services/services.ts";
-import type { EdgeDeps, EdgeLimits } from "../port.ts";
+import type { Principal } from "../port.ts";
 import type { Flusher } from "../stream/stream.ts";
 import type { OpenStream } from "./open-stream.ts";
 import { Outlet, type OutletStream } from "./outlet.ts";
 
-export interface RpcDeps {
-	deps: EdgeDeps;
-	services: Services;
-	limits: EdgeLimits;
-}
+export { EncodedCache, upTo } from "../stream/stream.ts";
+export { filtered } from "./filtered.ts";
+export type { OutletStream } from "./outlet.ts";
 
 /** Set before any method runs. Without a principal only those are called that need no token. */
 export const PRINCIPAL = createContextKey<Principal | undefined>(undefined);
@@ -130,3 +127,36 @@ export async function* feedStream<State, Message>(
 		stop();
 	}
 }
+
+const PAGE_SIZE_DEFAULT = 50;
+
+/** 0 is "not said". */
+export function pageSizeOf(size: number, most: number, field = "page_size"): number {
+	if (size < 0) throw new NexusError("invalid", `${field}: a page has one item or more`);
+	return Math.min(size === 0 ? PAGE_SIZE_DEFAULT : size, most);
+}
+
+/** What `next_page_token` said, which is the id of the last item; empty begins at the newest. */
+export function pageTokenOf(token: string, prefix: string): { before?: string } {
+	if (token === "") return {};
+	if (isIdOf(prefix, token)) return { before: token };
+	throw new NexusError("invalid", "page_token: take next_page_token as the page before gave it");
+}
+
+/** A sequence that a stream or a list has told. */
+export function sequenceNumberOf(sequence: bigint): number {
+	if (sequence <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(sequence);
+	throw new NexusError("invalid", `${sequence} is larger than any sequence`);
+}
+
+/** As over HTTP: it is kept with what was cancelled. */
+const REASON_CHARS_MAX = 1000;
+
+export function checkedReason(reason: string): string {
+	if (reason.length <= REASON_CHARS_MAX) return reason;
+	throw new NexusError("invalid", `reason: at most ${REASON_CHARS_MAX} characters`);
+}
+
+/** Where a reader begins; undefined: where the stream begins for one that does not say (Z3). */
+export const afterOf = (after: bigint | undefined): number | undefined =>
+	after === undefined ? undefined : sequenceNumberOf(after);

@@ -2,10 +2,10 @@
 
 import type { Reason } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { noticeWrites } from "../../ledger/ledger.ts";
-import { AUDIT_TOPIC } from "../notices/topics.ts";
 import { clipped } from "./clip.ts";
 import type { Audit, AuditEntry, AuditPayload } from "./port.ts";
+import { noticeWrites } from "./rows.ts";
+import { AUDIT_TOPIC } from "./topics.ts";
 
 /** The fields of an export, in this order. */
 export interface AuditRecord {

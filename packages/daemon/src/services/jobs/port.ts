@@ -3,7 +3,7 @@
 import type { Cursor } from "../../bus/bus.ts";
 import type { ArtifactInfo } from "../artifacts/port.ts";
 import type { ScenarioKind } from "../connectors/port.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
 
 export type JobState = "submitted" | "queued" | "running" | "completed" | "failed" | "canceled" | "timeout";

@@ -4,15 +4,15 @@ import { NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogWriter } from "../../bus/bus.ts";
-import { workflowWrites } from "../../ledger/ledger.ts";
 import { clip } from "../../std/clip.ts";
 import type { Write } from "../../std/write.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 import { recordOf } from "./events.ts";
 import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
 import { isRetryable, LEAVE, type PerformDeps, perform } from "./perform.ts";
 import type { Plan } from "./plan.ts";
 import type { WorkflowErrorJson } from "./port.ts";
+import { workflowWrites } from "./rows.ts";
 import { type NodeOutput, progressOf, storedNode, type WorkflowHead } from "./status.ts";
 import {
 	doneBefore,

@@ -4,7 +4,7 @@ import { isErrorCode, NexusError, type Reason } from "@nexus-stream/protocol";
 import { follow } from "../../bus/bus.ts";
 import type { Job, JobEvent, Jobs } from "../jobs/port.ts";
 import { jobEventOf } from "../jobs/snapshot.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 import type { ScenarioSpec, Scenarios } from "../scenarios/port.ts";
 import type { PlannedNode } from "./plan.ts";
 import type { AgentTurn, AgentTurns, WorkflowNodeKind } from "./port.ts";
