@@ -7,14 +7,14 @@ import { existsSync, readSync, writeSync } from "node:fs";
 import { createLineReader, nonceOf, type StreamLine, type StreamStatus } from "../packages/adapter/src/host.ts";
 import { FILLER, nowUs, STAMP_CHARS } from "./pace.ts";
 
-/** What the child saw of one answer. */
+/** One answer as the child received it. */
 export interface Arrival {
 	tokens: number;
 	/** Token lines: fewer than tokens when text was merged. */
 	lines: number;
 	/** From the first line of the answer to its last. */
 	seconds: number;
-	/** Of every token that says when it was due. */
+	/** The latency of every token that says when it was due. */
 	latenciesUs: number[];
 }
 

@@ -24,7 +24,7 @@ export function openSyncedLog(path: string): SyncedLog {
 	let next = new Batch();
 	let flushing = false;
 
-	/** What is appended while a batch is being synced forms the next one. */
+	/** Records appended while a batch is being synced form the next one. */
 	const flush = async () => {
 		while (next.text !== "") {
 			const batch = next;

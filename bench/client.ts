@@ -1,4 +1,4 @@
-/** The load client: a process of its own that opens raw sockets, or calls of gRPC, and counts events without decoding them. */
+/** The load client: a separate process that opens raw sockets, or calls of gRPC, and counts events without decoding them. */
 
 import { writeFileSync } from "node:fs";
 import { request } from "node:http";
@@ -32,14 +32,14 @@ export interface Job {
 	latency: boolean;
 	/** Created once every reader has its first bytes. */
 	go?: string;
-	/** After so many events the client says so, and the streams end when somebody creates `end`. */
+	/** After so many events the client reports it, and the streams end when the file `end` is created. */
 	hold?: { events: number; end: string };
 	timeoutMs: number;
 }
 
 export interface Outcome {
 	events: number;
-	/** What they arrived in. */
+	/** The pieces that they arrived in. */
 	messages: number;
 	bytes: number;
 	/** From the signal to go, or the first request, to the last byte, or to the hold. */
@@ -50,7 +50,7 @@ export interface Outcome {
 	clientBusy: number;
 }
 
-/** What the client tells: that everyone is there and it has given the signal, that all events are there, then how it went. */
+/** The client's reports: all streams are open and the signal is given, all events have arrived, then the result. */
 export type ClientMessage = { going: true } | { held: true } | { failed: string } | Outcome;
 
 const OPENING_MAX = 64;

@@ -6,7 +6,7 @@ export interface Figure {
 	value: number;
 	/** The same of the baseline, measured in turns with it. */
 	bare?: number;
-	/** What the baseline is, when it is not the bare server. */
+	/** The name of the baseline, when it is not the bare server. */
 	against?: string;
 	goal?: Goal;
 }

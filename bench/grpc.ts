@@ -64,7 +64,7 @@ export function readGrpc<Request extends DescMessage>(
 	return { opened: opened.promise, ended: ended.promise };
 }
 
-/** Of the trailers, or of the headers when there is nothing else. */
+/** From the trailers, or from the headers when there are no trailers. */
 function statusOf(stream: ClientHttp2Stream): Promise<{ code: string; message: string }> {
 	return new Promise((resolve, reject) => {
 		let found = { code: "missing", message: "" };

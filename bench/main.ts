@@ -1,4 +1,4 @@
-/** `npm run bench [-- names…] [growth=1000x50] [--json]`: measures the built daemon end to end beside a bare node:http server. */
+/** `npm run bench [-- names…] [growth=1000x50] [--json]`: measures the built daemon end to end, compared with a bare node:http server. */
 
 import { existsSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
@@ -20,7 +20,7 @@ import { workflow } from "./lines/workflow.ts";
 import { BUILT, endAll } from "./processes.ts";
 
 const figures: Figure[] = [];
-/** Growth is a table of its own. */
+/** Growth is a separate table. */
 const cells: Cell[] = [];
 const figuresOf = (line: () => Promise<Figure[]>) => async () => void figures.push(...(await line()));
 

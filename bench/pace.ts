@@ -1,4 +1,4 @@
-/** What the measured engine and the bare server share: the clock, the start signal and the rhythm of tokens. */
+/** Shared by the measured engine and the bare server: the clock, the start signal and the rhythm of tokens. */
 
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -13,7 +13,7 @@ export interface Shape {
 	rate: number;
 }
 
-/** What is measured against what: a server, and how it is asked. */
+/** A server to measure, and how it is asked. */
 export interface Side {
 	server: Server;
 	/** The path of a bare server. */

@@ -1,11 +1,11 @@
-/** What a load client counts, whatever the protocol. */
+/** The counts of a load client, whatever the protocol. */
 
 import { nowUs, STAMP_CHARS } from "./pace.ts";
 
 export interface Tally {
 	/** Tokens, and the frames around them where a protocol has any. */
 	events: number;
-	/** What they arrived in. */
+	/** The pieces that they arrived in. */
 	messages: number;
 	bytes: number;
 	latenciesMs: number[];

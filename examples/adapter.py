@@ -15,7 +15,7 @@ A message is a heading and the lines below it, each with the message's id in fro
     3f2a…| here is the answer.
 
 The protocol is described in docs/adapter-protocol.md. A terminal cannot change what it has shown, so a line is written when it is complete.
-What was written can be read back from a file; that is how this adapter goes on after a crash without saying anything twice.
+What was written can be read back from a file; that is how this adapter resumes after a crash without saying anything twice.
 """
 
 import hashlib
@@ -87,7 +87,7 @@ def nonce_of(delivery, ordinal, position):
 
 
 class Terminal:
-    """What a person sees. Everything is appended; a file can also be read back."""
+    """The messages that a person sees. Everything is appended; a file can also be read back."""
 
     def __init__(self, path):
         self.path = path
@@ -110,7 +110,7 @@ class Terminal:
         self.write([f"== {to} {message}"])
 
     def shown(self, message):
-        """How many lines of a message there are; None when there is no such message, or nobody can tell."""
+        """How many lines of a message there are; None when there is no such message, or it cannot be known."""
         if not self.readable:
             return None
         count = None
@@ -294,7 +294,7 @@ def stream(terminal):
 
 
 def after(count, text):
-    """What follows the first `count` UTF-16 units."""
+    """The text after the first `count` UTF-16 units."""
     return text.encode("utf-16-le", "surrogatepass")[2 * count :].decode("utf-16-le", "surrogatepass")
 
 
@@ -307,7 +307,7 @@ def pieces(text):
 
 
 def messages(line):
-    """What is left of a line: each message's nonce, its text, and what is said when it is out."""
+    """The remainder of a line: each message's nonce, its text, and what is said when it is out."""
     done = line.get("done", {"pieces": 0, "chars": 0})
     start = line.get("from", 0)
     end = line.get("to", start + units(line["text"]) - done["chars"])
@@ -442,5 +442,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except (BrokenPipeError, KeyboardInterrupt):
-        # Nobody listens any more; another process will resume what is open.
+        # There is no reader any more; another process will resume what is open.
         os._exit(0)

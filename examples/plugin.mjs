@@ -5,7 +5,7 @@
 const officeHours = {
 	name: "office-hours",
 
-	/** A message was let in; it is not queued yet. */
+	/** A message was accepted; it is not queued yet. */
 	onReceive({ event }) {
 		if (/\bpassword\b/i.test(event.text)) return { reject: "do not send passwords in a chat" };
 		return { text: event.text.trim() };

@@ -1,5 +1,5 @@
 // @ts-check
-/** An agent with a tool and a card: it looks a product up, says what it found, and shows it beside the text. */
+/** An agent with a tool and a card: it looks a product up, says what it found, and shows it as a card. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 

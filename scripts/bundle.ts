@@ -24,7 +24,7 @@ const INCLUDED = [
 	"ws",
 	"yaml",
 	"zod",
-	// Of pino.
+	// Dependencies of pino.
 	"@pinojs/redact",
 	"atomic-sleep",
 	"on-exit-leak-free",
@@ -89,7 +89,7 @@ const DAEMON = {
 	"platforms/main": "platforms/src/main.ts",
 	"lab/main": "lab/src/main.ts",
 	// Found next to the file that starts it.
-	"chunks/checkpoint-worker": "daemon/src/std/checkpoint-worker.ts",
+	"chunks/checkpoint-worker": "daemon/src/std/sqlite/checkpoint-worker.ts",
 	"chunks/script-worker": "daemon/src/services/workflows/script-worker.ts",
 };
 
@@ -117,7 +117,7 @@ const NODE_LEAVES = [
 	"daemon/src/std/lock",
 	"daemon/src/std/supervision",
 ];
-/** What every command and every start reads of the data directory and the configuration. */
+/** Every command and every start reads these: the data directory and the configuration. */
 const DATA = [
 	"config/channels",
 	"config/config",
@@ -130,7 +130,7 @@ const DATA = [
 
 const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/packages/(?:${names.join("|")})\\.ts$`);
 
-/** Files that many need: else each way of sharing them would be a file of its own, which a start has to open. */
+/** Files that many entries need: else each combination of entries would get a separate file, which a start has to open. */
 const GROUPS = [
 	{
 		name: "protocol",

@@ -22,7 +22,7 @@ function binOf(name: string): string {
 
 export interface Finished {
 	code: number;
-	/** What it printed, when it was captured. */
+	/** The output, when it was captured. */
 	output: string;
 	seconds: number;
 }

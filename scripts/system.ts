@@ -8,11 +8,11 @@ import { run } from "./run.ts";
 interface SystemPart {
 	/** Any of these on the PATH will do. */
 	programs: readonly string[];
-	/** What the first of them must be able to do besides being there. */
+	/** A feature that the first of them must have. */
 	proof?: readonly string[];
 	/** The package of Debian and Ubuntu. */
 	apt: string;
-	/** What goes untested without it. */
+	/** The tests that are skipped without it. */
 	tests: string;
 }
 

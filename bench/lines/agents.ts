@@ -1,4 +1,4 @@
-/** What the engines cost: CPU per token of reason-act beside pi on the same scripted model, and how soon a tool acts once a model has asked for it. */
+/** The cost of the engines: CPU per token of reason-act and of pi on the same scripted model, and how soon a tool acts once a model has asked for it. */
 
 import { join } from "node:path";
 import {
@@ -22,12 +22,12 @@ import { withFolder } from "../processes.ts";
 import { median } from "../statistics.ts";
 
 const TOKENS = 20_000;
-/** What one read of a network usually brings. */
+/** The usual size of one read from a network. */
 const BURST = 4;
 const ROUNDS = 9;
 const WARM = 3;
 const RUNS = 20;
-/** Of one run: its checkpoint grows with them. */
+/** Steps of one run: its checkpoint grows with them. */
 const TOOL_CALLS = 20;
 const FAILURE = { provider: "scripted", model: "scripted", keySource: "", apiKey: "", section: "bench" };
 

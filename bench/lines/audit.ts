@@ -57,7 +57,7 @@ function entryOf(n: number): AuditEntry {
 	};
 }
 
-/** Each event is a row of its own, as if each had come alone: the most that reading can cost. */
+/** Each event is a separate row, as if each had come alone: the most that reading can cost. */
 export async function fillAudit(folder: string, events: number): Promise<void> {
 	mkdirSync(join(folder, "data"), { recursive: true, mode: 0o700 });
 	const file = openSqlite(join(folder, "data", "nexus.db"), "process");

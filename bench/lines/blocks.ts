@@ -1,6 +1,6 @@
 /**
- * The block pipeline: markdown in tokens becomes blocks, beside cutting the same tokens at line feeds; and blocks become messages in a
- * platform's dialect, beside only parsing their markdown.
+ * The block pipeline: markdown in tokens becomes blocks, compared with cutting the same tokens at line feeds; and blocks become messages in a
+ * platform's dialect, compared with only parsing their markdown.
  */
 
 import { parseMarkdown } from "../../packages/adapter/src/markdown/markdown.ts";
@@ -30,7 +30,7 @@ const platformOf = async (channel: string): Promise<Platform> => {
 	return platform;
 };
 
-/** What answers are made of: prose, lists, code, a table, a quote, links, emphasis, and letters beyond ASCII. */
+/** The parts of answers: prose, lists, code, a table, a quote, links, emphasis, and letters beyond ASCII. */
 const section = (n: number) => `## ${n}. How the reader keeps up
 
 A cursor holds a **position** and nothing else, so a reader that is far behind costs no more than one that keeps up.
@@ -56,7 +56,7 @@ for (let at = ${n}; at < records.length; at++) {
 | ${n} | begin | 212 |
 | ${n + 1} | a chunk of text | 148 |
 
-> Whoever resumes after offset ${n} sees the same bytes again.
+> A reader that resumes after offset ${n} sees the same bytes again.
 
 `;
 
@@ -66,7 +66,7 @@ function answerOf(chars: number): string {
 	return text;
 }
 
-/** Of five characters, as models' are on average. */
+/** Five characters, as the tokens of models have on average. */
 const tokensOf = (text: string): string[] => text.match(/.{1,5}/gsu) ?? [];
 
 /** The daemon's part. */

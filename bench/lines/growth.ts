@@ -1,4 +1,4 @@
-/** What becomes of latency, processor time and memory as streams are added, beside the bare server and the one with a synced log. */
+/** Latency, processor time and memory as streams are added, compared with the bare server and the one with a synced log. */
 
 import { join } from "node:path";
 import { number } from "../figure.ts";
@@ -45,7 +45,7 @@ export interface Cell extends Pick<Round, "p50Ms" | "p99Ms" | "cpuUs" | "deliver
 	/** After a garbage collection, all streams still open. */
 	memory: Memory;
 	goals?: Goals;
-	/** What misses its goal; left out where there is none. */
+	/** The missed goals; left out where there are none. */
 	short?: string[];
 }
 
@@ -80,7 +80,7 @@ async function measure(side: Side, folder: string, { streams, rate }: Row): Prom
 	}
 }
 
-/** What a cell misses. Every token has to arrive, whatever the goals. */
+/** The goals that a cell misses. Every token has to arrive, whatever the goals. */
 export function shortOf(cell: Pick<Cell, keyof Goals | "delivered"> & { cpuRatio: number }, goals: Goals): string[] {
 	const within = (value: number, atMost = Infinity) => value <= atMost;
 	return [
@@ -129,7 +129,7 @@ export async function growth(choice?: string): Promise<Cell[]> {
 	if (rows.length === 0) throw new Error(`no row ${choice}. There are: ${ROWS.map(nameOf).join(", ")}`);
 	const cells: Cell[] = [];
 	for (const row of rows) {
-		// What a server could not do in time must not cost the other rows.
+		// A server that is too slow must not cost the other rows.
 		await measureRow(row, cells).catch((cause: Error) => {
 			console.error(`growth=${nameOf(row)} could not be measured: ${cause.message}`);
 			process.exitCode = 1;

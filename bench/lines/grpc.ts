@@ -1,4 +1,4 @@
-/** Streams of StreamScenario beside SSE on the same daemon, and beside a connect-node server that keeps nothing. */
+/** Streams of StreamScenario compared with SSE on the same daemon, and with a connect-node server that keeps nothing. */
 
 import type { Figure } from "../figure.ts";
 import { BARE_GRPC, type Server, startBare, startNexus, withFolder } from "../processes.ts";

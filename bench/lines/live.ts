@@ -1,4 +1,4 @@
-/** What is measured while tokens are being made: flood, pace, many readers. */
+/** Measured while tokens are being made: flood, pace, many readers. */
 
 import { join } from "node:path";
 import type { Figure } from "../figure.ts";

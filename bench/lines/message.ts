@@ -1,4 +1,4 @@
-/** What a message costs the daemon: accepted over HTTP, run by an engine that says one token, settled. */
+/** The cost of a message to the daemon: accepted over HTTP, run by an engine that says one token, settled. */
 
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -16,7 +16,7 @@ import { percentile } from "../statistics.ts";
 const TOKENS = 1000;
 const RATE = 50;
 const WARM_TOKENS = 100;
-/** Of 21111: a piece of an answer that is being written. */
+/** Kind 21111: a piece of an answer that is being written. */
 const STREAM = 21_111;
 /** Sentences of prose have about 17 words, which are about 22 tokens; short ones and long ones follow each other. */
 const SENTENCE_TOKENS = [9, 22, 34, 16, 29];
@@ -42,7 +42,7 @@ interface Arrived {
 	latenciesMs: number[];
 }
 
-/** What a reader of the thread has after each event, and when. Spaces are the platform's affair. */
+/** The text of a reader of the thread after each event, and when. Spaces are the platform's affair. */
 function watch(fake: NostrFake, dueMs: readonly number[]): { done(): Arrived } {
 	const lengths: number[] = [];
 	for (const token of TEXT) lengths.push((lengths.at(-1) ?? 0) + token.trim().length);

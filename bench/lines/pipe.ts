@@ -103,7 +103,7 @@ async function bareFlood(child: BareChild, pieces: readonly Buffer[]): Promise<A
 	return arrived;
 }
 
-/** The daemon's side of a child, without the log: every token is written as a line of its own. */
+/** The daemon's side of a child, without the log: every token is written as one line. */
 function startLineProcess() {
 	const linesOf = createLines({ fields: NAMES, reasoning: false, parts: false, tokenCharsMax: FILLER.length });
 	let arrive: (arrival: Arrival) => void = () => {};
@@ -254,7 +254,7 @@ function latency(): Promise<Figure[]> {
 			};
 			const results: Record<keyof typeof measures, Latency[]> = { nex: [], bare: [], slow: [], bareSlow: [] };
 			const names = Object.keys(measures) as (keyof typeof measures)[];
-			// What a process needs to start is not what is asked for.
+			// The start of a process is not part of the figure.
 			for (const name of names) await measures[name](WARM_TOKENS);
 			for (let round = 0; round < PACE_ROUNDS; round++) {
 				for (const name of names) results[name].push(await measures[name]());

@@ -1,4 +1,4 @@
-/** What it costs the daemon to deliver a run: processor time per token with a delivery, less that of the same run without one. */
+/** The cost of delivering a run: processor time per token with a delivery, less that of the same run without one. */
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { median } from "../statistics.ts";
 
 interface Shape {
 	name: string;
-	/** Runs at once, each with a delivery of its own to the one adapter process. */
+	/** Parallel runs, each with its own delivery to the one adapter process. */
 	runs: number;
 	tokens: number;
 	/** Per second and run; 0 = as fast as it goes. */

@@ -1,4 +1,4 @@
-/** What the store takes: records through the Bus and turns through Bus and Ledger, beside plain inserts into SQLite. */
+/** The throughput of the store: records through the Bus and turns through Bus and Ledger, compared with plain inserts into SQLite. */
 
 import { join } from "node:path";
 import { type Bus, createBus, type LogWriter, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";

@@ -1,4 +1,4 @@
-/** What a workflow costs beside the work of its nodes: from the submission to its end, durable commits included. */
+/** The cost of a workflow in addition to the work of its nodes: from the submission to its end, durable commits included. */
 
 import { Agent, request } from "node:http";
 import type { WorkflowNodeJson } from "../../packages/daemon/src/services/workflows/port.ts";

@@ -12,7 +12,7 @@ Every line that it prints is JSON. A stream is read by its close mode:
     A  the last event has done = true; a cut run is read again by its id and never executed again
     B  ends after the event in a terminal state; newer snapshots replace older ones
     C  ends after the chunk with eof = true
-    D  a subscription: it is rebuilt, and has no end of its own
+    D  a subscription: it is rebuilt, and never ends by itself
 """
 
 import json
@@ -70,7 +70,7 @@ class Runtime:
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 500),
-            # What is asked again is decided in `read`. Besides, gRPC's own retry may hang after a GOAWAY (seen with 1.51).
+            # `read` decides what to ask again. Besides, gRPC's own retry may hang after a GOAWAY (seen with 1.51).
             ("grpc.enable_retries", 0),
         ]
         self.channel = grpc.insecure_channel(target, options=options)

@@ -1,4 +1,4 @@
-/** What the figures stand on: when a token counts as late, what the durable baseline syncs, how goals are judged. */
+/** The rules behind the figures: when a token counts as late, what the durable baseline syncs, how goals are judged. */
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What the figures of remote procedures, exports and workflows stand on. */
+/** The rules behind the figures of remote procedures, exports and workflows. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ it("bench: a wide workflow has one node before all others and one behind them", 
 	expect(nodes.map(({ depends_on }) => depends_on)).toEqual([[], ["n0"], ["n0"], ["n0"], ["n1", "n2", "n3"]]);
 });
 
-it("bench: the exported log has as many events as it says, each a row of its own", async () => {
+it("bench: the exported log has as many events as it says, one row each", async () => {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-bench-test-"));
 	onTestFinished(() => rmSync(folder, { recursive: true }));
 	await fillAudit(folder, 100);

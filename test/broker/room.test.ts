@@ -2,7 +2,7 @@
 
 import { expect, test, vi } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
-import { GrowingText } from "../../packages/daemon/src/std/growing-text.ts";
+import { GrowingText } from "../../packages/daemon/src/broker/frames/growing-text.ts";
 import { storeForTest } from "../store.ts";
 import { ask, engineOf, type Play } from "./rig.ts";
 

@@ -85,7 +85,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			expect(bus.stats.commits - before).toBe(1);
 		});
 
-		it("P4 crowded: a writer is told when a commit is full", async () => {
+		it("P4 crowded: a writer is crowded when a commit is full", async () => {
 			const writer = await bus.create(run("a"), []);
 			for (let i = 0; i < 7; i++) writer.append("x");
 			expect(writer.crowded).toBe(false);
@@ -167,7 +167,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			);
 		});
 
-		it("I4: after a crash a live log is reopened and goes on with the next offset", async () => {
+		it("I4: after a crash a live log is reopened and continues with the next offset", async () => {
 			const writer = await bus.create(run("a", "session:s"), ["1"]);
 			for (let i = 2; i <= 20; i++) writer.append(`${i}`.repeat(20));
 			await writer.flushed();
@@ -274,7 +274,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			expect(await collectChain(bus, "session:new", 1, 1)).toEqual([[2, "second"]]);
 		});
 
-		it("ST17: a chain, its newest log and an answer are told together", async () => {
+		it("ST17: a chain, its newest log and an answer are of one moment", async () => {
 			const ask = () => bus.describeChainWith("session:s", noted.all());
 			expect(await ask()).toEqual({ start: 0, head: 0, answer: [] });
 			await (await bus.create(run("a", "session:s"), ["1"])).seal(["2"], [note.add("a ended")]);
@@ -388,7 +388,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			expect(await bus.describe("other")).toBeDefined();
 		});
 
-		it("P4.7 retain: a reader that was behind is told what it missed, also while the next link is live", async () => {
+		it("P4.7 retain: a reader that was behind learns what it missed, also while the next link is live", async () => {
 			for (const log of ["a", "b"]) await (await bus.create(run(log, "session:s"), ["1", "2"])).seal(["3"]);
 			const reader = await bus.cursor({ chain: "session:s" }, 0);
 			expect(await reader.next()).toMatchObject({ first: 1, count: 3 });
@@ -427,7 +427,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 
 let serial = 0;
 
-/** What is visible now after an offset. */
+/** The records that are visible after an offset. */
 async function readAll(bus: Bus, log: string, after: number): Promise<string[]> {
 	const cursor = await bus.cursor({ log }, after);
 	const records: string[] = [];

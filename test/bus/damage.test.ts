@@ -1,4 +1,4 @@
-/** Bytes that changed on disk: what is damaged is told as such, never handed out as good. */
+/** Bytes that changed on disk: damaged records are reported, never served as good ones. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ function store() {
 	onTestFinished(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 	const path = join(folder, "bus.db");
 	return {
-		/** What the process before left is simply left: nothing is closed. */
+		/** Leaves the store as a killed process would: nothing is closed. */
 		open(): Bus {
 			const file = openSqlite(path, "process");
 			const bus = createBus({ storage: sqliteStorage(file), limits: LIMITS });
@@ -83,7 +83,7 @@ describe("damage at rest", () => {
 		expect(whole.check()).toBeUndefined();
 	});
 
-	it("P4.12: a log that goes on behind a damaged journal row without a gap has lost nothing", async () => {
+	it("P4.12: a log that continues behind a damaged journal row without a gap has lost nothing", async () => {
 		const { open, sql } = store();
 		const before = open();
 		const lost = await before.create({ log: "lost", kind: "run" }, ["one"]);

@@ -1,4 +1,4 @@
-/** What the Bus does when its store fails, and what its journal leaves behind. */
+/** The Bus with a failing store, and the remains of its journal. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -50,7 +50,7 @@ describe("a store that refuses commits", () => {
 		await bus.close();
 	});
 
-	it("I3: a start and a take-over wait for room, and are told in the end when there is none", async () => {
+	it("I3: a start and a take-over wait for room, and fail in the end when there is none", async () => {
 		const inner = memoryStorage();
 		const full = Object.assign(new Error("database or disk is full"), { errcode: 13 });
 		let isFull = false;
@@ -114,7 +114,7 @@ describe("a store that refuses commits", () => {
 		disk.full = true;
 		const alone = expect(bus.create({ log: "b", kind: "run" }, ["1"], { patienceMs: 0 })).rejects.toThrow();
 		await alone;
-		// A store that has just refused is not healthy, although nobody waits any more; it is asked until it is.
+		// A store that has just refused stays unhealthy without a waiting caller; the Bus asks until it answers.
 		expect(bus.healthy).toBe(false);
 		clock.advance(29_000);
 		expect(bus.healthy).toBe(false);
@@ -154,7 +154,7 @@ describe("a store that refuses commits", () => {
 		await bus.close();
 	});
 
-	it("P4.9: a store that does not even give out ids is waited for, and told about in the same words", async () => {
+	it("P4.9: a store that does not even give out ids is waited for, and reported with the same error", async () => {
 		const storage = memoryStorage();
 		const reserve = storage.reserve.bind(storage);
 		let isFull = true;
@@ -177,7 +177,7 @@ describe("a store that refuses commits", () => {
 		await bus.close();
 	});
 
-	it("I11: after the limit the writers are told, and the log stays for recovery", async () => {
+	it("I11: after the limit the writers fail, and the log stays for recovery", async () => {
 		const disk = fillable();
 		const clock = manualClock();
 		const bus = createBus({ storage: disk.storage, clock, limits: { commitRetryMsMax: 5000 } });
@@ -244,7 +244,7 @@ describe("a store that refuses removals", () => {
 		await bus.close();
 	});
 
-	it("P5.8: readers are told when the Bus closes although a removal fails", async () => {
+	it("P5.8: readers end when the Bus closes although a removal fails", async () => {
 		const { bus, disk } = await finished();
 		const writer = await bus.create({ log: "live", kind: "run" }, ["1"]);
 		const cursor = await bus.cursor({ log: writer.log }, 1);
@@ -333,7 +333,7 @@ describe("the journal of the SQLite store", () => {
 		await bus.close();
 	});
 
-	it("P4: what a dead daemon left, and nobody takes over, does not hold the journal back", async () => {
+	it("P4: a dead daemon's log that is never adopted does not hold the journal back", async () => {
 		const clock = manualClock();
 		await createBus({ storage: sqliteStorage(file), clock }).create({ log: "left", kind: "run" }, ["begin"]);
 		const bus = createBus({ storage: sqliteStorage(file), clock });

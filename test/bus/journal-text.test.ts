@@ -1,4 +1,4 @@
-/** What is written into a journal row is what is read out of it. */
+/** A journal row reads back as it was written. */
 
 import fc from "fast-check";
 import { expect, it } from "vitest";

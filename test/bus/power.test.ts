@@ -9,7 +9,7 @@ import { freshFolder } from "../runtime/folder.ts";
 
 let clock: ManualClock;
 let bus: Bus;
-/** What the disk has been asked to sync and has not answered. */
+/** Syncs that the disk has not answered. */
 let syncs: PromiseWithResolvers<void>[];
 
 beforeEach(() => {

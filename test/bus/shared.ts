@@ -106,7 +106,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			return created;
 		};
 
-		it("ST3: what is appended while a commit is under way goes with the next one, and nobody is told too soon", async () => {
+		it("ST3: what is appended while a commit is under way goes with the next one, and no waiting caller resolves too soon", async () => {
 			const writer = await create("a");
 			writer.append("1");
 			const first = await commits.next();
@@ -159,7 +159,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await bus.describe("two")).toMatchObject({ base: 2, head: 1 });
 		});
 
-		it("ST1: whoever does not know the outcome neither gives up nor answers, however long it takes", async () => {
+		it("ST1: while the outcome is unknown the Bus neither gives up nor answers, however long it takes", async () => {
 			const writer = await create("a");
 			writer.append("1");
 			let told = false;
@@ -239,7 +239,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect([writer.offset, await readAll(bus, "a")]).toEqual([2, ["begin", "1"]]);
 		});
 
-		it("ST1: who has little patience and was never sent is told, although another's outcome is unknown", async () => {
+		it("ST1: an impatient caller whose write was never sent fails, although another's outcome is unknown", async () => {
 			const writer = await create("a");
 			writer.append("1");
 			await (await commits.next()).answer("never made");
@@ -268,7 +268,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await (await commits.next()).answer();
 		});
 
-		it("P4.9, ST1: while the store is silent the impatient are told, but not what may have been applied", async () => {
+		it("P4.9, ST1: while the store is silent impatient callers fail, unless their write may have been applied", async () => {
 			const [writer, other] = [await create("a"), await create("b")];
 			writer.append("1");
 			const told: string[] = [];
@@ -310,7 +310,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(commits.isIdle()).toBe(true);
 		});
 
-		it("P4.9: a store that is silent when it is asked for ids is told about in time", async () => {
+		it("P4.9: a store that does not answer a request for ids is reported in time", async () => {
 			const slow = slowly(store.open(() => clock.now()));
 			const late = createBus({ storage: slow.storage, clock });
 			await slow.answerAll();
@@ -335,7 +335,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect([await logs(), await logs()]).toEqual([2, 1]);
 		});
 
-		it("ST13: where a link begins is the store's to say, also before its writer has been told", async () => {
+		it("ST13: where a link begins is the store's to say, also before its writer knows", async () => {
 			const sealed = (await create("a", "session:s")).seal(["end"]);
 			await (await commits.next()).answer();
 			await sealed;
@@ -348,7 +348,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await created;
 		});
 
-		it("ST17: what is durable counts although its writer has not been told, and can be read on from", async () => {
+		it("ST17: what is durable counts although its writer does not know yet, and readers continue from it", async () => {
 			const writer = await create("a", "session:s");
 			const sealed = writer.seal(["end"], [note.add("a ended")]);
 			await (await commits.next()).answer("lost");
@@ -391,7 +391,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await after.close();
 		});
 
-		it("ST16: closing awaits every question that is open, and what follows from its answer; then nobody asks any more", async () => {
+		it("ST16: closing awaits every question that is open, and what follows from its answer; then the store is not asked any more", async () => {
 			await create("a", "session:s");
 			await bus.close();
 			const slow = slowly(store.open(() => clock.now()));
@@ -461,7 +461,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			clock.advance(999);
 			await turn();
 			expect(isClosed).toBe(false);
-			// What is left of the limit is nothing, for whatever is still to be waited for.
+			// The limit is used up, so nothing else is waited for.
 			for (let n = 0; n < 9 && !isClosed; n++) {
 				clock.advance(n === 0 ? 1 : 0);
 				await turn();
@@ -471,7 +471,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await slow.answerAll();
 		});
 
-		it("P4.9: whoever has little patience is told while the store does not answer to the start", async () => {
+		it("P4.9: impatient callers fail while the store does not answer the start", async () => {
 			const slow = slowly(store.open(() => clock.now()));
 			const late = createBus({ storage: slow.storage, clock, limits: { commitRetryMs: 10 } });
 			const told = expect(late.write([], 100)).rejects.toThrow("does not answer");
@@ -513,7 +513,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		let store: StorageUnderTest;
 		let clock: ManualClock;
 		const buses: Bus[] = [];
-		/** A daemon that can die: nothing happens there any more, and nobody hears of it. */
+		/** A daemon that can die: nothing happens there any more, and no other daemon is notified. */
 		const joinMortal = () => {
 			let isDead = false;
 			const after: ManualClock["after"] = (ms, callback) => clock.after(ms, () => isDead || callback());
@@ -581,7 +581,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await readAll(two, "a", 10)).toEqual(["record 10", "record 11", "live", "more", "end"].slice(0));
 		});
 
-		it("ST21: a reader elsewhere is told the end of a log", async () => {
+		it("ST21: a reader in another daemon sees the end of a log", async () => {
 			const [one, two] = [join(), join()];
 			const writer = await one.create(run("a"), ["1"]);
 			const cursor = await two.cursor({ log: "a" }, 0);
@@ -602,7 +602,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await two.describe("c")).toMatchObject({ base: 4 });
 		});
 
-		it("ST17: a chain and an answer are the store's, also for one that was taken for dead and has not heard of it", async () => {
+		it("ST17: a chain and an answer are the store's, also for a daemon that was declared dead and does not know", async () => {
 			const [one, two] = [join(), join()];
 			const writer = await one.create(run("a", "session:s"), ["1"]);
 			writer.append("2");
@@ -667,7 +667,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(store.notes()).toEqual([]);
 		});
 
-		it("ST19: whoever asks twice to take a log over gets the same log", async () => {
+		it("ST19: taking a log over twice gives the same log", async () => {
 			await join().create(run("a"), ["1"]);
 			const two = join(0, false);
 			const [one, other] = await Promise.all([two.reopen("a"), two.reopen("a")]);
@@ -746,7 +746,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await reading).toEqual(["2"]);
 		});
 
-		it("ST19: whoever opens the store under its lock declares all before it dead", async () => {
+		it("ST19: opening the store under its lock declares all earlier starts dead", async () => {
 			const one = join();
 			const writer = await one.create(run("a"), ["1"]);
 			const two = join(0, false);
@@ -774,7 +774,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await two.bury(3000)).toEqual([one.node]);
 		});
 
-		it("ST22: a reader that was following when a log is taken over goes on there", async () => {
+		it("ST22: a reader that was following when a log is taken over continues there", async () => {
 			const { bus: one, die } = joinMortal();
 			const two = join();
 			const writer = await one.create(run("a"), ["1"]);

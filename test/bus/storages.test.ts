@@ -26,7 +26,7 @@ for (const [name, make] of STORES) {
 }
 busContract("SQLite, durability power", () => inSqlite("power"));
 
-it("ST22, ST27: whoever follows a chain misses nothing, whatever its connection does", async () => {
+it("ST22, ST27: a reader of a chain misses nothing, whatever its connection does", async () => {
 	// The first three once hid the end of a link from its reader.
 	const seeds = [278, 406, 467, ...Array.from({ length: atEffort(300, 30) }, (_, n) => seed + n)];
 	for (const one of seeds) {
@@ -51,7 +51,7 @@ it("ST22, ST27: whoever follows a chain misses nothing, whatever its connection 
 });
 
 it.each(STORES)(
-	"ST17, ST27: on %s a run has ended exactly when its note is there, whoever asks and however bad the connection",
+	"ST17, ST27: on %s a run has ended exactly when its note is there, for every reader and however bad the connection",
 	async (_, make) => {
 		const store = make();
 		const limits = { commitRetryMs: 0 };

@@ -24,7 +24,7 @@ export function inMemory(): StorageUnderTest {
 	};
 }
 
-/** A connection of its own for each who opens it. */
+/** A separate connection for each caller that opens it. */
 export function inSqlite(durability: Durability): StorageUnderTest {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-bus-"));
 	const files: SqliteFile[] = [];

@@ -1,4 +1,4 @@
-/** What `nexus adapter add` asks a person, when it checks an answer, and what it keeps of the others. */
+/** The questions of `nexus adapter add`, when it checks an answer, and what it keeps of the others. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -92,7 +92,7 @@ describe("without a terminal", () => {
 		expect((await asked.end()).out).toBe("answered blue\n");
 	});
 
-	test("an id that nobody has is not found, with a hint", async () => {
+	test("an unknown id is not found, with a hint", async () => {
 		const { run } = await daemonAsking(APPROVAL);
 		const answer = await run(["approve", "Z9Z9"]).end();
 		expect(answer.code).toBe(4);

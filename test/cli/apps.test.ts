@@ -1,4 +1,4 @@
-/** `nexus app`: an application is let in, listed and put out again. */
+/** `nexus app`: an application is added, listed and removed. */
 
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";

@@ -83,5 +83,5 @@ it("a time is said as a span, a date or an instant", () => {
 	]);
 	expect(timeOf("2026-11-01", now)).toBe("2026-11-01T00:00:00.000Z");
 	expect(timeOf("2026-11-01T02:00:00+02:00", now)).toBe("2026-11-01T00:00:00.000Z");
-	for (const text of ["yesterday", "5", "2026-13-01", "-1d"]) expect(() => timeOf(text, now)).toThrow("is no time");
+	for (const text of ["yesterday", "5", "2026-13-01", "-1d"]) expect(() => timeOf(text, now)).toThrow("is not a time");
 });

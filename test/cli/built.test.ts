@@ -1,4 +1,4 @@
-/** What is published works as the sources do. */
+/** The published package works as the sources do. */
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -52,7 +52,7 @@ async function install(name: string): Promise<void> {
 	await promisify(execFile)("tar", ["-xzf", join(base, filename), "-C", target, "--strip-components=1"]);
 }
 
-/** Of Node's own modules, those that took most of an idle daemon's memory. */
+/** Node's own modules that took most of an idle daemon's memory. */
 const HEAVY = ["internal/deps/undici/undici", "internal/http2/core", "tls", "https"];
 const FILES_MAX = 40;
 /** Files of the kit that only the daemon and the platforms of this repository import. */
@@ -121,7 +121,7 @@ describe("the build", () => {
 		expect((await daemon.end("SIGTERM")).code).toBe(0);
 	});
 
-	it("loads for a start no library of its own files, and nothing of Node's that costs megabytes", async () => {
+	it("loads no separate library files for a start, and nothing of Node's that costs megabytes", async () => {
 		const folder = freshFolder();
 		writeFileSync(join(folder, "nexus.yaml"), "log: { level: warn }\n");
 		const daemon = await upWatched(folder, ["--config", join(folder, "nexus.yaml")]);
@@ -173,7 +173,7 @@ describe("the build", () => {
 		expect(Object.keys((JSON.parse(lab.out) as { channels: object }).channels)).toEqual([
 			...["telegram", "discord", "slack", "whatsapp", "imessage", "signal", "sms", "gmail", "nostr"],
 		]);
-		// What is published may only load what is installed with it.
+		// The published files may only load what is installed with them.
 		const chunks = readdirSync(join(out, "chunks")).map((name) => readFileSync(join(out, "chunks", name), "utf8"));
 		const loaded = chunks.flatMap((text) => [...text.matchAll(/\b(?:from|import\()\s*"([^".][^"]*)"/g)]);
 		const names = loaded.map(([, name = ""]) => name.match(/^(?:@[^/]+\/)?[^/]+/)?.[0] ?? "");

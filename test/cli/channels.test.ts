@@ -87,7 +87,7 @@ interface DeliveryJson {
 const deliveriesOf = async ({ cli }: Place): Promise<DeliveryJson[]> =>
 	jsonLines<DeliveryJson>((await cli("deliveries", "--json")).out);
 
-/** What the run said, as the API tells it. */
+/** The text of the run, from the API. */
 const answerOf = async ({ cli }: Place, runId: string): Promise<string> => {
 	const { out } = await cli("runs", runId, "--json");
 	const { messages } = JSON.parse(out) as { messages: { role: string; text: string }[] };
@@ -119,7 +119,7 @@ describe("a running daemon", () => {
 	});
 });
 
-/** The command with a terminal of its own, and what stands on it. */
+/** The command with its own terminal, and the screen of that. */
 function inTerminal(at: Awaited<ReturnType<typeof place>>, ...args: string[]) {
 	const quoted = [process.execPath, NEXUS, ...args].map((word) => `'${word}'`).join(" ");
 	const child = spawn("script", ["-qefc", quoted, "/dev/null"], {
@@ -155,7 +155,7 @@ describe("nexus adapter add", () => {
 		const [code] = await exit;
 		expect([code, screen()]).toEqual([0, expect.stringContaining("works: ")]);
 		expect(screen()).not.toContain(at.fake.token);
-		// What is not secret is shown behind its prompt.
+		// A value that is not secret is shown behind its prompt.
 		expect(stripVTControlCharacters(screen())).toMatch(/Public webhook address[^\n]*: nowhere/);
 		const stored = JSON.parse(readFileSync(join(at.data, "accounts", "telegram.main.json"), "utf8"));
 		expect(stored.settings).toMatchObject({ token: at.fake.token, api_url: at.fake.url });
@@ -246,7 +246,7 @@ describe("a Telegram account", () => {
 		expect((await at.cli("adapters")).out).toMatch(/^telegram\/main\t.*monitor running.*\t1 complete/m);
 	});
 
-	it("lets a stranger in with the code that they were told", async () => {
+	it("approves a stranger with the code that they received", async () => {
 		const at = await place();
 		added(at);
 		await at.up();
@@ -262,7 +262,7 @@ describe("a Telegram account", () => {
 		expect((await at.cli("pair")).out).toBe("");
 	});
 
-	it("gets a text, and a run that somebody else asked for", async () => {
+	it("gets a text, and a run that another client started", async () => {
 		const at = await place();
 		added(at);
 		await at.up();
@@ -279,7 +279,7 @@ describe("a Telegram account", () => {
 		expect((await at.cli("deliver", "x", "--channel", "telegram", "--account", "no", "--to", "1")).code).toBe(4);
 	});
 
-	it("I7: a daemon that is killed while it delivers finishes after the restart, visible once and whole, and who waits for it is told", async () => {
+	it("I7: a daemon that is killed while it delivers finishes after the restart, visible once and whole, and the waiting command reports it", async () => {
 		const at = await place("channels: { telegram: { acl: { unknown: allow } } }\n");
 		added(at);
 		const first = await at.upProcess();

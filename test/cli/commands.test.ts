@@ -286,7 +286,7 @@ describe("a stream that arrives damaged", () => {
 		});
 	};
 
-	it("I2: is told by the rule that is broken, with the code for damaged data", async () => {
+	it("I2: is reported by the rule that is broken, with the code for damaged data", async () => {
 		const url = await servingFrames(damaged("run_A"));
 		const { code, err } = await run(["tail", "run_A", "--url", url, "--token", "x"]);
 		expect(code).toBe(10);
@@ -403,7 +403,7 @@ describe("nexus runs, sessions, stop, url", () => {
 		expect(await run(["runs"], { env: { NEXUS_DATA: data, NEXUS_URL: "" } })).toMatchObject({ code: 0 });
 	});
 
-	it("tells a server that is no Nexus", async () => {
+	it("recognises a server that is not Nexus", async () => {
 		const url = await serving((_, response) => response.end("<html>"));
 		const { code, err } = await run(["runs", "--url", url, "--token", "x"], { cwd: freshFolder() });
 		expect([code, err]).toEqual([7, expect.stringContaining(`what answers at ${url} is not a Nexus daemon\n  hint: `)]);
@@ -449,7 +449,7 @@ describe("nexus doctor", () => {
 		expect(code).toBe(0);
 	});
 
-	it("does not take the port that its own daemon was told for a fault, whatever the configuration says", async () => {
+	it("does not report the running daemon's port as a fault, whatever the configuration says", async () => {
 		const foreign = new URL(await serving(() => {})).port;
 		const { code, out } = await on("doctor", "--port", foreign);
 		expect(out).toMatch(new RegExp(`^ok {4}port +\\d+, used by the running daemon \\(configured: ${foreign}\\)$`, "m"));
@@ -476,13 +476,13 @@ describe("nexus doctor", () => {
 		expect(wrong.out).toContain("the other checks follow once the configuration is right");
 	});
 
-	it("tells a key of another provider, a plugin that is not there, a folder that is none and a newer database", async () => {
+	it("reports a key of another provider, a missing plugin, a path that is not a folder and a newer database", async () => {
 		const cwd = freshFolder();
 		writeFileSync(join(cwd, "nexus.yaml"), "engine: pi\npi: { provider: anthropic }\nplugins: [./nope.ts]\n");
 		const keys = await run(["doctor"], { cwd, env: { OPENAI_API_KEY: "k" } });
 		expect(keys.out).toMatch(/^fail {2}keys +no key for anthropic is set$/m);
 		expect(keys.out).toMatch(/^fail {2}plugins +plugin \.\/nope\.ts: cannot be loaded/m);
-		// What takes several lines stays in its column.
+		// A detail of several lines stays in its column.
 		expect(keys.out).not.toMatch(/^(?!ok|warn|fail| {16}|$)/m);
 		expect((await run(["doctor", "--data", join(cwd, "nexus.yaml")])).out).toMatch(
 			/^fail {2}data .* is not a folder$/m,

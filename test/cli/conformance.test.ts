@@ -36,7 +36,7 @@ describe("nexus conformance", () => {
 	});
 
 	it("the Python example passes without a terminal, writing to a file in the current folder", async () => {
-		// A session of its own has no terminal, also when the tests run in one.
+		// A separate session has no terminal, also when the tests run in one.
 		const alone = 'import os, sys; os.setsid(); os.execvp("python3", ["python3", *sys.argv[1:]])';
 		const args = ["conformance", "--only", "find", "--", "python3", "-c", alone, ADAPTER];
 		const { code, out } = await run(args, { cwd: folder, env: {} });

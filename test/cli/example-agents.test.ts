@@ -15,7 +15,7 @@ const parsed = <T>(lines: string): T[] =>
 		.filter((line) => line !== "")
 		.map((line) => JSON.parse(line) as T);
 
-test("§8: examples/agents routes, asks, fails, and goes on where it was cut off", async () => {
+test("§8: examples/agents routes, asks, fails, and continues where it was cut off", async () => {
 	const data = freshFolder();
 	const daemon = await daemonHere(data, { cwd: EXAMPLE });
 	onTestFinished(() => daemon.close());

@@ -1,6 +1,9 @@
 /** Help and the first words after a mistake, as a new user reads them. */
 
+import { Command, Help } from "commander";
 import { describe, expect, it } from "vitest";
+import type { Local } from "../../packages/daemon/src/cli/command.ts";
+import { COMMAND_FILES } from "../../packages/daemon/src/cli/commands.ts";
 import { run } from "./in-process.ts";
 
 const COMMANDS =
@@ -12,6 +15,18 @@ describe("--help", () => {
 		expect(code).toBe(0);
 		expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
 		for (const command of COMMANDS.split(" ")) expect(out).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
+	});
+
+	it("of nexus shows every command with the arguments that it takes", async () => {
+		for (const { load, commands } of COMMAND_FILES) {
+			const { declare } = await load();
+			const declared = Object.entries(declare).map(([name, add]) => {
+				const command = new Command(name);
+				add(command, {} as Local);
+				return new Help().subcommandTerm(command);
+			});
+			expect(declared).toEqual(Object.keys(commands));
+		}
 	});
 
 	it.each([

@@ -7,20 +7,18 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createClient } from "../../packages/client/src/client.ts";
 import type { CommandContext } from "../../packages/daemon/src/cli/command.ts";
-import { adapters, deliveries, inbox, pair } from "../../packages/daemon/src/cli/commands/channels.ts";
-import { deliver } from "../../packages/daemon/src/cli/commands/deliver.ts";
+import { adapters, deliver, deliveries, inbox, pair } from "../../packages/daemon/src/cli/commands/chats.ts";
 import { run, runs, sessions, stop, url } from "../../packages/daemon/src/cli/commands/list.ts";
-import { replay } from "../../packages/daemon/src/cli/commands/replay.ts";
 import { send } from "../../packages/daemon/src/cli/commands/send.ts";
-import { tail } from "../../packages/daemon/src/cli/commands/tail.ts";
+import { replay, tail } from "../../packages/daemon/src/cli/commands/tail.ts";
 import { createTerminal, reportFailure } from "../../packages/daemon/src/cli/terminal.ts";
 import { createLogger, readable } from "../../packages/daemon/src/runtime/observe/logger.ts";
 import { checksumOf, crc32, messageIdOf, NexusError } from "../../packages/protocol/src/protocol.ts";
 
-/** A window's title, a colour by ESC and one by U+009B, the start of the line, text from right to left, and a line of its own. */
+/** A window's title, a colour by ESC and one by U+009B, the start of the line, text from right to left, and a forged line. */
 const EVIL = "a\x1b]0;owned\x07\x1b[35mb\x9b35mc\rd\u202Ee\u2066f\x7f\u0085\ng";
 const STEERING = /(?![\t\n])[\p{Cc}\u202A-\u202E\u2066-\u2069]/u;
-/** What the terminal itself paints with. */
+/** The terminal's own colours. */
 const OWN = new RegExp(`${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|39)m`, "g");
 
 function screen(isTTY: boolean) {
@@ -190,7 +188,7 @@ const COMMANDS: Record<string, (context: CommandContext, json: { json?: true }) 
 	send: (context, json) => send(context, "hi", { session: "s", reasoning: true, ...json }),
 };
 
-/** What a command prints, as a person or a pipe gets it, its failure included. */
+/** The output of a command for a person or a pipe, its failure included. */
 async function printed(name: string, isTTY: boolean, json: { json?: true } = {}) {
 	const [stdout, stderr] = [screen(isTTY), screen(isTTY)];
 	const env = { TERM: "xterm" };

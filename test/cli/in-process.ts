@@ -1,4 +1,4 @@
-/** The command inside this process, with streams, signals and an exit of its own; and a daemon for it to talk to. */
+/** The command inside this process, with its own streams, signals and exit; and a daemon for it to talk to. */
 
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
@@ -28,7 +28,7 @@ export function nexus(args: readonly string[], options: RunOptions = {}): Runnin
 		closed.resolve(code);
 	};
 	const { running, wrote } = watch(closed.promise, (signal) => {
-		// As for a process: what nobody listens to ends it.
+		// As for a process: a signal without a listener ends it.
 		if (signal === "SIGKILL" || !signals.emit(signal, signal)) finish(null);
 	});
 	const output = (name: "out" | "err"): OutputStream => {
@@ -46,7 +46,7 @@ export function nexus(args: readonly string[], options: RunOptions = {}): Runnin
 		stderr: output("err"),
 		env,
 		cwd() {
-			// What was killed finds no daemon any more, so it does not come back to one for ever.
+			// A killed command finds no daemon any more, so that it does not reconnect endlessly.
 			if (over) throw new NexusError("aborted", "this command has ended");
 			return cwd;
 		},
@@ -61,7 +61,7 @@ export function nexus(args: readonly string[], options: RunOptions = {}): Runnin
 
 export const run = (args: readonly string[], options?: RunOptions): Promise<Finished> => nexus(args, options).end();
 
-/** What a test leaves running is not waited for. */
+/** Runs that a test leaves behind are not waited for. */
 const STOP_MS = 100;
 
 /** A daemon on a free port, configured as `nexus up` is: by the `nexus.yaml` of its folder and the environment. */

@@ -52,7 +52,7 @@ it("I7: an answer is whole on every platform of the lab", async () => {
 			state = await api<State>("/v1/lab/state");
 			return done();
 		});
-	// It goes silent and ends when it is told to, so that it was still under way above, however long that took.
+	// The run is silent until it is stopped, so that it was still under way above, however long that took.
 	await reached("both chats show something", () => ours().every(({ messages }) => messages.length > 0));
 	await api(`/v1/runs/${begun.run_id}/abort`, {});
 	await reached("both deliveries are complete", () => ours().every((each) => each.state === "complete"));

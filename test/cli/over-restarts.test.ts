@@ -1,4 +1,4 @@
-/** How often a command asks a daemon again that fails: what passes is waited for, a fault that stays is told. */
+/** How often a command asks a failing daemon again: a temporary failure is waited for, a lasting one reported. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, expect, it, vi } from "vitest";

@@ -1,4 +1,4 @@
-/** What only a process of its own can show of a client: real signals, a pipe that closes, a daemon that is killed. */
+/** Behaviour of a client that only a separate process shows: real signals, a pipe that closes, a daemon that is killed. */
 
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -12,7 +12,7 @@ const jsonLines = <T>(out: string): T[] =>
 		.split("\n")
 		.map((line) => JSON.parse(line) as T);
 
-/** A daemon of the test's own, and the command beside it. */
+/** The test's daemon, and the command that talks to it. */
 async function daemonAnd() {
 	const data = join(freshFolder(), "data");
 	const daemon = await daemonHere(data);
@@ -69,7 +69,7 @@ it("send is content when the reader has seen enough (EPIPE)", async () => {
 	sending.child.stdout?.destroy();
 	const { code, err } = await sending.end();
 	expect([code, err]).toEqual([0, ""]);
-	// The run goes on without a reader.
+	// The run continues without a reader.
 	const [left] = jsonLines<{ run_id: string; status: string }>((await on("runs", "--session", "pipe", "--json")).out);
 	expect(left!.status).toBe("running");
 });

@@ -132,7 +132,7 @@ const orchestrated: Engine = {
 	},
 };
 
-/** A daemon, and a folder beside it where `npm install` has put the package. */
+/** A daemon, and next to it a folder where `npm install` has put the package. */
 async function published(engine: Engine | "demo" = "demo") {
 	const folder = freshFolder();
 	const daemon = await startDaemon({ data: join(folder, "data"), port: 0, logger: silentLog, engine });
@@ -143,7 +143,7 @@ async function published(engine: Engine | "demo" = "demo") {
 	return { folder, daemon, env: { PATH: process.env.PATH, NEXUS_URL: daemon.url, NEXUS_TOKEN: token } };
 }
 
-/** A run with reasoning, a tool and a card beside its text: its frames, its text, and what `runs --json` says of it. */
+/** A run with reasoning, a tool and a card: its frames, its text, and its row of `runs --json`. */
 async function answered(): Promise<{ frames: string; text: string; json: string }> {
 	const data = freshFolder();
 	const daemon = await daemonHere(data);
@@ -154,7 +154,7 @@ async function answered(): Promise<{ frames: string; text: string; json: string 
 	const { messages } = JSON.parse(json) as { messages: { role: string; text: string }[] };
 	const text = messages.flatMap((message) => (message.role === "assistant" ? [message.text] : [])).join("");
 	expect(text).not.toBe("");
-	// An orchestrator's words, beside the answer.
+	// An orchestrator's words, in addition to the answer.
 	const stream = { message_id: "hidden", run_id, ts: 1 };
 	const hidden = [
 		{ type: "stream.begin", ...stream, modality: "text", content_type: "text/markdown", visible: false },

@@ -20,7 +20,7 @@ export interface Running {
 	interruptUntilEnd(): Promise<Finished>;
 }
 
-/** `closed` gives the exit code, null after a signal that nobody handled. */
+/** `closed` gives the exit code, null after an unhandled signal. */
 export function watch(
 	closed: Promise<number | null>,
 	send: (signal: NodeJS.Signals) => void,

@@ -1,4 +1,4 @@
-/** What a terminal shows of a run with several agents. */
+/** A run with several agents on a terminal. */
 
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";

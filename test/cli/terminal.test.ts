@@ -1,4 +1,4 @@
-/** What a command writes, as a terminal would get it. */
+/** The output of a command as a terminal gets it. */
 
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
@@ -30,7 +30,7 @@ it("80 columns show the message, and go without the columns that matter less", (
 	]);
 });
 
-it.each([0, 120, 200])("%i columns are used: a size of 0 is none", (columns) => {
+it.each([0, 120, 200])("%i columns are used: 0 means an unknown size", (columns) => {
 	const [, line] = written(columns, HEAD, [ROW], OPTIONAL);
 	expect(line).toMatch(/completed {2}default {2}3 min ago {2}850 ms {2}Why/);
 	const width = columns || 120;
@@ -39,7 +39,7 @@ it.each([0, 120, 200])("%i columns are used: a size of 0 is none", (columns) => 
 	expect(line!.endsWith(width === 200 ? "Tuesday?" : "…")).toBe(true);
 });
 
-it("where nothing can be left out, what matters gets a line of its own", () => {
+it("where no column can be left out, the last cell gets a separate line", () => {
 	const error = "the platform refuses the token";
 	expect(
 		written(50, ["ACCOUNT", "PROCESSES", "ERROR"], [["telegram/main", "monitor running, send running", error]]),

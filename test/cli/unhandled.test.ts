@@ -1,4 +1,4 @@
-/** A user's agent that leaves errors behind, and a daemon that has to end: who is told what, and what is kept. */
+/** A user's agent that leaves errors behind, and a daemon that has to end: what is logged, and what is kept. */
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -45,7 +45,7 @@ const logged = (daemon: Running, message: string) =>
 		.filter((line) => line.includes(message))
 		.map((line) => JSON.parse(line) as { runId?: string; err?: { stack: string }; cause?: { stack: string } });
 
-it("an unhandled rejection and an exception of an agent are told with stack and run; nobody else's run suffers", async () => {
+it("an unhandled rejection and an exception of an agent are logged with stack and run; other runs are unaffected", async () => {
 	const { data, start } = await careless();
 	const daemon = await start();
 	const rejecting = await run(["send", "reject", "--data", data]);
@@ -53,7 +53,7 @@ it("an unhandled rejection and an exception of an agent are told with stack and 
 	const throwing = await run(["send", "throw", "--json", "--data", data]);
 	expect(throwing.code).toBe(8);
 	await daemon.until(({ err }) => err.includes("left alone") && err.includes("the engine failed"));
-	expect(logged(daemon, "the daemon goes on")).toMatchObject([
+	expect(logged(daemon, "the daemon keeps running")).toMatchObject([
 		{ runId: expect.stringMatching(/^run_/), cause: { stack: expect.stringContaining("at leaveAlone") } },
 	]);
 	const { run_id: runId } = JSON.parse(throwing.out.split("\n")[0]!) as { run_id: string };
@@ -68,7 +68,7 @@ it("I1: what was pending at an uncaught exception is committed before the proces
 	const first = await start();
 	const sending = run(["send", "bomb", "--data", data]);
 	expect((await first.end()).code).toBe(1);
-	const [told] = logged(first, "an error that nobody handled");
+	const [told] = logged(first, "uncaught error");
 	expect(told).toMatchObject({
 		runId: expect.stringMatching(/^run_/),
 		cause: { stack: expect.stringContaining("dropped") },

@@ -13,7 +13,7 @@ const stopLater = <T extends Running>(daemon: T): T => {
 	return daemon;
 };
 
-/** The next start after a process was ended; that it is one of its own is not the point any more. */
+/** The next start after a process was ended; it need not be a separate process. */
 const startAgain = async (...args: Parameters<typeof daemonHere>): Promise<void> => {
 	const daemon = await daemonHere(...args);
 	onTestFinished(() => daemon.close());
@@ -61,7 +61,7 @@ describe("nexus up", () => {
 		expect((await daemon.interruptUntilEnd()).code).toBe(130);
 	});
 
-	it("I3: ends with a word about an error that nobody caught; the next start settles what was live", async () => {
+	it("I3: logs an uncaught error and ends; the next start settles what was live", async () => {
 		const folder = freshFolder();
 		writeFileSync(
 			join(folder, "careless.mjs"),
@@ -77,7 +77,7 @@ describe("nexus up", () => {
 		onTestFinished(async () => void (await bomb.end("SIGKILL")));
 		const { code, err } = await first.end();
 		expect(code).toBe(1);
-		expect(err).toMatch(/"message":"dropped".*"msg":"an error that nobody handled; the daemon ends"/);
+		expect(err).toMatch(/"message":"dropped".*"msg":"uncaught error; the daemon ends"/);
 		await startAgain(data, { cwd: folder });
 		const sent = await sending.end();
 		expect([sent.code, sent.out.trim()]).toEqual([1, "x"]);

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 
 export interface CountingProvider {
-	/** What a connector dials. */
+	/** The address that a connector dials. */
 	endpoint: string;
 	/** How often each prompt was asked, in all lives. */
 	calls: ReadonlyMap<string, number>;
@@ -17,7 +17,7 @@ export interface CountingProvider {
 
 /** Prompts with this word are answered in part, and then not at all the first time. */
 export const HANGS = "hang";
-/** What every answer consists of, in pieces. */
+/** The pieces of every answer. */
 export const ANSWER = ["All ", "of this ", "was said ", "by a provider ", "that counts."];
 
 const piece = (content: string | undefined) => ({
@@ -80,7 +80,7 @@ export async function countingProvider(): Promise<CountingProvider> {
 	};
 }
 
-/** The text of the last message; of what is no call to a model (a probe), its path. */
+/** The text of the last message; for a request that is not a model call (a probe), its path. */
 async function promptOf(request: IncomingMessage): Promise<string> {
 	let body = "";
 	for await (const part of request.setEncoding("utf8")) body += part as string;

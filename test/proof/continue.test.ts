@@ -75,7 +75,7 @@ async function reached(run: string, record: number): Promise<Point> {
 	return point;
 }
 
-/** The run that goes on after the kill: by the answer to what was asked, or because it is continued. */
+/** The run that continues after the kill: through the answer to its question, or because it is continued. */
 async function goneOn(run: string, before: string | undefined, round: Round): Promise<string | undefined> {
 	const { status, can_continue: goesOn } = await viewOf(run);
 	const id = await questionOf(run);
@@ -139,7 +139,7 @@ beforeAll(async () => {
 	await daemon.start();
 });
 
-// A hook each, so that each has a time limit of its own.
+// A hook each, so that each has its own time limit.
 for (let n = 0; n < ROUNDS; n++) beforeAll(() => play(n));
 
 afterAll(async () => {
@@ -176,7 +176,7 @@ describe(`proof: ${ROUNDS} rounds of kills, each continued to its end`, () => {
 				const isUnknown = reported.some(
 					({ status, summary }) => status === "failed" && summary === "the process ended",
 				);
-				// Approved while its run waited, and killed before its start: the model is told that it never ran.
+				// Approved while its run waited, and killed before its start: the model reads that it never ran.
 				const neverRan = name === APPROVED && decided.includes("live") && !acted.includes(`begin ${name}`);
 				expect(ends === 1 || isUnknown || neverRan, `${name}: ${JSON.stringify(reported)}`).toBe(true);
 				expect(reported.filter(({ status }) => status === "completed").length, name).toBeLessThanOrEqual(1);
@@ -184,7 +184,7 @@ describe(`proof: ${ROUNDS} rounds of kills, each continued to its end`, () => {
 		}
 	});
 
-	it("A2: a late answer goes on with the work: the tool acts, once", () => {
+	it("A2: a late answer resumes the work: the tool acts, once", () => {
 		const late = rounds.filter(({ decided }) => decided.includes("late"));
 		expect(rounds[0]?.decided[0]).toBe("late");
 		for (const { acted, runs } of late) {

@@ -3,8 +3,8 @@
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
-import { reasonActEngine, setupOf } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import { type ModelScript, scriptedModel } from "../../packages/daemon/src/engine/reason-act/model/scripted.ts";
+import { reasonActEngine, setupOf } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import { type Tool, textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
 
 export const TOOLS = ["look", "count", "compare", "note", "check"];
@@ -15,7 +15,7 @@ export const APPROVED = "compare";
 const TOOL_MS = 15;
 const TOKENS_PER_SECOND = 500;
 
-const WORDS = "and so the work goes on, word by word, until the next tool has its turn; ";
+const WORDS = "and so the work continues, word by word, until the next tool has its turn; ";
 
 export const TEXTS = [...TOOLS.map((name, n) => `Step ${n + 1}, ${name}: ${WORDS}`), `That is all. ${WORDS}`];
 

@@ -55,7 +55,7 @@ interface Sent {
 	platform: FakePlatform;
 	chat: number;
 	deliveryId: string;
-	/** Of an answer, what is said is in the run. */
+	/** The text of an answer is in its run. */
 	source: { text: string } | { runId: string };
 }
 
@@ -67,7 +67,7 @@ const points = drawKillPoints(random, ["arrival", "loss", "answer", "note"], KIL
 const sent: Sent[] = [];
 /** By channel, creations under way when a daemon was killed, or when the next one ended what it had left. */
 const inTheAir = new Map<string, Set<string>>();
-/** When WhatsApp has told what became of a message, by its nonce. */
+/** When WhatsApp has reported the status of a message, by its nonce. */
 const told = new Map<string, number>();
 let platforms: FakePlatform[];
 let daemon: DaemonProcess;
@@ -94,7 +94,7 @@ async function activeChannels(): Promise<Set<string>> {
 	return new Set(deliveries.map(({ channel }) => channel));
 }
 
-/** Whatever has nothing under way gets a text. */
+/** Sends a text to every chat that has nothing under way. */
 async function keepBusy(): Promise<void> {
 	const active = await activeChannels();
 	for (const platform of platforms) if (!active.has(platform.channel)) await deliver(platform, textFor(platform));
@@ -120,7 +120,7 @@ async function live(life: number, point: KillPoint): Promise<void> {
 	}
 	await until(`life ${life}: ${JSON.stringify(point)}`, async () => {
 		if (dead) return true;
-		// What was left may end without another call. Asking for more may meet the kill.
+		// The remaining deliveries may end without another call. Asking for more may meet the kill.
 		await keepBusy().catch((cause: unknown) => {
 			if (!dead) throw cause;
 		});
@@ -144,7 +144,7 @@ async function textOf({ source }: Sent): Promise<string> {
 	return run.messages.flatMap((message) => (message.role === "assistant" ? [message.text] : [])).join("");
 }
 
-/** What became of these, by what the stopped daemon has left. */
+/** The outcome of these deliveries, from what the stopped daemon has left. */
 async function judgeAll(
 	all: readonly Sent[],
 	fault: string,
@@ -200,7 +200,7 @@ beforeAll(async () => {
 	events = watch(platforms, data);
 });
 
-// A hook each, so that each has a time limit of its own.
+// A hook each, so that each has its own time limit.
 for (const [index, point] of points.entries()) beforeAll(() => live(index + 1, point));
 
 beforeAll(async () => {
@@ -226,7 +226,7 @@ afterAll(async () => {
 
 describe(`proof: ${KILLS} kills of the daemon`, () => {
 	it.each(channels)(
-		"I7: on %s everything is read once, in order and whole, or flagged where nobody can tell",
+		"I7: on %s everything is read once, in order and whole, or flagged where it cannot be known",
 		(channel) => {
 			const [during, after] = lines.filter((each) => each.channel === channel);
 			expect(during?.wrong).toEqual([]);

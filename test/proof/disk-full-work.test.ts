@@ -1,4 +1,4 @@
-/** A disk that fills up during jobs, workflows and uploads: whoever asks is told, what was begun goes on when there is room, nothing is lost. */
+/** A disk that fills up during jobs, workflows and uploads: callers get an error, started work continues when there is room, nothing is lost. */
 
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync } from "node:fs";
@@ -47,7 +47,7 @@ afterAll(async () => {
 
 const isReady = async () => (await fetch(`${daemon!.url}/readyz`)).status === 200;
 
-/** What a full disk is called, and what to do about it. */
+/** The error of a full disk, with what to do about it. */
 function expectFull(error: ConnectError): void {
 	expect([Code.Unavailable, Code.ResourceExhausted]).toContain(error.code);
 	expect(error.message).toMatch(/space|disk|room/i);
@@ -121,9 +121,9 @@ describe.skipIf(!disk.mounted)("proof: a full disk (skipped where a tmpfs cannot
 				() => ai.executeScenario({ scenario: textOf(`/demo tokens=1 rate=0 ${"long ".repeat(50_000)}`) }),
 			].map((call) => call().then(() => undefined, ConnectError.from)),
 		);
-		// Whoever asks still looks: it does not wait until the store gives up.
+		// The caller gets an answer while it still waits, before the store gives up.
 		if (effort >= FULL_EFFORT) expect(performance.now() - begun).toBeLessThan(5000);
-		// What fits into the last room is taken; what does not is refused with what to do.
+		// A write that fits into the last room is taken; a larger one is refused with what to do.
 		for (const refusal of refusals) if (refusal) expectFull(refusal);
 		disk.free();
 		await until("the daemon recovers", isReady);

@@ -1,4 +1,4 @@
-/** A disk that fills up in the middle of an answer: the daemon says so, waits, goes on when there is room, and loses nothing. */
+/** A disk that fills up in the middle of an answer: the daemon reports it, waits, continues when there is room, and loses nothing. */
 
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,7 +30,7 @@ const readyz = async (url: string) => {
 	return { status: answer.status, text: await answer.text() };
 };
 
-/** A message is refused with what to do, while whoever sent it still looks. */
+/** A message is refused with what to do, while its sender still waits. */
 async function refusesAtOnce(url: string, session: string): Promise<void> {
 	const begun = performance.now();
 	const answer = await fetch(`${url}/v1/sessions/${session}/messages`, {
@@ -49,7 +49,7 @@ afterAll(async () => {
 });
 
 describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be mounted: run as root)", () => {
-	// One question each: a daemon does not wait for ever for room.
+	// One question each: a daemon waits for room only up to its limit.
 	it.each([
 		["the session that writes", "full"],
 		["another session", "another"],
@@ -73,7 +73,7 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 				return ready.status === 503;
 			});
 			await refusesAtOnce(url, asked);
-			// What cannot be saved is not shown.
+			// Text that cannot be saved is not shown.
 			const shown = reader.records.length;
 			const [turn, health] = await Promise.all([call(`${url}/v1/runs/${run}`), fetch(`${url}/healthz`)]);
 			free();

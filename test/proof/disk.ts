@@ -1,4 +1,4 @@
-/** A small disk of its own that a test can fill. It needs the right to mount one. */
+/** A separate small disk that a test can fill. It needs the right to mount one. */
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";

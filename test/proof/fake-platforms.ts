@@ -34,7 +34,7 @@ export interface FakePlatform {
 	/** When the fake started: its calls count from there. */
 	begun: number;
 	settings: Record<string, string>;
-	/** A chat of its own for every `n`; the person in it has written before. */
+	/** A separate chat for every `n`; the person in it has written before. */
 	target(n: number): Target;
 	/** The call that makes a message, for `fault({call})`. */
 	creates: readonly RegExp[];

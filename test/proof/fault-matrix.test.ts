@@ -161,7 +161,7 @@ async function kill(platform: FakePlatform, plan: readonly KillPoint[], killed: 
 	};
 	for (const point of plan) {
 		let struck: readonly number[] = [];
-		// A point between two processes kills nobody, and comes again.
+		// A point between two processes kills neither, and comes again.
 		while (struck.length === 0) struck = await hit(point);
 		await until(`${channel}: the process is gone`, () => !pids().some((pid) => struck.includes(pid)));
 		killed();
@@ -228,7 +228,7 @@ describe("proof: fault matrix", { concurrent: effort < FULL_EFFORT }, () => {
 	});
 
 	it("I7 A9: a question is there once with its buttons, or flagged, and is settled whatever fails", async () => {
-		// Faults of its own, on platforms of its own.
+		// Its own faults, on its own platforms.
 		const own = await startMatrix({ channels: ["telegram", "slack", "discord", "sms"], time: TIME });
 		try {
 			await Promise.all(

@@ -129,11 +129,11 @@ afterAll(async () => {
 });
 
 interface Row {
-	/** What it is asked with somebody's ids. */
+	/** The request with another application's ids. */
 	asks?(tables: Things): object;
 	/** Names the other application outright: PERMISSION_DENIED. */
 	names?(tables: Things): object;
-	/** Of the same, what works with one's own. Left out: what it asks. */
+	/** The same with its own ids, which works. Left out: the same request. */
 	works?(tables: Things): object;
 }
 
@@ -230,7 +230,7 @@ const ROWS: Readonly<Record<string, Row | OwnersRow | OpenRow>> = {
 
 const nameOf = ({ parent, name }: DescMethod) => `${parent.name}/${name}`;
 
-/** What it is refused with, or what it shows first. Streams are hung up on then. */
+/** Its refusal, or the first message that it shows. Streams are closed then. */
 async function call(method: DescMethod, input: object): Promise<{ error?: ConnectError; shown?: string }> {
 	const show = (message: unknown) =>
 		JSON.stringify(message, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value));
@@ -347,7 +347,7 @@ describe("Z25: an application's token over gRPC", () => {
 	});
 });
 
-/** What stands in a path for each of its names. */
+/** The values of the names in a path. */
 const PATHS: Readonly<Record<string, (tables: Things) => string>> = {
 	job: ({ jobId }) => jobId,
 	workflow: ({ workflowId }) => workflowId,
@@ -454,7 +454,7 @@ describe("Z25: what is its own works", () => {
 		const { connector } = await owner.connectors.getConnector({ connectorId: theirs.connectorId });
 		expect(connector!.enabled).toBe(true);
 		await until(
-			"their run goes on",
+			"their run continues",
 			async () =>
 				(
 					await fetch(`${daemon.url}/v1/runs/${theirs.sessionRunId}`, {

@@ -1,4 +1,4 @@
-/** A real daemon with a real shell, files, an MCP server and Telegram: buttons decide, and nobody's words reach the token or the data directory. */
+/** A real daemon with a real shell, files, an MCP server and Telegram: buttons decide, and no text reaches the token or the data directory. */
 
 import { existsSync, linkSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -48,7 +48,7 @@ const script = (...steps: object[]): string =>
 
 const viewOf = (run: string) => call<RunView>(`${daemon.url}/v1/runs/${run}`);
 
-/** As the owner, by the API: a run of its own session, to its end. */
+/** Runs a message as the owner, by the API, in its own session to its end. */
 async function settled(session: string, text: string): Promise<RunView> {
 	const { run_id: run } = await call<{ run_id: string }>(`${daemon.url}/v1/sessions/${session}/messages`, { text });
 	await until(`${run} ends`, async () => !["running", "stopping"].includes((await viewOf(run)).status));
@@ -175,7 +175,7 @@ describe("A15: files", () => {
 });
 
 describe("R2-30: an MCP server that is killed during a call", () => {
-	it("the daemon's run goes on, the model is told, and the next call has another server", async () => {
+	it("the daemon's run continues, the model reads of it, and the next call has another server", async () => {
 		const slow = "mcp__all__trigger-long-running-operation";
 		// Its second call would wait for an approval: what the first one answered is text from outside.
 		const settings = `${daemon.url}/v1/sessions/mcp/settings`;

@@ -62,10 +62,10 @@ async function metric(name: string): Promise<number> {
 }
 
 describe("proof: readers of gRPC that do not read", () => {
-	it("I6, Z8: cost nothing, disturb nobody, and end with RESOURCE_EXHAUSTED", async () => {
+	it("I6, Z8: cost nothing, disturb no other stream, and end with RESOURCE_EXHAUSTED", async () => {
 		const clients = clientsOf(daemon.grpc);
 		const prompt = `/demo tokens=${TOKENS} rate=${isFull ? TOKENS / 4 : TOKENS}`;
-		/** The whole of each stream, by somebody who reads; rejects when it is not whole. */
+		/** The whole of each stream, by a client that reads; rejects when it is not whole. */
 		const race = async (beside: (streams: Streams) => void = () => {}) => {
 			const begun = performance.now();
 			const { job } = await clients.ai.submitScenarioJob({ scenario: textOf(prompt) });
@@ -139,7 +139,7 @@ interface Stalled {
 	resume(): Promise<Ended<unknown>>;
 }
 
-/** Takes the first event and no more. Each over a connection of its own: one that is full would hold up its neighbours. */
+/** Takes the first event and no more. Each over a separate connection: a full one would hold up its neighbours. */
 function stall(n: number, { runId, jobId }: Streams): Stalled {
 	const { ai, apps } = clientsOf(daemon.grpc);
 	const mode = (["A", "B", "D"] as const)[n % 3]!;
@@ -170,7 +170,7 @@ describe("proof: garbage", () => {
 		);
 		for (const found of [warm.statuses, statuses]) {
 			expect([...found.keys()]).not.toContain("none");
-			// 2, UNKNOWN, is what a library says when nobody thought of it. 13 is what gRPC wants for a wrong envelope; ours are in the log.
+			// 2, UNKNOWN, is a library's default for an unhandled case. 13 is what gRPC wants for a wrong envelope; ours are in the log.
 			expect([...found.keys()]).not.toContain("2");
 		}
 		if (isFull) expect(grown).toBeLessThan(FUZZ_GROWTH_BYTES_MAX);

@@ -62,7 +62,7 @@ describe("a lying MCP server", () => {
 		expect(ran).toEqual(['bash {"command":"id"}']);
 	});
 
-	test("that changes its tool after it was allowed for the session: it is asked about anew", async () => {
+	test("that changes its tool after it was allowed for the session: it needs approval again", async () => {
 		const script = ["a", "b", "c"].flatMap((id) => [answer(asks("mcp__liar__turns", {}, id)), answer(text("OK."))]);
 		const parts = await lied("changing", script, { rig: { config: { ...GUESTS, approvals: {} } } });
 		const run = async (word: string) => (await parts.say("ann", word)).runId!;
@@ -72,7 +72,7 @@ describe("a lying MCP server", () => {
 		await parts.nex.approvals.decide(first, row!.id, { state: "approved", by: "the owner" }, true);
 		await parts.runSettled(first);
 		expect(parts.nex.approvals.grants.list()).toHaveLength(1);
-		// What it said about itself has changed with that call.
+		// Its description of itself has changed with that call.
 		const second = await run("two");
 		await until(() => parts.broker.approvals.pending().length === 1, "asked anew");
 		await parts.broker.abort(second);
@@ -94,7 +94,7 @@ describe("a lying MCP server", () => {
 		expect(resultOf(parts.calls[1])).toContain("the rest was left out");
 	});
 
-	test("whose form is no question for a person is asked in words: labelled, for the sender only, and no approval", async () => {
+	test("whose form cannot be shown to a person is asked as text: labelled, for the sender only, and no approval", async () => {
 		const ran: string[] = [];
 		const script = [
 			answer(asks("bash", { command: "id" }, "c1"), asks("mcp__liar__go", {}, "c2")),

@@ -11,7 +11,7 @@ const COMMAND = { command: "id" };
 
 describe("a stranger in a group", () => {
 	test.each(["bash", "write", "edit", "mcp__shell__run"])(
-		"asks for %s: not offered, refused if called, nobody is asked",
+		"asks for %s: not offered, refused if called, without an approval",
 		async (name) => {
 			const ran: string[] = [];
 			const tools = [victim(name, ran), victim("look", ran)];
@@ -77,9 +77,9 @@ describe("a forged button press", () => {
 		["an approver of another chat", "max", "approve", (id: string) => id, /may not decide/],
 		["an unknown id", "boss", "approve", () => "Z9Z9-run_x", /not open/],
 		["the id of another run", "boss", "approve", (id: string) => `${id.slice(0, 5)}run_other`, /not open/],
-		["an id that is none", "boss", "approve", () => "'; drop table approvals; --", /not open/],
+		["an invalid id", "boss", "approve", () => "'; drop table approvals; --", /not open/],
 		["a button that was not there", "boss", "c0", (id: string) => id, /not open/],
-	])("%s: nothing happens, and the presser is told", async (_, sender, button, forge, told) => {
+	])("%s: nothing happens, and the presser learns why", async (_, sender, button, forge, told) => {
 		const ran: string[] = [];
 		const parts = await waiting(ran);
 		expect(await parts.press(sender, button, forge(parts.askId))).toMatch(told);
@@ -124,7 +124,7 @@ describe("A28: a question", () => {
 	const told = ({ calls }: World) =>
 		JSON.stringify(calls.at(-1)!.messages.findLast(({ role }) => role === "toolResult"));
 
-	test("is answered by whoever was asked, and by nobody else: the owner included", async () => {
+	test("is answered by the sender it was put to, and by no other person: not even the owner", async () => {
 		const parts = await world(script, { tools: [askTool] });
 		const { runId } = await parts.say("ann", "hi");
 		const { id } = await parts.pending();
@@ -141,7 +141,7 @@ describe("A28: a question", () => {
 		expect(told(parts)).toContain('"two"');
 	});
 
-	test("expires, and the run goes on without an answer", async () => {
+	test("expires, and the run continues without an answer", async () => {
 		const clock = manualClock(1_000_000);
 		const parts = await world(script, { tools: [askTool], rig: { clock, approvals: { waitMs: 60_000 } } });
 		const { runId } = await parts.say("ann", "hi");
@@ -152,7 +152,7 @@ describe("A28: a question", () => {
 		expect(await parts.press("ann", "c1", parts.questions[0]!.id)).toMatch(/expired already/);
 	});
 
-	test("A2: outlives the daemon; the late answer of the sender goes on, of others it does not", async () => {
+	test("A2: outlives the daemon; a late answer of the sender resumes the run, one of others does not", async () => {
 		const path = tempFile();
 		const first = await world(script, { tools: [askTool], rig: { path, dies: true } });
 		const { runId } = await first.say("ann", "hi");
@@ -170,7 +170,7 @@ describe("A28: a question", () => {
 	});
 });
 
-test("A10: a stranger's run keeps a stranger's rights when the owner's decision goes on with it", async () => {
+test("A10: a stranger's run keeps a stranger's rights when the owner's decision resumes it", async () => {
 	const path = tempFile();
 	const ran: string[] = [];
 	const tools = [victim("deploy", ran, { approval: "always" }), victim("bash", ran)];

@@ -1,4 +1,4 @@
-/** A group with an owner, a guest and strangers before a real inbox, Broker, store and loop; the model obeys whoever spoke last. */
+/** A group with an owner, a guest and strangers before a real inbox, Broker, store and loop; the model obeys the last speaker. */
 
 import type { EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
 import { type Tool, textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
@@ -8,7 +8,7 @@ import { until } from "../broker/rig.ts";
 import { type Answers, engineOf, type Options, toolOf } from "../engine/reason-act/kit.ts";
 import { messageOf, type NexRigOptions, nexRig } from "../nex/inbox/rig.ts";
 
-/** Everybody in a group is let in; only the boss owns it, and max approves in one other group. */
+/** The whole group is allowed; only the boss owns it, and max approves in one other group. */
 export const ACL: AclConfig = {
 	owner: ["boss"],
 	allow: [{ chat: "ops-room", sender: "max", approve: ["*"] }],

@@ -47,13 +47,13 @@ const random = seededRandom();
 const folder = mkdtempSync(join(tmpdir(), "nexus-kill9-work-"));
 let provider: CountingProvider;
 let daemon: RuntimeProcess;
-/** Reads on over every kill, and asks again with the same key when nobody knows whether a request arrived. */
+/** Reads on over every kill, and repeats a request with the same key when it may not have arrived. */
 let runtime: Runtime;
 let lives = 0;
 /** One after the other, also those of a life behind those of the life before. */
 let sending = Promise.resolve();
 
-/** What somebody reads over all lives. */
+/** The events that a reader gets over all lives. */
 interface Followed<Event> {
 	events: Event[];
 	ended: Promise<void>;
@@ -175,7 +175,7 @@ async function sendMessages(life: number): Promise<void> {
 				payload: Buffer.from(messageType),
 				idempotencyKey: `message ${to} ${messageType}`,
 			};
-			// What earlier lives did not get to is more than a second's worth.
+			// The work left by earlier lives takes more than a second.
 			await until(`${messageType} may be sent`, () =>
 				runtime.apps.sendAppMessage(message).then(
 					() => true,
@@ -233,7 +233,7 @@ beforeAll(async () => {
 	await daemon.kill();
 });
 
-// A hook each, so that each has a time limit of its own.
+// A hook each, so that each has its own time limit.
 for (let life = 1; life <= KILLS; life++) beforeAll(() => live(life));
 
 beforeAll(async () => {
@@ -314,7 +314,7 @@ describe(`proof: ${KILLS} kills of work`, () => {
 		expect(afterCrash).toBeGreaterThan(0);
 	});
 
-	it("R4-50: whoever followed a job over the kills has read its log, once and whole", async () => {
+	it("R4-50: a reader that followed a job over the kills has read its log, once and whole", async () => {
 		for (const { id, reading, mark } of jobs) {
 			const fresh = follow(runtime.ai.subscribeScenarioJobEvents({ jobId: id!, after: 0n }));
 			await fresh.ended;
@@ -376,7 +376,7 @@ describe(`proof: ${KILLS} kills of work`, () => {
 			expect(inboxes.get(app)!.events.map(({ message }) => message!.messageType)).toEqual(sent.get(app));
 	});
 
-	it("Z15: the same keys give the same ids, and nobody is asked again", async () => {
+	it("Z15: the same keys give the same ids, and no provider is called again", async () => {
 		const calls = provider.total;
 		for (const { id, again } of [...jobs, ...flows]) expect(await again()).toBe(id);
 		for (const { reading, again } of runs) expect(await again()).toBe(reading!.events.at(-1)!.runId);

@@ -100,7 +100,7 @@ beforeAll(async () => {
 	await daemon.kill();
 });
 
-// A hook each, so that each has a time limit of its own.
+// A hook each, so that each has its own time limit.
 for (let life = 1; life < KILLS; life++) beforeAll(() => live(life));
 
 beforeAll(async () => {

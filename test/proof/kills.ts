@@ -8,7 +8,7 @@ import type { Random } from "./random.ts";
 
 /**
  * `arrival`: the platform has the call and will act on it. `loss`: the call left, and nothing comes of it. `answer`: the platform's answer is
- * out. `line`: the adapter has told the daemon of a call. `note`: the adapter has noted what it creates or has created.
+ * out. `line`: the adapter has reported a call to the daemon. `note`: the adapter has noted what it creates or has created.
  */
 type Happening = "arrival" | "loss" | "answer" | "line" | "note";
 
@@ -18,7 +18,7 @@ export type KillPoint =
 	/** `of: "create"`: only calls that make a message count. */
 	| { after: Happening; n: number; of?: "create" };
 
-/** Of five kills at most one falls into a start: a process that is always killed there delivers nothing, and proves nothing. */
+/** At most one of five kills falls into a start: a process that is always killed there delivers nothing, and proves nothing. */
 const START_EVERY = 5;
 const NTH_MAX = 3;
 
@@ -38,7 +38,7 @@ export function drawKillPoints(random: Random, from: readonly Happening[], count
 export interface Watch {
 	/** Calls `strike` at the point, once, before anything else happens. */
 	arm(point: Exclude<KillPoint, { after: "start" }>, strike: () => void): void;
-	/** The adapter has told of a call. */
+	/** The adapter has reported a call. */
 	line(): void;
 	end(): void;
 }

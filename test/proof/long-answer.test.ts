@@ -26,7 +26,7 @@ const FIRST = 500;
 const SAMPLE_MS = 100;
 /** Share of a window by which a call may be late on a machine that has other work, and the next one not. */
 const JITTER = 0.1;
-/** What V8 keeps for itself while it works; an adapter that kept its answer in every edit would need gigabytes. */
+/** V8's own memory while it works; an adapter that kept its answer in every edit would need gigabytes. */
 const GROWTH_BYTES_MAX = 48 * 2 ** 20;
 const TIME = fastTime(10);
 /** Memory is measured in a full proof only, one adapter after another. */
@@ -94,7 +94,7 @@ function rigFor({ channel, settings }: Way): Rig {
 	return createRigWith(() => ({ [channel]: { command, env: { ...env, ...small }, accounts: { main: { settings } } } }));
 }
 
-/** Samples the memory of the process until told to stop. */
+/** Samples the memory of the process until it is stopped. */
 function watch(rig: Rig): { stop(): number[] } {
 	const samples: number[] = [];
 	const timer = setInterval(() => {

@@ -13,7 +13,7 @@ import { adapterOn, letters, sentencesOf } from "./fake-platforms.ts";
 
 const CHATS = atEffort(200, 40);
 const SENTENCES = 40;
-/** Of these before any answer goes on. */
+/** Deliveries that begin before any answer continues. */
 const FIRST = 5;
 const TIME = fastTime(5);
 const SENTENCE_EVERY_MS = 50;

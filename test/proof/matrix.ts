@@ -38,7 +38,7 @@ const SENTENCE_EVERY_MS = 4;
 export interface MatrixOptions {
 	channels: readonly Channel[];
 	time: TestTime;
-	/** An adapter has told of a call. */
+	/** An adapter has reported a call. */
 	onCall?(call: PlatformCall): void;
 }
 

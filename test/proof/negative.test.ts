@@ -1,4 +1,4 @@
-/** What must never happen (R4-73 to R4-77): a provider's fault as a status in mode A, and a consumer that goes by the types of events. */
+/** Must never happen (R4-73 to R4-77): a provider's fault as a status in mode A, and a consumer that goes by the types of events. */
 
 import { mkdtempSync } from "node:fs";
 import { createServer, type Server, type ServerResponse } from "node:http";
@@ -48,13 +48,13 @@ interface Fault {
 	name: string;
 	/** After some of the answer. */
 	play(response: ServerResponse): void;
-	/** Of what the answer consists so far. */
+	/** The pieces of the answer so far. */
 	begins?: boolean;
 	timeoutMs?: number;
 	reason?: ReasonCode;
-	/** Of the bytes alone nobody can say that they are no speech. */
+	/** The bytes alone do not show that they are not speech. */
 	textOnly?: boolean;
-	/** What a provider says is not always understood as a fault: that it ends in the stream is what counts. */
+	/** A provider's text is not always recognised as a fault: it is enough that it ends in the stream. */
 	mayComplete?: boolean;
 }
 
@@ -203,7 +203,7 @@ describe("R4-28, R4-64, R4-76: whatever the provider does once a call is establi
 			if (fault.timeoutMs !== undefined) expect(SAID.startsWith(said), fault.name).toBe(true);
 			else if (fault.begins) expect(said.startsWith(SAID), fault.name).toBe(true);
 		}
-		// What a provider said is no line of a log, whatever a library makes of it.
+		// A provider's text must not become a line of the log, whatever a library makes of it.
 		expect(printed).not.toHaveBeenCalled();
 	});
 

@@ -35,7 +35,7 @@ interface Platform {
 	settings: Record<string, string>;
 	/** Where the person reads. */
 	chat: string;
-	/** Whether it is heard from now on. Absent: what is said before waits there. */
+	/** Whether it is connected from now on. Absent: messages sent before wait there. */
 	isHeard?(): boolean;
 	file?: Record<string, unknown>;
 }
@@ -175,7 +175,7 @@ describe.concurrent("proof: a person on each platform", () => {
 			await until(`the answer is on ${channel}`, () => plain(said(platform)).includes("Is 1 < 2 & 3?"));
 			const answers = plain(said(platform)).split("You asked:");
 			expect(answers).toHaveLength(2);
-			// Of a mail the agent also reads the subject.
+			// For a mail the agent also reads the subject.
 			expect(answers[1]).toMatch(
 				new RegExp(`^ ${channel === "gmail" ? "A question " : ""}${question}\\. ?Is 1 < 2 & 3\\?`),
 			);

@@ -1,4 +1,4 @@
-/** Readers that take 1 kB/s beside others that keep up with a long answer: nobody is disturbed and nothing piles up. */
+/** Readers that take 1 kB/s next to others that keep up with a long answer: none is disturbed and nothing piles up. */
 
 import { mkdtempSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
@@ -19,15 +19,15 @@ const NORMAL_READERS = atEffort(50, 10);
 /** A heap under load grows for some runs before it levels off; what is to be shown is that slow readers add nothing then. */
 const WARM_UP = { races: isFull ? 5 : 0, readers: 15 };
 /**
- * Each on a run of its own, because readers of one run share its encoded bytes: held back for one reader or for eight, they
+ * Each on a separate run, because readers of one run share its encoded bytes: held back for one reader or for eight, they
  * would cost the same.
  */
 const SLOW_READERS = atEffort(8, 2);
-/** Beside a slow reader, in the runs before the last. */
+/** In parallel to a slow reader, in the runs before the last. */
 const FEW_READERS = 5;
 const SLOW_BYTES_PER_SECOND = 1024;
 const SAMPLE_MS = 50;
-/** What an answer would cost in the daemon's memory if it were kept for a slow reader, less what the kernel's buffers take. */
+/** The memory that an answer would take in the daemon if it were kept for a slow reader, less the kernel's buffers. */
 const ANSWER_BYTES_MIN = TOKENS * 150;
 /** Half of the least that eight kept answers would cost; the heap alone drifts by a good part of the other half. */
 const GROWTH_BYTES_MAX = (SLOW_READERS * ANSWER_BYTES_MIN) / 2;
@@ -42,7 +42,7 @@ interface Digest {
 
 interface SlowReader {
 	run: string;
-	/** What it took while it was slow. */
+	/** Bytes that it took while it was slow. */
 	taken: Buffer;
 	hurry(): Promise<Digest>;
 }
@@ -117,7 +117,7 @@ describe.skipIf(process.platform !== "linux")("proof: slow readers", () => {
 	let beside: Race;
 	let aloneAgain: Race | undefined;
 	const slow: SlowReader[] = [];
-	/** What each slow reader had taken while it was slow, and what it had in the end. */
+	/** Bytes that each slow reader had taken while it was slow, and in the end. */
 	const taken: Buffer[] = [];
 	let hurried: Digest[];
 	/** The runs of the slow readers, each as a client that comes later is sent it. */

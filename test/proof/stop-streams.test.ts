@@ -1,4 +1,4 @@
-/** SIGTERM while streams of every close mode are open: each ends as its mode says, and the next daemon tells whoever comes back the truth. */
+/** SIGTERM while streams of every close mode are open: each ends as its mode says, and the next daemon agrees with what clients read. */
 
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ const PER_CONNECTION = 50;
 /** Jobs of one application that run at a time. */
 const PLACES = 4;
 const STOP_DEADLINE_MS = effort >= FULL_EFFORT ? 8000 : 2000;
-/** An export has to be longer than what lies in buffers while nobody reads it. */
+/** An export has to be longer than the buffers hold while it is not read. */
 const AUDITED_RUNS = 250;
 const STOPPED = { code: "Canceled", reason: "REASON_CODE_STOPPING" };
 
@@ -30,9 +30,9 @@ interface Opened {
 	procedure: keyof typeof STREAM_PROCEDURES;
 	hasBegun: boolean;
 	ended: Promise<Ended<unknown>>;
-	/** Answers whether what it was told agrees with what the next daemon has on record. */
+	/** Checks that what it read agrees with what the next daemon has on record. */
 	resume?(clients: Clients): Promise<void>;
-	/** Of mode A: the run, and with which reason it has to end. */
+	/** For mode A: the run, and the reason with which it has to end. */
 	wanted?: ReasonCode;
 }
 
@@ -73,7 +73,7 @@ const words = (events: readonly StreamScenarioResponse[]): string => events.map(
 const bytes = (events: readonly StreamScenarioResponse[]): string =>
 	Buffer.concat(events.map(({ audioChunk }) => audioChunk)).toString("base64");
 
-/** Mode A. Whoever was cut, and whoever was not, reads on after its last event: together that is the run's log. */
+/** Mode A. Every client, cut off or not, reads on after its last event: together that is the run's log. */
 function openRun(
 	{ ai }: Clients,
 	scenario: ReturnType<typeof textOf> | ReturnType<typeof speechOf>,
@@ -145,7 +145,7 @@ async function openWorkflow({ workflows }: Clients, isEndless: boolean) {
 	);
 }
 
-/** Mode C. Nobody takes anything before the daemon says that it stops. */
+/** Mode C. No client reads before the daemon logs that it stops. */
 function openExport({ audit }: Clients) {
 	const one = open<ExportAuditEventsResponse>("RuntimeAuditService/ExportAuditEvents", (begin) =>
 		(async function* () {

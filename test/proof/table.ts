@@ -1,4 +1,4 @@
-/** What became of answers on a platform: each judged by its own record, all of them as a table. */
+/** The outcome of answers on a platform: each judged by its own record, all of them as a table. */
 
 import { pieceOf } from "../../packages/adapter/src/nonce.ts";
 import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
@@ -11,13 +11,13 @@ export interface Line {
 	fault: string;
 	deliveries: number;
 	kills: number;
-	/** What is visible is the source, once, in order, whole. */
+	/** The visible text is the source, once, in order, whole. */
 	exact: number;
 	/** Flagged for the operator; what is visible is a beginning of the source, once and in order. */
 	unknown: number;
 	/** Creations that were under way at a kill: only these can be in doubt. */
 	inTheAir: number;
-	/** Of these, how many are nevertheless to be read. */
+	/** How many of these are visible nevertheless. */
 	unknownShown: number;
 	/** Everything else, said in words. */
 	wrong: string[];
@@ -58,9 +58,9 @@ export interface Judged {
 	/** Where in it this delivery begins. */
 	before?: number;
 	inDoubt: Doubt;
-	/** When the platform has told what became of a message, of those that tell it later. */
+	/** When the platform has reported the status of a message, where it reports later. */
 	toldAt?(nonce: string): number | undefined;
-	/** What the adapter told of calls that failed. */
+	/** The adapter's reports of failed calls. */
 	failures?: readonly string[];
 }
 
@@ -81,9 +81,9 @@ export function judge(line: Line, judged: Judged): void {
 	else {
 		line.unknown++;
 		if (shown.length > letters(source.slice(0, before + cursorOf(row))).length) line.unknownShown++;
-		// A person is asked only about what nobody had told by the time of the last look.
+		// A delivery is flagged for a person only if the platform had not reported by the time of the last look.
 		const told = unknownOf(row).map((nonce) => toldAt?.(nonce) ?? Number.POSITIVE_INFINITY);
-		if (Math.min(...told) < row.updatedAt - LAST_LOOK_MS) wrong("flagged although the platform had told: ");
+		if (Math.min(...told) < row.updatedAt - LAST_LOOK_MS) wrong("flagged although the platform had reported: ");
 	}
 }
 

@@ -1,4 +1,4 @@
-/** What a daemon records, against the table of docs/audit.md: one word for each thing that happens. */
+/** The audit events of a daemon, against the table of docs/audit.md: one word for each thing that happens. */
 
 import { readFileSync } from "node:fs";
 import { createClient, type Interceptor } from "@connectrpc/connect";

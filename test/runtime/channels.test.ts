@@ -1,4 +1,4 @@
-/** What NEX is started with, from the file and from what was stored. */
+/** The options of NEX, from the file and from stored accounts. */
 
 import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ describe("stored accounts", () => {
 });
 
 describe("nexConfig", () => {
-	it("A25: the orchestrator answers where a channel names nobody, or the only agent, or main", () => {
+	it("A25: the orchestrator answers where a channel names no agent, or the only agent, or main", () => {
 		const agentFor = (agents?: Record<string, { orchestrator?: boolean }>) => {
 			const { inbound } = nexConfig(completeConfig({ data: freshFolder(), ...(agents && { agents }) }));
 			return [agentOf(inbound, "web", "web"), rulesOf(inbound, "telegram", "x").agent];

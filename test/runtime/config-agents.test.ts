@@ -74,7 +74,7 @@ tools: { describe: { time: "⏰ {zone}" } }
 		expect(mistakes(["reasonAct: { provider: scripted, phases: { plan: { attemptsMax: 1 } } }"])).toEqual([]);
 	});
 
-	test("a program that embeds the daemon is told the same", async () => {
+	test("a program that embeds the daemon gets the same errors", async () => {
 		const config = completeConfig({ engine: "reason-act", agents: { a: {}, b: {} }, base: freshFolder() });
 		const services = createEngineServices(config, { warn: () => {} });
 		await expect(loadEngine("reason-act", { base: ".", env: {}, config, services })).rejects.toMatchObject({
@@ -181,7 +181,7 @@ describe("R2-126: a strategy of one's own", () => {
 		expect(textOf(await collect(engine.run(requestOf(script), context)))).toBe("One.Two.");
 	});
 
-	test("that is none is refused in words; one that gives no verdict fails its run", async () => {
+	test("that is not a strategy is refused with the reason; one that gives no verdict fails its run", async () => {
 		await expect(engineFrom(yaml("./gone.ts"))).rejects.toThrow(/reasonAct\.termination.*gone\.ts cannot be loaded/);
 		await expect(engineFrom(yaml("./mine.ts"), { "mine.ts": "export default 1;" })).rejects.toThrow("has no `decide`");
 		const odd = await engineFrom(yaml("./mine.ts"), { "mine.ts": `export default { name: "odd", decide: () => 7 };` });

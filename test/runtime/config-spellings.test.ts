@@ -30,7 +30,7 @@ adapters:
 	});
 });
 
-test("a mistake below them is told where it stands", () => {
+test("a mistake below them is reported with its position", () => {
 	const text = "adapters:\n  telegram:\n    streaming:\n      typing_interval_ms: soon\n      mode: live\n";
 	expect(() => parseConfig(text, "nexus.yaml")).toThrow(
 		/nexus\.yaml:4:27: channels\.telegram\.typing\.intervalMs: "soon" is not allowed.*\nnexus\.yaml:5:13: channels\.telegram\.streaming\.mode: "live" is not allowed; allowed: draft_edit, accumulate, blocks, off/,
@@ -41,7 +41,7 @@ test("one of two spellings at once is refused", () => {
 	expect(() => parseConfig("adapters: {}\nchannels: {}\n", "nexus.yaml")).toThrow(/1:1: adapters: unknown key/);
 });
 
-test("streaming of an account is accepted beside the channel's", () => {
+test("streaming of an account is accepted in addition to the channel's", () => {
 	const { channels } = parseConfig(
 		"channels:\n  slack:\n    streaming: { mode: blocks }\n    accounts:\n      loud: { streaming: { mode: draft_edit, placeholder: … } }\n",
 		"nexus.yaml",

@@ -1,4 +1,4 @@
-/** The configuration: who wins, and how a mistake is told. */
+/** The configuration: precedence, and errors. */
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const mistakes = (text: string): string[] => {
 
 interface Inner {
 	shape?: Record<string, unknown>;
-	/** Of a map by names of the user's choice. */
+	/** A map by names of the user's choice. */
 	valueType?: { unwrap?(): { shape?: Record<string, unknown> } };
 }
 
@@ -250,7 +250,7 @@ describe("loadConfig", () => {
 });
 
 describe("an address that other machines reach", () => {
-	it.each(["127.0.0.1", "127.9.9.9", "localhost", "::1"])("%s needs no token of its own", (host) => {
+	it.each(["127.0.0.1", "127.9.9.9", "localhost", "::1"])("%s needs no configured token", (host) => {
 		expect(() => requireTokenOnPublicHost({ host })).not.toThrow();
 		expect(() => requireTokenOnPublicHost({ host, token: "x" })).not.toThrow();
 	});

@@ -48,7 +48,7 @@ const settled = async (daemon: Daemon, runId: string) => {
 };
 
 describe("a start", () => {
-	it("takes its configuration as `config`, too; what stands beside it wins", async () => {
+	it("takes its configuration as `config`, too; the other options override it", async () => {
 		const folder = freshFolder();
 		const config = { data: join(folder, "one"), engine: { module: "./agent.mjs" }, base: folder, stopDeadlineMs: 1234 };
 		writeFileSync(join(folder, "agent.mjs"), "export default { name: 'configured', async *run() {} };");
@@ -103,7 +103,7 @@ describe("a start", () => {
 		await start({ data });
 	});
 
-	it("refuses an open door without a token of its own", async () => {
+	it("refuses a public host without a configured token", async () => {
 		const data = freshFolder();
 		await expect(start({ data, host: "0.0.0.0" })).rejects.toMatchObject({ code: "config" });
 		expect(readdirSync(data)).toEqual([]);
@@ -112,7 +112,7 @@ describe("a start", () => {
 	it("refuses a damaged database by name and leaves it as it is", async () => {
 		const data = freshFolder();
 		const path = join(data, "nexus.db");
-		writeFileSync(path, "this is no database at all, whatever its name says. ".repeat(100));
+		writeFileSync(path, "this is not a database, whatever its name says. ".repeat(100));
 		const before = readFileSync(path);
 		await expect(start({ data })).rejects.toMatchObject({
 			code: "data_loss",
@@ -144,12 +144,15 @@ describe("a start", () => {
 		});
 	});
 
-	it.runIf(existsSync("/proc/self"))("does not try for ever to make a data directory where none can be", async () => {
-		await expect(start({ data: "/proc/nexus/data" })).rejects.toMatchObject({
-			code: "config",
-			message: expect.stringMatching(/\/proc\/nexus\/data cannot be used .*choose another with --data/),
-		});
-	});
+	it.runIf(existsSync("/proc/self"))(
+		"does not hang when it cannot make a data directory where none can be",
+		async () => {
+			await expect(start({ data: "/proc/nexus/data" })).rejects.toMatchObject({
+				code: "config",
+				message: expect.stringMatching(/\/proc\/nexus\/data cannot be used .*choose another with --data/),
+			});
+		},
+	);
 
 	it("says which port is taken, and by what way out", async () => {
 		const server = createServer();
@@ -248,7 +251,7 @@ describe("the configuration", () => {
 
 	it.each([
 		["lets a run end by itself", 600_000, "/demo tokens=10 rate=20", "completed"],
-		["stops a run that goes on", 1, "/demo tokens=10 rate=0 stall_after=2", "aborted"],
+		["stops a run that keeps running", 1, "/demo tokens=10 rate=0 stall_after=2", "aborted"],
 	])("I12: stopDeadlineMs %s", async (_, stopDeadlineMs, text, status) => {
 		const data = freshFolder();
 		const first = await start({ data, stopDeadlineMs });
@@ -324,7 +327,7 @@ describe("an answer that cannot be saved", () => {
 		const db = new DatabaseSync(dataPaths(daemon.data).db);
 		onTestFinished(() => db.close());
 		db.exec("PRAGMA busy_timeout = 5000");
-		db.exec("CREATE TRIGGER refuse BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'told to refuse'); END");
+		db.exec("CREATE TRIGGER refuse BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'refused by the test'); END");
 		const runId = await send(daemon, "/demo tokens=3 rate=0");
 		const ready = async () =>
 			(await (await fetch(`${daemon.url}/readyz`)).json()) as { state: string; detail?: string };

@@ -1,4 +1,4 @@
-/** What `durability` in the configuration makes of the database: only the connection itself can tell. */
+/** The effect of `durability` on the database, which only the connection itself shows. */
 
 import { expect, it, onTestFinished, vi } from "vitest";
 import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";

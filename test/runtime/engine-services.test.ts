@@ -1,4 +1,4 @@
-/** What a daemon keeps from its agents, and what `nexus doctor` says of their tools. */
+/** The paths that a daemon keeps from its agents, and the tools that `nexus doctor` misses. */
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

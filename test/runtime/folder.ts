@@ -1,4 +1,4 @@
-/** A folder of its own for each test, gone afterwards. */
+/** A fresh folder for each test, removed afterwards. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,6 +11,6 @@ export function freshFolder(): string {
 	return folder;
 }
 
-/** What a killed daemon had started lives on for a moment, and may write a last file where everything is being removed. */
+/** Children of a killed daemon live on for a moment, and may write a last file where everything is being removed. */
 export const removeFolder = (folder: string): void =>
 	rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });

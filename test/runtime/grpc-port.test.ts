@@ -51,7 +51,7 @@ describe("Z11: the port", () => {
 		expect((await web.check({})).status).toBe(1);
 	});
 
-	it("refuses the start when somebody asked for it and it is in use", async () => {
+	it("refuses the start when the configured port is in use", async () => {
 		const port = await takenPort();
 		await expect(start({ port: 0, grpc: { port } })).rejects.toThrow(
 			`the gRPC port ${port} on 127.0.0.1 is in use; stop what uses it, choose another with --grpc-port`,

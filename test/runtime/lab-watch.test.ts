@@ -1,4 +1,4 @@
-/** What the lab tells of a platform: messages with their changes, a native draft, typing until something was said, and every call. */
+/** The lab's view of a platform: messages with their changes, a native draft, typing until the answer comes, and every call. */
 
 import { expect, it, onTestFinished } from "vitest";
 import type { Place } from "../../packages/lab/src/lab-places.ts";

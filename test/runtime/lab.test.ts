@@ -63,7 +63,7 @@ it("I7: forgets what adapters noted of earlier fakes, whose ids come again", asy
 	expect(notes.filter((file) => existsSync(file))).toEqual([]);
 });
 
-it("starts with the first use, stops after ten minutes without one, and starts anew", async () => {
+it("starts with the first use, stops after ten minutes without one, and starts again", async () => {
 	const { lab, clock, pids } = labWith(HOST);
 	expect(pids()).toEqual([]);
 	expect(await lab.state()).toEqual({ now: 1_000_000, questionOpen: false, channels: [] });
@@ -162,7 +162,7 @@ it("A14: a question has buttons where a platform has them; the first press decid
 	await until("it is asked", async () => (await shown("telegram"))?.buttons?.join() === "Approve,Deny");
 	await until("it is asked in words", async () => (await shown("sms"))?.text.includes("Reply approve") === true);
 	const { id = "" } = (await shown("telegram")) ?? {};
-	// A page that shows it has to look again: nobody has pressed anything.
+	// A page that shows it has to look again: no button was pressed.
 	expect((await lab.state()).questionOpen).toBe(true);
 	await lab.press("telegram", id, "Deny");
 	for (const channel of ["telegram", "sms"])

@@ -1,4 +1,4 @@
-/** The daemon's log: JSON for programs, short lines for people, secrets for nobody. */
+/** The daemon's log: JSON for programs, short lines for people, and no secrets. */
 
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";

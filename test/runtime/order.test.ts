@@ -82,7 +82,7 @@ async function start(data: string) {
 
 beforeEach(() => void calls.splice(0));
 
-it("I7: plugins are there first, and what is owed goes on before messages that waited are answered or new ones come in", async () => {
+it("I7: plugins load first, and pending deliveries resume before queued messages are answered or new ones come in", async () => {
 	const data = freshFolder();
 	const before = openPlainStore(dataPaths(data).db);
 	await before.bus.write([inboxWrites.accept(eventOf("evt_1", { receivedAt: Date.now() }))]);

@@ -1,4 +1,4 @@
-/** An application fills its share of the disk of a whole daemon: it is refused, the owner sees it, clears it, and it goes on. */
+/** An application fills its share of a daemon's disk: it is refused, the owner sees it and clears it, and it works again. */
 
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";

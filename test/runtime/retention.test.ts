@@ -2,7 +2,12 @@
 
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Bus, Retention } from "../../packages/daemon/src/bus/bus.ts";
-import { type Approval, approvalWrites, checkpointWrites, executionWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import {
+	type Approval,
+	approvalWrites,
+	checkpointWrites,
+	executionWrites,
+} from "../../packages/daemon/src/ledger/ledger.ts";
 import { keepRetention } from "../../packages/daemon/src/runtime/retention.ts";
 import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import { jobWrites } from "../../packages/daemon/src/services/jobs/rows.ts";
@@ -76,7 +81,7 @@ describe("keepRetention", () => {
 		expect(swept).toHaveLength(2);
 	});
 
-	it("goes on after a failure, and says so", async () => {
+	it("continues after a failure, and logs it", async () => {
 		const clock = manualClock();
 		const said: string[] = [];
 		let tries = 0;

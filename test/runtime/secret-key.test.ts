@@ -47,7 +47,7 @@ describe("Z26: the secret key", () => {
 			expect(() => secretKey(paths, {}).make()).toThrow(
 				expect.objectContaining({ message: expect.not.stringContaining(text) }),
 			);
-			// It may be somebody's only copy.
+			// It may be the only copy.
 			expect(readFileSync(paths.secret, "utf8")).toBe(text);
 		},
 	);

@@ -1,4 +1,4 @@
-/** A start that has to wait for its disk: it says so, answers health checks, and goes on by itself. */
+/** A start that has to wait for its disk: it logs that, answers health checks, and continues by itself. */
 
 import { expect, it, onTestFinished } from "vitest";
 import { Starting } from "../../packages/daemon/src/runtime/starting.ts";

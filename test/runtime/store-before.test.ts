@@ -1,4 +1,4 @@
-/** A data directory that an earlier daemon left when it was killed in the middle of its work: all of it is read, and the work goes on. */
+/** A data directory of an earlier version, left by a kill in the middle of work: all of it is read, and the work continues. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -141,7 +141,7 @@ it("I3, I7, I10: the daemon ends the run that was cut, delivers what there is of
 	type Deliveries = { deliveries: { delivery_id: string; state: string }[] };
 	const { deliveries: owed } = await get<Deliveries>(`/v1/deliveries?run=${LIVE}`);
 	expect(owed.map(({ delivery_id }) => delivery_id)).toEqual([OWED]);
-	await until("what was owed is delivered", async () => {
+	await until("the pending delivery is complete", async () => {
 		const { deliveries } = await get<Deliveries>(`/v1/deliveries?run=${LIVE}`);
 		return deliveries[0]?.state === "complete";
 	});

@@ -1,7 +1,6 @@
 /** Spans and counts of runs, from a daemon to a small OTLP receiver and to `/metrics`. */
 
 import { globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";

@@ -88,7 +88,7 @@ describe("address guard: kinds of addresses", () => {
 	for (const [kind, addresses] of Object.entries(ADDRESSES))
 		test.each(addresses)(`%s is ${kind}`, (address) => expect(addressKind(address)).toBe(kind));
 
-	test.each(["example.org", "", "1.2.3", "localhost"])("%j is no address", (text) =>
+	test.each(["example.org", "", "1.2.3", "localhost"])("%j is not an address", (text) =>
 		expect(addressKind(text)).toBeUndefined(),
 	);
 });
@@ -123,7 +123,7 @@ describe("address guard: addresses as they are written", () => {
 			expect(listed("http://127.0.0.1:1/", "127.0.0.1:1")).toBeUndefined();
 		});
 
-		test("a block passes, and nothing beside it", () => {
+		test("a block passes, and nothing outside it", () => {
 			expect(listed("http://10.1.2.3/", "10.1.0.0/16")).toBeUndefined();
 			expect(listed("http://10.2.2.3/", "10.1.0.0/16")).toContain("private");
 			expect(listed("https://[fd12::9]/", "fd12::/64")).toBeUndefined();
@@ -139,7 +139,7 @@ describe("address guard: addresses as they are written", () => {
 			expect(isAllowEntry(entry)).toBe(true),
 		);
 		test.each(["models.lan", "10.0.0.0/33", "a b:1", "models.lan:0", "models.lan:70000", "http://a:1", "u@a:1", ""])(
-			"%j is none",
+			"%j is not a block",
 			(entry) => expect(isAllowEntry(entry)).toBe(false),
 		);
 	});
@@ -210,7 +210,7 @@ describe("address guard: requests", () => {
 		await expect(made("169.254.169.254").fetch(`https://models.lan:${port()}/`)).rejects.toThrow("metadata");
 	});
 
-	test("a name is resolved anew for every request: one that turns to this machine is refused", async () => {
+	test("a name is resolved again for every request: one that turns to this machine is refused", async () => {
 		const answers = [["127.0.0.1"], ["10.0.0.1"]];
 		const fetch = guard(async () => answers.shift()!);
 		await (await fetch(`http://any.localhost:${port()}/`)).text();

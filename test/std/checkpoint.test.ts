@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { checkpointBeside } from "../../packages/daemon/src/std/checkpoint.ts";
+import { checkpointBeside } from "../../packages/daemon/src/std/sqlite/checkpoint.ts";
 
 let folder: string;
 let path: string;
@@ -13,7 +13,7 @@ beforeEach(() => {
 	folder = mkdtempSync(join(tmpdir(), "nexus-wal-"));
 	path = join(folder, "a.db");
 });
-// A worker that was told to end may still be opening its files while they are removed.
+// A worker that is ending may still be opening its files while they are removed.
 afterEach(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 
 const walBytes = () => statSync(`${path}-wal`).size;
@@ -36,12 +36,12 @@ function writer(limits: Parameters<typeof checkpointBeside>[2]) {
 	};
 }
 
-it("the write-ahead log begins anew after the worker has moved it, without the writer's help", async () => {
+it("the write-ahead log starts over after the worker has moved it, without the writer's help", async () => {
 	const { write, close } = writer({});
 	write(500);
 	const grown = walBytes();
 	expect(grown).toBeGreaterThan(100_000);
-	// The file keeps its size; a log that begins anew is written from its start, so it does not grow any further.
+	// The file keeps its size; a log that starts over is written from its beginning, so it does not grow any further.
 	for (let round = 0; round < 5; round++) {
 		await vi.waitFor(() => {
 			const check = new DatabaseSync(path);
@@ -55,7 +55,7 @@ it("the write-ahead log begins anew after the worker has moved it, without the w
 	close();
 });
 
-it("I11: a log that grows faster than the worker moves it begins anew by one wait of the writer", async () => {
+it("I11: a log that grows faster than the worker moves it starts over after one wait of the writer", async () => {
 	const { write, close, db } = writer({ lookMs: 3_600_000 });
 	let waits = 0;
 	const counted = {
@@ -68,7 +68,7 @@ it("I11: a log that grows faster than the worker moves it begins anew by one wai
 		}),
 		isTransaction: false,
 	} as unknown as DatabaseSync;
-	// The first rows ask for no worker: one that is still at work could begin the log anew while the others are written.
+	// The first rows need no worker: one that is still at work could start the log over while the others are written.
 	const walBytesSoft = 300_000;
 	const stop = checkpointBeside(counted, path, { lookMs: 5, walBytesSoft, walBytesMax: 400_000 });
 	write(20);
@@ -100,7 +100,7 @@ it("I11: what the log had grown to is given back, and an idle file needs no work
 		write(1);
 		expect(walBytes()).toBeLessThan(100_000);
 	}, 15_000);
-	// A worker that is still at work may begin it anew once more.
+	// A worker that is still at work may start it over once more.
 	await vi.waitFor(() => {
 		write(100);
 		expect(walBytes()).toBeGreaterThan(100_000);
@@ -150,7 +150,7 @@ it("a log that cannot be looked at ends nothing: the next look tries again", asy
 	symlinkSync(`${path}-wal`, `${path}-wal`);
 	expect(() => walBytes()).toThrow("ELOOP");
 	let looks = 0;
-	// What a timer throws would end the process.
+	// An error thrown by a timer would end the process.
 	const thrown: unknown[] = [];
 	const onThrown = (cause: unknown) => void thrown.push(cause);
 	process.on("uncaughtException", onThrown);

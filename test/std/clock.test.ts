@@ -35,7 +35,7 @@ test("an endless wait never ends, and can be cancelled like every other", () => 
 	expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a time that never goes back goes on from where it was, however often the clock is set back", () => {
+test("a time that never goes back continues from where it was, however often the clock is set back", () => {
 	const wall = { time: 1000 };
 	const now = neverBack({ now: () => wall.time });
 	const read = (time: number) => {

@@ -1,9 +1,9 @@
-/** Syncing the write-ahead log beside the event loop, with a disk that the test controls. */
+/** Syncing the write-ahead log off the event loop, with a disk that the test controls. */
 
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
-import { walSync } from "../../packages/daemon/src/std/wal-sync.ts";
+import { walSync } from "../../packages/daemon/src/std/sqlite/wal-sync.ts";
 import { freshFolder } from "../runtime/folder.ts";
 
 function database() {
@@ -24,7 +24,7 @@ const isMoved = (path: string) => {
 	}
 };
 
-it("I1: resolves after the disk has answered, and the event loop goes on meanwhile", async () => {
+it("I1: resolves after the disk has answered, and the event loop keeps running meanwhile", async () => {
 	const { db, path } = database();
 	const answered = Promise.withResolvers<void>();
 	const power = walSync(db, path, (() => answered.promise) as never);

@@ -73,7 +73,7 @@ const say = ({ page, words }: Shown, wrong: string): string => `${page}: ${words
 /** The problem with the arguments of `nexus`, according to its definition of commands. */
 async function problemOf(args: readonly string[], whole: boolean): Promise<string | undefined> {
 	const nexus = new Command("nexus").exitOverride().configureOutput({ writeOut: () => {}, writeErr: () => {} });
-	addCommands(nexus, {} as Local, args[0]);
+	await addCommands(nexus, {} as Local, args);
 	withoutActions(nexus);
 	try {
 		await nexus.parseAsync(args, { from: "user" });

@@ -23,7 +23,7 @@ subscribe("undici:request:create", (message) => {
 const [name = "", ...argv] = process.argv.slice(2);
 const channel = CHANNELS.find((known) => known === name);
 if (!channel) throw new Error(`unknown channel "${name}"`);
-// What others take is real time, however fast the adapter's own waits are.
+// Waits of others are real time, however fast the adapter's own are.
 const callTimeoutMs = Number(process.env.NODE_NEXUS_CALL_MS ?? ADAPTER_LIMITS.callTimeoutMs) * factor;
 await serve(await loadPlatform(channel), argv, {
 	clock,

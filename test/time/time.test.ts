@@ -1,4 +1,4 @@
-/** Fast time: one for all processes of a test, and calls are judged by the clock of whoever makes them. */
+/** Fast time: one for all processes of a test; a call is judged by the clock of the process that makes it. */
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { fastTime } from "./time.ts";
 const FACTOR = 1000;
 const run = promisify(execFile);
 
-test("a restarted process reads a time that goes on where the one before it was", async () => {
+test("a restarted process reads a time that continues where the one before it was", async () => {
 	const { clock, env } = fastTime(FACTOR);
 	const script = `import { timeOf } from ${JSON.stringify(join(import.meta.dirname, "time.ts"))};
 		console.log(timeOf(process.env).clock.now());`;

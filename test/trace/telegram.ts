@@ -18,7 +18,7 @@ const TIME = fastTime(1000);
 const ADAPTER = join(import.meta.dirname, "../time/adapter.ts");
 
 export interface TelegramReader extends Reader {
-	/** Of the adapter process. */
+	/** The adapter process. */
 	coverage: Coverage;
 }
 
@@ -47,7 +47,7 @@ export async function deliverToTelegram({ bus, ledger }: Rig, runId: string): Pr
 	};
 }
 
-/** What the preload (adapter.ts) writes when it is signalled. */
+/** The report that the preload (adapter.ts) writes on a signal. */
 function coverageOf(file: string): Coverage {
 	let asked = 0;
 	return {

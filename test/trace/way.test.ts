@@ -43,7 +43,7 @@ test("the files between the engine and a chat platform are those that the docume
 	expect(onTheWay(adapter!)).toEqual(listed("In the adapter process"));
 });
 
-/** What ran while tokens passed, each to its reader before the next one comes. */
+/** The files that ran while tokens passed, each to its reader before the next one comes. */
 async function trace(puppet: ReturnType<Rig["puppet"]>, reader: Reader, processes: Coverage[]): Promise<Counts[]> {
 	const pass = async (name: string, count: number) => {
 		for (let n = 0; n < count; n++) {

@@ -1,4 +1,4 @@
-/** What the package offers to programs: the engine port to write an agent against, the protocol, and the daemon to embed. */
+/** The package for programs: the engine port to write an agent against, the protocol, and the daemon to embed. */
 
 export * from "@nexus-stream/protocol";
 export type {

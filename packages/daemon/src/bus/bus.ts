@@ -1,4 +1,4 @@
-/** The Bus: everything that streams is a durable log; whoever reads is a cursor over it. The door of this folder. */
+/** The Bus: everything that streams is a durable log, and every reader a cursor over it. The door of this folder. */
 
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing, systemClock, within } from "@nexus-stream/protocol/clock";
@@ -6,11 +6,11 @@ import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import type { Query, Write } from "../std/write.ts";
 import { Committer } from "./commit/committer.ts";
-import { unwritten } from "./commit/outcome.ts";
 import { topicsOf } from "./commit/part.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
 import { Directory } from "./logs/directory.ts";
-import { LiveLog, type Seal, type Waiter } from "./logs/live-log.ts";
+import { LiveLog } from "./logs/live-log.ts";
+import { Writers } from "./logs/writers.ts";
 import { Membership } from "./membership.ts";
 import { type TrackedStorage, trackRequests } from "./open-requests.ts";
 import { type BusOptions, type Tell, withTellWrites } from "./options.ts";
@@ -26,17 +26,16 @@ import type {
 	Retention,
 	Together,
 } from "./port.ts";
-import type { Batch } from "./reading/batch.ts";
-import { ChainCursor, type ChainReading, LogCursor } from "./reading/cursor.ts";
 import { createPages, type Pages } from "./reading/pages.ts";
+import { Reader } from "./reading/reader.ts";
 import type { Grown, Wake } from "./reading/wake.ts";
-import { beyond, existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
+import { existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
 import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
 
 export { ADMIT_MS_MAX } from "./limits.ts";
 export type { BusOptions, Changes, Tell } from "./options.ts";
-export * from "./port.ts";
+export type { Bus, Cursor, LogInfo, LogSource, LogSpec, LogWriter, Retention } from "./port.ts";
 export { Batch } from "./reading/batch.ts";
 export { follow } from "./reading/follow.ts";
 export type { Grown, Wake } from "./reading/wake.ts";
@@ -55,13 +54,13 @@ class LogBus implements Bus {
 	readonly #directory: Directory;
 	readonly #committer: Committer;
 	readonly #pages: Pages;
-	readonly #reading: ChainReading;
+	readonly #reader: Reader;
+	readonly #writers: Writers;
 	readonly #membership: Membership;
 	readonly fenced: AbortSignal;
 	readonly #retainer: Retainer;
 	#records = 0;
 	#bytes = 0;
-	#cursors = 0;
 	readonly #adopting = new Map<string, Promise<LiveLog>>();
 	#closed = false;
 	#closing: Promise<void> | undefined;
@@ -88,12 +87,9 @@ class LogBus implements Bus {
 			closed: () => this.#closed,
 			removed: (id) => this.#pages.drop(id),
 		});
-		this.#reading = {
-			page: (id, offset) => this.#page(id, offset),
-			closed: () => this.#closed,
-			link: (chain, after) => this.#directory.link(chain, after),
-			watchChain: (chain, wakeOne) => this.#directory.watchChain(chain, wakeOne),
-		};
+		const closed = () => this.#closed;
+		this.#reader = new Reader({ storage, directory: this.#directory, pages: this.#pages, closed });
+		this.#writers = new Writers({ committer: this.#committer, limits: this.#limits, tell: this.#tell, closed });
 		this.#membership.join(options.name ?? "nexus", options.shared ?? false);
 	}
 
@@ -112,13 +108,13 @@ class LogBus implements Bus {
 	get stats() {
 		const { commits } = this.#committer;
 		const liveLogs = this.#directory.size;
-		return { records: this.#records, bytes: this.#bytes, commits, cursors: this.#cursors, liveLogs };
+		return { records: this.#records, bytes: this.#bytes, commits, cursors: this.#reader.cursors, liveLogs };
 	}
 
 	async create(
 		spec: LogSpec,
 		records: readonly string[],
-		{ with: beside = [], patienceMs = Infinity }: Together = {},
+		{ with: withWrites = [], patienceMs = Infinity }: Together = {},
 	): Promise<LogWriter> {
 		this.#refuseWhenClosed();
 		const { log: name, chain } = spec;
@@ -128,11 +124,11 @@ class LogBus implements Bus {
 		if (chain !== undefined && this.#directory.liveLink(chain)) throw linkUnsealed(chain);
 		// The name and the chain are taken before anything is awaited; the store has the last word when it commits.
 		const log = new LiveLog(0, { ...spec, base: 0, createdAt: this.now(), head: 0, bytes: 0 });
-		const writes = withTellWrites(this.#tell, { writes: beside, log: spec, isNew: true });
+		const writes = withTellWrites(this.#tell, { writes: withWrites, log: spec, isNew: true });
 		const created = new Promise<void>((resolve, reject) => {
 			log.creation = { writes, patienceMs, resolve, reject };
 		});
-		// Whoever creates hears of it below; a fence may come while ids are awaited.
+		// The caller of `create` gets the failure below; a fence may come while ids are awaited.
 		created.catch(() => {});
 		this.#directory.admit(log);
 		try {
@@ -144,10 +140,10 @@ class LogBus implements Bus {
 			throw cause;
 		}
 		log.id = this.#membership.nextId();
-		for (const record of records) this.#append(log, record);
+		for (const record of records) this.#writers.append(log, record);
 		this.#committer.touch(log);
 		await created;
-		return this.#writer(log);
+		return this.#writers.of(log);
 	}
 
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
@@ -163,14 +159,14 @@ class LogBus implements Bus {
 		if (own?.creation) throw noLiveLog(name);
 		if (own) {
 			own.broken = undefined;
-			return this.#writer(own);
+			return this.#writers.of(own);
 		}
 		let adopting = this.#adopting.get(name);
 		if (!adopting) {
 			adopting = this.#adopt(name).finally(() => this.#adopting.delete(name));
 			this.#adopting.set(name, adopting);
 		}
-		return this.#writer(await adopting);
+		return this.#writers.of(await adopting);
 	}
 
 	async #adopt(name: string): Promise<LiveLog> {
@@ -180,7 +176,7 @@ class LogBus implements Bus {
 		const { id, ...info } = log;
 		const adopted = LiveLog.restore(id, info, tail);
 		this.#directory.admit(adopted);
-		// A chain with a link of this daemon is not looked at again: who waits for its growth has to be told of the link.
+		// A chain with a link of this daemon is not looked up again, so its waiting readers have to be woken for the link.
 		this.#wakeAll(this.#directory.chainWatchers(adopted), adopted);
 		return adopted;
 	}
@@ -198,72 +194,7 @@ class LogBus implements Bus {
 		return this.#storage.bury(silentMs);
 	}
 
-	#writer(log: LiveLog): LogWriter {
-		const { commitRecordsMax, commitCharsMax, waitingCharsMax } = this.#limits;
-		const committer = this.#committer;
-		return {
-			log: log.spec.log,
-			get offset() {
-				return log.assigned;
-			},
-			append: (record) => this.#append(log, record),
-			get crowded() {
-				return (
-					log.waitingCount >= commitRecordsMax ||
-					log.waitingChars >= commitCharsMax ||
-					committer.waitingChars >= waitingCharsMax
-				);
-			},
-			room: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.room()),
-			flushed: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.flushed()),
-			appendWith: (records, writes) => this.#appendWith(log, records, writes),
-			seal: (records, writes = [], patienceMs = Infinity) => this.#seal(log, { records, writes, patienceMs }),
-		};
-	}
-
-	#append(log: LiveLog, record: string): void {
-		if (!log.open || this.#closed) throw this.#refusal(log);
-		log.append(record);
-		this.#committer.waitingChars += record.length + 1;
-		this.#committer.touch(log);
-	}
-
-	async #appendWith(log: LiveLog, records: readonly string[], writes: readonly Write[]): Promise<number> {
-		// One at a time: what was appended behind the one before comes first.
-		while (log.joint) await log.joint.settled;
-		if (!log.open || this.#closed) throw this.#refusal(log);
-		const { promise, resolve, reject } = Promise.withResolvers<void>();
-		const last = log.assigned + records.length;
-		const settled = promise.catch(() => {});
-		const told = withTellWrites(this.#tell, { writes, log: log.spec });
-		log.joint = { records, writes: told, last, resolve, reject, settled };
-		this.#committer.touch(log);
-		await promise;
-		return last;
-	}
-
-	#seal(log: LiveLog, last: Omit<Seal, keyof Waiter>): Promise<void> {
-		if (!log.open || this.#closed) return Promise.reject(this.#refusal(log));
-		return new Promise((resolve, reject) => {
-			log.seal = {
-				...last,
-				writes: withTellWrites(this.#tell, { writes: last.writes, log: log.spec }),
-				resolve,
-				reject,
-			};
-			this.#committer.touch(log);
-		});
-	}
-
-	#refusal(log: LiveLog): NexusError {
-		const name = log.spec.log;
-		if (log.broken) return unwritten(name, log.broken);
-		return this.#closed
-			? new NexusError("unavailable", "the daemon is stopping")
-			: new NexusError("conflict", `log ${name} is sealed`);
-	}
-
-	/** What a commit changes beyond the log itself. */
+	/** Applies the outcome of a commit beyond the log itself. */
 	#outcome() {
 		const directory = this.#directory;
 		return {
@@ -275,7 +206,7 @@ class LogBus implements Bus {
 			visible: (log: LiveLog, records: number, isNew: boolean) => {
 				this.#records += records;
 				this.#wakeAll(log.wakes, log);
-				// Who reads the chain follows its link by itself, once it is there.
+				// Readers of the chain follow its link by themselves, once it is there.
 				if (isNew) this.#wakeAll(directory.chainWatchers(log), log);
 			},
 			landed: (...all: Parameters<typeof topicsOf>) => {
@@ -300,50 +231,8 @@ class LogBus implements Bus {
 		}
 	}
 
-	async cursor(source: LogSource, after: number): Promise<Cursor> {
-		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
-		if (!Number.isSafeInteger(after) || after < 0) throw new NexusError("invalid", "an offset is a whole number ≥ 0");
-		this.#cursors++;
-		const release = () => {
-			this.#cursors--;
-		};
-		try {
-			if ("log" in source) return await this.#logCursor(source.log, after, release);
-			return await this.#chainCursor(source.chain, after, release);
-		} catch (cause) {
-			release();
-			throw cause;
-		}
-	}
-
-	async #logCursor(name: string, after: number, release: () => void): Promise<Cursor> {
-		const readable = await this.#directory.readable(name);
-		if (!readable) throw new NexusError("not_found", `no log ${name}`);
-		if (after > readable.head) throw beyond(name, after, readable.head);
-		return new LogCursor(readable, after, this.#reading, release);
-	}
-
-	async #chainCursor(chain: string, after: number, release: () => void): Promise<Cursor> {
-		const { start, head } = (await this.#directory.chainEnds(chain)) ?? { start: 0, head: 0 };
-		if (after > head) throw beyond(chain, after, head);
-		if (after < start) {
-			throw new NexusError(
-				"expired",
-				`${chain}: records up to ${start} were removed by retention; read after ${start}`,
-			);
-		}
-		return new ChainCursor(chain, after, this.#reading, release);
-	}
-
-	#page(id: number, offset: number): Batch | undefined | Promise<Batch | undefined> {
-		const known = this.#pages.get(id, offset);
-		if (known) return known;
-		const keep = (page: Batch | undefined) => {
-			if (page) this.#pages.put(id, page);
-			return page;
-		};
-		const page = this.#storage.read(id, offset);
-		return page instanceof Promise ? page.then(keep) : keep(page);
+	cursor(source: LogSource, after: number): Promise<Cursor> {
+		return this.#reader.cursor(source, after);
 	}
 
 	async describe(name: string): Promise<LogInfo | undefined> {

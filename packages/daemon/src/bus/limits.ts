@@ -1,4 +1,4 @@
-/** What the Bus is allowed, with its defaults (I11). */
+/** The limits of the Bus, with their defaults (I11). */
 
 import type { CommitLimits } from "./commit/outcome.ts";
 import type { MembershipLimits } from "./membership.ts";

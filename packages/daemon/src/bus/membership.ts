@@ -37,7 +37,7 @@ export class Membership {
 	#nextId = 0;
 	#endId = 0;
 	#reserving: Promise<void> | undefined;
-	/** What the store's clock is ahead of ours. */
+	/** The store's clock minus ours. */
 	#aheadMs = 0;
 	#unwatch: () => void = () => {};
 	#cancelPoll: (() => void) | undefined;
@@ -57,7 +57,7 @@ export class Membership {
 		this.#steady = elapsing(parts.clock);
 	}
 
-	/** Takes part: alone, or beside other daemons. */
+	/** Joins the store: alone, or with other daemons. */
 	join(name: string, isShared: boolean): void {
 		this.#isShared = isShared;
 		const { storage } = this.#parts;
@@ -67,7 +67,7 @@ export class Membership {
 		);
 	}
 
-	/** A full disk keeps nobody from taking part or taking over: that waits for room, as every commit does. */
+	/** Joining and taking over wait for room on a full disk, as every commit does. */
 	whenRoom<T>(what: string, ask: () => Reading<T>): Reading<T> {
 		try {
 			const answer = ask();
@@ -114,7 +114,7 @@ export class Membership {
 				this.#joining = undefined;
 				this.#joined(joined, isShared);
 			});
-			// Whoever uses the Bus is told.
+			// The callers of the Bus get the failure.
 			this.#joining.catch(() => {});
 			return;
 		}
@@ -156,7 +156,7 @@ export class Membership {
 		}
 	}
 
-	/** A store that gives no answer is told about in time, too, but not before it could have given one. */
+	/** Reports a store that does not answer in time, but not before it could have answered. */
 	async #inTime(answer: Promise<void>, patienceMs: number): Promise<void> {
 		if (patienceMs === Infinity) return answer;
 		const { clock, limits } = this.#parts;
@@ -218,7 +218,7 @@ export class Membership {
 			this.#look();
 			for (const listeners of this.#listeners.values()) this.#parts.wake(listeners);
 			this.#renew().catch((cause: unknown) =>
-				log.warn({ err: cause }, "the store cannot be told that this daemon lives"),
+				log.warn({ err: cause }, "this daemon could not renew its membership in the store"),
 			);
 			this.#poll();
 		});
@@ -264,13 +264,12 @@ export class Membership {
 		if (!this.#closed) remote.refresh(storage, wake).catch(failed);
 	}
 
-	/** Others need not wait until this daemon has been silent for long. Whoever closes the store awaits the answer. */
+	/** Leaves, so that others need not wait until this daemon has been silent for long. Closing the store awaits the answer. */
 	leave(): void {
 		const { storage, log } = this.#parts;
 		const { node } = this;
 		if (!this.#isShared || node === 0) return;
-		const failed = (cause: unknown) =>
-			log.warn({ err: cause }, "the store cannot be told that this daemon has stopped");
+		const failed = (cause: unknown) => log.warn({ err: cause }, "this daemon could not leave the store in order");
 		(async () => storage.leave(node))().catch(failed);
 	}
 

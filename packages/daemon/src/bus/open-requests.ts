@@ -1,4 +1,4 @@
-/** A store together with what it was asked and has not answered: closing awaits that, and then nobody asks any more (ST16). */
+/** A store with its open requests: closing awaits their answers, and after that the store is not asked any more (ST16). */
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -15,7 +15,7 @@ export interface TrackedStorage {
 export function trackRequests(inner: Storage, clock: Clock): TrackedStorage {
 	const open = new Set<Promise<unknown>>();
 	let isOver = false;
-	/** What is answered at once costs no promise. */
+	/** A request that is answered at once costs no promise. */
 	const ask = <T>(question: () => Reading<T>): Reading<T> => {
 		if (isOver) throw new NexusError("unavailable", "the daemon has stopped");
 		const answer = question();
@@ -55,7 +55,7 @@ export function trackRequests(inner: Storage, clock: Clock): TrackedStorage {
 			});
 			while (open.size > 0 && !isOver) {
 				await Promise.race([Promise.allSettled(open), over.promise]);
-				// Whoever got an answer may ask the next question.
+				// The caller that got an answer may ask the next question.
 				await new Promise<void>((resolve) => setImmediate(resolve));
 			}
 			cancel();

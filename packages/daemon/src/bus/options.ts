@@ -1,4 +1,4 @@
-/** What a Bus is made with. */
+/** The options of a Bus. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -16,14 +16,14 @@ export interface Changes {
 	readonly isNew?: boolean;
 }
 
-/** What is told of changes, as further changes of the same unit. Pure but for the clock: a unit that is tried again is told again. */
+/** Records of changes, as further changes of the same unit. Pure but for the clock: for a unit that is tried again they are made again. */
 export type Tell = (changes: Changes) => readonly Write[];
 
 export interface BusOptions {
 	storage: Storage;
-	/** What this daemon is called in the store. */
+	/** The name of this daemon in the store. */
 	name?: string;
-	/** Other daemons use the store too. Without it, every earlier start counts as dead: whoever opens the store holds its lock. */
+	/** Other daemons use the store too. Without it, every earlier start counts as dead: this daemon holds the store's lock. */
 	shared?: boolean;
 	limits?: Partial<BusLimits>;
 	/** Asked for every unit with changes, and for every new log. */
@@ -32,7 +32,7 @@ export interface BusOptions {
 	log?: Log;
 }
 
-/** The changes with what is told of them. */
+/** The changes, followed by the records of them. */
 export function withTellWrites(tell: Tell | undefined, changes: Changes): readonly Write[] {
 	const { writes, isNew = false } = changes;
 	if (!tell || (writes.length === 0 && !isNew)) return writes;

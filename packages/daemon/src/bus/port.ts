@@ -5,7 +5,7 @@ import type { Query, Write } from "../std/write.ts";
 import type { Batch } from "./reading/batch.ts";
 import type { Wake } from "./reading/wake.ts";
 
-/** What a log is called and how it is declared. Logs of one chain follow one another: a chain is read as one log. */
+/** The name of a log and how it is declared. Logs of one chain follow one another: a chain is read as one log. */
 export interface LogSpec {
 	log: string;
 	kind: LogKind;
@@ -30,7 +30,7 @@ export interface LogInfo extends LogSpec {
 	damaged?: string;
 }
 
-/** What commits together with a record, or not at all: a turn must be saved before its final frame is visible (I5). */
+/** Commits together with a record, or not at all: a turn must be saved before its final frame is visible (I5). */
 export interface Together {
 	/** Changes of stored things. When one of them is refused, all of it is, with `Refused`. */
 	with?: readonly Write[];
@@ -57,8 +57,8 @@ export interface LogWriter {
 	/** Everything appended so far is durable and visible. */
 	flushed(): Promise<void>;
 	/**
-	 * Appends the last records, together with the writes, and closes the log for good. Whoever loses patience, as in `Together`, has the
-	 * log open as it was before.
+	 * Appends the last records, together with the writes, and closes the log for good. When patience ends first, as in `Together`, the
+	 * log is open as it was before.
 	 */
 	seal(records: readonly string[], writes?: readonly Write[], patienceMs?: number): Promise<void>;
 }
@@ -92,7 +92,7 @@ export interface LogQuery {
 	before?: string;
 }
 
-/** A chain that nobody has written to is empty. */
+/** A chain without a log is empty. */
 export interface ChainInfo<T> {
 	start: number;
 	head: number;
@@ -109,16 +109,19 @@ export interface Retention {
 	kinds?: Partial<Record<LogKind, { ageMsMax: number }>>;
 }
 
-export interface Bus {
+interface LogWriting {
 	/** Creates a log with its first records; resolves once they are durable. */
 	create(spec: LogSpec, records: readonly string[], together?: Together): Promise<LogWriter>;
 	/** Changes of stored things that need no record: one unit of the next commit, in the order of calls. Rejects with `Refused`. */
 	write(writes: readonly Write[], patienceMs?: number): Promise<void>;
 	/**
-	 * The writer of a log whose owner died, or that the store gave up: goes on after what is durable. A log that another daemon is still
+	 * The writer of a log whose owner died, or that the store gave up: continues after its last durable record. A log that another daemon is still
 	 * writing is a `conflict`.
 	 */
 	reopen(log: string): Promise<LogWriter>;
+}
+
+interface LogReading {
 	/** Reads strictly after an offset, then follows (I4). Rejects with `not_found`, `expired` or `invalid` (after > head). */
 	cursor(source: LogSource, after: number): Promise<Cursor>;
 	describe(log: string): Promise<LogInfo | undefined>;
@@ -130,15 +133,22 @@ export interface Bus {
 	 */
 	describeChainWith<T>(chain: string, query: Query<T>): Promise<ChainInfo<T>>;
 	list(query?: LogQuery): Promise<LogInfo[]>;
+}
+
+interface LogRemoval {
 	/** The size of all logs that count for one. */
 	bytesOf(countedFor: string): Promise<number>;
 	/** Removes all finished logs that count for one; returns how many. */
 	removeOf(countedFor: string): Promise<number>;
 	/** Removes finished logs by age and total size, in small steps; returns how many. */
 	retain(rules: Retention): Promise<number>;
-	/** Calls whoever listens to the topic, in any daemon: what it is about is on record already. The call may be lost. */
+}
+
+/** The daemons that share the store. */
+interface Membership {
+	/** Calls the listeners of the topic, in any daemon: what it is about is on record already. The call may be lost. */
 	call(topic: string): Promise<void>;
-	/** Calls back when somebody calls, and beside other daemons now and then without a call. Returns how to stop it. */
+	/** Calls back on every call of the topic and, in a shared store, now and then without one. Returns how to stop it. */
 	listen(topic: string, listener: () => void): () => void;
 	/** Declares daemons dead that have not said for so long that they live: their commits are refused, and what they owned is left. */
 	bury(silentMs: number): Promise<readonly number[]>;
@@ -148,6 +158,9 @@ export interface Bus {
 	now(): number;
 	/** Aborts when another daemon has taken over what this one owned: nothing can be written here any more (ST19). */
 	readonly fenced: AbortSignal;
+}
+
+export interface Bus extends LogWriting, LogReading, LogRemoval, Membership {
 	/** False while commits fail (a full disk): what was appended waits and is tried again. */
 	readonly healthy: boolean;
 	/** Counters since start. */

@@ -1,4 +1,4 @@
-/** What stores say when they do not take something, in the same words. */
+/** The refusals of a store, the same in every implementation. */
 
 import { NexusError, Refused } from "@nexus-stream/protocol";
 
@@ -16,7 +16,7 @@ export const noLiveLog = (log: string): NexusError => new NexusError("not_found"
 export const existsAlready = (log: string): Refused => new Refused("duplicate", `log ${log} exists already`);
 
 export const linkUnsealed = (chain: string): Refused =>
-	new Refused("conflict", `the last log of ${chain} is not sealed yet; a restart recovers one that nobody writes`);
+	new Refused("conflict", `the last log of ${chain} is not sealed yet; a restart recovers a log without a writer`);
 
 export const beyond = (name: string, after: number, head: number) =>
 	new NexusError("invalid", `offset ${after} is beyond the end of ${name}, which is at ${head}`);

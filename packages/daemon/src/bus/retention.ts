@@ -7,7 +7,7 @@ export interface Retainer {
 	retain(rules: Retention): Promise<number>;
 	/** Removes all finished logs that count for one. */
 	removeOf(countedFor: string): Promise<number>;
-	/** What is being removed has ended, or failed. */
+	/** Resolves when removals under way have ended or failed. */
 	settled(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export function createRetainer(parts: RetainerParts): Retainer {
 			return retaining;
 		},
 		removeOf: (countedFor) => retainByAge(parts, EVERY_AGE, { countedFor }),
-		// Whoever asked for it hears that it failed.
+		// The caller of that removal gets its failure.
 		settled: async () => void (await retaining?.catch(() => {})),
 	};
 }

@@ -1,5 +1,5 @@
 /**
- * What the Bus asks of a store. The rules (offsets, sealing, visibility) are the Bus's; a store keeps, finds, and decides what two daemons
+ * The store of the Bus. The rules (offsets, sealing, visibility) are the Bus's; a store keeps, finds, and decides what two daemons
  * could both want: ids, where a link of a chain begins, who owns a log, what time it is. Every call may answer at once or later.
  */
 
@@ -22,10 +22,10 @@ export interface NewSegment {
 	readonly bytes: Uint8Array;
 }
 
-/** What a segment counts for in the size of its log: a line feed for each record. */
+/** The share of a segment in the size of its log: a line feed for each record. */
 export const segmentBytesOf = ({ bytes }: NewSegment): number => bytes.length + 1;
 
-/** What one commit makes durable for one log. */
+/** The changes of one log in one commit. */
 export interface LogWrite {
 	id: number;
 	/** Present when the log is new. */
@@ -38,22 +38,22 @@ export interface LogWrite {
 	seal?: boolean;
 }
 
-/** What commits or is refused as one: changes of stored things, and what is written to one log. */
+/** Commits or is refused as one: changes of stored things, and what is written to one log. */
 export interface Unit {
 	readonly writes: readonly Write[];
 	readonly log: LogWrite | undefined;
 }
 
 export interface Commit {
-	/** Which start of which daemon commits, and the number it gives the commit: together they name it for ever. */
+	/** Which start of which daemon commits, and its number for the commit: together they identify it for good. */
 	readonly node: number;
 	readonly n: number;
-	/** It was tried before, and nobody can tell whether it was applied: the store looks first. */
+	/** The commit was tried before with an unknown outcome: the store looks it up first. */
 	readonly again: boolean;
 	readonly units: readonly Unit[];
 }
 
-/** What became of a unit. */
+/** The outcome of a unit. */
 export type UnitOutcome = { refused: Refused } | { base: number };
 
 export interface Committed {
@@ -63,10 +63,10 @@ export interface Committed {
 	outcomes: ReadonlyMap<number, UnitOutcome>;
 }
 
-/** The connection was lost while the commit was made: it may be applied or not. Whoever gets this has to ask again. */
+/** The connection was lost during the commit, which may be applied or not: the caller has to ask again. */
 export class OutcomeUnknown extends Error {
 	constructor(cause: unknown) {
-		super("nobody can tell whether the commit was applied", { cause });
+		super("it is not known whether the commit was applied", { cause });
 		this.name = "OutcomeUnknown";
 	}
 }
@@ -99,8 +99,9 @@ export type Kinds = { only: string } | { except: readonly string[] } | { counted
 /** Another daemon has committed, or calls by a topic. A hint: it may be lost, doubled or early. */
 export type Hint = (hint: { node: number; n: number } | { topic: string }) => void;
 
-export interface Storage {
-	/** Takes part in the store; `alone`: every earlier start is dead, because whoever calls holds the lock that says so. */
+/** The daemons that share the store. */
+interface StoreMembership {
+	/** Joins the store; `alone`: every earlier start is dead, because the caller holds the lock that says so. */
 	join(name: string, alone: boolean): Reading<Joined>;
 	/** Says that the node lives; false when it has been declared dead. */
 	renew(node: number): Reading<boolean>;
@@ -108,14 +109,26 @@ export interface Storage {
 	bury(silentMs: number): Reading<readonly number[]>;
 	/** The node has made its last commit: it is dead from now on, and what it owned is left. */
 	leave(node: number): Reading<void>;
-	/** Ids that nobody else gets: the first of `count` in a row. */
+	/** Calls all daemons by a topic, if the store can. What it is about is on record before. */
+	call(topic: string): Reading<void>;
+	/** Calls back when a daemon has committed or calls, if the store can tell. Returns how to stop it. */
+	watch(hint: Hint): () => void;
+}
+
+interface StoreWriting {
+	/** Ids that are given out once: the first of `count` in a row. */
 	reserve(count: number): Reading<number>;
 	/**
 	 * All units in one transaction. A refused unit leaves nothing behind and does not touch the others. Fails as a whole when nothing was
 	 * applied, and with `OutcomeUnknown` when that is not certain. The same commit tried again is applied once. The units are the store's until
-	 * it has answered, and not after: they are filled anew for the next commit.
+	 * it has answered, and not after: they are filled again for the next commit.
 	 */
 	commit(commit: Commit): Reading<Committed>;
+	/** Makes the node the owner of a live log whose owner is dead. Refused while that lives. */
+	adopt(log: string, node: number): Reading<Adopted>;
+}
+
+interface StoreReading {
 	find(log: string): Reading<StoredLog | undefined>;
 	/** Records from the offset on, out of the segment or the tail that holds it. */
 	read(id: number, offset: number): Reading<Batch | undefined>;
@@ -126,8 +139,9 @@ export interface Storage {
 	/** Both in one read transaction: whatever commits meanwhile is in all of it or in nothing of it. A chain that is not there is empty. */
 	chainWith<T>(chain: string, query: Query<T>): Reading<ChainWith<T>>;
 	list(query: LogQuery): Reading<StoredLog[]>;
-	/** Makes the node the owner of a live log whose owner is dead. Refused while that lives. */
-	adopt(log: string, node: number): Reading<Adopted>;
+}
+
+interface StoreRemoval {
 	/** The log that has been sealed the longest, of these kinds; any sealed one of those that count for one. */
 	oldestSealed(kinds: Kinds): Reading<StoredLog | undefined>;
 	/** The size of all logs, or of those that count for one. */
@@ -136,8 +150,6 @@ export interface Storage {
 	removeSome(id: number): Reading<boolean>;
 	/** Frees some of what cut logs no longer need; says whether there is more, and which of the node's logs hold space back. */
 	tidy(node: number): Reading<{ more: boolean; lagging: ReadonlySet<number> }>;
-	/** Calls all daemons by a topic, if the store can. What it is about is on record before. */
-	call(topic: string): Reading<void>;
-	/** Calls back when a daemon has committed or calls, if the store can tell. Returns how to stop it. */
-	watch(hint: Hint): () => void;
 }
+
+export interface Storage extends StoreMembership, StoreWriting, StoreReading, StoreRemoval {}

@@ -9,7 +9,7 @@ import { oneLine } from "./terminal.ts";
 
 export type Settings = Record<string, string>;
 
-/** What is wrong with a value, in words; undefined when nothing is. */
+/** The problem with a value, in words; undefined when there is none. */
 export const faultOf = ({ pattern, prompt }: AdapterSetting, value: string): string | undefined =>
 	pattern === undefined || new RegExp(pattern, "u").test(value) ? undefined : `that does not fit; expected: ${prompt}`;
 

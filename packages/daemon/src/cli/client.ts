@@ -17,7 +17,7 @@ import { dataPaths, isForAnother, loadConfig, readDaemonRecord, readToken } from
 import { configSourceOf, type Host } from "./host.ts";
 import { Hinted } from "./terminal.ts";
 
-/** How a command is told where the daemon is. */
+/** The options that say where the daemon is. */
 export interface WhereOptions {
 	url?: string;
 	token?: string;
@@ -81,7 +81,7 @@ function isLoopback(url: string): boolean {
 /** For a daemon that does not answer. */
 export const START_HINT = "start it with `nexus up`, or check --url";
 
-/** What to do about a failure. */
+/** Adds to a failure what to do about it. */
 export function withHint(error: NexusError, response: Response | undefined): NexusError {
 	if (response === undefined) return new Hinted(error, START_HINT);
 	if (response.ok) return new Hinted(error, "check --url and NEXUS_URL");
@@ -89,12 +89,12 @@ export function withHint(error: NexusError, response: Response | undefined): Nex
 	if (error.code === "not_found" && asked?.pathname.includes("/v1/runs/"))
 		return new Hinted(error, "`nexus runs` lists them");
 	if (error.code !== "unauthenticated") return error;
-	// What the daemon says is for those who write a request themselves.
+	// The daemon's own text is for programs that write requests themselves.
 	const refused = new NexusError(error.code, `${asked?.origin ?? "the daemon"} refuses this token`);
 	return new Hinted(refused, "check NEXUS_TOKEN and --token, or name the daemon's --data");
 }
 
-/** Repeats a call until the daemon answers: accepted work survives a restart, and so does its caller. */
+/** Asks until there is an answer: accepted work continues after a restart, and the command keeps waiting for it. */
 export async function overRestarts<T>(ask: () => Promise<T>, onDrop: (because: string) => void): Promise<T> {
 	let outage: Outage = NO_OUTAGE;
 	for (;;) {

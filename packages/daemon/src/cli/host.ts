@@ -14,7 +14,7 @@ export interface Host {
 	on(event: "unhandledRejection", listener: (cause: unknown) => void): unknown;
 	/** Leaves at once. */
 	exit(code: number): void;
-	/** What the process ends with once nothing is left to do. */
+	/** The exit code once nothing is left to do. */
 	exitCode?: number | string | null | undefined;
 }
 

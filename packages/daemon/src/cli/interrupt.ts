@@ -18,7 +18,7 @@ export function onInterrupt(
 			first(signal);
 			return;
 		}
-		// A terminal that closes may say so several times; nobody is there any more who could be impatient.
+		// A terminal that closes may send its signal several times: that is not an impatient person.
 		if (signal !== "SIGHUP" && performance.now() - askedAt > SAME_PRESS_MS) host.exit(exitCodeOf("aborted"));
 	};
 	for (const signal of signals) host.on(signal, handle);

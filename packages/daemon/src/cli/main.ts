@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 const FLUSH_MS = 2000;
 const NODE_MAJOR_MIN = 24;
-/** Of the table: wrong configuration. */
+/** The exit code of a wrong configuration. */
 const EXIT_CONFIG = 78;
 
 // Here, before anything that an older Node cannot even read.

@@ -19,12 +19,12 @@ export function createProgram(host: Host): Program {
 	const nexus = nexusCommand(host);
 	return {
 		async run(argv) {
-			addCommands(nexus, local, argv[2]);
+			await addCommands(nexus, local, argv.slice(2));
 			endOnClosedPipe(host);
 			try {
 				await nexus.parseAsync(argv);
 			} catch (cause) {
-				// Commander has already said what is wrong; help and version are no failures.
+				// Commander has already printed the problem; showing help or the version is not a failure.
 				if (cause instanceof CommanderError) host.exitCode = cause.exitCode === 0 ? 0 : exitCodeOf("invalid");
 				else host.exitCode = reportFailure(cause, local.terminal, host.env);
 			}

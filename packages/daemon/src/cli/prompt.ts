@@ -1,4 +1,4 @@
-/** What a followed run asks: put to the person at the terminal, or printed with the command that decides it. */
+/** Approvals and questions of a followed run: put to the person at the terminal, or printed with the command that decides them. */
 
 import { createInterface } from "node:readline/promises";
 import { decodeToolStatus, type Frame, type ToolApprovalStatus, toNexusError } from "@nexus-stream/protocol";
@@ -6,7 +6,7 @@ import type { CommandContext } from "./command.ts";
 
 export interface Prompter {
 	frame(frame: Frame): void;
-	/** Nobody is asked any more. */
+	/** Withdraws the open question. */
 	close(): void;
 }
 
@@ -64,7 +64,7 @@ async function put(
 ): Promise<void> {
 	const { client, terminal } = context;
 	const { approvals } = await client.api.approvals({ state: "pending" });
-	// What is followed may be long past.
+	// The followed run may have ended long ago.
 	if (signal.aborted || !approvals.some(({ id, run_id }) => id === asked.id && run_id === runId)) return;
 	const head = kind === "approval" ? `needs approval: ${asked.text}` : `asks: ${asked.text}`;
 	terminal.note(terminal.paint("yellow", `[${asked.id}] ${head}`));

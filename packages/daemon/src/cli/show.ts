@@ -35,15 +35,15 @@ interface Screen {
 	readonly options: ShowOptions;
 	readonly begins: Map<string, BeginFrame>;
 	readonly toolStart: Map<string, number>;
-	/** What stood last on stdout: decides how much space the next message needs. */
+	/** The kind of the last text on stdout: it decides how much space the next message needs. */
 	last: "nothing" | "text" | "reasoning" | "closed";
 	/** Messages that have begun and not been shown whole, in order of their begins: the first is being written, the others wait (P3.11). */
 	readonly messages: Map<string, BufferedMessage>;
-	/** Who was said to speak. */
+	/** The agent that was last named as the speaker. */
 	speaker: string | undefined;
 }
 
-/** A message of an agent that works beside the one whose message is being written. */
+/** A message of an agent that works in parallel to the one whose message is being written. */
 interface BufferedMessage {
 	text: string;
 	ended: boolean;
@@ -140,7 +140,7 @@ function say(screen: Screen, kind: "text" | "reasoning", text: string): void {
 
 function showTool(screen: Screen, payload: string, ts: number): void {
 	const { toolName, toolCallId, status, summary, approval, question } = JSON.parse(payload) as ToolStatusEvent;
-	// Whoever follows the run puts these to a person.
+	// The prompter puts these to a person.
 	if (approval || question) return;
 	if (status === "started") screen.toolStart.set(toolCallId, ts);
 	const began = screen.toolStart.get(toolCallId);

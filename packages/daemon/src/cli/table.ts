@@ -10,7 +10,7 @@ export function since(at: number): string {
 	return new Date(at).toISOString().slice(0, 10);
 }
 
-/** Less than this is not worth reading: the last cell of a row then gets a line of its own. */
+/** Fewer columns are not worth reading: the last cell of a row then gets a separate line. */
 const LAST_COLUMNS_MIN = 24;
 const GAP = "  ";
 

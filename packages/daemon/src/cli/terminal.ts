@@ -1,8 +1,9 @@
-/** What a command writes to: answers on stdout, everything about them on stderr, plain unless a person looks. */
+/** The output of a command: answers on stdout, everything about them on stderr, plain unless a person looks. */
 
 import { randomUUID } from "node:crypto";
 import type { LinkState } from "@nexus-stream/client";
 import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
+import { clipCharacters } from "../std/clip.ts";
 import { printable, printableJson } from "../std/printable.ts";
 import type { Host, OutputStream } from "./host.ts";
 
@@ -32,7 +33,7 @@ const CODE: Record<Colour, number> = { red: 31, green: 32, yellow: 33 };
 export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: Host["env"]): Terminal {
 	// https://no-color.org: any value but the empty one counts.
 	const colour = stdout.isTTY && stderr.isTTY && !env.NO_COLOR && env.TERM !== "dumb";
-	/** Stands for our own escape sequences until all others are gone; nobody outside can guess it. */
+	/** Stands for our own escape sequences until all others are gone; a secret, so that text from outside cannot contain it. */
 	const mark = randomUUID();
 	const marks = new RegExp(`${mark}(\\d+);`, "g");
 	const wrap = (open: number, close: number, text: string) =>
@@ -87,7 +88,7 @@ export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: 
 export function endOnClosedPipe(host: Host): void {
 	for (const stream of [host.stdout, host.stderr])
 		stream.on("error", (cause: NodeJS.ErrnoException) => {
-			// The terminal was closed: whoever runs on has nobody to talk to, and ends by its signal.
+			// The terminal was closed: there is no reader to report to, and the command ends by its signal.
 			if (cause.code === "EIO") return;
 			if (cause.code !== "EPIPE") throw cause;
 			host.exit(0);
@@ -113,7 +114,7 @@ export function reportFailure(cause: unknown, terminal: Terminal, env: Host["env
 	return exitCodeOf(error.code);
 }
 
-/** Tells a person that what they watch goes on after a lost connection. */
+/** Notes that the command reconnects after a lost connection. */
 export const noteDrop = (terminal: Terminal) => (because: string) =>
 	terminal.note(terminal.dim(`reconnecting (${because})`));
 
@@ -126,7 +127,5 @@ export const noteDrops =
 
 /** Text from a model or a stranger, safe to show on one line: no control characters, no line breaks. */
 export function oneLine(text: string, width: number): string {
-	const flat = printable(text.replace(/\s+/gu, " ")).trim();
-	const letters = Array.from(flat);
-	return letters.length <= width ? flat : `${letters.slice(0, Math.max(0, width - 1)).join("")}…`;
+	return clipCharacters(printable(text.replace(/\s+/gu, " ")).trim(), width);
 }

@@ -26,7 +26,7 @@ export function askAdapter(config: NexusConfig, channel: string): Promise<Adapte
 	return withOutbound(config, { channel, account: "main", settings: {} }, (outbound) => outbound.info(channel));
 }
 
-/** Those of the configuration and those that were stored, with their settings. */
+/** Accounts of the configuration and stored ones, with their settings. */
 export const accountsOf = (config: NexusConfig): StoredAccount[] =>
 	Object.entries(nexConfig(config).adapters).flatMap(([channel, { accounts }]) =>
 		Object.entries(accounts).map(([account, { settings }]) => ({ channel, account, settings })),

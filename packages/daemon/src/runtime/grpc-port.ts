@@ -31,7 +31,7 @@ export async function openGrpcPort(
 		return (await edge.listenGrpc(host, usual, tls)).url;
 	} catch (cause) {
 		if (!(cause instanceof NexusError) || cause.code !== "conflict") throw cause;
-		// Nobody asked for this very port: a free one serves as well, and is in the ready line and in the daemon's record.
+		// The default port is not a promise: a free one serves as well, and is in the ready line and in the daemon's record.
 		const { url } = await edge.listenGrpc(host, 0, tls);
 		log.warn({ wanted: usual, grpc: url }, "the gRPC port is in use; a free one was taken instead");
 		return url;
@@ -48,7 +48,7 @@ const inUse = (port: number, host: string, cause: unknown): NexusError =>
 		{ cause },
 	);
 
-/** Both files or none. What cannot be used is told at the start, not to the first client. */
+/** Both files or none. A problem with them is reported at the start, not to the first client. */
 export async function readTls({ grpc = {}, base }: Pick<NexusConfig, "grpc" | "base">): Promise<GrpcTls | undefined> {
 	const { cert, key } = grpc;
 	if (cert === undefined && key === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** What the installed package brings along: its version and the built page. The same from `src` and from `dist`. */
+/** The installed package: its version and the built page. The same from `src` and from `dist`. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

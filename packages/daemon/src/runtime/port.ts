@@ -1,4 +1,4 @@
-/** What a started daemon offers, and what it is started with. */
+/** A started daemon and its options. */
 
 import type { DaemonState } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -9,13 +9,13 @@ import type { PartialConfig } from "./config/config.ts";
 export type DaemonOptions = Omit<PartialConfig, "engine"> & {
 	engine?: EngineChoice | Engine | undefined;
 	logger?: Log | undefined;
-	/** The configuration in one object; what stands beside it wins. */
+	/** The configuration in one object; the other options override it. */
 	config?: PartialConfig | undefined;
 };
 
 export interface Daemon {
 	readonly url: string;
-	/** Of the gRPC port, as `http://host:port` or `https://host:port`; undefined when it is off. */
+	/** The gRPC address as `http://host:port` or `https://host:port`; undefined when it is off. */
 	readonly grpc?: string;
 	readonly data: string;
 	readonly engine: string;
@@ -29,7 +29,7 @@ export interface Daemon {
 	readonly log: Log;
 	/** On chat platforms, as `channel/account`, when it started. */
 	readonly accounts: readonly string[];
-	/** Senders who had asked to be let in when it started, and still could be. */
+	/** Pairing requests that were open when it started. */
 	readonly waiting: readonly { code: string; sender: string }[];
 	/** A fresh address that signs the page in, once. */
 	signInUrl(): string;

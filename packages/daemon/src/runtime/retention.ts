@@ -31,7 +31,7 @@ interface RetentionTargets {
 }
 
 export interface RetentionRules extends RetentionConfig {
-	/** Of the audit log. */
+	/** Limits of the audit log. */
 	auditDays: number;
 }
 

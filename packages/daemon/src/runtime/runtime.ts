@@ -26,14 +26,14 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 /** Whether the database could be opened, without changing it; loaded when asked for. */
 export const storeCheck = () => import("./data/store.ts");
 
-/** What of the database is damaged; loaded when asked for. */
+/** Looks for damage in the database; loaded when asked for. */
 export const deepCheck = () => import("./data/deep-check.ts");
 
 /** Which gRPC port a start would open, and whether its certificate can be used; loaded when asked for. */
 export const grpcCheck = () => import("./grpc-port.ts");
 
-/** What an engine is loaded with that is only looked at; loaded when asked for. */
+/** Services for an engine that is only checked; loaded when asked for. */
 export const engineServicesModule = () => import("./wiring/engine-services.ts");
 
-/** What an adapter needs, and whether an account works; loaded when asked for. */
+/** The settings that an adapter needs, and whether an account works; loaded when asked for. */
 export const adapterCheck = () => import("./adapter-check.ts");

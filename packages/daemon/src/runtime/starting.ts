@@ -72,7 +72,7 @@ export class Starting {
 		const { host, port, log } = this.#options;
 		const { detail } = this.#readiness();
 		log.warn({}, `still starting: ${detail}`);
-		// Nobody knows a port that is not chosen yet.
+		// A port that is not chosen yet is not known to any client.
 		if (port === 0) return;
 		const server = createServer({ keepAliveTimeout: 1 }, (request, response) => {
 			const path = (request.url ?? "").split("?", 1)[0];

@@ -1,6 +1,6 @@
 /**
  * The words of the configuration's schema: each kind of value with what is allowed there, for the message when it is something else.
- * The library itself is not among them: handed over whole, it could not be bundled without its parts that nobody uses.
+ * The library itself is not among them: handed over whole, it could not be bundled without its unused parts.
  */
 
 import { z } from "zod";
@@ -29,7 +29,7 @@ export const matching = (pattern: RegExp, allowed: string) => say(z.string().reg
 export const httpUrl = (allowed: string) => say(z.url({ protocol: /^https?$/ }), allowed);
 export const oneOf = <const T extends readonly [string, ...string[]]>(words: T) => say(z.enum(words), words.join(", "));
 
-/** What a group of keys is called in a message; its keys are listed from its shape. */
+/** A group of keys; a message lists them. */
 export const group = <T extends z.core.$ZodLooseShape>(shape: T) =>
 	say(z.strictObject(shape), `a map with the keys ${Object.keys(shape).join(", ")}`);
 

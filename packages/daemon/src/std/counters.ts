@@ -1,4 +1,4 @@
-/** Counters with bounded labels: what a model or a server makes up cannot fill the memory. Whoever renders metrics reads them. */
+/** Counters with bounded labels: names that a model or a server makes up cannot fill the memory. `/metrics` reads them. */
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -13,7 +13,7 @@ export interface Counted {
 	value: number;
 }
 
-/** Of one counter; what comes later counts as `other`. */
+/** Series of one counter; later ones count as `other`. */
 const SERIES_MAX = 256;
 
 export function createCounters(seriesMax: number = SERIES_MAX): Counters {

@@ -5,7 +5,7 @@ export const fitsGlob = (name: string, glob: string): boolean =>
 
 export const fitsSome = (name: string, globs: readonly string[]): boolean => globs.some((glob) => fitsGlob(name, glob));
 
-/** What both lists let through. */
+/** Globs for the names that both lists allow. */
 export function commonGlobs(some: readonly string[], others: readonly string[]): string[] {
 	const both = some.flatMap((one) =>
 		others.flatMap((other) => (fitsGlob(other, one) ? [other] : fitsGlob(one, other) ? [one] : [])),

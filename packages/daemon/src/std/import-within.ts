@@ -21,7 +21,7 @@ export async function importWithin(path: string, loadMs = MODULE_LOAD_MS): Promi
 	}
 }
 
-/** What Node says of `import` and `export` in a file that it reads as CommonJS. */
+/** Node's errors about `import` and `export` in a file that it reads as CommonJS. */
 const IS_ES_SYNTAX =
 	/^Unexpected token 'export'|^Cannot use import statement outside a module|^Cannot use 'import\.meta'/;
 

@@ -1,4 +1,4 @@
-/** Code that is loaded when it is first needed. A load that failed is tried again by whoever asks next. */
+/** Code that is loaded when it is first needed. The next caller tries a failed load again. */
 
 export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
 	let loaded: Promise<T> | undefined;

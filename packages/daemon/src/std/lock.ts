@@ -24,7 +24,7 @@ export function createLock(): Lock {
 	return async (signal) => {
 		const before = tail;
 		const { promise, resolve: release } = Promise.withResolvers<void>();
-		// Whoever comes next waits for this one even when it gives up: for those before it.
+		// The next caller waits for this one even when it gives up: for those before it.
 		tail = before.then(() => promise);
 		const { promise: aborted, reject } = Promise.withResolvers<never>();
 		const fail = () => reject(new DOMException("No longer waited for.", "AbortError"));

@@ -3,14 +3,14 @@
 import type { ChildProcess } from "node:child_process";
 
 /**
- * For `spawn`: the child leads a group of its own. A terminal's Ctrl-C does not reach it then, so whoever starts it has to end it. There
+ * For `spawn`: the child leads its own group. A terminal's Ctrl-C does not reach it then, so its parent has to end it. There
  * are no groups on Windows, where only the child itself gets the signals.
  */
 export const OWN_GROUP = { detached: process.platform !== "win32" } as const;
 
 const leaders = new Set<number>();
 
-/** Those that are left when this process ends without ending them: by a second Ctrl-C, or by an error. */
+/** Kills the groups that are left when this process ends by a second Ctrl-C or an error. */
 const endAll = () => {
 	for (const pid of leaders) signalGroup(pid, "SIGKILL");
 };
@@ -31,7 +31,7 @@ export function watchGroup(child: ChildProcess): { signal(signal: NodeJS.Signals
 	};
 }
 
-/** Nothing happens when nobody of the group is left. */
+/** Does nothing for a group that has ended. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {
 	try {
 		process.kill(OWN_GROUP.detached ? -leader : leader, signal);

@@ -2,8 +2,8 @@
 
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { checkpointBeside } from "./checkpoint.ts";
-import { walSync } from "./wal-sync.ts";
+import { checkpointBeside } from "./sqlite/checkpoint.ts";
+import { walSync } from "./sqlite/wal-sync.ts";
 import { Tables } from "./write.ts";
 
 /** `process`: a commit survives kill -9. `power`: it also survives a power cut (a sync per commit). */
@@ -11,7 +11,7 @@ export type Durability = "process" | "power";
 
 export interface SqliteFile {
 	readonly db: DatabaseSync;
-	/** Who applies which writes to it. */
+	/** Applies writes by table. */
 	readonly tables: Tables;
 	/** Runs `work` in a transaction, or in the one already open. */
 	transaction<T>(work: () => T): T;
@@ -35,7 +35,7 @@ function opened(db: DatabaseSync, path: string, durability: Durability, guard: (
 	const isFile = path !== ":memory:";
 	// A new file needs no rollback journal, which would cost four syncs: there is nothing in it to roll back to.
 	if (isFile && statSync(path).size === 0) db.exec("PRAGMA journal_mode = MEMORY");
-	// What a savepoint would restore is kept in memory: in a file of its own, SQLite writes every page that a commit changes once more.
+	// Savepoints keep their pages in memory: in a temporary file, SQLite would write every page that a commit changes once more.
 	// NORMAL syncs for checkpoints only: with FULL every commit would stop the event loop until the disk has answered.
 	db.exec(
 		"PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON",
@@ -118,7 +118,7 @@ export function schemaVersions(db: DatabaseSync): Map<string, number> {
 	return new Map(rows.map(({ area, version }) => [String(area), Number(version)]));
 }
 
-/** What kind of trouble SQLite reports, for callers that must tell a person what to do. */
+/** A failure of SQLite by its kind, for callers that tell a person what to do. */
 export interface SqliteFailure {
 	kind: "corrupt" | "unwritable" | "full" | "locked" | "duplicate" | "other";
 	message: string;

@@ -1,10 +1,12 @@
-/** When a process is started again, as a pure step: exponential backoff, then a circuit breaker that tries once in a while. */
+/** When a process is started again, as a pure step: exponential back-off, then a circuit breaker that tries once in a while. */
+
+import { backoffMs, jittered } from "@nexus-stream/protocol/retry";
 
 export interface RestartRules {
 	/** Wait before the first restart; doubles with every failure. */
 	backoffMs: number;
 	backoffMsMax: number;
-	/** A process that lived this long was healthy: its end starts the count anew. */
+	/** A process that lived this long was healthy: its end resets the count. */
 	healthyMs: number;
 	/** Failures in a row that open the circuit. */
 	failuresMax: number;
@@ -31,7 +33,7 @@ export type ProcessPhase =
 
 export interface Supervision {
 	readonly phase: ProcessPhase;
-	/** Somebody needs the process. */
+	/** The process has a user. */
 	readonly wanted: boolean;
 	/** In a row. */
 	readonly failures: number;
@@ -116,13 +118,13 @@ function exited(
 	const next = { ...before, failures, restarts: state.restarts + 1 };
 	if (!state.wanted) return { state: { ...next, phase: { at: "stopped" } }, effects: [] };
 	if (failures < rules.failuresMax) {
-		const wait = Math.min(rules.backoffMs * 2 ** (failures - 1), rules.backoffMsMax);
-		const until = now + Math.round(wait * (0.75 + random / 2));
+		const wait = backoffMs({ firstMs: rules.backoffMs, maxMs: rules.backoffMsMax }, failures - 1);
+		const until = now + Math.round(jittered(wait, random));
 		return { state: { ...next, phase: { at: "backing_off", until } }, effects: [{ type: "wake", at: until }] };
 	}
-	// Nothing is wrong with it: when the network is back, nobody should wait for long.
+	// An unreachable platform is not the process's fault: its waits do not grow, so that it is back soon after the network.
 	const trips = unreachable ? 0 : before.trips;
-	const until = now + Math.min(rules.circuitMs * 2 ** trips, rules.circuitMsMax);
+	const until = now + backoffMs({ firstMs: rules.circuitMs, maxMs: rules.circuitMsMax }, trips);
 	const open = { ...next, trips: trips + 1, phase: { at: "open_circuit" as const, until } };
 	return { state: open, effects: [{ type: "wake", at: until }] };
 }

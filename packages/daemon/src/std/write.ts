@@ -1,5 +1,5 @@
 /**
- * Changes of stored things and questions about them, as values. Whoever wants one says what is to be done; the store does it inside the
+ * Changes of stored things and questions about them, as values. The store applies a change inside the
  * transaction of a commit or of a read, so that it can be anywhere: in this process or behind a connection. Knows no Nexus word.
  */
 
@@ -8,11 +8,11 @@ export interface Write {
 	readonly table: string;
 	readonly op: string;
 	readonly args: readonly unknown[];
-	/** Whoever listens to this topic of the Bus is called once the write is durable. */
+	/** The listeners of this topic of the Bus are called once the write is durable. */
 	readonly topic?: string;
 }
 
-/** What a commit tells those who apply its writes. */
+/** Facts of a commit for the code that applies its writes. */
 export interface CommitFacts {
 	/** Which start of which daemon commits: what it writes is its own until that one is dead. */
 	readonly node: number;
@@ -62,7 +62,7 @@ export const queriesOf = <T extends ReadOperations<T>>(table: string, ops: reado
 const makersOf = (table: string, ops: readonly string[]): unknown =>
 	Object.fromEntries(ops.map((op) => [op, (...args: unknown[]) => ({ table, op, args })]));
 
-/** Who applies the writes of which thing, and who answers questions about it. */
+/** The code that applies writes and answers questions, by table. */
 export class Tables {
 	readonly #answers = new Map<string, Readonly<Record<string, (...args: unknown[]) => unknown>>>();
 	readonly #appliers = new Map<string, Readonly<Record<string, (facts: CommitFacts, ...args: unknown[]) => void>>>();
@@ -79,7 +79,7 @@ export class Tables {
 		this.#answers.set(table, answers as never);
 	}
 
-	/** At once: whoever asks has a transaction open. */
+	/** Answers at once: the caller has a transaction open. */
 	answer<T>({ table, op, args }: Query<T>): T {
 		return operationOf(this.#answers, table, op)(...args) as T;
 	}
@@ -91,7 +91,7 @@ function operationOf<Operation>(
 	op: string,
 ): Operation {
 	const operations = known.get(table);
-	if (!operations) throw new TypeError(`nobody keeps ${table} here`);
+	if (!operations) throw new TypeError(`no store is registered for "${table}"`);
 	const operation = Object.hasOwn(operations, op) ? operations[op] : undefined;
 	if (!operation) throw new TypeError(`${table} cannot ${op}`);
 	return operation;

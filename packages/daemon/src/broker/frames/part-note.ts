@@ -1,8 +1,8 @@
 /** Attachments of an answer, described in words for the turn and for the context of the next run. Pure. */
 
 import type { StoredMessage, StoredPart } from "../../ledger/ledger.ts";
+import { base64Bytes } from "../../std/base64.ts";
 import { isTextual } from "./pieces.ts";
-import { base64Bytes } from "./tool-content.ts";
 
 const DESCRIPTION_CHARS_MAX = 300;
 const CARDS_NAMED_MAX = 10;

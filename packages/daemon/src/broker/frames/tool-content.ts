@@ -1,6 +1,7 @@
 /** Content parts of a tool result: validated, and cut to the limit of a turn. Pure. */
 
 import type { ContentPart } from "@nexus-stream/protocol";
+import { base64Bytes } from "../../std/base64.ts";
 import { clippedText } from "./pieces.ts";
 
 /** Limit per tool call. */
@@ -87,5 +88,3 @@ function described(part: Exclude<ContentPart, { type: "text" }>): string {
 	const size = text === undefined ? `${base64Bytes(data)} bytes` : `${text.length} characters`;
 	return `resource ${uri}, ${size}`;
 }
-
-export const base64Bytes = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);

@@ -3,10 +3,10 @@
 import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "../../engine/engine.ts";
 import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
-import { GrowingText } from "../../std/growing-text.ts";
 import type { LiveToolCall } from "../port.ts";
 import { type Ending, statusOf, unpairedSummary } from "../settle/ending.ts";
 import { UsageCount } from "../usage.ts";
+import { GrowingText } from "./growing-text.ts";
 import { storedPart } from "./part-note.ts";
 import type { TextStream } from "./streams.ts";
 import { fitContent } from "./tool-content.ts";

@@ -1,56 +1,37 @@
 /** The group commit: what all logs appended in one loop tick becomes durable together, and only then visible (I1). One at a time. */
 
 import { NexusError, type Refused } from "@nexus-stream/protocol";
-import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { sqliteFailure } from "../../std/sqlite.ts";
+import { sleep } from "@nexus-stream/protocol/retry";
 import type { Write } from "../../std/write.ts";
-import type { CommitPart, LiveLog, WriteRequest } from "../logs/live-log.ts";
+import type { CommitPart, LiveLog } from "../logs/live-log.ts";
 import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
-import {
-	type CommitLimits,
-	type CommitListener,
-	type CommitterParts,
-	Silent,
-	segmentCharsOf,
-	unwritten,
-} from "./outcome.ts";
-import type { Flight } from "./part.ts";
-import { isUnderWay, ownCharsOf, partOfLog, partOfRequest, patienceMsOf, patientOf, withdraw } from "./part.ts";
-import { CommitQueue } from "./queue.ts";
+import { StoreOutage } from "./outage.ts";
+import { type CommitLimits, type CommitListener, type CommitterParts, Silent, unwritten } from "./outcome.ts";
+import { type Flight, isUnderWay, ownCharsOf, patienceMsOf, settle, withdraw } from "./part.ts";
+import { CommitPlan, CommitTick } from "./plan.ts";
 import { Tidier } from "./tidier.ts";
-
-const EARLY_COMMITS_PER_TICK_MAX = 16;
 
 export class Committer {
 	readonly #storage: Storage;
 	readonly #limits: CommitLimits;
 	readonly #outcome: CommitListener;
 	readonly #clock: Clock;
-	/** How long commits have been failing does not depend on what the clock is set to meanwhile. */
-	readonly #steady: () => number;
 	readonly #log: Log;
-	readonly #node: () => number;
 	readonly #tidier: Tidier;
-	readonly #dirty = new CommitQueue();
-	#requests: WriteRequest[] = [];
+	readonly #plan: CommitPlan;
+	readonly #outage: StoreOutage;
+	readonly #tick = new CommitTick(() => this.commit());
 	/** The commit under way: made, or to be tried again. */
 	#flight: Flight | undefined;
-	/** The store has been asked, and has not answered yet. */
-	#lookup: Promise<void> | undefined;
-	#lookupAt = 0;
-	#cancelLook: (() => void) | undefined;
-	/** Nobody can tell whether the flight was applied: it may not be given up. */
+	/** The store has the commit and has not answered yet. */
+	#answer: Promise<void> | undefined;
+	#sentAt = 0;
+	#cancelWatch: (() => void) | undefined;
+	/** The flight may have been applied, so it may not be given up. */
 	#unknown = false;
 	#fenced: Refused | undefined;
-	#last = 0;
-	#scheduled = false;
-	#early = false;
-	#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
-	#failingSince: number | undefined;
-	/** Why it fails: the disk. */
-	#isFull = false;
-	#cancelRetry: (() => void) | undefined;
 	#stopped = false;
 	commits = 0;
 	/** Characters of all logs that were appended and are not durable yet, a line feed for each record included. */
@@ -61,16 +42,16 @@ export class Committer {
 		this.#limits = limits;
 		this.#outcome = outcome;
 		this.#clock = clock;
-		this.#steady = elapsing(clock);
 		this.#log = log;
-		this.#node = node;
+		this.#plan = new CommitPlan({ limits, node, liveLogs: () => outcome.liveLogs });
+		this.#outage = new StoreOutage({ limits, clock, log, retry: () => this.#tryAgain() });
 		const onLagging = (ids: ReadonlySet<number>) => this.#cutAll(ids);
 		this.#tidier = new Tidier({ storage, node, tidyMs: limits.tidyMs, clock, log, onLagging });
 	}
 
 	get healthy(): boolean {
-		const isSilent = this.#lookup && this.#steady() - this.#lookupAt > this.#limits.silentMsMax;
-		return this.#failingSince === undefined && !this.#fenced && !isSilent;
+		const isSilent = this.#answer && this.#outage.now() - this.#sentAt > this.#limits.silentMsMax;
+		return !this.#outage.isOn && !this.#fenced && !isSilent;
 	}
 
 	/** Why nothing can be written any more. */
@@ -80,67 +61,37 @@ export class Committer {
 
 	/** The log has something to commit: it goes with all others of this loop tick. */
 	touch(log: LiveLog): void {
-		this.#dirty.add(log);
+		this.#plan.addLog(log);
 		this.#schedule();
-		if (this.#dirty.size >= this.#limits.commitLogsMax) this.#commitEarly();
+		if (this.#plan.logs >= this.#limits.commitLogsMax && !this.#flight) this.#tick.early();
 	}
 
 	/** Changes that need no record: one unit of the next commit. */
 	write(writes: readonly Write[], patienceMs: number): Promise<void> {
 		return new Promise((resolve, reject) => {
-			this.#requests.push({ writes, patienceMs, resolve, reject });
+			this.#plan.addRequest({ writes, patienceMs, resolve, reject });
 			this.#schedule();
 		});
 	}
 
 	#schedule(): void {
-		if (this.#scheduled || this.#flight) return;
-		this.#scheduled = true;
-		setImmediate(() => {
-			this.#scheduled = false;
-			this.#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
-			this.commit();
-		});
-	}
-
-	/** In a tick with very many logs the first must not wait for the last. Bounded, so that input and output get their turn. */
-	#commitEarly(): void {
-		if (this.#early || this.#earlyLeft === 0 || this.#flight) return;
-		this.#early = true;
-		this.#earlyLeft--;
-		process.nextTick(() => {
-			this.#early = false;
-			this.commit();
-		});
+		if (!this.#flight) this.#tick.atEnd();
 	}
 
 	/** Commits what waits, unless a commit is under way: then it goes with the next one. */
 	commit(): void {
-		if (this.#canSend()) this.#send(this.#plan());
+		if (this.#canSend()) this.#send(this.#plan.take());
 	}
 
 	#canSend(): boolean {
-		return !this.#flight && !this.#fenced && this.#hasWaiting();
+		return !this.#flight && !this.#fenced && !this.#plan.isEmpty;
 	}
 
-	/** Commits all that waits, in the tick of the call if the store answers at once; what it refused before is tried again. */
+	/** Commits all that waits, in the tick of the call if the store answers at once; a commit that failed before is tried again. */
 	flush(): void {
-		if (this.#lookup) return;
+		if (this.#answer) return;
 		if (this.#flight) this.#tryAgain();
-		while (this.#canSend()) this.#send(this.#plan());
-	}
-
-	#plan(): Flight {
-		const parts = this.#requests.map(partOfRequest);
-		this.#requests = [];
-		let chars = 0;
-		const segmentChars = segmentCharsOf(this.#limits, this.#outcome.liveLogs);
-		const take = (log: LiveLog) => {
-			parts.push(partOfLog(log, segmentChars));
-			chars += log.inFlightChars;
-		};
-		this.#dirty.take(() => chars <= this.#limits.commitTotalCharsMax, take);
-		return { commit: { node: this.#node(), n: ++this.#last, again: false, units: parts }, parts };
+		while (this.#canSend()) this.#send(this.#plan.take());
 	}
 
 	/** An embedded store answers at once, and all of it happens in this tick. */
@@ -157,35 +108,34 @@ export class Committer {
 			this.#landed(flight, answer);
 			return;
 		}
-		const lookup = answer.then(
+		this.#answer = answer.then(
 			(committed) => {
-				this.#lookup = undefined;
+				this.#answer = undefined;
 				this.#landed(flight, committed);
 			},
 			(cause: unknown) => {
-				this.#lookup = undefined;
+				this.#answer = undefined;
 				this.#failed(cause);
 			},
 		);
-		this.#lookup = lookup;
-		this.#lookupAt = this.#steady();
-		this.#lookLater();
+		this.#sentAt = this.#outage.now();
+		this.#watchSilence();
 	}
 
-	/** While the store is silent, too, those who would rather be told soon are told: as long as they wait behind the commit. */
-	#lookLater(): void {
-		this.#cancelLook ??= this.#clock.after(this.#limits.commitRetryMs, () => {
-			this.#cancelLook = undefined;
-			if (!this.#lookup) return;
-			this.#giveUpImpatient(this.#steady() - (this.#failingSince ?? this.#lookupAt), new Silent());
-			this.#lookLater();
+	/** While the store does not answer, impatient callers behind the commit fail in time, too. */
+	#watchSilence(): void {
+		this.#cancelWatch ??= this.#clock.after(this.#limits.commitRetryMs, () => {
+			this.#cancelWatch = undefined;
+			if (!this.#answer) return;
+			this.#failImpatient(this.#outage.ms(this.#sentAt), new Silent());
+			this.#watchSilence();
 		});
 	}
 
 	#landed({ parts }: Flight, { now, outcomes }: Committed): void {
 		this.#flight = undefined;
 		this.#unknown = false;
-		this.#recovered();
+		this.#outage.end();
 		this.#outcome.time(now);
 		this.commits++;
 		for (let place = 0; place < parts.length; place++) {
@@ -203,35 +153,16 @@ export class Committer {
 		}
 		this.#outcome.landed(parts, outcomes);
 		this.#tidier.schedule();
-		if (this.#hasWaiting()) this.#schedule();
+		if (!this.#plan.isEmpty) this.#schedule();
 	}
 
-	/** Brings a log into the state that is now durable, and tells those who wait for it. */
 	#settle(part: CommitPart, log: LiveLog, now: number, base: number | undefined): void {
-		const { creation, joint, sealing } = part;
-		const { batch, cut } = part.log!;
-		if (creation) {
-			log.base = base ?? 0;
-			log.createdAt = now;
-			log.creation = undefined;
-		}
+		const { cut } = part.log!;
 		this.waitingChars -= ownCharsOf(part);
-		log.landed();
-		log.publish(batch, cut);
 		if (cut) this.#outcome.cut(log, segmentBytesOf(cut));
-		log.settleWaiting();
-		creation?.resolve();
-		if (sealing) {
-			log.sealedAt = now;
-			this.#outcome.gone(log);
-			sealing.resolve();
-			return;
-		}
-		if (joint) {
-			log.disjoin();
-			joint.resolve();
-		}
-		if (log.isWaiting) this.#dirty.add(log);
+		if (part.sealing) this.#outcome.gone(log);
+		settle(part, log, now, base);
+		if (!part.sealing && log.isWaiting) this.#plan.addLog(log);
 	}
 
 	/** Nothing of the part was written. */
@@ -254,7 +185,7 @@ export class Committer {
 
 	#withdraw(part: CommitPart, log: LiveLog, why: Error): void {
 		withdraw(part, log, why);
-		if (log.isWaiting) this.#dirty.add(log);
+		if (log.isWaiting) this.#plan.addLog(log);
 	}
 
 	/** Another daemon has declared this one dead: it drops everything without a terminal, and serves readers only. */
@@ -262,28 +193,25 @@ export class Committer {
 		this.#fenced = refused;
 		this.#log.error({}, "another daemon has taken over; this one may write nothing any more");
 		for (const log of [...this.#outcome.live()]) log.giveUp(refused, refused);
-		this.#dirty.keep(() => false);
-		for (const request of this.#requests.splice(0)) request.reject(refused);
+		this.#plan.fail(refused, () => {});
 		this.#outcome.fenced();
 	}
 
-	/** A full disk must not lose what was said: everything waits and is tried again, until the limit. */
+	/** A full disk must not lose what was appended: all of it waits and is tried again, up to the limit. */
 	#failed(cause: unknown): void {
-		const now = this.#steady();
 		if (this.healthy) this.#log.error({ err: cause }, "the store refuses commits; trying again");
-		this.#failingSince ??= now;
-		this.#isFull = sqliteFailure(cause)?.kind === "full";
+		this.#outage.begin(cause);
 		this.#unknown ||= cause instanceof OutcomeUnknown;
-		this.#giveUpImpatient(now - this.#failingSince, cause);
-		if (this.#tryLater() || this.#unknown) return;
-		this.#log.error({ err: cause, logs: this.#dirty.size }, "the store still refuses commits; giving up what waits");
+		this.#failImpatient(this.#outage.ms(), cause);
+		if (this.#outage.retryLater(this.#stopped, this.#unknown)) return;
+		this.#log.error({ err: cause, logs: this.#plan.logs }, "the store still refuses commits; giving up what waits");
 		this.#giveUpAll(cause);
 	}
 
-	/** Some would rather be told soon than wait. What may have been applied, or may still be, is kept until that is known. */
-	#giveUpImpatient(failingMs: number, cause: unknown): void {
+	/** Fails callers that do not wait for so long. A part that may have been applied, or still may be, stays until that is known. */
+	#failImpatient(failingMs: number, cause: unknown): void {
 		const flight = this.#flight;
-		if (flight && !this.#unknown && !this.#lookup) {
+		if (flight && !this.#unknown && !this.#answer) {
 			const parts = flight.parts.filter((part) => {
 				if (failingMs < patienceMsOf(part)) return true;
 				if (part.sealing) this.#withdraw(part, part.live!, unwritten(`log ${part.live!.spec.log}`, cause));
@@ -292,16 +220,10 @@ export class Committer {
 			});
 			this.#flight = parts.length > 0 ? { commit: { ...flight.commit, units: parts }, parts } : undefined;
 		}
-		this.#dirty.keep((log) => {
-			const { creation, seal } = log;
-			if (creation && failingMs >= creation.patienceMs) this.#giveUp(log, cause);
-			else if (seal && failingMs >= seal.patienceMs && !isUnderWay(seal, this.#flight)) {
-				log.seal = undefined;
-				seal.reject(unwritten(`log ${log.spec.log}`, cause));
-			} else return true;
-			return !creation && log.isWaiting;
+		this.#plan.failImpatient(failingMs, cause, {
+			giveUp: (log) => this.#giveUp(log, cause),
+			isUnderWay: (seal) => isUnderWay(seal, this.#flight),
 		});
-		this.#requests = patientOf(this.#requests, failingMs, cause);
 		this.#countWaiting();
 	}
 
@@ -309,45 +231,19 @@ export class Committer {
 		const parts = this.#flight?.parts ?? [];
 		this.#flight = undefined;
 		for (const part of parts) this.#giveUpPart(part, cause);
-		this.#dirty.keep((log) => {
-			this.#giveUp(log, cause);
-			return false;
-		});
-		for (const request of this.#requests.splice(0)) request.reject(unwritten("a change", cause));
+		this.#plan.fail(unwritten("a change", cause), (log) => this.#giveUp(log, cause));
 		this.#countWaiting();
 	}
 
-	#recovered(): void {
-		if (this.#failingSince === undefined) return;
-		this.#log.info({}, "the store takes commits again");
-		this.#failingSince = undefined;
-	}
-
-	/** Until the limit. A store that has just refused is not healthy, although nobody may be waiting for it any more. */
-	#tryLater(): boolean {
-		const { commitRetryMs, commitRetryMsMax } = this.#limits;
-		if (this.#failingSince === undefined) return false;
-		const isOver = this.#steady() - this.#failingSince >= commitRetryMsMax || this.#stopped;
-		if (!isOver || this.#unknown) {
-			this.#cancelRetry?.();
-			this.#cancelRetry = this.#clock.after(commitRetryMs, () => this.#tryAgain(), "due");
-			return true;
-		}
-		this.#failingSince = undefined;
-		return false;
-	}
-
 	#tryAgain(): void {
-		this.#cancelRetry?.();
-		this.#cancelRetry = undefined;
-		if (this.#lookup) return;
+		this.#outage.cancelRetry();
+		if (this.#answer) return;
 		const flight = this.#flight;
 		if (flight) this.#send({ commit: { ...flight.commit, again: this.#unknown }, parts: flight.parts });
-		else if (this.#hasWaiting()) this.#send(this.#plan());
-		// Nobody waits: an empty commit tells whether the store is back. A full disk takes those, so it is not asked.
-		else if (!this.#isFull)
-			this.#send({ commit: { node: this.#node(), n: ++this.#last, again: false, units: [] }, parts: [] });
-		else this.#tryLater();
+		else if (!this.#plan.isEmpty) this.#send(this.#plan.take());
+		// The store stays unhealthy until a commit succeeds, also when no caller waits for one any more.
+		else if (!this.#outage.isDiskFull) this.#send(this.#plan.probe());
+		else this.#outage.retryLater(this.#stopped, this.#unknown);
 	}
 
 	#giveUpPart({ live, request }: CommitPart, cause: unknown): void {
@@ -355,7 +251,7 @@ export class Committer {
 		else request!.reject(unwritten("a change", cause));
 	}
 
-	/** The log stays as it is in the store; whoever reopens it, now or after the next start, ends it truthfully. */
+	/** The log stays as it is in the store: the daemon that reopens it, now or after the next start, ends it truthfully. */
 	#giveUp(log: LiveLog, cause: unknown): void {
 		if (log.creation) this.#outcome.gone(log);
 		log.giveUp(cause, unwritten(`log ${log.spec.log}`, cause));
@@ -384,23 +280,17 @@ export class Committer {
 			isOver = true;
 			over.resolve();
 		});
-		if (this.#lookup) await Promise.race([this.#lookup, over.promise]);
+		if (this.#answer) await Promise.race([this.#answer, over.promise]);
 		this.#stopped = true;
 		this.flush();
-		// Whether it was applied has to be known, as long as there is time to ask.
-		while (!isOver && (this.#lookup || this.#unknown)) {
-			const next =
-				this.#lookup ?? new Promise<void>((resolve) => this.#clock.after(this.#limits.commitRetryMs, resolve));
-			await Promise.race([next, over.promise]);
+		// The outcome of the last commit has to be known, as long as there is time to ask for it.
+		while (!isOver && (this.#answer || this.#unknown)) {
+			await Promise.race([this.#answer ?? sleep(this.#clock, this.#limits.commitRetryMs), over.promise]);
 			this.flush();
 		}
 		cancel();
-		this.#cancelRetry?.();
-		this.#cancelLook?.();
-		if (this.#flight || this.#hasWaiting()) this.#giveUpAll(new NexusError("unavailable", "the daemon is stopping"));
-	}
-
-	#hasWaiting(): boolean {
-		return this.#dirty.size > 0 || this.#requests.length > 0;
+		this.#outage.cancelRetry();
+		this.#cancelWatch?.();
+		if (this.#flight || !this.#plan.isEmpty) this.#giveUpAll(new NexusError("unavailable", "the daemon is stopping"));
 	}
 }

@@ -1,4 +1,4 @@
-/** What the group commit is allowed, and what it tells the Bus. */
+/** The limits of the group commit, and what it reports to the Bus. */
 
 import { NexusError, Refused, wordsOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -30,7 +30,7 @@ export interface CommitLimits {
 export const segmentCharsOf = (limits: CommitLimits, liveLogs: number): number =>
 	Math.min(limits.segmentCharsMax, Math.max(limits.segmentCharsMin, limits.tailBytesMax / liveLogs));
 
-/** What the Bus does with the outcome. */
+/** The Bus, as the group commit reports to it. */
 export interface CommitListener {
 	/** A creation was refused, or the log was sealed: it is not live any more. */
 	gone(log: LiveLog): void;
@@ -52,7 +52,7 @@ export interface CommitterParts {
 	storage: Storage;
 	limits: CommitLimits;
 	outcome: CommitListener;
-	/** Who this daemon is to the store. */
+	/** The number of this daemon in the store. */
 	node(): number;
 	clock: Clock;
 	log: Log;
@@ -66,7 +66,7 @@ export class Silent extends Error {
 	}
 }
 
-/** What whoever waits is told when the store does not take it. */
+/** The error of a caller whose write the store does not take. */
 export function unwritten(what: string, cause: unknown): NexusError {
 	if (cause instanceof Refused) return cause;
 	const isFull = sqliteFailure(cause)?.kind === "full";

@@ -1,9 +1,8 @@
-/** The units of a commit: how they are made of what waits, and what becomes of them when they are given up. */
+/** The units of a commit: how they are made of what waits, and how one is withdrawn. */
 
 import type { Write } from "../../std/write.ts";
 import type { CommitPart, LiveLog, Seal, WriteRequest } from "../logs/live-log.ts";
 import type { Commit, Committed, LogWrite } from "../storage.ts";
-import { unwritten } from "./outcome.ts";
 
 /** A commit that is made, or to be tried again. */
 export interface Flight {
@@ -36,7 +35,7 @@ const partOf = (
 
 const emptyWrite = (id: number): LogWrite => ({ id, create: undefined, batch: undefined, cut: undefined, seal: false });
 
-/** Moves what waits of a log into a commit. A tail of `segmentChars` becomes a segment. */
+/** Moves the waiting records of a log into a commit. A tail of `segmentChars` becomes a segment. */
 export function partOfLog(live: LiveLog, segmentChars: number): CommitPart {
 	live.part ??= partOf(NO_WRITES, emptyWrite(live.id), live, undefined);
 	const { part } = live;
@@ -63,24 +62,16 @@ export function partOfLog(live: LiveLog, segmentChars: number): CommitPart {
 export const isUnderWay = (seal: Seal, flight: Flight | undefined): boolean =>
 	flight?.parts.some(({ sealing }) => sealing === seal) ?? false;
 
-/** Characters of its own records, a line feed included. */
+/** Characters of the records that were appended without writes, a line feed included. */
 export const ownCharsOf = ({ ownCount, ownText }: CommitPart): number => (ownCount > 0 ? ownText.length + 1 : 0);
 
-/** For how long whoever waits for it waits for a failing store. */
+/** How long its caller waits for a failing store. */
 export const patienceMsOf = ({ creation, sealing, request }: CommitPart): number =>
 	(creation ?? sealing ?? request)?.patienceMs ?? Infinity;
 
-/** Those that go on waiting for a store that has failed for so long; the others are told why they do not. */
-export const patientOf = (requests: readonly WriteRequest[], failingMs: number, cause: unknown): WriteRequest[] =>
-	requests.filter((request) => {
-		if (failingMs < request.patienceMs) return true;
-		request.reject(unwritten("a change", cause));
-		return false;
-	});
-
 const NO_TOPICS: ReadonlySet<string> = new Set();
 
-/** Whom to call by what has become durable. */
+/** The topics of the writes that have become durable. */
 export function topicsOf(parts: readonly CommitPart[], outcomes: Committed["outcomes"]): ReadonlySet<string> {
 	let topics: Set<string> | undefined;
 	for (let place = 0; place < parts.length; place++) {
@@ -100,10 +91,34 @@ function isRefused(outcomes: Committed["outcomes"], place: number): boolean {
 	return outcome !== undefined && "refused" in outcome;
 }
 
-/** The records that were appended wait again; what was to go with them does not. */
+/** Its own records wait for the next commit; the seal or the writes that were to go with them fail. */
 export function withdraw({ ownText, ownCount, sealing, joint }: CommitPart, log: LiveLog, why: Error): void {
 	log.putBack(ownText, ownCount);
 	if (sealing) log.seal = undefined;
 	else if (joint) log.disjoin(joint);
 	(sealing ?? joint)?.reject(why);
+}
+
+/** Brings the log into the state that is now durable, and resolves its waiting callers. */
+export function settle(
+	{ creation, joint, sealing, log: write }: CommitPart,
+	log: LiveLog,
+	now: number,
+	base = 0,
+): void {
+	if (creation) {
+		log.base = base;
+		log.createdAt = now;
+		log.creation = undefined;
+	}
+	log.landed();
+	log.publish(write!.batch, write!.cut);
+	if (sealing) log.sealedAt = now;
+	log.settleWaiting();
+	creation?.resolve();
+	if (joint && !sealing) {
+		log.disjoin();
+		joint.resolve();
+	}
+	sealing?.resolve();
 }

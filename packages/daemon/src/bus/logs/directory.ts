@@ -13,14 +13,14 @@ interface Chain {
 	watchers: Set<Wake>;
 }
 
-/** What comes of an answer, at once when it is here. */
+/** Maps an answer, at once when it is here. */
 const whenRead = <T, U>(answer: Reading<T>, make: (value: T) => U): Reading<U> =>
 	answer instanceof Promise ? answer.then((value) => make(value)) : make(answer);
 
 export class Directory {
 	readonly #storage: Storage;
 	readonly #live = new Map<string, LiveLog>();
-	/** Logs of others that somebody reads here. */
+	/** Logs of other daemons that have readers here. */
 	readonly #remote = new Map<string, RemoteLog>();
 	/** Chains that are written or watched now. */
 	readonly #chains = new Map<string, Chain>();
@@ -96,7 +96,7 @@ export class Directory {
 		};
 	}
 
-	/** Who follows the log as a link of its chain. */
+	/** Readers that follow the log as a link of its chain. */
 	chainWatchers({ spec: { chain } }: LiveLog): Iterable<Wake> {
 		return (chain === undefined ? undefined : this.#chains.get(chain)?.watchers) ?? [];
 	}
@@ -123,7 +123,7 @@ export class Directory {
 
 	#readableOf(stored: StoredLog): Readable {
 		const { id, log: name, head, sealedAt } = stored;
-		// It is durable, although its writer may not have been told so yet.
+		// The log is durable, although its writer may not know it yet.
 		const mine = this.#live.get(name);
 		if (mine) return { id, name, growing: mine, head: mine.head };
 		if (sealedAt !== undefined) return { id, name, head };
@@ -155,7 +155,7 @@ export class Directory {
 		return whenRead(this.#storage.chain(chain), (stored) => {
 			const live = this.#chains.get(chain)?.live;
 			if (!live || live.creation) return stored;
-			// The store may have a commit whose answer is not here yet: whoever was told of it there may read on behind it.
+			// The store may be ahead of its answer to us, and another reader may already hold a later offset.
 			return { start: stored?.start ?? 0, head: Math.max(stored?.head ?? 0, live.base + live.head) };
 		});
 	}

@@ -48,7 +48,7 @@ export interface CommitPart extends Unit {
 	readonly log: LogWrite | undefined;
 	readonly live: LiveLog | undefined;
 	readonly request: WriteRequest | undefined;
-	/** What the part brings about for its log, besides new records. */
+	/** The change that the part makes to its log, besides new records. */
 	creation: Creation | undefined;
 	joint: Joint | undefined;
 	sealing: Seal | undefined;
@@ -57,15 +57,15 @@ export interface CommitPart extends Unit {
 	ownText: string;
 }
 
-/** What a cursor follows: a log that grows, whoever writes it. */
+/** A log that grows, as a cursor follows it: written here or by another daemon. */
 export interface Growing extends Grown {
 	readonly id: number;
 	readonly wakes: Set<Wake>;
 	/** Cursors that are open on it. */
 	readers: number;
-	/** What comes strictly after an offset, when it is at hand without asking the store. */
+	/** The records strictly after an offset, when they are at hand without asking the store. */
 	recent(after: number): Batch | undefined;
-	/** The log goes on here: this daemon has taken it over. */
+	/** The log continues here: this daemon has taken it over. */
 	successor: Growing | undefined;
 }
 
@@ -92,10 +92,10 @@ export class LiveLog implements Growing {
 	cutSoon = false;
 	/** Waits for the next commit. */
 	queued = false;
-	/** What the commit under way does for it: one object, because it is in one commit at a time. */
+	/** The part of this log in the commit under way: one object, because the log is in one commit at a time. */
 	part: CommitPart | undefined;
 
-	/** What the next commit takes: records joined by line feeds. */
+	/** Records for the next commit, joined by line feeds. */
 	pending = "";
 	pendingCount = 0;
 	/** In the commit under way. */
@@ -111,11 +111,11 @@ export class LiveLog implements Growing {
 
 	readonly wakes = new Set<Wake>();
 	readers = 0;
-	/** What the last commit brought: readers that keep up all ask for it, and share what is made of it. */
+	/** The batch of the last commit: all readers that keep up ask for it, and share what is encoded from it. */
 	#newest: Batch | undefined;
 	/** The same for readers that are a little behind, and ask together. */
 	#asked: Batch | undefined;
-	/** What the last commit cut from the tail, until the readers were woken: those who waited for a flush share it, instead of a page each. */
+	/** The last cut of the tail, until the readers were woken: those who waited for a flush share it, instead of a page each. */
 	#cut: NewSegment | undefined;
 
 	constructor(id: number, info: Omit<LogInfo, "sealedAt">) {
@@ -245,7 +245,7 @@ export class LiveLog implements Growing {
 		return this.#asked;
 	}
 
-	/** Makes committed records visible; with a cut, the tail begins anew. */
+	/** Makes committed records visible; with a cut, the tail starts empty. */
 	publish(batch: Batch | undefined, cut: NewSegment | undefined): void {
 		this.#cut = cut;
 		if (cut) this.tail.clear();

@@ -15,7 +15,7 @@ export class RemoteLog implements Growing {
 	head: number;
 	sealedAt: number | undefined;
 	successor: Growing | undefined;
-	/** Nobody waits for more of it: the next growth takes the place of what is at hand, and each reader would ask the store (ST22). */
+	/** No reader waits for more of it: the next growth would replace what is at hand, and each reader would ask the store (ST22). */
 	readonly newest = undefined;
 	readonly wakes = new Set<Wake>();
 	readers = 0;
@@ -46,7 +46,7 @@ export class RemoteLog implements Growing {
 
 	async #grow(storage: Storage, head: number, wake: WakeAll): Promise<void> {
 		while (this.head < head) {
-			// What cannot be read is for the readers to find out, when they ask for it themselves.
+			// Readers get the failure when they ask for the records themselves.
 			const batch = await Promise.resolve(storage.read(this.id, this.head + 1)).catch(() => undefined);
 			this.#latest = batch?.after(this.head).upTo(head);
 			this.head = this.#latest?.last ?? head;

@@ -6,14 +6,14 @@ import type { Cursor } from "../port.ts";
 import type { Batch } from "./batch.ts";
 import type { Wake } from "./wake.ts";
 
-/** What a cursor needs of the Bus. */
+/** The Bus, as a cursor reads it. */
 export interface SegmentReader {
 	/** The segment that begins at, or holds, the offset. */
 	page(id: number, offset: number): Batch | undefined | Promise<Batch | undefined>;
 	closed(): boolean;
 }
 
-/** What a log cursor reads: a log that grows, or one that was sealed before the cursor came. */
+/** The source of a log cursor: a log that grows, or one that was sealed before the cursor came. */
 export interface Readable {
 	id: number;
 	name: string;
@@ -110,7 +110,7 @@ export interface ChainLink {
 	base: number;
 }
 
-/** What a chain cursor needs beyond that: the next link, and to be told of new ones. */
+/** The source of a chain cursor: also the next link, and a call when there is a new one. */
 export interface ChainReading extends SegmentReader {
 	/** The link that holds or follows the chain offset, with where it begins. */
 	link(chain: string, after: number): ChainLink | undefined | Promise<ChainLink | undefined>;

@@ -2,7 +2,6 @@
 
 import type { NewSegment } from "../storage.ts";
 import { Batch } from "./batch.ts";
-import { giveBlock, takeBlock } from "./blocks.ts";
 
 /** Neighbouring records, joined by line feeds. No record is in two blocks. */
 interface RecordBlock {
@@ -68,7 +67,7 @@ export class Tail {
 		return { first: oldest.first, count, bytes: bytes.subarray(0, used) };
 	}
 
-	/** What comes strictly after an offset; undefined when that begins before the tail. Only what is asked for is decoded. */
+	/** The records strictly after an offset; undefined when that is before the tail. Only these are decoded. */
 	after(offset: number): Batch | undefined {
 		const [oldest] = this.#blocks;
 		const newest = this.#blocks.at(-1);
@@ -106,3 +105,19 @@ function startOf({ bytes, used, first, count }: RecordBlock, offset: number): nu
 
 const LINE_FEED = 0x0a;
 const UTF8_BYTES_PER_UNIT_MAX = 3;
+
+const BLOCK_BYTES = 4096;
+/** As many as all tails together may hold; more are left to the garbage collector. Each is separate memory: one that is kept holds no others. */
+const KEPT_MAX = 4096;
+
+const kept: Buffer[] = [];
+
+/** With room for so many bytes; its content is undefined. Blocks are used again: allocating one costs more than filling it. */
+function takeBlock(bytes: number): Buffer {
+	if (bytes > BLOCK_BYTES) return Buffer.allocUnsafeSlow(bytes);
+	return kept.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);
+}
+
+function giveBlock(block: Buffer): void {
+	if (block.length === BLOCK_BYTES && kept.length < KEPT_MAX) kept.push(block);
+}

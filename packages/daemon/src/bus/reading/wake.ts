@@ -1,4 +1,4 @@
-/** How whoever follows a log is told that it grew. */
+/** How the readers of a log learn that it grew. */
 
 import type { Batch } from "./batch.ts";
 
@@ -7,7 +7,7 @@ export interface Grown {
 	/** Durable and visible up to here. */
 	readonly head: number;
 	readonly sealedAt: number | undefined;
-	/** What became visible last. Undefined: what a reader would wait for now is not at hand later, so that each would ask the store. */
+	/** The batch that became visible last. Undefined when it would not be at hand later, so that each reader has to ask the store. */
 	readonly newest: Batch | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What is said when a unit, a commit or a stored record cannot be taken as it is. */
+/** Faults of a unit, a commit or a stored record. */
 
 import { NexusError, type RefusalKind, Refused, wordsOf } from "@nexus-stream/protocol";
 import { sqliteFailure } from "../../std/sqlite.ts";
@@ -24,7 +24,7 @@ export function allFenced({ units }: Commit, now: number): Committed {
 	return { now, outcomes: new Map(units.map((_, place) => [place, { refused: fenced() }])) };
 }
 
-/** Whatever a unit stumbles over is its own fault; the others of the commit stand. */
+/** Any failure inside a unit refuses that unit; the others of the commit stand. */
 export function refusalOf(cause: unknown): Refused {
 	if (cause instanceof Refused) return cause;
 	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";

@@ -1,4 +1,4 @@
-/** Reads a store as it lies on disk, without opening it for work: for whoever looks for damage. */
+/** Reads a store as it lies on disk, without opening it for work, to look for damage. */
 
 import type { DatabaseSync } from "node:sqlite";
 import { isWholeJournal, isWholeSegment } from "./checksum.ts";
@@ -9,7 +9,7 @@ export interface StoredRecords {
 	sealed: boolean;
 	/** In order, up to the first damaged segment. */
 	records: Iterable<string>;
-	/** What is wrong with its segments, known once the records were read. */
+	/** The damage of its segments, known once the records were read. */
 	problem(): string | undefined;
 }
 

@@ -17,7 +17,7 @@ export class JournalText {
 		if (this.#bytes.length > KEPT_BYTES) this.#bytes = Buffer.allocUnsafeSlow(KEPT_BYTES);
 	}
 
-	/** What a commit adds for one log, as `entriesOf` reads it. */
+	/** The entry of one log in a commit, as `entriesOf` reads it. */
 	add({ id, batch }: LogWrite): void {
 		if (!batch) return;
 		const { text } = batch;

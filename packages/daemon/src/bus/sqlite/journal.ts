@@ -1,4 +1,4 @@
-/** What a row of the journal holds: the new records of all logs of one commit. */
+/** A row of the journal: the new records of all logs of one commit. */
 
 import { Batch } from "../reading/batch.ts";
 import type { LogWrite, StoredLog } from "../storage.ts";
@@ -40,7 +40,7 @@ export class TailReader {
 		this.#log = log;
 	}
 
-	/** A row whose entries cannot be read: whose records it held is not known. A log that goes on without a gap proves that it lost none. */
+	/** A row whose entries cannot be read, so that it is not known which logs it held. A log that continues without a gap has lost nothing. */
 	skip(): void {
 		this.#incomplete = true;
 	}

@@ -23,7 +23,7 @@ export const BUS_STEPS: readonly string[] = [
 	`ALTER TABLE segment ADD COLUMN crc INTEGER;
 	ALTER TABLE journal ADD COLUMN crc INTEGER;
 	UPDATE journal SET crc = journal_crc(entries);`,
-	// Who owns a log and made a commit. Rows of before belong to node 0, which does not live.
+	// The owner of a log and the maker of a commit. Older rows belong to node 0, which is dead.
 	`CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, name TEXT NOT NULL, renewed_at INTEGER NOT NULL, dead INTEGER NOT NULL DEFAULT 0) STRICT;
 	CREATE TABLE reserved (name TEXT PRIMARY KEY, next INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 	ALTER TABLE log ADD COLUMN node INTEGER NOT NULL DEFAULT 0;

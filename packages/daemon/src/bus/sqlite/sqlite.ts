@@ -1,6 +1,6 @@
 /**
  * The durable store of the Bus. A commit of many logs is one journal row, because a row per log and tick would cost more than the
- * tokens it holds; a log's tail becomes a segment row of its own when it is big enough or the log is sealed, and the journal rows go.
+ * tokens it holds; a log's tail becomes a segment row when it is big enough or the log is sealed, and the journal rows go.
  */
 
 import { crc32 } from "node:zlib";
@@ -46,7 +46,7 @@ export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): S
 	return new SqliteStorage(file, now);
 }
 
-/** Who else uses the same connection: they are told of commits at once. */
+/** Other users of the same connection, which are called at every commit. */
 const watchers = new WeakMap<SqliteFile, Set<Hint>>();
 
 class SqliteStorage implements Storage {
@@ -54,12 +54,12 @@ class SqliteStorage implements Storage {
 	readonly #now: () => number;
 	readonly #sql: Statements;
 	readonly #hints: Set<Hint>;
-	/** Of the logs that are written through this store. */
+	/** The logs that are written through this store. */
 	readonly #needs = new JournalNeeds();
 	#journalFirst = 1;
 	readonly #tails: Tails;
 	readonly #journal = new JournalText();
-	/** What dead owners left, as it was listed. */
+	/** Logs of dead owners, as they were listed. */
 	readonly #left = new Map<number, Adopted & Owned>();
 
 	constructor(file: SqliteFile, now: () => number) {
@@ -146,7 +146,7 @@ class SqliteStorage implements Storage {
 		return committed;
 	}
 
-	/** What came of a commit that was tried before. */
+	/** The outcome of a commit that was tried before. */
 	#made({ node, n, units }: Commit): Committed | undefined {
 		const row = this.#sql.made.get(node, n);
 		if (!row) return undefined;
@@ -211,7 +211,7 @@ class SqliteStorage implements Storage {
 		}
 	}
 
-	/** The name and the place in the chain are decided here, whoever else wants them. */
+	/** Decides the name and the place in the chain, which two daemons could both want. */
 	#create(id: number, spec: LogSpec, node: number, row: number, now: number): number {
 		const { log, kind, chain, meta, countedFor = null } = spec;
 		const base = chain === undefined ? 0 : this.#nextBase(chain);
@@ -261,7 +261,7 @@ class SqliteStorage implements Storage {
 		const row = unlessCorrupt(() => this.#sql.segment.get(id, offset));
 		if (row && Number(row.first) + Number(row.count) > offset && isWholeSegment(id, row))
 			return new Batch(Number(row.first), Number(row.count), row.records as string);
-		// What retention removed is gone with its log; a log that is still listed has lost it, or has it in its tail.
+		// Records that retention removed are gone with their log; a log that is still listed has lost them, or has them in its tail.
 		const log = this.#sql.byId.get(id);
 		if (!log) return undefined;
 		if (Number(log.head) >= offset) throw damaged(log.name as string, offset);
@@ -305,7 +305,7 @@ class SqliteStorage implements Storage {
 				? this.#sql.listLive.all(kind, chain, Number(left), before, limit)
 				: this.#sql.list.all(kind, chain, live === undefined ? null : 0, before, limit);
 		const found = this.#tails.wholes(rows);
-		// Nobody writes what a dead owner left, so it does not have to be read again when it is adopted.
+		// A dead owner's log does not grow, so it does not have to be read again when it is adopted.
 		if (left) {
 			this.#left.clear();
 			for (const [n, adopted] of found.entries()) this.#left.set(adopted.log.id, { ...adopted, ...ownedOf(rows[n]!) });
@@ -355,7 +355,7 @@ class SqliteStorage implements Storage {
 	}
 
 	tidy(node: number): { more: boolean; lagging: ReadonlySet<number> } {
-		// Who was declared dead has nothing to tidy any more: others know what is still needed.
+		// A node that was declared dead has nothing to tidy: others know what is still needed.
 		if (!this.#sql.isAlive.get(node)) return { more: false, lagging: new Set() };
 		// The last row stays: it numbers the next one, and tells what became of the last commit.
 		const last = Number(this.#sql.lastRow.get()!.id);
@@ -377,11 +377,11 @@ class SqliteStorage implements Storage {
 		for (const hint of this.#hints) hint({ topic });
 	}
 
-	/** Nobody may ever take over what a dead owner left; the journal does not wait for it. */
+	/** A dead owner's log may never be adopted, so the journal does not wait for it. */
 	#cutLeft(row: LogRow, last: number): void {
 		this.#tails.heads.delete(Number(row.id));
 		const { log, tail } = this.#tails.whole(row);
-		// What is damaged is left as it is: its records are looked for where they were.
+		// A damaged log stays as it is: its records are looked for where they were.
 		if (log.damaged !== undefined) return;
 		this.#file.transaction(() => {
 			const cut = tail && { first: tail.first, count: tail.count, bytes: Buffer.from(tail.text) };

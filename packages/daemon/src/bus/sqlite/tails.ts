@@ -9,9 +9,9 @@ export type LogRow = Record<string, SQLOutputValue>;
 
 export class Tails {
 	readonly #journalAfter: StatementSync;
-	/** How far the logs have come that are written through this store: nobody has to look for it in the journal. */
+	/** Heads of the logs that are written through this store: they need no look into the journal. */
 	readonly heads = new Map<number, number>();
-	/** Who writes them. What another one has taken over is further than is known here. */
+	/** Their owner. A log that another node has taken over is further than its head here. */
 	node = 0;
 
 	constructor(journalAfter: StatementSync) {
@@ -70,7 +70,7 @@ export function storedOf(row: LogRow): StoredLog {
 	return log;
 }
 
-/** Whose a log is, and where its tail begins: as long as both stand, what was read of it stands. */
+/** Cache key: owner and start of the tail. While both are unchanged the cached tail is valid. */
 export interface Owned {
 	node: number;
 	cutAt: number;

@@ -1,9 +1,11 @@
-/** `nexus adapter add` and `remove`: accounts on chat platforms, with secrets that only their owner can read. */
+/** `nexus adapter` and `conformance`: accounts on chat platforms, and whether an adapter keeps to the protocol. */
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type AdapterSetting, appliesTo } from "@nexus-stream/adapter/host";
+import { type AdapterSetting, appliesTo, runConformance } from "@nexus-stream/adapter/host";
+import { bundledCommand, isBundled } from "@nexus-stream/platforms";
 import { exitCodeOf, isSessionLabel, NexusError, toNexusError } from "@nexus-stream/protocol";
+import type { Command } from "commander";
 import {
 	adapterCheck,
 	dataPaths,
@@ -16,9 +18,58 @@ import {
 } from "../../runtime/runtime.ts";
 import { ask, faultOf, type Settings } from "../ask.ts";
 import { clientFor } from "../client.ts";
-import type { CommandExit, Local } from "../command.ts";
+import { type CommandExit, type Declarations, each, type Local, onThisMachine } from "../command.ts";
 import { configSourceOf, type Host } from "../host.ts";
 import { oneLine } from "../terminal.ts";
+
+const ofAccount = (command: Command): Command =>
+	command
+		.option("--data <dir>", "the daemon's data directory (NEXUS_DATA)")
+		.option("--config <file>", "its configuration (NEXUS_CONFIG)");
+
+export const declare: Declarations = {
+	adapter(command, local) {
+		const added = command
+			.command("add")
+			.description("ask for an account's settings, test the connection, and store them readable only by you")
+			.argument(
+				"<channel>",
+				"telegram, discord, slack, whatsapp, sms, gmail, imessage, signal, nostr, or one of nexus.yaml",
+			)
+			.option("--account <account>", "the account's name in Nexus, of your choice", "main")
+			.option("--set <name=value>", "a setting, without being asked (repeatable)", each)
+			.option("--secret-file <name=file>", "a setting from a file (repeatable)", each)
+			.option("--secret-env <name=variable>", "a setting from an environment variable (repeatable)", each)
+			.option("--no-test", "do not test the connection");
+		ofAccount(added)
+			.addHelpText(
+				"after",
+				"\nExamples:\n  nexus adapter add telegram\n  nexus adapter add telegram --secret-env token=BOT_TOKEN < /dev/null",
+			)
+			.action(onThisMachine(local, add));
+		const removed = command
+			.command("remove")
+			.description("forget an account's settings and secrets")
+			.argument("<channel>", "its channel")
+			.option("--account <account>", "its name", "main");
+		ofAccount(removed).action(onThisMachine(local, remove));
+	},
+	conformance: (command, local) =>
+		command
+			.option("--json", "print the report as JSON")
+			.argument(
+				"<command...>",
+				"the adapter's command line without its verb, after --; or the name of one that comes with Nexus",
+			)
+			.option("--account <id>", "the account of NEXUS_ACCOUNT_FILE, for adapters that need one")
+			.option("--to <address>", "where test messages go")
+			.option("--only <text>", "only cases whose name contains this")
+			.addHelpText(
+				"after",
+				"\nExamples:\n  nexus conformance -- python3 my_adapter.py\n  NEXUS_ACCOUNT_FILE=account.json nexus conformance telegram --account main --to 42",
+			)
+			.action(onThisMachine(local, conformance)),
+};
 
 interface Where {
 	account: string;
@@ -79,7 +130,7 @@ function refuseMissing(wanted: readonly AdapterSetting[], settings: Settings): v
 	throw new NexusError("invalid", `missing: ${names}; give it with --secret-env, --secret-file or --set`);
 }
 
-/** A running daemon takes up what was stored or removed; one that cannot be told does so when it is started again. */
+/** A running daemon reloads its accounts; one that cannot be reached does so at its next start. */
 async function tellDaemon(local: Local, { data, token }: Config, told: string, idle: string): Promise<void> {
 	const { host, terminal } = local;
 	const paths = dataPaths(data);
@@ -95,7 +146,7 @@ async function tellDaemon(local: Local, { data, token }: Config, told: string, i
 		await client.api.reloadAccounts();
 		terminal.note(told);
 	} catch (cause) {
-		terminal.note(oneLine(`restart the daemon: it could not be told (${toNexusError(cause).message})`, 500));
+		terminal.note(oneLine(`restart the daemon: it could not be reached (${toNexusError(cause).message})`, 500));
 	}
 }
 
@@ -144,4 +195,27 @@ function readSecret(path: string, cwd: string): string {
 	} catch (cause) {
 		throw new NexusError("invalid", `--secret-file ${path}: ${(cause as Error).message}`, { cause });
 	}
+}
+
+export async function conformance(
+	{ host, terminal }: Local,
+	command: readonly string[],
+	options: { json?: boolean; only?: string; account?: string; to?: string },
+): CommandExit {
+	const env = Object.fromEntries(Object.entries(host.env).filter((entry): entry is [string, string] => !!entry[1]));
+	const { only, account, to } = options;
+	const params = { only: only || undefined, account: account || undefined, target: to ? { to } : undefined };
+	const [name = "", ...args] = command;
+	const program = args.length === 0 && isBundled(name) ? bundledCommand(name) : command;
+	const report = await runConformance(program, { env, cwd: host.cwd(), ...params }, ({ name, result, detail, ms }) => {
+		if (options.json) return;
+		const why = detail === undefined ? "" : `: ${oneLine(detail, 300)}`;
+		terminal.out(`${result.padEnd(8)} ${name} (${ms} ms)${why}\n`);
+	});
+	if (options.json) terminal.json(report);
+	else {
+		const count = (result: string) => report.cases.filter((each) => each.result === result).length;
+		terminal.out(`\n${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped\n`);
+	}
+	return report.passed ? 0 : exitCodeOf("invalid");
 }

@@ -1,10 +1,57 @@
 /** `nexus approvals`, `approve`, `deny` and `answer`: what runs wait for, and how a person decides it. */
 
 import { type ApprovalJson, type GrantJson, NexusError } from "@nexus-stream/protocol";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remoteJson,
+	remoteRows,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { chosenOf } from "../prompt.ts";
 import { since, table } from "../table.ts";
 import { Hinted } from "../terminal.ts";
+
+export const declare: Declarations = {
+	approvals: (command, local) =>
+		remoteRows(command)
+			.option("--all", "those that were decided, too")
+			.option("--remembered", "what was allowed for the rest of a session")
+			.option("--revoke <id>", "ask again about something that was allowed for a session")
+			.option("--limit <count>", "at most this many", wholeNumber, 50)
+			.addHelpText(
+				"after",
+				"\nExamples:\n  nexus approvals\n  nexus approvals --remembered\n  nexus approvals --revoke K7Q2-m3x9",
+			)
+			.action(withDaemon(local, approvals)),
+	approve: (command, local) =>
+		remoteJson(command, "print the decision as JSON")
+			.argument("<id>", "as `nexus approvals` lists it")
+			.option("--remember", "allow the same for the rest of the session")
+			.option("--reason <text>", "why, for the record")
+			.addHelpText("after", "\nExample:\n  nexus approve K7Q2")
+			.action(
+				withDaemon(local, (context, id: string, options: DecideOptions) => decide(context, id, "approve", options)),
+			),
+	deny: (command, local) =>
+		remoteJson(command, "print the decision as JSON")
+			.argument("<id>", "as `nexus approvals` lists it")
+			.argument("[reason...]", "why: the model reads it")
+			.addHelpText("after", "\nExample:\n  nexus deny K7Q2 use the staging server")
+			.action(
+				withDaemon(local, (context, id: string, words: string[], options: DecideOptions) =>
+					decide(context, id, "deny", { ...options, reason: words.length === 0 ? undefined : words.join(" ") }),
+				),
+			),
+	answer: (command, local) =>
+		remoteJson(command, "print the answer as JSON")
+			.argument("<id>", "as `nexus approvals` lists it")
+			.argument("<text...>", "the answer, or the number of a choice")
+			.addHelpText("after", "\nExample:\n  nexus answer K7Q2 the second one")
+			.action(withDaemon(local, answer)),
+};
 
 export interface ApprovalsOptions {
 	json?: boolean;
@@ -86,9 +133,14 @@ export async function decide(
 	return say(context, decided, json);
 }
 
-export async function answer(context: CommandContext, id: string, text: string, { json }: DecideOptions): CommandExit {
+async function answer(
+	context: CommandContext,
+	id: string,
+	words: readonly string[],
+	{ json }: DecideOptions,
+): CommandExit {
 	const row = await rowOf(context, id, "question");
-	const answer = chosenOf(row.choices, text);
+	const answer = chosenOf(row.choices, words.join(" "));
 	return say(context, await context.client.api.answerQuestion(row.run_id, row.id, { answer }), json);
 }
 

@@ -1,10 +1,44 @@
-/** `nexus app`: applications with tokens of their own, which the owner adds and removes. */
+/** `nexus app`: applications with their own tokens, which the owner adds and removes. */
 
 import { AddAppResponseSchema, type App, AppSchema } from "@nexus-stream/client/runtime";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remote,
+	remoteJson,
+	remoteRows,
+	withDaemon,
+} from "../command.ts";
 import { jsonOf, runtimeOf, sinceTime } from "../runtime.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
+
+export const declare: Declarations = {
+	app(command, local) {
+		command.addHelpText(
+			"after",
+			'\nExamples:\n  nexus app add shop --name "Web shop"\n  nexus app list\n  nexus app clear shop\n  nexus app rm shop\n\nAn application sees only its own scenarios, jobs, workflows, artifacts and messages.',
+		);
+		remoteJson(command.command("add"), "print the application and its token as JSON")
+			.description("add an application and print its token, which cannot be shown again")
+			.argument("<id>", "what requests call it (`app_id`)")
+			.option("--name <name>", "what people call it")
+			.action(withDaemon(local, addApp));
+		remoteRows(command.command("list", { isDefault: true }))
+			.description("list applications, oldest first")
+			.option("--all", "those that were removed, too")
+			.action(withDaemon(local, listApps));
+		remote(command.command("clear"))
+			.description("remove an application's finished jobs and workflows, logs of calls and artifacts")
+			.argument("<id...>", "as `nexus app list` lists them")
+			.action(withDaemon(local, clearApps));
+		remote(command.command("rm"))
+			.description("take an application's token back, at once; what it made stays")
+			.argument("<id...>", "as `nexus app list` lists them")
+			.action(withDaemon(local, removeApps));
+	},
+};
 
 export async function addApp(
 	context: CommandContext,

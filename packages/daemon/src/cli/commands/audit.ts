@@ -9,10 +9,47 @@ import { createGzip } from "node:zlib";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type AuditEvent, AuditEventSchema, AuditExportFormat, ReasonCode } from "@nexus-stream/client/runtime";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
-import type { CommandContext, CommandExit } from "../command.ts";
+import type { Command } from "commander";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remote,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
 import { table } from "../table.ts";
 import { Hinted, oneLine } from "../terminal.ts";
+
+const filtered = (command: Command): Command =>
+	remote(command)
+		.option("--domain <domain>", "only this part: runs, messages, tools, approvals, sign-in …")
+		.option("--operation <name>", "only this: started, settled, refused …")
+		.option("--app <id>", "only this application's")
+		.option("--since <time>", "from then on: 30m, 12h, 7d, a date, or a time as 2026-11-17T08:00:00Z")
+		.option("--until <time>", "before then");
+
+export const declare: Declarations = {
+	audit(command, local) {
+		command.addHelpText(
+			"after",
+			"\nExamples:\n  nexus audit --domain approvals --since 1d\n  nexus audit export --format csv -o audit.csv\n  nexus audit export --gzip --since 2026-11-01 -o audit.ndjson.gz",
+		);
+		filtered(command.command("list", { isDefault: true }))
+			.description("list events, newest first")
+			.option("--json", "one JSON object a line")
+			.option("--limit <count>", "at most this many", wholeNumber, 50)
+			.action(withDaemon(local, listAudit));
+		filtered(command.command("export"))
+			.description("write the log as a file, up to the newest event on record")
+			.option("--format <format>", "ndjson or csv", "ndjson")
+			.option("-o, --output <file>", "where to; stdout when left out")
+			.option("--gzip", "compress the file")
+			.option("--after <sequence>", "only what follows this event: continues an export that broke off", wholeNumber)
+			.action(withDaemon(local, exportAudit));
+	},
+};
 
 export interface FilterOptions {
 	domain?: string;
@@ -125,7 +162,7 @@ export async function writeWhole(file: string, pieces: Readable, gzip: boolean):
 
 const NOTE_EVERY_MS = 2000;
 
-/** For whoever waits for a file: how much there is so far. */
+/** Shows a person who waits for a file how much has arrived. */
 function progress({ terminal, host }: CommandContext, isFile: boolean) {
 	let bytes = 0;
 	let lines = 0;
@@ -157,7 +194,7 @@ function progress({ terminal, host }: CommandContext, isFile: boolean) {
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `12h` is twelve hours before now; a date is its begin in UTC. As RFC 3339. */
+/** `12h` is twelve hours before now, a date its beginning in UTC; as RFC 3339. */
 export function timeOf(text: string, now: number): string {
 	const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
 	if (count !== undefined && unit !== undefined) return new Date(now - Number(count) * UNIT_MS[unit]!).toISOString();
@@ -167,6 +204,6 @@ export function timeOf(text: string, now: number): string {
 	if (!Number.isNaN(at)) return new Date(at).toISOString();
 	throw new NexusError(
 		"invalid",
-		`${JSON.stringify(text)} is no time; use 30m, 12h, 7d, 2026-11-17 or 2026-11-17T08:00:00Z`,
+		`${JSON.stringify(text)} is not a time; use 30m, 12h, 7d, 2026-11-17 or 2026-11-17T08:00:00Z`,
 	);
 }

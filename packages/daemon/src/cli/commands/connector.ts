@@ -6,12 +6,60 @@ import { text as streamText } from "node:stream/consumers";
 import type { AdapterSetting } from "@nexus-stream/adapter/host";
 import { ConnectorSchema } from "@nexus-stream/client/runtime";
 import { exitCodeOf, NexusError } from "@nexus-stream/protocol";
+import type { Command } from "commander";
 import { ask } from "../ask.ts";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	each,
+	remote,
+	remoteRows,
+	withDaemon,
+} from "../command.ts";
 import type { Host } from "../host.ts";
 import { jsonOf, runtimeOf } from "../runtime.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
+
+const withKey = (command: Command): Command =>
+	command
+		.option("--key-env <variable>", "take the key from an environment variable")
+		.option("--key-file <file>", "take the key from a file")
+		.option("--no-test", "do not test the connection");
+
+export const declare: Declarations = {
+	connector(command, local) {
+		withKey(remote(command.command("add")))
+			.description("add a model provider: ask for its key, test the connection, and keep the key encrypted")
+			.argument("<id>", "its name, of your choice")
+			.option("--type <type>", "openai, anthropic, google, openai-compatible or demo")
+			.option("--endpoint <url>", "its address; needed for openai-compatible")
+			.option("--model <model>", "the model that is asked when a request names none")
+			.option("--only <model>", "a model that may be asked for; without it any may (repeatable)", each)
+			.option("--app <app>", "only this application may use it")
+			.addHelpText(
+				"after",
+				"\nExamples:\n  nexus connector add main --type openai\n  nexus connector add lan --type openai-compatible --endpoint https://models.example/v1 --key-env MODELS_KEY\n  pass show anthropic | nexus connector add claude --type anthropic",
+			)
+			.action(withDaemon(local, add));
+		remoteRows(command.command("list", { isDefault: true }))
+			.description("list connectors, with the last four characters of their keys")
+			.action(withDaemon(local, list));
+		remote(command.command("test"))
+			.description("ask providers for their models; costs nothing there")
+			.argument("[id...]", "which ones; without it all")
+			.action(withDaemon(local, test));
+		withKey(remote(command.command("key")))
+			.description("give a connector another key")
+			.argument("<id>", "its name")
+			.action(withDaemon(local, key));
+		remote(command.command("rm"))
+			.description("remove connectors and their keys")
+			.argument("<id...>", "their names")
+			.action(withDaemon(local, remove));
+	},
+};
 
 interface KeyOptions {
 	keyEnv?: string;
@@ -56,7 +104,7 @@ export async function add(context: CommandContext, id: string, options: AddConne
 	return 0;
 }
 
-/** What was not given is asked, where a person sits; a key is never an argument, which others on this machine could read. */
+/** Asks a person for missing settings. A key is never an argument, which others on this machine could read. */
 async function addSettings(host: Host, options: AddConnectorOptions): Promise<Record<string, string>> {
 	const { type, endpoint } = options;
 	const key = await givenKey(host, options);

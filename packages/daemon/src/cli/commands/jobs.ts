@@ -9,11 +9,45 @@ import {
 	SubscribeScenarioJobEventsResponseSchema,
 } from "@nexus-stream/client/runtime";
 import { exitCodeOf } from "@nexus-stream/protocol";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remoteJson,
+	remoteRows,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
 import { table } from "../table.ts";
 import { type Colour, oneLine, type Terminal } from "../terminal.ts";
+
+export const declare: Declarations = {
+	jobs(command, local) {
+		command.addHelpText("after", "\nExamples:\n  nexus jobs --state running\n  nexus jobs watch job_01JD…");
+		remoteRows(command.command("list", { isDefault: true }))
+			.description("list jobs, newest first, and how many wait and run")
+			.option("--state <state>", "submitted, queued, running, completed, failed, canceled or timeout")
+			.option("--app <app>", "only this application's")
+			.option("--limit <count>", "at most this many", wholeNumber, 20)
+			.action(withDaemon(local, listJobs));
+		remoteJson(command.command("show"), "print it as JSON")
+			.description("show a job and its result so far")
+			.argument("<job>", "its id")
+			.action(withDaemon(local, showJob));
+		remoteJson(command.command("watch"), "print the events as NDJSON")
+			.description("follow a job to its end; Ctrl-C leaves it running")
+			.argument("<job>", "its id")
+			.option("--after <offset>", "begin after this offset; 0 = from its beginning", wholeNumber)
+			.action(withDaemon(local, watchJob));
+		remoteJson(command.command("cancel"), "print it as JSON")
+			.description("end a job")
+			.argument("<job>", "its id")
+			.argument("[reason...]", "why, for the record")
+			.action(withDaemon(local, cancelJob));
+	},
+};
 
 interface Json {
 	json?: boolean;
@@ -69,9 +103,14 @@ export async function showJob(context: CommandContext, jobId: string, { json }: 
 	return 0;
 }
 
-export async function cancelJob(context: CommandContext, jobId: string, reason: string, { json }: Json): CommandExit {
+export async function cancelJob(
+	context: CommandContext,
+	jobId: string,
+	words: readonly string[],
+	{ json }: Json,
+): CommandExit {
 	const { terminal } = context;
-	const job = jobIn(await runtimeOf(context).ai.cancelScenarioJob({ jobId, reason }));
+	const job = jobIn(await runtimeOf(context).ai.cancelScenarioJob({ jobId, reason: words.join(" ") }));
 	if (json) terminal.json(jsonOf(ScenarioJobSchema, job));
 	else terminal.out(`${job.jobId}: ${wordOf(State, job.state)}\n`);
 	return 0;

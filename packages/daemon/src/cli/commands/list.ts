@@ -1,9 +1,40 @@
 /** `nexus runs`, `sessions`, `stop` and `url`: questions with one answer. */
 
 import { isShown, type RunJson, type TraceJson } from "@nexus-stream/protocol";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remote,
+	remoteRows,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { since, table } from "../table.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
+
+export const declare: Declarations = {
+	runs: (command, local) =>
+		remoteRows(command)
+			.argument("[run]", "a run id")
+			.option("-s, --session <session>", "only this session's")
+			.option("--limit <count>", "at most this many", wholeNumber, 20)
+			.action(
+				withDaemon(local, (context, id: string | undefined, options: RunsOptions) =>
+					id === undefined ? runs(context, options) : run(context, id, options),
+				),
+			),
+	sessions: (command, local) =>
+		remoteRows(command)
+			.option("--limit <count>", "at most this many", wholeNumber, 50)
+			.action(withDaemon(local, sessions)),
+	stop: (command, local) => remote(command).argument("<run>", "a run id").action(withDaemon(local, stop)),
+	cancel: (command, local) =>
+		remote(command)
+			.argument("<event>", "an event id; `nexus inbox --state queued` lists them")
+			.action(withDaemon(local, cancel)),
+	url: (command, local) => remote(command).action(withDaemon(local, url)),
+};
 
 export interface RunsOptions {
 	session?: string;
@@ -31,7 +62,7 @@ export async function runs({ client, terminal }: CommandContext, options: RunsOp
 	return 0;
 }
 
-/** What it answers; one that continues another has no message of its own. */
+/** The message that the run answers; a run that continues another has none. */
 const messageOf = ({ messages, continues }: RunJson): string =>
 	messages.find(({ role }) => role === "user")?.text ?? (continues === undefined ? "" : `(continues ${continues})`);
 

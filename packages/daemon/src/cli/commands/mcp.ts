@@ -1,9 +1,16 @@
 /** `nexus mcp`: MCP servers, their tools and how they are doing. */
 
 import type { McpServerJson } from "@nexus-stream/protocol";
-import type { CommandContext, CommandExit } from "../command.ts";
+import { type CommandContext, type CommandExit, type Declarations, remoteRows, withDaemon } from "../command.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
+
+export const declare: Declarations = {
+	mcp: (command, local) =>
+		remoteRows(command)
+			.option("--start", "start those that are not running first; the exit code says whether all of them run")
+			.action(withDaemon(local, mcp)),
+};
 
 export interface McpOptions {
 	json?: boolean;

@@ -7,10 +7,48 @@ import {
 	type MemoryItem,
 	MemoryItemSchema,
 } from "@nexus-stream/client/runtime";
-import type { CommandContext, CommandExit } from "../command.ts";
+import type { Command } from "commander";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remote,
+	remoteRows,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
+
+const ofBank = (command: Command): Command =>
+	remoteRows(command)
+		.option("--bank <bank>", "only this bank: agent:<name> or person:<channel>/<account>/<sender>")
+		.option("--limit <count>", "at most this many", wholeNumber, 20);
+
+export const declare: Declarations = {
+	memory(command, local) {
+		command.addHelpText(
+			"after",
+			"\nExamples:\n  nexus memory\n  nexus memory search tea --bank person:telegram/main/42\n  nexus memory rm mem_01JD…",
+		);
+		ofBank(command.command("list", { isDefault: true }))
+			.description("list notes, newest first")
+			.action(withDaemon(local, listMemory));
+		ofBank(command.command("search"))
+			.description("find notes, best first")
+			.argument("<words...>", "plain words; a note has to hold one of them")
+			.action(withDaemon(local, searchMemory));
+		remote(command.command("rm"))
+			.description("forget notes for good; turns keep what was said in them")
+			.argument("<id...>", "as `nexus memory` lists them")
+			.action(withDaemon(local, removeMemory));
+		remoteRows(command.command("log"))
+			.description("list what was noted and forgotten, newest first, without the texts")
+			.option("--limit <count>", "at most this many", wholeNumber, 20)
+			.action(withDaemon(local, memoryLog));
+	},
+};
 
 export interface MemoryOptions {
 	json?: boolean;

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { basename, extname, resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -12,12 +12,34 @@ import {
 	type MessageRequest,
 	NexusError,
 } from "@nexus-stream/protocol";
+import { contentTypeOf } from "../../std/content-type.ts";
 import { overRestarts } from "../client.ts";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	each,
+	remoteFrames,
+	withDaemon,
+} from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import type { ShowOptions } from "../show.ts";
 import { noteDrop } from "../terminal.ts";
 import { tailRun } from "./tail.ts";
+
+export const declare: Declarations = {
+	send: (command, local) =>
+		remoteFrames(command)
+			.argument("<text>", "the message; - reads it from stdin")
+			.option("-s, --session <session>", "the session it belongs to", "default")
+			.option("-a, --attach <file>", "send a file along (repeatable)", each)
+			.option("--reasoning", "show the reasoning, too")
+			.addHelpText(
+				"after",
+				'\nExamples:\n  nexus send "hello" --session work\n  nexus send "/demo tokens=200 rate=50 tools=2" --reasoning\n  git diff | nexus send - > review.md\n  nexus send hello --json | jq -c \'select(.type == "stream.begin") | [.modality, .message_id]\'\n\nOnly the answer\'s text goes to stdout. --json prints every stream of the run; what a stream\nholds (text, reasoning, tool, card …) stands in the stream.begin of its message_id.',
+			)
+			.action(withDaemon(local, send)),
+};
 
 export interface SendCommandOptions extends ShowOptions {
 	session: string;
@@ -75,7 +97,7 @@ const wasCutOff = (cause: unknown) =>
 
 function attachment(path: string, cwd: string): AttachmentUpload {
 	const data = readAttachment(path, cwd);
-	return { name: basename(path), content_type: contentType(path), data: data.toString("base64") };
+	return { name: basename(path), content_type: contentTypeOf(path), data: data.toString("base64") };
 }
 
 function readAttachment(path: string, cwd: string): Buffer {
@@ -85,24 +107,6 @@ function readAttachment(path: string, cwd: string): Buffer {
 		throw new NexusError("invalid", `--attach ${path}: ${(cause as Error).message}`, { cause });
 	}
 }
-
-const CONTENT_TYPE: Record<string, string> = {
-	".txt": "text/plain",
-	".md": "text/markdown",
-	".csv": "text/csv",
-	".html": "text/html",
-	".json": "application/json",
-	".pdf": "application/pdf",
-	".png": "image/png",
-	".jpg": "image/jpeg",
-	".jpeg": "image/jpeg",
-	".gif": "image/gif",
-	".webp": "image/webp",
-	".mp3": "audio/mpeg",
-	".wav": "audio/wav",
-};
-
-const contentType = (path: string) => CONTENT_TYPE[extname(path).toLowerCase()] ?? "application/octet-stream";
 
 /** A message for a busy session waits its turn; asks until it has become a run. */
 async function started(

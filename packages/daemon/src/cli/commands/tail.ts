@@ -1,10 +1,44 @@
-/** `nexus tail`: follows a run to its end, or a session for as long as one likes. */
+/** `nexus tail` and `replay`: a run as it is written, or again as it was. */
 
-import { isSessionLabel, NexusError, type TurnsJson, toNexusError } from "@nexus-stream/protocol";
-import type { CommandContext, CommandExit } from "../command.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createRunVerifier } from "@nexus-stream/client";
+import { decodeFrame, isSessionLabel, NexusError, type TurnsJson, toNexusError } from "@nexus-stream/protocol";
+import { InvalidArgumentError } from "commander";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remoteFrames,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { createPrompter } from "../prompt.ts";
 import { createShow, type ShowOptions } from "../show.ts";
 import { Hinted, noteDrops } from "../terminal.ts";
+
+export const declare: Declarations = {
+	tail: (command, local) =>
+		remoteFrames(command)
+			.argument("<run|session>", "a run id, or a session's label")
+			.option("--after <offset>", "begin after this offset", wholeNumber)
+			.option("--reasoning", "show the reasoning, too")
+			.addHelpText("after", "\nExamples:\n  nexus tail work\n  nexus tail run_01JD… --json --after 100")
+			.action(withDaemon(local, tail)),
+	replay: (command, local) =>
+		remoteFrames(command)
+			.argument("<run>", "a run id")
+			.option("--speed <factor>", "2 = twice as fast; max = without pauses", speed, 1)
+			.option("--reasoning", "show the reasoning, too")
+			.addHelpText("after", "\nExample:\n  nexus replay run_01JD… --speed 4")
+			.action(withDaemon(local, replay)),
+};
+
+const speed = (text: string): number => {
+	if (text === "max") return Number.POSITIVE_INFINITY;
+	const value = Number(text);
+	if (!(value > 0)) throw new InvalidArgumentError("Use a number above 0, or max.");
+	return value;
+};
 
 export interface TailOptions extends ShowOptions {
 	after?: number;
@@ -38,10 +72,10 @@ export async function tailRun(context: CommandContext, run: string, options: Tai
 	return 0;
 }
 
-/** What can be done about a run that was cut off: go on where it was, or answer its message again. */
+/** Names the command for a run that was cut off: continue it, or answer its message again. */
 async function noteOffers({ client, terminal }: CommandContext, run: string): Promise<void> {
 	const found = await client.api.run(run).catch(() => undefined);
-	if (found?.can_continue) terminal.note(`  hint: \`nexus continue ${run}\` goes on with it`);
+	if (found?.can_continue) terminal.note(`  hint: \`nexus continue ${run}\` continues it`);
 	else if (found?.can_retry) terminal.note(`  hint: \`nexus retry ${run}\` answers the message again`);
 }
 
@@ -69,5 +103,41 @@ async function tailSession(context: CommandContext, session: string, options: Ta
 		show.record(record);
 		prompter.frame(record.frame);
 	}
+	return 0;
+}
+
+export interface ReplayOptions extends ShowOptions {
+	/** 2 = twice as fast; Infinity = without pauses. */
+	speed: number;
+}
+
+export async function replay({ client, terminal }: CommandContext, runId: string, options: ReplayOptions): CommandExit {
+	const show = createShow(terminal, options);
+	const verifier = createRunVerifier();
+	let startedAt: number | undefined;
+	let firstTs = 0;
+	let after = 0;
+	for (;;) {
+		const page = after;
+		try {
+			for await (const text of client.api.frames(runId, { after })) {
+				after++;
+				const frame = decodeFrame(text);
+				startedAt ??= performance.now();
+				firstTs ||= frame.ts;
+				// Against the first frame, not the one before: rounding must not add up over thousands of frames.
+				const due = startedAt + (frame.ts - firstTs) / options.speed - performance.now();
+				if (due > 1) await sleep(due);
+				const code = show.record({ text, frame, ...verifier.push(frame) });
+				if (code !== undefined) return code;
+			}
+		} catch (cause) {
+			// A cut does not say why (P4.12): the next request begins where it was, and is answered with a status.
+			if (toNexusError(cause).code !== "unavailable" || after === page) throw cause;
+			continue;
+		}
+		if (after === page) break;
+	}
+	terminal.note(`${runId} is still running: \`nexus tail ${runId} --after ${after}\` continues from here`);
 	return 0;
 }

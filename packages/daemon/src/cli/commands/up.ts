@@ -1,12 +1,35 @@
-/** `nexus up`: runs the daemon until it is told to stop. */
+/** `nexus up`: runs the daemon until a signal stops it. */
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { exitCodeOf } from "@nexus-stream/protocol";
 import { type ConfigFlags, type Daemon, loadConfig, startDaemon } from "../../runtime/runtime.ts";
-import type { CommandExit, Local } from "../command.ts";
+import type { CommandExit, Declarations, Local } from "../command.ts";
 import { configSourceOf, type Host } from "../host.ts";
 import { onInterrupt } from "../interrupt.ts";
-import { releaseHeap } from "../release-heap.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
+
+export const declare: Declarations = {
+	up: (command, local) =>
+		command
+			.option("--host <host>", "address to listen on (NEXUS_HOST; default 127.0.0.1)")
+			.option("--port <port>", "port, 0 = any free one (NEXUS_PORT; default 7777)")
+			.option(
+				"--grpc-port <port>",
+				"gRPC port, 0 = any free one, or off (NEXUS_GRPC_PORT; default: the one after --port)",
+			)
+			.option("--data <dir>", "where everything is kept (NEXUS_DATA; default ./.nexus)")
+			.option(
+				"--token <token>",
+				"the access token for clients (NEXUS_TOKEN; default: generated and kept in the data directory)",
+			)
+			.option("--config <file>", "configuration file (NEXUS_CONFIG; default ./nexus.yaml, if there is one)")
+			.addHelpText(
+				"after",
+				"\nExamples:\n  nexus up --port 0 --data /tmp/try\n  NEXUS_TOKEN=$(openssl rand -hex 32) nexus up --host 0.0.0.0",
+			)
+			.action(async (options: ConfigFlags) => local.host.exit(await up(local, options))),
+};
 
 export async function up({ host, terminal }: Local, flags: ConfigFlags): CommandExit {
 	const config = await loadConfig(flags, configSourceOf(host));
@@ -39,7 +62,7 @@ function stopWords({ liveRuns, liveDeliveries, stopDeadlineMs }: Daemon): string
 	return `stopping${wait}; once more to leave at once`;
 }
 
-/** What a user's agent or plugin left unhandled is told with its stack and, where it is known, its run. */
+/** Logs unhandled failures of a user's agent or plugin with their stack and, where it is known, their run. */
 async function reportUnhandled(host: Host, daemon: Daemon): Promise<void> {
 	const { currentRun } = await import("../../broker/broker.ts");
 	const factsOf = (cause: unknown) => {
@@ -47,11 +70,11 @@ async function reportUnhandled(host: Host, daemon: Daemon): Promise<void> {
 		return { cause, runId };
 	};
 	host.on("unhandledRejection", (cause) => {
-		// Whose promise it was goes on or times out by itself; everybody else's runs have nothing to do with it.
-		daemon.log.error(factsOf(cause), "a rejected promise that nobody handled; the daemon goes on");
+		// Keep running: the affected run fails or times out on its own, and other runs are unaffected.
+		daemon.log.error(factsOf(cause), "unhandled rejection; the daemon keeps running");
 	});
 	host.on("uncaughtException", (cause) => {
-		daemon.log.error(factsOf(cause), "an error that nobody handled; the daemon ends");
+		daemon.log.error(factsOf(cause), "uncaught error; the daemon ends");
 		try {
 			// The code that threw may have left anything behind, so the process ends; what was said until now is kept.
 			daemon.flush();
@@ -74,7 +97,7 @@ const readyLine = (daemon: Daemon) =>
 		data: daemon.data,
 	})}\n`;
 
-/** What to type in a shell: in a checkout the command is not installed. */
+/** The command as a person types it: in a checkout it is not installed. */
 const SELF = import.meta.url.endsWith(".ts") ? "npm run -s nexus --" : "nexus";
 
 const greeting = (daemon: Daemon, terminal: Terminal) => `
@@ -97,4 +120,21 @@ function chats({ accounts, waiting }: Daemon): string {
 	if (waiting.length > NAMED_MAX)
 		lines.push(`      and ${waiting.length - NAMED_MAX} more: \`${SELF} pair\` lists them`);
 	return lines.map((line) => `  ${line}\n`).join("");
+}
+
+const QUIET_POLL_MS = 500;
+
+/**
+ * Loading the program takes twice the heap that running it needs: this returns the rest to the machine, once. It waits for a quiet moment,
+ * because the collection stops the process for some 30 ms.
+ */
+function releaseHeap(isQuiet: () => boolean): void {
+	const timer = setInterval(() => {
+		if (!isQuiet()) return;
+		clearInterval(timer);
+		setFlagsFromString("--expose-gc");
+		const collect = runInNewContext("gc") as (options: object) => void;
+		collect({ type: "major", execution: "sync", flavor: "last-resort" });
+	}, QUIET_POLL_MS);
+	timer.unref();
 }

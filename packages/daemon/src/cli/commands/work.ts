@@ -1,12 +1,69 @@
 /** `nexus continue`, `retry`, `phase`, `trust` and `log`: going on with a run that was cut off, and how a session's work comes about. */
 
 import { type LogEntryJson, NexusError, type PhaseJson } from "@nexus-stream/protocol";
-import type { CommandContext, CommandExit } from "../command.ts";
+import { Argument } from "commander";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remoteFrames,
+	remoteJson,
+	remoteRows,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import type { ShowOptions } from "../show.ts";
 import { since, table } from "../table.ts";
 import { Hinted, oneLine } from "../terminal.ts";
 import { stopOnInterrupt } from "./send.ts";
 import { tailRun } from "./tail.ts";
+
+export const declare: Declarations = {
+	continue: (command, local) =>
+		remoteFrames(command)
+			.argument("[run]", "a run id (default: the newest of the session)")
+			.option("-s, --session <session>", "the session whose newest run is continued", "default")
+			.option("--reasoning", "show the reasoning, too")
+			.addHelpText("after", "\nTools that had completed are not run again.")
+			.action(
+				withDaemon(local, (context, run: string | undefined, options: ContinueOptions) =>
+					proceed(context, "continue", run, options),
+				),
+			),
+	retry: (command, local) =>
+		remoteFrames(command)
+			.argument("[run]", "a run id (default: the newest of the session)")
+			.option("-s, --session <session>", "the session whose newest run is retried", "default")
+			.option("--reasoning", "show the reasoning, too")
+			.addHelpText(
+				"after",
+				"\nIt begins again: a tool that had completed may run again. Where `nexus continue` is possible, it continues instead.",
+			)
+			.action(
+				withDaemon(local, (context, run: string | undefined, options: ContinueOptions) =>
+					proceed(context, "retry", run, options),
+				),
+			),
+	phase: (command, local) =>
+		remoteJson(command, "print it as JSON")
+			.argument("<session>", "its label")
+			.argument("[name]", "the phase that it enters")
+			.option("--because <text>", "why: its agents read it")
+			.action(withDaemon(local, phase)),
+	trust: (command, local) =>
+		remoteJson(command, "print it as JSON")
+			.argument("<session>", "its label")
+			.addArgument(
+				new Argument("[trusted]", "whether everything in it may act with your rights").choices(["on", "off"]),
+			)
+			.action(withDaemon(local, trust)),
+	log: (command, local) =>
+		remoteRows(command)
+			.argument("<session>", "its label")
+			.option("--run <run>", "only this run's entries")
+			.option("--limit <count>", "at most this many of the newest", wholeNumber, 100)
+			.action(withDaemon(local, log)),
+};
 
 export interface ContinueOptions extends ShowOptions {
 	session: string;

@@ -19,11 +19,59 @@ import {
 } from "@nexus-stream/client/runtime";
 import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
 import { parseDocument } from "yaml";
-import type { CommandContext, CommandExit } from "../command.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	each,
+	remoteJson,
+	remoteRows,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
 import { table } from "../table.ts";
 import { type Colour, Hinted, oneLine, type Terminal } from "../terminal.ts";
+
+export const declare: Declarations = {
+	workflow(command, local) {
+		command.addHelpText(
+			"after",
+			'\nExamples:\n  nexus workflow run examples/workflows/summary.yaml --input question="What is a log?"\n  nexus workflow watch wf_01JD…',
+		);
+		remoteJson(command.command("run"), "print the events as NDJSON, then the workflow with its outputs")
+			.description("run a workflow and show its nodes; Ctrl-C leaves it running")
+			.argument("<file>", "its definition in YAML or JSON; - reads it from stdin")
+			.option("-i, --input <name=value>", "a value of its input: JSON, or else a text (repeatable)", each)
+			.option("--app <app>", "the application that it is for")
+			.addHelpText(
+				"after",
+				'\nExample:\n  nexus workflow run examples/workflows/summary.yaml --input question="What is a log?" --input words_max=20\n\nThe output goes to stdout, what happens to stderr. The exit code says how it ended.',
+			)
+			.action(withDaemon(local, runWorkflow));
+		remoteRows(command.command("list", { isDefault: true }))
+			.description("list workflows, newest first")
+			.option("--state <state>", "accepted, queued, running, completed, failed or canceled")
+			.option("--app <app>", "only this application's")
+			.option("--limit <count>", "at most this many", wholeNumber, 20)
+			.action(withDaemon(local, listWorkflows));
+		remoteJson(command.command("show"), "print it as JSON, with its definition")
+			.description("show the nodes of a workflow and their outputs")
+			.argument("<workflow>", "its id")
+			.action(withDaemon(local, showWorkflow));
+		remoteJson(command.command("watch"), "print the events as NDJSON, then the workflow with its outputs")
+			.description("follow a workflow to its end; Ctrl-C leaves it running")
+			.argument("<workflow>", "its id")
+			.option("--after <offset>", "begin after this offset; 0 = from its beginning", wholeNumber)
+			.action(withDaemon(local, follow));
+		remoteJson(command.command("cancel"), "print it as JSON")
+			.description("end a workflow and stop what it has under way")
+			.argument("<workflow>", "its id")
+			.argument("[reason...]", "why, for the record")
+			.action(withDaemon(local, cancelWorkflow));
+	},
+};
 
 interface Json {
 	json?: boolean;
@@ -105,9 +153,6 @@ function inputValue(text: string): JsonObject[string] {
 interface FollowCommandOptions extends Json {
 	after?: number;
 }
-
-export const watchWorkflow = (context: CommandContext, id: string, options: FollowCommandOptions): CommandExit =>
-	follow(context, id, options);
 
 async function follow(context: CommandContext, workflowId: string, { after, json }: FollowCommandOptions): CommandExit {
 	const { host, terminal } = context;
@@ -247,11 +292,11 @@ export async function showWorkflow(context: CommandContext, workflowId: string, 
 export async function cancelWorkflow(
 	context: CommandContext,
 	workflowId: string,
-	reason: string,
+	words: readonly string[],
 	{ json }: Json,
 ): CommandExit {
 	const { terminal } = context;
-	const { workflow } = await runtimeOf(context).workflows.cancelWorkflow({ workflowId, reason });
+	const { workflow } = await runtimeOf(context).workflows.cancelWorkflow({ workflowId, reason: words.join(" ") });
 	if (json) terminal.json(jsonOf(WorkflowSchema, workflow!));
 	else terminal.out(`${workflowId}: ${wordOf(State, workflow!.state)}\n`);
 	return 0;

@@ -10,16 +10,21 @@ import type {
 	ToolCallJson,
 } from "@nexus-stream/protocol";
 import type { LiveRun, LiveToolCall } from "../../broker/broker.ts";
-import type { InboundEvent, SessionInfo, StoredAttachment, StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
+import type {
+	InboundEvent,
+	SessionInfo,
+	StoredAttachment,
+	StoredMessage,
+	StoredToolCall,
+	Turn,
+} from "../../ledger/ledger.ts";
+import { base64Bytes } from "../../std/base64.ts";
 import { defined } from "../../std/defined.ts";
-
-/** Of base64 text, without decoding it. */
-const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
 
 const attachmentsView = (list: readonly StoredAttachment[] | undefined): AttachmentJson[] | undefined =>
 	list === undefined || list.length === 0
 		? undefined
-		: list.map(({ name, contentType, data }) => ({ name, content_type: contentType, bytes: bytesOf(data) }));
+		: list.map(({ name, contentType, data }) => ({ name, content_type: contentType, bytes: base64Bytes(data) }));
 
 const messageView = (message: StoredMessage): MessageJson =>
 	defined({

@@ -2,7 +2,8 @@
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { extname, join, relative, sep } from "node:path";
+import { join, relative, sep } from "node:path";
+import { contentTypeOf } from "../../std/content-type.ts";
 
 /** Undefined when the page has no such file. */
 export type Page = (request: Request) => Response | undefined;
@@ -18,21 +19,6 @@ const CSP = [
 	"form-action 'none'",
 	"frame-ancestors 'none'",
 ].join("; ");
-
-const TYPES: Record<string, string> = {
-	".html": "text/html; charset=utf-8",
-	".js": "text/javascript; charset=utf-8",
-	".css": "text/css; charset=utf-8",
-	".svg": "image/svg+xml",
-	".png": "image/png",
-	".ico": "image/x-icon",
-	".webp": "image/webp",
-	".json": "application/json",
-	".webmanifest": "application/manifest+json",
-	".txt": "text/plain; charset=utf-8",
-	".woff2": "font/woff2",
-	".map": "application/json",
-};
 
 const HINT =
 	"Nexus is running. The page is not built: run `npm run build:web` and start again. The API is described at /openapi.json\n";
@@ -70,12 +56,13 @@ function load(dir: string): Map<string, PageFile> {
 }
 
 function pageFile(path: string, body: Uint8Array<ArrayBuffer>): PageFile {
+	const type = contentTypeOf(path);
 	const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
 	return {
 		body,
 		etag,
 		headers: {
-			"Content-Type": TYPES[extname(path)] ?? "application/octet-stream",
+			"Content-Type": type.startsWith("text/") ? `${type}; charset=utf-8` : type,
 			// The build puts a digest into the names below /assets/.
 			"Cache-Control": path.startsWith("/assets/") ? "public, max-age=31536000, immutable" : "no-cache",
 			"Content-Security-Policy": CSP,

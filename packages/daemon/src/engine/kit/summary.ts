@@ -1,5 +1,7 @@
 /** Tool calls and results as one line that a person reads while waiting. */
 
+import { clipGraphemes } from "../../std/clip.ts";
+
 /** A summary's length. */
 const SUMMARY_CHARS_MAX = 120;
 
@@ -27,11 +29,4 @@ export const progressSummary = (text: string): string | undefined => {
 
 const lines = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
 
-/** Far more code units than the longest summary has, so that a long line is not taken apart whole. */
-const LINE_UNITS_MAX = SUMMARY_CHARS_MAX * 16;
-
-function oneLine(text: string): string {
-	const flat = text.replace(/\s+/g, " ").trim();
-	const chars = Array.from(new Intl.Segmenter().segment(flat.slice(0, LINE_UNITS_MAX)), ({ segment }) => segment);
-	return chars.length <= SUMMARY_CHARS_MAX ? chars.join("") : `${chars.slice(0, SUMMARY_CHARS_MAX - 1).join("")}…`;
-}
+const oneLine = (text: string): string => clipGraphemes(text.replace(/\s+/g, " ").trim(), SUMMARY_CHARS_MAX);

@@ -3,6 +3,7 @@
 import type { ElicitRequestFormParams, ElicitResult, PrimitiveSchemaDefinition } from "@modelcontextprotocol/client";
 import { shownText } from "@nexus-stream/protocol";
 import type { ApprovalOutcome } from "@nexus-stream/protocol/engine";
+import { clip } from "../../std/clip.ts";
 import { printable } from "../../std/printable.ts";
 import type { ToolQuestion } from "../tools/tools.ts";
 
@@ -88,10 +89,7 @@ function labelOf(name: string, field: PrimitiveSchemaDefinition): string {
 	return words(`${label}${several}`, FIELD_CHARS_MAX);
 }
 
-const words = (text: string, charsMax: number): string => {
-	const safe = shownText(printable(text)).trim();
-	return safe.length <= charsMax ? safe : `${safe.slice(0, charsMax - 1).toWellFormed()}…`;
-};
+const words = (text: string, charsMax: number): string => clip(shownText(printable(text)).trim(), charsMax);
 
 interface ElicitationChoice {
 	value: string;

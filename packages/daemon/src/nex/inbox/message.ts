@@ -4,7 +4,15 @@ import { createHash } from "node:crypto";
 import type { InboundMessage, Target } from "@nexus-stream/adapter/host";
 import { isSameChat } from "@nexus-stream/platforms";
 import { newEventId } from "@nexus-stream/protocol";
-import type { Disposition, HookCall, InboundEvent, Origin, StageTiming, StoredAttachment } from "../../ledger/ledger.ts";
+import type {
+	Disposition,
+	HookCall,
+	InboundEvent,
+	Origin,
+	StageTiming,
+	StoredAttachment,
+} from "../../ledger/ledger.ts";
+import { base64Bytes } from "../../std/base64.ts";
 import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../access/rights.ts";
 import type { HookContext, HookRequest } from "../plugins/port.ts";
 import {
@@ -262,9 +270,6 @@ export function keyOf({ session, idempotencyKey, origin }: InboxMessage): string
 	return origin.sourceId === undefined ? undefined : JSON.stringify([origin.channel, origin.account, origin.sourceId]);
 }
 
-/** The decoded size of base64 text. */
-const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
-
 /** A message as plugins see it: before it is queued, with a run that is about to begin, or with one that has ended. */
 export function hookRequestOf(
 	{ facts, origin, ...event }: InboxMessage,
@@ -272,7 +277,11 @@ export function hookRequestOf(
 ): HookRequest {
 	const { eventId, text, receivedAt, session } = event;
 	const { sender, chat, agent, hooks } = facts;
-	const files = event.attachments.map(({ name, contentType, data }) => ({ name, contentType, bytes: bytesOf(data) }));
+	const files = event.attachments.map(({ name, contentType, data }) => ({
+		name,
+		contentType,
+		bytes: base64Bytes(data),
+	}));
 	const batch = run && run.messages.length > 1 && run.messages.map((one) => ({ eventId: one.eventId, text: one.text }));
 	return {
 		event: { eventId, text, receivedAt, attachments: files, batch: batch || undefined },

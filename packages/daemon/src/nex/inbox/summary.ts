@@ -1,5 +1,6 @@
 /** Summarises messages that were dropped at the queue's cap in one line. Pure, and without a model, because it must work under full load. */
 
+import { clip } from "../../std/clip.ts";
 import { destinationsOf, hasOthers, type InboxMessage, isFromGroup, rightsTogether } from "./message.ts";
 import { batchIdOf } from "./queue.ts";
 
@@ -75,12 +76,6 @@ const quotesIn = (text: string): string[] => text.slice(text.indexOf("] ") + 2).
 
 function quoteOf({ text, attachments }: InboxMessage): string {
 	const flat = text.replace(/\s+/g, " ").replaceAll(SEPARATOR, " ").trim();
-	const short =
-		flat.length <= MESSAGE_CHARS_MAX
-			? flat
-			: `${flat
-					.slice(0, MESSAGE_CHARS_MAX - 1)
-					.toWellFormed()
-					.replace(/\uFFFD$/, "")}…`;
+	const short = clip(flat, MESSAGE_CHARS_MAX);
 	return attachments.length === 0 ? short : `${short} (+${attachments.length} attached)`.trim();
 }

@@ -25,7 +25,7 @@ const allowed = say(
 	z.array(z.union([id, z.strictObject({ ...whom, tools: globs, approve: globs })])),
 	'a list of ids of people, "*" for everybody, or maps with sender, chat, agent, tools, approve; a tool\'s name may end in *',
 );
-/** Whoever is denied is not heard at all: there is nothing to say about tools. */
+/** A denied sender starts no run, so a rule for tools would have no effect. */
 const denied = say(
 	z.array(z.union([id, z.strictObject(whom)])),
 	'a list of ids of people, "*" for everybody, or maps with sender, chat, agent; what people may do with tools stands in `allow`',

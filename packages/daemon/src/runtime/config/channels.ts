@@ -1,4 +1,4 @@
-/** What NEX is started with: the configuration's channels together with the accounts that `nexus adapter add` stored. */
+/** The options of NEX: the configuration's channels together with the accounts that `nexus adapter add` stored. */
 
 import { resolve } from "node:path";
 import { own } from "@nexus-stream/protocol/own";
@@ -11,7 +11,7 @@ export interface NexConfig {
 	inbound: InboundConfig;
 }
 
-/** A person who waits for an answer is told that it will not come. */
+/** Sent to a person whose answer will not come. */
 const ERROR_TEXT = "Sorry, I encountered an error.";
 
 type FileChannel = NonNullable<NexusConfig["channels"]>[string];
@@ -52,7 +52,7 @@ export const idleChannels = (adapters: AdapterConfig): string[] =>
 		return command !== undefined && Object.keys(accounts).length === 0;
 	});
 
-/** What to do about one, in words. */
+/** How to give the channel an account, in words. */
 export const idleRemedy = (channel: string): string => `add one with \`nexus adapter add ${channel}\``;
 
 function withStored(name: string, channel: FileChannel, stored: readonly StoredAccount[]): FileChannel {
@@ -73,7 +73,7 @@ function outboundOf(channel: FileChannel, base: string): ChannelConfig {
 		errorText: ERROR_TEXT,
 		...outbound,
 		accounts: Object.fromEntries(accounts),
-		// A program beside the file is named as it is seen from there.
+		// The path of a program is relative to the configuration file.
 		...(channel.command && {
 			command: channel.command.map((part) => (/^\.\.?\//.test(part) ? resolve(base, part) : part)),
 		}),

@@ -76,7 +76,7 @@ interface Mistake {
 	message: string;
 }
 
-/** What stands below these may be a secret in the wrong place: it must not end up in a terminal's scroll-back or a log. */
+/** A value below these keys may be a secret in the wrong place: it must not end up in a terminal's scroll-back or a log. */
 const SECRET = new Set(["token", "apiKeyEnv", "settings", "env", "headers"]);
 
 function explain(issue: z.core.$ZodIssue, value: unknown, document: Document, schema: z.ZodType): Mistake[] {
@@ -100,7 +100,7 @@ function explain(issue: z.core.$ZodIssue, value: unknown, document: Document, sc
 	return [{ offset: offsetOf(document, path), message: `${where}: ${found} is not allowed; allowed: ${expected}` }];
 }
 
-/** Neither bundled nor with a command of its own: what stands below a misspelt name, access rules say, would hold for nobody. */
+/** Settings under a misspelt channel name, such as access rules, would silently apply to nothing. */
 function unknownChannels({ channels = {} }: FileConfig, document: Document): Mistake[] {
 	const known: readonly string[] = [...CHANNELS, WEB];
 	const strange = Object.entries(channels).filter(([name, { command }]) => !command && !known.includes(name));
@@ -112,7 +112,7 @@ function unknownChannels({ channels = {} }: FileConfig, document: Document): Mis
 	});
 }
 
-/** What the Broker has when the file does not say. */
+/** The Broker's own limits, used where the file sets none. */
 const TOOL_MS = 600_000;
 
 function wrongAgents(config: FileConfig, document: Document, isFile: (path: string) => boolean): Mistake[] {
@@ -159,7 +159,7 @@ function nearest(key: string, keys: readonly string[]): string | undefined {
 	let best: { key: string; distance: number } | undefined;
 	for (const candidate of keys) {
 		const distance = editDistance(key.toLowerCase(), candidate.toLowerCase());
-		// Of a word as short as the mistakes nothing would be left.
+		// A word as short as the number of mistakes would match anything.
 		const most = Math.min(Math.max(2, Math.floor(candidate.length / 4)), key.length - 1, candidate.length - 1);
 		if (distance <= most && distance < (best?.distance ?? Infinity)) best = { key: candidate, distance };
 	}

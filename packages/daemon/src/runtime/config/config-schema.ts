@@ -180,7 +180,7 @@ export const configSchema = configSchemaFor(ENGINES);
 
 export type FileConfig = z.infer<typeof configSchema>;
 
-/** What is allowed at a path, and which keys a map there has. */
+/** The values that a path allows, and the keys of a map there. */
 export function schemaAt(root: z.ZodType, path: readonly PropertyKey[]): { allowed?: string; keys: string[] } {
 	let schema = root;
 	let allowed: string | undefined;

@@ -2,7 +2,7 @@
 
 import { type Document, isMap, isScalar, Pair, Scalar, YAMLMap } from "yaml";
 
-/** `adapters` is `channels`; `streaming.typing_interval_ms` is `typing.intervalMs`. Whoever writes both keeps both: the schema then names the wrong one. */
+/** `adapters` is `channels`; `streaming.typing_interval_ms` is `typing.intervalMs`. A file with both spellings keeps both: the schema then names the wrong one. */
 export function respell(document: Document): void {
 	const root = document.contents;
 	if (!isMap(root)) return;

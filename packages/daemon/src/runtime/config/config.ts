@@ -1,4 +1,4 @@
-/** What a daemon is started with: flags before environment before file before defaults. */
+/** The configuration of a daemon: flags before environment before file before defaults. */
 
 import { existsSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
@@ -22,7 +22,7 @@ export interface AuditConfig {
 export interface NexusConfig extends EngineSections {
 	host: string;
 	port: number;
-	/** Of the gRPC port: left out, the one after `port`. */
+	/** The gRPC port; left out, the one after `port`. */
 	grpc?: FileConfig["grpc"];
 	/** Absolute. */
 	data: string;
@@ -32,10 +32,10 @@ export interface NexusConfig extends EngineSections {
 	trustedProxies: string[];
 	/** Undefined: the engine that the rest of the configuration and the environment ask for. */
 	engine?: EngineChoice;
-	/** Of the engine `reason-act`; without them it has one agent. */
+	/** For the engine `reason-act`; without them it has one agent. */
 	agents?: FileConfig["agents"];
 	phases?: FileConfig["phases"];
-	/** What paths of engines and plugins are relative to. */
+	/** Paths of engines and plugins are relative to this folder. */
 	base: string;
 	durability: Durability;
 	/** How long a store that takes nothing is tried again: by a start, and by commits before what waits for them is given up. */
@@ -44,7 +44,7 @@ export interface NexusConfig extends EngineSections {
 	retention: RetentionConfig;
 	audit: AuditConfig;
 	broker: NonNullable<FileConfig["broker"]>;
-	/** What the execution log keeps. */
+	/** Limits of the execution log. */
 	execution?: FileConfig["execution"];
 	/** Where spans go, and what is in them. */
 	otel?: FileConfig["otel"];
@@ -59,10 +59,10 @@ export interface NexusConfig extends EngineSections {
 	memory?: FileConfig["memory"];
 	/** Which addresses model providers may have. */
 	connectors?: FileConfig["connectors"];
-	/** What jobs and artifacts may take. */
+	/** Limits of jobs and artifacts. */
 	jobs?: FileConfig["jobs"];
 	artifacts?: FileConfig["artifacts"];
-	/** What one application may take. */
+	/** Limits of one application. */
 	apps?: FileConfig["apps"];
 	/** MCP servers, and what is expected of them. */
 	mcp?: McpConfig;
@@ -77,7 +77,7 @@ export type PartialConfig = { [key in keyof FileConfig]?: FileConfig[key] | unde
 	file?: string | undefined;
 };
 
-/** What the command line gives; everything is text because a shell knows nothing else. */
+/** The flags of the command line, all as text. */
 export interface ConfigFlags {
 	host?: string | undefined;
 	port?: string | undefined;
@@ -194,7 +194,7 @@ function given(token: string | undefined, from: string): string | undefined {
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
 
-/** Of a token that other machines can guess at. */
+/** A shorter token could be guessed from other machines. */
 const TOKEN_CHARS_MIN = 16;
 
 /** A token that a person chose is the least that should stand between the network and an agent with tools. */

@@ -40,7 +40,7 @@ export const dataPaths = (dir: string): DataPaths => ({
 	daemon: join(dir, "daemon.json"),
 });
 
-/** Who serves this directory, for clients on this machine. */
+/** The daemon that serves this directory, for clients on this machine. */
 export interface DaemonRecord {
 	pid: number;
 	url: string;
@@ -73,14 +73,14 @@ export function prepareDataDir(dir: string): DataPaths {
 	return paths;
 }
 
-/** With those above it. Not by `recursive`: where nothing can be made, though the folder above is there (/proc, an automount), Node tries for ever. */
+/** Makes the folder and its parents. Not by `recursive`: where nothing can be made although the parent exists (/proc, an automount), Node never returns. */
 export function makePrivateDir(dir: string): void {
 	if (existsSync(dir) && statSync(dir).isDirectory()) return;
 	if (dirname(dir) !== dir) makePrivateDir(dirname(dir));
 	mkdirSync(dir, { mode: 0o700 });
 }
 
-/** What says that the directory has held data, and which lock file was used last. */
+/** Says that the directory has held data, and which lock file was used last. */
 export interface Marker {
 	lock?: string | undefined;
 }
@@ -132,12 +132,12 @@ export function readDaemonRecord(paths: DataPaths): DaemonRecord | undefined {
 	try {
 		return JSON.parse(readFileSync(paths.daemon, "utf8")) as DaemonRecord;
 	} catch {
-		// Absent, or of another version: either way nobody can be found through it.
+		// The record is absent or of another version: either way it leads to no daemon.
 		return undefined;
 	}
 }
 
-/** Whether it is there but for another user: then nobody can say who serves it. */
+/** The directory exists but belongs to another user, so its daemon cannot be found. */
 export function isForAnother(paths: DataPaths): boolean {
 	try {
 		accessSync(paths.dir, constants.X_OK);

@@ -1,6 +1,6 @@
 /**
- * One daemon per data directory. The lock is a file that can be deleted, so it is not trusted alone: whoever finds another lock file than the
- * last daemon used asks whether the database is open, and whoever holds the directory keeps looking whether it still does.
+ * One daemon per data directory. The lock is a file that can be deleted, so it is not trusted alone: a daemon that finds another lock file than the
+ * last daemon used checks whether the database is open, and the daemon that holds the directory keeps checking that it still does.
  */
 
 import { existsSync, statSync } from "node:fs";
@@ -36,7 +36,7 @@ export function lockDataDir(paths: DataPaths): DataLock {
 	let database: string | undefined;
 	let lost = false;
 	let timer: NodeJS.Timeout | undefined;
-	/** A lock file that was deleted or replaced is taken anew; when another process has it, this one must not write. */
+	/** Locks a file again that was deleted or replaced; when another process holds it, this one must not write. */
 	const look = (log: Log) => {
 		if (identity(paths.lock) === own) {
 			lost = false;
@@ -143,7 +143,7 @@ function isOpenElsewhere(paths: DataPaths): boolean {
 		db.exec("PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK");
 		return false;
 	} catch (cause) {
-		// Whatever else is wrong with it, opening it will tell.
+		// Opening the database reports any other problem.
 		return sqliteFailure(cause)?.kind === "locked";
 	} finally {
 		db.close();

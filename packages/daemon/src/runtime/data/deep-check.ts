@@ -49,7 +49,7 @@ const structureFaults = (db: DatabaseSync): string[] =>
 		.map((row) => String(row.integrity_check))
 		.filter((fault) => fault !== "ok");
 
-/** Of frames: what a reader that verifies them would say. */
+/** The violations that a verifying reader would find in the frames. */
 function firstFault(records: Iterable<string>, sealed: boolean): string | undefined {
 	const verifier = createVerifier({ complete: sealed });
 	const said = ({ message, rule }: Violation) => `${message} (${rule})`;

@@ -65,7 +65,7 @@ export function checkStore(path: string): void {
 	}
 }
 
-/** What this program would make of a new file. */
+/** The schema versions that this program would give a new file. */
 function knownVersions(): Map<string, number> {
 	const file = openSqlite(":memory:", "process");
 	try {

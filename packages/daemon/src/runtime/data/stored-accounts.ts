@@ -41,7 +41,7 @@ function readAccount(path: string): StoredAccount {
 	throw damaged(path);
 }
 
-/** What stands in the file is a secret, so it is not repeated. */
+/** The file holds secrets, so the message does not repeat its content. */
 const damaged = (path: string, cause?: unknown) =>
 	new NexusError("config", `${path} is damaged: remove it, and add the account again with \`nexus adapter add\``, {
 		cause,

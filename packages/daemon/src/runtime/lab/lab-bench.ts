@@ -1,4 +1,4 @@
-/** What runs while the channel lab is used: the process of the fake platforms, and the real adapters in front of them. */
+/** The processes of the channel lab: the fake platforms, and the real adapters in front of them. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { globSync, rmSync } from "node:fs";
@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
+import { systemClock, within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { own } from "@nexus-stream/protocol/own";
 import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
@@ -41,7 +42,7 @@ interface Ready {
 	channels: Record<string, { settings: Record<string, string>; target: DeliverRequest["target"] }>;
 }
 
-/** What the host tells of each platform. */
+/** The ready line of the host, by platform. */
 export type HostState = {
 	channels: Record<string, Omit<LabState["channels"][number], "channel" | "ready" | "delivery" | "pausedUntil">>;
 };
@@ -60,7 +61,7 @@ export interface Bench {
 
 export async function startBench(options: BenchOptions, onLost: (code: number | null) => void): Promise<Bench> {
 	const { bus, dataDir, log, tuned = {} } = options;
-	const program = options.host === undefined ? hostMain(import.meta.url) : [options.host];
+	const program = options.host === undefined ? hostCommand(import.meta.url) : [options.host];
 	const host = spawn(process.execPath, program, { stdio: ["pipe", "pipe", "inherit"] });
 	const { url, channels } = await readyOf(host);
 	host.once("exit", onLost);
@@ -68,7 +69,7 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 	const adapters: AdapterConfig = Object.fromEntries(
 		Object.entries(channels).map(([channel, { settings }]) => [channel, labChannel(settings, own(tuned, channel))]),
 	);
-	// What the lab delivered is nobody's business after it: its deliveries live in memory.
+	// Deliveries of the lab live in memory: nothing of them is needed after it.
 	const ledger = sqliteLedger(file);
 	const committer = createBus({ storage: sqliteStorage(file), log });
 	const folder = join(dataDir, "lab");
@@ -142,19 +143,16 @@ function warmUp(
 		warming: () => [...warming],
 		isReady: (channel) => isReady.has(channel),
 		async ready(wanted) {
-			// Who is waited for comes first.
+			// The platform that a caller waits for starts first.
 			queue.sort((one, other) => Number(wanted.includes(other.channel)) - Number(wanted.includes(one.channel)));
 			const all = Promise.all(waiting.filter(({ channel }) => wanted.includes(channel)).map(({ promise }) => promise));
-			const late = Promise.withResolvers<void>();
-			const timer = setTimeout(late.resolve, WARM_MS);
-			await Promise.race([all, late.promise]);
-			clearTimeout(timer);
+			await within(systemClock, WARM_MS, all);
 		},
 	};
 }
 
 /** Arguments of Node: from source the package `lab`; the build puts it next to the daemon's own files. */
-const hostMain = (here: string): string[] =>
+const hostCommand = (here: string): string[] =>
 	here.endsWith(".ts")
 		? ["--conditions=nexus-source", fileURLToPath(import.meta.resolve("@nexus-stream/lab"))]
 		: [fileURLToPath(new URL("../lab/main.js", here))];

@@ -10,7 +10,7 @@ export interface LabQuestions {
 	readonly asked: boolean;
 	/** Does anything wait for a press, or is what was decided not shown everywhere? */
 	open(): Promise<boolean>;
-	/** What is not decided is not to be decided any more. */
+	/** Withdraws the open questions. */
 	drop(): void;
 	ask(text: string, channels: readonly string[]): Promise<string>;
 	press(channel: string, message: string, label: string): Promise<void>;
@@ -23,7 +23,7 @@ export function createQuestions(bench: Bench, clock: Clock, log: Log): LabQuesti
 	/** By question: what was decided, once it was. */
 	const decided = new Map<string, string | undefined>();
 	const heard = new Set<string>();
-	/** Questions with buttons that nobody has pressed. */
+	/** Questions whose buttons were not pressed yet. */
 	const waiting = new Set<string>();
 	/** Decisions that replace buttons at this moment. */
 	let showing = 0;

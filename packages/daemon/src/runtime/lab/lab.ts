@@ -1,4 +1,4 @@
-/** The channel lab: fake platforms in a process of their own, the real adapters in front of them. Started by its first use, gone when nobody looks. */
+/** The channel lab: fake platforms in a separate process, the real adapters in front of them. The first use starts it; without a viewer it stops. */
 
 import { NexusError, newId } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -21,7 +21,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 	const life = createLife(options);
 	let current: { bench: Bench; run: LabRun } | undefined;
 	let questions: { bench: Bench; own: LabQuestions } | undefined;
-	/** A bench that was started anew knows none of the earlier questions. */
+	/** A restarted bench knows none of the earlier questions. */
 	const questionsOf = (bench: Bench): LabQuestions => {
 		if (questions?.bench !== bench) questions = { bench, own: createQuestions(bench, clock, options.log) };
 		return questions.own;
@@ -37,7 +37,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 			const bench = await life.used();
 			const wanted = only ?? Object.keys(bench.channels);
 			for (const channel of wanted) requireChannel(bench, channel);
-			// Asked before anything is sent: a message that waited would run later, with nobody to show it to.
+			// Checked before anything is sent: a queued message would run later, with no viewer to show it to.
 			if ((await deliveriesOf(bench)).some(({ state }) => state === "active"))
 				throw new NexusError("conflict", "the lab's last answer is still being delivered; wait, or stop its run");
 			await bench.ready(wanted);
@@ -59,7 +59,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 			for (const channel of wanted) requireChannel(bench, channel);
 			await bench.ready(wanted);
 			const own = questionsOf(bench);
-			// What only started the adapters is nothing to look at.
+			// Events of the start alone are not worth showing.
 			if (!currentOf(bench) && !own.asked) await bench.ask("POST", "/reset");
 			return own.ask(text, wanted);
 		},
@@ -120,7 +120,7 @@ function createLife(options: LabOptions): Life {
 		close().catch((cause: unknown) => log.error({ err: cause }, "the channel lab did not stop"));
 	}
 
-	/** The platforms went away by themselves: the next use starts them anew. */
+	/** The platforms ended by themselves: the next use starts them again. */
 	function lost(code: number | null): void {
 		log.error({ code }, "the channel lab's platforms ended by themselves");
 		closeUnasked();
@@ -182,7 +182,7 @@ async function stateOf(
 				ready: bench.isReady(channel),
 				...shown,
 				draft,
-				// What only started the adapters is nothing to look at.
+				// Events of the start alone are not worth showing.
 				...(!isShown && { messages: [], calls: [], calls_total: 0, typing: false }),
 				// A platform shows its sign for a while after the last call: the answer is over before.
 				...(delivery && delivery.state !== "active" && { typing: false }),

@@ -35,7 +35,7 @@ export function readable(line: string): string {
 }
 
 function short(value: unknown): string {
-	// A line feed of somebody else's would make a line of the log.
+	// A line feed in foreign text would forge a line of the log.
 	if (typeof value === "string") return value.replaceAll("\n", "\\n");
 	if (typeof value === "object" && value !== null && "stack" in value) return String(value.stack);
 	return JSON.stringify(value);

@@ -1,4 +1,4 @@
-/** What `/metrics` answers, in Prometheus' text form. Read from the parts when somebody asks, so the way of a token pays nothing. */
+/** The answer of `/metrics`, in Prometheus' text form. It reads the parts on request, so that the way of a token pays nothing. */
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Registry } from "prom-client";
@@ -14,7 +14,7 @@ export interface MetricsSource {
 	broker: Broker;
 	edge(): EdgeStats;
 	nex: Pick<Nex, "stats">;
-	/** What the engine counts; left out when it counts nothing. */
+	/** The engine's counters; left out when it counts nothing. */
 	counters?: Counters | undefined;
 	counts: RunCounts;
 }
@@ -170,7 +170,7 @@ function runsByStatus(registry: Registry, source: MetricsSource): void {
 function inboundMessages(registry: Registry, { nex }: MetricsSource): void {
 	new Counter({
 		name: "nexus_messages_total",
-		help: "Messages since start: received, of these delivered again by a platform, and not let in",
+		help: "Messages since start: received, of these delivered again by a platform, and refused",
 		labelNames: ["what"],
 		registers: [registry],
 		collect() {
@@ -221,7 +221,7 @@ function processGauges(gauge: (name: string, help: string, read: () => number) =
 	const delay = monitorEventLoopDelay({ resolution: LOOP_SAMPLE_MS });
 	delay.enable();
 	gauge("nexus_event_loop_delay_p99_seconds", "Beyond the time that was asked for, since the last scrape", () => {
-		// What is recorded is the whole way from one sample to the next; without any sample, a number that means nothing.
+		// The monitor records the whole way from one sample to the next; without a sample its number means nothing.
 		const late = delay.count === 0 ? 0 : delay.percentile(99) / NANOSECONDS_PER_SECOND - LOOP_SAMPLE_MS / 1000;
 		delay.reset();
 		return Math.max(0, late);

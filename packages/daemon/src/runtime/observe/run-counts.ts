@@ -1,4 +1,4 @@
-/** What runs of any engine did since the start, for `/metrics`: tools by name and approvals, with labels that are bounded. */
+/** Counts of the runs of any engine since the start, for `/metrics`: tools by name and approvals, with bounded labels. */
 
 import type { RunObserver } from "../../broker/broker.ts";
 import type { EngineEvent } from "../../engine/engine.ts";
@@ -13,7 +13,7 @@ type CountedToolEvent = Extract<EngineEvent, { type: "tool" }>;
 export interface ToolCount {
 	completed: number;
 	failed: number;
-	/** Of those that had started. */
+	/** Counts tools that had started. */
 	ms: number;
 }
 
@@ -24,7 +24,7 @@ interface Underway {
 	decided: Set<string>;
 }
 
-/** Runs that never settle, because the store gave them up, must not be kept for ever. */
+/** Bounded: a run that never settles, because the store gave it up, must not stay in memory. */
 const RUNS_MAX = 10_000;
 
 export class RunCounts implements RunObserver {

@@ -32,7 +32,7 @@ export interface TracingParts {
 
 const FLUSH_MS = 2000;
 const MODEL_CALLS_MAX = 256;
-/** Runs that never settle, because the store gave them up, must not be kept for ever. */
+/** Bounded: a run that never settles, because the store gave it up, must not stay in memory. */
 const RUNS_MAX = 10_000;
 const DELIVERIES_MAX = 64;
 
@@ -95,7 +95,7 @@ class RunTracing implements Tracing {
 	async close(): Promise<void> {
 		const { flushMs = FLUSH_MS } = this.#config;
 		const { clock, log } = this.#parts;
-		// A delivery that goes on after a restart has its span then.
+		// A delivery that resumes after a restart gets its span then.
 		await within(clock, flushMs / 2, Promise.all(this.#pending));
 		if (!(await within(clock, flushMs / 2, this.#exporter.close())))
 			log.warn({ flushMs }, "the OTLP receiver did not take the last spans in time");
@@ -110,7 +110,7 @@ class RunTracing implements Tracing {
 	}
 
 	async #trace(turn: Turn, traceId: string, calls: readonly TracedModelCall[]): Promise<void> {
-		// Whoever waits for the run is answered first.
+		// The caller that waits for the run is answered first.
 		await new Promise((resolve) => setImmediate(resolve));
 		const shown = this.#config.arguments === true;
 		const run = this.#exporter.span(runSpan(turn, shown), { traceId });

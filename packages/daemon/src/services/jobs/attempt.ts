@@ -2,6 +2,7 @@
 
 import { decodeFrame, type ErrorCode, isErrorCode, NexusError, newRunId, toNexusError } from "@nexus-stream/protocol";
 import { type Batch, follow } from "../../bus/bus.ts";
+import { extensionOf } from "../../std/content-type.ts";
 import type { Write } from "../../std/write.ts";
 import type { ArtifactInfo, Artifacts } from "../artifacts/port.ts";
 import type { Media } from "../connectors/port.ts";
@@ -219,18 +220,5 @@ async function transcribe(
 	await keepText(deps, appId, text, found);
 }
 
-/** By what is after the slash: enough for a person who saves it. */
 const storeMedia = ({ artifacts }: AttemptDeps, appId: string, name: string, { mimeType, data }: Media) =>
 	artifacts.store({ appId, name: `${name}.${extensionOf(mimeType)}`, mimeType }, data);
-
-const EXTENSIONS: Readonly<Record<string, string>> = {
-	"audio/mpeg": "mp3",
-	"audio/wav": "wav",
-	"image/jpeg": "jpg",
-	"image/svg+xml": "svg",
-};
-
-const extensionOf = (mimeType: string): string => {
-	const plain = mimeType.split(";")[0]!.trim().toLowerCase();
-	return EXTENSIONS[plain] ?? /\/([a-z0-9]{1,8})$/.exec(plain)?.[1] ?? "bin";
-};

@@ -4,6 +4,7 @@ import { NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogWriter } from "../../bus/bus.ts";
+import { clip } from "../../std/clip.ts";
 import type { Write } from "../../std/write.ts";
 import type { Principal } from "../kit/principal.ts";
 import { recordOf } from "./events.ts";
@@ -278,11 +279,7 @@ export class WorkflowExecution {
 /** What computes a value says what is wrong with the workflow, and not with a request. */
 function failed(cause: unknown, { errorCharsMax }: WorkflowLimits): NodeReport {
 	const error = toNexusError(cause);
-	const message =
-		error.message.length <= errorCharsMax
-			? error.message
-			: `${error.message.slice(0, errorCharsMax - 1).toWellFormed()}…`;
-	const failure: WorkflowErrorJson = { code: error.code, message };
+	const failure: WorkflowErrorJson = { code: error.code, message: clip(error.message, errorCharsMax) };
 	const reason = error.reason ?? (error.code === "invalid" ? "WORKFLOW_INVALID" : undefined);
 	if (reason !== undefined) failure.reason = reason;
 	return { type: "failed", error: failure, retryable: isRetryable(error) };

@@ -1,7 +1,8 @@
 /** How a chat shows parts: as a file where the platform accepts files, otherwise as text. Reasoning is quoted, cards are written out. */
 
 import type { AdapterInfo, WireAttachment } from "@nexus-stream/adapter/host";
-import { own } from "@nexus-stream/protocol/own";
+import { base64Bytes } from "../../../std/base64.ts";
+import { extensionOf } from "../../../std/content-type.ts";
 import type { SourcePartEvent } from "../source.ts";
 
 export interface PartContent {
@@ -39,7 +40,7 @@ function fileContent({ kind, name, contentType, data, url }: FilePart, info: Ada
 	const label = `${kind}: ${escaped(name)}`;
 	if (url !== undefined) return { text: `[${escaped(name)}](<${url}>)` };
 	if (data === undefined) return { text: `[${label}]` };
-	const bytes = Math.floor((data.length * 3) / 4);
+	const bytes = base64Bytes(data);
 	const { attachmentBytesMax = ATTACHMENT_BYTES_MAX } = info.limits;
 	if (!info.supports.includes("attachments")) return { text: `[${label}]` };
 	if (bytes > Math.min(attachmentBytesMax, ATTACHMENT_BYTES_MAX)) {
@@ -76,19 +77,6 @@ const fromUrl = (body: string): string =>
 		body.replace(/%[0-9a-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16))),
 		"latin1",
 	).toString("base64");
-
-const EXTENSIONS: Readonly<Record<string, string>> = {
-	"image/jpeg": "jpg",
-	"image/svg+xml": "svg",
-	"audio/mpeg": "mp3",
-	"audio/mp4": "m4a",
-	"text/plain": "txt",
-	"text/markdown": "md",
-	"application/octet-stream": "bin",
-};
-
-const extensionOf = (type: string): string =>
-	own(EXTENSIONS, type) ?? ((type.split("/")[1] ?? "").replace(/^x-|\+.*$/g, "").replace(/[^a-z0-9]/g, "") || "bin");
 
 const CARDS_MAX = 50;
 

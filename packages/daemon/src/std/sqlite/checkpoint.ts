@@ -1,4 +1,4 @@
-/** Checkpoints beside the writer: the syncs they need would stop the event loop for milliseconds, sometimes for a second. */
+/** Checkpoints on a worker: the syncs they need would stop the event loop for milliseconds, sometimes for a second. */
 
 import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
@@ -10,7 +10,7 @@ export interface CheckpointLimits {
 	lookMs: number;
 	/** From this size on the worker moves it into the database. */
 	walBytesSoft: number;
-	/** From this size on the writer waits once until the log can begin anew: it must not grow for ever under constant load. */
+	/** From this size on the writer waits once until the log can start over: it must not grow without a limit under constant load. */
 	walBytesMax: number;
 	/** The worker ends when it was not needed for so long. */
 	workerIdleMs: number;
@@ -26,13 +26,13 @@ const DEFAULT_LIMITS: CheckpointLimits = {
 /** Takes checkpoints over from the writer's connection; returns how to stop. */
 export function checkpointBeside(db: DatabaseSync, path: string, limits: Partial<CheckpointLimits> = {}): () => void {
 	const { lookMs, walBytesSoft, walBytesMax, workerIdleMs } = withDefaults(DEFAULT_LIMITS, limits);
-	// A log that begins anew gives back what it had grown to, or its size would ask for checkpoints for ever.
+	// A log that starts over gives its size back, or the size would ask for checkpoints for good.
 	db.exec(`PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${walBytesSoft - 1}`);
 	const restart = db.prepare("PRAGMA wal_checkpoint(RESTART)");
 	let worker: Worker | undefined;
 	let busy = false;
 	let needed = 0;
-	/** When the log was last written, as the worker that moves it was told to, and as of the last time that moved all of it. */
+	/** WAL mtime at the last checkpoint request and at the last complete checkpoint. */
 	let asked = 0;
 	let moved = 0;
 

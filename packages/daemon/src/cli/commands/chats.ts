@@ -1,9 +1,68 @@
 /** `nexus inbox`, `pair`, `deliveries` and `adapters`: chat platforms as a person asks about them. */
 
-import { type DeliveryJson, type EventJson, NexusError } from "@nexus-stream/protocol";
-import type { CommandContext, CommandExit } from "../command.ts";
+import { text as readAll } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type DeliveryDestination, type DeliveryJson, type EventJson, NexusError } from "@nexus-stream/protocol";
+import { overRestarts } from "../client.ts";
+import {
+	type CommandContext,
+	type CommandExit,
+	type Declarations,
+	remoteJson,
+	remoteRows,
+	wholeNumber,
+	withDaemon,
+} from "../command.ts";
 import { since, table } from "../table.ts";
-import { oneLine } from "../terminal.ts";
+import { noteDrop, oneLine } from "../terminal.ts";
+
+export const declare: Declarations = {
+	inbox: (command, local) =>
+		remoteRows(command)
+			.option("--channel <channel>", "only this channel's")
+			.option("-s, --session <session>", "only this session's")
+			.option(
+				"--state <state>",
+				"started, queued, batched, injected, superseded, rejected, dropped, cancelled, handled or answered",
+			)
+			.option("--limit <count>", "at most this many", wholeNumber, 20)
+			.action(withDaemon(local, inbox)),
+	pair: (command, local) =>
+		remoteRows(command)
+			.argument("[code]", "the code that the sender received")
+			.option("--remove <channel/account/sender>", "withdraw a sender's access")
+			.addHelpText("after", "\nExamples:\n  nexus pair\n  nexus pair AB2CD3\n  nexus pair --remove telegram/main/42")
+			.action(withDaemon(local, pair)),
+	deliver: (command, local) =>
+		remoteJson(command, "print the delivery as JSON")
+			.argument("[text]", "the text; - reads it from stdin")
+			.requiredOption("--channel <channel>", "telegram, slack …")
+			.option("--account <account>", "which account of the channel", "main")
+			.requiredOption("--to <address>", "the chat's id on the platform (see the platform's README)")
+			.option("--thread <id>", "the thread or topic in it")
+			.option(
+				"--run <run>",
+				"deliver this run's answer, live or finished; continues a delivery that failed or went stale",
+			)
+			.option("--tools", "show tool status while the answer is written (default: as the channel's config says)")
+			.option("--no-tools", "do not show it")
+			.option("--reasoning", "show the reasoning, quoted (default: as the channel's config says)")
+			.option("--no-reasoning", "do not show it")
+			.option("--no-wait", "do not wait until it is delivered")
+			.addHelpText(
+				"after",
+				'\nExamples:\n  nexus deliver "Backup done" --channel telegram --to 1001\n  nexus deliver --run run_01JD… --channel slack --to C012345',
+			)
+			.action(withDaemon(local, deliver)),
+	deliveries: (command, local) =>
+		remoteRows(command)
+			.option("--run <run>", "only this run's")
+			.option("--channel <channel>", "only this channel's")
+			.option("--state <state>", "active, complete, failed, unknown, stale or damaged")
+			.option("--limit <count>", "at most this many", wholeNumber, 20)
+			.action(withDaemon(local, deliveries)),
+	adapters: (command, local) => remoteRows(command).action(withDaemon(local, adapters)),
+};
 
 interface ListOptions {
 	json?: boolean;
@@ -132,4 +191,61 @@ export async function adapters(context: CommandContext, options: ListOptions): C
 			.join(", "),
 		account.last_error ?? "",
 	]);
+}
+
+export interface DeliverCommandOptions {
+	channel: string;
+	account: string;
+	to: string;
+	thread?: string;
+	run?: string;
+	tools?: boolean;
+	reasoning?: boolean;
+	wait: boolean;
+	json?: boolean;
+}
+
+const POLL_MS = 200;
+
+export async function deliver(
+	context: CommandContext,
+	words: string | undefined,
+	options: DeliverCommandOptions,
+): CommandExit {
+	const { client, terminal, host } = context;
+	const { channel, account, to, thread, run, tools, reasoning } = options;
+	if ((words === undefined) === (run === undefined))
+		throw new NexusError("invalid", "give a text or --run, and not both");
+	const text = words === "-" ? await readAll(host.stdin) : words;
+	const place: DeliveryDestination = {
+		channel,
+		account,
+		target: { to, thread_id: thread },
+		tools,
+		reasoning,
+	};
+	const what = run === undefined ? { text: text ?? "" } : { run_id: run };
+	const { delivery_id: id, run_id } = await client.api.deliver({ ...place, ...what });
+	if (!options.wait) {
+		if (options.json) terminal.json({ delivery_id: id, run_id });
+		else terminal.out(`${id}\n`);
+		return 0;
+	}
+	const delivery = await ended(context, id, channel);
+	const { state, messages, error } = delivery;
+	if (options.json) terminal.json(delivery);
+	else terminal.out(`${id} ${state} (${messages.length} ${messages.length === 1 ? "message" : "messages"})\n`);
+	if (state === "complete") return 0;
+	throw new NexusError("unavailable", `not delivered: ${error ?? state}`);
+}
+
+async function ended({ client, terminal }: CommandContext, id: string, channel: string): Promise<DeliveryJson> {
+	const list = () => client.api.deliveries({ channel, limit: 200 });
+	for (;;) {
+		const { deliveries } = await overRestarts(list, noteDrop(terminal));
+		const found = deliveries.find(({ delivery_id }) => delivery_id === id);
+		if (!found) throw new NexusError("not_found", `the daemon no longer lists ${id}; see \`nexus deliveries\``);
+		if (found.state !== "active") return found;
+		await sleep(POLL_MS);
+	}
 }

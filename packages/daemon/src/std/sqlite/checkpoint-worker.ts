@@ -1,4 +1,4 @@
-/** The worker behind `checkpoint.ts`: moves the write-ahead log into the database on a connection of its own, when told to. */
+/** The worker behind `checkpoint.ts`: moves the write-ahead log into the database on its own connection, on request. */
 
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
