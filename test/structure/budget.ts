@@ -26,7 +26,7 @@ export const WAITING_FILES: Readonly<Record<string, string>> = {
 export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	".": 100,
 	adapter: 8000,
-	broker: 4900,
+	broker: 5000,
 	bus: 4000,
 	cli: 4250,
 	client: 1900,
