@@ -2,7 +2,6 @@
 
 import { describe, expect, it } from "vitest";
 import type { MessageView, RunView, ToolApprovalStatus, ToolView } from "../../packages/protocol/src/protocol.ts";
-import { announcement } from "../../packages/web/src/app/words.ts";
 import {
 	type ApprovalActions,
 	approvalOf,
@@ -15,6 +14,7 @@ import {
 	timeLeftWords,
 	wantsWords,
 } from "../../packages/web/src/chat/approvals.ts";
+import { announcement } from "../../packages/web/src/chat/words.ts";
 
 const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => ({
 	id: "K7Q2",
@@ -80,7 +80,7 @@ describe("A6: what is asked", () => {
 		);
 		expect(decidedWords(approval({ state: "denied" }))).toBe("Denied");
 		expect(decidedWords(approval({ state: "withdrawn", by: "nexus" }))).toBe("No longer asked");
-		expect(decidedWords(approval({ state: "expired", by: "nexus" }))).toBe("Nobody answered in time");
+		expect(decidedWords(approval({ state: "expired", by: "nexus" }))).toBe("Not answered in time");
 	});
 
 	it("takes the daemon's word for what the frames of an ended run leave open", () => {

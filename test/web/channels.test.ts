@@ -12,7 +12,8 @@ import type {
 import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../packages/web/src/adapters/adapters.ts";
 import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/adapters/channels.ts";
 import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";
-import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat/chat.ts";
+import { newChat, reduceChat } from "../../packages/web/src/chat/chat.ts";
+import { threadOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
 import { stageBars } from "../../packages/web/src/inspector/inspect.ts";
 import {
 	cardWords,
@@ -81,7 +82,7 @@ describe("the lab", () => {
 
 	it("knows who takes part and who is ready for it", () => {
 		const lab = labOf([row(), row({ channel: "sms", ready: false }), row({ channel: "slack" })], {
-			left: new Set(["slack"]),
+			excluded: new Set(["slack"]),
 		});
 		expect(chosenOf(lab)).toEqual(["telegram", "sms"]);
 		expect(readiness(lab)).toEqual({ ready: 1, chosen: 2 });

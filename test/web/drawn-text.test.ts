@@ -2,7 +2,7 @@
 
 import { type ComponentChild, h, type Options, type VNode } from "preact";
 import { expect, it } from "vitest";
-import { drawnText, drawSafely } from "../../packages/web/src/chat/drawn-text.ts";
+import { drawnText, drawSafely } from "../../packages/web/src/ui/drawn-text.ts";
 
 it.each([
 	["Vietnamese, decomposed", "tiếng Việt".normalize("NFD")],

@@ -1,7 +1,7 @@
 /** Following the end: never against the reader's hand. */
 
 import { describe, expect, it } from "vitest";
-import { followEnd, type ScrollBox, STUCK, type Stick, stepStick } from "../../packages/web/src/chat/stick.ts";
+import { followEnd, type ScrollBox, STUCK, type Stick, stepStick } from "../../packages/web/src/ui/stick.ts";
 
 const NEAR_PX = 48;
 

@@ -1,8 +1,9 @@
 /** Numbers, titles and announcements as people read and hear them. */
 
 import { describe, expect, it } from "vitest";
-import { announcement, durationText, leftText, sessionTitle } from "../../packages/web/src/app/words.ts";
 import { newChat, type TurnItem } from "../../packages/web/src/chat/chat.ts";
+import { announcement, sessionTitle } from "../../packages/web/src/chat/words.ts";
+import { durationText, leftText } from "../../packages/web/src/ui/format.ts";
 
 describe("durations", () => {
 	it.each([

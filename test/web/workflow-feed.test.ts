@@ -2,10 +2,12 @@
 
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { WorkflowEventJson, WorkflowJson, WorkflowNodeStatusJson } from "../../packages/protocol/src/protocol.ts";
+import type { PageContext } from "../../packages/web/src/ui/page.ts";
 import type { WorkflowView } from "../../packages/web/src/workflows/workflow.ts";
 import { openWorkflow } from "../../packages/web/src/workflows/workflow-feed.ts";
-import { NEW_WORKFLOWS, type WorkflowsView } from "../../packages/web/src/workflows/workflows.ts";
-import { openWorkflows } from "../../packages/web/src/workflows/workflows-feed.ts";
+import { openWorkflows } from "../../packages/web/src/workflows/workflows.ts";
+
+const CONTEXT: PageContext = { onSignedOut() {}, schedule: (run) => run() };
 
 const node = (state: WorkflowNodeStatusJson["state"], id = "draft"): WorkflowNodeStatusJson => ({
 	node_id: id,
@@ -59,18 +61,10 @@ function daemon(answer: (url: URL) => Response | Promise<Response>): Asked[] {
 	return asked;
 }
 
-function follow(): { view(): WorkflowView; close(): void; cancel(): void } {
-	let last: WorkflowView | undefined;
-	const feed = openWorkflow({
-		workflowId: "wf_1",
-		onChange: (view) => {
-			last = view;
-		},
-		onSignedOut() {},
-		schedule: (run) => run(),
-	});
-	onTestFinished(feed.close);
-	return { ...feed, view: () => last! };
+function follow(): { view(): WorkflowView } {
+	const { view, close } = openWorkflow("wf_1", CONTEXT);
+	onTestFinished(close);
+	return { view: () => view.peek() };
 }
 
 it("R4-50: resumes after the last event, and the snapshot then replaces what was shown", async () => {
@@ -149,20 +143,13 @@ it("a job that cannot be canceled is said, and the lists are read again", async 
 			return Response.json({ error: { code: "not_found", message: "there is no job job_1" } }, { status: 404 });
 		return Response.json(pathname === "/v1/jobs" ? { jobs: [job], queued: 0, running: 1 } : { workflows: [] });
 	});
-	let last: WorkflowsView = NEW_WORKFLOWS;
-	const feed = openWorkflows({
-		before: NEW_WORKFLOWS,
-		onChange: (view) => {
-			last = view;
-		},
-		onSignedOut() {},
-	});
-	onTestFinished(feed.close);
-	await vi.waitFor(() => expect([last.phase, last.running]).toEqual(["ready", 1]));
+	const { view, actions, close } = openWorkflows(CONTEXT);
+	onTestFinished(close);
+	await vi.waitFor(() => expect([view.peek().isLoaded, view.peek().running]).toEqual([true, 1]));
 	const before = asked.length;
-	feed.cancelJob("job_1");
-	expect(last.canceling.has("job_1")).toBe(true);
-	await vi.waitFor(() => expect(last.notice).toBe("there is no job job_1"));
+	actions.cancelJob("job_1");
+	expect(view.peek().canceling.has("job_1")).toBe(true);
+	await vi.waitFor(() => expect(view.peek().notice?.text).toBe("there is no job job_1"));
 	await vi.waitFor(() => expect(asked.slice(before).map(({ path }) => path)).toContain("/v1/jobs"));
-	expect(last.canceling.size).toBe(0);
+	expect(view.peek().canceling.size).toBe(0);
 });

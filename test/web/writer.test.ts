@@ -1,7 +1,8 @@
 /** Whose words are whose: the owner's page must not take another person's for the owner's own. */
 
 import { describe, expect, it } from "vitest";
-import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat/chat.ts";
+import { newChat, reduceChat } from "../../packages/web/src/chat/chat.ts";
+import { threadOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
 import { partnerOf, writerOf } from "../../packages/web/src/chat/writer.ts";
 
 describe("the writer of a message", () => {

@@ -1,9 +1,9 @@
-/** Shown when the daemon does not know this browser. */
+/** Shown while this browser is not signed in. */
 
 import { useState } from "preact/hooks";
-import type { WebApp } from "./app.ts";
+import type { App } from "./app.ts";
 
-export function SignIn({ error, app }: { error: string | undefined; app: WebApp }) {
+export function SignIn({ error, app }: { error: string | undefined; app: App }) {
 	const [token, setToken] = useState("");
 	const [busy, setBusy] = useState(false);
 	const submit = async (event: Event) => {

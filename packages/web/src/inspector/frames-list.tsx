@@ -4,7 +4,7 @@ import type { FrameRecord } from "@nexus-stream/client";
 import type { Frame } from "@nexus-stream/protocol";
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { plural } from "../app/words.ts";
+import { plural } from "../ui/format.ts";
 import { Scrollable } from "../ui/scrollable.tsx";
 
 const ROW_PX = 28;

@@ -2,7 +2,7 @@
 
 import type { FrameRecord } from "@nexus-stream/client";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { durationText, plural } from "../app/words.ts";
+import { durationText, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import type { Analysis } from "./inspect.ts";
 import { AXIS_PX, LANE_PX, msOf, pan, tickNear, type VisibleSpan, wholeSpan, xOf, zoom } from "./timeline.ts";

@@ -1,18 +1,19 @@
-/** Jobs: what waits, what runs, and the files they made. */
+/** The list of jobs with their states and files. */
 
 import type { JobJson } from "@nexus-stream/protocol";
-import { Status } from "../adapters/channel-parts.tsx";
-import { RunLink } from "../adapters/deliveries.tsx";
-import type { WebApp } from "../app/app.ts";
+import { RunLink } from "../adapters/channel-parts.tsx";
 import { formatRoute } from "../app/route.ts";
-import { ageText } from "../app/words.ts";
-import { Elapsed } from "../ui/elapsed.tsx";
+import { Elapsed } from "../ui/clock.tsx";
+import { ageText } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
-import { Scrollable } from "../ui/scrollable.tsx";
-import { artifactPath, isOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsView } from "./workflows.ts";
+import { CancelButton, ListTable } from "../ui/list-page.tsx";
+import { Status } from "../ui/status.tsx";
+import { artifactPath, isOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsPage } from "./workflows.ts";
 
-export function Jobs({ view, app }: { view: WorkflowsView; app: WebApp }) {
-	const { jobs, queued, running, canceling } = view;
+const COLUMNS = ["Job", "State", "Took", "Files", "Application", "Submitted", "(Cancel)"];
+
+export function Jobs({ page: { view, actions } }: { page: WorkflowsPage }) {
+	const { jobs, queued, running, canceling } = view.value;
 	return (
 		<section aria-labelledby="jobs-title">
 			<div class="section-head">
@@ -27,34 +28,22 @@ export function Jobs({ view, app }: { view: WorkflowsView; app: WebApp }) {
 					workflow.
 				</p>
 			) : (
-				<Scrollable as="div" class="list-frame" label="Jobs">
-					<table class="list jobs-list">
-						<thead>
-							<tr>
-								<th>Job</th>
-								<th>State</th>
-								<th>Took</th>
-								<th>Files</th>
-								<th>Application</th>
-								<th>Submitted</th>
-								<th>
-									<span class="sr">Cancel</span>
-								</th>
-							</tr>
-						</thead>
-						<tbody>
-							{jobs.map((job) => (
-								<Row key={job.job_id} job={job} canceling={canceling.has(job.job_id)} app={app} />
-							))}
-						</tbody>
-					</table>
-				</Scrollable>
+				<ListTable label="Jobs" class="jobs-list" columns={COLUMNS}>
+					{jobs.map((job) => (
+						<Row
+							key={job.job_id}
+							job={job}
+							isCanceling={canceling.has(job.job_id)}
+							onCancel={() => actions.cancelJob(job.job_id)}
+						/>
+					))}
+				</ListTable>
 			)}
 		</section>
 	);
 }
 
-function Row({ job, canceling, app }: { job: JobJson; canceling: boolean; app: WebApp }) {
+function Row({ job, isCanceling, onCancel }: { job: JobJson; isCanceling: boolean; onCancel(): void }) {
 	const detail = jobDetail(job);
 	return (
 		<tr data-state={job.state}>
@@ -88,15 +77,7 @@ function Row({ job, canceling, app }: { job: JobJson; canceling: boolean; app: W
 			</td>
 			<td class="row-do">
 				{!isOver(job) && (
-					<button
-						type="button"
-						class="quiet"
-						aria-label={`Cancel the job ${job.job_id}`}
-						disabled={canceling}
-						onClick={() => app.workflows()?.cancelJob(job.job_id)}
-					>
-						{canceling ? "Canceling…" : "Cancel"}
-					</button>
+					<CancelButton label={`Cancel the job ${job.job_id}`} isCanceling={isCanceling} onCancel={onCancel} />
 				)}
 			</td>
 		</tr>

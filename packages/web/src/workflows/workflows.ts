@@ -1,24 +1,23 @@
-/** Workflows and jobs as lists, as a value, and their states in words. */
+/** The page of workflows and jobs: its state, its load and its actions; and their states in words. */
 
 import type { JobJson, WorkflowErrorJson, WorkflowJson, WorkflowState } from "@nexus-stream/protocol";
-import type { Words } from "../adapters/channels.ts";
+import { api } from "../app/api.ts";
+import type { ListView } from "../ui/list-page.tsx";
+import { createPage, type Page, type PageContext, type PageState } from "../ui/page.ts";
+import type { Words } from "../ui/status.tsx";
 
-export interface WorkflowsView {
-	readonly phase: "loading" | "ready" | "failed";
-	/** Why what is shown may be old. */
-	readonly failure?: string;
+export interface WorkflowsView extends ListView {
 	readonly workflows: readonly WorkflowJson[];
 	readonly jobs: readonly JobJson[];
-	/** Jobs of this daemon, also those that are not listed. */
+	/** Counts of all jobs of this daemon, including jobs that are not listed. */
 	readonly queued: number;
 	readonly running: number;
-	/** Jobs and workflows that are being canceled. */
+	/** Ids of jobs and workflows whose cancellation is in flight. */
 	readonly canceling: ReadonlySet<string>;
-	readonly notice?: string;
 }
 
 export const NEW_WORKFLOWS: WorkflowsView = {
-	phase: "loading",
+	isLoaded: false,
 	workflows: [],
 	jobs: [],
 	queued: 0,
@@ -38,7 +37,7 @@ const WORDS: Readonly<Record<WorkflowState, Words>> = {
 
 const INTERRUPTED: Words = { tone: "bad", text: "Interrupted" };
 
-/** Of a workflow, or of one of its nodes. */
+/** The state of a workflow or of one of its nodes. */
 export const stateWords = ({ state, error }: { state: WorkflowState; error?: WorkflowErrorJson }): Words =>
 	state === "failed" && error?.code === "crashed" ? INTERRUPTED : WORDS[state];
 
@@ -52,7 +51,7 @@ export function jobWords(job: JobJson): Words {
 	return stateWords({ state: job.state, error: job.error });
 }
 
-/** What there is to add to a job's state. */
+/** Details of a job's state. */
 export function jobDetail(job: JobJson): string {
 	const { state, queue_position: before, progress_percent: percent, attempt, attempts_max: most } = job;
 	const parts = [
@@ -87,5 +86,50 @@ export function sizeText(bytes: number): string {
 	return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[step]}`;
 }
 
-/** Where an artifact is downloaded. */
+/** The download address of an artifact. */
 export const artifactPath = (artifactId: string): string => `/v1/artifacts/${encodeURIComponent(artifactId)}`;
+
+const ROWS_MAX = 50;
+
+export interface WorkflowsActions {
+	cancelWorkflow(workflowId: string): void;
+	cancelJob(jobId: string): void;
+}
+
+export type WorkflowsPage = Page<WorkflowsView, WorkflowsActions>;
+
+/** `before`: the lists of an earlier visit, shown until they are read again. */
+export const openWorkflows = (context: PageContext, before = NEW_WORKFLOWS): WorkflowsPage =>
+	createPage({
+		initial: before,
+		context,
+		connect: (page) => ({
+			load: () => load(page),
+			retryMs: () => EVERY_MS,
+			actions: {
+				cancelWorkflow: (id) => void cancel(page, id, () => api.cancelWorkflow(id)),
+				cancelJob: (id) => void cancel(page, id, () => api.cancelJob(id)),
+			},
+		}),
+	});
+
+async function load(page: PageState<WorkflowsView>): Promise<number> {
+	const [{ workflows }, { jobs, queued, running }] = await Promise.all([
+		api.workflows({ limit: ROWS_MAX }),
+		api.jobs({ limit: ROWS_MAX }),
+	]);
+	page.change({ failure: undefined, isLoaded: true, workflows, jobs, queued, running });
+	return pollDelay(page.newest);
+}
+
+async function cancel(page: PageState<WorkflowsView>, id: string, request: () => Promise<unknown>): Promise<void> {
+	if (page.newest.canceling.has(id)) return;
+	page.change({ canceling: new Set([...page.newest.canceling, id]), notice: undefined });
+	try {
+		await request();
+	} catch (cause) {
+		page.change({ notice: { tone: "bad", text: page.messageOf(cause) } });
+	}
+	page.change({ canceling: new Set([...page.newest.canceling].filter((other) => other !== id)) });
+	page.reload();
+}
