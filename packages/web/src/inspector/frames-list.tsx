@@ -50,7 +50,7 @@ export function FramesList({ records, count, times, shown, onPick }: FramesListP
 					onInput={(event) => setFilter(event.currentTarget.value)}
 				/>
 			</div>
-			{/* biome-ignore lint/a11y/noStaticElementInteractions: the rows are buttons; their arrow keys are heard here */}
+			{/* biome-ignore lint/a11y/noStaticElementInteractions: the rows are buttons; this element handles their arrow keys */}
 			<div
 				class="frames-box"
 				ref={box}

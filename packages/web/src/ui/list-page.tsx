@@ -73,7 +73,7 @@ export const ListPage = ({ title, view, children }: { title: string; view: ListV
 	</PageFrame>
 );
 
-/** What went wrong, what was done, or that the first load is under way. */
+/** The last failure, the result of the last action, and whether the first load is under way. */
 export const Notices = ({ view: { failure, notice, isLoaded } }: { view: ListView }) => (
 	<>
 		{failure !== undefined && <Notice tone="bad">{failure}</Notice>}
