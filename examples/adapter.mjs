@@ -42,8 +42,10 @@ const platform = {
 			writeFileSync(fileOf(target, nonce), text);
 			return { messageId: nonce };
 		},
-		async edit(target, messageId, text) {
-			writeFileSync(fileOf(target, messageId), text);
+		editing: {
+			async edit(target, messageId, text) {
+				writeFileSync(fileOf(target, messageId), text);
+			},
 		},
 		async find(target, nonce) {
 			return existsSync(fileOf(target, nonce)) ? { messageId: nonce } : undefined;

@@ -169,15 +169,15 @@ export async function bundle(base: string = ROOT): Promise<void> {
 	chmodSync(join(dist("daemon"), "cli/main.js"), 0o755);
 }
 
-/** What the tests start as processes (test/children.ts). */
-const TEST_FOLDER = "dist-test";
+/** The programs that tests start as processes (test/children.ts). In the daemon's package, where they find its version and the page. */
+const TEST_FOLDER = "packages/daemon/dist-test";
 const TEST_ENTRIES = { ...DAEMON, "time/adapter": "../test/time/adapter.ts" };
 /** Optional native addons, and libraries that find files of their own at run time. */
 const NOT_BUNDLED = ["zlib-sync", "bufferutil", "utf-8-validate", "pino", "prom-client", "quickjs-emscripten"];
 
 /** For tests: with the platforms' libraries, which are most of what a process loads at its start. Built when a source is newer. */
 export async function bundleForTests(): Promise<void> {
-	const sources = ["packages", "test/time", "scripts/bundle.ts", "package-lock.json"];
+	const sources = [...globSync("packages/*/src", { cwd: ROOT }), "test/time", "scripts/bundle.ts", "package-lock.json"];
 	if (!isStale(`${TEST_FOLDER}/cli/main.js`, sources)) return;
 	// Another run may be starting processes from the one that is there.
 	const made = join(ROOT, `${TEST_FOLDER}.${process.pid}`);

@@ -3,7 +3,7 @@
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 
-const built = (path: string): string => join(import.meta.dirname, "../dist-test", path);
+const built = (path: string): string => join(import.meta.dirname, "../packages/daemon/dist-test", path);
 
 /** Puts the packages into a folder's `node_modules`, as links to their sources. */
 export function linkPackages(folder: string): void {

@@ -6,17 +6,21 @@ import { onTestFinished } from "vitest";
 import { type Bus, type BusOptions, createBus, sqliteStorage } from "../packages/daemon/src/bus/bus.ts";
 import { type Ledger, sqliteLedger } from "../packages/daemon/src/ledger/ledger.ts";
 import type { AtOnce } from "../packages/daemon/src/ledger/table.ts";
+import { type ServiceRows, serviceRows } from "../packages/daemon/src/runtime/data/tables.ts";
 import { openSqlite, type SqliteFile } from "../packages/daemon/src/std/sqlite.ts";
 import type { Write } from "../packages/daemon/src/std/write.ts";
 import { Refused } from "../packages/protocol/src/protocol.ts";
 import { FAULTS, faulty } from "./bus/faulty.ts";
 
+type Tables = Ledger & ServiceRows;
+
 export interface TestStore {
 	file: SqliteFile;
 	bus: Bus;
 	ledger: Ledger;
+	rows: ServiceRows;
 	/** What is on record, read past everything that stands before the file. */
-	stored: { readonly [Thing in keyof Ledger]: AtOnce<Ledger[Thing]> };
+	stored: { readonly [Table in keyof Tables]: AtOnce<Tables[Table]> };
 	close(): Promise<void>;
 }
 
@@ -36,6 +40,7 @@ const seeds = (function* () {
 function open(path: string, options: Omit<BusOptions, "storage"> = {}, seed?: number): TestStore {
 	const file = openSqlite(path, "process");
 	const ledger = sqliteLedger(file);
+	const rows = serviceRows(file);
 	const storage = sqliteStorage(file);
 	// A connection that is lost is back at once.
 	const limits = { ...(seed !== undefined && { commitRetryMs: 5 }), ...options.limits };
@@ -44,7 +49,8 @@ function open(path: string, options: Omit<BusOptions, "storage"> = {}, seed?: nu
 		file,
 		bus,
 		ledger: seed === undefined ? ledger : late(ledger, seed),
-		stored: ledger as unknown as TestStore["stored"],
+		rows: seed === undefined ? rows : late(rows, seed),
+		stored: { ...ledger, ...rows } as unknown as TestStore["stored"],
 		async close() {
 			await bus.close();
 			file.close();
@@ -53,7 +59,7 @@ function open(path: string, options: Omit<BusOptions, "storage"> = {}, seed?: nu
 }
 
 /** Reads that take a while, each a different one. */
-function late(ledger: Ledger, seed: number): Ledger {
+function late<Tables extends object>(tables: Tables, seed: number): Tables {
 	const random = fc.sample(fc.infiniteStream(fc.nat(FAULTS.turnsMax)), { numRuns: 1, seed })[0]!;
 	const slow = <T extends object>(table: T): T =>
 		new Proxy(table, {
@@ -66,7 +72,7 @@ function late(ledger: Ledger, seed: number): Ledger {
 				};
 			},
 		});
-	return slow(ledger);
+	return slow(tables);
 }
 
 export interface ForTestOptions extends Partial<Omit<BusOptions, "storage">> {

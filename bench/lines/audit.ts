@@ -9,7 +9,8 @@ import {
 } from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
-import { type AuditEntry, createAudit } from "../../packages/daemon/src/services/services.ts";
+import type { AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
+import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import type { Figure } from "../figure.ts";

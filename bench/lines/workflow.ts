@@ -1,7 +1,8 @@
 /** What a workflow costs beside the work of its nodes: from the submission to its end, durable commits included. */
 
 import { Agent, request } from "node:http";
-import type { WorkflowNodeJson } from "../../packages/protocol/src/protocol.ts";
+import type { WorkflowNodeJson } from "../../packages/daemon/src/services/workflows/port.ts";
+import { submissionOf } from "../../test/submission.ts";
 import type { Figure } from "../figure.ts";
 import { textOf } from "../pace.ts";
 import { type Server, startNexus, withFolder } from "../processes.ts";
@@ -72,13 +73,13 @@ function ask({ port, token }: Server, agent: Agent, method: string, path: string
 /** Milliseconds from the submission until a subscriber has its end. */
 async function run(server: Server, agent: Agent, nodes: readonly WorkflowNodeJson[]): Promise<number> {
 	const started = performance.now();
-	const definition = { name: "bench", nodes, input: { name: "the bench" } };
-	const submitted = JSON.parse(await ask(server, agent, "POST", "/v1/workflows", { definition, app_id: "bench" }));
+	const definition = { name: "bench", nodes: [...nodes], input: { name: "the bench" } };
+	const submitted = JSON.parse(await ask(server, agent, "POST", "/v1/workflows", submissionOf(definition, "bench")));
 	const path = `/v1/workflows/${submitted.workflow_id}`;
 	await ask(server, agent, "GET", `${path}/stream`);
 	const ms = performance.now() - started;
 	const { workflow: ended } = JSON.parse(await ask(server, agent, "GET", path));
-	if (ended.state !== "completed") throw new Error(`${path} is ${ended.state}`);
+	if (ended.state !== "WORKFLOW_STATE_COMPLETED") throw new Error(`${path} is ${ended.state}`);
 	return ms;
 }
 

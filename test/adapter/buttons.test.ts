@@ -1,7 +1,8 @@
 /** Questions with buttons, the same on every platform that has them: asked once, pressed by whoever the platform says, settled for good. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { buttonData, type Press, readButton, rowsOf, type Session } from "../../packages/adapter/src/kit.ts";
+import type { Press } from "../../packages/adapter/src/kit.ts";
+import { buttonData, readButton, rowsOf } from "../../packages/adapter/src/platform/buttons.ts";
 import type { InboundChoice } from "../../packages/adapter/src/port.ts";
 import { createDiscordFake } from "../../packages/lab/src/discord/discord.ts";
 import type { Fake } from "../../packages/lab/src/fake.ts";
@@ -11,7 +12,7 @@ import type { Channel } from "../../packages/platforms/src/channels.ts";
 import { loadPlatform } from "../../packages/platforms/src/load.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { until } from "../until.ts";
-import { openSession, sendOptions } from "./session.ts";
+import { type OpenSession, openSession, sendOptions } from "./session.ts";
 
 const QUESTION = {
 	id: "K7Q2",
@@ -66,7 +67,7 @@ const WORLDS: Record<string, () => Promise<World>> = {
 
 describe.each(Object.keys(WORLDS))("%s", (channel) => {
 	let world: World;
-	let session: Session;
+	let session: OpenSession;
 	let stop: AbortController;
 	let monitoring: Promise<void> | undefined;
 	const heard: InboundChoice[] = [];

@@ -11,7 +11,7 @@ import { CHANNELS, type Channel } from "../../packages/platforms/src/channels.ts
 import { loadPlatform } from "../../packages/platforms/src/load.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
-import { faultOf, memory, openSession, sendOptions } from "./session.ts";
+import { faultOf, memory, openAccount, openSession, sendOptions } from "./session.ts";
 
 /** What gateways, proxies and captive portals say in a platform's place. */
 const ANSWERS: [string, { status: number; body?: string | object }][] = [
@@ -104,7 +104,7 @@ describe.each(CHANNELS)("%s", (channel) => {
 				7000,
 			],
 		])("I7: a creation that a gateway did not pass on (%s) is looked up, and made", async (_name, answer, waitsMs) => {
-			const session = await open();
+			const { session, sent } = await openAccount(platform, place.settings, { clock: leaping(), state: memory() });
 			session.pace = () => ({ targetIntervalMs: 0 });
 			const said: (StreamStatus | SendStatus)[] = [];
 			const waits: number[] = [];
@@ -118,6 +118,7 @@ describe.each(CHANNELS)("%s", (channel) => {
 			const context = createAdapterContext({
 				platform,
 				session,
+				sent,
 				account: "a",
 				clock,
 				random: () => 0.5,
@@ -160,12 +161,13 @@ describe.each(CHANNELS)("%s", (channel) => {
 		});
 
 	test("I7: a send behind a gateway's 502 shows its text once, and says so or that nobody knows", async () => {
-		const session = await open();
+		const { session, sent } = await openAccount(platform, place.settings, { clock: leaping(), state: memory() });
 		session.pace = () => ({ targetIntervalMs: 0 });
 		const said: (StreamStatus | SendStatus)[] = [];
 		const context = createAdapterContext({
 			platform,
 			session,
+			sent,
 			account: "a",
 			clock: systemClock,
 			random: () => 0.5,

@@ -3,18 +3,35 @@
 import { expect } from "vitest";
 import {
 	type Account,
+	type CreatedMessage,
 	type Platform,
 	PlatformError,
+	type SendOptions,
 	type Session,
+	type Target,
 	type Tools,
+	type WireAttachment,
 } from "../../packages/adapter/src/kit.ts";
+import { SentLog } from "../../packages/adapter/src/memory/sent.ts";
+import { harmless } from "../../packages/adapter/src/platform/platform-error.ts";
+import type {
+	Asking,
+	Attaching,
+	Editing,
+	Listening,
+	Previewing,
+	Sending,
+	Streaming,
+	Webhooks,
+} from "../../packages/adapter/src/platform/session.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
 
 export function memory(): Tools["state"] {
 	const kept = new Map<string, string>();
-	return { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value) };
+	const set = (key: string, value: string) => void kept.set(key, value);
+	return { get: (key) => kept.get(key), set, recorded: () => Promise.resolve() };
 }
 
 /** Waits take no time, so that a look-up's second look comes at once. */
@@ -29,21 +46,100 @@ export function standingClock(): Clock & { pass(ms: number): void } {
 	return { ...hurriedClock, now: () => now, pass };
 }
 
+/** Calls with fewer arguments: `attach` uploads by itself, `monitor` ignores presses by default. */
+interface OneStepAttaching extends Omit<Attaching, "attach"> {
+	attach(target: Target, file: WireAttachment, options: SendOptions): Promise<CreatedMessage>;
+}
+
+type Monitor = Listening["monitor"];
+
+interface MessageListening {
+	monitor(emit: Parameters<Monitor>[0], signal: AbortSignal, press?: Parameters<Monitor>[2]): Promise<void>;
+}
+
+type Capabilities = Editing & Streaming & Previewing & Asking & OneStepAttaching & MessageListening & Webhooks;
+
+/** All calls of a session as the kit makes them: creations and look-ups with the account's record, every capability by its methods. */
+export type OpenSession = Omit<Session, "find"> & Partial<Capabilities> & Required<Pick<Session, "find">>;
+
 export async function openSession(
 	platform: Platform,
 	settings: Account["settings"],
 	tools: Partial<Tools> = {},
-): Promise<Session> {
-	const { state = memory() } = tools;
-	// Processes of one account have both files in common.
-	const notes = tools.state && notesBeside(tools.state);
-	const rest = { log: silentLog, clock: hurriedClock, state, notes };
-	return await platform.open({ id: "a", settings }, { ...rest, ...tools });
+): Promise<OpenSession> {
+	const { session, sent } = await openAccount(platform, settings, tools);
+	return asTheKit(session, sent);
 }
+
+/** A session and the account's record, for the kit. */
+export async function openAccount(
+	platform: Platform,
+	settings: Account["settings"],
+	tools: Partial<Tools> = {},
+): Promise<{ session: Session; sent: SentLog }> {
+	const { state = memory(), clock = hurriedClock } = tools;
+	// Processes of one account share both files.
+	const notes = "notes" in tools ? tools.notes : tools.state && notesFor(tools.state);
+	const sent = new SentLog(notes, clock);
+	const rest = { log: silentLog, clock, state, notes, sent, listening: () => {} };
+	return { session: await platform.open({ id: "a", settings }, { ...rest, ...tools }), sent };
+}
+
+/** A session whose capabilities are the methods that it has, for tests that write one by hand. */
+export function sessionOf(
+	flat: Sending & Partial<Editing & Streaming & Previewing & Attaching & Listening & Webhooks>,
+): Session {
+	return {
+		...flat,
+		editing: flat.edit && (flat as Editing),
+		streaming: flat.start && (flat as Streaming),
+		previewing: flat.preview && (flat as Previewing),
+		attaching: flat.attach && (flat as Attaching),
+		listening: flat.monitor && (flat as Listening),
+		webhooks: flat.webhook && (flat as Webhooks),
+	};
+}
+
+/** The session's own methods, called on the object that has them. */
+function asTheKit(session: Session, sent: SentLog): OpenSession {
+	const { editing, streaming, previewing, asking, attaching, listening, webhooks } = session;
+	const methods = new Map<string, (...given: never[]) => unknown>();
+	for (const owner of [webhooks, listening, attaching, asking, previewing, streaming, editing, session]) {
+		for (const name of METHODS) {
+			const method = (owner as Record<string, unknown> | undefined)?.[name];
+			if (typeof method === "function") methods.set(name, method.bind(owner));
+		}
+	}
+	const all = Object.fromEntries(methods) as unknown as OpenSession;
+	const noted = (options: SendOptions, work: (options: SendOptions) => Promise<CreatedMessage>) =>
+		sent.create(options.nonce, (inDoubt) => work({ ...options, inDoubt }));
+	const { create, start, createWith, upload, find, monitor } = all;
+	const attach = methods.get("attach") as Attaching["attach"] | undefined;
+	all.create = (target, text, options) => noted(options, (given) => create(target, text, given));
+	if (start) all.start = (target, text, options) => noted(options, (given) => start(target, text, given));
+	if (createWith) {
+		all.createWith = (target, text, files, options) =>
+			noted(options, (given) => createWith(target, text, files, given));
+	}
+	if (attach) {
+		all.attach = async (target: Target, file: WireAttachment, options: SendOptions) => {
+			const uploaded = upload ? await harmless(upload(file, options.signal)) : "";
+			return await noted(options, (given) => attach(target, file, given, uploaded));
+		};
+	}
+	if (monitor) all.monitor = (emit, signal, press = async () => {}) => monitor(emit, signal, press);
+	all.find = (target, nonce, text, signal) => sent.find(nonce, async () => find?.(target, nonce, text, signal));
+	return all;
+}
+
+const METHODS = [
+	...["create", "find", "style", "pace", "typing", "health", "close", "edit", "remove", "start", "append", "stop"],
+	...["status", "preview", "settle", "upload", "attach", "createWith", "monitor", "webhook"],
+];
 
 const kept = new WeakMap<Tools["state"], NonNullable<Tools["notes"]>>();
 
-function notesBeside(state: Tools["state"]): NonNullable<Tools["notes"]> {
+function notesFor(state: Tools["state"]): NonNullable<Tools["notes"]> {
 	const known = kept.get(state);
 	if (known) return known;
 	let lines: string[] = [];

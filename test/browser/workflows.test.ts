@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import type { WorkflowDefinitionJson, WorkflowJson } from "../../packages/protocol/src/protocol.ts";
+import type { WorkflowDefinitionJson } from "../../packages/daemon/src/services/workflows/port.ts";
+import { submissionOf } from "../submission.ts";
 import { startDaemon, TOKEN } from "./daemon.ts";
 import { describeInBrowser, openAt, upTo } from "./kit.ts";
 import { createOwnWorld } from "./world.ts";
@@ -28,10 +29,10 @@ describeInBrowser("workflows", () => {
 		const response = await fetch(`${world.daemon.url}/v1/workflows`, {
 			method: "POST",
 			headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
-			body: JSON.stringify({ definition }),
+			body: JSON.stringify(submissionOf(definition)),
 		});
 		expect([response.status, response.ok ? "" : await response.text()]).toEqual([202, ""]);
-		return ((await response.json()) as WorkflowJson).workflow_id;
+		return ((await response.json()) as { workflow_id: string }).workflow_id;
 	}
 
 	const about = (gate: string): WorkflowDefinitionJson => ({

@@ -2,11 +2,10 @@
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { CommandContext } from "../../packages/daemon/src/cli/command.ts";
-import { exportAudit } from "../../packages/daemon/src/cli/commands/audit.ts";
-import { timeOf } from "../../packages/daemon/src/cli/time.ts";
+import { timeOf, writeWhole } from "../../packages/daemon/src/cli/commands/audit.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, run } from "./in-process.ts";
@@ -61,23 +60,17 @@ describe("nexus audit", () => {
 	});
 
 	it("P5.4: an export that breaks off leaves no file that could be taken for one, and says so", async () => {
-		const cwd = freshFolder();
+		const file = join(freshFolder(), "audit.ndjson");
 		async function* cut() {
 			yield '{"sequence":1}\n';
 			throw new NexusError("unavailable", "the connection was cut");
 		}
-		const terminal = { note() {}, dim: (text: string) => text };
-		const context = {
-			host: { cwd: () => cwd, stderr: {} },
-			terminal,
-			client: { api: { exportAudit: cut } },
-		} as unknown as CommandContext;
-		const exported = exportAudit(context, { format: "ndjson", output: "audit.ndjson" });
+		const exported = writeWhole(file, Readable.from(cut()), false);
 		await expect(exported).rejects.toMatchObject({
 			code: "unavailable",
 			message: expect.stringContaining("not whole"),
 		});
-		expect([existsSync(join(cwd, "audit.ndjson")), existsSync(join(cwd, "audit.ndjson.part"))]).toEqual([false, false]);
+		expect([existsSync(file), existsSync(`${file}.part`)]).toEqual([false, false]);
 	});
 });
 

@@ -39,7 +39,7 @@ it("Z26: a key from a pipe is tested, kept encrypted in a file of the owner's, a
 		.trim()
 		.split("\n")
 		.map((line) => JSON.parse(line));
-	expect(json[1]).toMatchObject({ id: "mine", key_hint: "…cdef", endpoint, built_in: false });
+	expect(json[1]).toMatchObject({ connector_id: "mine", key_hint: "…cdef", endpoint, built_in: false });
 	expect(listed.out + JSON.stringify(json) + added.err).not.toContain(KEY);
 	const secret = join(data, "secret.key");
 	expect(statSync(secret).mode & 0o777).toBe(0o600);

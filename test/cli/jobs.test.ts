@@ -4,12 +4,24 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { ScenarioJobState } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { dataPaths, readToken } from "../../packages/daemon/src/runtime/runtime.ts";
-import type { JobEventJson, JobJson } from "../../packages/protocol/src/protocol.ts";
 import { asking, clientOf, head } from "../ai-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { daemonHere, nexus } from "./in-process.ts";
+
+/** As `--json` prints a job, and an event of one. */
+interface Job {
+	state: string;
+	text: string;
+	run_id: string;
+	reason_code: string;
+	artifacts: { artifact_id: string; size_bytes: string; mime_type: string }[];
+}
+interface JobEvent {
+	event_type: string;
+	job: Job;
+}
 
 async function house() {
 	const cwd = freshFolder();
@@ -42,20 +54,26 @@ test("a text is watched to its end, read by its run, listed and shown; it outliv
 	const { jobId } = job!;
 	const watched = await on("watch", jobId, "--json", "--after", "0");
 	expect(watched.code).toBe(0);
-	const events = lines<JobEventJson>(watched.out);
-	expect(events[0]!.type).toBe("submitted");
-	expect(events.at(-1)).toMatchObject({ type: "completed", job: { state: "completed", demo: true } });
+	const events = lines<JobEvent>(watched.out);
+	expect(events[0]!.event_type).toBe("SCENARIO_JOB_EVENT_TYPE_SUBMITTED");
+	expect(events.at(-1)).toMatchObject({
+		event_type: "SCENARIO_JOB_EVENT_TYPE_COMPLETED",
+		job: { state: "SCENARIO_JOB_STATE_COMPLETED", demo: true },
+	});
 	const { text, run_id: runId } = events.at(-1)!.job;
 	expect(text).toMatch(/\S/);
-	const run = await readStream(ai().streamScenario({ runId: runId! }));
+	const run = await readStream(ai().streamScenario({ runId }));
 	expect(run.messages.map(({ textDelta }) => textDelta).join("")).toBe(text);
-	expect((await on("watch", jobId)).out.trim()).toBe(text!.trim());
+	expect((await on("watch", jobId)).out.trim()).toBe(text.trim());
 	expect((await on()).out).toMatch(new RegExp(`^${jobId}\tcompleted\ttext\t`));
-	const [listed] = lines<JobJson>((await on("list", "--state", "completed", "--json")).out);
+	const [listed] = lines<Job>((await on("list", "--state", "completed", "--json")).out);
 	expect(listed).toMatchObject({ job_id: jobId, app_id: "shop" });
-	expect(listed!.text).toBeUndefined();
+	expect(listed!.text).toBe("");
 	await restart();
-	expect(lines<JobJson>((await on("show", jobId, "--json")).out)[0]).toMatchObject({ text, state: "completed" });
+	expect(lines<Job>((await on("show", jobId, "--json")).out)[0]).toMatchObject({
+		text,
+		state: "SCENARIO_JOB_STATE_COMPLETED",
+	});
 	expect((await ai().getScenarioJob({ jobId })).job).toMatchObject({ text, state: ScenarioJobState.COMPLETED });
 	expect((await on("show", "job_none")).code).toBe(4);
 });
@@ -70,13 +88,17 @@ test("speech and an image become artifacts that can be downloaded", async () => 
 	] as const) {
 		const { job } = await ai().submitScenarioJob({ scenario });
 		const watched = await on("watch", job!.jobId, "--json");
-		const { artifacts, state, error } = lines<JobEventJson>(watched.out).at(-1)!.job;
-		expect([state, error, artifacts.length]).toEqual(["completed", undefined, count]);
+		const { artifacts, state, reason_code } = lines<JobEvent>(watched.out).at(-1)!.job;
+		expect([state, reason_code, artifacts.length]).toEqual([
+			"SCENARIO_JOB_STATE_COMPLETED",
+			"REASON_CODE_UNSPECIFIED",
+			count,
+		]);
 		for (const { artifact_id: id, size_bytes: size, mime_type } of artifacts) {
 			expect(mime_type).toMatch(type);
 			const response = await fetch(`${url()}/v1/artifacts/${id}`, { headers: authorization });
-			expect((await response.arrayBuffer()).byteLength).toBe(size);
-			expect((await ai().getArtifact({ artifactId: id })).chunk).toHaveLength(size);
+			expect((await response.arrayBuffer()).byteLength).toBe(Number(size));
+			expect((await ai().getArtifact({ artifactId: id })).chunk).toHaveLength(Number(size));
 		}
 	}
 });
@@ -92,7 +114,7 @@ test("one that runs is cancelled, and its watcher hears of it; a person sees eac
 	const { code, err } = await watching.end();
 	expect(code).toBe(130);
 	expect(err).toMatch(new RegExp(`\\r\\x1b\\[2K${jobId}  .*running[^]*\\r\\x1b\\[2K${jobId}  .*canceled`));
-	expect((await on("show", jobId, "--json")).out).toContain('"message":"it was cancelled: too long"');
+	expect((await on("show", jobId, "--json")).out).toContain('"reason":"it was cancelled: too long"');
 });
 
 test("Z18: what ran when the daemon stopped ends as STOPPING, and its watcher reads that at the next one", async () => {
@@ -104,6 +126,9 @@ test("Z18: what ran when the daemon stopped ends as STOPPING, and its watcher re
 	await until("it is watched", () => watching.out.includes("\n"));
 	await restart();
 	const { out } = await watching.end();
-	expect(lines<JobEventJson>(out).at(-1)).toMatchObject({ type: "failed", job: { error: { reason: "STOPPING" } } });
+	expect(lines<JobEvent>(out).at(-1)).toMatchObject({
+		event_type: "SCENARIO_JOB_EVENT_TYPE_FAILED",
+		job: { reason_code: "REASON_CODE_STOPPING" },
+	});
 	expect((await on("list", "--state", "failed")).out).toContain(jobId);
 });

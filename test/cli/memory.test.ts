@@ -49,7 +49,7 @@ it("A17: a note of one run is found in the next one, listed, searched and remove
 		["agent:main", "Answer briefly"],
 		["person:web/web/owner", "Ann likes tea"],
 	]);
-	expect(listed[1].provenance).toMatchObject({
+	expect(listed[1]).toMatchObject({
 		agent: "main",
 		channel: "web",
 		sender: "owner",
@@ -57,19 +57,19 @@ it("A17: a note of one run is found in the next one, listed, searched and remove
 	});
 	expect((await on("memory", "list", "--bank", "agent:main")).out).toMatch(/^mem_\w+\t.*\tAnswer briefly\n$/);
 	const { out } = await on("memory", "search", "tea", "nothing");
-	expect(out.split("\t")[0]).toBe(listed[1].id);
+	expect(out.split("\t")[0]).toBe(listed[1].memory_id);
 
-	const removed = await on("memory", "rm", listed[1].id);
-	expect(removed.out).toBe(`forgotten: ${listed[1].id} (turns keep what was said in them)\n`);
-	expect((await on("memory", "rm", listed[1].id)).code).toBe(4);
+	const removed = await on("memory", "rm", listed[1].memory_id);
+	expect(removed.out).toBe(`forgotten: ${listed[1].memory_id} (turns keep their text)\n`);
+	expect((await on("memory", "rm", listed[1].memory_id)).code).toBe(4);
 	expect((await on("memory", "search", "tea")).out).toBe("");
 	const log = await on("memory", "log", "--json");
 	expect(
 		log.out
 			.trim()
 			.split("\n")
-			.map((line) => JSON.parse(line).change),
-	).toEqual(["forgotten", "added", "added"]);
+			.map((line) => JSON.parse(line).event_type),
+	).toEqual(["MEMORY_EVENT_TYPE_FORGOTTEN", "MEMORY_EVENT_TYPE_RETAINED", "MEMORY_EVENT_TYPE_RETAINED"]);
 	expect(log.out).not.toContain("tea");
 });
 

@@ -3,11 +3,22 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { WorkflowEventJson, WorkflowJson } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, nexus } from "./in-process.ts";
 
 const EXAMPLE = join(import.meta.dirname, "../../examples/workflows/summary.yaml");
+
+/** As `--json` prints a workflow, and an event of one. */
+interface Workflow {
+	workflow_id: string;
+	state: string;
+	output: object;
+	nodes: { node_id: string; output: object }[];
+}
+interface WorkflowEvent {
+	event_type: string;
+	workflow: Workflow;
+}
 
 async function house() {
 	const cwd = freshFolder();
@@ -55,11 +66,11 @@ describe("nexus workflow", () => {
 		expect(ran.err).toMatch(/answer +running +run_/);
 		expect(ran.err).toMatch(/(?:shorten|keep) +skipped/);
 		const id = /^wf_\w+/m.exec(ran.err)![0];
-		const shown = lines<{ workflow: WorkflowJson }>((await on("show", id, "--json")).out)[0]!.workflow;
+		const shown = lines<{ workflow: Workflow }>((await on("show", id, "--json")).out)[0]!.workflow;
 		const byId = Object.fromEntries(shown.nodes.map((node) => [node.node_id, node]));
 		expect(byId.answer!.output).toMatchObject({ text: expect.stringMatching(/\S/), demo: true });
 		expect(byId["question-vector"]!.output).toMatchObject({ embeddings: [expect.any(Array)] });
-		expect(shown.state).toBe("completed");
+		expect(shown.state).toBe("WORKFLOW_STATE_COMPLETED");
 		const table = await on("show", id);
 		expect(table.out).toMatch(/report\tTRANSFORM_TEMPLATE\tcompleted/);
 		expect((await on("list")).out).toContain(`${id}\tcompleted\t100 %`);
@@ -70,21 +81,21 @@ describe("nexus workflow", () => {
 		const { on, file } = await house();
 		const definition = { nodes: [{ id: "a", kind: "TRANSFORM_TEMPLATE", config: { template: "hi" } }] };
 		const ran = await on("run", file(definition), "--json");
-		const all = lines<WorkflowEventJson & { output: object }>(ran.out);
-		expect(all.map(({ type }) => type)).toEqual([
-			"accepted",
-			"started",
-			"node_started",
-			"node_completed",
-			"completed",
+		const all = lines<WorkflowEvent & { output: object }>(ran.out);
+		expect(all.map(({ event_type }) => event_type?.replace("WORKFLOW_EVENT_TYPE_", ""))).toEqual([
+			"ACCEPTED",
+			"STARTED",
+			"NODE_STARTED",
+			"NODE_COMPLETED",
+			"COMPLETED",
 			undefined,
 		]);
 		expect(all.at(-1)!.output).toEqual({ a: { text: "hi" } });
 		const { workflow_id: id } = all[0]!.workflow;
 		const watched = await on("watch", id);
 		expect(watched).toMatchObject({ code: 0, out: "hi\n" });
-		expect(lines<WorkflowEventJson>((await on("watch", id, "--json", "--after", "2")).out)[0]!.type).toBe(
-			"node_started",
+		expect(lines<WorkflowEvent>((await on("watch", id, "--json", "--after", "2")).out)[0]!.event_type).toBe(
+			"WORKFLOW_EVENT_TYPE_NODE_STARTED",
 		);
 	});
 
@@ -135,8 +146,11 @@ describe("nexus workflow", () => {
 		const { on, file } = await house();
 		const agent = { id: "ask", kind: "AGENT_RUN", config: { session: "work", text: "/demo tokens=3 rate=1000" } };
 		const ran = await on("run", file({ nodes: [agent] }), "--json");
-		const workflow = lines<WorkflowJson>(ran.out).at(-1)!;
-		expect(workflow).toMatchObject({ state: "completed", nodes: [{ run_id: expect.stringMatching(/^run_/) }] });
+		const workflow = lines<Workflow>(ran.out).at(-1)!;
+		expect(workflow).toMatchObject({
+			state: "WORKFLOW_STATE_COMPLETED",
+			nodes: [{ run_id: expect.stringMatching(/^run_/) }],
+		});
 		expect(workflow.nodes[0]!.output).toMatchObject({ text: expect.stringMatching(/\S/) });
 	});
 });

@@ -110,7 +110,7 @@ describe("the client", () => {
 		expect(view.messages.map(({ verified }) => verified)).not.toContain(false);
 	});
 
-	it("I4: cut while the answer is being written, it goes on live", async () => {
+	it("I4: continues live when it is cut while the answer is being written", async () => {
 		const { runId, puppet } = await rig.start("live");
 		const phases: string[] = [];
 		let seen = 0;
@@ -178,7 +178,7 @@ describe("the client", () => {
 		await expect(following).rejects.toThrow("enough");
 	});
 
-	it("reads a session from the earliest record that is kept, and is told when an offset before it has expired", async () => {
+	it("reads a session from the earliest stored record, and gets an error for an expired offset", async () => {
 		const first = await answered("kept");
 		const second = await answered("kept");
 		await removeUpTo(rig.bus, first);
@@ -267,7 +267,7 @@ describe("the client's connection", () => {
 		await expect(reading).rejects.toMatchObject({ name: "AbortError" });
 		await until("the edge has no reader", () => rig.edge.stats().sseReaders === 0);
 		await expect(all(clientWith().follow({ run: runId }, { signal: abort.signal }))).rejects.toThrow();
-		// Leaving is not stopping: that is a request of its own.
+		// Leaving does not stop the run: stopping is a separate request.
 		expect((await clientWith().api.run(runId)).status).toBe("running");
 		expect(await clientWith().api.abort(runId)).toEqual({ run_id: runId, status: "aborted" });
 	});
@@ -303,7 +303,7 @@ describe("the client's connection", () => {
 			url: "http://nexus.test",
 			fetch: async () => {
 				tries += 1;
-				throw new TypeError("nobody there");
+				throw new TypeError("connection refused");
 			},
 			clock,
 			limits: { retryFirstMs: 1000, retryMaxMs: 1000, giveUpMs: 10_000 },
@@ -317,7 +317,7 @@ describe("the client's connection", () => {
 		});
 		expect(failure).toMatchObject({
 			code: "unavailable",
-			message: "cannot reach the daemon at http://nexus.test (nobody there)",
+			message: "cannot reach the daemon at http://nexus.test (connection refused)",
 		});
 		expect(tries).toBeGreaterThan(9);
 	});

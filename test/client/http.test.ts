@@ -1,4 +1,4 @@
-/** What a request that fails is called: nobody there, cut half-way, or somebody else. */
+/** The errors of failed requests: no server, a cut response, or a response of another server. */
 
 import { describe, expect, it } from "vitest";
 import { createClient, type LinkState } from "../../packages/client/src/client.ts";
@@ -21,7 +21,7 @@ function cutAfter(text: string): Response {
 
 const answering = (answer: () => Response, url?: string) => createClient({ url, fetch: async () => answer() });
 
-describe("an answer that is no answer", () => {
+describe("a response that is not the daemon's", () => {
 	it("a body that is cut half-way is a daemon that cannot be reached", async () => {
 		const { api } = answering(() => cutAfter('{"runs":['), "http://nexus.test/");
 		await expect(api.runs()).rejects.toMatchObject({
@@ -33,7 +33,7 @@ describe("an answer that is no answer", () => {
 	it.each([
 		["http://nexus.test/behind", "http://nexus.test"],
 		[undefined, "this address"],
-	])("a body that is not JSON comes from somebody else, whatever made the response (%s)", async (url, named) => {
+	])("a body that is not JSON comes from another server, whatever produced the response (%s)", async (url, named) => {
 		const { api } = answering(() => new Response("<html>"), url);
 		await expect(api.runs()).rejects.toMatchObject({
 			code: "unavailable",

@@ -20,7 +20,7 @@ const run = (state: LinkState, input: LinkInput, now = 0) => stepLink(state, inp
 const started = (after = 0) => run(run(newLink(after), { type: "start" }).state, { type: "opened" }).state;
 const record = (id: number, final = false): LinkInput => ({ type: "record", id, final });
 
-/** What a person would do to the network, against a log that is read through a link. */
+/** Network faults against a log that is read through a link. */
 type Fault = "deliver" | "repeat" | "lose" | "skip" | "refuse" | "silence" | "pause" | "resume" | "hurry";
 const fault = fc.constantFrom<Fault>(
 	"deliver",
@@ -94,7 +94,7 @@ describe("the link to a stream", () => {
 		expect(run(state, { type: "tick" }, state.dueAt).effects).toEqual([{ type: "connect", after: 8 }]);
 	});
 
-	it("asks again for a missing record once, then goes on without it", () => {
+	it("requests a missing record once more, then continues without it", () => {
 		const gap = run(started(), record(3));
 		expect(gap.effects).toEqual([{ type: "disconnect" }, { type: "connect", after: 0 }]);
 		const second = run(run(gap.state, { type: "opened" }).state, record(3));
@@ -122,7 +122,7 @@ describe("the link to a stream", () => {
 		expect(run(heard, { type: "tick" }, 9000).state.phase).toBe("waiting");
 	});
 
-	it("a part of a record is heard, and is not yet what starts the tries over", () => {
+	it("a partial record ends the silence but does not reset the retry count", () => {
 		const tried = run(run(started(), lost).state, { type: "hurry" }).state;
 		const heard = run(run(tried, { type: "opened" }).state, { type: "heard" }, 4000).state;
 		expect(heard).toMatchObject({ phase: "live", receivedAt: 4000, attempt: 1 });
@@ -164,11 +164,11 @@ describe("the link to a stream", () => {
 		expect(run(state, lost, 60_000).state.phase).toBe("lost");
 		const opened = run(state, { type: "opened" }, 60_000).state;
 		expect(run(opened, lost, 60_001).state.phase).toBe("lost");
-		// One that stayed open was good, also when nothing came.
+		// A connection that stayed open was good, even without records.
 		expect(run(opened, lost, 63_000).state).toMatchObject({ phase: "waiting", attempt: 1, lostAt: 63_000 });
 	});
 
-	it("without a place to begin, takes the first record that comes and goes on from there", () => {
+	it("without an offset, takes the first record that arrives and continues from there", () => {
 		const first = run(run(newLink(undefined), { type: "start" }).state, record(17));
 		expect([first.effects, first.state.lastId]).toEqual([[{ type: "take" }], 17]);
 		expect(run(first.state, record(17)).effects).toEqual([]);

@@ -34,7 +34,7 @@ function frames(run_id: string, word: string, checksum = checksumOf(crc32(word))
 
 const DAMAGED = "crc32:00000000";
 
-it("a session goes on after a damaged run, and the next one is sound", () => {
+it("a session continues after a damaged run, and the next run is complete", () => {
 	const verifier = createRunVerifier();
 	const checked = [...frames("run_1", "one", DAMAGED), ...frames("run_2", "two")].map((frame) => verifier.push(frame));
 	const ends = checked.filter(({ end }) => end);
@@ -51,7 +51,7 @@ it("begun in the middle of a run, judges every run but that one", () => {
 	expect(ends.map(({ violation }) => violation?.kind)).toEqual([undefined, undefined, "wrong_checksum"]);
 });
 
-it("folds each run into a view of its own, and gives those that changed", () => {
+it("folds each run into a separate view, and yields the views that changed", () => {
 	const folds = createRunFolds();
 	const [begin, ...rest] = frames("run_1", "one");
 	expect(folds.push(begin!)).toEqual({ runId: "run_1", began: true, settled: false });

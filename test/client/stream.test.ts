@@ -134,7 +134,7 @@ describe("the stream client", () => {
 		expect(asked).toEqual([0]);
 	});
 
-	it("skips a record that is no frame, and says so", async () => {
+	it("skips a record that is not a frame, and reports it", async () => {
 		answer = (_after, response) => {
 			open(response);
 			response.write(event(1));

@@ -3,11 +3,33 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
+import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
+import { reachesProcedure } from "../../packages/daemon/src/edge/rpc/reach.ts";
+import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
+
 import { createRig, expectAnswer, expectError, type Rig, readSse } from "./rig.ts";
 
-const routes = Object.entries<Route>(ROUTES);
+/** The native routes, and those of the runtime contract. */
+const routes: [string, Pick<Route, "apps" | "auth" | "path" | "method">][] = [
+	...Object.entries<Route>(ROUTES),
+	...httpRoutes(SERVICES).map(({ method, path, verb }): [string, Pick<Route, "apps" | "auth" | "path" | "method">] => [
+		method.localName,
+		{
+			path,
+			method: verb,
+			auth: true,
+			...(reachesProcedure({ owner: false }, `${method.parent.typeName}/${method.name}`) && { apps: true }),
+		},
+	]),
+];
 /** What is an application's own. */
-const APP_SCOPED = /^\/v1\/(?:jobs|workflows|artifacts|scenarios)(?:\/|$)/;
+const APP_SCOPED = /^\/v1\/(?:jobs|workflows|artifacts|scenarios|app-messages|transfers)(?:\/|$)/;
+
+const NOTHING_STORED = {
+	stored: { jobs: "0", workflows: "0", logs: "0", artifacts: "0", messages: "0" },
+	stored_bytes: "0",
+	stored_bytes_max: "1000",
+};
 
 describe("an application's token over HTTP", () => {
 	let rig: Rig;
@@ -69,8 +91,14 @@ describe("an application's token over HTTP", () => {
 		await expectError(await rig.get("/v1/apps/gone", {}, "DELETE"), 404, "not_found");
 		const list = (await expectAnswer("listApps", await rig.get("/v1/apps"))) as { apps: object[] };
 		expect(list.apps).toEqual([
-			{ app_id: "shop", name: "shop", created_at: expect.any(Number) },
-			{ app_id: "gone", name: "Gone", created_at: expect.any(Number), removed_at: expect.any(Number) },
+			{ app_id: "shop", name: "shop", created_at: expect.any(String), ...NOTHING_STORED },
+			{
+				app_id: "gone",
+				name: "Gone",
+				created_at: expect.any(String),
+				removed_at: expect.any(String),
+				...NOTHING_STORED,
+			},
 		]);
 		expect(JSON.stringify(list)).not.toContain(token);
 		await expectError(await rig.post("/v1/apps", { app_id: "owner" }), 400, "invalid");

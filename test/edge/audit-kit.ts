@@ -1,12 +1,10 @@
 /** The services over notices, on an edge whose store tells. */
 
-import {
-	createAudit,
-	createAuditLog,
-	createTelling,
-	noticeLogs,
-	type Services,
-} from "../../packages/daemon/src/services/services.ts";
+import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts";
+import { createAuditLog } from "../../packages/daemon/src/services/audit/audit.ts";
+import { createTelling } from "../../packages/daemon/src/services/audit/mappers.ts";
+import { noticeLogs } from "../../packages/daemon/src/services/audit/notices.ts";
+import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { type OpenStore, openStore } from "../store.ts";
@@ -14,10 +12,10 @@ import type { RigOptions } from "./rig.ts";
 
 export function auditOptions(clock: Clock = systemClock) {
 	const open: OpenStore = (path, options) => openStore(path, { ...options, tell: createTelling(clock) });
-	const services: NonNullable<RigOptions["services"]> = ({ bus, ledger }): Partial<Services> => {
-		const notices = noticeLogs({ bus, ledger });
+	const services: NonNullable<RigOptions["services"]> = ({ bus, rows }): Partial<Services> => {
+		const notices = noticeLogs({ bus, rows });
 		const audit = createAudit(clock);
-		return { notices, audit: createAuditLog({ bus, ledger, notices, audit, clock, log: silentLog }) };
+		return { notices, audit: createAuditLog({ bus, rows, notices, audit, clock, log: silentLog }) };
 	};
 	return { open, services };
 }

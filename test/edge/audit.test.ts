@@ -1,13 +1,17 @@
 /** The audit log and the events of agents over HTTP. */
 
 import { describe, expect, it, onTestFinished } from "vitest";
-import { noticeWrites } from "../../packages/daemon/src/ledger/ledger.ts";
-import { auditText } from "../../packages/daemon/src/services/services.ts";
-import type { AuditListJson } from "../../packages/protocol/src/protocol.ts";
+import { auditText } from "../../packages/daemon/src/services/audit/record.ts";
+import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import { auditOptions } from "./audit-kit.ts";
 import { createRig, readSse } from "./rig.ts";
+
+interface AuditList {
+	events: { sequence: string }[];
+	next_before?: string;
+}
 
 async function started(limits = {}) {
 	const rig = await createRig({ ...auditOptions(), limits });
@@ -27,13 +31,13 @@ describe("GET /v1/audit", () => {
 	it("lists newest first, filtered, in pages", async () => {
 		const { rig, fill } = await started({ listItemsMax: 2 });
 		await fill(3);
-		const list = async (query: string) => (await (await rig.get(`/v1/audit${query}`)).json()) as AuditListJson;
+		const list = async (query: string) => (await (await rig.get(`/v1/audit${query}`)).json()) as AuditList;
 		const first = await list("");
-		expect(first.events.map(({ sequence }) => sequence)).toEqual([3, 2]);
-		expect((await list(`?before=${first.next_before}`)).events.map(({ sequence }) => sequence)).toEqual([1]);
-		expect(await list("?domain=tools")).toEqual({ events: [] });
-		expect((await list("?until=1970-01-01T00:00:00.001Z")).events).toHaveLength(1);
-		expect((await rig.get("/v1/audit?since=yesterday")).status).toBe(400);
+		expect(first.events.map(({ sequence }) => sequence)).toEqual(["3", "2"]);
+		expect((await list(`?before=${first.next_before}`)).events.map(({ sequence }) => sequence)).toEqual(["1"]);
+		expect(await list("?filter.domain=tools")).toEqual({ events: [] });
+		expect((await list("?filter.to_time=1970-01-01T00:00:00.001Z")).events).toHaveLength(1);
+		expect((await rig.get("/v1/audit?filter.from_time=yesterday")).status).toBe(400);
 	});
 });
 
@@ -48,10 +52,10 @@ describe("GET /v1/audit/export", () => {
 		expect(lines.map((line) => (JSON.parse(line) as { sequence: number }).sequence)).toEqual(
 			Array.from({ length: 2500 }, (_, n) => n + 1),
 		);
-		const csv = (await (await rig.get("/v1/audit/export?format=csv&domain=runs")).text()).split("\n");
+		const csv = (await (await rig.get("/v1/audit/export?format=csv&filter.domain=runs")).text()).split("\n");
 		expect(csv[0]).toMatch(/^sequence,/);
 		expect(csv).toHaveLength(2502);
-		const rest = await (await rig.get("/v1/audit/export?after=2499&domain=runs")).text();
+		const rest = await (await rig.get("/v1/audit/export?after=2499&filter.domain=runs")).text();
 		expect(rest).toBe(`${lines.at(-1)}\n`);
 	});
 
@@ -63,7 +67,7 @@ describe("GET /v1/audit/export", () => {
 		expect((await rig.get("/v1/audit/export?after=1")).status).toBe(410);
 		expect((await rig.get("/v1/audit/export?after=9999")).status).toBe(400);
 		expect((await rig.get("/v1/audit/export?after=3")).status).toBe(200);
-		expect(await (await rig.get("/v1/audit/export?domain=none")).text()).toBe("");
+		expect(await (await rig.get("/v1/audit/export?filter.domain=none")).text()).toBe("");
 	});
 });
 
@@ -74,8 +78,8 @@ describe("GET /v1/agents/stream", () => {
 		const { runId, puppet } = await rig.start("main");
 		const before = await reader.until((events) => events.length === 2);
 		expect(before.map(({ id, data }) => [id, (JSON.parse(data) as { event_type: string }).event_type])).toEqual([
-			["1", "started"],
-			["2", "message"],
+			["1", "AGENT_EVENT_TYPE_STARTED"],
+			["2", "AGENT_EVENT_TYPE_MESSAGE"],
 		]);
 		const seen = before.at(-1)!.id!;
 		reader.stop();
@@ -86,7 +90,11 @@ describe("GET /v1/agents/stream", () => {
 		onTestFinished(() => again.stop());
 		const [settled] = await again.until((events) => events.length === 1);
 		expect(settled).toMatchObject({ id: "3", event: "message" });
-		expect(JSON.parse(settled!.data)).toMatchObject({ event_type: "settled", run_id: runId, state: "completed" });
+		expect(JSON.parse(settled!.data)).toMatchObject({
+			event_type: "AGENT_EVENT_TYPE_SETTLED",
+			run_id: runId,
+			state: "completed",
+		});
 	});
 
 	it("begins with the place where the reader is, so that nothing is lost before its first event", async () => {
@@ -108,7 +116,7 @@ describe("GET /v1/agents/stream", () => {
 		expect(events.map(({ id }) => id)).toEqual(["3", "4"]);
 	});
 
-	it("P6.18: events that do not match move a quiet reader on: the heartbeat has its id", async () => {
+	it("P6.18: events that do not match move a quiet reader on: a place without data has its id", async () => {
 		const clock = manualClock(Date.now());
 		const rig = await createRig({ ...auditOptions(), clock, limits: { heartbeatMs: 1000 } });
 		onTestFinished(() => rig.close());

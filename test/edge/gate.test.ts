@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vit
 import { WebSocket } from "ws";
 import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
 import { type Auth, createAuth } from "../../packages/daemon/src/edge/http/auth.ts";
-import { createSignIns } from "../../packages/daemon/src/services/services.ts";
+import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { type Log, silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";
@@ -260,7 +260,7 @@ describe("auth", () => {
 		const signIns = createSignIns({ ...store, clock, log: silentLog });
 		await signIns.load();
 		onTestFinished(() => signIns.close());
-		const auth = createAuth({ token, limits: EDGE_LIMITS, clock, apps: undefined, signIns });
+		const auth = createAuth({ token, limits: EDGE_LIMITS, clock, apps: { authenticate: () => undefined }, signIns });
 		return { auth, clock, store, signIns };
 	};
 	const enter = ({ auth }: { auth: Auth }) => auth.signIn({ token: TOKEN }, "192.0.2.1");
@@ -339,7 +339,13 @@ describe("auth", () => {
 		const { auth, clock, signIns } = await make();
 		const told: [string, number][] = [];
 		signIns.refused = (address, count) => void told.push([address, count]);
-		const fresh = createAuth({ token: TOKEN, limits: EDGE_LIMITS, clock, apps: undefined, signIns });
+		const fresh = createAuth({
+			token: TOKEN,
+			limits: EDGE_LIMITS,
+			clock,
+			apps: { authenticate: () => undefined },
+			signIns,
+		});
 		for (let i = 0; i < 4; i++) await fresh.signIn({ token: "x" }, "a").catch(() => {});
 		await fresh.signIn({ token: "x" }, "b").catch(() => {});
 		expect(told).toEqual([

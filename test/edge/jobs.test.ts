@@ -2,10 +2,10 @@
 
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createArtifacts, type Services } from "../../packages/daemon/src/services/services.ts";
+import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts";
+import { createArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
-import type { JobEventJson } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { admittedOf, jobsRig } from "../services/jobs-rig.ts";
 import { until } from "../until.ts";
@@ -20,36 +20,42 @@ async function started() {
 		log: silentLog,
 	});
 	const services = { jobs: played.jobs, artifacts } as unknown as Services;
-	const rig = await createRig({ limits: { listItemsMax: 2 }, deps: { services } });
+	const rig = await createRig({ limits: { listItemsMax: 2 }, services: () => services });
 	onTestFinished(() => rig.close());
 	return { ...played, rig, artifacts, submit: () => played.jobs.submit(admittedOf()) };
 }
 
 const eventsIn = (events: readonly { data: string }[]) =>
-	events.map(({ data }) => JSON.parse(data) as JobEventJson).filter(({ type }) => type !== "progress");
+	events
+		.map(({ data }) => JSON.parse(data) as { event_type: string; job: object })
+		.map(({ event_type, job }) => ({ type: event_type.replace("SCENARIO_JOB_EVENT_TYPE_", ""), job }))
+		.filter(({ type }) => type !== "PROGRESS");
 
 describe("jobs over HTTP", () => {
 	it("are listed with the queue, shown and cancelled, as documented", async () => {
 		const { rig, submit, calls } = await started();
 		const [running, waiting] = [await submit(), await submit()];
 		await until("it runs", () => calls.length === 1);
-		const list = await expectAnswer("listJobs", await rig.get("/v1/jobs?state=queued"));
+		const list = await expectAnswer("listScenarioJobs", await rig.get("/v1/jobs?states=queued"));
 		expect(list).toMatchObject({ jobs: [{ job_id: waiting.id, queue_position: 0 }], queued: 1, running: 1 });
-		expect(await expectAnswer("listJobs", await rig.get(`/v1/jobs?before=${waiting.id}&app_id=app`))).toMatchObject({
-			jobs: [{ job_id: running.id, state: "running" }],
+		expect(
+			await expectAnswer("listScenarioJobs", await rig.get(`/v1/jobs?page_token=${waiting.id}&app_id=app`)),
+		).toMatchObject({
+			jobs: [{ job_id: running.id, state: "SCENARIO_JOB_STATE_RUNNING" }],
 		});
 		const cancel = (id: string) => rig.post(`/v1/jobs/${id}/cancel`, { reason: "enough" });
-		expect(await expectAnswer("cancelJob", await cancel(waiting.id))).toMatchObject({
-			state: "canceled",
-			error: { code: "aborted", message: "it was cancelled: enough", reason: "ABORTED" },
+		expect(await expectAnswer("cancelScenarioJob", await cancel(waiting.id))).toMatchObject({
+			state: "SCENARIO_JOB_STATE_CANCELED",
+			reason_code: "REASON_CODE_ABORTED",
+			reason: "it was cancelled: enough",
 		});
 		calls[0]!.answer();
 		await until("it is done", async () => {
-			const job = (await expectAnswer("getJob", await rig.get(`/v1/jobs/${running.id}`))) as { state: string };
-			return job.state === "completed";
+			const job = (await expectAnswer("getScenarioJob", await rig.get(`/v1/jobs/${running.id}`))) as { state: string };
+			return job.state === "SCENARIO_JOB_STATE_COMPLETED";
 		});
-		expect(await expectAnswer("getJob", await rig.get(`/v1/jobs/${running.id}`))).toMatchObject({
-			embeddings: [[1]],
+		expect(await expectAnswer("getScenarioJob", await rig.get(`/v1/jobs/${running.id}`))).toMatchObject({
+			embeddings: [{ values: [1] }],
 			progress_percent: 100,
 		});
 		await expectError(await rig.get("/v1/jobs/job_none"), 404, "not_found");
@@ -66,15 +72,19 @@ describe("jobs over HTTP", () => {
 		calls[0]!.answer();
 		expect(await reader.ended).toBe("clean");
 		const events = eventsIn(reader.events);
-		expect(events.map(({ type }) => type)).toEqual(["running", "completed"]);
-		expect(events.at(-1)!.job).toMatchObject({ job_id: id, state: "completed", embeddings: [[1]] });
+		expect(events.map(({ type }) => type)).toEqual(["RUNNING", "COMPLETED"]);
+		expect(events.at(-1)!.job).toMatchObject({
+			job_id: id,
+			state: "SCENARIO_JOB_STATE_COMPLETED",
+			embeddings: [{ values: [1] }],
+		});
 		const all = await readAll(`${path}?after=0`);
-		expect(eventsIn(all).map(({ type }) => type)).toEqual(["submitted", "running", "completed"]);
+		expect(eventsIn(all).map(({ type }) => type)).toEqual(["SUBMITTED", "RUNNING", "COMPLETED"]);
 		expect(eventsIn(await readAll(path, { "last-event-id": "1" })).map(({ type }) => type)).toEqual([
-			"running",
-			"completed",
+			"RUNNING",
+			"COMPLETED",
 		]);
-		expect(eventsIn(await readAll(path)).map(({ type }) => type)).toEqual(["completed"]);
+		expect(eventsIn(await readAll(path)).map(({ type }) => type)).toEqual(["COMPLETED"]);
 		const again = await fetch(path, { headers: { ...BEARER, "last-event-id": all.at(-1)!.id! } });
 		expect(again.status).toBe(204);
 		await expectError(await rig.get("/v1/jobs/job_none/stream"), 404, "not_found");

@@ -1,23 +1,17 @@
 /** The endpoints about memory. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { memoryWrites } from "../../packages/daemon/src/ledger/ledger.ts";
-import { NexusError } from "../../packages/protocol/src/protocol.ts";
-import { createRig, type Rig } from "./rig.ts";
+import { memoryWrites } from "../../packages/daemon/src/services/memory/rows.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
+import { createRig, expectAnswer, type Rig } from "./rig.ts";
 
 const LIMITS = { itemsMax: 10, itemsTotalMax: 100 };
 
 async function withNotes(): Promise<Rig> {
 	const rig: Rig = await createRig({
 		limits: { listItemsMax: 2 },
-		deps: {
-			remembers: true,
-			async forget(id) {
-				const item = await rig.ledger.memory.get(id);
-				if (!item) throw new NexusError("not_found", `there is no memory ${id}`);
-				await rig.bus.write([memoryWrites.forget(item, { at: 9 })]);
-			},
-		},
+		memory: { enabled: true },
+		clock: { ...systemClock, now: () => 9 },
 	});
 	onTestFinished(() => rig.close());
 	const provenance = { at: 1, runId: "run_1", agent: "main", channel: "telegram", account: "bot", sender: "7" };
@@ -44,7 +38,7 @@ async function withNotes(): Promise<Rig> {
 }
 
 const idsOf = async (response: Promise<Response>) =>
-	((await (await response).json()) as { memory: { id: string }[] }).memory.map(({ id }) => id);
+	((await (await response).json()) as { items: { memory_id: string }[] }).items.map(({ memory_id }) => memory_id);
 
 it("A17: says whether agents may note anything", async () => {
 	const enabledOf = async (rig: Rig) => ((await (await rig.get("/v1/memory")).json()) as { enabled: boolean }).enabled;
@@ -59,10 +53,10 @@ it("A31: memory is listed by bank, searched by words, and forgotten", async () =
 		"mem_00000000000000000000000003",
 		"mem_00000000000000000000000002",
 	]);
-	expect(await idsOf(rig.get("/v1/memory?before=mem_00000000000000000000000002"))).toEqual([
+	expect(await idsOf(rig.get("/v1/memory?page_token=mem_00000000000000000000000002"))).toEqual([
 		"mem_00000000000000000000000001",
 	]);
-	expect(await idsOf(rig.get("/v1/memory?bank=agent:main&limit=1"))).toEqual(["mem_00000000000000000000000003"]);
+	expect(await idsOf(rig.get("/v1/memory?bank=agent:main&page_size=1"))).toEqual(["mem_00000000000000000000000003"]);
 	expect((await idsOf(rig.get("/v1/memory?query=TEA"))).toSorted()).toEqual([
 		"mem_00000000000000000000000002",
 		"mem_00000000000000000000000003",
@@ -70,30 +64,37 @@ it("A31: memory is listed by bank, searched by words, and forgotten", async () =
 	expect(await idsOf(rig.get(`/v1/memory?query=${encodeURIComponent('tea" OR text:*')}&bank=agent:main`))).toEqual([
 		"mem_00000000000000000000000003",
 	]);
-	const { memory } = (await (await rig.get("/v1/memory?bank=person:telegram/bot/7")).json()) as { memory: object[] };
-	expect(memory).toEqual([
+	const found = await expectAnswer("listMemory", await rig.get("/v1/memory?bank=person:telegram/bot/7"));
+	expect((found as { items: object[] }).items).toEqual([
 		{
-			id: "mem_00000000000000000000000002",
+			memory_id: "mem_00000000000000000000000002",
 			bank: "person:telegram/bot/7",
 			text: "likes tea",
-			provenance: { at: 1, run_id: "run_1", agent: "main", channel: "telegram", account: "bot", sender: "7" },
+			created_at: "1970-01-01T00:00:00.001Z",
+			run_id: "run_1",
+			agent: "main",
+			channel: "telegram",
+			account: "bot",
+			sender: "7",
 		},
 	]);
 	const gone = await rig.get("/v1/memory/mem_00000000000000000000000002", {}, "DELETE");
-	expect([gone.status, await gone.json()]).toEqual([200, { forgotten: true, note: expect.stringContaining("turns") }]);
+	expect([gone.status, await gone.json()]).toEqual([200, {}]);
 	expect((await rig.get("/v1/memory/mem_00000000000000000000000002", {}, "DELETE")).status).toBe(404);
 	expect(await idsOf(rig.get("/v1/memory?query=likes"))).toEqual([]);
-	const changes = await (await rig.get("/v1/memory/changes?limit=1")).text();
-	expect(JSON.parse(changes)).toEqual({
+	const changes = await (await rig.get("/v1/memory/changes?page_size=1")).text();
+	expect(JSON.parse(changes)).toMatchObject({
 		changes: [
 			{
-				seq: 4,
-				id: "mem_00000000000000000000000002",
+				sequence: "4",
+				memory_id: "mem_00000000000000000000000002",
 				bank: "person:telegram/bot/7",
-				change: "forgotten",
-				provenance: { at: 9 },
+				event_type: "MEMORY_EVENT_TYPE_FORGOTTEN",
+				at: "1970-01-01T00:00:00.009Z",
+				sender: "",
 			},
 		],
+		next_before: "4",
 	});
 	expect(await (await rig.get("/v1/memory/changes?before=4")).text()).not.toContain("tea");
 });
@@ -106,5 +107,5 @@ it("A17: nobody without the token reads or removes any of it", async () => {
 		["DELETE", "/v1/memory/mem_00000000000000000000000001"],
 	] as const)
 		expect((await fetch(rig.url + path, { method })).status, path).toBe(401);
-	expect(await rig.ledger.memory.get("mem_00000000000000000000000001")).toBeDefined();
+	expect(await rig.rows.memory.get("mem_00000000000000000000000001")).toBeDefined();
 });

@@ -217,22 +217,23 @@ describe("REST", () => {
 		expect(await list(`?limit=2&before=${ids[2]}`)).toEqual([ids[1], ids[0]]);
 	});
 
-	it.each([
-		"/v1/runs",
-		"/v1/sessions/s/turns",
-		"/v1/events",
-		"/v1/deliveries",
-		"/v1/memory",
-		"/v1/jobs",
-		"/v1/workflows",
-		"/v1/audit",
-		"/v1/sessions",
-	])("P6.5: a place that is none in a list is 400: %s", async (path) => {
-		for (const before of ["nonsense", "run_1", "abc_01JD0000000000000000000000"]) {
-			const answer = await rig.get(`${path}?before=${before}`);
-			expect([answer.status, await answer.json()]).toMatchObject([400, { error: { code: "invalid" } }]);
-		}
-	});
+	it.each(["/v1/runs", "/v1/sessions/s/turns", "/v1/events", "/v1/deliveries", "/v1/audit", "/v1/sessions"])(
+		"P6.5: a place that is none in a list is 400: %s",
+		async (path) => {
+			for (const before of ["nonsense", "run_1", "abc_01JD0000000000000000000000"]) {
+				const answer = await rig.get(`${path}?before=${before}`);
+				expect([answer.status, await answer.json()]).toMatchObject([400, { error: { code: "invalid" } }]);
+			}
+		},
+	);
+
+	it.each(["/v1/memory", "/v1/jobs", "/v1/workflows"])(
+		"P6.5: a page token that the list did not give is 400: %s",
+		async (path) => {
+			for (const token of ["nonsense", "run_1", "abc_01JD0000000000000000000000"])
+				await expectError(await rig.get(`${path}?page_token=${token}`), 400, "invalid");
+		},
+	);
 
 	it("I11: a list is never longer than the limit of the daemon", async () => {
 		for (let i = 0; i < 7; i++) await completed("s", `${i}`, "x");

@@ -4,23 +4,31 @@ import { mkdtempSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { createParser } from "eventsource-parser";
 import { expect } from "vitest";
+
 import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import type { Bus, Cursor } from "../../packages/daemon/src/bus/bus.ts";
 import { ROUTES, type Route, type RouteId } from "../../packages/daemon/src/edge/api/routes.ts";
 import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../packages/daemon/src/edge/edge.ts";
+import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
+import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
 import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../packages/daemon/src/nex/nex.ts";
-import {
-	type Applications,
-	createApplications,
-	createSignIns,
-	type Services,
-} from "../../packages/daemon/src/services/services.ts";
+import type { ServiceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
+import type { MethodParts } from "../../packages/daemon/src/runtime/wiring/methods.ts";
+import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts";
+import { createApplications } from "../../packages/daemon/src/services/apps/apps.ts";
+import type { Applications } from "../../packages/daemon/src/services/apps/port.ts";
+import type { ArtifactInfo } from "../../packages/daemon/src/services/artifacts/port.ts";
+import { once } from "../../packages/daemon/src/services/kit/once.ts";
+import { createMemory, type MemoryConfig } from "../../packages/daemon/src/services/memory/memory.ts";
+import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
+
 import { removeFolder } from "../runtime/folder.ts";
 import { type OpenStore, openStore } from "../store.ts";
 import { until } from "../until.ts";
@@ -72,8 +80,10 @@ export interface RigOptions {
 	clock?: Clock;
 	engine?: Engine;
 	open?: OpenStore;
+	agents?: MethodParts["agents"];
+	memory?: MemoryConfig;
 	/** Made anew with every start. */
-	services?(store: { bus: Bus; ledger: Ledger }): Partial<Services>;
+	services?(store: { bus: Bus; rows: ServiceRows }): Partial<Services>;
 }
 
 export interface Rig {
@@ -82,6 +92,7 @@ export interface Rig {
 	edge: Edge;
 	bus: Bus;
 	ledger: Ledger;
+	rows: ServiceRows;
 	broker: Broker;
 	apps: Applications;
 	/** Or another method without a body. */
@@ -95,6 +106,13 @@ export interface Rig {
 	/** Everything but the data goes and comes back. */
 	restart(): Promise<void>;
 	close(): Promise<void>;
+}
+
+/** The same object, which a test may fill later. Applications have stored nothing, unless it says otherwise. */
+function withQuota(services: Partial<Services>): Services {
+	const usage = async () => ({ jobs: 0, workflows: 0, logs: 0, artifacts: 0, messages: 0 });
+	const quota = { usage, bytesPerAppMax: 1000 } as unknown as Services["quota"];
+	return Object.assign(services as Services, { quota: services.quota ?? quota });
 }
 
 export async function createRig(options: RigOptions = {}): Promise<Rig> {
@@ -112,15 +130,16 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 	};
 	let stop = async () => {};
 	const start = async () => {
-		const { bus, ledger, close } = open(join(dir, "nexus.db"));
+		const { bus, ledger, rows, close } = open(join(dir, "nexus.db"));
 		const broker = createBroker({ bus, ledger, engine, log: silentLog });
 		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
 		await nex.recover();
 		const clock = options.clock ?? systemClock;
-		const signIns = createSignIns({ bus, ledger, clock, log: silentLog });
-		const apps = createApplications({ bus, ledger, clock, log: silentLog });
+		const signIns = createSignIns({ bus, rows, clock, log: silentLog });
+		const apps = createApplications({ bus, rows, clock, log: silentLog });
 		await Promise.all([signIns.load(), apps.load()]);
+		const services = withQuota(options.services?.({ bus, rows }) ?? {});
 		const edge = createEdge({
 			bus,
 			ledger,
@@ -139,11 +158,35 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			version: "0.0.0-test",
 			...(options.limits && { limits: options.limits }),
 			...(options.clock && { clock: options.clock }),
-			...(options.services && { services: options.services({ bus, ledger }) as Services }),
+			async methods() {
+				const { methodsOf } = await import("../../packages/daemon/src/runtime/wiring/methods.ts");
+				const { agents, memory: memoryConfig } = options;
+				const memory = createMemory({ bus, rows, config: memoryConfig, clock });
+				const submit: EdgeDeps["submit"] = (message) => nex.receive(message);
+				const core = {
+					engine,
+					agents,
+					submit,
+					broker,
+					ledger,
+					rows,
+					memoryConfig,
+					apps,
+					memory,
+					scenarios: { abort: () => undefined },
+				};
+				return methodsOf({ ...core, bus, ...services } as MethodParts);
+			},
+			artifacts: {
+				find: async (id, principal) => services.artifacts?.find(id, principal),
+				stream: (file, from, to) => services.artifacts.stream(file as ArtifactInfo, from, to),
+			},
+			deliverOnce: (request, begin) => once({ rows, clock }, { ...request, appId: "owner/deliveries" }, begin),
+			abortAsked: (runId, address) => services.audit?.abortAsked(runId, address),
 			...options.deps,
 		});
 		const { url } = await edge.listen("127.0.0.1", 0);
-		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, broker, apps });
+		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, rows, broker, apps });
 		stop = async () => {
 			await edge.close(200);
 			signIns.close();
@@ -268,10 +311,23 @@ export function rawClient(port: number, text: string): RawClient {
 	return { socket, received: () => received, closed };
 }
 
-/** An answer must be what the OpenAPI document promises: status and shape. */
-export async function expectAnswer(id: RouteId, response: Response): Promise<unknown> {
-	const route: Route = ROUTES[id];
+const DERIVED = httpRoutes(SERVICES);
+
+/** An answer must be what the OpenAPI document promises: status and shape. A route of the runtime contract is named by its procedure. */
+export async function expectAnswer(id: string, response: Response): Promise<unknown> {
 	const body: unknown = await response.json();
+	const derived = DERIVED.find(({ method }) => method.localName === id);
+	if (derived) {
+		expect(response.status, JSON.stringify(body)).toBe(derived.status);
+		const { answer, method } = derived;
+		const shape = answer ? { [answer.name]: body as JsonValue } : (body as JsonValue);
+		const message = fromJson(method.output, shape);
+		expect(toJson(method.output, message, { useProtoFieldName: true, alwaysEmitImplicit: true })).toMatchObject(
+			shape as object,
+		);
+		return body;
+	}
+	const route: Route = ROUTES[id as RouteId];
 	expect(response.status, JSON.stringify(body)).toBe(route.status);
 	if (route.answer.schema) expect(route.answer.schema.parse(body)).toEqual(body);
 	return body;

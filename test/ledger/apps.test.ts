@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { appWrites, receiptWrites, signInWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { appWrites, receiptWrites } from "../../packages/daemon/src/services/apps/rows.ts";
+import { signInWrites } from "../../packages/daemon/src/services/signins/rows.ts";
 import { stores } from "./rig.ts";
 
 const appOf = (id: string, createdAt = 1) => ({

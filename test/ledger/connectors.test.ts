@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { connectorWrites, type StoredConnector } from "../../packages/daemon/src/ledger/ledger.ts";
+import { connectorWrites, type StoredConnector } from "../../packages/daemon/src/services/connectors/rows.ts";
 import { stores } from "./rig.ts";
 
 const { add, replace, remove } = connectorWrites;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { IDEMPOTENCY_KEPT_MS, idempotencyWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { IDEMPOTENCY_KEPT_MS, idempotencyWrites } from "../../packages/daemon/src/services/kit/rows.ts";
 import { stores } from "./rig.ts";
 
 const { claim, forget } = idempotencyWrites;

@@ -1,10 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-	type InboundEvent,
-	inboxWrites,
-	type StoredInbox,
-	turnWrites,
-} from "../../packages/daemon/src/ledger/ledger.ts";
+import { type InboundEvent, inboxWrites, type StoredInbox, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import { eventOf, notes, type Opened, stores, turnOf } from "./rig.ts";
 
 const { accept, dispose, forgetRejected } = inboxWrites;

@@ -2,10 +2,10 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
-import { jobsInSqlite } from "../../packages/daemon/src/ledger/jobs/sqlite.ts";
-import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
-import { noticesInSqlite } from "../../packages/daemon/src/ledger/notices/sqlite.ts";
-import { workflowsInSqlite } from "../../packages/daemon/src/ledger/workflows/sqlite.ts";
+import { serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
+import { noticesInSqlite } from "../../packages/daemon/src/services/audit/rows-sqlite.ts";
+import { jobsInSqlite } from "../../packages/daemon/src/services/jobs/rows-sqlite.ts";
+import { workflowsInSqlite } from "../../packages/daemon/src/services/workflows/rows-sqlite.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { tempPath } from "../services/jobs-rig.ts";
 
@@ -32,7 +32,7 @@ it("a store of before opens with its jobs, workflows and notices", async () => {
 	db.close();
 	const file = openSqlite(path, "process");
 	onTestFinished(() => file.close());
-	const { jobs, workflows, notices } = sqliteLedger(file);
+	const { jobs, workflows, notices } = serviceRows(file);
 	expect(await jobs.get("job_text")).toMatchObject({ job: { id: "job_text" }, result: { text: "it's null" } });
 	expect(await jobs.get("job_vectors")).toMatchObject({ result: { embeddings: [[1, 0.5], [2]] } });
 	expect(await jobs.get("job_waits")).toEqual({

@@ -1,10 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-	artifactWrites,
-	jobWrites,
-	type StoredArtifact,
-	type StoredJob,
-} from "../../packages/daemon/src/ledger/ledger.ts";
+import { artifactWrites, type StoredArtifact } from "../../packages/daemon/src/services/artifacts/rows.ts";
+import { jobWrites, type StoredJob } from "../../packages/daemon/src/services/jobs/rows.ts";
 import { stores } from "./rig.ts";
 
 const jobOf = (n: number, fields: Partial<StoredJob> = {}): StoredJob => ({

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type MemoryItem, memoryWrites } from "../../packages/daemon/src/ledger/ledger.ts";
-import { matchOf } from "../../packages/daemon/src/ledger/memory/words.ts";
+import { type MemoryItem, memoryWrites } from "../../packages/daemon/src/services/memory/rows.ts";
+import { matchOf } from "../../packages/daemon/src/services/memory/rows-sqlite.ts";
 import { atEffort } from "../effort.ts";
 import { stores } from "./rig.ts";
 

@@ -1,7 +1,7 @@
 /** Notices: what every store keeps of an endless log that commits with what it tells of. */
 
 import { describe, expect, it } from "vitest";
-import { type Notice, type NoticePage, noticeWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type Notice, type NoticePage, noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import { stores } from "./rig.ts";
 
 const { post, postAll, forget } = noticeWrites;

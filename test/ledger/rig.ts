@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type InboundEvent, type Ledger, sqliteLedger, type Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type ServiceRows, serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
 import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
 import type { CommitFacts, Write } from "../../packages/daemon/src/std/write.ts";
 import { freshFolder } from "../runtime/folder.ts";
@@ -16,7 +17,7 @@ export function commit(file: SqliteFile, writes: readonly Write[], facts: Commit
 
 export interface Opened {
 	file: SqliteFile;
-	ledger: Ledger;
+	ledger: Ledger & ServiceRows;
 	/** Commits one unit. */
 	write(...writes: Write[]): void;
 }
@@ -27,7 +28,7 @@ export function openLedger(path: string, node = 1): Opened {
 	onTestFinished(() => {
 		if (file.db.isOpen) file.close();
 	});
-	const ledger = sqliteLedger(file);
+	const ledger = { ...sqliteLedger(file), ...serviceRows(file) };
 	return { file, ledger, write: (...writes) => commit(file, writes, { node, now: 1 }) };
 }
 

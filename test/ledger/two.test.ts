@@ -4,13 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Batch, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import type { LogWrite } from "../../packages/daemon/src/bus/storage.ts";
-import {
-	deliveryWrites,
-	inboxWrites,
-	pairingWrites,
-	sessionSnapshot,
-	turnWrites,
-} from "../../packages/daemon/src/ledger/ledger.ts";
+import { deliveryWrites, inboxWrites, pairingWrites, sessionSnapshot, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import type { Write } from "../../packages/daemon/src/std/write.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { eventOf, openLedger, turnOf } from "./rig.ts";

@@ -1,5 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { type StoredNode, type StoredWorkflow, workflowWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import {
+	type StoredNode,
+	type StoredWorkflow,
+	workflowWrites,
+} from "../../packages/daemon/src/services/workflows/rows.ts";
 import { stores } from "./rig.ts";
 
 const { create, advance, forget } = workflowWrites;

@@ -1,4 +1,4 @@
-/** What the parser would take too long for is told from prose, code and tables, whatever their length. */
+/** Text that would take the parser too long is distinguished from prose, code and tables of any length. */
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -9,7 +9,7 @@ import { HOSTILE_TEXTS } from "./texts.ts";
 const rows = (count: number, row: string) => `| a | b |\n|---|---|\n${row.repeat(count)}`;
 
 describe("hostile markdown", () => {
-	it.each(HOSTILE_TEXTS.filter(({ slow }) => slow))("$name is told", ({ text }) => {
+	it.each(HOSTILE_TEXTS.filter(({ slow }) => slow))("$name is detected", ({ text }) => {
 		expect(isHostile(text(50_000))).toBe(true);
 		expect(isHostile(`A word before it.\n\n${text(50_000)}\n\nAnd one after it.`)).toBe(true);
 	});

@@ -23,7 +23,7 @@ export const anyText = fc.oneof(
 
 export const wellFormedText = fc.string({ unit: "binary", minLength: 1, maxLength: 8 });
 
-/** What JSON can say: -0 becomes 0. */
+/** Values that JSON can represent: -0 becomes 0. */
 export const anyJson: fc.Arbitrary<unknown> = fc
 	.jsonValue()
 	.map((value) => JSON.parse(JSON.stringify(value)) as unknown);
@@ -95,7 +95,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
 
 const RUN = "run_0";
 const TS = 1_700_000_000_000;
-/** Of the n-th text stream. */
+/** The n-th text stream. */
 export const textId = (n: number): string => `${RUN}.t${n}`;
 
 type Chunk = Pick<ChunkFrame, "payload" | "is_partial"> & Partial<ChunkFrame>;

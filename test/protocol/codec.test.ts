@@ -110,7 +110,7 @@ test("P1.1: the decoder of the hot path reads plain text, and nothing of a strea
 	}
 });
 
-test("P1.1: what is no frame has no type", () => {
+test("P1.1: a record that is not a frame has no type", () => {
 	for (const record of ["", "{}", '{"type":"stream.other"}', '{"type":"stream.endless"}', 'x{"type":"stream.end"}']) {
 		expect(frameTypeOf(record)).toBeUndefined();
 	}

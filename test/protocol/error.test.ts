@@ -31,7 +31,7 @@ test.each(Object.keys(ERROR_TABLE) as ErrorCode[])(
 	},
 );
 
-test("P7.1: what is not in the table is no code", () => {
+test("P7.1: a code outside the table is rejected", () => {
 	for (const text of ["", "toString", "__proto__", "Invalid"]) expect(isErrorCode(text)).toBe(false);
 });
 

@@ -331,7 +331,7 @@ test("P3.6: a tool call without an outcome has failed when its stream ends", () 
 	expect(tool).toMatchObject({ status: "failed", endedAt: 7 });
 });
 
-test("P3.5: pieces of a value join into one part; a tool payload that is none, and an unknown modality, are kept as parts", () => {
+test("P3.5: chunks of a value join into one part; an invalid tool payload and an unknown modality are kept as parts", () => {
 	const view = fold([
 		begin("r.1", "text"),
 		begin("r.2", "audio"),

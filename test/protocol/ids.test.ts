@@ -92,7 +92,7 @@ test("P6.3: a W3C traceparent names its trace; a malformed one names none", () =
 	for (const header of wrong) expect(traceIdIn(header)).toBeUndefined();
 });
 
-test("an id tells when it was made; what is none tells nothing", () => {
+test("an id contains its time of creation; other text yields none", () => {
 	const now = 2 ** 46;
 	expect(timeOfId(newRunId(now))).toBe(now);
 	for (const text of ["", "run_", "run_1", `run_${"U".repeat(26)}`, `${newRunId()}.1`])

@@ -72,7 +72,7 @@ function openAfter(events: readonly StreamEvent[]): { open: (string | undefined)
 	return { open: [...open], newestIsOpen: open.has(newest) && [...open].at(-1) === newest };
 }
 
-/** What a run may say: one start, anything, one end or one error that knows whether text was heard. */
+/** The events of a run: one start, any others, then one end or one error that says whether text arrived. */
 const run: fc.Arbitrary<StreamEvent[]> = fc
 	.tuple(start, body, fc.option(anyText))
 	.map(([first, middle, error]): StreamEvent[] => {
@@ -216,10 +216,10 @@ describe("P2.4: how a run ended", () => {
 describe("P3.10: words that are not visible", () => {
 	const frames = toFrames([started, { type: "token", text: "secret" }, { type: "reasoning", text: "hm" }, finished]);
 	const hidden = frames.map((frame) => (frame.type === "stream.begin" ? { ...frame, visible: false } : frame));
-	test("are heard by no platform, but the run begins and ends", () => {
+	test("reach no platform, but the run begins and ends", () => {
 		expect(toEvents(hidden)).toEqual([started, finished]);
 	});
-	test("do not count as heard when the run fails", () => {
+	test("do not count as partial text when the run fails", () => {
 		const failed = hidden.map((frame) =>
 			frame.type === "stream.end" && frame.final ? { ...frame, reason: "error" as const } : frame,
 		);
@@ -239,7 +239,7 @@ test("P2.2: a message that the run's failure cut short is not the run's end", ()
 	]);
 });
 
-test("P2.6: a tool payload that is no tool_status is not an event", () => {
+test("P2.6: a tool payload other than tool_status is not an event", () => {
 	const frames = toFrames([started, { type: "tool_status", toolName: "t", toolCallId: "c", status: "started" }]);
 	for (const payload of [
 		"null",
@@ -253,7 +253,7 @@ test("P2.6: a tool payload that is no tool_status is not an event", () => {
 	}
 });
 
-test("P1.8: an empty token or piece of reasoning is no chunk", () => {
+test("P1.8: an empty token or reasoning delta makes no chunk", () => {
 	expect(shapeOf(toFrames([started, { type: "token", text: "" }, { type: "reasoning", text: "" }]))).toEqual([
 		"begin.1 text",
 	]);

@@ -28,14 +28,14 @@ import {
 } from "../../packages/client/src/runtime/runtime-client.ts";
 import type { Clock } from "../../packages/protocol/src/clock.ts";
 
-/** Where one connection breaks: after so many messages, with this status; `undefined` = a clean close that is none. */
+/** Where one connection breaks: after so many messages, with this status; `undefined` = a clean close without a terminal. */
 export interface Cut {
 	messages: number;
 	code: Code | undefined;
 	reason?: string;
 }
 
-/** What a connection does once it is out of cuts. */
+/** The behaviour of a connection without further cuts. */
 export interface Script {
 	/** One for each connection, in order; those after them are whole. */
 	cuts?: readonly Cut[];
@@ -104,7 +104,7 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 					const key = request.idempotencyKey;
 					if (!executions.has(key)) executions.set(key, 1);
 				} else if (request.runId !== RUN || request.scenario) throw refusal(Code.NotFound, "NOT_FOUND");
-				// What is at or after the terminal is the terminal again.
+				// A position at or after the terminal yields the terminal again.
 				const after = request.after ?? 0n;
 				const from = after >= BigInt(length) ? BigInt(length - 1) : after;
 				return log(StreamScenarioResponseSchema, context, from, (sequence, done) => ({
@@ -192,7 +192,7 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 /** Turns of the event loop within which everything in memory has answered. */
 const TURNS = 5;
 
-/** What is due comes when nothing else happens any more, and time has passed by then. */
+/** Runs due timers once nothing else happens, and advances the time. */
 function hastyClock(waits: number[]): Clock {
 	let now = 0;
 	return {

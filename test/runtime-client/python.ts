@@ -15,7 +15,7 @@ if (!hasPython && !required) console.log("SKIPPED: no python3-grpcio, so the con
 /** Skipped where there is no grpcio, except in CI: there it fails. */
 export const itInPython = it.skipIf(!hasPython && !required);
 
-/** What the example loads instead of generated code. */
+/** The descriptors that the example loads instead of generated code. */
 export function buildDescriptors(to: string): void {
 	const buf = fileURLToPath(new URL("../../node_modules/@bufbuild/buf/bin/buf", import.meta.url));
 	const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -85,7 +85,7 @@ describe("runtime client: modes with a terminal", () => {
 		expect(daemon.asked[1]!.idempotencyKey).toBe("");
 	});
 
-	it("R4-50: a subscription to a job without a position goes on after the last event", async () => {
+	it("R4-50: a subscription to a job without a position resumes after the last event", async () => {
 		const daemon = fakeDaemon({ cuts: [{ messages: 3, code: Code.Canceled, reason: "STOPPING" }] });
 		expect(await sequences(daemon.runtime.ai.subscribeScenarioJobEvents({ jobId: "job_1" }))).toEqual(upTo(LENGTH));
 		expect(daemon.asked.map(({ after }) => after)).toEqual([undefined, 3n]);
@@ -108,7 +108,7 @@ describe("runtime client: modes with a terminal", () => {
 		await expect(reading).rejects.toMatchObject({ code: Code.OutOfRange });
 	});
 
-	it("R4-53: a close without eof is not whole: the export goes on after its last event", async () => {
+	it("R4-53: a close without eof is incomplete: the export resumes after its last event", async () => {
 		const daemon = fakeDaemon({ cuts: [{ messages: 2, code: undefined }] });
 		const bytes = await bytesOf(daemon.runtime.audit.exportAuditEvents({}));
 		expect(new TextDecoder().decode(bytes)).toBe("1\n2\n3\n4\n");
@@ -136,7 +136,7 @@ describe("runtime client: modes with a terminal", () => {
 });
 
 describe("runtime client: mode D", () => {
-	it("K-STREAM-010, R4-22, R4-25, R4-26: for all cuts a log goes on after the last sequence, and no terminal is waited for", async () => {
+	it("K-STREAM-010, R4-22, R4-25, R4-26: for all cuts a log resumes after the last sequence, without waiting for a terminal", async () => {
 		await fc.assert(
 			fc.asyncProperty(cuts, async (drawn) => {
 				const withCode = drawn.filter(({ code }) => code !== undefined);
@@ -190,14 +190,14 @@ describe("runtime client: what it tells and when it stops", () => {
 		expect(daemon.waits).toEqual([250, 500, 1000, 250]);
 	});
 
-	it("K-STREAM-002: a refusal is thrown at once, and is no outage", async () => {
+	it("K-STREAM-002: a refusal is thrown at once and does not count as an outage", async () => {
 		const daemon = fakeDaemon({ cuts: [{ messages: 0, code: Code.NotFound, reason: "AI_CONNECTOR_NOT_FOUND" }] });
 		await expect(sequences(READS.A(daemon.runtime))).rejects.toMatchObject({ code: Code.NotFound });
 		expect(daemon.asked).toHaveLength(1);
 		expect(daemon.events).toEqual([]);
 	});
 
-	it("a call gives up when nobody answers for too long; a subscription does not", async () => {
+	it("a call gives up when the daemon is silent for too long; a subscription does not", async () => {
 		const gone: Cut[] = Array.from({ length: 200 }, () => ({ messages: 0, code: Code.Unavailable }));
 		const call = fakeDaemon({ cuts: gone }, { limits: { giveUpMs: 10_000 } });
 		await expect(sequences(READS.A(call.runtime))).rejects.toMatchObject({ code: Code.Unavailable });

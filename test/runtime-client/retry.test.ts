@@ -2,14 +2,8 @@
 
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import {
-	FRESH,
-	RETRY_LIMITS,
-	type RetryState,
-	reasonCodeOf,
-	stepRetry,
-	verdictOf,
-} from "../../packages/client/src/runtime/retry.ts";
+import { NO_OUTAGE, type Outage, stepOutage } from "../../packages/client/src/outage.ts";
+import { RETRY_LIMITS, reasonCodeOf, verdictOf } from "../../packages/client/src/runtime/retry.ts";
 import { ReasonCode } from "../../packages/client/src/runtime/runtime-client.ts";
 
 const error = (code: Code, reason?: string) => ({
@@ -42,7 +36,7 @@ describe("runtime client: verdicts", () => {
 		expect(verdictOf(error(code, reason))).toBe(verdict);
 	});
 
-	it("a reason is read with and without its prefix; one that is not known is none", () => {
+	it("a reason is read with and without its prefix; an unknown one is undefined", () => {
 		expect(reasonCodeOf(error(Code.NotFound, "REASON_CODE_NOT_FOUND"))).toBe(ReasonCode.NOT_FOUND);
 		expect(reasonCodeOf(error(Code.NotFound, "NOT_FOUND"))).toBe(ReasonCode.NOT_FOUND);
 		expect(reasonCodeOf(error(Code.NotFound, "toString"))).toBe(ReasonCode.UNSPECIFIED);
@@ -52,11 +46,11 @@ describe("runtime client: verdicts", () => {
 describe("runtime client: waits", () => {
 	const steps = (count: number, verdict: "cut" | "doubt", random: () => number, everyMs = 1000) => {
 		const delays: number[] = [];
-		let state: RetryState = FRESH;
+		let outage: Outage = NO_OUTAGE;
 		for (let now = 0; delays.length < count; now += everyMs) {
-			const step = stepRetry(state, verdict, now, random, RETRY_LIMITS);
-			if (!step) break;
-			state = step.state;
+			const step = stepOutage(outage, verdict, now, random, RETRY_LIMITS);
+			if (typeof step === "string") break;
+			outage = step.outage;
 			delays.push(step.delayMs);
 		}
 		return delays;

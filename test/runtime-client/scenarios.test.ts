@@ -59,7 +59,7 @@ async function start({ port = 0, grpc = 0, data = join(freshFolder(), "data") }:
 	return daemon;
 }
 
-/** Of the demonstration: some words, soon. */
+/** A short, fast answer of the demo engine. */
 const PROMPT = "/demo tokens=80 rate=400 seed=7";
 
 /** Takes long enough for a job to tell of its progress. */
@@ -77,7 +77,7 @@ const scenario = (prompt: string, connectorId = "default") => ({
 	spec: { case: "textGenerate" as const, value: { messages: [{ role: "user", text: prompt }] } },
 });
 
-/** What the Python example does, with the TypeScript client over gRPC: the same lines. */
+/** The Python example's steps with the TypeScript client over gRPC: the same output. */
 function readInTypeScript([command, prompt]: readonly [Command, string], { grpc }: Where, env: Env = {}): Reading {
 	const runtime = createRuntime({ transport: createGrpcTransport({ baseUrl: grpc }), token: TOKEN });
 	const lines: Line[] = [];

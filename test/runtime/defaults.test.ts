@@ -6,8 +6,9 @@ import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
 import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
 import { MCP_LIMITS } from "../../packages/daemon/src/engine/mcp/port.ts";
 import { CONFIG_DEFAULTS } from "../../packages/daemon/src/runtime/config/config.ts";
-import { MEMORY_DEFAULTS } from "../../packages/daemon/src/runtime/wiring/memory.ts";
-import { ARTIFACT_LIMITS, JOB_LIMITS } from "../../packages/daemon/src/services/services.ts";
+import { ARTIFACT_LIMITS } from "../../packages/daemon/src/services/artifacts/limits.ts";
+import { JOB_LIMITS } from "../../packages/daemon/src/services/jobs/limits.ts";
+import { MEMORY_DEFAULTS } from "../../packages/daemon/src/services/memory/memory.ts";
 
 const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
 

@@ -2,17 +2,12 @@
 
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Bus, Retention } from "../../packages/daemon/src/bus/bus.ts";
-import {
-	type Approval,
-	approvalWrites,
-	checkpointWrites,
-	executionWrites,
-	idempotencyWrites,
-	jobWrites,
-	noticeWrites,
-	workflowWrites,
-} from "../../packages/daemon/src/ledger/ledger.ts";
+import { type Approval, approvalWrites, checkpointWrites, executionWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import { keepRetention } from "../../packages/daemon/src/runtime/retention.ts";
+import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
+import { jobWrites } from "../../packages/daemon/src/services/jobs/rows.ts";
+import { idempotencyWrites } from "../../packages/daemon/src/services/kit/rows.ts";
+import { workflowWrites } from "../../packages/daemon/src/services/workflows/rows.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { kindRetention } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
@@ -26,6 +21,9 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 	bus: { retain, write } as Partial<Bus> as Bus,
 	ledger: {
 		execution: { list: () => [], isOlder: () => false },
+		approvals: { find: () => undefined, get: () => undefined, pending: () => [], list: () => [], isOlder: () => false },
+	},
+	rows: {
 		notices: {
 			read: () => undefined,
 			newest: () => [],
@@ -34,7 +32,6 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 			topics: () => [],
 			bytes: () => 0,
 		},
-		approvals: { find: () => undefined, get: () => undefined, pending: () => [], list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
 		jobs: {
 			get: () => undefined,
@@ -114,21 +111,21 @@ describe("keepRetention", () => {
 
 	it("forgets jobs with their logs, a week after their end, and has old files removed", async () => {
 		const clock = manualClock(10 * 86_400_000);
-		const { bus, ledger } = storeForTest({ connection: "none" });
+		const { bus, ledger, rows } = storeForTest({ connection: "none" });
 		const job = (id: string, finishedAt: number) =>
 			jobWrites.submit({ id, appId: "app", state: "failed", createdAt: 1, finishedAt, job: {} }, {});
 		await bus.write([job("job_old", 3 * 86_400_000), job("job_young", 3 * 86_400_000 + 30_000)]);
 		let swept = 0;
 		const sweepFiles = async () => ++swept;
-		onTestFinished(keepRetention({ bus, ledger, sweepFiles }, RULES, clock, silentLog));
+		onTestFinished(keepRetention({ bus, ledger, rows, sweepFiles }, RULES, clock, silentLog));
 		clock.advance(30_000);
 		await until("files are swept", () => swept === 1);
-		expect((await ledger.jobs.list({ limit: 9 })).map(({ id }) => id)).toEqual(["job_young"]);
+		expect((await rows.jobs.list({ limit: 9 })).map(({ id }) => id)).toEqual(["job_young"]);
 	});
 
 	it("forgets checkpoints and entries of the execution log by their age, in small commits", async () => {
 		const clock = manualClock(10 * 86_400_000);
-		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const { bus, ledger, rows, stored } = storeForTest({ connection: "none" });
 		const entry = (at: number) => ({ session: "s", runId: "r", at, kind: "note", text: `${at}` });
 		const before = 8 * 86_400_000;
 		const old = Array.from({ length: 5001 }, (_, n) => entry(n));
@@ -136,7 +133,7 @@ describe("keepRetention", () => {
 		const row = { session: "s", engine: "e", configHash: "", root: "r", data: "null", shown: "", lengths: {} };
 		const put = (runId: string, at: number) => checkpointWrites.put({ ...row, runId, at });
 		await bus.write([put("old", 1), put("new", before + 40_000)]);
-		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		const stop = keepRetention({ bus, ledger, rows }, RULES, clock, silentLog);
 		clock.advance(30_000);
 		await until("the old entries are gone", () => !stored.execution.isOlder(before + 30_000));
 		expect(stored.execution.list({ session: "s", limit: 10 }).map(({ at }) => at)).toEqual([before + 40_000]);
@@ -147,7 +144,7 @@ describe("keepRetention", () => {
 	it("forgets workflows 30 days after their end, with their nodes, whatever the configuration says", async () => {
 		const day = 86_400_000;
 		const clock = manualClock(100 * day);
-		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const { bus, ledger, rows, stored } = storeForTest({ connection: "none" });
 		const row = { appId: "a", userId: "", owner: true, name: "", definition: {}, state: "completed", createdAt: 1 };
 		const node = { nodeId: "n", state: "completed", status: {} };
 		const ended = (id: string, daysAgo: number) =>
@@ -157,7 +154,7 @@ describe("keepRetention", () => {
 			ended("wf_new", 29),
 			workflowWrites.create({ ...row, id: "wf_live" }, [node]),
 		]);
-		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		const stop = keepRetention({ bus, ledger, rows }, RULES, clock, silentLog);
 		clock.advance(30_000);
 		await until("the old one is gone", () => stored.workflows.get("wf_old") === undefined);
 		expect(stored.workflows.nodes("wf_old")).toEqual([]);
@@ -168,13 +165,13 @@ describe("keepRetention", () => {
 	it("Z1: forgets each topic of notices by its own age: a flood of others evicts no audit", async () => {
 		const day = 86_400_000;
 		const clock = manualClock(100 * day);
-		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const { bus, ledger, rows, stored } = storeForTest({ connection: "none" });
 		const post = (topic: string, daysAgo: number) => noticeWrites.post(topic, `${daysAgo}`, (100 - daysAgo) * day);
 		const ages = [91, 89, 8, 6];
 		const topics = ["audit", "memory", "agents", "app:a", "app:b"];
 		await bus.write(topics.flatMap((topic) => ages.map((age) => post(topic, age))));
 		await bus.write(Array.from({ length: 5001 }, () => post("agents", 6)));
-		const stop = keepRetention({ bus, ledger }, { ...RULES, auditDays: 90 }, clock, silentLog);
+		const stop = keepRetention({ bus, ledger, rows }, { ...RULES, auditDays: 90 }, clock, silentLog);
 		clock.advance(30_000);
 		const kept = (topic: string) => stored.notices.range(topic).first;
 		await until("the last topic was swept", () => kept("app:b") > 1);
@@ -184,7 +181,7 @@ describe("keepRetention", () => {
 
 	it("forgets questions by the time of their decision, and none that waits", async () => {
 		const clock = manualClock(10 * 86_400_000);
-		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const { bus, ledger, rows, stored } = storeForTest({ connection: "none" });
 		const open = (id: string) => {
 			const row = { id, runId: "r", session: "s", callId: "c", tool: "bash", kind: "approval", args: {} } as const;
 			const rest = { digest: "d", state: "pending", createdAt: 1, expiresAt: 20 * 86_400_000 } as const;
@@ -193,7 +190,7 @@ describe("keepRetention", () => {
 		const asked = (id: string) => ({ id, runId: "r", session: "s", tool: "bash" });
 		const decide = (id: string, at: number) => approvalWrites.decide(asked(id), { state: "denied", by: "Ann", at });
 		await bus.write([open("A2A2"), open("B2B2"), open("C2C2"), decide("A2A2", 2), decide("B2B2", 9 * 86_400_000)]);
-		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		const stop = keepRetention({ bus, ledger, rows }, RULES, clock, silentLog);
 		clock.advance(30_000);
 		await until("the old one is gone", () => stored.approvals.get("r", "A2A2") === undefined);
 		expect(stored.approvals.list().map(({ id }) => id)).toEqual(["C2C2", "B2B2"]);
@@ -202,11 +199,11 @@ describe("keepRetention", () => {
 
 	it("Z15: forgets idempotency keys after their day", async () => {
 		const clock = manualClock(10 * 86_400_000);
-		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const { bus, ledger, rows, stored } = storeForTest({ connection: "none" });
 		const claim = (key: string, at: number) =>
 			idempotencyWrites.claim({ appId: "a", key, digest: "d", result: "r", at });
 		await bus.write([claim("old", 1), claim("new", 10 * 86_400_000)]);
-		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		const stop = keepRetention({ bus, ledger, rows }, RULES, clock, silentLog);
 		clock.advance(30_000);
 		await until("the old one is gone", () => !stored.idempotency.isOlder(2));
 		expect(stored.idempotency.find("a", "new", clock.now())).toBeDefined();

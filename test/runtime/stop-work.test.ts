@@ -5,12 +5,17 @@ import { ScenarioJobState as State } from "../../packages/client/src/gen/nexus/r
 import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
-import type { WorkflowJson } from "../../packages/protocol/src/protocol.ts";
 import { asking, clientOf } from "../ai-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { TOKEN } from "../edge/rig.ts";
+import { submissionOf } from "../submission.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
+
+interface Node {
+	run_id: string;
+	state: string;
+}
 
 const LONG = "/demo tokens=100000 rate=20";
 
@@ -44,10 +49,9 @@ test("P5.8: one stop has one reason, in the logs of runs, in jobs and in nodes o
 	const submit = async (retryMaxAttempts: number) =>
 		(await ai.submitScenarioJob({ scenario: asking(LONG), retryMaxAttempts })).job!.jobId;
 	const [once, again] = [await submit(1), await submit(2)];
-	const node = { id: "say", kind: "AI_GENERATE", config: { prompt: LONG } };
-	const workflow = await call<WorkflowJson>(first, "/v1/workflows", {
-		definition: { name: "w", nodes: [node] },
-	});
+	const node = { id: "say", kind: "AI_GENERATE" as const, config: { prompt: LONG } };
+	const submission = submissionOf({ name: "w", nodes: [node] });
+	const workflow = await call<{ workflow_id: string }>(first, "/v1/workflows", submission);
 	const runs = new Map<string, string>();
 	for (const jobId of [once, again])
 		await until("its run is known", async () => {
@@ -56,11 +60,11 @@ test("P5.8: one stop has one reason, in the logs of runs, in jobs and in nodes o
 			return job!.text !== "";
 		});
 	const shown = (daemon: Daemon) =>
-		call<{ workflow: WorkflowJson }>(daemon, `/v1/workflows/${workflow.workflow_id}`).then(
+		call<{ workflow: { nodes: Node[] } }>(daemon, `/v1/workflows/${workflow.workflow_id}`).then(
 			(it) => it.workflow.nodes[0]!,
 		);
-	await until("the node runs", async () => (await shown(first)).run_id !== undefined);
-	const nodeRun = (await shown(first)).run_id!;
+	await until("the node runs", async () => (await shown(first)).run_id !== "");
+	const nodeRun = (await shown(first)).run_id;
 	await first.close();
 
 	const next = await start(data);
@@ -75,6 +79,6 @@ test("P5.8: one stop has one reason, in the logs of runs, in jobs and in nodes o
 	const { job: begun } = await client.getScenarioJob({ jobId: again });
 	expect(begun).toMatchObject({ attempt: 2, afterCrash: false });
 	expect([State.QUEUED, State.RUNNING]).toContain(begun!.state);
-	await until("the node has failed", async () => (await shown(next)).state === "failed");
-	expect((await shown(next)).error).toMatchObject({ code: "unavailable", reason: "STOPPING" });
+	await until("the node has failed", async () => (await shown(next)).state === "WORKFLOW_STATE_FAILED");
+	expect(await shown(next)).toMatchObject({ reason_code: "REASON_CODE_STOPPING" });
 });

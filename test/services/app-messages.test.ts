@@ -13,13 +13,10 @@ import {
 	stepPair,
 	stepRate,
 } from "../../packages/daemon/src/services/apps/limits.ts";
-import {
-	type AppMessageRecord,
-	createAppMessages,
-	type NewAppMessage,
-	noticeLogs,
-	type Principal,
-} from "../../packages/daemon/src/services/services.ts";
+import { createAppMessages } from "../../packages/daemon/src/services/apps/messages.ts";
+import type { AppMessageRecord, NewAppMessage } from "../../packages/daemon/src/services/apps/port.ts";
+import { noticeLogs } from "../../packages/daemon/src/services/audit/notices.ts";
+import type { Principal } from "../../packages/daemon/src/services/kit/principal.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { storeForTest } from "../store.ts";

@@ -1,8 +1,10 @@
 /** Applications and their tokens. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { noticeWrites } from "../../packages/daemon/src/ledger/ledger.ts";
-import { type AuditEntry, createApplications, type Principal } from "../../packages/daemon/src/services/services.ts";
+import { createApplications } from "../../packages/daemon/src/services/apps/apps.ts";
+import type { AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
+import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
+import type { Principal } from "../../packages/daemon/src/services/kit/principal.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";

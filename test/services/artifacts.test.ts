@@ -2,13 +2,9 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import {
-	type ArtifactLimits,
-	type ArtifactPiece,
-	type Artifacts,
-	createArtifacts,
-	type TransferInfo,
-} from "../../packages/daemon/src/services/services.ts";
+import { createArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
+import type { ArtifactLimits } from "../../packages/daemon/src/services/artifacts/limits.ts";
+import type { ArtifactPiece, Artifacts, TransferInfo } from "../../packages/daemon/src/services/artifacts/port.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
@@ -110,14 +106,14 @@ describe("an artifact", () => {
 	});
 
 	it("a store that fails half-way leaves nothing", async () => {
-		const { artifacts, files, ledger } = rig();
+		const { artifacts, files, rows } = rig();
 		const broken = async function* () {
 			yield bytes("half");
 			throw new Error("cut");
 		};
 		await expect(artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, broken())).rejects.toThrow("cut");
 		expect(files()).toEqual([]);
-		expect(await ledger.artifacts.usage()).toEqual({ bytes: 0, count: 0 });
+		expect(await rows.artifacts.usage()).toEqual({ bytes: 0, count: 0 });
 	});
 
 	it("goes after its time, and so do files that belong to nothing", async () => {
@@ -135,12 +131,12 @@ describe("an artifact", () => {
 });
 
 it("a sweep spares what is added again meanwhile", async () => {
-	const { artifacts, clock, ledger } = rig({ limits: { ageMsMax: 1000 } });
+	const { artifacts, clock, rows } = rig({ limits: { ageMsMax: 1000 } });
 	const store = () => artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, bytes("same"));
 	const { id } = await store();
 	clock.advance(1000);
-	const { expired } = ledger.artifacts;
-	ledger.artifacts.expired = async (...args) => {
+	const { expired } = rows.artifacts;
+	rows.artifacts.expired = async (...args) => {
 		const found = await expired(...args);
 		expect((await store()).id).toBe(id);
 		return found;
@@ -203,7 +199,7 @@ describe("an upload", () => {
 	});
 
 	it("I11: so many of an application, and of all, may be unfinished; an idle one is removed with what it held", async () => {
-		const { artifacts, clock, ledger } = rig({ limits: { uploadsPerAppMax: 2, uploadsMax: 3, uploadIdleMs: 1000 } });
+		const { artifacts, clock, rows } = rig({ limits: { uploadsPerAppMax: 2, uploadsMax: 3, uploadIdleMs: 1000 } });
 		const begin = (name: string, principal = APP) =>
 			artifacts.upload(pieceOf(bytes(name), { name, chunk: bytes(name[0]!) }), principal);
 		const refused = { code: "busy", reason: "QUOTA_EXCEEDED" };
@@ -217,7 +213,7 @@ describe("an upload", () => {
 		await artifacts.upload(go, APP);
 		clock.advance(1);
 		expect(await artifacts.sweep()).toBe(2);
-		expect(await ledger.artifacts.unfinishedCount("app")).toEqual({ all: 1, own: 1 });
+		expect(await rows.artifacts.unfinishedCount("app")).toEqual({ all: 1, own: 1 });
 		expect(artifacts.transfers.list(APP).filter(({ state }) => state === "running")).toHaveLength(1);
 		expect(artifacts.transfers.list(APP).at(-1)).toMatchObject({ state: "failed", error: { code: "expired" } });
 		await begin("third");

@@ -3,22 +3,18 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
-import {
-	type AdmittedScenario,
-	type ArtifactInfo,
-	type Artifacts,
-	type Audit,
-	type ConnectorInfo,
-	createJobs,
-	type Job,
-	type JobEvent,
-	type JobLimits,
-	type JobsDeps,
-	type Principal,
-	type Provider,
-	type ScenarioOutcome,
-	type ScenarioSpec,
-} from "../../packages/daemon/src/services/services.ts";
+import type { ArtifactInfo, Artifacts } from "../../packages/daemon/src/services/artifacts/port.ts";
+import type { Audit } from "../../packages/daemon/src/services/audit/port.ts";
+import type { ConnectorInfo, Provider } from "../../packages/daemon/src/services/connectors/port.ts";
+import { createJobs, type JobsDeps } from "../../packages/daemon/src/services/jobs/jobs.ts";
+import type { JobLimits } from "../../packages/daemon/src/services/jobs/limits.ts";
+import type { Job, JobEvent } from "../../packages/daemon/src/services/jobs/port.ts";
+import type { Principal } from "../../packages/daemon/src/services/kit/principal.ts";
+import type {
+	AdmittedScenario,
+	ScenarioOutcome,
+	ScenarioSpec,
+} from "../../packages/daemon/src/services/scenarios/port.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
@@ -114,7 +110,7 @@ export function jobsRig({ path, dies, shared, clock = systemClock, limits, audit
 	};
 	const all: JobsDeps = {
 		bus: store.bus,
-		ledger: store.ledger,
+		rows: store.rows,
 		clock,
 		log: silentLog,
 		scenarios: {

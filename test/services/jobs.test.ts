@@ -354,7 +354,7 @@ describe("a text", () => {
 		const { bytes } = (await rig.bus.describe(id))!;
 		expect(bytes).toBeGreaterThan(5 * words.length);
 		expect(bytes).toBeLessThan(6 * words.length);
-		expect(await rig.ledger.jobs.bytes("app")).toBeLessThan(6 * words.length);
+		expect(await rig.rows.jobs.bytes("app")).toBeLessThan(6 * words.length);
 	});
 });
 

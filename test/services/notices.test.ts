@@ -3,15 +3,16 @@
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Cursor, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import { noticeWrites, sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
-import { noticeLogs } from "../../packages/daemon/src/services/services.ts";
+import { serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
+import { noticeLogs } from "../../packages/daemon/src/services/audit/notices.ts";
+import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { atEffort } from "../effort.ts";
 import { until } from "../until.ts";
 
 function rig() {
 	const file = openSqlite(":memory:", "process");
-	const ledger = sqliteLedger(file);
+	const rows = serviceRows(file);
 	const bus = createBus({ storage: sqliteStorage(file) });
 	const close = async () => {
 		await bus.close();
@@ -20,7 +21,7 @@ function rig() {
 	/** One row each, or one for all. */
 	const post = (...texts: string[]) => bus.write(texts.map((text) => noticeWrites.post("audit", text, 1)));
 	const postAll = (...texts: string[]) => bus.write([noticeWrites.postAll("audit", texts, 1)]);
-	return { bus, ledger, logs: noticeLogs({ bus, ledger }), post, postAll, close };
+	return { bus, rows, logs: noticeLogs({ bus, rows }), post, postAll, close };
 }
 
 function opened() {

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
-import { once } from "../../packages/daemon/src/services/services.ts";
+import { serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
+import { once } from "../../packages/daemon/src/services/kit/once.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import type { Write } from "../../packages/daemon/src/std/write.ts";
 
 function rig() {
 	const file = openSqlite(":memory:", "process");
-	const ledger = sqliteLedger(file);
+	const rows = serviceRows(file);
 	const bus = createBus({ storage: sqliteStorage(file) });
 	onTestFinished(async () => {
 		await bus.close();
@@ -16,7 +16,7 @@ function rig() {
 	const begun: string[] = [];
 	const request = (result: string, body: unknown = { a: 1, b: [2] }, key = "k") =>
 		once(
-			{ ledger, clock: { now: () => 1000 } },
+			{ rows, clock: { now: () => 1000 } },
 			{ appId: "shop", key, body, result },
 			async (claim: readonly Write[]) => {
 				if (claim.length > 0) await bus.write(claim);

@@ -1,17 +1,16 @@
 /** How much of the disk an application may take: what counts, and that more is refused everywhere. */
 
 import { describe, expect, it } from "vitest";
-import { artifactWrites, jobWrites, noticeWrites, workflowWrites } from "../../packages/daemon/src/ledger/ledger.ts";
-import {
-	createAppMessages,
-	createArtifacts,
-	createClearing,
-	createQuota,
-	noticeLogs,
-	type Quota,
-	storedTotal,
-	type TextEvent,
-} from "../../packages/daemon/src/services/services.ts";
+import { createClearing } from "../../packages/daemon/src/services/apps/clearing.ts";
+import { createAppMessages } from "../../packages/daemon/src/services/apps/messages.ts";
+import { createArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
+import { artifactWrites } from "../../packages/daemon/src/services/artifacts/rows.ts";
+import { noticeLogs } from "../../packages/daemon/src/services/audit/notices.ts";
+import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
+import type { TextEvent } from "../../packages/daemon/src/services/connectors/port.ts";
+import { jobWrites } from "../../packages/daemon/src/services/jobs/rows.ts";
+import { createQuota, type Quota, storedTotal } from "../../packages/daemon/src/services/kit/quota.ts";
+import { workflowWrites } from "../../packages/daemon/src/services/workflows/rows.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { freshFolder } from "../runtime/folder.ts";
@@ -128,13 +127,13 @@ describe("I11: the quota of an application", () => {
 
 	it("clearing removes what is over of one application, and nothing else", async () => {
 		const store = storeForTest();
-		const { bus, ledger } = store;
+		const { bus, rows } = store;
 		const quota = createQuota(store);
 		for (const app of ["shop", "press"]) for (const n of [1, 2, 3]) await fill(store, app, n);
 		const live = { id: "job_live", appId: "shop", state: "running", createdAt: 1, job: {} };
 		await bus.write([jobWrites.submit(live, {})]);
-		const artifacts = createArtifacts({ dir: freshFolder(), bus, ledger, clock: manualClock(), log: silentLog });
-		const clear = createClearing({ bus, ledger, artifacts });
+		const artifacts = createArtifacts({ dir: freshFolder(), bus, rows, clock: manualClock(), log: silentLog });
+		const clear = createClearing({ bus, rows, artifacts });
 		const before = await quota.usage("press");
 		await expect(clear("shop", { ...OWNER, owner: false, appId: "shop" })).rejects.toMatchObject({ code: "forbidden" });
 		await clear("shop", OWNER);
@@ -142,6 +141,6 @@ describe("I11: the quota of an application", () => {
 		expect(rest).toEqual({ jobs: 4, workflows: 0, logs: 0, artifacts: 0 });
 		expect(messages).toBe(before.messages);
 		expect(await quota.usage("press")).toEqual(before);
-		expect((await ledger.jobs.list({ appId: "shop", limit: 9 })).map(({ id }) => id)).toEqual(["job_live"]);
+		expect((await rows.jobs.list({ appId: "shop", limit: 9 })).map(({ id }) => id)).toEqual(["job_live"]);
 	});
 });

@@ -15,7 +15,7 @@ export const FOLDERS = {
 	foreign: ["test/fixtures", "packages/*/test/fixtures", "test/*/fixtures", "proto/google", "proto/grpc"],
 } as const;
 
-const IGNORED = new Set(["node_modules", "dist", "package-lock.json"]);
+const IGNORED = new Set(["node_modules", "package-lock.json"]);
 
 export const isBelow = (file: string, folders: readonly string[]): boolean =>
 	folders.some((folder) => new RegExp(`^${folder.replaceAll("*", "[^/]+")}/`).test(file));
@@ -28,7 +28,7 @@ export function filesBelow(root: string, extensions: RegExp): Map<string, string
 	const found: string[] = [];
 	const visit = (folder: string) => {
 		for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
-			if (IGNORED.has(entry.name) || entry.name.startsWith(".")) continue;
+			if (IGNORED.has(entry.name) || /^(?:\.|dist)/.test(entry.name)) continue;
 			const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
 			if (entry.isDirectory()) visit(path);
 			else if (extensions.test(entry.name)) found.push(path);

@@ -7,8 +7,9 @@ export const LEVELS: readonly (readonly string[])[] = [
 	["std"],
 	["bus", "ledger", "engine"],
 	["broker"],
-	["nex", "services"],
+	["nex"],
 	["edge"],
+	["services"],
 	["runtime"],
 	["cli"],
 	// Files directly below `src`: what the package exports.
@@ -51,12 +52,86 @@ export function brokenOrder(graph: ImportGraph): string[] {
 	return broken;
 }
 
-/** Another folder is entered through its door; `std` has none, its files stand alone. */
+/** Further doors, each for the files of one kind only. */
+const SIDE_DOORS: readonly { target: string; importers: RegExp }[] = [
+	// Tables of the services are made of the same parts as those of the Ledger.
+	{ target: "daemon/ledger/table.ts", importers: /^daemon\/(?:services\/\w+\/rows-sqlite|runtime\/data\/tables)\.ts$/ },
+	// It loads Connect, which the daemon's start does not need.
+	{ target: "daemon/edge/rpc/rpc.ts", importers: /^daemon\/services\/\w+\/(?:rpc|codec)\.ts$/ },
+];
+
+/** Another folder is entered through its door. `std` has none, its files stand alone; `services` has slices, which have their own rule. */
 export function brokenDoors(graph: ImportGraph): string[] {
 	const broken: string[] = [];
 	for (const { file, target, from, to } of edges(graph)) {
-		if (from === undefined || to === undefined || from === to || to === "std" || to === ".") continue;
+		if (from === undefined || to === undefined || from === to || to === "std" || to === "." || to === "services")
+			continue;
+		if (SIDE_DOORS.some((door) => door.target === target && door.importers.test(file))) continue;
 		if (target !== `daemon/${to}/${to}.ts`) broken.push(`${file} imports ${target} instead of ${to}/${to}.ts`);
+	}
+	return broken;
+}
+
+const sliceOf = (file: string): string | undefined => file.match(/^daemon\/services\/(\w+)\//)?.[1];
+
+/** Files of other slices that a slice uses: ports, rows, and a few functions. Only the composition root imports anything else of a slice. */
+export const SLICE_USES: Readonly<Record<string, readonly string[]>> = {
+	accounts: ["signins/port.ts"],
+	agents: [
+		"audit/agents.ts",
+		"audit/audit.ts",
+		"audit/events.ts",
+		"audit/notices.ts",
+		"audit/topics.ts",
+		"scenarios/port.ts",
+		"workflows/port.ts",
+	],
+	apps: [
+		"artifacts/port.ts",
+		"audit/notices.ts",
+		"audit/port.ts",
+		"audit/rows.ts",
+		"audit/topics.ts",
+		"jobs/rows.ts",
+		"workflows/rows.ts",
+	],
+	audit: ["memory/rows.ts"],
+	connectors: ["audit/port.ts"],
+	jobs: [
+		"artifacts/codec.ts",
+		"artifacts/port.ts",
+		"audit/port.ts",
+		"connectors/port.ts",
+		"scenarios/codec.ts",
+		"scenarios/port.ts",
+	],
+	memory: ["audit/events.ts", "audit/notices.ts", "audit/topics.ts"],
+	realtime: ["connectors/port.ts", "connectors/provider-types.ts"],
+	scenarios: ["artifacts/port.ts", "audit/port.ts", "connectors/port.ts", "connectors/provider-types.ts"],
+	signins: ["audit/flood.ts", "audit/port.ts"],
+	workflows: [
+		"audit/port.ts",
+		"connectors/port.ts",
+		"jobs/port.ts",
+		"jobs/snapshot.ts",
+		"scenarios/metadata.ts",
+		"scenarios/port.ts",
+		"scenarios/user-token.ts",
+	],
+};
+
+/** A slice is imported by the composition root; another slice names the slices that it uses, and every slice uses `kit`. */
+export function brokenSlices(
+	graph: ImportGraph,
+	uses: Readonly<Record<string, readonly string[]>> = SLICE_USES,
+): string[] {
+	const broken: string[] = [];
+	for (const { file, target, from, to } of edges(graph)) {
+		if (to !== "services") continue;
+		const [own, other] = [sliceOf(file), sliceOf(target)];
+		if (from === "runtime" || own === other || (own !== undefined && other === "kit")) continue;
+		if (own === undefined || !uses[own]?.includes(target.slice("daemon/services/".length)))
+			broken.push(`${file} imports ${target}, which is another slice`);
 	}
 	return broken;
 }

@@ -10,6 +10,7 @@ import {
 	brokenDoors,
 	brokenEngineDoors,
 	brokenOrder,
+	brokenSlices,
 	cycles,
 	folderOf,
 	privateDependencies,
@@ -27,6 +28,8 @@ const EMPTY_WORDS = /conversation|manager|helper|util/i;
 describe("structure: the sources", () => {
 	it("§5: a file imports only from a lower level or its own folder", () => expect(brokenOrder(graph)).toEqual([]));
 	it("§5: another folder is entered through its door", () => expect(brokenDoors(graph)).toEqual([]));
+	it("§5: a slice is imported by the composition root, and by slices that name it", () =>
+		expect(brokenSlices(graph)).toEqual([]));
 	it("an engine's folder is entered through its door or its entry", () => expect(brokenEngineDoors(graph)).toEqual([]));
 	it("§5: there are no import cycles", () => expect(cycles(graph)).toEqual([]));
 	it("§5: a package imports what its package.json names, and nothing of Node's where a browser loads it", () =>
@@ -41,10 +44,10 @@ describe("structure: the sources", () => {
 	it("only the runtime client loads Connect", () => expect(brokenConnect(graph)).toEqual([]));
 	it("every relative import leads to a file", () => expect(unresolved(graph)).toEqual([]));
 
-	it("§5: every folder of the daemon but std and cli has a door", () => {
+	it("§5: every folder of the daemon but std, services and cli has a door", () => {
 		const folders = new Set([...graph.keys()].map(folderOf));
 		for (const folder of folders) {
-			if (folder !== undefined && folder !== "." && folder !== "std" && folder !== "cli")
+			if (folder !== undefined && folder !== "." && folder !== "std" && folder !== "services" && folder !== "cli")
 				expect(graph.has(`daemon/${folder}/${folder}.ts`), folder).toBe(true);
 		}
 	});
@@ -55,7 +58,7 @@ describe("structure: the sources", () => {
 		expect(files.map(([file]) => file)).toEqual(["daemon/cli/main.ts"]);
 	});
 
-	it("ST7: every kind of stored thing has a port and a SQLite part, and its name in the list", () => {
+	it("ST7: every kind of the Ledger has a port and a SQLite part, and its name in the list", () => {
 		const kinds = new Set([...graph.keys()].flatMap((file) => /^daemon\/ledger\/(\w+)\//.exec(file)?.[1] ?? []));
 		for (const kind of kinds) {
 			expect(graph.has(`daemon/ledger/${kind}/port.ts`), kind).toBe(true);
@@ -64,9 +67,20 @@ describe("structure: the sources", () => {
 		expect(Object.keys(TABLES).toSorted()).toEqual([...kinds].toSorted());
 	});
 
-	it("ST7: SQL stands with the thing that it is about, and nowhere else", () => {
+	it("ST7: the rows of a slice have a port and a SQLite part, and the composition root opens their tables", () => {
+		const slices = [...graph.keys()].flatMap((file) => /^(daemon\/services\/\w+)\/rows/.exec(file)?.[1] ?? []);
+		const opened = graph.get("daemon/runtime/data/tables.ts") ?? [];
+		for (const slice of new Set(slices)) {
+			expect(graph.has(`${slice}/rows.ts`), slice).toBe(true);
+			expect(graph.has(`${slice}/rows-sqlite.ts`), slice).toBe(true);
+			expect(opened, slice).toContain(`../../${slice.slice("daemon/".length)}/rows-sqlite.ts`);
+		}
+	});
+
+	it("ST7: SQL is in the rows that it is about, and nowhere else", () => {
 		const statement = /\b(?:SELECT|INSERT INTO|DELETE FROM|CREATE (?:TABLE|INDEX)|UPDATE \S+ SET)\b/;
-		const home = /^daemon\/(?:(?:bus|ledger\/\w+)\/|ledger\/table\.ts$|std\/sqlite\.ts$)/;
+		const home =
+			/^daemon\/(?:(?:bus|ledger\/\w+)\/|ledger\/table\.ts$|services\/\w+\/rows-sqlite\.ts$|std\/sqlite\.ts$)/;
 		const files = [...sources].filter(([file, source]) => statement.test(source) && !home.test(file));
 		expect(files.map(([file]) => file)).toEqual([]);
 	});
@@ -114,6 +128,17 @@ describe("structure: the rules notice", () => {
 	it("a folder entered past its door", () => {
 		expect(brokenDoors(graphOf({ "daemon/broker/a.ts": 'export { b } from "../bus/sqlite.ts";' }))).toHaveLength(1);
 		expect(brokenDoors(graphOf({ "daemon/engine/pi/a.ts": 'import { b } from "../../std/clock.ts";' }))).toEqual([]);
+	});
+
+	it("a slice that another one or the edge reaches into", () => {
+		const uses = { jobs: ["audit/port.ts"] };
+		const broken = (file: string, specifier: string) =>
+			brokenSlices(graphOf({ [file]: `import { b } from "${specifier}";` }), uses);
+		expect(broken("daemon/services/jobs/a.ts", "../audit/port.ts")).toEqual([]);
+		expect(broken("daemon/services/jobs/a.ts", "../kit/once.ts")).toEqual([]);
+		expect(broken("daemon/runtime/a.ts", "../services/jobs/jobs.ts")).toEqual([]);
+		expect(broken("daemon/services/jobs/a.ts", "../audit/audit.ts")).toHaveLength(1);
+		expect(broken("daemon/cli/a.ts", "../services/jobs/jobs.ts")).toHaveLength(1);
 	});
 
 	it("an engine that reaches into another", () => {

@@ -1,6 +1,9 @@
 /** The memory page in words. */
 
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
+import { MemoryItemSchema } from "../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
 import { bankWords, provenanceWords } from "../../packages/web/src/memory/memory.ts";
 
 it("A17: says whose a note is", () => {
@@ -10,10 +13,11 @@ it("A17: says whose a note is", () => {
 });
 
 it("A17: says where a note comes from, as far as that is known", () => {
-	const note = { id: "mem_1", bank: "agent:writer", text: "x" };
 	const now = 10 * 60_000;
-	expect(provenanceWords({ ...note, provenance: { at: now } }, now)).toBe("now");
-	expect(provenanceWords({ ...note, provenance: { at: 0, agent: "writer" } }, now)).toBe("10 min by writer");
-	const provenance = { at: 0, agent: "writer", sender: "42", channel: "telegram" };
-	expect(provenanceWords({ ...note, provenance }, now)).toBe("10 min by writer, said by 42 on telegram");
+	const words = (at: number, more = {}) =>
+		provenanceWords(create(MemoryItemSchema, { createdAt: timestampFromMs(at), ...more }), now);
+	expect(words(now)).toBe("now");
+	expect(words(0, { agent: "writer" })).toBe("10 min by writer");
+	const from = { agent: "writer", sender: "42", channel: "telegram" };
+	expect(words(0, from)).toBe("10 min by writer, said by 42 on telegram");
 });

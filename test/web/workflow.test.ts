@@ -1,13 +1,21 @@
 /** Workflows and jobs on the page, as values: order, states in words, outputs within bounds. */
 
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import type {
-	JobJson,
-	WorkflowEventJson,
-	WorkflowJson,
-	WorkflowNodeStatusJson,
-	WorkflowViewJson,
-} from "../../packages/protocol/src/protocol.ts";
+import {
+	ScenarioJobState as JobState,
+	type ScenarioJob,
+	ScenarioJobSchema,
+} from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
+import {
+	WorkflowNodeKind as Kind,
+	WorkflowState as State,
+	type Workflow,
+	type WorkflowNodeStatus,
+	WorkflowNodeStatusSchema,
+	WorkflowSchema,
+} from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
 import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";
 import {
 	adviceOf,
@@ -24,7 +32,7 @@ import {
 	withRead,
 } from "../../packages/web/src/workflows/workflow.ts";
 import {
-	isOver,
+	isJobOver,
 	jobDetail,
 	jobWords,
 	NEW_WORKFLOWS,
@@ -34,60 +42,23 @@ import {
 } from "../../packages/web/src/workflows/workflows.ts";
 
 const node = (
-	id: string,
-	before: string[] = [],
-	more: Partial<WorkflowNodeStatusJson> = {},
-): WorkflowNodeStatusJson => ({
-	node_id: id,
-	kind: "TRANSFORM_TEMPLATE",
-	state: "accepted",
-	depends_on: before,
-	attempt: 0,
-	...more,
-});
+	nodeId: string,
+	dependsOn: string[] = [],
+	more: MessageInitShape<typeof WorkflowNodeStatusSchema> = {},
+): WorkflowNodeStatus =>
+	create(WorkflowNodeStatusSchema, {
+		nodeId,
+		kind: Kind.TRANSFORM_TEMPLATE,
+		state: State.ACCEPTED,
+		dependsOn,
+		...more,
+	});
 
-const workflow = (nodes: WorkflowNodeStatusJson[], more: Partial<WorkflowJson> = {}): WorkflowJson => ({
-	workflow_id: "wf_1",
-	app_id: "owner",
-	user_id: "owner",
-	name: "w",
-	state: "running",
-	progress_percent: 0,
-	nodes,
-	created_at: 1,
-	...more,
-});
+const workflow = (nodes: WorkflowNodeStatus[], more: MessageInitShape<typeof WorkflowSchema> = {}): Workflow =>
+	create(WorkflowSchema, { workflowId: "wf_1", appId: "owner", name: "w", state: State.RUNNING, nodes, ...more });
 
-const event = (nodes: WorkflowNodeStatusJson[], more: Partial<WorkflowJson> = {}): WorkflowEventJson => ({
-	type: "node_progress",
-	at: 1,
-	workflow: workflow(nodes, more),
-});
-
-const read = (nodes: WorkflowNodeStatusJson[]): WorkflowViewJson => ({
-	workflow: workflow(nodes),
-	definition: { nodes: [] },
-});
-
-const job = (more: Partial<JobJson>): JobJson => ({
-	job_id: "job_1",
-	app_id: "owner",
-	user_id: "owner",
-	kind: "text",
-	connector_id: "default",
-	model: "demo",
-	state: "running",
-	progress_percent: -1,
-	attempt: 1,
-	attempts_max: 1,
-	after_crash: false,
-	queue_position: 0,
-	created_at: 1,
-	updated_at: 1,
-	artifacts: [],
-	demo: true,
-	...more,
-});
+const job = (more: MessageInitShape<typeof ScenarioJobSchema>): ScenarioJob =>
+	create(ScenarioJobSchema, { jobId: "job_1", state: JobState.RUNNING, progressPercent: -1, attempt: 1, ...more });
 
 const DIAMOND = [
 	node("end", ["left", "right", "start"]),
@@ -98,7 +69,7 @@ const DIAMOND = [
 
 describe("the graph", () => {
 	it("puts every node below all that it depends on, whatever the order of the definition", () => {
-		expect(layersOf(DIAMOND).map((layer) => layer.map((each) => each.node_id))).toEqual([
+		expect(layersOf(DIAMOND).map((layer) => layer.map((each) => each.nodeId))).toEqual([
 			["start"],
 			["right", "left"],
 			["end"],
@@ -108,19 +79,19 @@ describe("the graph", () => {
 
 	it("puts a node near what it depends on", () => {
 		const nodes = [node("a"), node("b"), node("under-b", ["b"]), node("under-a", ["a"])];
-		expect(layersOf(nodes)[1]!.map((each) => each.node_id)).toEqual(["under-a", "under-b"]);
+		expect(layersOf(nodes)[1]!.map((each) => each.nodeId)).toEqual(["under-a", "under-b"]);
 	});
 
 	it("stands in the middle, and leaves out edges that others imply", () => {
 		const { columns, rows, nodes, edges } = graphOf(DIAMOND);
 		expect([columns, rows]).toEqual([2, 3]);
-		expect(nodes.map((placed) => [placed.node.node_id, placed.x, placed.y])).toEqual([
+		expect(nodes.map((placed) => [placed.node.nodeId, placed.x, placed.y])).toEqual([
 			["start", 0.5, 0],
 			["right", 0, 1],
 			["left", 1, 1],
 			["end", 0.5, 2],
 		]);
-		expect(edges.map(({ from, to }) => `${from.node.node_id} ${to.node.node_id}`).toSorted()).toEqual([
+		expect(edges.map(({ from, to }) => `${from.node.nodeId} ${to.node.nodeId}`).toSorted()).toEqual([
 			"left end",
 			"right end",
 			"start left",
@@ -134,32 +105,32 @@ describe("the graph", () => {
 });
 
 describe("a workflow that is followed (mode B)", () => {
-	const writing = node("draft", [], { kind: "AI_STREAM", state: "running", run_id: "run_1" });
-	const done: WorkflowNodeStatusJson = { ...writing, state: "completed" };
+	const writing = node("draft", [], { kind: Kind.AI_STREAM, state: State.RUNNING, runId: "run_1" });
+	const done: WorkflowNodeStatus = { ...writing, state: State.COMPLETED };
 
 	it("R4-50: an event's snapshot overwrites what was known, also by less", () => {
-		const first = withEvent(newWorkflowView("wf_1"), event([done], { progress_percent: 50 }));
-		const second = withEvent(first, event([writing], { progress_percent: 0 }));
-		expect(second.workflow).toEqual(event([writing]).workflow);
+		const first = withEvent(newWorkflowView("wf_1"), workflow([done], { progressPercent: 50 }));
+		const second = withEvent(first, workflow([writing], { progressPercent: 0 }));
+		expect(second.workflow).toEqual(workflow([writing]));
 	});
 
 	it("takes states from a read until the first event, and outputs always", () => {
 		const given = { ...done, output: { text: "all" } };
-		const before = withRead(newWorkflowView("wf_1"), read([given]));
-		expect(before.workflow?.nodes[0]?.state).toBe("completed");
-		const followed = withRead(withEvent(newWorkflowView("wf_1"), event([writing])), read([given]));
-		expect([followed.workflow?.nodes[0]?.state, followed.outputs]).toEqual(["running", { draft: { text: "all" } }]);
+		const before = withRead(newWorkflowView("wf_1"), workflow([given]));
+		expect(before.workflow?.nodes[0]?.state).toBe(State.COMPLETED);
+		const followed = withRead(withEvent(newWorkflowView("wf_1"), workflow([writing])), workflow([given]));
+		expect([followed.workflow?.nodes[0]?.state, followed.outputs]).toEqual([State.RUNNING, { draft: { text: "all" } }]);
 	});
 
 	it("knows what is still to be read: outputs of what completed, and the text of what has given none", () => {
-		const following = withEvent(newWorkflowView("wf_1"), event([writing, node("other", [], { run_id: "run_2" })]));
+		const following = withEvent(newWorkflowView("wf_1"), workflow([writing, node("other", [], { runId: "run_2" })]));
 		expect([textRunsOf(following), hasUnreadOutputs(following)]).toEqual([["run_1"], false]);
-		const ended = withEvent(following, event([done]));
+		const ended = withEvent(following, workflow([done]));
 		expect([textRunsOf(ended), hasUnreadOutputs(ended)]).toEqual([["run_1"], true]);
-		const known = withRead(ended, read([{ ...done, output: { text: "all" } }]));
+		const known = withRead(ended, workflow([{ ...done, output: { text: "all" } }]));
 		expect([textRunsOf(known), hasUnreadOutputs(known)]).toEqual([[], false]);
 		// One that gave nothing is not asked for again and again.
-		expect(hasUnreadOutputs(withRead(ended, read([done])))).toBe(false);
+		expect(hasUnreadOutputs(withRead(ended, workflow([done])))).toBe(false);
 	});
 });
 
@@ -180,7 +151,8 @@ describe("an output", () => {
 		const given = { text: "hi", artifacts: [file], artifact_id: "art_1", usage, model: "m", demo: false };
 		const { json, ...shown } = shownOutput(given);
 		expect(json).toBeUndefined();
-		expect(shown).toEqual({ text: "hi", facts: "m · 1 token in · 7 out", artifacts: [file], cut: false });
+		const shownFile = { artifactId: "art_1", name: "speech.wav", sizeBytes: 2048 };
+		expect(shown).toEqual({ text: "hi", facts: "m · 1 token in · 7 out", artifacts: [shownFile], cut: false });
 		const unknown = { usage: { input_tokens: -1, output_tokens: -1 }, model: "m", demo: true };
 		expect(shownOutput(unknown).facts).toBe("Demo, no model answered");
 	});
@@ -188,38 +160,39 @@ describe("an output", () => {
 
 describe("words", () => {
 	it("say a state, and that a crash is no failure of the node", () => {
-		expect(stateWords({ state: "completed" })).toEqual({ tone: "good", text: "Done" });
-		expect(stateWords({ state: "failed", error: { code: "invalid", message: "" } }).text).toBe("Failed");
-		expect(stateWords({ state: "failed", error: { code: "crashed", message: "" } }).text).toBe("Interrupted");
+		expect(stateWords(workflow([], { state: State.COMPLETED }))).toEqual({ tone: "good", text: "Done" });
+		const failed = (reasonCode: ReasonCode) => stateWords(workflow([], { state: State.FAILED, reasonCode })).text;
+		expect(failed(ReasonCode.PROTOCOL_ENVELOPE_INVALID)).toBe("Failed");
+		expect(failed(ReasonCode.CRASHED)).toBe("Interrupted");
 	});
 
 	it("say which attempt it is, and that one followed a crash", () => {
 		expect(attemptWords(node("a", [], { attempt: 1 }))).toBeUndefined();
 		expect(attemptWords(node("a", [], { attempt: 2 }))).toBe("Attempt 2");
-		expect(attemptWords(node("a", [], { attempt: 2, after_crash: true }))).toBe("Attempt 2, after a crash");
-		expect(attemptWords(node("a", [], { attempt: 1, after_crash: true }))).toBe("After a crash");
+		expect(attemptWords(node("a", [], { attempt: 2, afterCrash: true }))).toBe("Attempt 2, after a crash");
+		expect(attemptWords(node("a", [], { attempt: 1, afterCrash: true }))).toBe("After a crash");
 	});
 
 	it("say why a node was skipped", () => {
-		const branch = node("is-long", [], { kind: "CONTROL_BRANCH", state: "completed" });
-		const failed = node("first", [], { state: "failed" });
+		const branch = node("is-long", [], { kind: Kind.CONTROL_BRANCH, state: State.COMPLETED });
+		const failed = node("first", [], { state: State.FAILED });
 		expect(skippedWords(node("keep", ["is-long"]), [branch])).toBe("The branch is-long went the other way.");
 		expect(skippedWords(node("keep", ["is-long", "first"]), [branch, failed])).toBe("Nothing came from first.");
 	});
 
 	it("say what to do about an error, where that is known", () => {
-		expect(adviceOf({ code: "not_found", message: "", reason: "AI_CONNECTOR_NOT_FOUND" })).toContain("connector list");
-		expect(adviceOf({ code: "crashed", message: "" })).toContain("retry_max_attempts");
-		expect(adviceOf({ code: "invalid", message: "" })).toBeUndefined();
+		expect(adviceOf({ reasonCode: ReasonCode.AI_CONNECTOR_NOT_FOUND })).toContain("connector list");
+		expect(adviceOf({ reasonCode: ReasonCode.CRASHED })).toContain("retry_max_attempts");
+		expect(adviceOf({ reasonCode: ReasonCode.PROTOCOL_ENVELOPE_INVALID })).toBeUndefined();
 	});
 
 	it("say how a job is", () => {
-		expect(jobWords(job({ state: "submitted" })).text).toBe("Queued");
-		expect(jobWords(job({ state: "timeout" }))).toEqual({ tone: "bad", text: "Timed out" });
-		const crashed = { code: "crashed", message: "" };
-		expect(jobWords(job({ state: "failed", error: crashed })).text).toBe("Interrupted");
-		expect(jobDetail(job({ state: "queued", queue_position: 3 }))).toBe("3 before it");
-		expect(jobDetail(job({ progress_percent: 40, attempt: 2, attempts_max: 3, after_crash: true }))).toBe(
+		expect(jobWords(job({ state: JobState.SUBMITTED })).text).toBe("Queued");
+		expect(jobWords(job({ state: JobState.TIMEOUT }))).toEqual({ tone: "bad", text: "Timed out" });
+		const crashed = { state: JobState.FAILED, reasonCode: ReasonCode.CRASHED };
+		expect(jobWords(job(crashed)).text).toBe("Interrupted");
+		expect(jobDetail(job({ state: JobState.QUEUED, queuePosition: 3 }))).toBe("3 before it");
+		expect(jobDetail(job({ progressPercent: 40, attempt: 2, retryMaxAttempts: 3, afterCrash: true }))).toBe(
 			"40 % · attempt 2 of 3 · after a crash",
 		);
 		expect(jobDetail(job({}))).toBe("");
@@ -237,12 +210,12 @@ describe("words", () => {
 });
 
 it("the lists are read often while something is under way", () => {
-	const delays = (["running", "completed"] as const).map((state) =>
+	const delays = [State.RUNNING, State.COMPLETED].map((state) =>
 		pollDelay({ ...NEW_WORKFLOWS, workflows: [workflow([], { state })] }),
 	);
 	expect(delays[0]).toBeLessThan(delays[1]!);
 	expect(pollDelay({ ...NEW_WORKFLOWS, queued: 1 })).toBe(delays[0]);
-	expect([isOver({ state: "timeout" }), isOver({ state: "queued" })]).toEqual([true, false]);
+	expect([isJobOver({ state: JobState.TIMEOUT }), isJobOver({ state: JobState.QUEUED })]).toEqual([true, false]);
 });
 
 it("a workflow has an address of its own", () => {

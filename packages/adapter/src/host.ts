@@ -1,7 +1,9 @@
 /** Adapters render answers on platforms we do not own. The door of this folder. */
 export * from "./conformance/conformance.ts";
 export * from "./info.ts";
-export { cut, type MarkdownCut, type MarkdownState, stateAt } from "./markdown/split.ts";
+export { type MarkdownState, START as MARKDOWN_START } from "./markdown/markdown-state.ts";
+export { FenceWatch, isInFence, stateAfter, stateAt } from "./markdown/outline.ts";
+export { cut, type MarkdownCut } from "./markdown/split.ts";
 export { openNotes } from "./memory/notes.ts";
 export { forgetOrphan, orphanedStates, readState, writeState } from "./memory/state.ts";
 export * from "./nonce.ts";

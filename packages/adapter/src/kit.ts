@@ -1,22 +1,23 @@
-/** Everything that the author of an adapter needs, in one import. */
+/** The names that the author of an adapter needs first. Helpers are imported by file: `@nexus-stream/adapter/platform/network` and so on. */
 
-export { withoutToolLines } from "./draft/tool-line.ts";
-export * from "./memory/sent.ts";
-export * from "./platform/buttons.ts";
-export * from "./platform/json.ts";
-export * from "./platform/network.ts";
-export * from "./platform/platform.ts";
+export {
+	type Account,
+	type Platform,
+	remembered,
+	type Settings,
+	settingsOf,
+	type Tools,
+} from "./platform/platform.ts";
+export { PlatformError } from "./platform/platform-error.ts";
 export type {
-	Activity,
-	HealthReport,
-	InboundChoice,
-	InboundMessage,
-	MessageFailure,
-	PlatformFault,
-	Question,
-	Target,
-	WireAttachment,
-} from "./port.ts";
-export * from "./serve/confirmation-queue.ts";
-export * from "./serve/listen.ts";
+	CreatedMessage,
+	DraftStyle,
+	Pace,
+	Press,
+	SendOptions,
+	Session,
+	WebhookAnswer,
+	WebhookRequest,
+} from "./platform/session.ts";
+export type { HealthReport, InboundMessage, Target, WireAttachment } from "./port.ts";
 export { serve } from "./serve/serve.ts";

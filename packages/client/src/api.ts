@@ -1,7 +1,7 @@
 /** The HTTP API as typed calls: the one place on the client's side that knows its paths. */
 
 import type * as wire from "@nexus-stream/protocol";
-import { type Http, linesOf, textOf } from "./http.ts";
+import { type Http, linesOf } from "./http.ts";
 
 type Param = string | number | undefined;
 
@@ -9,15 +9,6 @@ type Param = string | number | undefined;
 interface PageQuery {
 	limit?: number | undefined;
 	before?: Param;
-}
-
-/** Times are RFC 3339. */
-export interface AuditQuery {
-	domain?: Param;
-	operation?: Param;
-	app_id?: Param;
-	since?: Param;
-	until?: Param;
 }
 
 export type Api = ReturnType<typeof createApi>;
@@ -31,7 +22,7 @@ export function createApi({ json, request }: Http) {
 			post<wire.MessageAccepted>(pathOf("sessions", session, "messages"), message),
 		/** Stops a run; resolves once it has settled. */
 		abort: (run: string) => post<wire.RunStatusJson>(pathOf("runs", run, "abort")),
-		/** Goes on with a run that was cut off; resolves once the new one has begun. */
+		/** Continues an interrupted run; resolves once the new run has begun. */
 		continue: (run: string) => post<wire.RunContinuedJson>(pathOf("runs", run, "continue")),
 		/** Answers the messages of a run that was cut off from the start; resolves once the new run has begun. */
 		retry: (run: string) => post<wire.RunRetriedJson>(pathOf("runs", run, "retry")),
@@ -64,11 +55,6 @@ export function createApi({ json, request }: Http) {
 			post<wire.ApprovalJson>(pathOf("runs", run, "questions", id), answer),
 		grants: () => get<wire.GrantListJson>(pathOf("grants")),
 		revokeGrant: (grant: string) => json<wire.GrantRevokedJson>("DELETE", pathOf("grants", grant)),
-		audit: (query?: PageQuery & AuditQuery) => get<wire.AuditListJson>(pathOf("audit"), query),
-		/** The audit log as a file, piece by piece. Throws when it was cut: what came is not whole then. */
-		async *exportAudit(query: AuditQuery & { format?: "ndjson" | "csv" | undefined; after?: number | undefined } = {}) {
-			yield* textOf(await request("GET", pathOf("audit", "export") + queryOf(query), { accept: "*/*" }));
-		},
 		accounts: () => get<wire.AccountListJson>(pathOf("accounts")),
 		checkAccount: (channel: string, account: string) =>
 			post<wire.AccountHealthJson>(pathOf("accounts", channel, account, "health")),
@@ -80,32 +66,11 @@ export function createApi({ json, request }: Http) {
 		approve: (code: string) => post<wire.PairingJson>(pathOf("pairings", code, "approve")),
 		removePairing: (channel: string, account: string, sender: string) =>
 			json<wire.PairingRemovedJson>("DELETE", pathOf("pairings", channel, account, sender)),
-		memory: (query?: PageQuery & { bank?: Param; query?: Param }) => get<wire.MemoryListJson>(pathOf("memory"), query),
-		memoryChanges: (query?: PageQuery) => get<wire.MemoryChangesJson>(pathOf("memory", "changes"), query),
-		forgetMemory: (id: string) => json<wire.MemoryForgottenJson>("DELETE", pathOf("memory", id)),
-		/** Submits a workflow; resolves once it is durable. */
-		submitWorkflow: (workflow: wire.WorkflowRequest) => post<wire.WorkflowJson>(pathOf("workflows"), workflow),
-		workflow: (workflow: string) => get<wire.WorkflowViewJson>(pathOf("workflows", workflow)),
-		workflows: (query?: PageQuery & { app_id?: Param; state?: Param }) =>
-			get<wire.WorkflowListJson>(pathOf("workflows"), query),
-		cancelWorkflow: (workflow: string, reason = "") =>
-			post<wire.WorkflowJson>(pathOf("workflows", workflow, "cancel"), { reason }),
-		jobs: (query?: PageQuery & { app_id?: Param; state?: Param }) => get<wire.JobListJson>(pathOf("jobs"), query),
-		job: (job: string) => get<wire.JobJson>(pathOf("jobs", job)),
-		/** Ends a job; resolves once it has ended. */
-		cancelJob: (job: string, reason = "") => post<wire.JobJson>(pathOf("jobs", job, "cancel"), { reason }),
 		/** The bytes of an artifact. */
 		artifact: (artifact: string) => request("GET", pathOf("artifacts", artifact), { accept: "*/*" }),
 		mcp: () => get<wire.McpListJson>(pathOf("mcp")),
 		/** Starts all MCP servers; resolves when each has started or failed. */
 		startMcp: () => post<wire.McpListJson>(pathOf("mcp", "start")),
-		connectors: () => get<wire.ConnectorListJson>(pathOf("connectors")),
-		addConnector: (connector: wire.ConnectorRequest) => post<wire.ConnectorJson>(pathOf("connectors"), connector),
-		connector: (id: string) => get<wire.ConnectorJson>(pathOf("connectors", id)),
-		changeConnector: (id: string, change: wire.ConnectorChangeRequest) =>
-			json<wire.ConnectorJson>("PUT", pathOf("connectors", id), change),
-		removeConnector: (id: string) => json<wire.ConnectorRemovedJson>("DELETE", pathOf("connectors", id)),
-		testConnector: (id: string) => post<wire.ConnectorTestJson>(pathOf("connectors", id, "test")),
 		lab: (message: wire.LabRequest) => post<wire.LabAccepted>(pathOf("lab"), message),
 		labState: () => get<wire.LabStateJson>(pathOf("lab", "state")),
 		labFault: (fault: wire.LabFaultRequest) => post<wire.LabFaultSet>(pathOf("lab", "fault"), fault),
@@ -114,11 +79,6 @@ export function createApi({ json, request }: Http) {
 		signIn: (credentials: wire.SignInRequest) => post<wire.SignedInJson>(pathOf("sign-in"), credentials),
 		/** Signs this page out: its cookie is worth nothing any more. */
 		signOut: () => post<wire.SignedOutJson>(pathOf("sign-out")),
-		apps: () => get<wire.AppListJson>(pathOf("apps")),
-		/** The token is told once. */
-		addApp: (app: wire.AppRequest) => post<wire.AppAddedJson>(pathOf("apps"), app),
-		clearApp: (app: string) => post<wire.AppClearedJson>(pathOf("apps", app, "clear")),
-		removeApp: (app: string) => json<wire.AppRemovedJson>("DELETE", pathOf("apps", app)),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};
 }

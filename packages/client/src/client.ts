@@ -1,24 +1,23 @@
 /** A client of the daemon: its API as typed calls, and runs and sessions that are followed, verified and folded. For Node, and for pages of the daemon's own origin. The door of this folder. */
 
-import type { JobEventJson, RunView, WorkflowEventJson } from "@nexus-stream/protocol";
+import type { RunView } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { type Api, createApi, pathOf } from "./api.ts";
-import { type EventRecord, type EventsOptions, followEvents } from "./events.ts";
+import { type Api, createApi } from "./api.ts";
 import { type FollowedRecord, type FollowOptions, follow, watch } from "./follow.ts";
 import { createHttp, type HttpOptions } from "./http.ts";
 import type { LinkLimits } from "./link.ts";
 import { openStream, type Source, type Stream, type StreamOptions } from "./stream.ts";
 
 export type { Api } from "./api.ts";
-export type { EventRecord, EventsOptions } from "./events.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
-export type { Address, Fetch, HttpOptions } from "./http.ts";
-export { isTemporary, LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState, retryDelayMs } from "./link.ts";
+export { type Address, createReach, type Fetch, type HttpOptions, type Reach } from "./http.ts";
+export { LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState } from "./link.ts";
+export { failureKindOf, NO_OUTAGE, type Outage, stepOutage } from "./outage.ts";
 export { createRunFolds, createRunVerifier, type RunCheck, type RunFolds, type RunVerifier } from "./runs.ts";
 export type { FrameRecord, Source, Stream, StreamOptions, StreamRecord } from "./stream.ts";
 
 export interface ClientOptions extends HttpOptions {
-	/** Of every stream, unless it is given its own. */
+	/** Default for every stream. */
 	limits?: Partial<LinkLimits>;
 	clock?: Clock;
 }
@@ -30,35 +29,23 @@ export interface Client {
 	 * session's do not end. Throws what the daemon refused with, and `data_loss` after the end of a run that is damaged.
 	 */
 	follow(source: Source, options?: FollowOptions): AsyncGenerator<FollowedRecord>;
-	/** What a person sees of a run, or of each run of a session, whenever it has changed. Ends and throws as `follow` does. */
+	/** The view of a run, or of each run of a session, after every change. Ends and throws as `follow` does. */
 	watch(source: Source, options?: Omit<FollowOptions, "partial">): AsyncGenerator<RunView>;
-	/** What happens in a workflow, each with the workflow as it was then; ends with its end. */
-	watchWorkflow(workflow: string, options?: EventsOptions): AsyncGenerator<EventRecord<WorkflowEventJson>>;
-	/** What happens to a job, each with the job as it was then; ends with its end. */
-	watchJob(job: string, options?: EventsOptions): AsyncGenerator<EventRecord<JobEventJson>>;
 	/** The same stream by callbacks, with a say in its connection: pause it, resume it, hurry it. */
 	open(source: Source, options: StreamOptions): Stream;
 }
 
 export function createClient({ limits, clock, ...options }: ClientOptions): Client {
 	const http = createHttp(options);
-	const withDefaults = <T extends { limits?: Partial<LinkLimits>; clock?: Clock }>(given: T): T => ({
+	const withClientDefaults = <T extends { limits?: Partial<LinkLimits>; clock?: Clock }>(given: T): T => ({
 		...(clock && { clock }),
 		...given,
 		limits: { ...limits, ...given.limits },
 	});
 	return {
 		api: createApi(http),
-		follow: (source, given = {}) => follow(http, source, withDefaults(given)),
-		watch: (source, given = {}) => watch(http, source, withDefaults(given)),
-		watchWorkflow: (workflow, given = {}) =>
-			followEvents(http, pathOf("workflows", workflow, "stream"), isLastEvent, withDefaults(given)),
-		watchJob: (job, given = {}) => followEvents(http, pathOf("jobs", job, "stream"), isJobsEnd, withDefaults(given)),
-		open: (source, given) => openStream(http, source, withDefaults(given)),
+		follow: (source, given = {}) => follow(http, source, withClientDefaults(given)),
+		watch: (source, given = {}) => watch(http, source, withClientDefaults(given)),
+		open: (source, given) => openStream(http, source, withClientDefaults(given)),
 	};
 }
-
-const isLastEvent = ({ type }: WorkflowEventJson): boolean =>
-	type === "completed" || type === "failed" || type === "canceled";
-
-const isJobsEnd = ({ job: { finished_at } }: JobEventJson): boolean => finished_at !== undefined;

@@ -40,7 +40,7 @@ export async function* follow(
 }
 
 /**
- * What a person sees of the run, or of each run of the session, whenever it has changed; a slow reader gets fewer, newer views.
+ * The view of the run, or of each run of the session, after every change; a slow reader gets fewer, newer views.
  * A run is read from its beginning, whatever `after` says.
  */
 export async function* watch(

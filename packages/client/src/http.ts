@@ -9,7 +9,7 @@ export interface Address {
 	token?: string | undefined;
 }
 
-/** What is needed of the platform's own. */
+/** The part of the platform's `fetch` that the client uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface HttpOptions {
@@ -20,7 +20,7 @@ export interface HttpOptions {
 	locate?(): Promise<Address>;
 	fetch?: Fetch;
 	/**
-	 * Rewords a failure for whoever reads it. `response` is undefined when nothing answered, or not to the end. An error without a `cause` is
+	 * Rewords a failure for the user. `response` is undefined when there was no response, or an incomplete one. An error without a `cause` is
 	 * in the daemon's words, any other in the client's.
 	 */
 	reword?(error: NexusError, response: Response | undefined): NexusError;
@@ -43,7 +43,10 @@ export interface Http {
 const NO_URL =
 	"give the client the daemon's `url`, for example http://127.0.0.1:7777: outside a browser there is no page whose address it could use";
 
-export function createHttp(options: HttpOptions): Http {
+/** Sends a request to where the daemon is now, with its token. Any status is an answer; throws `unavailable` when nothing answers. */
+export type Reach = (path: string, init: RequestInit) => Promise<{ response: Response; address: Address }>;
+
+export function createReach(options: HttpOptions): Reach {
 	const { url = "", token, fetch: get = (to, init) => fetch(to, init), reword = (error) => error } = options;
 	const fixed: Address = { url: url.replace(/\/+$/, ""), token };
 
@@ -52,30 +55,45 @@ export function createHttp(options: HttpOptions): Http {
 		try {
 			return await options.locate();
 		} catch (cause) {
-			// In its own words: whoever wrote `locate` knows why. It may find the daemon the next time.
+			// Keep the message of `locate`: it knows the reason. The next attempt may find the daemon.
 			throw toNexusError(cause, "unavailable");
 		}
 	}
 
-	async function send(method: HttpMethod, path: string, { body, accept, signal }: HttpRequestOptions = {}) {
+	return async (path, init) => {
 		const address = await located();
-		const headers: Record<string, string> = { accept: accept ?? "application/json" };
-		if (address.token !== undefined) headers.authorization = `Bearer ${address.token}`;
-		if (body !== undefined) headers["content-type"] = "application/json";
-		let response: Response;
+		const headers = new Headers(init.headers);
+		if (address.token !== undefined && !headers.has("authorization"))
+			headers.set("authorization", `Bearer ${address.token}`);
 		try {
-			response = await get(address.url + path, {
-				method,
-				headers,
+			const response = await get(address.url + path, {
+				...init,
+				headers: Object.fromEntries(headers),
 				cache: "no-store",
 				credentials: "same-origin",
-				body: body === undefined ? undefined : JSON.stringify(body),
-				signal,
 			});
+			return { response, address };
 		} catch (cause) {
+			if (cause instanceof NexusError) throw cause;
 			if (address.url === "" && codeOf(cause) === "ERR_INVALID_URL") throw new NexusError("invalid", NO_URL, { cause });
 			throw reword(unreachable(address.url, cause), undefined);
 		}
+	};
+}
+
+export function createHttp(options: HttpOptions): Http {
+	const { reword = (error) => error } = options;
+	const reach = createReach(options);
+
+	async function send(method: HttpMethod, path: string, { body, accept, signal }: HttpRequestOptions = {}) {
+		const headers: Record<string, string> = { accept: accept ?? "application/json" };
+		const init: RequestInit = { method, headers };
+		if (body !== undefined) {
+			init.body = JSON.stringify(body);
+			headers["content-type"] = "application/json";
+		}
+		if (signal) init.signal = signal;
+		const { response, address } = await reach(path, init);
 		if (response.ok) return { response, address };
 		throw reword(await refusalOf(response), response);
 	}
@@ -115,7 +133,7 @@ function unreachable(url: string, cause: unknown): NexusError {
 	return new NexusError("unavailable", `cannot reach the daemon${url && ` at ${url}`} (${because})`, { cause });
 }
 
-/** What a status means where the body does not say: a proxy's page, say. */
+/** The error code for a status whose body has none, for example a proxy's error page. */
 const CODE_OF_STATUS: Readonly<Record<number, ErrorCode>> = {
 	401: "unauthenticated",
 	403: "forbidden",
@@ -150,7 +168,7 @@ export async function* textOf(response: Response): AsyncGenerator<string> {
 			yield decoder.decode(value, { stream: true });
 		}
 	} finally {
-		// Whoever stops early does not leave the connection open.
+		// A reader that stops early must not leave the connection open.
 		await reader.cancel().catch(() => {});
 	}
 }

@@ -1,17 +1,11 @@
 /** The life of one streaming connection as a value: when to connect, from where, when to wait, and when to give up. */
 
-import { type ErrorCode, NexusError } from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
+import { type FailureKind, failureKindOf, NO_OUTAGE, type Outage, type RetryLimits, stepOutage } from "./outage.ts";
 
-export interface LinkLimits {
-	/** The first wait before another try; doubles with each, up to `retryMaxMs`. */
-	retryFirstMs: number;
-	retryMaxMs: number;
-	/** Nothing heard for this long, not even a heartbeat: the connection is dead although nobody said so. */
+export interface LinkLimits extends RetryLimits {
+	/** Silence for this long, without even a heartbeat, means that the connection is dead. */
 	silenceMs: number;
-	/** A connection that was open this long was a good one, also when nothing came over it. */
-	steadyMs: number;
-	/** Without a good connection for this long, the reader is told that the server is lost. */
-	giveUpMs: number;
 }
 
 export const LINK_LIMITS: LinkLimits = {
@@ -27,32 +21,26 @@ export type LinkPhase =
 	| "connecting"
 	/** Records come as they are written. */
 	| "live"
-	/** The connection was lost; another try is due. */
+	/** The connection was lost; another attempt is due. */
 	| "waiting"
-	/** Given up on purpose for a while (the page is hidden); goes on from the same place. */
+	/** Closed on purpose for a while (the page is hidden); resumes from the same offset. */
 	| "paused"
 	/** The log is finished. */
 	| "ended"
 	/** The server said no. */
 	| "refused"
-	/** Nobody answered for `giveUpMs`. */
+	/** The server did not answer for `giveUpMs`. */
 	| "lost"
 	| "stopped";
 
-export interface LinkState {
+export interface LinkState extends Outage {
 	readonly phase: LinkPhase;
 	/** The last record that was taken; a reconnect asks for what comes after it. Undefined = from the first that is kept. */
 	readonly lastId: number | undefined;
-	/** Tries since the last sign of life. */
-	readonly attempt: number;
 	readonly receivedAt: number;
 	/** When the connection was made (phase live). */
 	readonly openedAt: number;
-	/** How often the server answered with `internal` since then. */
-	readonly internals: number;
-	/** When the first of these tries was lost. */
-	readonly lostAt: number;
-	/** When the next try is due (phase waiting). */
+	/** When the next attempt is due (phase waiting). */
 	readonly dueAt: number;
 	/** The record that was missed when the last connection was dropped for a gap; a second time it is accepted. */
 	readonly gapAt: number;
@@ -72,7 +60,7 @@ export type LinkInput =
 	| { type: "heartbeat" }
 	| { type: "lost"; error: NexusError }
 	| { type: "refused"; error: NexusError }
-	/** Whoever takes the records failed: nothing more is of use to it. */
+	/** The consumer of the records failed: stop reading. */
 	| { type: "failed"; error: NexusError }
 	/** The server has nothing more for this log (204). */
 	| { type: "nothing-more" }
@@ -91,13 +79,11 @@ export interface LinkStep {
 }
 
 export const newLink = (after: number | undefined): LinkState => ({
+	...NO_OUTAGE,
 	phase: "stopped",
 	lastId: after,
-	attempt: 0,
-	internals: 0,
 	receivedAt: 0,
 	openedAt: 0,
-	lostAt: 0,
 	dueAt: 0,
 	gapAt: -1,
 	faults: 0,
@@ -125,13 +111,15 @@ export function stepLink(
 		case "heard":
 			return isOpen(state) ? stay({ ...state, receivedAt: now }) : stay(state);
 		case "heartbeat":
-			return stay({ ...state, receivedAt: now, attempt: 0, internals: 0 });
+			return stay({ ...state, ...NO_OUTAGE, receivedAt: now });
 		case "record":
 			return takeRecord(state, input, now);
 		case "lost":
-			return isOpen(state) ? retry({ ...state, error: input.error }, now, random, limits) : stay(state);
+			return isOpen(state) ? retry({ ...state, error: input.error }, "cut", now, random, limits) : stay(state);
 		case "refused":
-			return refused({ ...state, error: input.error }, input.error.code, now, random, limits);
+			return isOpen(state)
+				? retry({ ...state, error: input.error }, failureKindOf(input.error.code), now, random, limits)
+				: stay(state);
 		case "failed":
 			return { state: { ...state, phase: "stopped", error: input.error }, effects: [DISCONNECT] };
 		case "nothing-more":
@@ -143,7 +131,7 @@ export function stepLink(
 		case "pause":
 			return canGoOn(state) ? { state: { ...state, phase: "paused" }, effects: [DISCONNECT] } : stay(state);
 		case "resume":
-			return state.phase === "paused" ? connect({ ...state, attempt: 0, internals: 0 }, now) : stay(state);
+			return state.phase === "paused" ? connect({ ...state, ...NO_OUTAGE }, now) : stay(state);
 		case "stop":
 			return isOver(state) ? stay(state) : { state: { ...state, phase: "stopped" }, effects: [DISCONNECT] };
 		default:
@@ -171,7 +159,7 @@ function takeRecord(state: LinkState, input: { id: number; final: boolean }, now
 		// Ask once more for what is missing. If it still does not come, it is gone, and the verifier will say so.
 		return connectAgain({ ...state, gapAt: expected, faults: state.faults + 1 }, now);
 	}
-	const next: LinkState = { ...state, phase: "live", lastId: input.id, receivedAt: now, attempt: 0, internals: 0 };
+	const next: LinkState = { ...state, ...NO_OUTAGE, phase: "live", lastId: input.id, receivedAt: now };
 	if (!input.final) return { state: next, effects: TAKE };
 	return { state: { ...next, phase: "ended" }, effects: [...TAKE, DISCONNECT] };
 }
@@ -181,49 +169,19 @@ function connectAgain(state: LinkState, now: number): LinkStep {
 	return { state: step.state, effects: [DISCONNECT, ...step.effects] };
 }
 
-function retry(state: LinkState, now: number, random: () => number, limits: LinkLimits): LinkStep {
+function retry(state: LinkState, kind: FailureKind, now: number, random: () => number, limits: LinkLimits): LinkStep {
 	const wasSteady = state.phase === "live" && now - state.openedAt >= limits.steadyMs;
-	const attempt = wasSteady ? 0 : state.attempt;
-	const lostAt = attempt === 0 ? now : state.lostAt;
-	const isHopeless = attempt > 0 && now - lostAt >= limits.giveUpMs;
-	const dueAt = now + retryDelayMs(attempt, random, limits);
-	return {
-		state: { ...state, phase: isHopeless ? "lost" : "waiting", attempt: attempt + 1, lostAt, dueAt },
-		effects: [DISCONNECT],
-	};
-}
-
-/** How long to wait before try `attempt` (from 0 on). */
-export function retryDelayMs(
-	attempt: number,
-	random: () => number,
-	limits: Pick<LinkLimits, "retryFirstMs" | "retryMaxMs">,
-): number {
-	const ceiling = Math.min(limits.retryMaxMs, limits.retryFirstMs * 2 ** Math.min(attempt, 16));
-	return ceiling * (0.5 + random() / 2);
-}
-
-/** Busy and starting pass; anything else does not change by asking again. */
-const TEMPORARY: ReadonlySet<ErrorCode> = new Set(["unavailable", "busy", "timeout"]);
-/** A fault of the server may pass, or be there for good. */
-const INTERNAL_RETRIES_MAX = 5;
-
-/** Whether to ask again; `internals` is how often the answer was `internal` before. */
-export const isTemporary = (code: ErrorCode, internals: number): boolean =>
-	code === "internal" ? internals < INTERNAL_RETRIES_MAX : TEMPORARY.has(code);
-
-function refused(state: LinkState, code: ErrorCode, now: number, random: () => number, limits: LinkLimits): LinkStep {
-	if (!isOpen(state)) return stay(state);
-	const internals = state.internals + (code === "internal" ? 1 : 0);
-	if (isTemporary(code, state.internals)) return retry({ ...state, internals }, now, random, limits);
-	return { state: { ...state, phase: "refused" }, effects: [DISCONNECT] };
+	const step = stepOutage(wasSteady ? NO_OUTAGE : state, kind, now, random, limits);
+	const next: Partial<LinkState> =
+		typeof step === "string" ? { phase: step } : { ...step.outage, phase: "waiting", dueAt: now + step.delayMs };
+	return { state: { ...state, ...next }, effects: [DISCONNECT] };
 }
 
 function tick(state: LinkState, now: number, random: () => number, limits: LinkLimits): LinkStep {
 	if (state.phase === "waiting" && now >= state.dueAt) return connect(state, now);
 	if (!isOpen(state) || now - state.receivedAt < limits.silenceMs) return stay(state);
 	const error = new NexusError("unavailable", "the connection fell silent");
-	return retry({ ...state, error }, now, random, limits);
+	return retry({ ...state, error }, "cut", now, random, limits);
 }
 
 /** When the next `tick` can do something; undefined when only an event can. */

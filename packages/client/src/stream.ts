@@ -77,10 +77,10 @@ class StreamConnection {
 	#current: AbortController | undefined;
 	#cancelTimer: (() => void) | undefined;
 	#records: StreamRecord[] = [];
-	/** What `onRecords` has returned since the last wait for it. Never rejects. */
+	/** The pending result of `onRecords`. Never rejects. */
 	#pending: Promise<unknown> | undefined;
 	#reportedPhase: LinkState["phase"] = "stopped";
-	/** The reader has not taken the last records yet: nothing is heard meanwhile, and that is not the server's silence. */
+	/** The consumer still handles the last records; the pause does not count as silence of the server. */
 	#isHeld = false;
 
 	constructor(http: Pick<Http, "request">, source: Source, options: StreamOptions) {

@@ -124,17 +124,17 @@ class World {
 	readonly messages: WhatsAppMessage[] = [];
 	readonly media = new Map<string, { name: string; contentType: string; data: Buffer }>();
 	readonly closed = new Set<string>();
-	private readonly pairs = new Map<string, ReturnType<typeof createBucket>>();
-	private readonly account: ReturnType<typeof createBucket>;
-	private readonly pairRate: [number, number];
-	private readonly clock: Clock;
-	private hook: ((call: WebhookCall) => Promise<number>) | undefined;
-	private counter = 0;
+	readonly #pairs = new Map<string, ReturnType<typeof createBucket>>();
+	readonly #account: ReturnType<typeof createBucket>;
+	readonly #pairRate: [number, number];
+	readonly #clock: Clock;
+	#hook: ((call: WebhookCall) => Promise<number>) | undefined;
+	#counter = 0;
 
 	constructor({ pairRate = [45, 6000], accountRate = [80, 12.5] }: WhatsAppFakeOptions, clock: Clock) {
-		this.pairRate = pairRate;
-		this.clock = clock;
-		this.account = createBucket(...accountRate);
+		this.#pairRate = pairRate;
+		this.#clock = clock;
+		this.#account = createBucket(...accountRate);
 	}
 
 	of(to: string): WhatsAppMessage[] {
@@ -142,7 +142,7 @@ class World {
 	}
 
 	subscribe(hook: string | ((call: WebhookCall) => Promise<number>)): void {
-		this.hook =
+		this.#hook =
 			typeof hook === "function"
 				? hook
 				: async ({ method, headers, body }) =>
@@ -152,14 +152,14 @@ class World {
 	handle(request: FakeRequest, url: string): FakeReply {
 		try {
 			if (request.headers.authorization !== "Bearer EAAG-1") throw new Refusal(401, 190, "Invalid OAuth access token.");
-			return this.answer(request, url);
+			return this.#answer(request, url);
 		} catch (cause) {
 			if (cause instanceof Refusal) return replyOf(cause);
 			throw cause;
 		}
 	}
 
-	private answer(request: FakeRequest, url: string): FakeReply {
+	#answer(request: FakeRequest, url: string): FakeReply {
 		const [, , first = "", second] = request.path.split("/");
 		const media = this.media.get(first);
 		if (request.method === "GET" && second === "bytes" && media) return { status: 200, body: media.data };
@@ -169,13 +169,13 @@ class World {
 			return { status: 200, body: wire };
 		}
 		if (first !== PHONE) throw new Refusal(400, 100, "Unsupported request: no such object.", { error_subcode: 33 });
-		if (second === "media") return this.upload(request);
-		if (second === "messages") return this.message(request);
+		if (second === "media") return this.#upload(request);
+		if (second === "messages") return this.#message(request);
 		const body = { display_phone_number: "+1 555 0100", verified_name: "Fake", quality_rating: "GREEN", id: PHONE };
 		return { status: 200, body };
 	}
 
-	private upload(request: FakeRequest): FakeReply {
+	#upload(request: FakeRequest): FakeReply {
 		const parts = readForm(request);
 		const file = parts.find(({ name }) => name === "file");
 		if (!file || !parts.some(({ name }) => name === "messaging_product"))
@@ -194,26 +194,26 @@ class World {
 	}
 
 	keep(name: string, contentType: string, data: Buffer): string {
-		const id = `9000${++this.counter}`;
+		const id = `9000${++this.#counter}`;
 		this.media.set(id, { name, contentType, data });
 		return id;
 	}
 
-	private message({ json, at }: FakeRequest): FakeReply {
+	#message({ json, at }: FakeRequest): FakeReply {
 		if (json.messaging_product !== "whatsapp") throw new Refusal(400, 100, "messaging_product is required");
 		if (json.status === "read") {
 			if (!String(json.message_id).startsWith("wamid.")) throw new Refusal(400, 100, "message_id is not valid");
 			return { status: 200, body: { success: true } };
 		}
 		const to = addresseeOf(json);
-		const message = this.read(json, to);
+		const message = this.#read(json, to);
 		if (this.closed.has(to)) throw new Refusal(400, 131047, "Re-engagement message");
-		const pair = this.pairs.get(to) ?? createBucket(...this.pairRate);
-		this.pairs.set(to, pair);
+		const pair = this.#pairs.get(to) ?? createBucket(...this.#pairRate);
+		this.#pairs.set(to, pair);
 		if (pair.take(at) > 0) throw new Refusal(400, 131056, "Pair rate limit hit");
-		if (this.account.take(at) > 0) throw new Refusal(400, 130429, "Rate limit hit");
+		if (this.#account.take(at) > 0) throw new Refusal(400, 130429, "Rate limit hit");
 		this.messages.push(message);
-		if (this.hook) void this.notify(this.status(message, "sent")).catch(() => {});
+		if (this.#hook) void this.notify(this.status(message, "sent")).catch(() => {});
 		const body = {
 			messaging_product: "whatsapp",
 			contacts: [json.to === undefined ? { input: to, user_id: to } : { input: to, wa_id: to }],
@@ -222,7 +222,7 @@ class World {
 		return { status: 200, body };
 	}
 
-	private read(json: Record<string, unknown>, to: string): WhatsAppMessage {
+	#read(json: Record<string, unknown>, to: string): WhatsAppMessage {
 		const known = json.to === undefined ? BSUID : /^\d{6,15}$/;
 		if (!known.test(to)) throw new Refusal(400, 131026, "Message undeliverable");
 		const type = String(json.type);
@@ -237,7 +237,7 @@ class World {
 			throw new Refusal(400, 100, "biz_opaque_callback_data is too long");
 		const quoted = (json.context as { message_id?: string } | undefined)?.message_id;
 		return {
-			id: `wamid.OUT${++this.counter}`,
+			id: `wamid.OUT${++this.#counter}`,
 			to,
 			type,
 			text,
@@ -247,7 +247,7 @@ class World {
 		};
 	}
 
-	payload({ text, from = "15550001", id, media, at = this.clock.now(), ...extra }: WhatsAppInbound): object {
+	payload({ text, from = "15550001", id, media, at = this.#clock.now(), ...extra }: WhatsAppInbound): object {
 		const kept = media && this.keep(media.name ?? "file", media.contentType, media.data);
 		const said = media
 			? {
@@ -269,12 +269,12 @@ class World {
 					{ wa_id: from, user_id: `US.${from}`, profile: { name: "Ann" } },
 				];
 		const timestamp = String(Math.floor(at / 1000));
-		const message = { ...sender, id: id ?? `wamid.IN${++this.counter}`, timestamp, ...said };
+		const message = { ...sender, id: id ?? `wamid.IN${++this.#counter}`, timestamp, ...said };
 		return changeOf({ contacts: [contact], messages: [{ ...message, ...extra }] });
 	}
 
 	status({ id, to, nonce }: WhatsAppMessage, status: string, errors?: object[]): object {
-		const timestamp = String(Math.floor(this.clock.now() / 1000));
+		const timestamp = String(Math.floor(this.#clock.now() / 1000));
 		const recipient = BSUID.test(to) ? { recipient_user_id: to } : { recipient_id: to };
 		const said = { id, status, timestamp, ...recipient, errors };
 		return changeOf({ statuses: [nonce === undefined ? said : { ...said, biz_opaque_callback_data: nonce }] });
@@ -282,9 +282,9 @@ class World {
 
 	/** Resolves when it was answered with 200. */
 	async notify(payload: object): Promise<void> {
-		if (!this.hook) throw new Error("nobody subscribed to the webhook");
+		if (!this.#hook) throw new Error("nobody subscribed to the webhook");
 		for (let tries = 0; tries < WEBHOOK_TRIES; tries++) {
-			if ((await this.hook(sign(payload))) === 200) return;
+			if ((await this.#hook(sign(payload))) === 200) return;
 			await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** tries));
 		}
 		throw new Error("the webhook was never answered with 200");

@@ -5,11 +5,11 @@ export interface Clock {
 	now(): number;
 	/** Calls back once after `ms`; returns how to cancel it. A pending call keeps the process alive only when it is `due` work. */
 	after(ms: number, callback: () => void, due?: "due"): () => void;
-	/** Milliseconds of a clock that nobody sets, from any beginning. Where it is left out, `now` has to do. */
+	/** Milliseconds of a clock that is never set, from an arbitrary start. Without it, `now` is used. */
 	monotonic?(): number;
 }
 
-/** What one timer of Node can hold; it fires at once when asked for more. */
+/** The longest timeout of a Node timer; a longer one would fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -27,7 +27,7 @@ export const systemClock: Clock = {
 	},
 };
 
-/** The clock's time, except that it never goes back: when the clock is set back it goes on from where it was. For ids and stamps in order. */
+/** The clock's time, but never decreasing: after the clock is set back, time continues from the last value. For ids and timestamps in order. */
 export function neverBack(clock: Pick<Clock, "now">): () => number {
 	let seen = clock.now();
 	let last = seen;
@@ -43,14 +43,14 @@ export function neverBack(clock: Pick<Clock, "now">): () => number {
 	};
 }
 
-/** What the clock says now, and from here on what really passes, whatever the clock is set to. For limits and for measuring. */
+/** Starts at the clock's time and advances by elapsed time, even when the clock is set. For limits and measurements. */
 export function elapsing(clock: Pick<Clock, "now" | "monotonic">): () => number {
 	if (!clock.monotonic) return neverBack(clock);
 	const begun = clock.now() - clock.monotonic();
 	return () => Math.floor(begun + clock.monotonic!());
 }
 
-/** The same clock, except that nobody sets it: what is planned by it is neither put off nor brought on. */
+/** The same clock, immune to being set: its timers fire neither late nor early. */
 export const steady = (clock: Clock): Clock => ({
 	now: elapsing(clock),
 	after: (...what) => clock.after(...what),

@@ -16,9 +16,9 @@ export interface PastToolCall {
 	name: string;
 	args: unknown;
 	status: "completed" | "failed";
-	/** What it answered, as text. */
+	/** The tool's result as text. */
 	result: string;
-	/** What it answered in parts, where that is more than text. */
+	/** The tool's result as parts, if it has more than text. */
 	content?: readonly ContentPart[];
 	/** After how many characters of the message's text it was made; left out = after all of it. */
 	after?: number;
@@ -30,7 +30,7 @@ export interface EngineMessage {
 	text: string;
 	attachments?: readonly Attachment[];
 	toolCalls?: readonly PastToolCall[];
-	/** What the model thought, as far as its provider signed it, in order. An engine uses only signatures that it made itself. */
+	/** Reasoning that the provider signed, in order. An engine uses only signatures from its own provider. */
 	reasoning?: readonly SignedReasoning[];
 	/** Which agent's words these are, where the session has several. */
 	agent?: string;
@@ -38,7 +38,7 @@ export interface EngineMessage {
 	interrupted?: "aborted" | "failed";
 }
 
-/** Who wrote the message that a run answers. */
+/** The author of the message that a run answers. */
 export interface Sender {
 	/** In the platform's words. */
 	id: string;
@@ -47,14 +47,14 @@ export interface Sender {
 	account: string;
 	/** The message came from a group, where others read the answer. */
 	group?: boolean;
-	/** Somebody else wrote some of the messages that this run answers. */
+	/** Another person wrote some of the messages that this run answers. */
 	amongOthers?: boolean;
 }
 
 export interface EngineRequest {
 	session: string;
 	runId: string;
-	/** Who wrote the newest message; left out when nobody in particular did, as with a program that calls the API. */
+	/** The author of the newest message; absent when there is no person, for example for an API client. */
 	sender?: Sender;
 	/** Names of the tools that this run may use; left out = all that the engine has. An engine does not offer the others to its model. A `*` at the end stands for any rest. */
 	allowedTools?: readonly string[];
@@ -72,9 +72,9 @@ export interface EngineRequest {
 	agent?: string;
 	/** Agents that everybody whose words this run answers may use; left out = all. */
 	allowedAgents?: readonly string[];
-	/** What the session works on, where its engine knows phases. */
+	/** The session's phase, for engines with phases. */
 	phase?: SessionPhase;
-	/** Where an earlier run of the session was cut off: this one goes on from there. */
+	/** The point where an earlier run of the session was interrupted: this run continues from there. */
 	continues?: Continued;
 	messages: readonly EngineMessage[];
 	/** The attachments of the newest message. */
@@ -83,7 +83,7 @@ export interface EngineRequest {
 	toolTimeoutMs: number;
 }
 
-/** Whose words are in the context beside those that a run answers, and what all of these people may do. */
+/** The other authors in the model's context, and the rights that all of these people have. */
 export interface Among {
 	/** In words, for the person who decides. */
 	whose: string;
@@ -107,9 +107,9 @@ export interface Continued {
 	runId: string;
 	/** The last `checkpoint` that the engine yielded in that run, as JSON. */
 	checkpoint: unknown;
-	/** What was shown after that checkpoint: the model has to go on behind it, and must not repeat it. */
+	/** Text shown after that checkpoint: the model must continue after it and not repeat it. */
 	shown: string;
-	/** What became of the approval or the question that the run was cut off at. */
+	/** The decision on the approval or question at which the run was interrupted. */
 	answer?: ApprovalOutcome & { callId: string };
 }
 
@@ -118,22 +118,22 @@ export type ApprovalPolicy = "never" | "non-owner" | "always";
 
 /** A person is asked about a tool call, and answers. */
 export interface ToolApproval {
-	/** Of the engine's choice, unique in the run: what `context.answer` is asked for. People see a short id that the Broker gives it, such as `K7Q2`. */
+	/** Chosen by the engine, unique in the run: the key for `context.answer`. People see the short id that the Broker assigns, such as `K7Q2`. */
 	id: string;
 	kind: "approval" | "question";
 	state: "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
 	/** In milliseconds since the epoch. The Broker says it. */
 	expiresAt?: number;
-	/** What is asked, and between what to choose; an approval has neither. */
+	/** The question and its choices; an approval has neither. */
 	question?: string;
 	choices?: readonly string[];
-	/** Of a tool that comes from outside: it is not the same tool under another one. */
+	/** The source of an external tool: a tool of the same name from another source is a different tool. */
 	revision?: string;
 	/** Why a person is asked whatever the policy says, for that person. */
 	because?: string;
 	/** It can be agreed to only this once, not for the rest of the session. */
 	once?: boolean;
-	/** Who decided, in words. */
+	/** The name of the person who decided, as shown to people. */
 	by?: string;
 }
 
@@ -145,11 +145,11 @@ export interface ApprovalOutcome {
 	by?: string;
 	reason?: string;
 	text?: string;
-	/** Of the tool and arguments that were asked about (`digestOf`): what is run has to have the same. */
+	/** The digest (`digestOf`) of the approved tool and arguments: the call that runs must have the same digest. */
 	digest?: string;
 }
 
-/** What happened in a run beside its words and tools, for whoever asks later how it came about. */
+/** An event of a run other than text and tools, kept for later inspection. */
 export interface ExecutionEntry {
 	kind: "routing" | "phase" | "attempt" | "reminder" | "completion" | "reasoning" | "model" | "note";
 	agent?: string;
@@ -161,18 +161,18 @@ export interface ExecutionEntry {
 
 export type ToolStatus = "started" | "progress" | "completed" | "failed";
 
-/** What an agent yields. The order of yields is the order a person should see: that alone defines `align`. */
+/** An event that an agent yields. The order of the events is the order that a person sees: it alone defines `align`. */
 export type EngineEvent =
 	| { type: "text"; delta: string; agent?: string }
 	| { type: "reasoning"; delta: string; agent?: string }
 	/**
-	 * Reasoning of this message that its provider signed, whole: shown to nobody, given back in later turns as `reasoning` of the message.
+	 * The complete signed reasoning of this message: never shown, passed back in later turns as `reasoning` of the message.
 	 * `after` counts characters of the message's text; left out = those yielded so far. Yield it before the message's tool calls.
 	 */
 	| { type: "signed_reasoning"; text: string; signature: string; after?: number; agent?: string }
 	/**
 	 * A new assistant message begins, of this agent, and ends that agent's last one; agents that work side by side have one open message each.
-	 * Not `visible`: its words are in the log, and shown to nobody who chats; what it does with tools is.
+	 * Not `visible`: its text is in the log but not shown in chats; its tool calls are shown.
 	 */
 	| { type: "message"; agent?: string; visible?: boolean }
 	/** The agent's message is whole. An agent that has finished says so: chat platforms show messages one after another, in the order they were begun. */
@@ -188,9 +188,9 @@ export type EngineEvent =
 			/** A person is or was asked about this call; with `progress`, before `started`. */
 			asking?: ToolApproval;
 			summary?: string;
-			/** What a person is shown; with `content` alone it is the text of that. */
+			/** The text shown to people; by default the text of `content`. */
 			result?: unknown;
-			/** What it answered in parts: a later turn gives these to the model. Frames do not carry them. */
+			/** The result as parts: a later turn passes these to the model. Frames do not carry them. */
 			content?: readonly ContentPart[];
 	  }
 	/** A card, carousel, image or audio piece; shown after the text yielded so far. */
@@ -217,7 +217,7 @@ export type EngineEvent =
 /** One event, or several that came at once: taken in order, as if each had been yielded alone. An empty array is nothing. */
 export type EngineYield = EngineEvent | readonly EngineEvent[];
 
-/** What a run may use of the house. Only `signal` is always there. */
+/** Services that a run may use. Only `signal` is always present. */
 export interface EngineContext {
 	signal: AbortSignal;
 	/** Waits for the answer to what was yielded as `lookup` in the state `pending`. Clocks of the run stand still meanwhile; the signal withdraws the question. */
@@ -232,7 +232,7 @@ export interface EngineContext {
 /** Returning ends the run, throwing fails it, `signal` aborts it. */
 export interface Engine {
 	name: string;
-	/** No model answers, but a script: people are told. */
+	/** A script answers instead of a model; the page and the chats say so. */
 	scripted?: boolean;
 	/** It yields checkpoints, and can go on from one. */
 	continues?: boolean;

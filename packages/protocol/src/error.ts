@@ -63,7 +63,7 @@ export class NexusError extends Error {
 export type RefusalKind =
 	/** It is stored already. */
 	| "duplicate"
-	/** What it expects is not so, or its values cannot be stored. */
+	/** A precondition of a write does not hold, or its values cannot be stored. */
 	| "conflict"
 	/** Another daemon has taken over what this one owned: it may write nothing any more. */
 	| "fenced";
@@ -98,10 +98,10 @@ const REASON_OF_CODE: Readonly<Record<ErrorCode, Reason>> = {
 	config: "CONFIG",
 };
 
-/** What an error is called when nobody said it more exactly. */
+/** The default reason for each error code. */
 export const reasonOf = (code: ErrorCode): Reason => REASON_OF_CODE[code];
 
-/** Why something failed, as it is on record: by its code where nobody said it more exactly. */
+/** The recorded reason of a failure; without one, the default for its code. */
 export const reasonOfFailure = ({ code, reason }: { code: string; reason?: string }): Reason =>
 	(reason as Reason | undefined) ?? (isErrorCode(code) ? reasonOf(code) : "INTERNAL");
 
@@ -132,7 +132,7 @@ export function toNexusError(cause: unknown, code: ErrorCode = "internal"): Nexu
 	return new NexusError(code, wordsOf(cause) || "unknown error", { cause });
 }
 
-/** What was thrown, in words: anything can be thrown, and telling of it must not throw again. Empty when it says nothing. */
+/** The message of a thrown value. Any value can be thrown, and this function must not throw. Empty when there is no message. */
 export function wordsOf(cause: unknown): string {
 	try {
 		const said: unknown = cause instanceof Error ? cause.message : cause;

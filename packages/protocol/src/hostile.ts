@@ -7,7 +7,7 @@
 export const NESTING_MAX = 60;
 /** Emphasis marks and brackets of one paragraph. */
 const MARKS_MAX = 1000;
-/** A table's rows follow one another without a blank line, and each cell is a paragraph of its own. */
+/** A table's rows follow one another without a blank line, and each cell is a separate paragraph. */
 const ROW_MARKS_MAX = 4000;
 /** Underlined headings, and lines where a quote begins or is left without a blank line. */
 const BREAKS_MAX = 300;

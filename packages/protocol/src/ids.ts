@@ -85,7 +85,7 @@ export function timeOfId(id: string): number | undefined {
 	return time;
 }
 
-/** Whether a text can be an id of a kind: what is none has no place in a list. */
+/** Whether a text has the form of an id of this kind, for example as a list's cursor. */
 export const isIdOf = (prefix: string, text: string): boolean =>
 	text.startsWith(`${prefix}_`) && timeOfId(text) !== undefined;
 

@@ -1,4 +1,4 @@
-/** What the parts need of a logger: pino fits it as it is. */
+/** The logger that all parts use; pino implements it as it is. */
 
 type LogFunction = (facts: object, message: string) => void;
 

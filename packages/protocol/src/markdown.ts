@@ -1,3 +1,3 @@
-/** What everybody who reads an answer's markdown has to know about it: the page and the adapters. */
+/** Limits for the Markdown of answers, shared by the page and the adapters. */
 
 export * from "./hostile.ts";

@@ -1,16 +1,9 @@
 /** The words of Nexus: pure, browser-safe, no imports from outside this folder. The door of this folder. */
 export type * from "./api/api.ts";
 export type * from "./api/approvals.ts";
-export type * from "./api/apps.ts";
-export type * from "./api/audit.ts";
 export type * from "./api/channels.ts";
 export type * from "./api/channels.ts";
-export type * from "./api/connectors.ts";
-export type * from "./api/health.ts";
-export type * from "./api/jobs.ts";
 export type * from "./api/mcp.ts";
-export type * from "./api/memory.ts";
-export type * from "./api/workflows.ts";
 export * from "./error.ts";
 export * from "./frames/chunk-size.ts";
 export * from "./frames/close-mode.ts";

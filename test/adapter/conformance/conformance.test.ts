@@ -103,7 +103,7 @@ if (process.argv[2] === "info") say(${JSON.stringify(info)});
 else createInterface({ input: process.stdin }).on("line", (text) => { const line = JSON.parse(text); ${answers} });
 `,
 		);
-		return [process.execPath, "--conditions=nexus-source", file];
+		return [process.execPath, file];
 	};
 	const GOOD =
 		'if (line.type === "ask") isOne(line) ? sent(line) : refused(line); if (line.type === "asked") line.messageId === "m" ? sent(line) : refused(line);';
@@ -137,11 +137,12 @@ else createInterface({ input: process.stdin }).on("line", (text) => { const line
 		expect(cases.at(-1)).toMatchObject({ result: "failed", detail: expect.stringContaining(detail) });
 	});
 
-	it.each([["the choice is of other", { id: "other", from: { id: "1" } }]])("it notices: %s", async (detail, told) => {
-		const line = { type: "choice", eventId: "1", choice: "approve", chat: { id: "1", type: "direct" }, ...told };
-		const [node = "", file = ""] = adapter(GOOD);
+	it.each([["the choice is of other", { id: "other", from: { id: "1" } }]])("it notices: %s", async (detail, fields) => {
+		const line = { type: "choice", eventId: "1", choice: "approve", chat: { id: "1", type: "direct" }, ...fields };
+		const command = adapter(GOOD);
+		const file = command.pop() ?? "";
 		const options = { limitMs: 2000, only: "choice", press: async () => {} };
-		const { cases } = await runConformance([node, wrapMonitor(file, JSON.stringify(line))], options);
+		const { cases } = await runConformance([...command, wrapMonitor(file, JSON.stringify(line))], options);
 		expect(cases.at(-1)).toMatchObject({ result: "failed", detail: expect.stringContaining(detail) });
 	});
 

@@ -1,12 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
 import { platform } from "../../../packages/platforms/src/discord/discord.ts";
 import { NONCE_TRUSTED_MS } from "../../../packages/platforms/src/discord/recognise.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
-import { abortedWhen, standingClock } from "../session.ts";
+import { abortedWhen, openSession, standingClock } from "../session.ts";
 
 let fake: DiscordFake;
 
@@ -15,11 +14,8 @@ beforeEach(async () => {
 });
 afterEach(() => fake.close());
 
-const open = async (settings: Record<string, string> = {}, clock: Clock = systemClock): Promise<Session> =>
-	await platform.open(
-		{ id: "a", settings: { token: fake.token, api_url: fake.url, ...settings } },
-		{ log: silentLog, clock, state: { get: () => undefined, set: () => {} } },
-	);
+const open = (settings: Record<string, string> = {}, clock: Clock = systemClock) =>
+	openSession(platform, { token: fake.token, api_url: fake.url, ...settings }, { clock });
 
 const options = (nonce = "n1") => ({ nonce, final: true, signal: AbortSignal.timeout(10_000) });
 

@@ -1,12 +1,12 @@
 import type { GatewayMessageCreateDispatchData } from "discord-api-types/v10";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
 import { platform } from "../../../packages/platforms/src/discord/discord.ts";
 import { readMessage } from "../../../packages/platforms/src/discord/inbound.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { until } from "../../until.ts";
+import { memory, openSession } from "../session.ts";
 
 const ME = { id: "7" };
 const ANN = { id: "42", username: "ann", global_name: "Ann" };
@@ -102,27 +102,20 @@ describe("a dispatch as a message", () => {
 describe("from the gateway", () => {
 	let fake: DiscordFake;
 	let stopping: AbortController;
-	let kept: Map<string, string>;
+	let state: ReturnType<typeof memory>;
 
 	beforeEach(async () => {
 		fake = await createDiscordFake();
 		stopping = new AbortController();
-		kept = new Map();
+		state = memory();
 	});
 	afterEach(async () => {
 		stopping.abort();
 		await fake.close();
 	});
 
-	const open = async (settings: Record<string, string> = {}): Promise<Session> =>
-		await platform.open(
-			{ id: "a", settings: { token: fake.token, api_url: fake.url, ...settings } },
-			{
-				log: silentLog,
-				clock: systemClock,
-				state: { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value) },
-			},
-		);
+	const open = (settings: Record<string, string> = {}) =>
+		openSession(platform, { token: fake.token, api_url: fake.url, ...settings }, { clock: systemClock, state });
 
 	test("messages come in order; what was not safe comes again to the next process, what was does not", async () => {
 		const taken: string[] = [];

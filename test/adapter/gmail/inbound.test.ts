@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../../packages/lab/src/gmail.ts";
 import { platform } from "../../../packages/platforms/src/gmail/gmail.ts";
 import { until } from "../../until.ts";
-import { faultOf, memory, openSession } from "../session.ts";
+import { faultOf, memory, type OpenSession, openSession } from "../session.ts";
 
 let fake: GmailFake;
 let stopping: AbortController;
@@ -17,7 +17,7 @@ afterEach(async () => {
 	await fake.close();
 });
 
-const open = (state = memory(), more: Record<string, string> = {}): Promise<Session> =>
+const open = (state = memory(), more: Record<string, string> = {}): Promise<OpenSession> =>
 	openSession(platform, { ...fake.settings, ...more }, { state });
 
 /** Listens until `count` messages have come. */

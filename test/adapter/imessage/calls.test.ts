@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session } from "../../../packages/adapter/src/kit.ts";
 import {
 	BLUEBUBBLES_PASSWORD,
 	createIMessageFake,
@@ -7,13 +6,22 @@ import {
 } from "../../../packages/lab/src/imessage/imessage.ts";
 import { platform } from "../../../packages/platforms/src/imessage/imessage.ts";
 import { until } from "../../until.ts";
-import { abortedWhen, faultOf, hurriedClock, memory, openSession, sendOptions, standingClock } from "../session.ts";
+import {
+	abortedWhen,
+	faultOf,
+	hurriedClock,
+	memory,
+	type OpenSession,
+	openSession,
+	sendOptions,
+	standingClock,
+} from "../session.ts";
 
 const CHAT = "iMessage;-;+15551230001";
 const FILE = { name: "a b.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") };
 
 let fake: IMessageFake;
-let opened: Session[];
+let opened: OpenSession[];
 
 beforeEach(async () => {
 	fake = await createIMessageFake({ privateApi: true });
@@ -29,7 +37,7 @@ async function open(
 	more: Record<string, string> = {},
 	state = memory(),
 	clock = hurriedClock,
-): Promise<Session> {
+): Promise<OpenSession> {
 	const ways = { api_url: fake.url, password: BLUEBUBBLES_PASSWORD, imsg_command: fake.imsgCommand };
 	const session = await openSession(platform, { backend, name: "nexus", ...ways, ...more }, { state, clock });
 	opened.push(session);

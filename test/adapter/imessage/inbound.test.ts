@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import {
 	BLUEBUBBLES_PASSWORD,
 	createIMessageFake,
@@ -16,7 +16,7 @@ import {
 	readImsg,
 } from "../../../packages/platforms/src/imessage/inbound.ts";
 import { until } from "../../until.ts";
-import { faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { faultOf, memory, type OpenSession, openSession, sendOptions } from "../session.ts";
 
 const message = (more: Partial<BlueBubblesMessage> = {}): BlueBubblesMessage => ({
 	originalROWID: 3,
@@ -94,7 +94,7 @@ test("a message of imsg carries the number of its chat; reactions and our own ar
 describe("from the Mac", () => {
 	let fake: IMessageFake;
 	let stopping: AbortController;
-	let opened: Session[];
+	let opened: OpenSession[];
 	let folder: string;
 
 	beforeEach(async () => {
@@ -110,7 +110,7 @@ describe("from the Mac", () => {
 		rmSync(folder, { recursive: true, force: true });
 	});
 
-	async function open(backend: string, state = memory(), more: Record<string, string> = {}): Promise<Session> {
+	async function open(backend: string, state = memory(), more: Record<string, string> = {}): Promise<OpenSession> {
 		const ways = { api_url: fake.url, password: BLUEBUBBLES_PASSWORD, imsg_command: fake.imsgCommand };
 		const session = await openSession(platform, { backend, name: "nexus", ...ways, ...more }, { state });
 		opened.push(session);

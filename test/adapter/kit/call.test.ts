@@ -1,7 +1,7 @@
 /** One platform call: what an answer, a failure and a silence mean for calls that must not happen twice, and for those that may. */
 
 import { describe, expect, it } from "vitest";
-import { PlatformError } from "../../../packages/adapter/src/platform/platform.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
 import { createCaller } from "../../../packages/adapter/src/serve/call.ts";
 import { manualClock } from "../../clock.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createConfirmationQueue } from "../../../packages/adapter/src/kit.ts";
+import { createConfirmationQueue } from "../../../packages/adapter/src/serve/confirmation-queue.ts";
 
 const ticks = () => new Promise((resolve) => setImmediate(resolve));
 

@@ -1,18 +1,17 @@
 /** Many deliveries at once through one gate, on a platform that refuses, fails, hangs and loses answers. */
 
 import { describe, expect, it } from "vitest";
-import {
-	type DraftStyle,
-	type Platform,
-	PlatformError,
-	type Session,
-} from "../../../packages/adapter/src/platform/platform.ts";
+import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
+import type { DraftStyle, Session } from "../../../packages/adapter/src/platform/session.ts";
 import type { StreamLine, StreamStatus } from "../../../packages/adapter/src/port.ts";
 import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";
+import { sessionOf } from "../session.ts";
 import { Daemon } from "./world.ts";
 
 const TEXT_MAX = 120;
@@ -69,7 +68,7 @@ class Memory {
 	}
 
 	session(style: DraftStyle): Session {
-		return {
+		return sessionOf({
 			style: () => style,
 			create: (target, text, { nonce }) =>
 				this.act("create", target.to, true, () => {
@@ -97,7 +96,7 @@ class Memory {
 					return found < 0 ? undefined : { messageId: String(found) };
 				}),
 			health: async () => ({ ok: true, detail: "" }),
-		};
+		});
 	}
 }
 
@@ -142,7 +141,17 @@ async function deliver(count: number, words: number, style: DraftStyle, faults: 
 		}
 	};
 	const session = memory.session(style);
-	const context = createAdapterContext({ platform, session, account: "a", clock, random, log: silentLog, say, ready });
+	const context = createAdapterContext({
+		platform,
+		session,
+		sent: new SentLog(undefined, clock),
+		account: "a",
+		clock,
+		random,
+		log: silentLog,
+		say,
+		ready,
+	});
 	const deliveries = createDeliveries(context);
 	const each = (line: (name: string) => object) => {
 		for (const name of daemons.keys())

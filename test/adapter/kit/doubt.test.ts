@@ -1,7 +1,10 @@
 /** A platform that never tells what became of a creation: it is asked ever later, and in the end the adapter says that it does not know. */
 
 import { describe, expect, it } from "vitest";
-import { type Platform, PlatformError, type Session } from "../../../packages/adapter/src/platform/platform.ts";
+import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
+import type { Session } from "../../../packages/adapter/src/platform/session.ts";
 import type { AdapterInfo, SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
 import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
@@ -46,6 +49,7 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 	const context = createAdapterContext({
 		platform,
 		session,
+		sent: new SentLog(undefined, clock),
 		account: "a",
 		clock,
 		random: () => 0.5,

@@ -10,7 +10,7 @@ import {
 	type DraftInput,
 	type DraftRules,
 } from "../../../packages/adapter/src/draft/draft-state.ts";
-import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/session.ts";
 import type { PlatformFault } from "../../../packages/adapter/src/port.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { atEffort } from "../../effort.ts";

@@ -1,12 +1,15 @@
 /** What an adapter of the kit says of messages that begin before there is text: when it announces them, and when it takes them back. */
 
 import { expect, it } from "vitest";
-import type { DraftStyle, Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
+import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
+import type { DraftStyle, Session } from "../../../packages/adapter/src/platform/session.ts";
 import type { Resume, StreamLine } from "../../../packages/adapter/src/port.ts";
 import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
+import { sessionOf } from "../session.ts";
 
 const platform: Platform = {
 	info: {
@@ -35,7 +38,7 @@ function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume 
 	const clock = manualClock(1);
 	const said: { type: string; nonce?: string }[] = [];
 	const calls: string[] = [];
-	const session: Session = {
+	const session: Session = sessionOf({
 		style: () => style,
 		create: async (_target, words) => {
 			calls.push(`create ${words}`);
@@ -48,10 +51,11 @@ function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume 
 		stop: async () => {},
 		find: async () => undefined,
 		health: async () => ({ ok: true, detail: "" }),
-	};
+	});
 	const context = createAdapterContext({
 		platform,
 		session,
+		sent: new SentLog(undefined, clock),
 		account: "a",
 		clock,
 		random: () => 0.5,

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/session.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { type Source, World } from "./world.ts";
 

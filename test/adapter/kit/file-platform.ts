@@ -11,6 +11,7 @@ import {
 	type Target,
 } from "../../../packages/adapter/src/kit.ts";
 import { linesOf } from "../../lines.ts";
+import { sessionOf } from "../session.ts";
 
 const TEXT_MAX = 200;
 
@@ -63,7 +64,7 @@ function openFolder(folder: string, style: DraftStyle, paceMs: number): Session 
 		put(id, { to: target.to, nonce, text, order });
 		return { messageId: id };
 	};
-	return {
+	return sessionOf({
 		style: () => style,
 		pace: () => ({ targetIntervalMs: paceMs }),
 		async create(target, text, { nonce }) {
@@ -117,7 +118,7 @@ function openFolder(folder: string, style: DraftStyle, paceMs: number): Session 
 			return { status: 200, body: `got ${text}`, messages: [message] };
 		},
 		health: async () => ({ ok: true, detail: `folder ${folder}` }),
-	};
+	});
 }
 
 export const platform: Platform = {

@@ -12,7 +12,7 @@ import {
 	type Rank,
 	stepGate,
 } from "../../../packages/adapter/src/gate/gate-step.ts";
-import { PlatformError } from "../../../packages/adapter/src/platform/platform.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";

@@ -1,12 +1,15 @@
 /** How deliveries of a `stream` process begin and end apart from their text: acks that do not come, the last line, a second beginning, lines without a name. */
 
 import { describe, expect, it } from "vitest";
-import type { Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
+import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
+import type { Session } from "../../../packages/adapter/src/platform/session.ts";
 import type { AdapterInfo, SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
 import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
+import { sessionOf } from "../session.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const named = { delivery: "d", runId: "r" };
@@ -33,7 +36,7 @@ function world() {
 		pace: () => ({ targetIntervalMs: 0 }),
 		open: () => Promise.reject(new Error("unused")),
 	};
-	const session: Session = {
+	const session: Session = sessionOf({
 		async create(_target, text) {
 			shown.set(`m${shown.size + 1}`, text);
 			return { messageId: `m${shown.size}` };
@@ -42,10 +45,11 @@ function world() {
 			shown.set(id, text);
 		},
 		health: async () => ({ ok: true, detail: "" }),
-	};
+	});
 	const context = createAdapterContext({
 		platform,
 		session,
+		sent: new SentLog(undefined, clock),
 		account: "a",
 		clock,
 		random: () => 0.5,

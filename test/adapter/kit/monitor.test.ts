@@ -1,9 +1,9 @@
 /** Inbound in the kit: each message is said once and confirmed when it is safe; what fails is not confirmed. */
 
 import { expect, it } from "vitest";
-import type { Session, WebhookAnswer } from "../../../packages/adapter/src/platform/platform.ts";
+import type { Session, WebhookAnswer } from "../../../packages/adapter/src/platform/session.ts";
 import type { InboundMessage, MonitorLine } from "../../../packages/adapter/src/port.ts";
-import { startMonitor } from "../../../packages/adapter/src/serve/monitor.ts";
+import { Monitor } from "../../../packages/adapter/src/serve/monitor.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -18,8 +18,8 @@ const message = (eventId: string): InboundMessage => ({
 
 function world(webhook: () => Promise<WebhookAnswer>) {
 	const said: MonitorLine[] = [];
-	const session = { webhook } as unknown as Session;
-	const monitor = startMonitor({
+	const session = { webhooks: { webhook } } as unknown as Session;
+	const monitor = new Monitor({
 		session,
 		log: silentLog,
 		ready: async () => {},

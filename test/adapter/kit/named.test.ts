@@ -3,7 +3,7 @@
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { download, fetchNamed } from "../../../packages/adapter/src/kit.ts";
+import { download, fetchNamed } from "../../../packages/adapter/src/platform/network.ts";
 
 async function server(location?: () => string) {
 	const seen: { path: string; headers: IncomingHttpHeaders }[] = [];

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { keptNotes, openNotes } from "../../../packages/adapter/src/memory/notes.ts";
 import { createRecorder } from "../../../packages/adapter/src/memory/recorder.ts";
-import { type KeptMessage, openSentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import { type KeptMessage, SentLog } from "../../../packages/adapter/src/memory/sent.ts";
 import { openKeptState, writeState } from "../../../packages/adapter/src/memory/state.ts";
-import { PlatformError } from "../../../packages/adapter/src/platform/platform.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
 import type { KeepLine } from "../../../packages/adapter/src/port.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
@@ -20,7 +20,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const file = () => join(folder, "sent");
 /** As another process of the account would. */
-const open = () => openSentLog({ notes: openNotes(file()), clock: systemClock });
+const open = () => new SentLog(openNotes(file()), systemClock);
 const under = new Promise<never>(() => {});
 
 describe("I7: what a crash leaves in doubt", () => {
@@ -72,7 +72,7 @@ describe("I7: what a crash leaves in doubt", () => {
 	});
 
 	test("without a file nothing is certain", () => {
-		expect(openSentLog({ clock: systemClock }).mayHaveLeft("a")).toBe(true);
+		expect(new SentLog(undefined, systemClock).mayHaveLeft("a")).toBe(true);
 	});
 });
 
@@ -83,7 +83,7 @@ describe("I7: a message that is recognised by its text", () => {
 	/** A chat whose platform has a clock of its own, `skewMs` ahead of ours. */
 	function chat(skewMs: number) {
 		const clock = manualClock(1_800_000_000_000);
-		const sent = openSentLog({ notes: openNotes(file()), clock });
+		const sent = new SentLog(openNotes(file()), clock);
 		const listed: KeptMessage[] = [];
 		const make = (id: string) => listed.unshift({ ids: [id], ts: clock.now() + skewMs });
 		const create = (nonce: string, id: string) =>
@@ -92,7 +92,7 @@ describe("I7: a message that is recognised by its text", () => {
 				return { messageId: id };
 			});
 		const search = { list: async () => listed, isAlike: () => true, waitsMs: [0] };
-		const find = (nonce: string) => sent.findAlike(nonce, search);
+		const find = (nonce: string) => sent.find(nonce, () => sent.findAlike(nonce, search));
 		return { clock, sent, make, create, find };
 	}
 
@@ -184,7 +184,7 @@ describe("ST26: what the daemon keeps", () => {
 		const clock = manualClock();
 		const said: KeepLine[] = [];
 		const recorder = createRecorder({ say: (line) => void said.push(line), clock, answerMs: 1000 });
-		const sent = openSentLog({ notes: keptNotes(openNotes(file()), recorder), clock });
+		const sent = new SentLog(keptNotes(openNotes(file()), recorder), clock);
 		const answer = (line = said.at(-1)) => recorder.accept({ type: "noted", id: line?.id });
 		return { clock, said, recorder, sent, answer };
 	}

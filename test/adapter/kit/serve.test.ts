@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AdapterLine, AdapterProcess } from "../../../packages/adapter/src/conformance/process.ts";
-import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/session.ts";
 import type { StreamStatus } from "../../../packages/adapter/src/port.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { atEffort } from "../../effort.ts";

@@ -1,12 +1,15 @@
 /** Which tool runs, on platforms that stream by themselves: beside the message, never in it. */
 
 import { expect, it } from "vitest";
-import type { Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
+import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
+import type { Session } from "../../../packages/adapter/src/platform/session.ts";
 import type { StreamLine } from "../../../packages/adapter/src/port.ts";
 import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
+import { sessionOf } from "../session.ts";
 
 const platform: Platform = {
 	info: {
@@ -29,7 +32,7 @@ async function play(lines: readonly object[], tools: boolean) {
 	const clock = manualClock(1);
 	const statuses: string[] = [];
 	let text = "";
-	const session: Session = {
+	const session: Session = sessionOf({
 		style: () => "append",
 		create: async () => ({ messageId: "m" }),
 		start: async (_target, markdown) => {
@@ -42,10 +45,11 @@ async function play(lines: readonly object[], tools: boolean) {
 		stop: async () => {},
 		status: async (_target, status) => void statuses.push(status),
 		health: async () => ({ ok: true, detail: "" }),
-	};
+	});
 	const context = createAdapterContext({
 		platform,
 		session,
+		sent: new SentLog(undefined, clock),
 		account: "a",
 		clock,
 		random: Math.random,

@@ -1,7 +1,9 @@
 /** Typing through the gate: only the last word of a chat counts, whatever waits and however long a call takes. */
 
 import { expect, it } from "vitest";
-import type { Platform, Session } from "../../../packages/adapter/src/platform/platform.ts";
+import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
+import type { Session } from "../../../packages/adapter/src/platform/session.ts";
 import { createAdapterContext, createTyping } from "../../../packages/adapter/src/serve/context.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
@@ -19,6 +21,7 @@ function world() {
 	const context = createAdapterContext({
 		platform,
 		session,
+		sent: new SentLog(undefined, clock),
 		account: "a",
 		clock,
 		random: () => 0.5,

@@ -9,7 +9,7 @@ import {
 	type DraftRules,
 } from "../../../packages/adapter/src/draft/draft-state.ts";
 import { nonceOf } from "../../../packages/adapter/src/nonce.ts";
-import type { DraftStyle } from "../../../packages/adapter/src/platform/platform.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/session.ts";
 import type { PlatformFault, Resume, StreamStatus } from "../../../packages/adapter/src/port.ts";
 import type { ToolStatusEvent } from "../../../packages/protocol/src/protocol.ts";
 

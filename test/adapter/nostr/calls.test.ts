@@ -2,7 +2,8 @@
 
 import { verifyEvent } from "nostr-tools/pure";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { PlatformFault, Session, Target, Tools } from "../../../packages/adapter/src/kit.ts";
+import type { Target, Tools } from "../../../packages/adapter/src/kit.ts";
+import type { PlatformFault } from "../../../packages/adapter/src/port.ts";
 import {
 	AGENT,
 	createNostrFake,
@@ -27,7 +28,7 @@ import { NostrStreams } from "../../../packages/platforms/src/nostr/streams.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { manualClock } from "../../clock.ts";
 import { until } from "../../until.ts";
-import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, type OpenSession, openSession, sendOptions } from "../session.ts";
 
 const ROOT = "a".repeat(64);
 const THREAD: Target = { to: `thread:${ROOT}`, direct: false };
@@ -35,7 +36,7 @@ const ann = person("ann");
 const bob = person("bob");
 
 let fakes: NostrFake[];
-let sessions: Session[];
+let sessions: OpenSession[];
 
 beforeEach(async () => {
 	fakes = [await createNostrFake(), await createNostrFake()];

@@ -7,13 +7,13 @@ import { createRumor, createSeal, createWrap } from "nostr-tools/nip59";
 import { finalizeEvent } from "nostr-tools/pure";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { WebSocketServer } from "ws";
-import type { InboundMessage, Session } from "../../../packages/adapter/src/kit.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { AGENT, createNostrFake, type NostrFake, person } from "../../../packages/lab/src/nostr.ts";
 import { CHAT_MESSAGE, NOTE } from "../../../packages/platforms/src/nostr/events.ts";
 import { platform } from "../../../packages/platforms/src/nostr/nostr.ts";
 import { rumorOf, wrapFor } from "../../../packages/platforms/src/nostr/private.ts";
 import { until } from "../../until.ts";
-import { memory, openSession } from "../session.ts";
+import { memory, type OpenSession, openSession } from "../session.ts";
 
 const ann = person("ann");
 const eve = person("eve");
@@ -32,7 +32,7 @@ afterEach(async () => {
 	for (const fake of fakes) await fake.close();
 });
 
-type Emit = NonNullable<Parameters<NonNullable<Session["monitor"]>>[0]>;
+type Emit = NonNullable<Parameters<NonNullable<OpenSession["monitor"]>>[0]>;
 
 async function listen(emit: Emit, state = memory(), relays = fakes.map(({ url }) => url).join(" ")) {
 	const heard: (string | undefined)[] = [];

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { createSlackFake, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
 import { platform } from "../../../packages/platforms/src/slack/slack.ts";
-import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, type OpenSession, openSession, sendOptions } from "../session.ts";
 
 let fake: SlackFake;
 
@@ -11,8 +11,8 @@ beforeEach(async () => {
 });
 afterEach(() => fake.close());
 
-const open = async (settings: Record<string, string> = {}, state = memory()): Promise<Required<Session>> =>
-	(await openSession(platform, { ...fake.settings, ...settings }, { state })) as Required<Session>;
+const open = async (settings: Record<string, string> = {}, state = memory()): Promise<Required<OpenSession>> =>
+	(await openSession(platform, { ...fake.settings, ...settings }, { state })) as Required<OpenSession>;
 
 const names = () => fake.calls.map(({ name }) => name);
 const THREAD = "1700000000.000001";
@@ -200,11 +200,11 @@ describe("attachments", () => {
 
 describe("I7: looking up a message of which nobody knows whether it was created", () => {
 	/** A session whose account's notes are lost. */
-	const forgetful = async (settings: Record<string, string> = {}): Promise<Required<Session>> =>
-		(await openSession(platform, { ...fake.settings, ...settings })) as Required<Session>;
+	const forgetful = async (settings: Record<string, string> = {}): Promise<Required<OpenSession>> =>
+		(await openSession(platform, { ...fake.settings, ...settings })) as Required<OpenSession>;
 
 	async function loseStart(
-		session: Required<Session>,
+		session: Required<OpenSession>,
 		text: string,
 		nonce: string,
 		kind: "reset_before" | "reset_after_accept" = "reset_after_accept",

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type InboundMessage, PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { type InboundMessage, PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { createSlackFake, PATIENT, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
 import { platform } from "../../../packages/platforms/src/slack/slack.ts";
 import { openRequest } from "../../../packages/platforms/src/slack/webhook.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { openSession } from "../session.ts";
+import { type OpenSession, openSession } from "../session.ts";
 
 let fake: SlackFake;
 let stop = new AbortController();
@@ -18,8 +18,8 @@ afterEach(async () => {
 	await fake.close();
 });
 
-const open = async (settings: Record<string, string> = {}): Promise<Required<Session>> =>
-	(await openSession(platform, { ...fake.settings, ...settings }, { clock: systemClock })) as Required<Session>;
+const open = async (settings: Record<string, string> = {}): Promise<Required<OpenSession>> =>
+	(await openSession(platform, { ...fake.settings, ...settings }, { clock: systemClock })) as Required<OpenSession>;
 
 describe("Socket Mode", () => {
 	test("a message is confirmed only after it is safe", async () => {
@@ -114,7 +114,7 @@ describe("Socket Mode", () => {
 });
 
 describe("Events API", () => {
-	const post = async (session: Session, request: { headers: Record<string, string>; body: Buffer }) =>
+	const post = async (session: OpenSession, request: { headers: Record<string, string>; body: Buffer }) =>
 		session.webhook?.({ method: "POST", query: new URLSearchParams(), ...request });
 
 	test("a signed event brings its message; redelivered, the same one", async () => {

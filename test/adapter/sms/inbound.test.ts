@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session, WebhookAnswer } from "../../../packages/adapter/src/kit.ts";
+import type { WebhookAnswer } from "../../../packages/adapter/src/kit.ts";
 import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../../packages/lab/src/sms.ts";
 import { readMessage } from "../../../packages/platforms/src/sms/inbound.ts";
 import { platform } from "../../../packages/platforms/src/sms/sms.ts";
-import { openSession } from "../session.ts";
+import { type OpenSession, openSession } from "../session.ts";
 
 const HOOK = "https://example.org/hook?account=a";
 
 let fake: SmsFake;
-let session: Session;
+let session: OpenSession;
 
 beforeEach(async () => {
 	fake = await createSmsFake();

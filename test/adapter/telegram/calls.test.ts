@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Platform, PlatformError, type Session, type Tools } from "../../../packages/adapter/src/kit.ts";
+import { PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
 import { createApi } from "../../../packages/platforms/src/telegram/api.ts";
 import { platform } from "../../../packages/platforms/src/telegram/telegram.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
-import { abortedWhen } from "../session.ts";
+import { abortedWhen, openSession } from "../session.ts";
 
 let fake: TelegramFake;
 
@@ -14,16 +13,8 @@ beforeEach(async () => {
 });
 afterEach(() => fake.close());
 
-const memory = (): Tools["state"] => {
-	const kept = new Map<string, string>();
-	return { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value) };
-};
-
-const open = (settings: Record<string, string> = {}): Session | Promise<Session> =>
-	(platform satisfies Platform).open(
-		{ id: "a", settings: { token: fake.token, api_url: fake.url, ...settings } },
-		{ log: silentLog, clock: systemClock, state: memory() },
-	);
+const open = (settings: Record<string, string> = {}) =>
+	openSession(platform, { token: fake.token, api_url: fake.url, ...settings }, { clock: systemClock });
 
 const options = () => ({ nonce: "n1", final: true, signal: AbortSignal.timeout(10_000) });
 
@@ -211,6 +202,6 @@ test("health says who we are and how messages come", async () => {
 	expect(await (await open()).health()).toEqual({ ok: true, detail: "@nexus_bot, polling" });
 });
 
-test("a webhook without a secret is refused before anything happens", () => {
-	expect(() => open({ webhook_url: "https://example.org/hook" })).toThrow(/webhook_secret/);
+test("a webhook without a secret is refused before anything happens", async () => {
+	await expect(open({ webhook_url: "https://example.org/hook" })).rejects.toThrow(/webhook_secret/);
 });

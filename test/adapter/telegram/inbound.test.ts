@@ -1,6 +1,6 @@
 import type { Update } from "grammy/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type InboundMessage, PlatformError, type Session } from "../../../packages/adapter/src/kit.ts";
+import { type InboundMessage, PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
 import { readUpdate } from "../../../packages/platforms/src/telegram/inbound.ts";
 import { type PollOptions, poll } from "../../../packages/platforms/src/telegram/poll.ts";
@@ -8,7 +8,7 @@ import { platform } from "../../../packages/platforms/src/telegram/telegram.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { until } from "../../until.ts";
-import { hurriedClock } from "../session.ts";
+import { hurriedClock, openSession } from "../session.ts";
 
 const ME = { id: 7, username: "Nexus_bot" };
 const PRIVATE = { id: 42, type: "private", first_name: "Ann" };
@@ -189,11 +189,8 @@ describe("from the platform", () => {
 		await fake.close();
 	});
 
-	const open = async (settings: Record<string, string> = {}): Promise<Session> =>
-		await platform.open(
-			{ id: "a", settings: { token: fake.token, api_url: fake.url, ...settings } },
-			{ log: silentLog, clock: systemClock, state: { get: () => undefined, set: () => {} } },
-		);
+	const open = (settings: Record<string, string> = {}) =>
+		openSession(platform, { token: fake.token, api_url: fake.url, ...settings }, { clock: systemClock });
 
 	test("polling: a message is confirmed only when it is safe, and comes again when it was not", async () => {
 		await fake.inject({ text: "one" });

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session } from "../../../packages/adapter/src/kit.ts";
 import { createWhatsAppFake, type WhatsAppFake } from "../../../packages/lab/src/whatsapp.ts";
 import { platform } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import { manualClock } from "../../clock.ts";
-import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, type OpenSession, openSession, sendOptions } from "../session.ts";
 
 let fake: WhatsAppFake;
 
@@ -12,8 +11,8 @@ beforeEach(async () => {
 });
 afterEach(() => fake.close());
 
-const open = async (settings: Record<string, string> = {}, state = memory()): Promise<Required<Session>> =>
-	(await openSession(platform, { ...fake.settings, ...settings }, { state })) as Required<Session>;
+const open = async (settings: Record<string, string> = {}, state = memory()): Promise<Required<OpenSession>> =>
+	(await openSession(platform, { ...fake.settings, ...settings }, { state })) as Required<OpenSession>;
 
 const ANN = { to: "15550001", reply_to: "wamid.IN1", direct: true };
 
@@ -128,7 +127,7 @@ describe("I7: looking up a message of which nobody knows whether it was sent", (
 				return () => {};
 			},
 		};
-		const session = (await openSession(platform, fake.settings, { clock })) as Required<Session>;
+		const session = (await openSession(platform, fake.settings, { clock })) as Required<OpenSession>;
 		const error = await faultOf(session.find(ANN, "n9", "once"));
 		expect([error.fault, error.message]).toEqual(["invalid", expect.stringContaining("No status")]);
 	});

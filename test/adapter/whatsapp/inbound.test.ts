@@ -1,16 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session } from "../../../packages/adapter/src/kit.ts";
 import { createWhatsAppFake, type WebhookCall, type WhatsAppFake } from "../../../packages/lab/src/whatsapp.ts";
 import { readPayload } from "../../../packages/platforms/src/whatsapp/inbound.ts";
 import { platform } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
-import { openSession } from "../session.ts";
+import { type OpenSession, openSession } from "../session.ts";
 
 let fake: WhatsAppFake;
-let session: Required<Session>;
+let session: Required<OpenSession>;
 
 beforeEach(async () => {
 	fake = await createWhatsAppFake();
-	session = (await openSession(platform, fake.settings)) as Required<Session>;
+	session = (await openSession(platform, fake.settings)) as Required<OpenSession>;
 });
 afterEach(() => fake.close());
 
@@ -103,7 +102,7 @@ describe("the webhook", () => {
 		expect(await post({ ...call, body: changed })).toMatchObject({ status: 401 });
 		expect(await post({ ...call, headers: {} })).toMatchObject({ status: 401 });
 		expect(await post({ ...call, method: "PUT" })).toMatchObject({ status: 405 });
-		session = (await openSession(platform, { ...fake.settings, app_secret: "" })) as Required<Session>;
+		session = (await openSession(platform, { ...fake.settings, app_secret: "" })) as Required<OpenSession>;
 		expect(await post(call)).toMatchObject({ status: 401 });
 	});
 
@@ -118,7 +117,7 @@ describe("the webhook", () => {
 		expect(await verify("my-word")).toMatchObject({ status: 200, body: "1158201444" });
 		expect(await verify("another")).toMatchObject({ status: 403 });
 		expect(await verify("my-word", "other")).toMatchObject({ status: 403 });
-		session = (await openSession(platform, { ...fake.settings, verify_token: "" })) as Required<Session>;
+		session = (await openSession(platform, { ...fake.settings, verify_token: "" })) as Required<OpenSession>;
 		expect(await verify("")).toMatchObject({ status: 403 });
 	});
 

@@ -15,7 +15,7 @@ import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
 async function started() {
 	const agents = { lead: { model: "m1" }, helper: {} };
-	const kit = await startGrpcKit({ ...auditOptions(), deps: { engine: { name: "puppet" }, agents } });
+	const kit = await startGrpcKit({ ...auditOptions(), agents });
 	onTestFinished(() => kit.close());
 	return { kit, client: kit.client(RuntimeAgentService) };
 }
@@ -52,7 +52,9 @@ describe("RuntimeAgentService", () => {
 			{ sequence: 5n, state: "aborted", reasonCode: ReasonCode.ABORTED },
 		]);
 		await until("who asked is on record", async () => {
-			const { events } = (await (await kit.rig.get("/v1/audit?operation=abort_asked")).json()) as { events: object[] };
+			const { events } = (await (await kit.rig.get("/v1/audit?filter.operation=abort_asked")).json()) as {
+				events: object[];
+			};
 			return events.length === 1;
 		});
 	});

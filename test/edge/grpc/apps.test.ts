@@ -5,7 +5,9 @@ import {
 	AppMessageEventType as Event,
 	RuntimeAppService,
 } from "../../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
-import { createAppMessages, noticeLogs, type Services } from "../../../packages/daemon/src/services/services.ts";
+import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
+import { createAppMessages } from "../../../packages/daemon/src/services/apps/messages.ts";
+import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
 import { type Ended, errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
@@ -16,13 +18,13 @@ async function start() {
 	const services: Partial<Services> = {};
 	const kit = await startGrpcKit({ services });
 	onTestFinished(() => kit.close());
-	const { bus, ledger, apps } = kit.rig;
+	const { bus, rows, apps } = kit.rig;
 	// Connect is loaded by the first call, which looks them up.
 	const appMessages = createAppMessages({
 		bus,
-		ledger,
+		rows,
 		apps,
-		notices: noticeLogs({ bus, ledger }),
+		notices: noticeLogs({ bus, rows }),
 		clock: systemClock,
 	});
 	Object.assign(services, { appMessages });

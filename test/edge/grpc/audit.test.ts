@@ -6,8 +6,8 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { RuntimeAgentService } from "../../../packages/client/src/gen/nexus/runtime/v1/agent_pb.ts";
 import { AuditExportFormat, RuntimeAuditService } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
-import { noticeWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
-import { auditText } from "../../../packages/daemon/src/services/services.ts";
+import { auditText } from "../../../packages/daemon/src/services/audit/record.ts";
+import { noticeWrites } from "../../../packages/daemon/src/services/audit/rows.ts";
 import { auditOptions } from "../audit-kit.ts";
 import { errorOf, PROTOCOLS, readStream, startGrpcKit } from "./kit.ts";
 

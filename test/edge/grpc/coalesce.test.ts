@@ -9,7 +9,7 @@ import {
 	release,
 	type TextChunk,
 	type Token,
-} from "../../../packages/daemon/src/edge/rpc/coalesce.ts";
+} from "../../../packages/daemon/src/services/scenarios/coalesce.ts";
 
 const character = fc.constantFrom("a", " ", "é", "漢", "🧵", "👩‍👩‍👧", "\n", '"');
 const token = fc.array(character, { minLength: 1, maxLength: 20 }).map((all) => all.join(""));

@@ -11,7 +11,7 @@ import { BEARER, TOKEN } from "../rig.ts";
 import { strings } from "./fake-methods.ts";
 import { errorOf, type GrpcKitOptions, PROTOCOLS, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
-vi.mock("../../../packages/daemon/src/edge/rpc/memory.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/services/memory/rpc.ts", () => import("./fake-methods.ts"));
 
 async function start(options?: GrpcKitOptions) {
 	const kit = await startGrpcKit(options);

@@ -2,7 +2,10 @@
 
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Batch, Bus, LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
-import type { RpcDeps } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
+
+/** The rig passes its Bus to the methods. */
+type FakeParts = { bus: Bus };
+
 import { feedStream, logStream, principalOf } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
 
 /** What the methods do is decided by the test that calls them. */
@@ -28,7 +31,7 @@ const textEvents = ({ first, records }: Batch) =>
 	});
 
 /** Mode A: a log that is sealed with its terminal. */
-export const scenarioMethods = ({ deps: { bus } }: RpcDeps) => ({
+export const scenarioMethods = ({ bus }: FakeParts) => ({
 	async *streamScenario({ runId, after = 0n }: TextRequest, context: HandlerContext) {
 		principalOf(context);
 		const cursor = await bus.cursor({ log: runId }, Number(after));
@@ -37,7 +40,7 @@ export const scenarioMethods = ({ deps: { bus } }: RpcDeps) => ({
 });
 
 /** Mode B: a log; and one that takes a cut for its end. */
-export const jobMethods = ({ deps: { bus } }: RpcDeps) => ({
+export const jobMethods = ({ bus }: FakeParts) => ({
 	async *subscribeScenarioJobEvents({ jobId }: { jobId: string }, context: HandlerContext) {
 		if (jobId === "liar") {
 			yield { sequence: 1n };
@@ -92,3 +95,5 @@ export const textLog = (bus: Bus, log: string, ...texts: string[]): Promise<LogW
 		{ log, kind: "scenario" },
 		texts.map((text) => textRecord(text)),
 	);
+
+export const memoryLists = () => ({});

@@ -13,7 +13,8 @@ import {
 	RuntimeStatus as Status,
 } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { startDaemon } from "../../../packages/daemon/src/runtime/runtime.ts";
-import { createRuntimeHealth, type RuntimeHealth } from "../../../packages/daemon/src/services/services.ts";
+import { createRuntimeHealth } from "../../../packages/daemon/src/services/health/health.ts";
+import type { RuntimeHealth } from "../../../packages/daemon/src/services/health/port.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
@@ -78,20 +79,20 @@ it("Z2: the same over HTTP, and what was said before the cut arrives", async () 
 	expect(await reader.ended).toBe("cut");
 	await closing;
 	expect(reader.events.map(({ id, data }) => [id, JSON.parse(data).status, JSON.parse(data).sampled_at])).toEqual([
-		["1", "READY", 10_000],
-		["2", "READY", 11_000],
-		["3", "STOPPING", 11_000],
+		["1", "RUNTIME_STATUS_READY", "1970-01-01T00:00:10Z"],
+		["2", "RUNTIME_STATUS_READY", "1970-01-01T00:00:11Z"],
+		["3", "RUNTIME_STATUS_STOPPING", "1970-01-01T00:00:11Z"],
 	]);
 	expect(JSON.parse(reader.events[2]!.data)).toEqual({
-		status: "STOPPING",
+		status: "RUNTIME_STATUS_STOPPING",
 		reason: "asked to",
 		queue_depth: 1,
 		active_workflows: 2,
 		active_inference_jobs: 3,
 		active_runs: 4,
 		cpu_milli: 0,
-		memory_bytes: 5_000_000_000,
-		sampled_at: 11_000,
+		memory_bytes: "5000000000",
+		sampled_at: "1970-01-01T00:00:11Z",
 	});
 });
 
@@ -117,7 +118,7 @@ it("Y10, Z6: STOPPING is the last that a reader of runtime health hears, then CA
 	expect(statusOf((await reading).error)).toEqual({ code: "Canceled", reason: "REASON_CODE_STOPPING" });
 	expect([seen[0], seen.at(-1)]).toEqual([Status.READY, Status.STOPPING]);
 	expect(await sse.ended).toBe("cut");
-	expect(JSON.parse(sse.events.at(-1)!.data)).toMatchObject({ status: "STOPPING" });
+	expect(JSON.parse(sse.events.at(-1)!.data)).toMatchObject({ status: "RUNTIME_STATUS_STOPPING" });
 });
 
 it("R4-65 to R4-68: account sessions are followed over a restart of the daemon", async () => {

@@ -12,7 +12,8 @@ import {
 	type SubscribeScenarioJobEventsResponse,
 } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { LocalTransferState, RuntimeLocalService } from "../../../packages/client/src/gen/nexus/runtime/v1/local_pb.ts";
-import { createArtifacts, type Services } from "../../../packages/daemon/src/services/services.ts";
+import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
+import { createArtifacts } from "../../../packages/daemon/src/services/artifacts/artifacts.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { freshFolder } from "../../runtime/folder.ts";

@@ -4,7 +4,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import type { GrpcTls } from "../../../packages/daemon/src/edge/edge.ts";
-import type { Services } from "../../../packages/daemon/src/services/services.ts";
+import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
 import { createRig, type Rig, type RigOptions, TOKEN } from "../rig.ts";
 
 export const PROTOCOLS = ["grpc", "grpc-web", "connect"] as const;

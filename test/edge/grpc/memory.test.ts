@@ -3,23 +3,13 @@
 import { Code } from "@connectrpc/connect";
 import { expect, it, onTestFinished } from "vitest";
 import { MemoryEventType, RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
-import { createMemory, type MemoryConfig } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import type { MemoryConfig } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";
-import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
-async function started(remembers = true, config: MemoryConfig = {}) {
-	const memory = () => createMemory({ bus: kit.rig.bus, ledger: kit.rig.ledger, clock: systemClock, config });
-	const kit: GrpcKit = await startGrpcKit({
-		...auditOptions(),
-		deps: {
-			remembers,
-			recallItemsMax: config.recallItemsMax,
-			forget: (id) => memory().forget(id, {}),
-			retain: async (bank, text) => (await memory().get((await memory().add(bank, text, {})).id))!,
-		},
-	});
+async function started(enabled = true, config: MemoryConfig = {}) {
+	const kit = await startGrpcKit({ ...auditOptions(), memory: { ...config, enabled } });
 	onTestFinished(() => kit.close());
 	return kit.client(RuntimeMemoryService);
 }

@@ -12,9 +12,9 @@ import { strings, textLog, textRecord } from "./fake-methods.ts";
 import { errorOf, type GrpcKit, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";
 import { END_STREAM, FRAME, framed, type RawHttp2, rawHttp2 } from "./raw.ts";
 
-vi.mock("../../../packages/daemon/src/edge/rpc/scenarios.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../packages/daemon/src/edge/rpc/audit.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../packages/daemon/src/edge/rpc/memory.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/services/audit/rpc.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/services/memory/rpc.ts", () => import("./fake-methods.ts"));
 
 const SERVICES = "/nexus.runtime.v1";
 const STREAM = `${SERVICES}.RuntimeAiService/StreamScenario`;

@@ -11,7 +11,8 @@ import {
 	reasonCodeOf,
 	RealtimeEventType as Type,
 } from "../../../packages/client/src/runtime/runtime-client.ts";
-import { createRealtime, type Services } from "../../../packages/daemon/src/services/services.ts";
+import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
+import { createRealtime } from "../../../packages/daemon/src/services/realtime/realtime.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { cuttingProxy } from "../../runtime-client/cutting-proxy.ts";
 import { playedConnectors } from "../../services/realtime/rig.ts";

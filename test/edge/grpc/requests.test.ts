@@ -48,7 +48,13 @@ async function start(): Promise<Transport> {
 it("a page below nothing is refused by every list", async () => {
 	const transport = await start();
 	const lists = having("page_size");
-	expect(lists.map(({ name }) => name).toSorted()).toEqual(["ListAuditEvents", "ListScenarioJobs", "ListWorkflows"]);
+	expect(lists.map(({ name }) => name).toSorted()).toEqual([
+		"ListAuditEvents",
+		"ListMemory",
+		"ListMemoryChanges",
+		"ListScenarioJobs",
+		"ListWorkflows",
+	]);
 	for (const method of lists) {
 		const error = await refusal(transport, method, { pageSize: -1 });
 		expect([method.name, statusOf(error), error?.rawMessage]).toEqual([
@@ -62,7 +68,7 @@ it("a page below nothing is refused by every list", async () => {
 it("a page token that no list gave is refused by every list", async () => {
 	const transport = await start();
 	const lists = having("page_token");
-	expect(lists.map(({ name }) => name).toSorted()).toEqual(["ListScenarioJobs", "ListWorkflows"]);
+	expect(lists.map(({ name }) => name).toSorted()).toEqual(["ListMemory", "ListScenarioJobs", "ListWorkflows"]);
 	for (const method of lists)
 		for (const pageToken of ["nonsense", "0", "msg_01JD0000000000000000000000"])
 			expect([method.name, statusOf(await refusal(transport, method, { pageToken }))]).toEqual([method.name, INVALID]);

@@ -12,8 +12,8 @@ import {
 } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import { Batch } from "../../../packages/daemon/src/bus/bus.ts";
-import { scenarioReaders } from "../../../packages/daemon/src/edge/rpc/scenario-codec.ts";
-import type { Services } from "../../../packages/daemon/src/services/services.ts";
+import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
+import { scenarioReaders } from "../../../packages/daemon/src/services/scenarios/codec.ts";
 import { chunkEncoder, messageIdOf } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { connectorOf, finalOf, OWNER, type Play, type RigOptions, rig, saying } from "../../services/scenarios/rig.ts";

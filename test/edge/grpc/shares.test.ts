@@ -4,7 +4,8 @@ import { connect as connectTls } from "node:tls";
 import { expect, it, onTestFinished } from "vitest";
 import { Health } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
 import { RuntimeAppService } from "../../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
-import { createAppMessages, noticeLogs } from "../../../packages/daemon/src/services/services.ts";
+import { createAppMessages } from "../../../packages/daemon/src/services/apps/messages.ts";
+import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { type Log, silentLog } from "../../../packages/protocol/src/log.ts";
 import { CERT, KEY } from "../../runtime/certificate.ts";
@@ -47,12 +48,12 @@ it("Z12, I11: who has no token opens few streams, and takes none of those who ha
 it("Z25, I11: one application's streams leave room for the others'", async () => {
 	const kit = await start({
 		limits: { streamsPerAppMax: 1, streamsMax: 10 },
-		services: ({ bus, ledger }) => ({
+		services: ({ bus, rows }) => ({
 			appMessages: createAppMessages({
 				bus,
-				ledger,
+				rows,
 				apps: { has: () => true },
-				notices: noticeLogs({ bus, ledger }),
+				notices: noticeLogs({ bus, rows }),
 				clock: systemClock,
 			}),
 		}),

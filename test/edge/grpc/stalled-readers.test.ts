@@ -12,7 +12,7 @@ import { textLog, textRecord } from "./fake-methods.ts";
 import { startGrpcKit } from "./kit.ts";
 import { framed, rawHttp2 } from "./raw.ts";
 
-vi.mock("../../../packages/daemon/src/edge/rpc/scenarios.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
 
 const CONNECTIONS = 5;
 const STREAMS_EACH = 10;

@@ -19,10 +19,10 @@ import { BEARER, waitFor, watchCursors } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";
 import { errorOf, type GrpcKit, type GrpcKitOptions, PROTOCOLS, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
-vi.mock("../../../packages/daemon/src/edge/rpc/scenarios.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../packages/daemon/src/edge/rpc/jobs.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../packages/daemon/src/edge/rpc/audit.ts", () => import("./fake-methods.ts"));
-vi.mock("../../../packages/daemon/src/edge/rpc/memory.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/services/jobs/rpc.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/services/audit/rpc.ts", () => import("./fake-methods.ts"));
+vi.mock("../../../packages/daemon/src/services/memory/rpc.ts", () => import("./fake-methods.ts"));
 
 const STOPPED = { code: "Canceled", reason: "REASON_CODE_STOPPING" };
 const TURNED_AWAY = { code: "Unavailable", reason: "REASON_CODE_STOPPING" };

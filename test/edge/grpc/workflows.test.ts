@@ -6,7 +6,8 @@ import {
 	WorkflowNodeKind,
 	WorkflowState,
 } from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { createWorkflows, type Workflows } from "../../../packages/daemon/src/services/services.ts";
+import type { Workflows } from "../../../packages/daemon/src/services/workflows/port.ts";
+import { createWorkflows } from "../../../packages/daemon/src/services/workflows/workflows.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { fakeAgents, fakeConnectors, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
@@ -19,10 +20,10 @@ async function started(script = answer) {
 	const services: { workflows?: Workflows } = {};
 	const kit: GrpcKit = await startGrpcKit({ services });
 	onTestFinished(() => kit.close());
-	const { bus, ledger } = kit.rig;
+	const { bus, rows } = kit.rig;
 	services.workflows = createWorkflows({
 		bus,
-		ledger,
+		rows,
 		scenarios: fakeScenarios,
 		jobs: fakeJobs(() => bus, script),
 		agents: fakeAgents(),
@@ -194,8 +195,8 @@ describe("RuntimeWorkflowService", () => {
 describe("/v1/workflows", () => {
 	const json = {
 		nodes: [
-			{ id: "draft", kind: "AI_STREAM", config: { prompt: "hi" } },
-			{ id: "end", kind: "CONTROL_NOOP", depends_on: ["draft"] },
+			{ node_id: "draft", kind: "WORKFLOW_NODE_KIND_AI_STREAM", config: { prompt: "hi" } },
+			{ node_id: "end", kind: "WORKFLOW_NODE_KIND_CONTROL_NOOP", depends_on: ["draft"] },
 		],
 	};
 
@@ -206,26 +207,36 @@ describe("/v1/workflows", () => {
 		const { workflow_id: id } = (await response.json()) as { workflow_id: string };
 		await (await rig.get(`/v1/workflows/${id}/stream`)).text();
 		const whole = (await (await rig.get(`/v1/workflows/${id}`)).json()) as { workflow: object; definition: object };
-		expect(whole.definition).toEqual(json);
+		expect(whole.definition).toMatchObject(json);
 		expect(whole.workflow).toMatchObject({
-			state: "completed",
+			state: "WORKFLOW_STATE_COMPLETED",
 			output: { end: {} },
 			nodes: [{ depends_on: [] }, { depends_on: ["draft"] }],
 		});
-		expect(await (await rig.get("/v1/workflows?state=completed&limit=5")).json()).toMatchObject({
+		expect(await (await rig.get("/v1/workflows?states=completed&page_size=5")).json()).toMatchObject({
 			workflows: [{ workflow_id: id }],
 		});
-		expect(await (await rig.get("/v1/workflows?app_id=mail")).json()).toEqual({ workflows: [] });
-		expect(await (await rig.post(`/v1/workflows/${id}/cancel`, {})).json()).toMatchObject({ state: "completed" });
+		expect(await (await rig.get("/v1/workflows?app_id=mail")).json()).toEqual({
+			workflows: [],
+			next_page_token: "",
+		});
+		expect(await (await rig.post(`/v1/workflows/${id}/cancel`, {})).json()).toMatchObject({
+			state: "WORKFLOW_STATE_COMPLETED",
+		});
 		expect((await rig.get("/v1/workflows/wf_0")).status).toBe(404);
-		const wrong = await rig.post("/v1/workflows", { definition: { nodes: [{ id: "a", kind: "NO" }] } });
+		const wrong = await rig.post("/v1/workflows", {
+			definition: { nodes: [{ node_id: "a", kind: "NO" }] },
+			app_id: "notes",
+		});
 		expect(wrong.status).toBe(400);
-		expect(await wrong.text()).toContain("node a: there is no kind NO");
+		expect(await wrong.text()).toContain('WorkflowNodeKind from JSON: \\"NO\\"');
 	});
 
 	test("P5.3: the stream begins with the newest snapshot, resumes by Last-Event-ID, and is over after the terminal", async () => {
 		const { rig } = await started();
-		const { workflow_id: id } = (await (await rig.post("/v1/workflows", { definition: json })).json()) as {
+		const { workflow_id: id } = (await (
+			await rig.post("/v1/workflows", { definition: json, app_id: "notes" })
+		).json()) as {
 			workflow_id: string;
 		};
 		const events = async (path: string, headers = {}) => {
@@ -235,7 +246,7 @@ describe("/v1/workflows", () => {
 		};
 		const all = await events("?after=0");
 		expect(all.ids).toEqual(all.ids.map((_, n) => n + 1));
-		expect(all.text).toContain('"type":"node_started"');
+		expect(all.text).toContain('"event_type":"WORKFLOW_EVENT_TYPE_NODE_STARTED"');
 		const last = all.ids.at(-1)!;
 		expect((await events("")).ids).toEqual([last]);
 		expect((await events("", { "last-event-id": "3" })).ids[0]).toBe(4);

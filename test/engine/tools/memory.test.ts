@@ -6,7 +6,8 @@ import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.t
 import { memorySource } from "../../../packages/daemon/src/engine/engine.ts";
 import type { MemoryPort } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { checkpointWrites, type Ledger, sqliteLedger } from "../../../packages/daemon/src/ledger/ledger.ts";
-import { createMemory } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
+import { type ServiceRows, serviceRows } from "../../../packages/daemon/src/runtime/data/tables.ts";
+import { createMemory } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { openSqlite } from "../../../packages/daemon/src/std/sqlite.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
@@ -14,14 +15,16 @@ import { call, requestOf } from "./kit.ts";
 
 let memory: MemoryPort;
 let ledger: Ledger;
+let rows: ServiceRows;
 let bus: Bus;
 const CONFIG = { charsMax: 200, itemsMax: 3, recallItemsMax: 2 };
 
 beforeEach(() => {
 	const file = openSqlite(":memory:", "process");
 	ledger = sqliteLedger(file);
+	rows = serviceRows(file);
 	bus = createBus({ storage: sqliteStorage(file), log: silentLog });
-	memory = createMemory({ bus, ledger, config: CONFIG, clock: systemClock });
+	memory = createMemory({ bus, rows, config: CONFIG, clock: systemClock });
 });
 
 const ann = { id: "7", name: "Ann", channel: "telegram", account: "bot" };
@@ -68,7 +71,7 @@ describe("A17: a person's bank", () => {
 			const { failed } = await as({ sender, owner: true }, "remember", { text: "x", about: "person" });
 			expect(failed).toBe(true);
 		}
-		expect(await ledger.memory.list({ limit: 10 })).toEqual([]);
+		expect(await rows.memory.list({ limit: 10 })).toEqual([]);
 	});
 
 	test("a run of which nobody says whose rights it has is not the owner's", async () => {
@@ -110,7 +113,7 @@ describe("A17: an agent's bank", () => {
 		expect([text, failed]).toEqual(['nothing can be noted about "agent" in this run', true]);
 		const learn = (await toolsFor({ sender: bob, owner: false })).find(({ name }) => name === "learn");
 		expect(learn?.approval).toBe("non-owner");
-		expect(await ledger.memory.list({ limit: 10 })).toEqual([]);
+		expect(await rows.memory.list({ limit: 10 })).toEqual([]);
 	});
 
 	test("others have nothing of it forgotten", async () => {

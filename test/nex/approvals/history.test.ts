@@ -9,7 +9,7 @@ import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/re
 import { memorySource } from "../../../packages/daemon/src/engine/tools/memory.ts";
 import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { InboundConfig, QueueConfig } from "../../../packages/daemon/src/nex/nex.ts";
-import { createMemory, MEMORY_DEFAULTS } from "../../../packages/daemon/src/runtime/wiring/memory.ts";
+import { createMemory, MEMORY_DEFAULTS } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { gate, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
@@ -419,7 +419,7 @@ describe("memory", () => {
 		let one: World | undefined;
 		const memory = new Proxy({} as ReturnType<typeof createMemory>, {
 			get: (_, name: keyof ReturnType<typeof createMemory>) =>
-				createMemory({ bus: one!.bus, ledger: one!.ledger, clock: systemClock })[name],
+				createMemory({ bus: one!.bus, rows: one!.rows, clock: systemClock })[name],
 		});
 		const made = await reasonActs(calls, [memorySource(memory, MEMORY_DEFAULTS)] as never[]);
 		one = await world(made, config);
@@ -433,10 +433,10 @@ describe("memory", () => {
 		await one.say("olga", "hello");
 		const { id, because } = await one.pending();
 		expect(because).toBe(BECAUSE);
-		expect(await one.ledger.memory.list({ limit: 9 })).toEqual([]);
+		expect(await one.rows.memory.list({ limit: 9 })).toEqual([]);
 		await one.say("olga", `approve ${id}`);
 		await one.quiet();
-		const [note] = await one.ledger.memory.list({ limit: 9 });
+		const [note] = await one.rows.memory.list({ limit: 9 });
 		expect(note?.provenance).toMatchObject({ channel: "telegram", account: "bot", sender: "guest" });
 	});
 
@@ -446,12 +446,12 @@ describe("memory", () => {
 		const one = await noting({ hello: ["remember", { text: "x" }] }, { channels: { telegram: shared } });
 		await one.say("olga", "hello", direct);
 		await one.quiet();
-		expect(await one.ledger.memory.list({ limit: 9 })).toMatchObject([{ bank: "person:telegram/bot/olga" }]);
+		expect(await one.rows.memory.list({ limit: 9 })).toMatchObject([{ bank: "person:telegram/bot/olga" }]);
 		await one.say("guest", "plant", { chat: { id: "guest", type: "direct" }, target: { to: "guest" } });
 		await one.quiet();
 		await one.say("olga", "hello", direct);
 		await one.quiet();
-		expect(await one.ledger.memory.list({ limit: 9 })).toHaveLength(1);
+		expect(await one.rows.memory.list({ limit: 9 })).toHaveLength(1);
 		expect(one.broker.approvals.pending()).toEqual([]);
 	});
 
@@ -463,7 +463,7 @@ describe("memory", () => {
 		const { id } = await one.pending();
 		await one.say("olga", `approve ${id}`, direct);
 		await one.quiet();
-		expect(await one.ledger.memory.list({ limit: 9 })).toMatchObject([
+		expect(await one.rows.memory.list({ limit: 9 })).toMatchObject([
 			{ bank: "person:telegram/bot/olga", provenance: { channel: "outside", sender: "mcp__web__fetch" } },
 		]);
 	});

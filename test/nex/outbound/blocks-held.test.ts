@@ -1,8 +1,8 @@
 /** `mode: accumulate`: nothing leaves before the answer has ended. */
 
 import { expect, it } from "vitest";
+import { MARKDOWN_START } from "../../../packages/adapter/src/host.ts";
 import { createBlockMachine } from "../../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
-import { MARKDOWN_START } from "../../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
 import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
 import type { SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
 

@@ -2,7 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Platform, PlatformError, type Session } from "../../../packages/adapter/src/platform/platform.ts";
+import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
+import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
+import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
+import type { Session } from "../../../packages/adapter/src/platform/session.ts";
 import type { AdapterInfo, SendStatus } from "../../../packages/adapter/src/port.ts";
 import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createSends } from "../../../packages/adapter/src/serve/send.ts";
@@ -152,6 +155,7 @@ async function live(plan: Plan): Promise<Story> {
 			const desk = createAdapterContext({
 				platform,
 				session,
+				sent: new SentLog(undefined, clock),
 				account: "a",
 				clock,
 				random: Math.random,

@@ -3,13 +3,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Batch } from "../../../packages/daemon/src/bus/bus.ts";
-import {
-	auditHeader,
-	auditSpelling,
-	auditText,
-	createAudit,
-	csvCell,
-} from "../../../packages/daemon/src/services/services.ts";
+import { auditHeader, auditSpelling, csvCell } from "../../../packages/daemon/src/services/audit/export.ts";
+import { auditText, createAudit } from "../../../packages/daemon/src/services/audit/record.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { toldStore } from "./rig.ts";

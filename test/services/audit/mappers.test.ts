@@ -3,15 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
-import {
-	approvalWrites,
-	deliveryWrites,
-	grantWrites,
-	inboxWrites,
-	memoryWrites,
-	pairingWrites,
-} from "../../../packages/daemon/src/ledger/ledger.ts";
-import { agentText } from "../../../packages/daemon/src/services/services.ts";
+import { approvalWrites, deliveryWrites, grantWrites, inboxWrites, pairingWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { agentText } from "../../../packages/daemon/src/services/audit/events.ts";
+import { memoryWrites } from "../../../packages/daemon/src/services/memory/rows.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";

@@ -4,16 +4,11 @@ import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
 import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import type { Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { createNex } from "../../../packages/daemon/src/nex/nex.ts";
-import {
-	type AgentEvent,
-	type AuditRecord,
-	auditLine,
-	createAudit,
-	createAuditLog,
-	createTelling,
-	type MemoryEvent,
-	noticeLogs,
-} from "../../../packages/daemon/src/services/services.ts";
+import { createAuditLog } from "../../../packages/daemon/src/services/audit/audit.ts";
+import type { AgentEvent, MemoryEvent } from "../../../packages/daemon/src/services/audit/events.ts";
+import { createTelling } from "../../../packages/daemon/src/services/audit/mappers.ts";
+import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
+import { type AuditRecord, auditLine, createAudit } from "../../../packages/daemon/src/services/audit/record.ts";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
@@ -35,10 +30,10 @@ export function toldStore({ clock = manualClock(1000), path, dies }: ToldOptions
 	const tell = createTelling(clock);
 	const options = { path, dies: dies || undefined };
 	const store = storeForTest({ tell, connection: "none", ...options });
-	const { bus, ledger, stored } = store;
-	const notices = noticeLogs({ bus, ledger });
+	const { bus, rows, stored } = store;
+	const notices = noticeLogs({ bus, rows });
 	const audit = createAudit(clock);
-	const auditLog = createAuditLog({ bus, ledger, notices, audit, clock, log: silentLog });
+	const auditLog = createAuditLog({ bus, rows, notices, audit, clock, log: silentLog });
 	const lines = (topic: string): string[] => {
 		const found: string[] = [];
 		for (let page = stored.notices.read(topic, 0, 1000); page; page = stored.notices.read(topic, found.length, 1000))

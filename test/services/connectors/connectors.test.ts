@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { AuditEntry } from "../../../packages/daemon/src/services/services.ts";
-import { defaultModelOf } from "../../../packages/daemon/src/services/services.ts";
+import type { AuditEntry } from "../../../packages/daemon/src/services/audit/port.ts";
+import { defaultModelOf } from "../../../packages/daemon/src/services/connectors/connectors.ts";
 import { fakeProvider } from "./fake-provider.ts";
 import { all, app, ask, KEY, OWNER, open, rig, signal } from "./rig.ts";
 
@@ -52,7 +52,7 @@ describe("connectors: Z26 keys at rest", () => {
 		const { connectors, store } = rig();
 		await connectors.create(compatible, OWNER);
 		await connectors.create({ ...compatible, id: "d" }, OWNER);
-		const [one, two] = await store.ledger.connectors.list();
+		const [one, two] = await store.rows.connectors.list();
 		expect(one!.sealedKey).not.toBe(two!.sealedKey);
 	});
 
@@ -217,7 +217,7 @@ describe("connectors: Z27, R4-32: addresses", () => {
 		});
 		await provider.embed({ model: "e", inputs: ["a"] }, signal());
 		expect(fake.seen.at(-1)!.headers.authorization).toBe("Bearer inline-key-1");
-		expect(await store.ledger.connectors.list()).toEqual([]);
+		expect(await store.rows.connectors.list()).toEqual([]);
 		for (const [providerType, apiKey] of [
 			["nobody", "k"],
 			["openai-compatible", "k"],

@@ -8,7 +8,7 @@ import {
 	nextProbeAt,
 } from "../../../packages/daemon/src/services/connectors/health.ts";
 import { watchHealth } from "../../../packages/daemon/src/services/connectors/health-watch.ts";
-import type { ProviderHealth } from "../../../packages/daemon/src/services/services.ts";
+import type { ProviderHealth } from "../../../packages/daemon/src/services/connectors/port.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { until } from "../../until.ts";

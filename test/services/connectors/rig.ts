@@ -3,13 +3,9 @@
 import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
 import { createDemo } from "../../../packages/daemon/src/engine/demo/demo.ts";
-import {
-	type ConnectorDeps,
-	type Connectors,
-	createConnectors,
-	type Principal,
-	type Provider,
-} from "../../../packages/daemon/src/services/services.ts";
+import { type ConnectorDeps, createConnectors } from "../../../packages/daemon/src/services/connectors/connectors.ts";
+import type { Connectors, Provider } from "../../../packages/daemon/src/services/connectors/port.ts";
+import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { openStore, type TestStore } from "../../store.ts";
 
@@ -39,7 +35,7 @@ export function rig(fields: Partial<ConnectorDeps> = {}): Rig {
 	const secret: Rig["secret"] = { value: undefined };
 	const connectors = createConnectors({
 		bus: store.bus,
-		ledger: store.ledger,
+		rows: store.rows,
 		clock: systemClock,
 		secret: {
 			read: () => secret.value,

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
-import type { RealtimeEvent } from "../../../packages/daemon/src/services/services.ts";
+import type { RealtimeEvent } from "../../../packages/daemon/src/services/realtime/port.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { gate, type Play, tempFile, text } from "../../broker/rig.ts";
 import { until } from "../../until.ts";

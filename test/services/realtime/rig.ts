@@ -1,16 +1,14 @@
 /** Realtime sessions on a real inbox, Broker and Bus, with connectors that play. */
 
 import { follow } from "../../../packages/daemon/src/bus/bus.ts";
-import {
-	type ConnectorInfo,
-	type Connectors,
-	createRealtime,
-	type OpenRealtime,
-	type Principal,
-	type Provider,
-	type RealtimeEvent,
-	type RealtimeLimits,
-} from "../../../packages/daemon/src/services/services.ts";
+import type { ConnectorInfo, Connectors, Provider } from "../../../packages/daemon/src/services/connectors/port.ts";
+import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
+import type {
+	OpenRealtime,
+	RealtimeEvent,
+	RealtimeLimits,
+} from "../../../packages/daemon/src/services/realtime/port.ts";
+import { createRealtime } from "../../../packages/daemon/src/services/realtime/realtime.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import type { Play } from "../../broker/rig.ts";

@@ -1,7 +1,9 @@
 /** The nine steps before a run, in order: every fault alone, and every pair of them (Z9, R4-27 to R4-31, K-STREAM-002). */
 
 import { describe, expect, test } from "vitest";
-import type { ConnectorInfo, Principal, ScenarioRequest } from "../../../packages/daemon/src/services/services.ts";
+import type { ConnectorInfo } from "../../../packages/daemon/src/services/connectors/port.ts";
+import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
+import type { ScenarioRequest } from "../../../packages/daemon/src/services/scenarios/port.ts";
 import { grpcStatusOf, NexusError, reasonOf } from "../../../packages/protocol/src/protocol.ts";
 import { appPrincipal, connectorOf, HELLO, OWNER, requestOf, rig, saying } from "./rig.ts";
 

@@ -2,19 +2,20 @@
 
 import { type Bus, follow } from "../../../packages/daemon/src/bus/bus.ts";
 import { checkInline } from "../../../packages/daemon/src/services/connectors/checks.ts";
-import {
-	type AdmittedScenario,
-	type ConnectorInfo,
-	type Connectors,
-	createScenarios,
-	type InlineCredential,
-	type Principal,
-	type Provider,
-	type ScenarioRequest,
-	type ScenarioSpec,
-	type ScenariosOptions,
-	type TextEvent,
-} from "../../../packages/daemon/src/services/services.ts";
+import type {
+	ConnectorInfo,
+	Connectors,
+	InlineCredential,
+	Provider,
+	TextEvent,
+} from "../../../packages/daemon/src/services/connectors/port.ts";
+import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
+import type {
+	AdmittedScenario,
+	ScenarioRequest,
+	ScenarioSpec,
+} from "../../../packages/daemon/src/services/scenarios/port.ts";
+import { createScenarios, type ScenariosOptions } from "../../../packages/daemon/src/services/scenarios/scenarios.ts";
 import {
 	createVerifier,
 	decodeFrame,
@@ -109,7 +110,7 @@ export function fakeConnectors(provider: Provider, list: readonly ConnectorInfo[
 }
 
 export interface RigOptions
-	extends Partial<Omit<ScenariosOptions, "bus" | "ledger" | "connectors">>,
+	extends Partial<Omit<ScenariosOptions, "bus" | "rows" | "connectors">>,
 		Pick<ForTestOptions, "path" | "connection" | "dies"> {
 	provider?: Partial<Provider>;
 	connectors?: readonly ConnectorInfo[];
@@ -117,9 +118,9 @@ export interface RigOptions
 
 export function rig(play: Play, { path, connection, dies, provider, connectors: list, ...options }: RigOptions = {}) {
 	const store = storeForTest({ path, connection, dies });
-	const { bus, ledger } = store;
+	const { bus, rows } = store;
 	const connectors = fakeConnectors(playedProvider(play, provider), list ?? [connectorOf("main")]);
-	const scenarios = createScenarios({ bus, ledger, connectors, ...options });
+	const scenarios = createScenarios({ bus, rows, connectors, ...options });
 	return { ...store, connectors, scenarios, frames: (runId: string) => framesOf(bus, runId) };
 }
 

@@ -2,12 +2,10 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { idempotencyWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
-import {
-	createScenarios,
-	SCENARIO_TIMEOUT_MS,
-	type TextEvent,
-} from "../../../packages/daemon/src/services/services.ts";
+import type { TextEvent } from "../../../packages/daemon/src/services/connectors/port.ts";
+import { idempotencyWrites } from "../../../packages/daemon/src/services/kit/rows.ts";
+import { SCENARIO_TIMEOUT_MS } from "../../../packages/daemon/src/services/scenarios/port.ts";
+import { createScenarios } from "../../../packages/daemon/src/services/scenarios/scenarios.ts";
 import { kindRetention, NexusError, timeOfId } from "../../../packages/protocol/src/protocol.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";

@@ -1,17 +1,11 @@
 /** Jobs and agents that do what the test says, on the store that the workflows are on. */
 
 import { type Bus, follow, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
-import type {
-	AdmittedScenario,
-	AgentOutcome,
-	AgentTurns,
-	ConnectorInfo,
-	Job,
-	JobEvent,
-	Jobs,
-	Principal,
-	ScenarioRequest,
-} from "../../../packages/daemon/src/services/services.ts";
+import type { ConnectorInfo } from "../../../packages/daemon/src/services/connectors/port.ts";
+import type { Job, JobEvent, Jobs } from "../../../packages/daemon/src/services/jobs/port.ts";
+import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
+import type { AdmittedScenario, ScenarioRequest } from "../../../packages/daemon/src/services/scenarios/port.ts";
+import type { AgentOutcome, AgentTurns } from "../../../packages/daemon/src/services/workflows/port.ts";
 import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";
 
 export const owner: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };

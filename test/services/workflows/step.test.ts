@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/limits.ts";
 import { type Plan, planOf } from "../../../packages/daemon/src/services/workflows/plan.ts";
+import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/daemon/src/services/workflows/port.ts";
 import {
 	doneBefore,
 	isOver,
@@ -17,7 +18,6 @@ import {
 	type WorkflowRun,
 } from "../../../packages/daemon/src/services/workflows/step.ts";
 import { seededRandom } from "../../../packages/daemon/src/std/seed.ts";
-import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 

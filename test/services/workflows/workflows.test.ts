@@ -1,15 +1,17 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { follow } from "../../../packages/daemon/src/bus/bus.ts";
-import {
-	createWorkflows,
-	type NewWorkflow,
-	type ScenarioRequest,
-	type Workflows,
-} from "../../../packages/daemon/src/services/services.ts";
+import type { ScenarioRequest } from "../../../packages/daemon/src/services/scenarios/port.ts";
+import type {
+	NewWorkflow,
+	WorkflowEventJson,
+	WorkflowNodeJson,
+	Workflows,
+} from "../../../packages/daemon/src/services/workflows/port.ts";
+import { createWorkflows } from "../../../packages/daemon/src/services/workflows/workflows.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
-import type { NexusError, WorkflowEventJson, WorkflowNodeJson } from "../../../packages/protocol/src/protocol.ts";
+import type { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../../store.ts";
 import { until } from "../../until.ts";
@@ -57,7 +59,7 @@ function rig({
 	const create = (): Workflows =>
 		createWorkflows({
 			bus: store.bus,
-			ledger: store.ledger,
+			rows: store.rows,
 			scenarios,
 			jobs,
 			agents,
@@ -175,7 +177,7 @@ describe("a workflow", () => {
 	});
 
 	test("runs nodes beside one another", async () => {
-		const gate = Promise.withResolvers<Partial<import("../../../packages/daemon/src/services/services.ts").Job>>();
+		const gate = Promise.withResolvers<Partial<import("../../../packages/daemon/src/services/jobs/port.ts").Job>>();
 		const one = rig({ script: () => gate.promise });
 		const { workflow_id: id } = await one.submit([call("a", "1"), call("b", "2"), call("c", "3")]);
 		await until("all three run", () => one.jobs.submitted.length === 3);

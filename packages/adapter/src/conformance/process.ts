@@ -21,9 +21,9 @@ export class AdapterProcess {
 	/** Called with every line it says, before anybody waits for it. */
 	onLine: (line: AdapterLine) => void = () => {};
 	readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
-	private readonly watchers = new Set<() => void>();
-	private readonly exit: Promise<number | null>;
-	private ended = false;
+	readonly #watchers = new Set<() => void>();
+	readonly #exit: Promise<number | null>;
+	#ended = false;
 
 	constructor(
 		command: readonly string[],
@@ -42,7 +42,7 @@ export class AdapterProcess {
 				this.lines.push(line);
 				this.onLine(line);
 			}
-			for (const look of [...this.watchers]) look();
+			for (const look of [...this.#watchers]) look();
 		};
 		this.child.stdout.on("data", (chunk: Buffer) => take(reader.push(chunk)));
 		this.child.stdout.on("end", () => take(reader.end()));
@@ -51,15 +51,15 @@ export class AdapterProcess {
 		});
 		// A process that is gone cannot be written to; its exit is what a case looks at.
 		this.child.stdin.on("error", () => {});
-		this.exit = new Promise((resolve) => {
+		this.#exit = new Promise((resolve) => {
 			this.child.on("error", (cause) => {
 				this.stderr += cause.message;
 				resolve(127);
 			});
 			this.child.on("close", (code) => resolve(code));
 		}).then((code) => {
-			this.ended = true;
-			for (const look of [...this.watchers]) look();
+			this.#ended = true;
+			for (const look of [...this.#watchers]) look();
 			return code as number | null;
 		});
 	}
@@ -86,7 +86,7 @@ export class AdapterProcess {
 	/** The first line that fits, or an error that says what came instead. While it says anything at all it may be waiting for its platform: the limit begins again. */
 	async hear(what: string, fits: (line: AdapterLine) => boolean, limitMs: number): Promise<AdapterLine> {
 		const find = () => this.lines.find(fits);
-		const isOver = () => find() !== undefined || this.ended;
+		const isOver = () => find() !== undefined || this.#ended;
 		for (let known = -1, waits = 0; !isOver() && known < this.lines.length && waits < WAITS_MAX; waits++) {
 			known = this.lines.length;
 			await this.until(isOver, limitMs);
@@ -94,7 +94,7 @@ export class AdapterProcess {
 		const found = find();
 		if (found) return found;
 		const last = this.lines.slice(-4).map((line) => JSON.stringify(line).slice(0, 200));
-		const why = this.ended ? "the process ended" : `nothing within ${limitMs} ms`;
+		const why = this.#ended ? "the process ended" : `nothing within ${limitMs} ms`;
 		throw new Error(
 			`expected ${what}: ${why}. Last lines: ${last.join(" ") || "none"}. stderr: ${this.stderr.slice(-500) || "empty"}`,
 		);
@@ -105,13 +105,13 @@ export class AdapterProcess {
 		if (holds()) return true;
 		await new Promise<void>((resolve) => {
 			const stop = () => {
-				this.watchers.delete(look);
+				this.#watchers.delete(look);
 				clearTimeout(timer);
 				resolve();
 			};
 			const look = () => holds() && stop();
 			const timer = setTimeout(stop, limitMs);
-			this.watchers.add(look);
+			this.#watchers.add(look);
 		});
 		return holds();
 	}
@@ -122,13 +122,13 @@ export class AdapterProcess {
 		const late = new Promise<undefined>((resolve) => {
 			timer = setTimeout(() => resolve(undefined), limitMs);
 		});
-		const code = await Promise.race([this.exit, late]);
+		const code = await Promise.race([this.#exit, late]);
 		clearTimeout(timer);
 		return code;
 	}
 
 	async kill(): Promise<void> {
 		this.child.kill("SIGKILL");
-		await this.exit;
+		await this.#exit;
 	}
 }

@@ -34,43 +34,43 @@ export class Rig {
 	readonly limitMs: number;
 	/** For what should take a moment, on however slow a machine. */
 	readonly momentMs: number;
-	private readonly command: readonly string[];
-	private readonly options: ConformanceOptions;
-	private readonly started: { verb: string; process: AdapterProcess }[] = [];
-	private counter = 0;
+	readonly #command: readonly string[];
+	readonly #options: ConformanceOptions;
+	readonly #started: { verb: string; process: AdapterProcess }[] = [];
+	#counter = 0;
 
 	constructor(command: readonly string[], info: AdapterInfo, options: ConformanceOptions) {
-		this.command = command;
+		this.#command = command;
 		this.info = info;
-		this.options = options;
+		this.#options = options;
 		this.target = options.target ?? { to: "conformance" };
 		this.limitMs = options.limitMs ?? 30_000;
 		this.momentMs = options.momentMs ?? Math.min(this.limitMs, Math.max(MOMENT_MS, this.limitMs / 3));
 	}
 
 	start(verb: string, env: Record<string, string> = {}): AdapterProcess {
-		const account = ["--account", this.options.account ?? "conformance"];
+		const account = ["--account", this.#options.account ?? "conformance"];
 		// As the daemon starts them.
 		const format = verb === "send" || verb === "health" ? [] : ["--format", "jsonl"];
-		const options = { ...this.options, env: { ...this.options.env, ...env } };
-		const process = new AdapterProcess(this.command, [verb, ...account, ...format], options);
-		this.started.push({ verb, process });
+		const options = { ...this.#options, env: { ...this.#options.env, ...env } };
+		const process = new AdapterProcess(this.#command, [verb, ...account, ...format], options);
+		this.#started.push({ verb, process });
 		return process;
 	}
 
 	/** Lets every process come to its end, so that nothing it says is missed. One that does not stop is another case's matter. */
 	async hearOut(): Promise<void> {
-		for (const { process } of this.started) process.closeInput();
-		await Promise.all(this.started.map(({ process }) => process.exited(this.momentMs)));
+		for (const { process } of this.#started) process.closeInput();
+		await Promise.all(this.#started.map(({ process }) => process.exited(this.momentMs)));
 	}
 
 	async stopAll(): Promise<void> {
-		await Promise.all(this.started.splice(0).map(({ process }) => process.kill()));
+		await Promise.all(this.#started.splice(0).map(({ process }) => process.kill()));
 	}
 
 	/** Every line that was said is one that the daemon takes, and no delivery ends twice. */
 	checkLines(): void {
-		for (const { verb, process } of this.started) {
+		for (const { verb, process } of this.#started) {
 			const ends = process.lines.filter((line) => verb === "stream" && isEnd(line)).length;
 			expect(ends <= process.begun, `${ends} ends for ${process.begun} deliveries: one has ended twice`);
 			const shapes = SHAPES[verb];
@@ -82,12 +82,12 @@ export class Rig {
 	}
 
 	get canPress(): boolean {
-		return this.options.press !== undefined;
+		return this.#options.press !== undefined;
 	}
 
 	/** Some platforms let go of a button only when it is answered, which is the case's next step: nobody waits for it. */
 	press(messageId: string, label: string): void {
-		this.options.press?.(messageId, label).catch(() => {}); // The case misses the choice then.
+		this.#options.press?.(messageId, label).catch(() => {}); // The case misses the choice then.
 	}
 
 	speaks(field: AdapterField): boolean {
@@ -96,8 +96,8 @@ export class Rig {
 
 	/** Names that no earlier run of the suite has used on the same platform. */
 	fresh(): string {
-		this.counter++;
-		return `c${Date.now().toString(36)}${process.pid.toString(36)}n${this.counter}`;
+		this.#counter++;
+		return `c${Date.now().toString(36)}${process.pid.toString(36)}n${this.#counter}`;
 	}
 }
 
@@ -106,13 +106,13 @@ export class DeliveryDriver {
 	readonly name: string;
 	readonly runId: string;
 	acknowledge = true;
-	private readonly rig: Rig;
-	private readonly process: AdapterProcess;
-	private offset = 1;
+	readonly #rig: Rig;
+	readonly #process: AdapterProcess;
+	#offset = 1;
 
 	constructor(rig: Rig, process: AdapterProcess, name = rig.fresh()) {
-		this.rig = rig;
-		this.process = process;
+		this.#rig = rig;
+		this.#process = process;
 		this.name = `dlv_${name}`;
 		this.runId = `run_${name}`;
 		const before = process.onLine;
@@ -123,57 +123,57 @@ export class DeliveryDriver {
 	}
 
 	/** An adapter that names no runs gets the basic fields and nothing else. */
-	private names(): object {
-		if (!this.rig.speaks("runId")) return {};
-		return { delivery: this.name, runId: this.runId, offset: this.rig.speaks("offset") ? this.offset++ : undefined };
+	#names(): object {
+		if (!this.#rig.speaks("runId")) return {};
+		return { delivery: this.name, runId: this.runId, offset: this.#rig.speaks("offset") ? this.#offset++ : undefined };
 	}
 
 	isMine(line: AdapterLine): boolean {
-		return !this.rig.speaks("runId") || line.delivery === this.name;
+		return !this.#rig.speaks("runId") || line.delivery === this.name;
 	}
 
 	start(extra: { resume?: Resume; options?: object } = {}): void {
-		const { target } = this.rig;
-		const added = this.rig.speaks("runId") ? extra : {};
-		this.process.say({
+		const { target } = this.#rig;
+		const added = this.#rig.speaks("runId") ? extra : {};
+		this.#process.say({
 			type: "stream_start",
 			sessionLabel: "conformance",
 			target,
 			runId: this.runId,
-			...this.names(),
+			...this.#names(),
 			...added,
 		});
 	}
 
 	token(text: string): void {
-		this.process.say({ type: "token", text, ...this.names() });
+		this.#process.say({ type: "token", text, ...this.#names() });
 	}
 
 	/** Read by every adapter, shown by none. */
 	reasoning(text: string): void {
-		this.process.say({ type: "reasoning", text, ...this.names() });
+		this.#process.say({ type: "reasoning", text, ...this.#names() });
 	}
 
 	end(final = true): void {
-		this.process.say({ type: "stream_end", runId: this.runId, ...this.names(), final });
+		this.#process.say({ type: "stream_end", runId: this.runId, ...this.#names(), final });
 	}
 
 	error(): void {
-		this.process.say({ type: "stream_error", error: "the model failed", partial: true, ...this.names() });
+		this.#process.say({ type: "stream_error", error: "the model failed", partial: true, ...this.#names() });
 	}
 
 	ack(nonce: string): void {
-		this.process.say({ type: "ack", nonce, ...this.names() });
+		this.#process.say({ type: "ack", nonce, ...this.#names() });
 	}
 
-	hear(type: string, limitMs = this.rig.limitMs): Promise<AdapterLine> {
-		return this.process.hear(`${type} of ${this.name}`, (line) => line.type === type && this.isMine(line), limitMs);
+	hear(type: string, limitMs = this.#rig.limitMs): Promise<AdapterLine> {
+		return this.#process.hear(`${type} of ${this.name}`, (line) => line.type === type && this.isMine(line), limitMs);
 	}
 
 	/** Whichever of these comes first, or the end of this delivery. */
 	hearFirst(types: readonly string[]): Promise<AdapterLine> {
 		const fits = (line: AdapterLine) => (types.includes(line.type) || isEnd(line)) && this.isMine(line);
-		return this.process.hear(`${[...types, "the end"].join(" or ")} of ${this.name}`, fits, this.rig.limitMs);
+		return this.#process.hear(`${[...types, "the end"].join(" or ")} of ${this.name}`, fits, this.#rig.limitMs);
 	}
 
 	/** Waits for the end of this delivery, good or bad. */
@@ -182,7 +182,7 @@ export class DeliveryDriver {
 	}
 
 	all(type: string): AdapterLine[] {
-		return this.process.lines.filter((line) => line.type === type && this.isMine(line));
+		return this.#process.lines.filter((line) => line.type === type && this.isMine(line));
 	}
 
 	/** Waits for the end and checks it: at least one message, none twice, and every position covered once, in order. */
@@ -194,7 +194,7 @@ export class DeliveryDriver {
 		const ids = new Set(sent.map((line) => line.messageId));
 		expect(ids.size === sent.length, "two message_sent lines have the same messageId");
 		expect(Array.isArray(end.messageIds), "delivery_complete lacks messageIds");
-		if (this.rig.speaks("offset")) expectCovered(sent, from, length);
+		if (this.#rig.speaks("offset")) expectCovered(sent, from, length);
 		return sent;
 	}
 }

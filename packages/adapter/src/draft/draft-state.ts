@@ -2,14 +2,15 @@
 
 import type { ToolStatusEvent } from "@nexus-stream/protocol";
 import type { Rank } from "../gate/gate-step.ts";
-import { type ComposeRules, markdownStateOf, type View } from "../markdown/compose.ts";
+import { markdownStateOf, type View } from "../markdown/compose.ts";
+import type { FitRules } from "../markdown/fit.ts";
 import { type MarkdownState, START } from "../markdown/markdown-state.ts";
-import type { DraftStyle } from "../platform/platform.ts";
+import type { DraftStyle } from "../platform/session.ts";
 import type { PlatformFault, Resume, StreamStatus } from "../port.ts";
 import { type ToolCall, toolLines } from "./tool-line.ts";
 
 /** Fixed when the delivery begins. */
-export interface DraftRules extends ComposeRules {
+export interface DraftRules extends FitRules {
 	style: DraftStyle;
 	canEdit: boolean;
 	canRemove: boolean;

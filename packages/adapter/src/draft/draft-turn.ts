@@ -1,6 +1,7 @@
 /** A draft's turn has come: which call to make, with the text as it is now. */
 
-import { compose, remainder, stateAfter, unclosed, type View } from "../markdown/compose.ts";
+import { compose, remainder, unclosed, type View } from "../markdown/compose.ts";
+import { stateAfter } from "../markdown/outline.ts";
 import { advance, announce, sent } from "./draft-moves.ts";
 import { giveUp } from "./draft-outcome.ts";
 import {

@@ -1,6 +1,7 @@
-/** A draft's call as a call of the platform, and its outcome as the draft's next input. */
+/** Turns a draft's call into a call of the platform, and its outcome into the draft's next input. */
 
-import { PlatformError, type SendOptions } from "../platform/platform.ts";
+import { PlatformError } from "../platform/platform-error.ts";
+import type { SendOptions, Session } from "../platform/session.ts";
 import type { DeliveryFields, Target } from "../port.ts";
 import type { AdapterContext } from "../serve/context.ts";
 import type { DraftCall, DraftInput } from "./draft-state.ts";
@@ -14,63 +15,61 @@ export interface Addressed {
 	draftId(ordinal: number): number;
 }
 
-const missing = (name: string) => new PlatformError("invalid", `This platform has no ${name} call.`);
-
 export async function perform(context: AdapterContext, call: DraftCall, to: Addressed): Promise<DraftInput> {
 	const { session } = context;
-	const { target, render } = to;
-	const { facts } = to;
-	const options = (nonce: string, final: boolean, signal: AbortSignal): SendOptions => ({
-		nonce,
-		final,
-		facts,
-		signal,
-	});
+	const { target, render, facts } = to;
 	const named = <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => context.call(call.type, to.fields, work);
+	const write = <T>(nonce: string, final: boolean, work: (options: SendOptions) => Promise<T>): Promise<T> =>
+		named((signal) => work({ nonce, final, facts, signal }));
 	switch (call.type) {
 		case "create": {
 			const text = render(call.markdown);
-			const made = await named((signal) => session.create(target, text, options(call.nonce, call.final, signal)));
-			return { type: "created", messageId: made.messageId };
+			const { messageId } = await write(call.nonce, call.final, (options) =>
+				context.create(options, (noted) => session.create(target, text, noted)),
+			);
+			return { type: "created", messageId };
 		}
 		case "start": {
-			const { start } = session;
-			if (!start) throw missing("start");
-			const made = await named((signal) =>
-				start.call(session, target, call.markdown, options(call.nonce, call.final, signal)),
+			const streaming = needed(session, "streaming");
+			const { messageId } = await write(call.nonce, call.final, (options) =>
+				context.create(options, (noted) => streaming.start(target, call.markdown, noted)),
 			);
-			return { type: "created", messageId: made.messageId };
+			return { type: "created", messageId };
 		}
 		case "edit": {
 			const text = render(call.markdown);
-			await named(async (signal) => session.edit?.(target, call.id, text, options(call.nonce, call.final, signal)));
+			const editing = needed(session, "editing");
+			await write(call.nonce, call.final, (options) => editing.edit(target, call.id, text, options));
 			return { type: "edited" };
 		}
-		case "append":
-			await named(async (signal) =>
-				session.append?.(target, call.id, call.markdown, options(call.nonce, call.final, signal)),
-			);
+		case "append": {
+			const streaming = needed(session, "streaming");
+			await write(call.nonce, call.final, (options) => streaming.append(target, call.id, call.markdown, options));
 			return { type: "edited" };
-		case "stop":
-			await named(async (signal) => session.stop?.(target, call.id, options(call.nonce, true, signal)));
+		}
+		case "stop": {
+			const streaming = needed(session, "streaming");
+			await write(call.nonce, true, (options) => streaming.stop(target, call.id, options));
 			return { type: "edited" };
-		case "remove":
-			await named(async (signal) => session.remove?.(target, call.id, options(call.nonce, true, signal)));
+		}
+		case "remove": {
+			const editing = needed(session, "editing");
+			await write(call.nonce, true, async (options) => editing.remove?.(target, call.id, options));
 			return { type: "edited" };
+		}
 		case "preview": {
 			const draftId = to.draftId(call.ordinal);
 			const text = render(call.markdown);
+			const previewing = needed(session, "previewing");
 			const { tools } = call;
-			await named(async (signal) =>
-				session.preview?.(target, draftId, text, { ...options(String(draftId), false, signal), tools }),
+			await write(String(draftId), false, (options) =>
+				previewing.preview(target, draftId, text, { ...options, tools }),
 			);
 			return { type: "edited" };
 		}
 		case "find": {
-			const { find } = session;
-			if (!find) throw missing("find");
 			const look = (markdown: string) =>
-				named((signal) => find.call(session, target, call.nonce, render(markdown), signal));
+				named(async (signal) => context.find?.(target, call.nonce, render(markdown), signal));
 			const { instead } = call;
 			const found = (await look(call.markdown)) ?? (instead === undefined ? undefined : await look(instead));
 			return { type: "found", messageId: found?.messageId };
@@ -78,4 +77,14 @@ export async function perform(context: AdapterContext, call: DraftCall, to: Addr
 		default:
 			return call satisfies never;
 	}
+}
+
+/** The draft's rules ask only for capabilities that the session has. */
+function needed<Name extends "editing" | "streaming" | "previewing">(
+	session: Session,
+	name: Name,
+): NonNullable<Session[Name]> {
+	const capability = session[name];
+	if (capability === undefined) throw new PlatformError("invalid", `This platform has no ${name}.`);
+	return capability;
 }

@@ -2,7 +2,8 @@
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import { type Pace, PlatformError } from "../platform/platform.ts";
+import { PlatformError } from "../platform/platform-error.ts";
+import type { Pace } from "../platform/session.ts";
 import { EMPTY_GATE, GATE_LIMITS, type GateInput, type GateLimits, type Rank, stepGate } from "./gate-step.ts";
 
 export interface GateJob {

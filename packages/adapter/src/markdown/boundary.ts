@@ -1,17 +1,17 @@
-/** Where a text may be cut within a line: between sentences, words, and at least between graphemes. */
+/** Finds positions inside a line where a text can be cut: between sentences, words or graphemes. */
 
 let made: Intl.Segmenter | undefined;
 
-/** Made when the first text needs it: it takes megabytes, and the daemon itself, which loads this file, may never cut one. */
-const graphemes = (): Intl.Segmenter => {
+/** Created on first use: it takes megabytes, and the daemon loads this file even if it never cuts a text. */
+export const graphemes = (): Intl.Segmenter => {
 	made ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
 	return made;
 };
 
-/** How far back the beginning of a run of joined characters is looked for. */
+/** How many characters back the search for the beginning of a run of joined characters goes. */
 const RUN_MAX = 4096;
 
-/** Below U+0300 every character stands alone, but for a carriage return and its line feed. */
+/** Below U+0300 every character is a grapheme, except a carriage return before a line feed. */
 const isAlone = (code: number): boolean => code < 0x300;
 
 /** Never true inside a surrogate pair, an emoji sequence, a flag, a letter with its marks, or between `\r` and `\n`. */
@@ -24,7 +24,7 @@ export function isGraphemeBoundary(source: string, at: number): boolean {
 	return graphemeBefore(source, at) === at;
 }
 
-/** Where the grapheme begins that holds the unit at `at`. */
+/** Beginning of the grapheme that holds the unit at `at`. */
 function graphemeBefore(source: string, at: number): number {
 	let start = at - 1;
 	while (start > 0 && at - start < RUN_MAX) {
@@ -45,7 +45,7 @@ export function graphemeAtOrBefore(source: string, at: number, from: number): nu
 	return Math.max(from, graphemeBefore(source, at));
 }
 
-/** The end of the grapheme that begins at `from`; one that is longer than any letter or emoji counts as several. */
+/** The end of the grapheme that begins at `from`. A grapheme of more than `RUN_MAX` units counts as several. */
 export function graphemeAfter(source: string, from: number): number {
 	if (from + 1 >= source.length || isGraphemeBoundary(source, from + 1)) return from + 1;
 	const [first] = graphemes().segment(source.slice(from, from + RUN_MAX));
@@ -54,7 +54,7 @@ export function graphemeAfter(source: string, from: number): number {
 
 const isSpace = (code: number): boolean => code === 32 || code === 9;
 
-/** Ends of sentences that want white space after them, and those that do not. */
+/** Marks that end a sentence if white space follows, and marks that end it in any case. */
 const STOPS = ".!?…؟۔।:;";
 const WIDE_STOPS = "。！？；";
 const CLOSERS = "\"'”’»)]}*_`」』）】";

@@ -1,29 +1,22 @@
-/** What one platform message says: the longest piece of the held text that fits it, standing alone. */
+/** Composes one platform message: the longest piece of the held text that fits, as markdown that stands alone. */
 
+import type { FitRules } from "./fit.ts";
 import { type MarkdownState, START } from "./markdown-state.ts";
 import { cut, standalone } from "./split.ts";
 
-export interface ComposeRules {
-	fits(markdown: string): boolean;
-	/** How much of a message a text takes. */
-	share?(markdown: string): number;
-	/** About how many characters fit: saves tries. */
-	guess: number;
-}
-
 export interface View {
-	/** Units of the text that the message shows. */
+	/** How many UTF-16 units of the text the message shows. */
 	length: number;
-	/** Code fences that the piece is inside of are opened and closed. Empty when there is nothing to see. */
+	/** Opens and closes the code fences that the piece is inside. Empty if the piece shows nothing. */
 	markdown: string;
 	/** Nothing more goes into this message. */
 	done: boolean;
-	/** The place of what follows. */
+	/** The state behind the piece. */
 	next: MarkdownState;
 }
 
-/** `markdown` is where `text` begins in the markdown; `ended` = nothing more comes for this message. */
-export function compose(markdown: MarkdownState, text: string, ended: boolean, rules: ComposeRules): View {
+/** `markdown` is the state at the beginning of `text`; `ended`: this message gets no more text. */
+export function compose(markdown: MarkdownState, text: string, ended: boolean, rules: FitRules): View {
 	if (text === "") return { length: 0, markdown: "", done: ended, next: markdown };
 	const { fits, share, guess } = rules;
 	const piece = cut(text, 0, { fits, more: !ended, at: markdown, guess, share });
@@ -31,33 +24,28 @@ export function compose(markdown: MarkdownState, text: string, ended: boolean, r
 	return { length: text.length, markdown: standalone(text, 0, text.length, markdown), done: false, next: markdown };
 }
 
-/** The place after a text. */
-export function stateAfter(markdown: MarkdownState, text: string): MarkdownState {
-	return cut(text, 0, { fits: () => true, more: false, at: markdown })?.next ?? markdown;
-}
-
 const MARK = "\uE000";
 
-/** The text so far without what would close it: more of the source can follow. */
+/** The text so far without closing marks, so that more of the source can be appended. */
 export function unclosed(markdown: MarkdownState, text: string): string {
 	const marked = standalone(text + MARK, 0, text.length + MARK.length, markdown);
 	const at = marked.lastIndexOf(MARK);
 	return at < 0 ? text : marked.slice(0, at);
 }
 
-/** What comes after `shown` in a text that stands alone; undefined when it does not begin like that. */
+/** The rest of the standalone text behind `shown`; undefined if the text does not begin with `shown`. */
 export function remainder(markdown: MarkdownState, text: string, shown: string): string | undefined {
 	const alone = standalone(text, 0, text.length, markdown);
 	return alone.startsWith(shown) ? alone.slice(shown.length) : undefined;
 }
 
-/** A place as the daemon keeps it; undefined where a message would begin anyway. */
+/** A state as the daemon stores it; undefined for the state at the beginning of a message. */
 export function carryOf(markdown: MarkdownState): string | undefined {
 	const plain = markdown.containers.length === 0 && markdown.leaf === "none" && !markdown.inLine;
 	return plain ? undefined : JSON.stringify(markdown);
 }
 
-/** A carry that cannot be read costs formatting, never text. */
+/** An unreadable carry costs formatting, never text. */
 export function markdownStateOf(carry: string | undefined): MarkdownState {
 	if (carry === undefined) return START;
 	try {

@@ -1,8 +1,7 @@
-/** How long a text is, in the unit in which a platform counts. */
+/** Measures a text in the unit in which a platform counts. */
 
 import type { LengthUnit } from "../port.ts";
-
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+import { graphemes } from "./boundary.ts";
 
 export function lengthOf(text: string, unit: LengthUnit): number {
 	switch (unit) {
@@ -32,11 +31,11 @@ function codepoints(text: string): number {
 function graphemeCount(text: string): number {
 	if (isPlainAscii(text)) return text.length;
 	let count = 0;
-	for (const _ of graphemes.segment(text)) count += 1;
+	for (const _ of graphemes().segment(text)) count += 1;
 	return count;
 }
 
-/** Every character stands alone. A carriage return does not: with a line feed it is one grapheme. */
+/** Every character is a grapheme. A carriage return is excluded, because it forms one grapheme with a line feed. */
 function isPlainAscii(text: string): boolean {
 	for (let at = 0; at < text.length; at += 1) {
 		const code = text.charCodeAt(at);
@@ -49,10 +48,10 @@ function isPlainAscii(text: string): boolean {
 const BASIC = new Set(
 	"@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà",
 );
-/** An escape and a septet: two together. */
+/** GSM 03.38 extension: two septets each, the escape included. */
 const EXTENSION = new Set("\f^{}\\[~]|€");
 
-/** Undefined when one character is not in the alphabet: then the whole message is sent as UCS-2. */
+/** Undefined if one character is not in the alphabet, because then the whole message is sent as UCS-2. */
 function septets(text: string): number | undefined {
 	let count = 0;
 	for (const character of text) {

@@ -1,6 +1,6 @@
 /**
- * Follows markdown's block structure line by line: which quotes, list items and code fence are open at a position. Agrees with
- * `parseMarkdown` on fences (raw HTML and reference definitions are text there), needs no look-ahead and costs one pass.
+ * Follows markdown's block structure line by line: which quotes, list items and code fence are open at a position. It needs no look-ahead
+ * and reads every character once. A property test holds it to `parseMarkdown`, where raw HTML and reference definitions are text (ADR 55).
  */
 
 import { NESTING_MAX } from "@nexus-stream/protocol/markdown";
@@ -8,9 +8,9 @@ import { NESTING_MAX } from "@nexus-stream/protocol/markdown";
 export interface Fence {
 	readonly mark: "`" | "~";
 	readonly length: number;
-	/** Columns before the opener, within its containers. */
+	/** Columns between its containers' content and the opener. */
 	readonly indent: number;
-	/** As written, with the space before it. */
+	/** The text behind the opener's marks, with the space before it. */
 	readonly info: string;
 }
 
@@ -25,13 +25,13 @@ export interface Container {
 export interface MarkdownState {
 	readonly containers: readonly Container[];
 	readonly leaf: "none" | "paragraph" | "table" | "indented" | Fence;
-	/** Not at the start of a line: the rest of the line continues what the line began. */
+	/** The position is inside a line: the rest continues the block that the line began. */
 	readonly inLine: boolean;
-	/** The columns of a line that would be a table's head if a delimiter row followed. */
+	/** How many columns a table would have if its delimiter row followed; 0 where no table can begin. */
 	readonly cells: number;
-	/** Of a table, or of what would be one if a delimiter row followed: its head without the marks of its containers, unless it is long. */
+	/** The head of the table that is open, or that a delimiter row would open, without the marks of its containers. Long heads are not kept. */
 	readonly table?: string;
-	/** The line so far and the place before it, when what follows decides what the line is. */
+	/** The beginning of the line and the state before it, as long as the rest of the line can still change its kind. */
 	readonly head?: { readonly text: string; readonly before: MarkdownState };
 }
 
@@ -45,7 +45,7 @@ export type LineKind =
 	| "text"
 	| "item"
 	| "heading"
-	/** Makes a heading of the paragraph before it. */
+	/** Turns the paragraph above it into a heading. */
 	| "underline"
 	| "rule"
 	| "row"
@@ -57,21 +57,21 @@ export type LineKind =
 
 export interface LineRead {
 	kind: LineKind;
-	/** After the line. */
+	/** The state after the line. */
 	after: MarkdownState;
-	/** A paragraph went on although its containers' marks are missing. */
+	/** It continues a paragraph without the marks of the paragraph's containers. */
 	lazy: boolean;
 	/** How many of the open containers the line belongs to. */
 	matched: number;
 }
 
-/** A line being read: everything before `at` is read and free of tabs, so an index is a column. */
+/** A partly read line: everything before `at` is read and free of tabs, so an index is a column. */
 interface Scan {
 	line: string;
 	at: number;
 }
 
-/** Columns of white space at the scan's position, looked at no further than `want`; a tab on the way becomes spaces. */
+/** Counts the columns of white space at the scan's position, up to `want`, and expands the tabs among them. */
 function indentAt(scan: Scan, want: number): number {
 	let columns = 0;
 	while (columns < want) {
@@ -93,7 +93,7 @@ function isBlankFrom(line: string, from: number): boolean {
 	return true;
 }
 
-/** Reads past the marks of the containers that are open; answers how many the line belongs to. */
+/** Reads past the marks of the open containers and returns how many of them the line continues. */
 function matchContainers(containers: readonly Container[], scan: Scan): number {
 	let matched = 0;
 	for (const container of containers) {
@@ -113,10 +113,10 @@ function matchContainers(containers: readonly Container[], scan: Scan): number {
 	return matched;
 }
 
-/** What a line has before its text. */
+/** Indentation, quote marks and list markers at the start of a line. */
 export const MARKS = /^(?:[ \t>]|(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$))*/;
 
-/** The line without the marks of its containers, and how many of them it has. Tabs before the text keep their width. */
+/** Removes the marks of the containers from a line, and counts those it had. `expand` turns tabs before the text into spaces, so that they keep their width. */
 export function withoutContainers(
 	containers: readonly Container[],
 	line: string,
@@ -160,7 +160,7 @@ function cellsOf(row: string): number {
 function openContainers(scan: Scan, into: Container[], interrupts: boolean): boolean {
 	let item = false;
 	for (;;) {
-		// Deeper than this it is not read as markdown anywhere.
+		// Renderers treat deeper nesting as plain text.
 		if (into.length >= NESTING_MAX) return item;
 		const indent = indentAt(scan, 4);
 		const first = scan.line[scan.at + indent];
@@ -187,51 +187,12 @@ function openContainers(scan: Scan, into: Container[], interrupts: boolean): boo
 	}
 }
 
-const HEAD_CHARS_MAX = 200;
-
-/** The place after the beginning of a line that was read at `before`. */
-export function stateInLine(
-	before: MarkdownState,
-	begun: string,
-	{ kind, after }: Pick<LineRead, "kind" | "after">,
-): MarkdownState {
-	const text = (before.head?.text ?? "") + begun;
-	const start = before.head?.before ?? before;
-	const { head: _, ...markdown } = after;
-	const open = text.length <= HEAD_CHARS_MAX && !start.inLine && isUndecided(start, text, kind);
-	return open ? { ...markdown, inLine: true, head: { text, before: start } } : { ...markdown, inLine: true };
-}
-
-/** Nothing but marks so far, or what is a fence's mark, or would be with more of it. */
-function isUndecided(before: MarkdownState, text: string, kind: LineKind): boolean {
-	if (kind === "open" || kind === "close" || text.replace(MARKS, "") === "") return true;
-	const mark = fenceOf(before)?.mark ?? text.at(-1);
-	if ((mark !== "`" && mark !== "~") || !text.endsWith(mark)) return false;
-	const more = readLine(before, text + mark.repeat(fenceOf(before)?.length ?? 2)).kind;
-	return more === "open" || more === "close";
-}
-
-/** Reads the rest of a line. Its beginning has decided what it is, unless it was too short for that. */
-export function readRest(markdown: MarkdownState, rest: string): LineRead {
-	const { head, ...known } = markdown;
-	const matched = markdown.containers.length;
-	if (head === undefined) {
-		const kind = fenceOf(markdown) ? "code" : markdown.leaf === "table" ? "row" : "text";
-		const { table, ...bare } = known;
-		// Of a line that was cut the beginning is not known here.
-		const after = { ...bare, inLine: false, ...(kind === "row" && headOf(table)) };
-		return { kind, after, lazy: false, matched };
-	}
-	const read = readLine(head.before, head.text + rest);
-	return { ...read, lazy: false, matched: head.text.trim() === "" ? read.matched : matched };
-}
-
 const settled = (containers: readonly Container[]): readonly Container[] =>
 	containers.some((each) => each.fresh) ? containers.map((each) => ({ ...each, fresh: false })) : containers;
 
 const LETTER = /^[\p{L}(]/u;
 
-/** Reads one line, without its line end, at the place before it. */
+/** Reads one line, without its line end, in the state before it. */
 export function readLine(markdown: MarkdownState, line: string): LineRead {
 	const { containers, leaf } = markdown;
 	if (containers.length === 0 && typeof leaf === "string" && leaf !== "table" && LETTER.test(line)) {
@@ -265,7 +226,7 @@ function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number):
 		const rest = scan.line.slice(scan.at + indent);
 		if (indent < 4 && isDelimiter(rest, markdown.cells)) {
 			const read = at("delimiter", "table");
-			const head = markdown.table === undefined ? {} : headOf(`${markdown.table}\n${rest.trimEnd()}`);
+			const head = markdown.table === undefined ? {} : keptHead(`${markdown.table}\n${rest.trimEnd()}`);
 			return { ...read, after: { ...read.after, ...head } };
 		}
 		if (indent < 4 && UNDERLINE.test(rest)) return at("underline", "none");
@@ -275,7 +236,7 @@ function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number):
 	if (isBlankFrom(scan.line, scan.at)) {
 		const kind = begun ? (opened ? "item" : "text") : "blank";
 		const next = leaf === "indented" && all && !begun ? leaf : "none";
-		// What holds another item is no longer empty.
+		// An item that holds another item is not empty.
 		const held = begun ? [...settled(open.slice(0, matched)), ...open.slice(matched)] : open;
 		return { kind, after: { containers: held, leaf: next, inLine: false, cells: 0 }, lazy: false, matched };
 	}
@@ -293,11 +254,11 @@ function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number):
 	}
 	if (leaf === "table" && all && !begun && indent < 4) {
 		const read = at("row", "table");
-		return { ...read, after: { ...read.after, ...headOf(markdown.table) } };
+		return { ...read, after: { ...read.after, ...keptHead(markdown.table) } };
 	}
 	if (indent > 3) return at(opened ? "item" : "indented", "indented");
 	const after = textPlace(settled(open), rest);
-	// The parser begins no table with the line that ends a table by being outside of its item.
+	// A line that ends a table by leaving its list item cannot be the head of another one.
 	const noHead = leaf === "table" && !all && !begun;
 	return { kind: opened ? "item" : "text", after: noHead ? { ...after, cells: 0 } : after, lazy: false, matched };
 }
@@ -305,14 +266,14 @@ function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number):
 const textPlace = (containers: readonly Container[], text: string): MarkdownState => {
 	const markdown = { containers, leaf: "paragraph" as const, inLine: false };
 	return text.includes("|")
-		? { ...markdown, cells: cellsOf(text), ...headOf(text.trimEnd()) }
+		? { ...markdown, cells: cellsOf(text), ...keptHead(text.trimEnd()) }
 		: { ...markdown, cells: 1 };
 };
 
-/** A longer head would leave little room for the rows below it. */
+/** Repeating a longer head would leave little room for rows. */
 const TABLE_HEAD_CHARS_MAX = 500;
 
-const headOf = (table: string | undefined): Pick<MarkdownState, "table"> =>
+export const keptHead = (table: string | undefined): Pick<MarkdownState, "table"> =>
 	table === undefined || table.length > TABLE_HEAD_CHARS_MAX ? {} : { table };
 
 function isDelimiter(text: string, cells: number): boolean {

@@ -22,10 +22,10 @@ const asText = {
 	},
 };
 
-/** What is markdown here, for those who turn it into HTML without a tree. */
+/** The syntax that `parseMarkdown` reads, for renderers that make HTML without a tree. */
 export const SYNTAX = [gfm(), asText];
 
-/** What would take the parser too long, or more stack than there is, is one paragraph of plain text: an answer never fails for its content. */
+/** Returns one paragraph of plain text for markdown that would take the parser too long or overflow its stack, so that no answer fails for its content. */
 export function parseMarkdown(markdown: string): Root {
 	if (isHostile(markdown)) return asPlainText(markdown);
 	try {

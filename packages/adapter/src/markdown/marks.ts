@@ -1,6 +1,6 @@
 /**
- * Markdown for chats with a few marks of their own: *bold*, _italic_, ~struck~, `code` and > quotes. Marks that such a chat would not read as
- * marks are left out, the letters never.
+ * Renders markdown for chats that know only *bold*, _italic_, ~struck~, `code` and > quotes. Marks that such a chat would show as characters are
+ * left out; the text never is.
  */
 
 import type { Code, List, ListItem, Nodes, PhrasingContent, RootContent, Table } from "mdast";
@@ -8,19 +8,19 @@ import { parseMarkdown } from "./markdown.ts";
 import { tableText } from "./table.ts";
 
 export interface MarkupDialect {
-	/** What may stand for itself in a text. */
+	/** Escapes the characters that the chat would read as markup. */
 	escape(text: string): string;
 	/** `label` is plain and not escaped. */
 	link(url: string, label: string): string;
 	bullet: string;
 }
 
-/** Marks count only at the edge of a word; this makes an edge where there is none to see. */
+/** Invisible space: chats read marks only at the edge of a word, and this makes an edge inside one. */
 const EDGE = "\u200b";
 
 interface Around {
 	dialect: MarkupDialect;
-	/** Marks that are open: the same one again would close it. */
+	/** Open marks: repeating one of them would close it. */
 	open: readonly string[];
 }
 
@@ -51,7 +51,7 @@ function block(node: RootContent, around: Around): string {
 	}
 }
 
-/** Marks do not reach over a line. */
+/** Bold text cannot span lines. */
 function heading(nodes: readonly PhrasingContent[], around: Around): string {
 	const text = inline(nodes, { ...around, open: ["*"] });
 	return /\S/.test(text) && !text.includes("\n") ? `*${text}*` : text;
@@ -67,7 +67,7 @@ function code({ value, lang, meta }: Code, dialect: MarkupDialect): string {
 const fenced = (text: string, dialect: MarkupDialect): string =>
 	`\`\`\`\n${dialect.escape(text.replace(/`(?=``)/g, `\`${EDGE}`))}\n\`\`\``;
 
-/** A fence in a quote would show the quote's marks as code. */
+/** Leaves fences out of the quote, because the chat would show quote marks inside them as code. */
 function quoted(text: string): string {
 	const parts = text.split(/(^```\n[\s\S]*?\n```$)/m);
 	return parts.map((part) => (part.startsWith("```\n") ? part : part.replace(/^(?=.)/gm, "> "))).join("");
@@ -91,7 +91,7 @@ const indented = (text: string): string => (text.includes("```") ? text : text.r
 
 function table({ children }: Table): string {
 	const written: MarkupDialect = { escape: (text) => text, link: writtenOut, bullet: "" };
-	// All marks count as open: code has none.
+	// Treat all marks as open, because the table is sent as code, where marks would show.
 	const around = { dialect: written, open: ["*", "_", "~", "`"] };
 	return tableText(children.map((row) => row.children.map((cell) => inline(cell.children, around))));
 }
@@ -147,7 +147,7 @@ function phrase(node: Nodes, around: Around): string {
 		case "image":
 			return dialect.link(node.url, node.alt ?? "");
 		default:
-			// Nothing that the parser knows beside text; were it, its words would still be said.
+			// The parser has no other inline nodes; if one is added, its text is still shown.
 			if ("value" in node) return dialect.escape(node.value);
 			return "children" in node ? node.children.map((child) => phrase(child, around)).join("") : "";
 	}
@@ -156,12 +156,12 @@ function phrase(node: Nodes, around: Around): string {
 function marked(nodes: readonly PhrasingContent[], mark: string, around: Around): string {
 	if (around.open.includes(mark)) return inline(nodes, around);
 	const text = inline(nodes, { ...around, open: [...around.open, mark] });
-	// The chat would show these marks as letters.
+	// Chats ignore marks next to white space or around several lines.
 	const readable = /^\S(?:.*\S)?$/.test(text) && !text.startsWith(EDGE);
 	return readable ? mark + text + mark : text;
 }
 
-/** The words of a label; chats read no marks there. */
+/** The label as plain text; chats read no marks in it. */
 function plainOf(node: Nodes): string {
 	if ("value" in node) return node.value;
 	if (node.type === "image") return node.alt ?? "";

@@ -1,4 +1,4 @@
-/** Markdown for chats that show letters and line breaks only. Every mark here is of the GSM alphabet (which has no backtick): one other sign would make a text message cost twice. */
+/** Renders markdown for chats that show only plain text. All marks are in the GSM alphabet, which has no backtick: any other character would double the price of a text message. */
 
 import type { Code, List, ListItem, Nodes, RootContent } from "mdast";
 import { parseMarkdown } from "./markdown.ts";

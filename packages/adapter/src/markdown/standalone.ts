@@ -1,6 +1,6 @@
 /**
- * The text of a source range as a message of its own: a fence that is open where it begins is opened again, one that is open where
- * it ends is closed, quotes and list items it begins in are respected. White space at its two ends is left out; nothing else is.
+ * Writes a range of the source as a message that stands alone: a fence that is open at its beginning is opened again, a fence that is open at its
+ * end is closed, and content of a list item that began earlier loses its indentation. Only white space at the two ends is left out.
  */
 
 import { type Container, type Fence, fenceOf, type MarkdownState, withoutContainers } from "./markdown-state.ts";
@@ -13,23 +13,23 @@ export function standaloneText(outline: Outline, to: number, decoration: Decorat
 	if (to <= outline.from) return "";
 	const parts = new LineCollector(outline, to, decoration);
 	let first = parts.first();
-	// Of a line of code, nothing but its end.
+	// The range begins with the line end of a line of code.
 	if (first?.before.inLine && first.kind === "code" && first.textEnd <= first.start) first = parts.skip();
 	if (first === undefined) return "";
 	const torn = first.kind === "open" && first.before.inLine;
 	const markdown = torn ? first.after : first.before;
 	const fence = fenceOf(markdown);
-	// A closer that comes first closes a block that is already shown whole.
+	// A leading closer belongs to a block that an earlier message shows whole.
 	if (first.kind === "close" || (torn && decoration !== "none")) parts.skip();
 	if (fence !== undefined && decoration !== "none" && (torn || first.kind === "code")) {
-		// The rest of an opener's words are nowhere else.
+		// The opener's last words are in no other message.
 		parts.lead(openerOf(markdown, fence, torn ? "full" : decoration));
 	}
 	if (decoration === "full" && continuesTable(first)) parts.lead(headOf(markdown));
 	return parts.text();
 }
 
-/** Its head is in an earlier message. */
+/** The row's table has its head in an earlier message. */
 const continuesTable = ({ kind, before }: OutlineLine): boolean =>
 	kind === "row" && before.leaf === "table" && !before.inLine && before.table !== undefined;
 
@@ -44,160 +44,160 @@ function openerOf(markdown: MarkdownState, fence: Fence, decoration: Decoration)
 	return `${quotes(markdown.containers)}${" ".repeat(fence.indent)}${fence.mark.repeat(fence.length)}${info}\n`;
 }
 
-/** Collects the lines of one range. */
+/** Writes the lines of one range. */
 class LineCollector {
-	private readonly outline: Outline;
-	private readonly to: number;
-	private readonly decoration: Decoration;
-	private readonly inherited: readonly Container[];
-	/** Of the inherited containers, those that are still open. */
-	private carried: readonly Container[];
-	/** Columns that the lines have lost besides. */
-	private extra = 0;
-	/** A line that something may be taken for a part of is out without the marks of an item that began earlier. */
-	private shifted = false;
-	private out = "";
-	private index: number;
+	readonly #outline: Outline;
+	readonly #to: number;
+	readonly #decoration: Decoration;
+	readonly #inherited: readonly Container[];
+	/** The inherited containers that are still open. */
+	#carried: readonly Container[];
+	/** Further columns to remove from the lines, in addition to the marks of inherited containers. */
+	#extra = 0;
+	/** A line of an inherited item is written, without the item's indentation: a later indented line could join it. */
+	#shifted = false;
+	#out = "";
+	#index: number;
 
 	constructor(outline: Outline, to: number, decoration: Decoration) {
-		this.outline = outline;
-		this.to = to;
-		this.decoration = decoration;
-		this.index = outline.indexAt(outline.from);
-		const open = outline.lines[this.index]?.before.containers ?? [];
-		this.inherited = open.map((each) => (each.fresh ? { ...each, fresh: false } : each));
-		this.carried = this.inherited;
+		this.#outline = outline;
+		this.#to = to;
+		this.#decoration = decoration;
+		this.#index = outline.indexAt(outline.from);
+		const open = outline.lines[this.#index]?.before.containers ?? [];
+		this.#inherited = open.map((each) => (each.fresh ? { ...each, fresh: false } : each));
+		this.#carried = this.#inherited;
 		outline.reach(to - 1);
 	}
 
 	first(): OutlineLine | undefined {
-		const line = this.outline.lines[this.index];
-		return line !== undefined && line.start < this.to ? line : undefined;
+		const line = this.#outline.lines[this.#index];
+		return line !== undefined && line.start < this.#to ? line : undefined;
 	}
 
 	skip(): OutlineLine | undefined {
-		this.index += 1;
+		this.#index += 1;
 		return this.first();
 	}
 
 	lead(text: string): void {
-		this.out = text;
+		this.#out = text;
 	}
 
 	text(): string {
-		const began = this.out !== "";
-		const body = this.body();
-		this.out += began ? body : withoutLeadingBlank(body, this.startsInLine());
-		return this.close();
+		const began = this.#out !== "";
+		const body = this.#body();
+		this.#out += began ? body : withoutLeadingBlank(body, this.#startsInLine());
+		return this.#close();
 	}
 
-	private startsInLine(): boolean {
-		const before = this.outline.lines[this.index]?.before;
+	#startsInLine(): boolean {
+		const before = this.#outline.lines[this.#index]?.before;
 		return before?.inLine === true && before.leaf !== "indented";
 	}
 
-	private body(): string {
-		const { source, lines } = this.outline;
-		const first = lines[this.index];
+	#body(): string {
+		const { source, lines } = this.#outline;
+		const first = lines[this.#index];
 		if (first === undefined) return "";
 		const plain =
-			!first.before.inLine && !this.inherited.some((each) => each.kind === "item") && this.decoration !== "none";
-		const start = Math.max(first.start, this.outline.from);
-		if (plain) return guard(first, source.slice(start, Math.max(start, this.to)));
-		return this.rewritten();
+			!first.before.inLine && !this.#inherited.some((each) => each.kind === "item") && this.#decoration !== "none";
+		const start = Math.max(first.start, this.#outline.from);
+		if (plain) return guard(first, source.slice(start, Math.max(start, this.#to)));
+		return this.#rewritten();
 	}
 
-	/** Line by line: the marks of items that began in an earlier message are no longer needed, and would make code of deep lines. */
-	private rewritten(): string {
-		const { source, lines } = this.outline;
+	/** Writes line by line, without the indentation of items that began in an earlier message: deep lines would become indented code. */
+	#rewritten(): string {
+		const { source, lines } = this.#outline;
 		let body = "";
-		for (let at = this.index; at < lines.length; at += 1) {
+		for (let at = this.#index; at < lines.length; at += 1) {
 			const line = lines[at];
-			if (line === undefined || line.start >= this.to) break;
-			const text = source.slice(line.start, Math.min(line.textEnd, this.to));
-			const ending = line.textEnd < Math.min(line.end, this.to) ? "\n" : "";
-			if (this.decoration === "none" && line.kind === "close") continue;
-			if (this.decoration === "none" && line.kind === "open") {
+			if (line === undefined || line.start >= this.#to) break;
+			const text = source.slice(line.start, Math.min(line.textEnd, this.#to));
+			const ending = line.textEnd < Math.min(line.end, this.#to) ? "\n" : "";
+			if (this.#decoration === "none" && line.kind === "close") continue;
+			if (this.#decoration === "none" && line.kind === "open") {
 				body += text.replace(/(?:`{3,}|~{3,})[ \t]*/, "") + ending;
 				continue;
 			}
 			if (line.before.inLine) {
-				body += quotes(this.carried) + restOf(line, text) + ending;
+				body += quotes(this.#carried) + restOf(line, text) + ending;
 				continue;
 			}
 			const left = fenceOf(line.before);
-			const ended = left !== undefined && line.kind !== "code" && line.kind !== "close" && at > this.index;
-			// Its list item ended, and the fence with it; without the item's marks it has to be closed.
-			if (ended && this.decoration !== "none" && line.before.containers.length <= this.carried.length) {
+			const ended = left !== undefined && line.kind !== "code" && line.kind !== "close" && at > this.#index;
+			// The end of the list item ended this fence; without the item's indentation the fence needs a closer.
+			if (ended && this.#decoration !== "none" && line.before.containers.length <= this.#carried.length) {
 				body += `${quotes(line.before.containers)}${left.mark.repeat(left.length)}\n`;
 			}
-			const own = line.lazy ? escaped(text.trimStart()) : this.ownText(line, text);
-			body += (at === this.index ? guard(line, own) : own) + ending;
+			const own = line.lazy ? escaped(text.trimStart()) : this.#ownText(line, text);
+			body += (at === this.#index ? guard(line, own) : own) + ending;
 		}
 		return body;
 	}
 
-	/** A line without the marks of the items that are gone. */
-	private ownText(line: OutlineLine, text: string): string {
-		const carried = this.carried;
+	/** The line without the marks of inherited items. */
+	#ownText(line: OutlineLine, text: string): string {
+		const carried = this.#carried;
 		const nested = line.before.containers.length > carried.length;
-		if (!nested && fenceOf(line.before) === undefined) this.extra = 0;
-		const moved = carried.length > 0 || this.extra > 0;
+		if (!nested && fenceOf(line.before) === undefined) this.#extra = 0;
+		const moved = carried.length > 0 || this.#extra > 0;
 		const expand = moved && (nested || line.kind !== "code");
 		const found = withoutContainers(carried, text, expand ? "expand" : "keep");
 		const { rest } = found;
 		const matched = Math.min(found.matched, line.matched);
 		const indent = rest.length - rest.replace(/^ +/, "").length;
 		const left = matched < carried.length && line.kind !== "blank";
-		this.carried = carried.slice(0, matched);
-		// Less indented than an item that is gone: not to be taken for the content of one that came after it, nor for more of its paragraph.
-		if (left) this.extra = indent < 4 && this.shifted ? indent : 0;
-		else if (line.matched <= this.carried.length && line.kind !== "blank") this.extra = Math.min(this.extra, indent);
-		if (line.kind !== "blank" && line.kind !== "code" && line.kind !== "close") this.shifted = true;
+		this.#carried = carried.slice(0, matched);
+		// Re-indent lines that belonged to a list item cut off earlier, so they do not join the next item.
+		if (left) this.#extra = indent < 4 && this.#shifted ? indent : 0;
+		else if (line.matched <= this.#carried.length && line.kind !== "blank") this.#extra = Math.min(this.#extra, indent);
+		if (line.kind !== "blank" && line.kind !== "code" && line.kind !== "close") this.#shifted = true;
 		const apart = left && (/^ *>/.test(rest) || (NO_INTERRUPTION.test(rest) && line.kind !== "text")) ? "\n" : "";
 		return (
-			apart + quotes(this.carried) + rest.slice(Math.min(Math.max(0, indent - leastIndent(line, rest)), this.extra))
+			apart + quotes(this.#carried) + rest.slice(Math.min(Math.max(0, indent - leastIndent(line, rest)), this.#extra))
 		);
 	}
 
-	private close(): string {
-		const last = this.lastLine();
-		const markdown = this.outline.stateAt(this.to);
-		const torn = last !== undefined && this.to < last.end && last.kind === "close";
+	#close(): string {
+		const last = this.#lastLine();
+		const markdown = this.#outline.stateAt(this.#to);
+		const torn = last !== undefined && this.#to < last.end && last.kind === "close";
 		const fence = torn ? undefined : fenceOf(markdown);
-		if (fence === undefined || this.decoration === "none") return withoutTrailingBlank(this.out);
-		if (last?.kind === "open") return this.withoutOpener(last);
-		const before = this.out.endsWith("\n") || this.out === "" ? "" : "\n";
-		const kept = this.stillOpen();
+		if (fence === undefined || this.#decoration === "none") return withoutTrailingBlank(this.#out);
+		if (last?.kind === "open") return this.#withoutOpener(last);
+		const before = this.#out.endsWith("\n") || this.#out === "" ? "" : "\n";
+		const kept = this.#stillOpen();
 		const inner = markdown.containers.slice(kept);
 		const own = inner.map((each) => (each.kind === "quote" ? "> " : " ".repeat(each.indent))).join("");
-		return `${this.out}${before}${quotes(markdown.containers.slice(0, kept))}${own}${fence.mark.repeat(fence.length)}`;
+		return `${this.#out}${before}${quotes(markdown.containers.slice(0, kept))}${own}${fence.mark.repeat(fence.length)}`;
 	}
 
-	/** How many of the inherited containers are open where the range ends. */
-	private stillOpen(): number {
-		const { lines } = this.outline;
-		let open = this.inherited.length;
-		for (let at = this.index; open > 0 && at < lines.length; at += 1) {
+	/** Counts the inherited containers that are open at the end of the range. */
+	#stillOpen(): number {
+		const { lines } = this.#outline;
+		let open = this.#inherited.length;
+		for (let at = this.#index; open > 0 && at < lines.length; at += 1) {
 			const line = lines[at];
-			if (line === undefined || line.start >= this.to) break;
+			if (line === undefined || line.start >= this.#to) break;
 			if (!line.lazy) open = Math.min(open, line.matched);
 		}
 		return open;
 	}
 
-	private lastLine(): OutlineLine | undefined {
-		return this.outline.lines[this.outline.indexAt(this.to - 1)];
+	#lastLine(): OutlineLine | undefined {
+		return this.#outline.lines[this.#outline.indexAt(this.#to - 1)];
 	}
 
-	/** A fence of which nothing but the opener is in the range: the next message opens it. A list marker before it stays. */
-	private withoutOpener(opener: OutlineLine): string {
-		const marks = /(?:`{3,}|~{3,})[^\r\n]*[\r\n]*$/.exec(this.out);
-		return withoutTrailingBlank(marks === null || opener.before.inLine ? this.out : this.out.slice(0, marks.index));
+	/** Drops an opener at the end of the range, because the next message opens the fence. A list marker before it stays. */
+	#withoutOpener(opener: OutlineLine): string {
+		const marks = /(?:`{3,}|~{3,})[^\r\n]*[\r\n]*$/.exec(this.#out);
+		return withoutTrailingBlank(marks === null || opener.before.inLine ? this.#out : this.#out.slice(0, marks.index));
 	}
 }
 
-/** Items that cannot follow a paragraph without an empty line. */
+/** List items that need an empty line between them and a paragraph. */
 const NO_INTERRUPTION = /^ *(?:\d|[-+*][ \t]*$)/;
 
 /** The end of a line whose beginning is in an earlier message. */
@@ -206,26 +206,26 @@ function restOf(line: OutlineLine, text: string): string {
 	return line.before.leaf === "indented" ? `    ${text}` : guard(line, text.trimStart());
 }
 
-/** Columns that a line must keep to stay what it is: indented code, or code that looks like a fence. */
+/** Columns that a line must keep to stay indented code, or code that looks like a fence. */
 function leastIndent(line: OutlineLine, rest: string): number {
 	const deep = line.kind === "indented" || (line.kind === "code" && /^ {4,}[`~]/.test(rest));
 	return deep ? 4 : 0;
 }
 
-/** Keeps text that was the middle of a line or paragraph from beginning a list, quote, heading, fence or indented code. */
+/** Escapes text from the middle of a line or paragraph that would begin a list, quote, heading, fence or indented code. */
 function guard(line: OutlineLine, text: string): string {
 	const { inLine, leaf, containers } = line.before;
 	if (fenceOf(line.before) !== undefined) return text;
 	const [marks, rest] = inLine ? ["", text] : withoutQuotes(containers.slice(0, line.matched), text);
 	const goesOn = leaf === "indented" || leaf === "paragraph";
-	// Where something goes on, the parser takes no number but 1 for the beginning of a list.
+	// Inside a paragraph or indented code, the parser begins a list only with the number 1.
 	if (goesOn && line.kind === "item" && line.matched === containers.length) return marks + rest.replace(NUMBER, "$1\\");
 	if (line.kind !== "text") return text;
 	if (leaf === "paragraph") return marks + escaped(inLine ? rest : rest.trimStart());
 	return marks + (inLine || (goesOn && /^ {0,3}[^ \t]/.test(rest)) ? escaped(rest) : rest);
 }
 
-/** The marks of the quotes that a text is in, and what is in them. */
+/** Separates the quote marks at the start of a text from its content. */
 function withoutQuotes(containers: readonly Container[], text: string): [marks: string, rest: string] {
 	let at = 0;
 	for (const { kind } of containers) {

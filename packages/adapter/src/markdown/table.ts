@@ -1,4 +1,4 @@
-/** A table in letters, for platforms that have none: columns of equal width. */
+/** Draws a table as text in aligned columns, for platforms without tables. */
 
 import { lengthOf } from "./length.ts";
 

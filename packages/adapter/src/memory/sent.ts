@@ -1,31 +1,14 @@
 /**
- * Which messages an account has created or was about to create: noted before the call and after it, so that after a crash only a call that was
- * under way is in doubt. Platforms that can look a message up do so for that one; on the others nobody can tell.
+ * The record of the messages that an account has created or was about to create: written before the call and after it, so that after a crash only
+ * a call under way is in doubt.
  */
 
 import { randomBytes } from "node:crypto";
 import { wordsOf } from "@nexus-stream/protocol";
-import { cannotTell } from "../platform/network.ts";
-import { PlatformError, type Tools } from "../platform/platform.ts";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
+import { cannotTell, PlatformError } from "../platform/platform-error.ts";
 import type { Notes } from "./notes.ts";
-
-export interface SentLog {
-	/** Creates a message, with its notes. */
-	create(nonce: string, work: () => Promise<{ messageId: string }>): Promise<{ messageId: string }>;
-	/** The message that this nonce made, however that became known. */
-	add(nonce: string, messageId: string): void;
-	of(nonce: string): string | undefined;
-	/** Whether any nonce made it. */
-	has(messageId: string): boolean;
-	/** False: its call has certainly never left, or was refused. */
-	mayHaveLeft(nonce: string): boolean;
-	/** Returns the outcome from the notes, or asks `look` and notes the result, so that a later look-up cannot claim the same message. */
-	find(nonce: string, look: () => Promise<Made | undefined>): Promise<Made | undefined>;
-	/** The same where messages are recognised by what they say. Throws when it cannot tell. */
-	findAlike<T extends KeptMessage>(nonce: string, search: MessageSearch<T>): Promise<Made | undefined>;
-	/** Whether this nonce's call made a message that says the same, judged by the messages of ours that the platform lists. */
-	judge(nonce: string, listed: readonly KeptMessage[]): (message: KeptMessage) => MessageMatch;
-}
 
 interface Made {
 	messageId: string;
@@ -67,87 +50,120 @@ interface NonceState {
 	sent?: number | undefined;
 }
 
-export function openSentLog({ notes, clock }: Pick<Tools, "notes" | "clock">): SentLog {
-	const kept = notes ?? inMemory();
-	let read: { lines: readonly string[]; entries: ReadonlyMap<string, NonceState> } = { lines: [], entries: new Map() };
-	const entries = (): ReadonlyMap<string, NonceState> => {
-		const lines = kept.all();
-		if (lines !== read.lines) read = { lines, entries: readEntries(lines) };
-		return read.entries;
-	};
-	// Each is a note of its own, however often the same is said and wherever it is copied to.
-	const lineOf = (nonce: string, what: Note) =>
-		JSON.stringify({ id: randomBytes(9).toString("base64url"), nonce, ts: clock.now(), ...what });
-	const note = (nonce: string, what: Note) => kept.add(lineOf(nonce, what));
-	const leaves = async (noted: Promise<void>) => {
+export class SentLog {
+	readonly #notes: Notes;
+	readonly #clock: Clock;
+	/** Notes of earlier processes are there too. */
+	readonly #isDurable: boolean;
+	#read: { lines: readonly string[]; entries: ReadonlyMap<string, NonceState> } = { lines: [], entries: new Map() };
+
+	/** Without notes the record lasts as long as the process. */
+	constructor(notes: Notes | undefined, clock: Clock) {
+		this.#notes = notes ?? inMemory();
+		this.#clock = clock;
+		this.#isDurable = notes !== undefined;
+	}
+
+	/** Runs a call that creates a message, with its notes. `inDoubt`: an earlier call with this nonce may have created it. */
+	async create(nonce: string, work: (inDoubt: boolean) => Promise<Made>): Promise<Made> {
+		const inDoubt = this.#isDurable && this.mayHaveLeft(nonce);
+		// Without this note the message would count as never sent; without the later ones it is only in doubt.
+		const noted = this.#notes.addLasting(this.#lineOf(nonce, { at: "leaving" }));
+		if (noted) await written(noted);
 		try {
-			await noted;
+			const made = await work(inDoubt);
+			this.add(nonce, made.messageId);
+			return made;
 		} catch (cause) {
-			throw new PlatformError("unavailable", `The message was not sent: ${wordsOf(cause)}`, { cause });
+			const refused = cause instanceof PlatformError && cause.fault !== "unknown_outcome";
+			if (refused) this.#notes.add(this.#lineOf(nonce, { at: "refused" }));
+			throw cause;
 		}
-	};
-	const log: SentLog = {
-		async create(nonce, work) {
-			// Without the note that it leaves, a message would count as never sent; without the others it is only in doubt.
-			const noted = kept.addLasting(lineOf(nonce, { at: "leaving" }));
-			if (noted) await leaves(noted);
-			try {
-				const made = await work();
-				note(nonce, { at: "sent", messageId: made.messageId });
-				return made;
-			} catch (cause) {
-				const refused = cause instanceof PlatformError && cause.fault !== "unknown_outcome";
-				if (refused) note(nonce, { at: "refused" });
-				throw cause;
-			}
-		},
-		add: (nonce, messageId) => note(nonce, { at: "sent", messageId }),
-		of: (nonce) => entries().get(nonce)?.messageId,
-		has: (messageId) => [...entries().values()].some((entry) => entry.messageId === messageId),
-		mayHaveLeft(nonce) {
-			const entry = entries().get(nonce);
-			// Without a file the notes of an earlier process are lost.
-			if (entry === undefined) return notes === undefined;
-			return entry.open > 0 || entry.messageId !== undefined;
-		},
-		async find(nonce, look) {
-			const known = log.of(nonce);
-			if (known !== undefined) return { messageId: known };
-			if (!log.mayHaveLeft(nonce)) return undefined;
-			const found = await look();
-			if (found) log.add(nonce, found.messageId);
-			return found;
-		},
-		findAlike: (nonce, { list, isAlike, waitsMs }) =>
-			log.find(nonce, async () => {
-				const since = (entries().get(nonce)?.left ?? clock.now()) - SKEW_MS_MAX;
-				let unclear = false;
-				for (const waitMs of waitsMs) {
-					if (waitMs > 0) await new Promise<void>((resolve) => clock.after(waitMs, resolve));
-					const listed = await list(since);
-					const verdictOn = log.judge(nonce, listed);
-					const alike = listed.filter(isAlike);
-					const made = alike.find((each) => verdictOn(each) === "made");
-					if (made) return { messageId: made.ids[0] };
-					unclear = alike.some((each) => verdictOn(each) === "unclear");
-				}
-				if (unclear) throw cannotTell(ALIKE);
-				return undefined;
-			}),
-		judge(nonce, listed) {
-			const byId = new Map([...entries().values()].map((entry) => [entry.messageId, entry]));
-			const knownAs = ({ ids }: KeptMessage) => ids.map((id) => byId.get(id)).find((entry) => entry !== undefined);
-			const { left } = entries().get(nonce) ?? {};
-			const earliest = left === undefined ? undefined : earliestOf(left, listed, knownAs);
-			return (message) => {
-				if (knownAs(message)) return "other";
-				if (!earliest || message.ts === 0) return "unclear";
-				if (message.ts < wholeSeconds(earliest.possible, message.ts)) return "other";
-				return message.ts < wholeSeconds(earliest.certain, message.ts) ? "unclear" : "made";
-			};
-		},
-	};
-	return log;
+	}
+
+	/** Notes that this nonce created this message. */
+	add(nonce: string, messageId: string): void {
+		this.#notes.add(this.#lineOf(nonce, { at: "sent", messageId }));
+	}
+
+	of(nonce: string): string | undefined {
+		return this.#entries().get(nonce)?.messageId;
+	}
+
+	/** Is this message already attributed to a nonce? */
+	has(messageId: string): boolean {
+		return [...this.#entries().values()].some((entry) => entry.messageId === messageId);
+	}
+
+	/** False: the call with this nonce never left, or was refused. */
+	mayHaveLeft(nonce: string): boolean {
+		const entry = this.#entries().get(nonce);
+		if (entry === undefined) return !this.#isDurable;
+		return entry.open > 0 || entry.messageId !== undefined;
+	}
+
+	/** Returns the outcome from the notes, or asks `look` and notes the result, so that a later look-up cannot claim the same message. */
+	async find(nonce: string, look: () => Promise<Made | undefined>): Promise<Made | undefined> {
+		const messageId = this.of(nonce);
+		if (messageId !== undefined) return { messageId };
+		if (!this.mayHaveLeft(nonce)) return undefined;
+		const found = await look();
+		if (found) this.add(nonce, found.messageId);
+		return found;
+	}
+
+	/** A look-up for platforms where messages are recognised by their text. Throws when the text does not decide it. */
+	async findAlike<T extends KeptMessage>(
+		nonce: string,
+		{ list, isAlike, waitsMs }: MessageSearch<T>,
+	): Promise<Made | undefined> {
+		const since = (this.#entries().get(nonce)?.left ?? this.#clock.now()) - SKEW_MS_MAX;
+		let unclear = false;
+		for (const waitMs of waitsMs) {
+			if (waitMs > 0) await sleep(this.#clock, waitMs);
+			const listed = await list(since);
+			const verdictOn = this.judge(nonce, listed);
+			const alike = listed.filter(isAlike);
+			const made = alike.find((each) => verdictOn(each) === "made");
+			if (made) return { messageId: made.ids[0] };
+			unclear = alike.some((each) => verdictOn(each) === "unclear");
+		}
+		if (unclear) throw cannotTell(ALIKE);
+		return undefined;
+	}
+
+	/** Could the call with this nonce have created a message with the same text, judged by our messages that the platform lists? */
+	judge(nonce: string, listed: readonly KeptMessage[]): (message: KeptMessage) => MessageMatch {
+		const byId = new Map([...this.#entries().values()].map((entry) => [entry.messageId, entry]));
+		const knownAs = ({ ids }: KeptMessage) => ids.map((id) => byId.get(id)).find((entry) => entry !== undefined);
+		const { left } = this.#entries().get(nonce) ?? {};
+		const earliest = left === undefined ? undefined : earliestOf(left, listed, knownAs);
+		return (message) => {
+			if (knownAs(message)) return "other";
+			if (!earliest || message.ts === 0) return "unclear";
+			if (message.ts < wholeSeconds(earliest.possible, message.ts)) return "other";
+			return message.ts < wholeSeconds(earliest.certain, message.ts) ? "unclear" : "made";
+		};
+	}
+
+	#entries(): ReadonlyMap<string, NonceState> {
+		const lines = this.#notes.all();
+		if (lines !== this.#read.lines) this.#read = { lines, entries: readEntries(lines) };
+		return this.#read.entries;
+	}
+
+	/** The random id makes every note unique, so that copies of one note count once. */
+	#lineOf(nonce: string, note: Note): string {
+		return JSON.stringify({ id: randomBytes(9).toString("base64url"), nonce, ts: this.#clock.now(), ...note });
+	}
+}
+
+async function written(noted: Promise<void>): Promise<void> {
+	try {
+		await noted;
+	} catch (cause) {
+		throw new PlatformError("unavailable", `The message was not sent: ${wordsOf(cause)}`, { cause });
+	}
 }
 
 const ALIKE =
@@ -172,10 +188,10 @@ function earliestOf(
 	return { possible, certain: Math.max(possible, certain - SKEW_MS) };
 }
 
-/** Some platforms cut a time to whole seconds: what it is compared with is cut likewise. */
+/** Some platforms cut times to whole seconds: the limit is cut likewise. */
 const wholeSeconds = (limit: number, ts: number): number => (ts % 1000 === 0 ? Math.floor(limit / 1000) * 1000 : limit);
 
-/** A line that is damaged is none; one that is there twice is one. */
+/** Skips damaged lines and repeated notes. */
 function readEntries(lines: readonly string[]): Map<string, NonceState> {
 	const found = new Map<string, NonceState>();
 	const read = new Set<string>();
@@ -194,7 +210,7 @@ function readEntries(lines: readonly string[]): Map<string, NonceState> {
 
 function take(entry: NonceState, note: Note): void {
 	if (note.at === "leaving") {
-		// A call that was refused made nothing, so it is not the first.
+		// Refused calls created nothing and do not count as the first.
 		if (entry.open <= 0) entry.left = note.ts;
 		entry.open++;
 	} else if (note.at === "refused") entry.open--;

@@ -3,14 +3,15 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
-import { PlatformError, type Tools } from "../platform/platform.ts";
+import type { AccountState } from "../platform/platform.ts";
+import { PlatformError } from "../platform/platform-error.ts";
 import { openNotes } from "./notes.ts";
 import type { LineRecorder } from "./recorder.ts";
 
 type State = Record<string, string>;
 
 /** Every change is on disk when `set` returns: the file is whole at any moment. Without a file it lasts as long as the process. */
-export function openState(path: string | undefined): Tools["state"] {
+export function openState(path: string | undefined): AccountState {
 	const memory: State = path === undefined ? {} : readState(path);
 	// Another verb of the account may have written since.
 	const refresh = () => {
@@ -27,11 +28,12 @@ export function openState(path: string | undefined): Tools["state"] {
 			memory[key] = value;
 			if (path !== undefined) writeState(path, memory);
 		},
+		recorded: () => Promise.resolve(),
 	};
 }
 
 /** Kept by the daemon, which writes the file: the processes of an account cannot undo each other's changes. */
-export function openKeptState(path: string, recorder: LineRecorder, log: Log): Tools["state"] {
+export function openKeptState(path: string, recorder: LineRecorder, log: Log): AccountState {
 	/** Said, and not yet in the file. */
 	const said = new Map<string, { value: string }>();
 	const left = openNotes(leftOf(path));

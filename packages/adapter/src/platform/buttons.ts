@@ -1,4 +1,4 @@
-/** What a button carries: which question it belongs to and which choice it is, and nothing about whoever presses it. */
+/** The data of a button: its question and its choice, and nothing about the person who presses it. */
 
 import { CHOICE_ID_CHARS_MAX, QUESTION_ID_CHARS_MAX } from "../question.ts";
 
@@ -9,12 +9,12 @@ const DATA = new RegExp(`^${PREFIX}:(${WORD}{1,${QUESTION_ID_CHARS_MAX}}):(${WOR
 /** 62 bytes at most; Telegram takes 64, the others more. */
 export const buttonData = (id: string, choice: string): string => `${PREFIX}:${id}:${choice}`;
 
-/** Undefined: a button of somebody else, or of an earlier life of this account. */
+/** Undefined: not a button of this account, or of an older version. */
 export function readButton(data: unknown): { id: string; choice: string } | undefined {
 	const [, id, choice] = (typeof data === "string" && DATA.exec(data)) || [];
 	return id === undefined || choice === undefined ? undefined : { id, choice };
 }
 
-/** Buttons in rows of so many. */
+/** Buttons in rows of `size`. */
 export const rowsOf = <T>(buttons: readonly T[], size: number): T[][] =>
 	Array.from({ length: Math.ceil(buttons.length / size) }, (_, row) => buttons.slice(row * size, (row + 1) * size));

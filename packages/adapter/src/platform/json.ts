@@ -1,16 +1,16 @@
 /** One HTTP call that answers JSON, for platforms without an SDK or with one that takes its transport as an argument. */
 
 import { networkError } from "./network.ts";
-import { PlatformError } from "./platform.ts";
+import { PlatformError } from "./platform-error.ts";
 
 export interface JsonAnswer {
 	status: number;
 	headers: Headers;
-	/** Undefined when the answer has none, or when it is no JSON: a gateway's page, say. */
+	/** Undefined when the body is empty or not JSON (a gateway's page). */
 	body: unknown;
 }
 
-/** Throws only when no answer came; what a refusal means is for the platform to say. */
+/** Throws only when no answer came; the platform's code interprets a refusal. */
 export async function fetchJson(call: string, url: string | URL, init: RequestInit): Promise<JsonAnswer> {
 	try {
 		const response = await fetch(url, init);
@@ -31,15 +31,15 @@ function parse(text: string): unknown {
 
 /** `Retry-After` in milliseconds, as an option of PlatformError. */
 export function retryAfter(headers: Headers, now: number): { retryAfterMs?: number } {
-	const said = headers.get("retry-after");
-	if (said === null) return {};
-	const ms = /^\d+(?:\.\d+)?$/.test(said) ? Number(said) * 1000 : Date.parse(said) - now;
+	const value = headers.get("retry-after");
+	if (value === null) return {};
+	const ms = /^\d+(?:\.\d+)?$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
 	return Number.isNaN(ms) ? {} : { retryAfterMs: Math.max(0, ms) };
 }
 
 /**
- * An answer that does not have the platform's own shape came from something on the way: a gateway, a proxy, a captive portal. The platform may
- * have taken the call before, whatever the status says; only 429 refuses to pass it on.
+ * An answer without the platform's shape came from a gateway, a proxy or a captive portal. The platform may have taken the call before, whatever
+ * the status says; only 429 means that the call was not passed on.
  */
 export function foreignAnswer(
 	call: string,
@@ -51,7 +51,7 @@ export function foreignAnswer(
 	return new PlatformError("unknown_outcome", `${call}: HTTP ${status} that is not the platform's own answer`, more);
 }
 
-/** The id of a message that was just created. Without one in the answer nobody knows whether there is a message. */
+/** The id of a message that was just created. Without an id in the answer the outcome is unknown. */
 export function createdId(call: string, id: unknown): string {
 	if (typeof id === "number" || (typeof id === "string" && id !== "")) return String(id);
 	throw new PlatformError("unknown_outcome", `${call}: the answer names no message`);

@@ -1,9 +1,9 @@
-/** What platform calls over HTTP have in common: whether a failure may have reached the platform, downloads with a limit, secrets compared in constant time. */
+/** Calls over HTTP: did a failed request reach the platform, downloads with a limit, secrets compared in constant time. */
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { GuardedFetch } from "../net/guarded-fetch.ts";
-import type { PlatformFault, WireAttachment } from "../port.ts";
-import { PlatformError } from "./platform.ts";
+import type { InboundMessage, PlatformFault, WireAttachment } from "../port.ts";
+import { PlatformError } from "./platform-error.ts";
 
 /** A line to the daemon carries a message with its attachments in base64; more than this would not fit it. */
 export const ATTACHMENTS_BYTES_MAX = 2_500_000;
@@ -50,25 +50,11 @@ export function reasonOf(cause: unknown): string {
 export const networkError = (call: string, cause: unknown): PlatformError =>
 	new PlatformError(networkFault(cause), `${call}: ${reasonOf(cause)}`, { cause });
 
-/** A setting that is an address, without a slash at its end. A wrong one is not shown: what people write there may carry a password. */
-export function addressOf(setting: string, given: string | undefined, fallback = ""): string {
-	const address = given || fallback;
+/** A setting that is an address, without the slash at its end. The error does not quote a wrong one: it may contain a password. */
+export function addressOf(setting: string, address: string): string {
 	if (/^https?:$/.test(URL.parse(address)?.protocol ?? "")) return address.replace(/\/+$/, "");
 	throw new PlatformError("invalid", `${setting} must be an address that begins with https:// or http://.`);
 }
-
-/** A call before the one that matters: when its outcome is unknown, nothing that anybody sees has happened. */
-export async function harmless<T>(work: Promise<T>): Promise<T> {
-	try {
-		return await work;
-	} catch (cause) {
-		if (!(cause instanceof PlatformError) || cause.fault !== "unknown_outcome") throw cause;
-		throw new PlatformError("unavailable", cause.message, { cause });
-	}
-}
-
-/** For `find` when the platform answered and still nobody knows. Asking again would not help, so it is no passing fault. */
-export const cannotTell = (message: string): PlatformError => new PlatformError("invalid", message);
 
 export interface NamedRequest extends Pick<RequestInit, "method" | "body"> {
 	/** The platform's API as the operator has configured it. */
@@ -77,12 +63,12 @@ export interface NamedRequest extends Pick<RequestInit, "method" | "body"> {
 	signal: AbortSignal;
 }
 
-/** So many redirects: platforms hand files over to their own stores. */
+/** Platforms redirect downloads to their file stores. */
 const REDIRECTS_MAX = 3;
 
 /**
- * A request to an address that a platform or a message names. It passes the address guard, and so does every address that it is redirected to;
- * what identifies us is not sent to another origin than the first.
+ * A request to an address that a platform or a message names. The address guard checks it and every redirect; the headers, which carry
+ * credentials, go to the first origin only.
  */
 export async function fetchNamed(url: string | URL, { home, headers = {}, ...init }: NamedRequest): Promise<Response> {
 	const guarded = await guardFor(home === undefined ? "" : hostAndPort(new URL(home)));
@@ -99,7 +85,7 @@ export async function fetchNamed(url: string | URL, { home, headers = {}, ...ini
 	}
 }
 
-/** By the platform's own host: an adapter has one. */
+/** By the platform's host. */
 const guards = new Map<string, GuardedFetch>();
 
 async function guardFor(host: string): Promise<GuardedFetch> {
@@ -114,18 +100,18 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const hostAndPort = ({ hostname, port, protocol }: URL): string =>
 	`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`;
 
-/** What comes behind a file that stands still is waiting for it. */
+/** Messages behind a stalled download wait for it. */
 const DOWNLOAD_MS = 60_000;
 
 export interface DownloadOptions {
 	bytesMax: number;
 	/** The platform's API as the operator has configured it: it may be anywhere. Every other address has to pass the address guard. */
 	home?: string;
-	/** For the whole of it. */
+	/** For the whole download. */
 	timeoutMs?: number;
 	headers?: Record<string, string>;
 	signal?: AbortSignal;
-	/** What an answer that was given with success says of itself; throws when it is not the file. */
+	/** Inspects the headers of a successful response; throws when the body is not the file. */
 	check?(headers: Headers): void;
 }
 
@@ -167,30 +153,32 @@ export interface RemoteFile {
 	bytes?: number;
 }
 
-/** Fetches the files of one message within the limit; what stays behind is named in a note, because a person should learn of it. */
-export async function fetchFiles<File extends RemoteFile>(
+/** A message with its files, as far as the limit allows; a note in the text names each file that could not be fetched. */
+export async function withFiles<File extends RemoteFile>(
+	message: InboundMessage,
 	files: readonly File[],
 	fetchOne: (file: File, bytesMax: number) => Promise<Buffer>,
 	bytesMax = ATTACHMENTS_BYTES_MAX,
-): Promise<{ attachments: WireAttachment[]; notes: string[] }> {
+): Promise<InboundMessage> {
 	const attachments: WireAttachment[] = [];
 	const notes: string[] = [];
-	let left = bytesMax;
+	let bytesLeft = bytesMax;
 	for (const file of files) {
 		const { name, contentType } = file;
-		if ((file.bytes ?? 0) > left) {
+		if ((file.bytes ?? 0) > bytesLeft) {
 			notes.push(`[attachment ${name} is too large: ${file.bytes} bytes]`);
 			continue;
 		}
 		try {
-			const data = await fetchOne(file, left);
-			left -= data.length;
+			const data = await fetchOne(file, bytesLeft);
+			bytesLeft -= data.length;
 			attachments.push({ name, contentType, data: data.toString("base64") });
 		} catch (cause) {
 			notes.push(`[attachment ${name} could not be fetched: ${reasonOf(cause)}]`);
 		}
 	}
-	return { attachments, notes };
+	const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
+	return { ...message, text, attachments: attachments.length > 0 ? attachments : undefined };
 }
 
 /** Takes the same time for every wrong guess. */

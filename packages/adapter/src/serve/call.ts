@@ -1,10 +1,10 @@
-/** One platform call: limited in time, timed for people who watch, every failure in the platform's six words. */
+/** One platform call: limited and measured in time, every failure as one of the six platform faults. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { PlatformError } from "../platform/platform.ts";
+import { PlatformError } from "../platform/platform-error.ts";
 import type { DeliveryFields, StreamStatus } from "../port.ts";
 
-/** Calls that must not happen twice: without an answer nobody knows whether they happened. */
+/** Calls that must not happen twice: without an answer their outcome is unknown. */
 const ONCE: ReadonlySet<string> = new Set(["create", "start", "append", "attach"]);
 
 export const CALL_TIMEOUT_MS = 30_000;
@@ -33,15 +33,15 @@ export function createCaller({ clock, callTimeoutMs = CALL_TIMEOUT_MS, say }: Ca
 				abort.abort(error);
 			});
 		});
-		const tell = (ok: boolean, detail?: string) =>
+		const report = (ok: boolean, detail?: string) =>
 			say({ type: "call", call: name, ms: clock.now() - begun, ok, detail: detail || undefined, ...fields });
 		try {
 			const result = await Promise.race([work(abort.signal), late]);
-			tell(true);
+			report(true);
 			return result;
 		} catch (cause) {
-			const error = inPlatformWords(name, cause);
-			tell(false, `${error.fault}: ${error.message}`);
+			const error = asPlatformError(name, cause);
+			report(false, `${error.fault}: ${error.message}`);
 			throw error;
 		} finally {
 			cancel();
@@ -49,13 +49,13 @@ export function createCaller({ clock, callTimeoutMs = CALL_TIMEOUT_MS, say }: Ca
 	};
 }
 
-function inPlatformWords(name: string, cause: unknown): PlatformError {
+function asPlatformError(name: string, cause: unknown): PlatformError {
 	const once = ONCE.has(name);
 	if (!(cause instanceof PlatformError)) {
 		const message = cause instanceof Error ? cause.message : String(cause);
 		return new PlatformError(once ? "unknown_outcome" : "unavailable", `${name}: ${message}`, { cause });
 	}
 	if (cause.fault !== "unknown_outcome" || once) return cause;
-	// Saying it again does no harm, so not knowing is the same as not having happened.
+	// Repeating it does no harm, so an unknown outcome is a plain failure.
 	return new PlatformError("unavailable", cause.message, { cause });
 }

@@ -1,12 +1,16 @@
-/** What the verbs that write share: one session, its gate, its caller, and how its texts are measured. */
+/** Shared by the verbs that write: the session, its gate, its calls, and the measuring of its texts. */
 
 import { type Clock, steady } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
+import { backoffMs } from "@nexus-stream/protocol/retry";
 import { statusLine, type ToolCall } from "../draft/tool-line.ts";
 import { createGate, type GateJob, type RateGate } from "../gate/gate.ts";
 import type { GateLimits, Rank } from "../gate/gate-step.ts";
-import type { Pace, Platform, PlatformError, Session } from "../platform/platform.ts";
+import type { SentLog } from "../memory/sent.ts";
+import type { Platform } from "../platform/platform.ts";
+import type { PlatformError } from "../platform/platform-error.ts";
+import type { CreatedMessage, Pace, SendOptions, Session } from "../platform/session.ts";
 import type { Activity, SendStatus, StreamStatus, Target, TypingLine } from "../port.ts";
 import { createCaller, type PlatformCaller } from "./call.ts";
 
@@ -16,7 +20,7 @@ export interface AdapterLimits {
 	ackLimitMs: number;
 	/** How long platforms with idempotent creation are trusted to recognise a nonce. */
 	nonceWindowMs: number;
-	/** How long a creation is tried again whose outcome is never told, and the wait between two tries, which doubles. */
+	/** How long a creation with an unknown outcome is retried, and the back-off between two tries. */
 	doubtMs: number;
 	doubtWaitMs: number;
 	doubtWaitMaxMs: number;
@@ -33,19 +37,20 @@ export const ADAPTER_LIMITS: AdapterLimits = {
 	gate: {},
 };
 
-/** How long to wait after the n-th creation in a row whose outcome is not known, counted from 1. */
+/** The wait after the n-th creation in a row with an unknown outcome, counted from 1. */
 export const doubtWait = ({ doubtWaitMs, doubtWaitMaxMs }: AdapterLimits, nth: number): number =>
-	Math.min(doubtWaitMs * 2 ** Math.min(nth - 1, 20), doubtWaitMaxMs);
+	backoffMs({ firstMs: doubtWaitMs, maxMs: doubtWaitMaxMs }, nth - 1);
 
 export interface AdapterContextOptions {
 	platform: Platform;
 	session: Session;
+	sent: SentLog;
 	account: string;
 	clock: Clock;
 	random(): number;
 	log: Log;
 	say(status: StreamStatus | SendStatus): void;
-	/** Resolves when what is said is being read. */
+	/** Resolves when the daemon reads the output. */
 	ready(): Promise<void>;
 	limits?: Partial<AdapterLimits>;
 }
@@ -55,13 +60,17 @@ export interface AdapterContext extends Omit<AdapterContextOptions, "limits"> {
 	gate: RateGate;
 	call: PlatformCaller;
 	pace(target: Target): Pace;
-	/** Waits for a turn, calls, and tries again what passes by itself. */
+	/** Waits for a turn, calls, and retries transient failures. */
 	gated<T>(target: Target, rank: Rank, work: () => Promise<T>): Promise<T>;
+	/** Runs a call that creates a message and records its outcome. */
+	create(options: SendOptions, work: (options: SendOptions) => Promise<CreatedMessage>): Promise<CreatedMessage>;
+	/** The recorded outcome of a creation, or the platform's answer. Undefined: this platform cannot look. */
+	find?(target: Target, nonce: string, text: string, signal: AbortSignal): Promise<CreatedMessage | undefined>;
 }
 
 export function createAdapterContext(options: AdapterContextOptions): AdapterContext {
-	const { platform, session, account } = options;
-	// Set back, the clock must not keep an account silent for the time that was taken away.
+	const { platform, session, account, sent } = options;
+	// When the system clock is set back, the account must not stay silent for the difference.
 	const clock = steady(options.clock);
 	const limits = withDefaults(ADAPTER_LIMITS, options.limits);
 	const gate = createGate({
@@ -89,22 +98,39 @@ export function createAdapterContext(options: AdapterContextOptions): AdapterCon
 			};
 			gate.request(job);
 		});
-	return { ...options, clock, limits, gate, call, pace, gated };
+	const context: AdapterContext = {
+		...options,
+		clock,
+		limits,
+		gate,
+		call,
+		pace,
+		gated,
+		// The record serves look-ups only.
+		create: (given, work) =>
+			session.find ? sent.create(given.nonce, (inDoubt) => work({ ...given, inDoubt })) : work(given),
+	};
+	const { find } = session;
+	if (find) {
+		context.find = (target, nonce, text, signal) =>
+			sent.find(nonce, () => find.call(session, target, nonce, text, signal));
+	}
+	return context;
 }
 
 /** A chat's calls go one after another. */
 export const laneOf = (target: Target): string => JSON.stringify([target.to, target.thread_id ?? null]);
 
-/** Shows or hides typing; nothing depends on it. */
+/** Shows or hides typing. A failure is only logged. */
 export function createTyping({ session, gate, call, pace, log }: AdapterContext): (line: TypingLine) => void {
 	const waiting = new Map<string, { on: boolean; doing: Activity }>();
 	return ({ target, on, text, tool }) => {
 		if (!session.typing) return;
 		const lane = `typing ${laneOf(target)}`;
-		const known = waiting.has(lane);
+		const isRequested = waiting.has(lane);
 		const wanted = { on, doing: doingOf(text, tool) };
 		waiting.set(lane, wanted);
-		if (known) return;
+		if (isRequested) return;
 		let taken = false;
 		gate.request({
 			lane,
@@ -118,7 +144,7 @@ export function createTyping({ session, gate, call, pace, log }: AdapterContext)
 				await call("typing", {}, async () => session.typing?.(target, now.on, now.doing));
 			},
 			settled(error) {
-				// What came since then is the next one's.
+				// A line that came after the call has its own request.
 				if (!taken) waiting.delete(lane);
 				if (error) log.debug({ to: target.to, error: error.message }, "typing was not shown");
 			},
@@ -126,27 +152,27 @@ export function createTyping({ session, gate, call, pace, log }: AdapterContext)
 	};
 }
 
-/** Words of a tool are a model's words: one line, and not a long one. */
+/** A model writes these texts: keep one short line. */
 function doingOf(text: unknown, tool: unknown): Activity {
 	const line = (given: unknown) =>
 		typeof given === "string" ? given.replace(/\s+/g, " ").trim().slice(0, DOING_CHARS_MAX).toWellFormed() : "";
-	const [said, named] = [line(text), line(tool)];
-	return { text: said || undefined, tool: named || undefined };
+	return { text: line(text) || undefined, tool: line(tool) || undefined };
 }
 
 const DOING_CHARS_MAX = 100;
 
 export type ShowToolStatus = (tools: readonly ToolCall[]) => void;
 
-/** Shows beside a delivery's messages which tool runs, where the platform has a place for it; nothing depends on it. */
+/** Shows the running tool outside a delivery's messages, where the platform can. A failure is only logged. */
 export function createStatus(context: AdapterContext, target: Target): ShowToolStatus {
 	const { session, gate, call, pace, log } = context;
+	const { streaming } = session;
 	let known: readonly ToolCall[] = [];
 	let wanted = "";
 	let shown = "";
 	let waiting = false;
 	return (tools) => {
-		if (tools === known || !session.status) return;
+		if (tools === known || !streaming?.status) return;
 		known = tools;
 		wanted = statusLine(tools);
 		if (waiting || wanted === shown) return;
@@ -159,21 +185,21 @@ export function createStatus(context: AdapterContext, target: Target): ShowToolS
 			async run() {
 				waiting = false;
 				shown = wanted;
-				await call("status", {}, async () => session.status?.(target, shown));
+				await call("status", {}, async () => streaming.status?.(target, shown));
 			},
 			settled(error) {
 				waiting = false;
-				if (error) log.debug({ to: target.to, error: error.message }, "what is being done was not shown");
+				if (error) log.debug({ to: target.to, error: error.message }, "the tool status was not shown");
 			},
 		});
 	};
 }
 
-/** Rendering is the dear part of a draft: the same text is often measured and then sent. */
+/** Keeps the last renderings: rendering is the expensive part of a draft, and a text is often measured and then sent. */
 export function createRenderer(platform: Platform): {
 	render(markdown: string): string;
 	fits(markdown: string): boolean;
-	/** How much of a message a text takes. */
+	/** The part of a full message that a text takes; above 1 it does not fit. */
 	share(markdown: string): number;
 } {
 	const KEPT = 4;

@@ -26,7 +26,7 @@ export function createDeliveries(context: AdapterContext): DeliveryDispatcher {
 		if (typeof (line.target as Target | undefined)?.to !== "string") throw new Error("stream_start without target.to");
 		const key = keyOf(line);
 		latest = key;
-		// The daemon resumes what it thinks is lost: the newer word counts.
+		// The daemon resumes a delivery that it considers lost: the newer start replaces the older one.
 		open.get(key)?.drop();
 		const delivery: StreamedDelivery = new StreamedDelivery(context, line, key, () => {
 			if (open.get(key) === delivery) open.delete(key);

@@ -1,9 +1,12 @@
 /** The `send` verb: every line becomes the messages it needs, in order within a chat, each created once. */
 
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { factsOf } from "../draft/run-facts.ts";
 import { splitAll } from "../markdown/split.ts";
 import { pieceNonce } from "../nonce.ts";
-import { PlatformError, type SendOptions } from "../platform/platform.ts";
+import { harmless, PlatformError } from "../platform/platform-error.ts";
+import type { CreatedMessage, SendOptions } from "../platform/session.ts";
 import type { DeliveryFields, LineDone, Question, SendLine, Target } from "../port.ts";
 import { buttonsFault, questionFault } from "../question.ts";
 import { type AdapterContext, createRenderer, createTyping, doubtWait, laneOf } from "./context.ts";
@@ -19,16 +22,9 @@ type AskedLine = Extract<SendLine, { type: "asked" }>;
 type Find = Extract<SendLine, { type: "find" }>;
 
 export function createSends(context: AdapterContext): Sends {
-	const lanes = new Map<string, Promise<void>>();
+	const lanes = createKeyedQueue();
 	const typing = createTyping(context);
-
-	function inOrder(target: Target, work: () => Promise<void>): void {
-		const lane = laneOf(target);
-		const next = (lanes.get(lane) ?? Promise.resolve()).then(work).then(() => {
-			if (lanes.get(lane) === next) lanes.delete(lane);
-		});
-		lanes.set(lane, next);
-	}
+	const inOrder = (target: Target, work: () => Promise<void>) => void lanes.run(laneOf(target), work);
 
 	return {
 		accept(line) {
@@ -38,7 +34,7 @@ export function createSends(context: AdapterContext): Sends {
 			else if (line.type === "find") inOrder(line.target, () => find(context, line));
 		},
 		async idle() {
-			while (lanes.size > 0) await Promise.all(lanes.values());
+			await lanes.idle();
 			await context.gate.quiet();
 		},
 	};
@@ -49,12 +45,12 @@ interface MessagePart {
 	nonce: string;
 	from: number;
 	to: number;
-	/** How much of the line's text is out with it. */
+	/** UTF-16 units of the line's text that are sent with it and before it. */
 	chars: number;
-	create(options: SendOptions): Promise<{ messageId: string }>;
-	/** What a look-up compares with. */
+	create(options: SendOptions): Promise<CreatedMessage>;
+	/** A look-up compares messages with this text. */
 	text: string;
-	/** What the message carries beside its text. */
+	/** Options in addition to the nonce. */
 	more: Pick<SendOptions, "facts" | "question">;
 }
 
@@ -76,7 +72,7 @@ async function send(context: AdapterContext, line: MessageLine): Promise<void> {
 	}
 }
 
-/** The daemon asks in words where there are no buttons. */
+/** Refuses a question that does not fit the platform: the daemon then asks in text. */
 function questionOf({ platform: { info } }: AdapterContext, { id, choices }: Question): Question {
 	const fault = questionFault({ id, choices }) ?? buttonsFault(info, { id, choices });
 	if (fault === undefined) return { id, choices };
@@ -85,8 +81,8 @@ function questionOf({ platform: { info } }: AdapterContext, { id, choices }: Que
 
 function refuse(context: AdapterContext, nonce: string, fields: DeliveryFields, cause: unknown): void {
 	const error = cause instanceof PlatformError ? cause : new PlatformError("invalid", String(cause), { cause });
-	const wait = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
-	context.say({ type: "delivery_error", error: error.message, code: error.fault, nonce, ...wait, ...fields });
+	const { message, fault, retryAfterMs } = error;
+	context.say({ type: "delivery_error", error: message, code: fault, nonce, retryAfterMs, ...fields });
 }
 
 /** An edit: it may be repeated after any outcome. */
@@ -95,11 +91,11 @@ async function settle(context: AdapterContext, { delivery, nonce, target, messag
 	const { render, ...rules } = createRenderer(platform);
 	const fields = { delivery };
 	try {
-		if (!session.settle) throw new PlatformError("invalid", `${platform.info.channel} has no buttons.`);
+		const { asking } = session;
+		if (!asking) throw new PlatformError("invalid", `${platform.info.channel} has no buttons.`);
 		const [piece] = splitAll(text, rules, platform.info.limits.textMax, 0);
-		const said = render(piece?.text ?? "");
-		const work = async (signal: AbortSignal) =>
-			session.settle?.(target, messageId, said, { nonce, final: true, signal });
+		const rendered = render(piece?.text ?? "");
+		const work = (signal: AbortSignal) => asking.settle(target, messageId, rendered, { nonce, final: true, signal });
 		await context.gated(target, "final", () => context.call("edit", fields, work));
 		context.say({ type: "message_sent", messageId, final: true, nonce, ...fields });
 	} catch (cause) {
@@ -109,7 +105,7 @@ async function settle(context: AdapterContext, { delivery, nonce, target, messag
 
 const fieldsOf = ({ delivery, runId }: Pick<MessageLine, "delivery" | "runId">): DeliveryFields => ({
 	delivery,
-	...(runId === undefined ? {} : { runId }),
+	runId,
 });
 
 const sentOf = (
@@ -119,18 +115,18 @@ const sentOf = (
 	fields: DeliveryFields,
 ) => ({ type: "message_sent" as const, messageId, final, nonce, from, to, chars, ...fields });
 
-/** What is left of a line: its text's pieces, then its attachments. The same line is always divided the same way. */
+/** The unsent messages of a line: the pieces of its text, then its attachments. The same line is always divided the same way. */
 function partsOf(context: AdapterContext, line: MessageLine | Find): MessagePart[] {
 	const { done = { pieces: 0, chars: 0 }, from = 0, text } = line;
 	const { to = from + text.length - done.chars } = line;
 	const drafts = [...textsOf(context, line, done.chars), ...filesOf(context, line, done)];
 	const last = drafts.at(-1);
 	if (!last) throw new PlatformError("invalid", "The text has nothing to show.");
-	// White space at the end shows nothing, and is delivered with what is before it.
+	// White space at the end shows nothing; it counts as sent with the last message.
 	last.chars = text.length;
 	let at = from;
-	const known = { ...(line.runId !== undefined && { runId: line.runId }), ...factsOf(line.facts ?? {}) };
-	const more = Object.keys(known).length === 0 ? {} : { facts: known };
+	const facts = { runId: line.runId, ...factsOf(line.facts ?? {}) };
+	const more = Object.values(facts).some((each) => each !== undefined) ? { facts } : {};
 	return drafts.map((draft, index) => {
 		const begin = at;
 		at = draft === last ? to : Math.min(to, from + draft.chars - done.chars);
@@ -140,53 +136,62 @@ function partsOf(context: AdapterContext, line: MessageLine | Find): MessagePart
 
 type PartDraft = Pick<MessagePart, "chars" | "create" | "text">;
 
-function textsOf({ platform, session }: AdapterContext, line: MessageLine | Find, begin: number): PartDraft[] {
+function textsOf(context: AdapterContext, line: MessageLine | Find, begin: number): PartDraft[] {
+	const { platform, session } = context;
 	const { render, ...rules } = createRenderer(platform);
 	const pieces = splitAll(line.text, rules, platform.info.limits.textMax, begin);
 	const drafts = pieces.flatMap((piece): PartDraft[] => {
 		if (piece.text.trim() === "") return [];
 		const text = render(piece.text);
-		return [{ chars: piece.to, text, create: (options) => session.create(line.target, text, options) }];
+		const create = (options: SendOptions) =>
+			context.create(options, (noted) => session.create(line.target, text, noted));
+		return [{ chars: piece.to, text, create }];
 	});
-	const { createWith } = session;
+	const { attaching } = session;
 	const { attachments = [] } = line;
 	const body = drafts.at(-1);
-	if (createWith && body && attachments.length > 0) {
-		body.create = (options) => createWith.call(session, line.target, body.text, attachments, options);
+	if (attaching?.createWith && body && attachments.length > 0) {
+		const { createWith } = attaching;
+		const withAll = (options: SendOptions) => createWith.call(attaching, line.target, body.text, attachments, options);
+		body.create = (options) => context.create(options, withAll);
 	}
 	return drafts;
 }
 
 function filesOf(context: AdapterContext, line: MessageLine | Find, { pieces, chars }: LineDone): PartDraft[] {
-	const { session, platform } = context;
+	const { platform, session } = context;
+	const { attaching } = session;
 	const { text, attachments = [] } = line;
-	if (attachments.length === 0 || (session.createWith && text.trim() !== "")) return [];
-	// Files follow the text: none is out before all of it is.
+	if (attachments.length === 0 || (attaching?.createWith && text.trim() !== "")) return [];
+	// Files follow the text: the first is sent after all of it.
 	const out = chars < text.length ? 0 : Math.max(0, pieces - textsOf(context, line, 0).length);
 	return attachments.slice(out).map((attachment) => {
-		const { attach } = session;
-		if (!attach) throw new PlatformError("invalid", `${platform.info.channel} cannot send attachments.`);
-		const create = (options: SendOptions) => attach.call(session, line.target, attachment, options);
+		if (!attaching) throw new PlatformError("invalid", `${platform.info.channel} cannot send attachments.`);
+		const create = async (options: SendOptions) => {
+			// Uploaded before the creation is recorded: a crash during the upload leaves no doubt.
+			const uploaded = attaching.upload ? await harmless(attaching.upload(attachment, options.signal)) : "";
+			return await context.create(options, (noted) => attaching.attach(line.target, attachment, noted, uploaded));
+		};
 		return { chars: text.length, text: attachment.name, create };
 	});
 }
 
-/** What was not told is looked up, or said again under its nonce, ever later; in the end nobody knows. */
+/** Unknown outcomes are looked up, or retried with the same nonce and growing back-off, then reported as unknown. */
 async function createOnce(
 	context: AdapterContext,
 	target: Target,
 	part: MessagePart,
 	fields: DeliveryFields,
-): Promise<{ messageId: string }> {
-	const { session, platform, clock, limits } = context;
+): Promise<CreatedMessage> {
+	const { find, platform, clock, limits } = context;
 	const { nonce } = part;
 	const begun = clock.now();
-	const patienceMs = session.find ? limits.doubtMs : platform.info.reconcile === "nonce" ? limits.nonceWindowMs : 0;
+	const patienceMs = find ? limits.doubtMs : platform.info.reconcile === "nonce" ? limits.nonceWindowMs : 0;
 	let open: PlatformError | undefined;
 	for (let tries = 1; ; tries++) {
 		try {
 			const create = (signal: AbortSignal) => {
-				// It had to wait for its turn, and the platform may have forgotten the nonce meanwhile.
+				// The platform may have forgotten the nonce while the call waited for its turn.
 				if (open && clock.now() - begun >= patienceMs) throw open;
 				return part.create({ nonce, final: true, ...part.more, signal });
 			};
@@ -195,15 +200,14 @@ async function createOnce(
 			if (!(cause instanceof PlatformError)) throw cause;
 			// A refusal of this try says nothing about one before it.
 			if (cause.fault !== "unknown_outcome") throw open ? inDoubt(open, cause) : cause;
-			const { find } = session;
-			const look = async (signal: AbortSignal) => find?.call(session, target, nonce, part.text, signal);
+			const look = async (signal: AbortSignal) => find?.(target, nonce, part.text, signal);
 			const found = find && (await lookUp(context, target, fields, look, cause));
 			if (found) return found;
-			const askedMs = Math.min(cause.retryAfterMs ?? 0, patienceMs - (clock.now() - begun));
-			const waitMs = Math.max(doubtWait(limits, tries), askedMs);
+			const requestedMs = Math.min(cause.retryAfterMs ?? 0, patienceMs - (clock.now() - begun));
+			const waitMs = Math.max(doubtWait(limits, tries), requestedMs);
 			if (clock.now() + waitMs - begun > patienceMs) throw cause;
 			open = find ? undefined : cause;
-			await new Promise<void>((resolve) => clock.after(waitMs, resolve));
+			await sleep(clock, waitMs);
 		}
 	}
 }
@@ -211,7 +215,7 @@ async function createOnce(
 const inDoubt = (open: PlatformError, cause: unknown): PlatformError =>
 	new PlatformError("unknown_outcome", `${open.message}; asking again failed: ${String(cause)}`, { cause });
 
-/** A look-up that fails leaves the first question open. */
+/** When the look-up fails, the outcome stays unknown. */
 async function lookUp<T>(
 	context: AdapterContext,
 	target: Target,
@@ -226,12 +230,11 @@ async function lookUp<T>(
 	}
 }
 
-/** Looks for a line's messages in their order: what is out is told one by one, and the answer is about what is left. */
+/** Looks for a line's messages in order: reports each one found, then answers for the first missing or last one. */
 async function find(context: AdapterContext, line: Find): Promise<void> {
-	const { session } = context;
 	const { nonce, target } = line;
 	const fields = fieldsOf(line);
-	const look = session.find;
+	const look = context.find;
 	if (!look) {
 		context.say({ type: "found", nonce, known: false });
 		return;
@@ -239,7 +242,7 @@ async function find(context: AdapterContext, line: Find): Promise<void> {
 	try {
 		const parts = partsOf(context, line);
 		for (const part of parts) {
-			const work = (signal: AbortSignal) => look.call(session, target, part.nonce, part.text, signal);
+			const work = (signal: AbortSignal) => look(target, part.nonce, part.text, signal);
 			const found = await context.gated(target, "create", () => context.call("find", fields, work));
 			if (!found || part === parts.at(-1)) {
 				context.say({ type: "found", nonce, known: true, messageId: found?.messageId });

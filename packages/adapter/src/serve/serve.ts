@@ -4,37 +4,40 @@ import { parseArgs } from "node:util";
 import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { keptNotes, openNotes } from "../memory/notes.ts";
+import { keptNotes, type Notes, openNotes } from "../memory/notes.ts";
 import { createRecorder, type LineRecorder } from "../memory/recorder.ts";
+import { SentLog } from "../memory/sent.ts";
 import { openKeptState, openState } from "../memory/state.ts";
-import { type Platform, PlatformError, type Session, type Tools } from "../platform/platform.ts";
+import type { AccountState, Platform, Tools } from "../platform/platform.ts";
+import { PlatformError } from "../platform/platform-error.ts";
+import type { Session } from "../platform/session.ts";
 import type { AdapterField, MonitorCommand, SendLine, StreamLine } from "../port.ts";
 import { type Environment, loadAccount } from "./account.ts";
 import { CALL_TIMEOUT_MS } from "./call.ts";
 import { type AdapterLimits, createAdapterContext } from "./context.ts";
 import { createDeliveries } from "./deliver.ts";
 import { createLineReader, createLineWriter, LINE_BYTES_MAX, type LineWriter } from "./lines.ts";
-import { startMonitor } from "./monitor.ts";
+import { Monitor } from "./monitor.ts";
 import { createRedactor, type Redact, withoutSecrets } from "./secrets.ts";
 import { createSends } from "./send.ts";
 
 export interface ServeLimits extends AdapterLimits {
 	lineBytesMax: number;
-	/** How long what is under way may take after the last line or SIGTERM. */
+	/** How long running work may take after the last line or SIGTERM. */
 	stopGraceMs: number;
 }
 
 export const STOP_GRACE_MS = 5_000;
 
 export interface ServeOptions extends Partial<ServeLimits> {
-	/** What the adapter paces itself by. */
+	/** For pacing and back-off. */
 	clock?: Clock;
 }
 
-/** What a verb does with lines, and how it ends. */
+/** A running verb. */
 interface Service {
 	accept(line: object): void;
-	/** Rejects when it cannot go on; resolves when it has nothing more to do. */
+	/** Rejects when it fails for good; resolves when it has nothing more to do. */
 	readonly ended: Promise<void>;
 	/** Resolves when nothing is under way. */
 	stop(): Promise<void>;
@@ -44,7 +47,7 @@ interface ServeContext {
 	platform: Platform;
 	account: string;
 	writer: LineWriter;
-	/** Resolves when nobody can read what it says any more. */
+	/** Resolves when the output is closed. */
 	unread: Promise<void>;
 	log: Log;
 	secrets: Secrets;
@@ -61,7 +64,7 @@ export async function serve(
 	argv: readonly string[],
 	{ clock = systemClock, ...limits }: ServeOptions = {},
 ): Promise<never> {
-	// Nothing is known of an account before its file is read.
+	// The account's secrets are unknown until its file is read.
 	const secrets: Secrets = { redact: (text) => text };
 	const say = (line: object) => void process.stderr.write(`${secrets.redact(JSON.stringify(line))}\n`);
 	let code = 0;
@@ -86,7 +89,7 @@ async function run(
 	more: Pick<ServeContext, "log" | "secrets" | "clock" | "limits">,
 ): Promise<number> {
 	const { verb, account } = readArguments(platform.info.channel, argv);
-	// Nobody reads any more: the daemon is gone, and another will resume what is open. A call that is under way is not cut off: what came of it is noted.
+	// The daemon is gone, and the next one resumes the open deliveries. A running call is not cut off: its outcome is recorded.
 	const unread = Promise.withResolvers<void>();
 	const writer = createLineWriter(process.stdout, () => unread.resolve());
 	const context: ServeContext = { platform, account, writer, unread: unread.promise, env: process.env, ...more };
@@ -107,7 +110,7 @@ async function run(
 	}
 }
 
-/** What the kit does for every platform needs no word of its author. */
+/** The kit adds the fields that it implements for every platform. */
 const fieldsOf = ({ info }: Platform): AdapterField[] => [...new Set([...(info.fields ?? []), ...KIT_FIELDS])];
 const KIT_FIELDS = ["pieces", "notes"] as const;
 
@@ -128,16 +131,27 @@ function readArguments(channel: string, argv: readonly string[]): { verb: (typeo
 
 async function openSession(
 	{ platform, account: id, env, log, clock, secrets }: ServeContext,
-	more: Pick<Tools, "listening"> = {},
+	listening: Tools["listening"] = () => {},
 	recorder?: LineRecorder,
-): Promise<Session> {
+): Promise<OpenedSession> {
 	const account = loadAccount(platform.info, id, env);
 	secrets.redact = createRedactor(platform.info, account);
-	return await platform.open(account, { log, clock, ...memoryOf(env, log, recorder), ...more });
+	const { state, notes } = memoryOf(env, log, recorder);
+	const sent = new SentLog(notes, clock);
+	return { session: await platform.open(account, { log, clock, state, notes, sent, listening }), sent };
 }
 
-/** In the account's files; what the daemon keeps is on record there too. */
-function memoryOf(env: Environment, log: Log, recorder: LineRecorder | undefined): Pick<Tools, "state" | "notes"> {
+interface OpenedSession {
+	session: Session;
+	sent: SentLog;
+}
+
+/** In the account's files; with a recorder the daemon stores it too. */
+function memoryOf(
+	env: Environment,
+	log: Log,
+	recorder: LineRecorder | undefined,
+): { state: AccountState; notes?: Notes } {
 	const stateFile = env.NEXUS_STATE_FILE;
 	if (stateFile === undefined) return { state: openState(undefined) };
 	const notes = openNotes(env.NEXUS_NOTES_FILE ?? `${stateFile}.sent`);
@@ -145,26 +159,26 @@ function memoryOf(env: Environment, log: Log, recorder: LineRecorder | undefined
 	return { state: openKeptState(stateFile, recorder, log), notes: keptNotes(notes, recorder) };
 }
 
-/** Undefined when no daemon keeps anything for the account. */
+/** Undefined when no daemon stores anything for the account. */
 function recorderOf({ env, writer, clock, limits }: ServeContext): LineRecorder | undefined {
 	if (env.NEXUS_NOTES_FILE === undefined) return undefined;
 	const answerMs = (limits.callTimeoutMs ?? CALL_TIMEOUT_MS) / 2;
 	return createRecorder({ say: (line) => writer.write(line), clock, answerMs });
 }
 
-/** Each change once. */
-function tellListening({ writer, secrets }: ServeContext): NonNullable<Tools["listening"]> {
-	let told: string | undefined;
+/** Reports each change once. */
+function reportListening({ writer, secrets }: ServeContext): Tools["listening"] {
+	let reported: string | undefined;
 	return (error = "") => {
-		if (error === told) return;
-		told = error;
+		if (error === reported) return;
+		reported = error;
 		const line = error === "" ? { ok: true } : { ok: false, error: secrets.redact(error) };
 		writer.write({ type: "listening", ...line });
 	};
 }
 
 async function health(context: ServeContext): Promise<number> {
-	const session = await openSession(context);
+	const { session } = await openSession(context);
 	const report = await session.health().catch((cause) => ({ ok: false, detail: asNexusError(cause).message }));
 	context.writer.write(withoutSecrets(report, context.secrets.redact));
 	await context.writer.flushed();
@@ -175,12 +189,12 @@ async function health(context: ServeContext): Promise<number> {
 /** Lines in, lines out, until the input ends. */
 async function converse(context: ServeContext, verb: "monitor" | "send" | "stream"): Promise<void> {
 	const { writer, log, limits } = context;
-	// Listening first: lines may come before the session is open, and the input may end meanwhile.
+	// Read first: lines may come before the session is open, and the input may end meanwhile.
 	const input = readInput(log, limits.lineBytesMax ?? LINE_BYTES_MAX);
 	const recorder = recorderOf(context);
-	const listening = verb === "monitor" ? { listening: tellListening(context) } : {};
-	const session = await openSession(context, listening, recorder);
-	const service = serviceOf(context, session, verb);
+	const listening = verb === "monitor" ? reportListening(context) : undefined;
+	const opened = await openSession(context, listening, recorder);
+	const service = serviceOf(context, opened, verb);
 	// A timer keeps the process alive while only timers of the gate are waiting.
 	const alive = setInterval(() => {}, 60_000);
 	input.start((line) => {
@@ -190,23 +204,32 @@ async function converse(context: ServeContext, verb: "monitor" | "send" | "strea
 	recorder?.end();
 	const graceMs = limits.stopGraceMs ?? STOP_GRACE_MS;
 	const late = new Promise<"late">((resolve) => setTimeout(resolve, graceMs, "late").unref());
-	const result = await Promise.race([service.stop().then(() => session.close?.()), late]);
-	if (result === "late") log.warn({ graceMs }, "stopped with work under way; it will be resumed");
+	const result = await Promise.race([service.stop().then(() => opened.session.close?.()), late]);
+	if (result === "late") log.warn({ graceMs }, "stopped with work under way; the next process resumes it");
 	clearInterval(alive);
 	await writer.flushed();
 }
 
-function serviceOf(context: ServeContext, session: Session, verb: "monitor" | "send" | "stream"): Service {
+function serviceOf(
+	context: ServeContext,
+	{ session, sent }: OpenedSession,
+	verb: "monitor" | "send" | "stream",
+): Service {
 	const { platform, account, writer, log, clock, limits } = context;
 	const ready = () => writer.drained();
 	const say = (line: object) => writer.write(withoutSecrets(line, context.secrets.redact));
 	if (verb === "monitor") {
-		const monitor = startMonitor({ session, say, ready, log });
-		return { ...monitor, accept: (line) => monitor.accept(line as MonitorCommand) };
+		const monitor = new Monitor({ session, say, ready, log });
+		return {
+			ended: monitor.ended,
+			accept: (line) => monitor.accept(line as MonitorCommand),
+			stop: () => monitor.stop(),
+		};
 	}
-	const desk = createAdapterContext({
+	const writing = createAdapterContext({
 		platform,
 		session,
+		sent,
 		account,
 		clock,
 		random: Math.random,
@@ -217,10 +240,10 @@ function serviceOf(context: ServeContext, session: Session, verb: "monitor" | "s
 	});
 	const ended = new Promise<never>(() => {});
 	if (verb === "send") {
-		const sends = createSends(desk);
+		const sends = createSends(writing);
 		return { ended, accept: (line) => sends.accept(line as SendLine), stop: () => sends.idle() };
 	}
-	const deliveries = createDeliveries(desk);
+	const deliveries = createDeliveries(writing);
 	return {
 		ended,
 		accept: (line) => deliveries.accept(line as StreamLine),
@@ -242,7 +265,7 @@ function readInput(
 		finish = resolve;
 	});
 	process.once("SIGTERM", finish);
-	// Ctrl-C reaches the whole process group; a daemon that stops closes our input when it is ready to.
+	// Ctrl-C reaches the whole process group; the daemon closes our input when it is ready to stop.
 	process.on("SIGINT", () => process.stdin.isTTY && finish());
 	return {
 		ended,
@@ -263,7 +286,7 @@ function readInput(
 	};
 }
 
-/** A line with the right type and wrong fields is reported like any other garbage. */
+/** Reports a line with wrong fields like any other invalid line. */
 function takeOne(line: object, take: (line: object) => void, log: Log): void {
 	try {
 		take(line);

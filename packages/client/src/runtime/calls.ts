@@ -14,7 +14,7 @@ import { type CallContext, type CallTarget, createTries, read } from "./read.ts"
 import { positionOf, type ResumeFields } from "./resume-position.ts";
 
 export interface RuntimeRequestOptions {
-	/** Ends the call, which then throws the signal's reason. A run or a job goes on in the daemon. */
+	/** Ends the call, which then throws the signal's reason. A run or a job continues in the daemon. */
 	signal?: AbortSignal;
 	/** Such as `x-nexus-user-token`. */
 	headers?: HeadersInit;
@@ -31,13 +31,13 @@ export type Calls<Service extends DescService> = {
 			: never;
 };
 
-/** What a client of Connect is, where the method is not known by name. */
+/** A Connect client whose methods are looked up by name. */
 type AnyCall = (request: object, options: CallOptions) => Promise<object> & AsyncIterable<never>;
 
 export function createCalls<Service extends DescService>(
 	service: Service,
 	transport: Transport,
-	line: CallContext,
+	line: CallContext & { reword(error: ConnectError): Error },
 	authorization: Record<string, string>,
 ): Calls<Service> {
 	const client = createClient(service, transport) as unknown as Record<string, AnyCall>;
@@ -48,10 +48,31 @@ export function createCalls<Service extends DescService>(
 			for (const [name, value] of Object.entries(authorization)) if (!all.has(name)) all.set(name, value);
 			return all;
 		};
-		const made = method.methodKind === "unary" ? unary(method, call) : stream(method, call);
-		return [method.localName, made(line, headersOf)];
+		if (method.methodKind !== "unary") {
+			const read = stream(method, call)(line, headersOf);
+			return [method.localName, (...given: Parameters<typeof read>) => rewording(read(...given), line.reword)];
+		}
+		const ask = unary(method, call)(line, headersOf);
+		const reworded = (cause: unknown): never => {
+			throw reword(cause, line.reword);
+		};
+		return [method.localName, (...given: Parameters<typeof ask>) => ask(...given).catch(reworded)];
 	});
 	return Object.fromEntries(calls) as Calls<Service>;
+}
+
+const reword = (cause: unknown, by: (error: ConnectError) => Error): unknown =>
+	cause instanceof ConnectError ? by(cause) : cause;
+
+async function* rewording<Message>(
+	messages: AsyncGenerator<Message, void, undefined>,
+	by: (error: ConnectError) => Error,
+): AsyncGenerator<Message, void, undefined> {
+	try {
+		yield* messages;
+	} catch (cause) {
+		throw reword(cause, by);
+	}
 }
 
 type HeadersOf = (options: RuntimeRequestOptions) => Headers;
@@ -59,7 +80,7 @@ type HeadersOf = (options: RuntimeRequestOptions) => Headers;
 const hasField = (method: DescMethod, name: string): boolean =>
 	method.input.fields.some((field) => field.localName === name);
 
-/** With a key the daemon does nothing twice, so that a call may be made again when nobody knows whether it arrived (Z15). */
+/** An idempotency key: the daemon executes a repeated call once, so the client may retry a call with an unknown outcome (Z15). */
 const withKey = (method: DescMethod, request: ResumeFields): ResumeFields =>
 	hasField(method, "idempotencyKey") && !request.idempotencyKey && !request.runId
 		? { ...request, idempotencyKey: crypto.randomUUID() }

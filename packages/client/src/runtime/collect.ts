@@ -12,7 +12,7 @@ export interface ScenarioResult
 	mimeType: string;
 }
 
-/** Of a mode A stream. A failure is an answer with a reason code and what was said before it. */
+/** The result of a mode A stream. A failed call has a reason code and the text that arrived before it. */
 export async function outcomeOf(stream: AsyncIterable<StreamScenarioResponse>): Promise<ScenarioResult> {
 	let text = "";
 	let mimeType = "";
@@ -28,7 +28,7 @@ export async function outcomeOf(stream: AsyncIterable<StreamScenarioResponse>): 
 	throw notWhole();
 }
 
-/** Of a mode B stream: the event in the terminal state, whose snapshot is the result. */
+/** The result of a mode B stream: the event with the terminal state, whose snapshot is the result. */
 export async function lastOf<Event>(stream: AsyncIterable<Event>): Promise<Event> {
 	let last: Event | undefined;
 	for await (last of stream);
@@ -36,7 +36,7 @@ export async function lastOf<Event>(stream: AsyncIterable<Event>): Promise<Event
 	return last;
 }
 
-/** Of a mode C stream. */
+/** The result of a mode C stream. */
 export async function bytesOf(stream: AsyncIterable<ExportAuditEventsResponse>): Promise<Uint8Array> {
 	const chunks: Uint8Array[] = [];
 	for await (const { chunk, eof } of stream) {

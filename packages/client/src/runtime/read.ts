@@ -3,9 +3,11 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { CloseMode } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import type { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
+import { NO_OUTAGE, type Outage, stepOutage } from "../outage.ts";
 import type { ResumeFields, StreamPosition } from "./resume-position.ts";
-import { endOf, FRESH, type RetryLimits, type RetryState, reasonCodeOf, stepRetry, verdictOf } from "./retry.ts";
+import { endOf, type RuntimeRetryLimits, reasonCodeOf, verdictOf } from "./retry.ts";
 
 /** S-RUNTIME-028: a stream lost its connection, or has one again. One of each for every outage of every stream. */
 export type RuntimeEvent =
@@ -21,11 +23,11 @@ export type RuntimeEvent =
 	  }
 	| { type: "runtime.reconnected"; procedure: string; closes: CloseMode | "unary"; attempts: number };
 
-/** What every call of a client shares. */
+/** Shared by all calls of a client. */
 export interface CallContext {
 	clock: Clock;
 	random(): number;
-	limits: RetryLimits;
+	limits: RuntimeRetryLimits;
 	emit(event: RuntimeEvent): void;
 	/** Aborts when the client is closed. */
 	closed: AbortSignal;
@@ -36,7 +38,7 @@ export interface CallTarget {
 	closes: CloseMode | "unary";
 }
 
-/** What is heard of a call beside its messages. */
+/** Events of a call other than its messages. */
 export interface CallAttempt {
 	signal: AbortSignal;
 	onHeader(header: Headers): void;
@@ -49,54 +51,41 @@ const CLOSE_MS = 1000;
 /** Where a log's stream begins that was asked for "from now on". */
 const BEGINS_HEADER = "x-nexus-after";
 
-/** The outages of one stream or one call: when to try again, and who is told. */
+/** The outages of one stream or call: decides on retries and emits their events. */
 export function createTries({ clock, random, limits, emit }: CallContext, { procedure, closes }: CallTarget) {
-	let state: RetryState = FRESH;
+	let outage: Outage = NO_OUTAGE;
 	let upAt: number | undefined;
 	let isDown = false;
-	const patience = closes === "B" || closes === "D" ? { ...limits, giveUpMs: Number.POSITIVE_INFINITY } : limits;
+	const patience = closes === "B" || closes === "D" ? { ...limits, giveUpMs: limits.subscriptionGiveUpMs } : limits;
 	return {
 		/** The daemon answered. */
 		up() {
 			upAt ??= clock.now();
 			if (!isDown) return;
 			isDown = false;
-			emit({ type: "runtime.reconnected", procedure, closes, attempts: state.attempt });
+			emit({ type: "runtime.reconnected", procedure, closes, attempts: outage.attempt });
 		},
 		/** Something new came: the line is good. */
 		progress() {
-			state = FRESH;
+			outage = NO_OUTAGE;
 		},
 		/** Waits for the next try; throws what was lost when there is none. */
 		async again(error: ConnectError, signal: AbortSignal): Promise<void> {
 			const now = clock.now();
-			if (upAt !== undefined && now - upAt >= limits.steadyMs) state = FRESH;
+			if (upAt !== undefined && now - upAt >= limits.steadyMs) outage = NO_OUTAGE;
 			upAt = undefined;
-			const step = stepRetry(state, verdictOf(error), now, random, patience);
-			if (!step) throw error;
-			state = step.state;
+			const step = stepOutage(outage, verdictOf(error), now, random, patience);
+			if (typeof step === "string") throw error;
+			outage = step.outage;
 			if (!isDown) {
 				isDown = true;
 				const { code, rawMessage: message } = error;
 				emit({ type: "runtime.disconnected", procedure, closes, code, reasonCode: reasonCodeOf(error), message });
 			}
-			await wait(clock, step.delayMs, signal);
+			await sleep(clock, step.delayMs, signal, "due");
 		},
 	};
 }
-
-/** Returns early when the signal aborts. */
-const wait = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
-	new Promise((resolve) => {
-		const end = () => {
-			cancel();
-			signal.removeEventListener("abort", end);
-			resolve();
-		};
-		const cancel = clock.after(ms, end, "due");
-		if (signal.aborted) end();
-		else signal.addEventListener("abort", end, { once: true });
-	});
 
 /**
  * Every new message, once and in order. Ends after the `last` one, or in mode D with a clean close; throws what the daemon refused with,
@@ -166,7 +155,7 @@ async function* attempt<Message>(
 const nextOf = <Message>(messages: AsyncIterator<Message>): Promise<IteratorResult<Message> | ConnectError> =>
 	messages.next().catch(endOf);
 
-/** A clean close without its terminal is none: the reader does not know the outcome (P5.2). */
+/** A clean close without a terminal event counts as an outage: the outcome is unknown (P5.2). */
 const closedEarly = () => new ConnectError("the stream was closed without its end", Code.Internal);
 
 /** Lets the server close, so that its connection can be used again. The outcome is known: how it closes changes nothing. */

@@ -21,7 +21,7 @@ export interface ResumeFields {
 type Taken = "new" | "known" | "last";
 
 export interface StreamPosition<Message> {
-	/** What the next call asks for beside what the caller wants. */
+	/** Request fields that the next call adds to the caller's request. */
 	ask(): ResumeFields;
 	take(message: Message): Taken;
 	/** A clean close without the `last` message is an end, too. */
@@ -94,7 +94,7 @@ function statePosition(fields: ResumeFields): StreamPosition<StateEvent> {
 	};
 }
 
-/** Mode C. A new call is another export, which goes on after the last event of the chunks so far. */
+/** Mode C: a new call is another export, which continues after the last event received. */
 function filePosition(fields: ResumeFields): StreamPosition<ExportAuditEventsResponse> {
 	let { after } = fields;
 	return {

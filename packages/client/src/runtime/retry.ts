@@ -1,22 +1,25 @@
 /** When a call is made again, as a value: which status is a cut, which a refusal, and how long to wait. */
 
 import { Code, ConnectError } from "@connectrpc/connect";
-import { LINK_LIMITS, type LinkLimits, retryDelayMs } from "../client.ts";
 import { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
+import { LINK_LIMITS } from "../link.ts";
+import type { FailureKind, RetryLimits } from "../outage.ts";
 
-export interface RetryLimits extends Pick<LinkLimits, "retryFirstMs" | "retryMaxMs" | "steadyMs"> {
-	/** Without a sign of life for this long, a call (unary, mode A or C) fails with its last status. Subscriptions go on until they are closed. */
-	giveUpMs: number;
+/**
+ * A call (unary, mode A or C) fails after `giveUpMs` without a sign of life, a subscription (mode B or D) after
+ * `subscriptionGiveUpMs`: by default it waits until it is closed.
+ */
+export interface RuntimeRetryLimits extends RetryLimits {
+	subscriptionGiveUpMs: number;
 }
 
-export const RETRY_LIMITS: RetryLimits = {
-	retryFirstMs: LINK_LIMITS.retryFirstMs,
-	retryMaxMs: LINK_LIMITS.retryMaxMs,
-	steadyMs: LINK_LIMITS.steadyMs,
+export const RETRY_LIMITS: RuntimeRetryLimits = {
+	...LINK_LIMITS,
 	giveUpMs: 120_000,
+	subscriptionGiveUpMs: Number.POSITIVE_INFINITY,
 };
 
-/** Set by the daemon on every error of its own; what comes from the network between has none. */
+/** The daemon sets it on all of its errors; errors of the network in between have none. */
 const REASON_HEADER = "x-nexus-reason-code";
 
 /** Why the daemon refused or cut, as it names it; unspecified when the network failed. */
@@ -25,19 +28,13 @@ export function reasonCodeOf({ metadata }: Pick<ConnectError, "metadata">): Reas
 	return Object.hasOwn(ReasonCode, name) ? ReasonCode[name as keyof typeof ReasonCode] : ReasonCode.UNSPECIFIED;
 }
 
-/** What ended a call. A reader that was reset because it took nothing is RESOURCE_EXHAUSTED (Z8): over Node's HTTP/2, Connect calls it INTERNAL. */
+/** The error that ended a call. A reset of a stalled reader is RESOURCE_EXHAUSTED (Z8), although Connect reports INTERNAL over Node's HTTP/2. */
 export function endOf(cause: unknown): ConnectError {
 	const error = ConnectError.from(cause);
 	const isReset = error.code === Code.Internal && error.rawMessage.includes("NGHTTP2_ENHANCE_YOUR_CALM");
 	if (!isReset) return error;
 	return new ConnectError("the reader took nothing for too long", Code.ResourceExhausted, undefined, undefined, cause);
 }
-
-/**
- * `cut`: the transport ended, which says nothing of the outcome: call again. `doubt`: a fault that may pass or be there for good: call again
- * a few times. `refused`: asking again changes nothing.
- */
-export type FailureKind = "cut" | "doubt" | "refused";
 
 /** Reasons for which the same call may succeed later. */
 const PASSING: ReadonlySet<ReasonCode> = new Set([
@@ -76,33 +73,4 @@ export function verdictOf(error: Pick<ConnectError, "code" | "metadata">): Failu
 		default:
 			return error.code satisfies never;
 	}
-}
-
-export interface RetryState {
-	/** Tries since the last sign of life. */
-	readonly attempt: number;
-	/** Doubtful ones among them. */
-	readonly doubts: number;
-	/** When the first of them was lost. */
-	readonly lostAt: number;
-}
-
-export const FRESH: RetryState = { attempt: 0, doubts: 0, lostAt: 0 };
-
-const DOUBTS_MAX = 5;
-
-/** What follows a failed try: another one after a wait, or none. `random` spreads the tries of many readers that lost the same daemon. */
-export function stepRetry(
-	state: RetryState,
-	verdict: FailureKind,
-	now: number,
-	random: () => number,
-	limits: RetryLimits,
-): { state: RetryState; delayMs: number } | undefined {
-	const doubts = state.doubts + (verdict === "doubt" ? 1 : 0);
-	if (verdict === "refused" || doubts > DOUBTS_MAX) return undefined;
-	const lostAt = state.attempt === 0 ? now : state.lostAt;
-	if (state.attempt > 0 && now - lostAt >= limits.giveUpMs) return undefined;
-	const delayMs = retryDelayMs(state.attempt, random, limits);
-	return { state: { attempt: state.attempt + 1, doubts, lostAt }, delayMs };
 }

@@ -3,11 +3,12 @@
  * The door of this folder.
  */
 
-import type { Transport } from "@connectrpc/connect";
+import type { ConnectError, Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
+import { createReach, type HttpOptions } from "../client.ts";
 import { RuntimeAccountService } from "../gen/nexus/runtime/v1/account_pb.ts";
 import { RuntimeAgentService } from "../gen/nexus/runtime/v1/agent_pb.ts";
 import { RuntimeAiService } from "../gen/nexus/runtime/v1/ai_pb.ts";
@@ -19,8 +20,9 @@ import { RuntimeMemoryService } from "../gen/nexus/runtime/v1/memory_pb.ts";
 import { RuntimeRealtimeService } from "../gen/nexus/runtime/v1/realtime_pb.ts";
 import { RuntimeWorkflowService } from "../gen/nexus/runtime/v1/workflow_pb.ts";
 import { type Calls, createCalls } from "./calls.ts";
+import { connectErrorOf } from "./errors.ts";
 import type { CallContext, RuntimeEvent } from "./read.ts";
-import { RETRY_LIMITS, type RetryLimits } from "./retry.ts";
+import { RETRY_LIMITS, type RuntimeRetryLimits } from "./retry.ts";
 
 export { Code, ConnectError } from "@connectrpc/connect";
 export * from "../gen/nexus/runtime/v1/account_pb.ts";
@@ -36,17 +38,20 @@ export * from "../gen/nexus/runtime/v1/realtime_pb.ts";
 export * from "../gen/nexus/runtime/v1/workflow_pb.ts";
 export type { Calls, RuntimeRequestOptions } from "./calls.ts";
 export { bytesOf, lastOf, outcomeOf, type ScenarioResult } from "./collect.ts";
+export { errorCodeOf, nexusErrorOf } from "./errors.ts";
 export type { RuntimeEvent } from "./read.ts";
-export { RETRY_LIMITS, type RetryLimits, reasonCodeOf } from "./retry.ts";
+export { RETRY_LIMITS, type RuntimeRetryLimits, reasonCodeOf } from "./retry.ts";
 
-export interface RuntimeOptions {
+export interface RuntimeOptions extends Pick<HttpOptions, "locate" | "fetch"> {
 	/** Where the daemon is, `http://127.0.0.1:7777`; without it the page's own origin. */
 	url?: string;
 	/** The owner's, or an application's. Without one, the browser's cookie has to do. */
 	token?: string;
+	/** Rewords the failure of a call or stream for its reader; `nexusErrorOf` is one way. */
+	reword?(error: ConnectError): Error;
 	/** Another way than Connect over `fetch`, such as `createGrpcTransport` of `@connectrpc/connect-node`. It brings its own address. */
 	transport?: Transport;
-	limits?: Partial<RetryLimits>;
+	limits?: Partial<RuntimeRetryLimits>;
 	clock?: Clock;
 	random?(): number;
 }
@@ -72,8 +77,8 @@ export interface Runtime {
 }
 
 export function createRuntime(options: RuntimeOptions): Runtime {
-	const { token, clock = systemClock, random = Math.random } = options;
-	const transport = options.transport ?? createConnectTransport({ baseUrl: baseUrlOf(options.url) });
+	const { token, clock = systemClock, random = Math.random, reword = (error) => error } = options;
+	const transport = options.transport ?? fetchTransport(options);
 	const listeners = new Set<{ type: string; call(event: RuntimeEvent): void }>();
 	const closing = new AbortController();
 	const line: CallContext = {
@@ -85,9 +90,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 		},
 		closed: closing.signal,
 	};
-	const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+	const authorization: Record<string, string> =
+		token === undefined || options.locate ? {} : { authorization: `Bearer ${token}` };
 	const calls = <Service extends Parameters<typeof createCalls>[0]>(service: Service): Calls<Service> =>
-		createCalls(service, transport, line, authorization);
+		createCalls(service, transport, { ...line, reword }, authorization);
 	return {
 		ai: calls(RuntimeAiService),
 		realtime: calls(RuntimeRealtimeService),
@@ -107,6 +113,27 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 		close: () => closing.abort(new NexusError("aborted", "the client was closed")),
 	};
 }
+
+/** `locate` is asked before every call: a daemon that was restarted may be elsewhere. */
+function fetchTransport(options: RuntimeOptions): Transport {
+	const baseUrl = options.locate ? ELSEWHERE : baseUrlOf(options.url);
+	const { reword: _, ...http } = options;
+	const reach = createReach({ ...http, url: baseUrl });
+	return createConnectTransport({
+		baseUrl,
+		async fetch(input, init = {}) {
+			try {
+				const url = input instanceof Request ? input.url : input.toString();
+				return (await reach(url.slice(baseUrl.length), init)).response;
+			} catch (cause) {
+				throw cause instanceof NexusError ? connectErrorOf(cause) : cause;
+			}
+		},
+	});
+}
+
+/** In place of an address that is found later. */
+const ELSEWHERE = "http://nexus.invalid";
 
 function baseUrlOf(url: string | undefined): string {
 	const origin = (globalThis as { location?: { origin: string } }).location?.origin;

@@ -5,10 +5,12 @@ import {
 	type Address,
 	type Client,
 	createClient,
-	isTemporary,
+	failureKindOf,
 	LINK_LIMITS,
 	type LinkLimits,
-	retryDelayMs,
+	NO_OUTAGE,
+	type Outage,
+	stepOutage,
 } from "@nexus-stream/client";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { dataPaths, isForAnother, loadConfig, readDaemonRecord, readToken } from "../runtime/runtime.ts";
@@ -30,7 +32,7 @@ interface ClientRoute {
 }
 
 /** A person waits: a daemon that restarts is found soon, and one that stays away is given up. */
-const LIMITS: LinkLimits = { ...LINK_LIMITS, retryFirstMs: 100, retryMaxMs: 2000, giveUpMs: 60_000 };
+export const LIMITS: LinkLimits = { ...LINK_LIMITS, retryFirstMs: 100, retryMaxMs: 2000, giveUpMs: 60_000 };
 
 export const clientFor = (host: Host, where: WhereOptions): Client =>
 	createClient({ locate: () => findDaemon({ host, where }), reword: withHint, limits: LIMITS });
@@ -76,9 +78,12 @@ function isLoopback(url: string): boolean {
 	return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
+/** For a daemon that does not answer. */
+export const START_HINT = "start it with `nexus up`, or check --url";
+
 /** What to do about a failure. */
-function withHint(error: NexusError, response: Response | undefined): NexusError {
-	if (response === undefined) return new Hinted(error, "start it with `nexus up`, or check --url");
+export function withHint(error: NexusError, response: Response | undefined): NexusError {
+	if (response === undefined) return new Hinted(error, START_HINT);
 	if (response.ok) return new Hinted(error, "check --url and NEXUS_URL");
 	const asked = URL.parse(response.url);
 	if (error.code === "not_found" && asked?.pathname.includes("/v1/runs/"))
@@ -89,21 +94,19 @@ function withHint(error: NexusError, response: Response | undefined): NexusError
 	return new Hinted(refused, "check NEXUS_TOKEN and --token, or name the daemon's --data");
 }
 
-/** Asks until there is an answer: what was accepted goes on after a restart, and so does whoever waits for it. */
+/** Repeats a call until the daemon answers: accepted work survives a restart, and so does its caller. */
 export async function overRestarts<T>(ask: () => Promise<T>, onDrop: (because: string) => void): Promise<T> {
-	let lostAt: number | undefined;
-	let internals = 0;
-	for (let attempt = 0; ; attempt++) {
+	let outage: Outage = NO_OUTAGE;
+	for (;;) {
 		try {
 			return await ask();
 		} catch (cause) {
 			const { code, message } = toNexusError(cause);
-			if (!isTemporary(code, internals)) throw cause;
-			if (code === "internal") internals++;
-			lostAt ??= performance.now();
-			if (attempt === 0) onDrop(message);
-			else if (performance.now() - lostAt > LIMITS.giveUpMs) throw cause;
+			const step = stepOutage(outage, failureKindOf(code), performance.now(), Math.random, LIMITS);
+			if (typeof step === "string") throw cause;
+			if (outage.attempt === 0) onDrop(message);
+			outage = step.outage;
+			await sleep(step.delayMs);
 		}
-		await sleep(retryDelayMs(attempt, Math.random, LIMITS));
 	}
 }

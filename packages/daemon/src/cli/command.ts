@@ -1,6 +1,7 @@
 /** What every command is given, and what it gives back. */
 
 import type { Client } from "@nexus-stream/client";
+import type { WhereOptions } from "./client.ts";
 import type { Host } from "./host.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -12,6 +13,8 @@ export interface Local {
 /** For a command that talks to the daemon. */
 export interface CommandContext extends Local {
 	client: Client;
+	/** The flags that name the daemon. */
+	where: WhereOptions;
 }
 
 /** The exit code. */

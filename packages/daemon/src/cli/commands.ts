@@ -33,7 +33,7 @@ async function withDaemon(
 	command: (context: CommandContext) => CommandExit,
 ): Promise<void> {
 	const { clientFor } = await import("./client.ts");
-	local.host.exitCode = await command({ ...local, client: clientFor(local.host, where) });
+	local.host.exitCode = await command({ ...local, where, client: clientFor(local.host, where) });
 }
 
 const whole = (text: string): number => {

@@ -41,26 +41,26 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const heart = createHeart(clock, limits.heartbeatMs, () => {
 		readers.heartbeat();
 		sockets.heartbeat();
-		rpc?.heartbeat();
+		rpc.heartbeat();
 	});
-	const sweeper = createHeart(clock, limits.stalledReaderMs / SWEEPS_PER_STALL, () => rpc?.sweep());
+	const sweeper = createHeart(clock, limits.stalledReaderMs / SWEEPS_PER_STALL, () => rpc.sweep());
 	const stop = async () => {
 		if (door.closing) return;
 		door.closing = true;
+		// A turn later: the last state of the daemon reaches the readers of its health before they are cut.
+		await rpc.stop();
 		readers.cut();
 		sockets.close();
-		await rpc?.stop();
 	};
 	return {
 		async listen(host, port) {
 			Object.assign(door, await listen(server, host, port));
 			for (const name of [host, ...(deps.allowedHosts ?? [])]) door.hosts.add(hostNameOf(name));
 			heart.start();
-			if (rpc) sweeper.start();
+			sweeper.start();
 			return { url: door.url };
 		},
 		async listenGrpc(host, port, tls) {
-			if (!rpc) throw new NexusError("config", "there are no services to open a gRPC port for");
 			return rpc.listen(host, port, tls);
 		},
 		signInUrl: () => signIn().url,
@@ -69,9 +69,9 @@ export function createEdge(deps: EdgeDeps): Edge {
 			await stop();
 			const cancel = clock.after(deadlineMs, () => {
 				connections.destroy();
-				rpc?.destroy();
+				rpc.destroy();
 			});
-			await rpc?.close(deadlineMs);
+			await rpc.close(deadlineMs);
 			heart.stop();
 			sweeper.stop();
 			lobby.close();
@@ -85,10 +85,10 @@ export function createEdge(deps: EdgeDeps): Edge {
 			connections: connections.count,
 			sseReaders: readers.count,
 			webSockets: sockets.count,
-			grpcStreams: rpc?.streams ?? 0,
-			grpcConnections: rpc?.connections ?? 0,
+			grpcStreams: rpc.streams,
+			grpcConnections: rpc.connections,
 			subscriptions: sockets.subscriptions,
-			stalledReaders: readers.stalled + sockets.stalled + (rpc?.stalled ?? 0),
+			stalledReaders: readers.stalled + sockets.stalled + rpc.stalled,
 			flushSpacingMs: flusher.spacingMs,
 			deferredFlushes: flusher.deferred,
 			tokenFailures: auth.failures,
@@ -135,29 +135,27 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		return enter(request, ended);
 	};
 	const admitStream = () => {
-		if (readers.count + sockets.count + (rpc?.streams ?? 0) < limits.streamsMax) return;
+		if (readers.count + sockets.count + rpc.streams < limits.streamsMax) return;
 		throw new NexusError("busy", `${limits.streamsMax} streams are open already; close one or try later`);
 	};
 	const holdStream = createShares(limits);
-	const rpc =
-		deps.services &&
-		createRpc({
-			deps,
-			services: deps.services,
-			limits,
-			flusher,
-			admitStream,
-			holdStream,
-			clock,
-			log,
-			identify(request) {
-				door.requests++;
-				return gate.identify(request);
-			},
-			connections,
-			strangers,
-			lobby: grpcLobby,
-		});
+	const rpc = createRpc({
+		deps,
+		limits,
+		flusher,
+		readers,
+		admitStream,
+		holdStream,
+		clock,
+		log,
+		identify(request) {
+			door.requests++;
+			return gate.identify(request);
+		},
+		connections,
+		strangers,
+		lobby: grpcLobby,
+	});
 	const signIn = () => {
 		const code = auth.newCode();
 		return { code, url: `${door.url}/#code=${code}` };
@@ -167,7 +165,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		async load() {
 			const { createListener } = await import("./http/listener.ts");
 			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
-			return createListener({ ...parts, page, admit, holdStream, rpc: rpc && { enter: enterRpc, answer: rpc.answer } });
+			return createListener({ ...parts, page, admit, holdStream, enterRpc, rpc });
 		},
 		upgrade(request, socket, head) {
 			const caller = admit(request, socket);

@@ -1,12 +1,13 @@
 /** The edge's port: what it needs, what it offers, and its limits. */
 
+import type { ConnectRouter } from "@connectrpc/connect";
 import type { DaemonState, LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Mcp } from "../engine/engine.ts";
-import type { InboundEvent, Ledger, MemoryItem } from "../ledger/ledger.ts";
+import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,
 	AccountChanges,
@@ -16,143 +17,10 @@ import type {
 	Nex,
 	Outbound,
 } from "../nex/nex.ts";
-import type { Applications, Services, SignInRegister } from "../services/services.ts";
+import type { Write } from "../std/write.ts";
+import type { EdgeLimits } from "./limits.ts";
 
-export interface EdgeLimits {
-	/** A larger request body is refused with 413, unread. */
-	bodyBytesMax: number;
-	/** A JSON body with more values, or one that is nested deeper, is refused unparsed. */
-	bodyValuesMax: number;
-	bodyDepthMax: number;
-	/** A larger webhook request is refused with 413; in base64 it has to fit one line to the adapter. */
-	webhookBodyBytesMax: number;
-	/** Webhook requests that wait for their adapters, all together and for one account; further ones are refused at once. */
-	webhookRequestsMax: number;
-	webhookRequestsPerAccountMax: number;
-	/** Those of an account's requests that one address may have waiting: anybody can send them, and the account has room for others. */
-	webhookRequestsPerClientMax: number;
-	/** Bytes of their bodies, counted as they arrive. */
-	webhookBytesMax: number;
-	webhookBytesPerAccountMax: number;
-	webhookBytesPerClientMax: number;
-	/** The body of a webhook request must have arrived whole within this time. */
-	webhookBodyTimeoutMs: number;
-	/** Larger request headers are refused with 431. */
-	headersBytesMax: number;
-	connectionsMax: number;
-	/** Connections from one address; over a trusted proxy: requests and streams of one client at a time. */
-	connectionsPerClientMax: number;
-	/** SSE readers, WebSockets and streams of remote procedures together. */
-	streamsMax: number;
-	/** Those of one application. */
-	streamsPerAppMax: number;
-	/** Those of all who have no token: they watch the daemon's health. */
-	streamsTokenlessMax: number;
-	/** Requests without a token that are open, on both ports together and from one client; one more cuts the oldest. */
-	tokenlessRequestsMax: number;
-	tokenlessRequestsPerClientMax: number;
-	/** A request without a token has a body of this size at most, which must have arrived whole within this time. */
-	tokenlessBodyBytesMax: number;
-	tokenlessBodyTimeoutMs: number;
-	/** Headers of a call without a token on the gRPC port, uncompressed. */
-	tokenlessHeadersBytesMax: number;
-	/** Calls without a token from one client to the gRPC port; their resets count again. A client with more is refused for a while. */
-	tokenlessCallsPerSecondMax: number;
-	tokenlessRefusedMs: number;
-	/** Connections of a port that are read before they sent a token, of all and of one client; further ones wait. */
-	tokenlessConnectionsMax: number;
-	tokenlessConnectionsPerClientMax: number;
-	/** Wrong tokens from one client within a minute; the answers to further ones are held back for a while. */
-	tokenFailuresPerMinuteMax: number;
-	tokenFailureDelayMs: number;
-	/** A larger message of a remote call is refused with RESOURCE_EXHAUSTED. */
-	grpcReadBytesMax: number;
-	/** A larger message is not sent. */
-	grpcWriteBytesMax: number;
-	/** Calls that one connection of the gRPC port may have open. */
-	grpcStreamsPerConnectionMax: number;
-	/** A connection whose client resets more streams than this, for long, is closed. */
-	grpcResetsPerSecondMax: number;
-	/** A request's headers must have arrived within this time. */
-	headersTimeoutMs: number;
-	/** A request must have arrived whole within this time. */
-	requestTimeoutMs: number;
-	/** An idle connection is kept this long for its next request. */
-	keepAliveMs: number;
-	/** An idle SSE reader gets a comment, a WebSocket a ping, this often. */
-	heartbeatMs: number;
-	/** A reader that takes nothing for this long while data waits is disconnected; it can resume. */
-	stalledReaderMs: number;
-	/** The longest that further pieces of a text are held back for a reader while the event loop is busy; 0 = not at all. */
-	flushMsMax: number;
-	wsMessageBytesMax: number;
-	wsSubscriptionsMax: number;
-	/** A WebSocket with more than this waiting to be sent stops pulling. */
-	wsBufferedBytesMax: number;
-	/** How long a sign-in code can be redeemed. */
-	signInCodeMs: number;
-	/** Sign-in codes that wait to be redeemed; the oldest goes first. */
-	signInCodesMax: number;
-	/** Failed sign-ins from one address within a minute. */
-	signInFailuresPerMinuteMax: number;
-	/** How long the cookie of a sign-in is good for. */
-	signedInMs: number;
-	/** Rows that a list answers with at most. */
-	listItemsMax: number;
-	/** Frames that one NDJSON answer holds at most. */
-	framesMax: number;
-}
-
-export const EDGE_LIMITS: EdgeLimits = {
-	bodyBytesMax: 4 * 1024 * 1024,
-	bodyValuesMax: 20_000,
-	bodyDepthMax: 64,
-	// The largest that platforms send: Meta's are up to 3 MB.
-	webhookBodyBytesMax: 3_000_000,
-	webhookRequestsMax: 256,
-	webhookRequestsPerAccountMax: 64,
-	webhookRequestsPerClientMax: 32,
-	webhookBytesMax: 48_000_000,
-	webhookBytesPerAccountMax: 24_000_000,
-	webhookBytesPerClientMax: 12_000_000,
-	webhookBodyTimeoutMs: 5000,
-	headersBytesMax: 16 * 1024,
-	connectionsMax: 16_384,
-	connectionsPerClientMax: 4096,
-	streamsMax: 8192,
-	streamsPerAppMax: 2048,
-	streamsTokenlessMax: 256,
-	tokenlessRequestsMax: 256,
-	tokenlessRequestsPerClientMax: 64,
-	tokenlessBodyBytesMax: 4096,
-	tokenlessBodyTimeoutMs: 5000,
-	tokenlessHeadersBytesMax: 4096,
-	tokenlessCallsPerSecondMax: 100,
-	tokenlessRefusedMs: 500,
-	tokenlessConnectionsMax: 256,
-	tokenlessConnectionsPerClientMax: 64,
-	tokenFailuresPerMinuteMax: 60,
-	tokenFailureDelayMs: 1000,
-	grpcReadBytesMax: 4 * 1024 * 1024,
-	grpcWriteBytesMax: 1024 * 1024,
-	grpcStreamsPerConnectionMax: 1024,
-	grpcResetsPerSecondMax: 100,
-	headersTimeoutMs: 10_000,
-	requestTimeoutMs: 30_000,
-	keepAliveMs: 5000,
-	heartbeatMs: 15_000,
-	stalledReaderMs: 5 * 60_000,
-	flushMsMax: 20,
-	wsMessageBytesMax: 64 * 1024,
-	wsSubscriptionsMax: 64,
-	wsBufferedBytesMax: 256 * 1024,
-	signInCodeMs: 10 * 60_000,
-	signInCodesMax: 64,
-	signInFailuresPerMinuteMax: 10,
-	signedInMs: 30 * 24 * 60 * 60_000,
-	listItemsMax: 200,
-	framesMax: 1_000_000,
-};
+export { EDGE_LIMITS, type EdgeLimits } from "./limits.ts";
 
 export interface Channels {
 	outbound: Pick<Outbound, "accounts" | "counts" | "deliveries" | "deliver" | "health" | "admitWebhook" | "webhook">;
@@ -218,6 +86,56 @@ export interface HealthFeed {
 	subscribe(listener: (state: DaemonState) => void): () => void;
 }
 
+/** The caller that a request was made for. */
+export interface Principal {
+	owner: boolean;
+	/** The application that the token belongs to; undefined for the owner. */
+	appId?: string;
+	/** The subject of the user token that came with the request. */
+	userId?: string;
+	/** The caller's network address. */
+	address: string;
+	/** The connection is encrypted, or does not leave this machine. */
+	isPrivate: boolean;
+}
+
+/** Tokens of applications. */
+export interface AppTokens {
+	/** Answers without a read of the store, because every request asks. Undefined for a token that is unknown or revoked; `ended` aborts when it is revoked. */
+	authenticate(token: string): { appId: string; ended: AbortSignal } | undefined;
+}
+
+/** Sign-ins of the page. */
+export interface SignIns {
+	/** Answers without a read of the store, because every request of a page asks. Undefined for a sign-in that has ended or never was. */
+	find(id: string): { ended: AbortSignal } | undefined;
+	/** Resolves once the sign-in is stored: it outlives restarts. */
+	open(address: string, lastsMs: number): Promise<{ id: string }>;
+	/** Ends a sign-in and its streams at once. An ended one stays as it is. */
+	end(id: string, principal: Principal): Promise<void>;
+	/** Records `count` failed attempts to sign in. */
+	refused(address: string, count: number): void;
+}
+
+export interface ArtifactFile {
+	id: string;
+	name: string;
+	mimeType: string;
+	sizeBytes: number;
+	sha256?: string;
+	/** All of its bytes have arrived. */
+	complete: boolean;
+}
+
+export interface ArtifactReader {
+	find(id: string, principal: Principal): Promise<ArtifactFile | undefined>;
+	/** The bytes from `from` up to, and without, `to`. */
+	stream(file: ArtifactFile, from: number, to: number): AsyncIterable<Uint8Array>;
+}
+
+/** Registers methods of the runtime contract. A method that no feature registers answers `unimplemented`. */
+export type RegisterMethods = (router: Pick<ConnectRouter, "service">, limits: EdgeLimits) => void;
+
 export interface EdgeDeps {
 	bus: Bus;
 	ledger: Ledger;
@@ -231,16 +149,6 @@ export interface EdgeDeps {
 	/** Decides what runs wait for; without it nothing is remembered for a session. */
 	approvals?: Nex["approvals"];
 	trust?: Nex["trust"];
-	/** Whether agents may note and recall. */
-	remembers?: boolean;
-	/** Notes that one recall answers with. */
-	recallItemsMax?: number;
-	/** Removes an item of the memory; one that is not there is `not_found`. */
-	forget?(id: string): Promise<void>;
-	/** Notes something in a bank; what is there already is not noted twice. */
-	retain?(bank: string, text: string): Promise<MemoryItem>;
-	/** The agents of the engine that has some, by name. */
-	agents?: Readonly<Record<string, { model?: string }>>;
 	/** Goes on with a run that was cut off, as a new run. */
 	proceed(runId: string): Promise<{ runId: string }>;
 	/** Answers the messages of a run that was cut off with a new run. */
@@ -251,15 +159,22 @@ export interface EdgeDeps {
 	mcp?: Pick<Mcp, "status" | "start">;
 	/** The owner's. */
 	token: string;
-	/** Applications with tokens of their own; without it there are none. */
-	apps?: Applications;
-	signIns: SignInRegister;
+	apps: AppTokens;
+	signIns: SignIns;
 	/** The built page; without it `/` answers with a hint. */
 	pageDir?: string;
 	limits?: Partial<EdgeLimits>;
 	log: Log;
-	/** The runtime contract; without it there are no remote procedures. */
-	services?: Services;
+	/** Loads the methods of the runtime contract: the first call does it, because they need much code that a start does not. */
+	methods(): Promise<RegisterMethods>;
+	artifacts: ArtifactReader;
+	/** Begins a delivery unless one was begun with this key; resolves with the id of the first one's text. */
+	deliverOnce(
+		request: { key: string | undefined; body: unknown; result: string },
+		begin: (claim: readonly Write[]) => Promise<unknown>,
+	): Promise<{ id: string }>;
+	/** Records who aborted a run. */
+	abortAsked(runId: string, address: string): void;
 	/** How the daemon is, as it changes; without it only what `readiness` says when it is asked. */
 	health?: HealthFeed;
 	readiness(): ReadinessJson;

@@ -1,26 +1,16 @@
 /** The Ledger: settled truth. The door of this folder. */
 export * from "./approvals/port.ts";
-export * from "./apps/port.ts";
-export * from "./artifacts/port.ts";
 export * from "./checkpoints/port.ts";
-export * from "./connectors/port.ts";
 export * from "./deliveries/port.ts";
 export * from "./execution/port.ts";
 export * from "./failure.ts";
 export * from "./grants/port.ts";
-export * from "./idempotency/port.ts";
 export * from "./inbox/port.ts";
-export * from "./jobs/port.ts";
-export * from "./memory/port.ts";
 export * from "./notes/port.ts";
-export * from "./notices/port.ts";
 export * from "./pairings/port.ts";
 export * from "./phases/port.ts";
 export * from "./port.ts";
-export * from "./receipts/port.ts";
 export * from "./sessions/port.ts";
-export * from "./signins/port.ts";
 export { sqliteLedger } from "./sqlite.ts";
 export * from "./trust/port.ts";
 export * from "./turns/port.ts";
-export * from "./workflows/port.ts";

@@ -2,27 +2,17 @@
 
 import { queriesOf } from "../std/write.ts";
 import type { StoredApprovals } from "./approvals/port.ts";
-import type { Apps } from "./apps/port.ts";
-import type { StoredArtifacts } from "./artifacts/port.ts";
 import type { Checkpoints } from "./checkpoints/port.ts";
-import type { StoredConnectors } from "./connectors/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { StoredExecution } from "./execution/port.ts";
 import type { Grants } from "./grants/port.ts";
-import type { Idempotency } from "./idempotency/port.ts";
 import type { InboundEvent, StoredInbox } from "./inbox/port.ts";
-import type { StoredJobs } from "./jobs/port.ts";
-import type { Memory } from "./memory/port.ts";
 import type { StoredNotes } from "./notes/port.ts";
-import type { Notices } from "./notices/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
-import type { Receipts } from "./receipts/port.ts";
 import type { StoredSessions } from "./sessions/port.ts";
-import type { SignIns } from "./signins/port.ts";
 import type { Trusts } from "./trust/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
-import type { WorkflowRows } from "./workflows/port.ts";
 
 export interface Ledger {
 	readonly turns: Turns;
@@ -33,20 +23,10 @@ export interface Ledger {
 	readonly notes: StoredNotes;
 	readonly approvals: StoredApprovals;
 	readonly grants: Grants;
-	readonly memory: Memory;
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
 	readonly trust: Trusts;
 	readonly execution: StoredExecution;
-	readonly apps: Apps;
-	readonly signins: SignIns;
-	readonly receipts: Receipts;
-	readonly workflows: WorkflowRows;
-	readonly artifacts: StoredArtifacts;
-	readonly jobs: StoredJobs;
-	readonly idempotency: Idempotency;
-	readonly connectors: StoredConnectors;
-	readonly notices: Notices;
 }
 
 export interface SessionSnapshot {

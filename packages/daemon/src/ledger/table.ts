@@ -1,7 +1,7 @@
 /** What every kind of stored thing is made of in a SQLite file: its tables, its statements, and who applies its writes. */
 
 import type { SQLInputValue, SQLOutputValue } from "node:sqlite";
-import { Refused } from "@nexus-stream/protocol";
+import { idsAfter, Refused } from "@nexus-stream/protocol";
 import { migrate, type SqliteFile } from "../std/sqlite.ts";
 
 /** The reads of a thing, by a store that answers at once. */
@@ -16,6 +16,8 @@ export interface SqliteTable<Reads> {
 	readonly area: string;
 	/** How its tables came to be. A step that was released is never edited: add the next one. */
 	readonly steps: readonly string[];
+	/** The table and column of ids by which its rows are listed: ids made from now on are greater than the stored ones. */
+	readonly listedBy?: { table: string; id: string };
 	/** Prepares its reads, and registers who applies its writes. */
 	open(file: SqliteFile): Reads;
 }
@@ -27,6 +29,7 @@ export function openTables<All>(
 ): All {
 	const named = Object.entries(tables) as [string, SqliteTable<unknown>][];
 	for (const [, { area, steps }] of named) migrate(file, area, steps);
+	for (const [, { listedBy }] of named) if (listedBy) idsAfter(greatestId(file, listedBy) ?? "");
 	return Object.fromEntries(named.map(([name, table]) => [name, table.open(file)])) as All;
 }
 
@@ -78,7 +81,7 @@ export function must(changes: number, missing: string): void {
 	if (changes === 0) throw new Refused("conflict", missing);
 }
 
-export function greatestId(file: SqliteFile, table: string, id: string): string | undefined {
+function greatestId(file: SqliteFile, { table, id }: { table: string; id: string }): string | undefined {
 	const greatest = statement(file, `SELECT max(${id}) AS id FROM ${table}`).get()?.id;
 	return typeof greatest === "string" ? greatest : undefined;
 }

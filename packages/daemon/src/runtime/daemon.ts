@@ -15,6 +15,9 @@ import {
 	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
+import { once } from "../services/kit/once.ts";
+import { OWNER_APP } from "../services/kit/principal.ts";
+import { createMemory } from "../services/memory/memory.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import { idleChannels, idleRemedy, nexConfig } from "./config/channels.ts";
@@ -36,7 +39,6 @@ import { changedAccounts, startedWith } from "./wiring/audited.ts";
 import { createEngineServices, openMcp } from "./wiring/engine-services.ts";
 import { stateFeed } from "./wiring/health.ts";
 import { reportAttachments } from "./wiring/jobs.ts";
-import { createMemory, MEMORY_DEFAULTS } from "./wiring/memory.ts";
 import { createServices, type RunningServices } from "./wiring/services.ts";
 
 /** Everything that was started, newest last: undone in the reverse order. */
@@ -254,7 +256,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 	const { engine, engineServices, token, memory, mcp, tracing } = found;
 	const { log } = life;
 	const counts = new RunCounts();
-	const { bus, ledger } = store;
+	const { bus, ledger, rows } = store;
 	const { to: _to, policy: _policy, prefixes: _prefixes, outside: _outside, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
 		bus,
@@ -322,8 +324,10 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 	const running = createServices({
 		bus,
 		ledger,
+		rows,
 		broker,
 		engine,
+		memory,
 		config,
 		nex,
 		outbound,
@@ -345,11 +349,6 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 		cancel: (eventId) => nex.cancel(eventId),
 		approvals: nex.approvals,
 		trust: nex.trust,
-		remembers: config.memory?.enabled === true,
-		recallItemsMax: config.memory?.recallItemsMax ?? MEMORY_DEFAULTS.recallItemsMax,
-		forget: (id) => memory.forget(id, {}),
-		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
-		agents: config.agents,
 		proceed: (runId) => nex.continue(runId),
 		retry: (runId) => nex.retry(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload, idle: () => idle },
@@ -361,7 +360,14 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 		trustedProxies: config.trustedProxies,
 		log,
 		version: packageVersion(),
-		services,
+		async methods() {
+			const { methodsOf } = await import("./wiring/methods.ts");
+			const { agents, memory: memoryConfig } = config;
+			return methodsOf({ ...services, engine, agents, submit, broker, ledger, rows, memoryConfig });
+		},
+		artifacts: services.artifacts,
+		deliverOnce: (request, begin) => once({ rows, clock: systemClock }, { ...request, appId: DELIVERIES }, begin),
+		abortAsked: services.audit.abortAsked,
 		health: stateFeed(services.health),
 		readiness,
 		metrics: lazyMetrics(() => ({
@@ -377,6 +383,9 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): D
 	});
 	return { broker, edge, outbound, nex, lab, running };
 }
+
+/** Deliveries have their own idempotency keys: no application can be called so. */
+const DELIVERIES = `${OWNER_APP}/deliveries`;
 
 const both = (one: RunObserver, other: RunObserver): RunObserver => ({
 	took(...said) {

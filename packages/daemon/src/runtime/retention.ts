@@ -4,19 +4,14 @@ import { kindRetention, LOG_KINDS } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
-import {
-	approvalWrites,
-	checkpointWrites,
-	executionWrites,
-	IDEMPOTENCY_KEPT_MS,
-	idempotencyWrites,
-	jobWrites,
-	type Ledger,
-	noticeWrites,
-	workflowWrites,
-} from "../ledger/ledger.ts";
-import { keptNotices } from "../services/services.ts";
+import { approvalWrites, checkpointWrites, executionWrites, type Ledger } from "../ledger/ledger.ts";
+import { noticeWrites } from "../services/audit/rows.ts";
+import { keptNotices } from "../services/audit/topics.ts";
+import { jobWrites } from "../services/jobs/rows.ts";
+import { IDEMPOTENCY_KEPT_MS, idempotencyWrites } from "../services/kit/rows.ts";
+import { workflowWrites } from "../services/workflows/rows.ts";
 import type { RetentionConfig } from "./config/config.ts";
+import type { ServiceRows } from "./data/tables.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 /** The first sweep waits until the rush of a start is over. */
@@ -29,7 +24,8 @@ const WORKFLOWS_PER_COMMIT = 50;
 
 interface RetentionTargets {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency" | "jobs" | "workflows">;
+	ledger: Pick<Ledger, "execution" | "approvals">;
+	rows: Pick<ServiceRows, "notices" | "idempotency" | "jobs" | "workflows">;
 	/** Removes files that are too old; returns how many. */
 	sweepFiles?(): Promise<number>;
 }
@@ -41,7 +37,7 @@ export interface RetentionRules extends RetentionConfig {
 
 /** Returns how to stop it. */
 export function keepRetention(
-	{ bus, ledger, sweepFiles }: RetentionTargets,
+	{ bus, ledger, rows, sweepFiles }: RetentionTargets,
 	rules: RetentionRules,
 	clock: Clock,
 	log: Log,
@@ -58,26 +54,26 @@ export function keepRetention(
 	const forgetNotices = async () => {
 		for (const { topic: name, isPrefix, keptMs } of keptNotices(rules.auditDays)) {
 			const before = clock.now() - keptMs;
-			for (const topic of isPrefix ? await ledger.notices.topics(name) : [name])
-				while (!stopped && (await ledger.notices.isOlder(topic, before)))
+			for (const topic of isPrefix ? await rows.notices.topics(name) : [name])
+				while (!stopped && (await rows.notices.isOlder(topic, before)))
 					await bus.write([noticeWrites.forget(topic, before, ENTRIES_PER_COMMIT)]);
 		}
 	};
 	/** As long as their logs. */
 	const forgetWorkflows = async () => {
 		const time = clock.now() - LOG_KINDS.workflow.keptMs;
-		while (!stopped && (await ledger.workflows.isOlder(time)))
+		while (!stopped && (await rows.workflows.isOlder(time)))
 			await bus.write([workflowWrites.forget(time, WORKFLOWS_PER_COMMIT)]);
 	};
 	const forgetKeys = async () => {
 		const time = clock.now() - IDEMPOTENCY_KEPT_MS;
-		while (!stopped && (await ledger.idempotency.isOlder(time)))
+		while (!stopped && (await rows.idempotency.isOlder(time)))
 			await bus.write([idempotencyWrites.forget(time, ENTRIES_PER_COMMIT)]);
 	};
 	/** They go with their logs. */
 	const forgetJobs = async () => {
 		const time = clock.now() - LOG_KINDS.job.keptMs;
-		while (!stopped && (await ledger.jobs.isOlder(time))) await bus.write([jobWrites.forget(time, ENTRIES_PER_COMMIT)]);
+		while (!stopped && (await rows.jobs.isOlder(time))) await bus.write([jobWrites.forget(time, ENTRIES_PER_COMMIT)]);
 	};
 	const sweep = async () => {
 		try {

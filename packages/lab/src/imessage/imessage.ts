@@ -105,7 +105,7 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 		close: world.http.close,
 		messages: world.messages,
 		sending: world.sending,
-		imsgCommand: `${process.execPath} ${join(import.meta.dirname, "imsg.ts")} ${world.http.url}`,
+		imsgCommand: `${process.execPath} --conditions=nexus-source ${join(import.meta.dirname, "imsg.ts")} ${world.http.url}`,
 		raw: ours,
 		visible: (to) => ours(to).map(({ text }) => text),
 		wire: (message) => wire(message),
@@ -114,11 +114,11 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 			const data = file as Buffer | undefined;
 			const path = filePath as string | undefined;
 			const named = { name: word(fileName ?? "note.txt"), contentType: "text/plain", path: path || undefined };
-			const told = {
+			const stamps = {
 				cursor: typeof cursor === "number" ? cursor : undefined,
 				created: typeof at === "number" ? at : undefined,
 			};
-			put(world, { chat, text, fromMe: false, handle: from, ...told, ...(data ? { file: { ...named, data } } : {}) });
+			put(world, { chat, text, fromMe: false, handle: from, ...stamps, ...(data ? { file: { ...named, data } } : {}) });
 		},
 	};
 }
@@ -127,7 +127,8 @@ type Put = Omit<IMessageMessage, "row" | "guid" | "created"> & { created?: numbe
 
 function put(world: World, given: Put): IMessageMessage {
 	const row = world.messages.length + 1;
-	const message = { row, guid: `GUID-${String(row).padStart(4, "0")}`, created: world.options.clock.now(), ...given };
+	const { created = world.options.clock.now() } = given;
+	const message = { ...given, row, guid: `GUID-${String(row).padStart(4, "0")}`, created };
 	world.messages.push(message);
 	return message;
 }

@@ -32,17 +32,17 @@ export const BOT = { user: "UBOT", bot: "BBOT", team: "TTEAM" } as const;
 export class SlackStore {
 	readonly messages: StoredMessage[] = [];
 	readonly files = new Map<string, StoredFile>();
-	private readonly clock: Clock;
-	private counter = 0;
+	readonly #clock: Clock;
+	#counter = 0;
 
 	constructor(clock: Clock) {
-		this.clock = clock;
+		this.#clock = clock;
 	}
 
 	/** Later messages have greater stamps, and no two are the same. */
 	stamp(): string {
-		this.counter += 1;
-		return `${Math.floor(this.clock.now() / 1000)}.${String(this.counter).padStart(6, "0")}`;
+		this.#counter += 1;
+		return `${Math.floor(this.#clock.now() / 1000)}.${String(this.#counter).padStart(6, "0")}`;
 	}
 
 	add(message: Partial<StoredMessage> & { channel: string; text: string }): StoredMessage {

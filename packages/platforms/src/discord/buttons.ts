@@ -1,6 +1,8 @@
 /** Questions with buttons below them, and who pressed what of them. */
 
-import { buttonData, type InboundChoice, type Press, type Question, readButton, rowsOf } from "@nexus-stream/adapter";
+import type { Press } from "@nexus-stream/adapter";
+import { buttonData, readButton, rowsOf } from "@nexus-stream/adapter/platform/buttons";
+import type { InboundChoice, Question } from "@nexus-stream/adapter/port";
 import {
 	type APIActionRowComponent,
 	type APIButtonComponentWithCustomId,

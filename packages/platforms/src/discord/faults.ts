@@ -1,7 +1,10 @@
 /** What Discord's refusals mean, and what to do about them. */
 
 import { DiscordAPIError, HTTPError, RateLimitError } from "@discordjs/rest";
-import { foreignAnswer, networkError, PlatformError, type PlatformFault } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import { foreignAnswer } from "@nexus-stream/adapter/platform/json";
+import { networkError } from "@nexus-stream/adapter/platform/network";
+import type { PlatformFault } from "@nexus-stream/adapter/port";
 import { RESTJSONErrorCodes as Codes } from "discord-api-types/v10";
 
 const BY_CODE: Readonly<Record<number, [PlatformFault, string]>> = {

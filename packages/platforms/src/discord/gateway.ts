@@ -5,7 +5,8 @@
 
 import type { REST } from "@discordjs/rest";
 import { type SessionInfo, WebSocketManager, WebSocketShardEvents } from "@discordjs/ws";
-import { createConfirmationQueue, PlatformError, type Tools } from "@nexus-stream/adapter";
+import { PlatformError, type Tools } from "@nexus-stream/adapter";
+import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import {

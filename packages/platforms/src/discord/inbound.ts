@@ -1,6 +1,7 @@
 /** What a person wrote, from a message of Discord's gateway. */
 
-import type { InboundMessage, RemoteFile } from "@nexus-stream/adapter";
+import type { InboundMessage } from "@nexus-stream/adapter";
+import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
 import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import { type APIMessage, type GatewayMessageCreateDispatchData, MessageType } from "discord-api-types/v10";
 

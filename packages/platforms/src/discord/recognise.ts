@@ -3,7 +3,7 @@
  * messages are recognised by their text; a young one can be confirmed, because for some minutes a repeated creation is answered with the message that is there.
  */
 
-import { withoutToolLines } from "@nexus-stream/adapter";
+import { withoutToolLines } from "@nexus-stream/adapter/draft/tool-line";
 import type { APIMessage } from "discord-api-types/v10";
 
 /** Discord says "the past few minutes" and no number. */

@@ -1,7 +1,7 @@
 /** Discord's REST client without its own waiting and retrying: it calls once, and notes what answers say about the buckets. */
 
 import { REST } from "@discordjs/rest";
-import { foreignAnswer } from "@nexus-stream/adapter";
+import { foreignAnswer } from "@nexus-stream/adapter/platform/json";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { refusal, toPlatformError } from "./faults.ts";
 import { type Bucket, readBucket } from "./pace.ts";

@@ -1,25 +1,23 @@
 /** A signed-in Discord bot: the calls on channels and messages, each refusal in the words of all platforms. */
 
 import {
-	type Account,
-	addressOf,
-	cannotTell,
-	createdId,
-	download,
-	fetchFiles,
-	harmless,
+	type CreatedMessage,
 	type InboundMessage,
-	type KeptMessage,
-	openSentLog,
 	PlatformError,
 	type Press,
+	remembered,
 	type SendOptions,
-	type SentLog,
 	type Session,
+	type Settings,
 	type Target,
 	type Tools,
 	type WireAttachment,
 } from "@nexus-stream/adapter";
+import type { KeptMessage } from "@nexus-stream/adapter/memory/sent";
+import { createdId } from "@nexus-stream/adapter/platform/json";
+import { addressOf, download, withFiles } from "@nexus-stream/adapter/platform/network";
+import { cannotTell, harmless } from "@nexus-stream/adapter/platform/platform-error";
+import type { Asking, Attaching, Editing, Listening } from "@nexus-stream/adapter/platform/session";
 import {
 	type APIMessage,
 	type APIUser,
@@ -34,130 +32,98 @@ import { listen } from "./gateway.ts";
 import { readMessage } from "./inbound.ts";
 import { paceOf } from "./pace.ts";
 import { createdAt, recognise } from "./recognise.ts";
-import { createClient, DEFAULT_API_URL, type DiscordClient } from "./rest.ts";
+import { createClient, type DiscordClient } from "./rest.ts";
 
 const HISTORY_MESSAGES = 100;
 
-export class DiscordSession implements Session {
-	private readonly token: string;
-	private readonly messageContent: boolean;
-	private readonly apiUrl: string;
-	private readonly client: DiscordClient;
-	private readonly tools: Tools;
-	private readonly sent: SentLog;
+export class DiscordSession implements Session, Editing, Asking, Attaching, Listening {
+	readonly editing = this;
+	readonly asking = this;
+	readonly attaching = this;
+	readonly listening = this;
+	readonly #token: string;
+	readonly #messageContent: boolean;
+	readonly #apiUrl: string;
+	readonly #client: DiscordClient;
+	readonly #tools: Tools;
 	/** Channels of persons that were written to by their id. */
-	private readonly directChannels = new Map<string, string>();
-	private myself: Promise<APIUser> | undefined;
+	readonly #directChannels = new Map<string, string>();
+	readonly #me = remembered(async () => {
+		const user = (await this.#client.call("get", Routes.user())) as APIUser | undefined;
+		if (user?.id) return user;
+		throw new PlatformError("unavailable", "GET user: the answer is not Discord's own. Check api_url.");
+	});
 
-	constructor({ settings }: Account, tools: Tools) {
-		this.token = settings.token ?? "";
-		this.messageContent = settings.message_content !== "false";
-		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
-		this.client = createClient(this.token, this.apiUrl, tools.clock);
-		this.tools = tools;
-		this.sent = openSentLog(tools);
+	constructor(settings: Settings<"token" | "message_content" | "api_url">, tools: Tools) {
+		this.#token = settings.token;
+		this.#messageContent = settings.message_content !== "false";
+		this.#apiUrl = addressOf("api_url", settings.api_url);
+		this.#client = createClient(this.#token, this.#apiUrl, tools.clock);
+		this.#tools = tools;
 	}
 
 	pace(target: Target) {
-		const channel = this.knownChannel(target) ?? "";
-		const [edits, creations] = [this.client.bucket("patch", channel), this.client.bucket("post", channel)];
-		return paceOf(edits, creations, this.tools.clock.now());
+		const channel = this.#knownChannel(target) ?? "";
+		const [edits, creations] = [this.#client.bucket("patch", channel), this.#client.bucket("post", channel)];
+		return paceOf(edits, creations, this.#tools.clock.now());
 	}
 
-	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
-		const channel = await this.channel(target);
+	async create(target: Target, text: string, options: SendOptions): Promise<CreatedMessage> {
+		const channel = await this.#channel(target);
 		const { question } = options;
 		const buttons = question && { components: componentsOf(question) };
 		const body = { content: text, ...COMMON, ...buttons, ...replyTo(target), ...onceOnly(options) };
-		const message = await this.postOnce(channel, { body, signal: options.signal }, options);
-		// A repeated creation is answered with the message that is there, which may say less.
-		if (message.content.trim() !== text.trim()) await this.edit(target, message.id, text, options);
+		const message = await this.#post(channel, { body, signal: options.signal });
+		// Discord answers a repeated creation with the existing message, which may have less text.
+		if (message.content.trim() !== text.trim()) {
+			this.#tools.sent.add(options.nonce, message.id);
+			await this.edit(target, message.id, text, options);
+		}
 		return { messageId: message.id };
 	}
 
 	async edit(target: Target, messageId: string, text: string, { signal }: SendOptions): Promise<void> {
-		const channel = await this.channel(target);
+		const channel = await this.#channel(target);
 		const body = { content: text, ...COMMON };
-		await this.client.call("patch", Routes.channelMessage(channel, messageId), { body, signal });
+		await this.#client.call("patch", Routes.channelMessage(channel, messageId), { body, signal });
 	}
 
 	async settle(target: Target, messageId: string, text: string, { signal }: SendOptions): Promise<void> {
-		const channel = await this.channel(target);
+		const channel = await this.#channel(target);
 		const body = { content: text, components: [], ...COMMON };
-		await this.client.call("patch", Routes.channelMessage(channel, messageId), { body, signal });
+		await this.#client.call("patch", Routes.channelMessage(channel, messageId), { body, signal });
 	}
 
 	async remove(target: Target, messageId: string, { signal }: SendOptions): Promise<void> {
-		const channel = await this.channel(target);
-		await this.client.call("delete", Routes.channelMessage(channel, messageId), { signal });
+		const channel = await this.#channel(target);
+		await this.#client.call("delete", Routes.channelMessage(channel, messageId), { signal });
 	}
 
-	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
+	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<CreatedMessage> {
 		const { name, contentType, data } = attachment;
-		const channel = await this.channel(target);
+		const channel = await this.#channel(target);
 		const body = { attachments: [{ id: "0", filename: name }], ...replyTo(target), ...onceOnly(options) };
 		const files = [{ name, contentType, data: Buffer.from(data, "base64") }];
-		const message = await this.postOnce(channel, { body, files, signal: options.signal }, options);
+		const message = await this.#post(channel, { body, files, signal: options.signal });
 		return { messageId: message.id };
 	}
 
 	/** It ends by itself after ten seconds, or with the next message. */
 	async typing(target: Target, on: boolean): Promise<void> {
-		if (on) await this.client.call("post", Routes.channelTyping(await this.channel(target)));
+		if (on) await this.#client.call("post", Routes.channelTyping(await this.#channel(target)));
 	}
 
-	async find(
-		target: Target,
-		nonce: string,
-		text: string,
-		signal?: AbortSignal,
-	): Promise<{ messageId: string } | undefined> {
-		return await this.sent.find(nonce, () => this.look(target, nonce, text, signal));
-	}
-
-	async monitor(
-		emit: (message: InboundMessage) => Promise<void>,
-		signal: AbortSignal,
-		press?: (press: Press) => Promise<void>,
-	): Promise<void> {
-		const me = await this.me();
-		await listen({
-			rest: this.client.rest,
-			token: this.token,
-			messageContent: this.messageContent,
-			take: async (data) => {
-				const message = await this.read(data, me);
-				return { safe: message && emit(message) };
-			},
-			interact: async (data) => {
-				if (press) await takePress(this.client, data, press);
-			},
-			signal,
-			...this.tools,
-		});
-	}
-
-	async health() {
-		const me = await this.me();
-		return { ok: true, detail: `${me.username} (${me.id})` };
-	}
-
-	private async look(
-		target: Target,
-		nonce: string,
-		text: string,
-		signal: AbortSignal | undefined,
-	): Promise<{ messageId: string } | undefined> {
-		const { id: me } = await this.me();
-		const channel = await this.channel(target);
+	async find(target: Target, nonce: string, text: string, signal?: AbortSignal): Promise<CreatedMessage | undefined> {
+		const { id: me } = await this.#me();
+		const channel = await this.#channel(target);
 		const query = new URLSearchParams({ limit: String(HISTORY_MESSAGES) });
 		// Without its signal a hanging call would keep its place in the queue of the SDK, and every later look-up behind it.
 		const request = { query, signal };
-		const history = (await this.client.call("get", Routes.channelMessages(channel), request)) as APIMessage[];
+		const history = (await this.#client.call("get", Routes.channelMessages(channel), request)) as APIMessage[];
 		const since = typeof target.since === "string" ? { since: target.since } : {};
-		const judged = this.sent.judge(nonce, history.map(keptOf));
+		const judged = this.#tools.sent.judge(nonce, history.map(keptOf));
 		const possible = history.filter((each) => each.nonce === nonce || judged(keptOf(each)) !== "other");
-		const found = recognise(possible, { me, nonce, text, ...since }, this.tools.clock.now());
+		const found = recognise(possible, { me, nonce, text, ...since }, this.#tools.clock.now());
 		if (!found) return undefined;
 		if (found.certain && !found.named && judged(keptOf(found.message)) === "unclear") {
 			throw cannotTell("The channel has a message with this text, and its time does not tell whether it is this one.");
@@ -166,48 +132,47 @@ export class DiscordSession implements Session {
 		// A file cannot be repeated here; its next creation is answered with the one that is there.
 		if (found.message.content === "") return undefined;
 		const body = { content: text, ...COMMON, ...replyTo(target), nonce, enforce_nonce: true };
-		const { id } = await this.post(channel, { body });
+		const { id } = await this.#post(channel, { body });
 		return { messageId: id };
 	}
 
-	private me(): Promise<APIUser> {
-		this.myself ??= this.client.call("get", Routes.user()).then((user) => {
-			if ((user as APIUser | undefined)?.id) return user as APIUser;
-			throw new PlatformError("unavailable", "GET user: the answer is not Discord's own. Check api_url.");
+	async monitor(
+		emit: (message: InboundMessage) => Promise<void>,
+		signal: AbortSignal,
+		press: (press: Press) => Promise<void>,
+	): Promise<void> {
+		const me = await this.#me();
+		await listen({
+			rest: this.#client.rest,
+			token: this.#token,
+			messageContent: this.#messageContent,
+			take: async (data) => {
+				const message = await this.#read(data, me);
+				return { safe: message && emit(message) };
+			},
+			interact: async (data) => {
+				await takePress(this.#client, data, press);
+			},
+			signal,
+			...this.#tools,
 		});
-		// A failure is not remembered.
-		this.myself.catch(() => {
-			this.myself = undefined;
-		});
-		return this.myself;
 	}
 
-	private async read(data: GatewayMessageCreateDispatchData, me: APIUser): Promise<InboundMessage | undefined> {
+	async health() {
+		const me = await this.#me();
+		return { ok: true, detail: `${me.username} (${me.id})` };
+	}
+
+	async #read(data: GatewayMessageCreateDispatchData, me: APIUser): Promise<InboundMessage | undefined> {
 		const inbound = readMessage(data, me);
 		if (!inbound) return undefined;
-		const { message, files } = inbound;
-		const { attachments, notes } = await fetchFiles(files, ({ url }, bytesMax) =>
-			download(url, { bytesMax, home: this.apiUrl }),
+		return await withFiles(inbound.message, inbound.files, ({ url }, bytesMax) =>
+			download(url, { bytesMax, home: this.#apiUrl }),
 		);
-		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
-		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
 	}
 
-	private async postOnce(
-		channel: string,
-		request: Parameters<DiscordSession["post"]>[1],
-		{ nonce }: SendOptions,
-	): Promise<APIMessage> {
-		let message: APIMessage | undefined;
-		await this.sent.create(nonce, async () => {
-			message = await this.post(channel, request);
-			return { messageId: message.id };
-		});
-		return message as APIMessage;
-	}
-
-	private async post(channel: string, request: NonNullable<Parameters<DiscordClient["call"]>[2]>): Promise<APIMessage> {
-		const message = (await this.client.call("post", Routes.channelMessages(channel), request)) as
+	async #post(channel: string, request: NonNullable<Parameters<DiscordClient["call"]>[2]>): Promise<APIMessage> {
+		const message = (await this.#client.call("post", Routes.channelMessages(channel), request)) as
 			| APIMessage
 			| undefined;
 		createdId("POST message", message?.id);
@@ -215,20 +180,20 @@ export class DiscordSession implements Session {
 	}
 
 	/** Undefined: a person that was not written to yet. */
-	private knownChannel({ to, thread_id }: Target): string | undefined {
+	#knownChannel({ to, thread_id }: Target): string | undefined {
 		if (thread_id !== undefined) return thread_id;
-		return to.startsWith(PERSON) ? this.directChannels.get(to) : to.replace(/^channel:/, "");
+		return to.startsWith(PERSON) ? this.#directChannels.get(to) : to.replace(/^channel:/, "");
 	}
 
-	private async channel(target: Target): Promise<string> {
-		const known = this.knownChannel(target);
+	async #channel(target: Target): Promise<string> {
+		const known = this.#knownChannel(target);
 		if (known !== undefined && !/^\d+$/.test(known)) {
 			throw new PlatformError("invalid", `"${target.to}" is no target: use a channel's id, or user:<id>.`);
 		}
 		if (known !== undefined) return known;
 		const body = { recipient_id: target.to.slice(PERSON.length) };
-		const { id } = (await harmless(this.client.call("post", Routes.userChannels(), { body }))) as { id: string };
-		this.directChannels.set(target.to, id);
+		const { id } = (await harmless(this.#client.call("post", Routes.userChannels(), { body }))) as { id: string };
+		this.#directChannels.set(target.to, id);
 		return id;
 	}
 }

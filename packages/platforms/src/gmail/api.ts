@@ -1,7 +1,7 @@
 /** Gmail's SDK over Node's own fetch, with its retries off. */
 
 import { auth, gmail, type gmail_v1 } from "@googleapis/gmail";
-import { harmless } from "@nexus-stream/adapter";
+import { harmless } from "@nexus-stream/adapter/platform/platform-error";
 import { toPlatformError } from "./faults.ts";
 
 export const DEFAULT_API_URL = "https://gmail.googleapis.com";

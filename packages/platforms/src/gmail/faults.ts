@@ -1,6 +1,9 @@
 /** What Gmail's refusals mean, and what to do about them. */
 
-import { foreignAnswer, networkError, PlatformError, type PlatformFault, retryAfter } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import { foreignAnswer, retryAfter } from "@nexus-stream/adapter/platform/json";
+import { networkError } from "@nexus-stream/adapter/platform/network";
+import type { PlatformFault } from "@nexus-stream/adapter/port";
 
 const SIGN_IN = "Sign in again: the refresh token is wrong, expired or revoked.";
 

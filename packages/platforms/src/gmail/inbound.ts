@@ -1,6 +1,7 @@
 /** What a person wrote, from a mail. */
 
-import type { InboundMessage, RemoteFile, Target } from "@nexus-stream/adapter";
+import type { InboundMessage, Target } from "@nexus-stream/adapter";
+import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
 import type { Address, Email, Mailbox } from "postal-mime";
 import { textOf } from "./html.ts";
 import { withoutQuote } from "./quote.ts";

@@ -1,7 +1,12 @@
 /** What a program on the Mac does for us: BlueBubbles or imsg. */
 
-import type { HealthReport, KeptMessage, SendOptions, Target, WireAttachment } from "@nexus-stream/adapter";
+import type { HealthReport, SendOptions, Settings, Target, WireAttachment } from "@nexus-stream/adapter";
+import type { KeptMessage } from "@nexus-stream/adapter/memory/sent";
 import type { IMessageInboundMessage } from "./inbound.ts";
+
+export type IMessageSettings = Settings<
+	"backend" | "api_url" | "password" | "private_api" | "webhook_secret" | "imsg_command" | "name"
+>;
 
 /** A message that we sent, as the Mac keeps it. */
 export interface SentIMessage extends KeptMessage {

@@ -1,22 +1,11 @@
 /** BlueBubbles: a server on the Mac with a REST interface to Messages. */
 
-import {
-	type Account,
-	addressOf,
-	createConfirmationQueue,
-	createdId,
-	download,
-	fetchJson,
-	foreignAnswer,
-	type JsonAnswer,
-	keepListening,
-	PlatformError,
-	retryAfter,
-	type SendOptions,
-	type Target,
-	type Tools,
-} from "@nexus-stream/adapter";
-import { type Backend, isChat, type SentIMessage } from "./backend.ts";
+import { PlatformError, type SendOptions, type Target, type Tools } from "@nexus-stream/adapter";
+import { createdId, fetchJson, foreignAnswer, type JsonAnswer, retryAfter } from "@nexus-stream/adapter/platform/json";
+import { addressOf, download } from "@nexus-stream/adapter/platform/network";
+import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
+import { keepListening } from "@nexus-stream/adapter/serve/listen";
+import { type Backend, type IMessageSettings, isChat, type SentIMessage } from "./backend.ts";
 import { type BlueBubblesMessage, readBlueBubbles } from "./inbound.ts";
 
 const POLL_MS = 2000;
@@ -26,7 +15,7 @@ const POLL_MESSAGES_MAX = 1000;
 const RECENT_MESSAGES_MAX = 100;
 const LAST_ROW = "last_row";
 
-export function createBlueBubbles(settings: Account["settings"], tools: Tools, name: string): Backend {
+export function createBlueBubbles(settings: IMessageSettings, tools: Tools): Backend {
 	const { call, address } = createCaller(settings);
 	const method = settings.private_api === "true" ? "private-api" : "apple-script";
 	const pauseMs = settings.webhook_secret ? POLL_BESIDE_WEBHOOK_MS : POLL_MS;
@@ -71,7 +60,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 				const where = [{ statement: "message.ROWID > :row", args: { row: Number(last) } }];
 				const found = await query({ where, with: ["chats", "attachments"], sort: "ASC", limit: POLL_MESSAGES_MAX });
 				for (const message of found.toSorted((a, b) => a.originalROWID - b.originalROWID)) {
-					const inbound = readBlueBubbles(message, name);
+					const inbound = readBlueBubbles(message, settings.name);
 					const { safe } = inbound ? await take(inbound) : {};
 					await heard.add(safe, () => signal.aborted || state.set(LAST_ROW, String(message.originalROWID)));
 					if (signal.aborted) return;
@@ -125,7 +114,7 @@ interface CallParams extends Partial<Pick<SendOptions, "signal">> {
 
 type Check = (call: string, message: string) => void;
 
-function createCaller(settings: Account["settings"]): {
+function createCaller(settings: Pick<IMessageSettings, "api_url" | "password">): {
 	call<T>(path: string, params: CallParams, check?: Check): Promise<T>;
 	address(path: string): URL;
 } {
@@ -135,7 +124,7 @@ function createCaller(settings: Account["settings"]): {
 	const root = addressOf("api_url", settings.api_url);
 	const address = (path: string): URL => {
 		const url = new URL(`${root}/api/v1/${path}`);
-		url.searchParams.set("password", settings.password ?? "");
+		url.searchParams.set("password", settings.password);
 		return url;
 	};
 	return {

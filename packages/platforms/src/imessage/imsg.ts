@@ -3,14 +3,9 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import {
-	createConfirmationQueue,
-	keepListening,
-	PlatformError,
-	type SendOptions,
-	type Target,
-	type Tools,
-} from "@nexus-stream/adapter";
+import { PlatformError, type SendOptions, type Target, type Tools } from "@nexus-stream/adapter";
+import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
+import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import { type Backend, isChat, type SentIMessage } from "./backend.ts";
 import { type ImsgMessage, readImsg } from "./inbound.ts";
 import { createRpc } from "./rpc.ts";

@@ -1,6 +1,7 @@
 /** What a person wrote, from a message of BlueBubbles or imsg. */
 
-import type { InboundMessage, RemoteFile, Target } from "@nexus-stream/adapter";
+import type { InboundMessage, Target } from "@nexus-stream/adapter";
+import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
 
 export interface IMessageFile extends RemoteFile {
 	/** What the backend fetches it by. */

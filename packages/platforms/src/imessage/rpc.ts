@@ -1,7 +1,8 @@
 /** JSON-RPC over the standard streams of a child process, which is started when it is needed and again when it has ended. */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { networkError, PlatformError } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import { networkError } from "@nexus-stream/adapter/platform/network";
 import { createLineReader } from "@nexus-stream/adapter/serve/lines";
 import type { Log } from "@nexus-stream/protocol/log";
 

@@ -1,22 +1,20 @@
 /** A person's or an agent's Apple account, through the Mac that is signed in to it. */
 
 import {
-	type Account,
-	fetchFiles,
+	type CreatedMessage,
 	type InboundMessage,
-	openSentLog,
 	PlatformError,
 	type SendOptions,
-	type SentLog,
 	type Session,
-	sameSecret,
 	type Target,
 	type Tools,
 	type WebhookAnswer,
 	type WebhookRequest,
 	type WireAttachment,
 } from "@nexus-stream/adapter";
-import type { Backend } from "./backend.ts";
+import { sameSecret, withFiles } from "@nexus-stream/adapter/platform/network";
+import type { Attaching, Listening, Webhooks } from "@nexus-stream/adapter/platform/session";
+import type { Backend, IMessageSettings } from "./backend.ts";
 import { createBlueBubbles } from "./bluebubbles.ts";
 import { createImsg } from "./imsg.ts";
 import { addressed, type BlueBubblesMessage, type IMessageInboundMessage, readBlueBubbles } from "./inbound.ts";
@@ -31,32 +29,33 @@ const SHORT_ECHO = { chars: 20, ms: 2000 };
 /** The Mac's clock may be another one. */
 const CLOCK_SLACK_MS = 24 * 60 * 60_000;
 
-export class IMessageSession implements Session {
-	private readonly backend: Backend;
-	private readonly name: string;
-	private readonly webhookSecret: string;
-	private readonly tools: Tools;
-	private readonly sent: SentLog;
+export class IMessageSession implements Session, Attaching, Listening, Webhooks {
+	readonly attaching = this;
+	readonly listening = this;
+	readonly webhooks = this;
+	readonly #backend: Backend;
+	readonly #name: string;
+	readonly #webhookSecret: string;
+	readonly #tools: Tools;
 
-	constructor({ settings }: Account, tools: Tools) {
-		this.name = settings.name ?? "nexus";
-		this.webhookSecret = settings.webhook_secret ?? "";
-		this.tools = tools;
-		this.sent = openSentLog(tools);
-		this.backend = createBackend(settings, tools, this.name);
+	constructor(settings: IMessageSettings, tools: Tools) {
+		this.#name = settings.name;
+		this.#webhookSecret = settings.webhook_secret;
+		this.#tools = tools;
+		this.#backend = createBackend(settings, tools);
 	}
 
-	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
-		return await this.sent.create(options.nonce, () => this.backend.send(target, text, options));
+	create(target: Target, text: string, options: SendOptions): Promise<CreatedMessage> {
+		return this.#backend.send(target, text, options);
 	}
 
-	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
-		return await this.sent.create(options.nonce, () => this.backend.attach(target, attachment, options));
+	attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<CreatedMessage> {
+		return this.#backend.attach(target, attachment, options);
 	}
 
-	async find(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined> {
-		return await this.sent.findAlike(nonce, {
-			list: (since) => this.backend.recent(target, since),
+	async find(target: Target, nonce: string, text: string): Promise<CreatedMessage | undefined> {
+		return await this.#tools.sent.findAlike(nonce, {
+			list: (since) => this.#backend.recent(target, since),
 			// A file is looked for by its name.
 			isAlike: ({ text: said, files }) => [said, ...files].some((each) => plain(each) === plain(text)),
 			waitsMs: LOOKS_MS,
@@ -64,19 +63,19 @@ export class IMessageSession implements Session {
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
-		const since = this.receivedSince();
+		const since = this.#receivedSince();
 		const take = async (inbound: IMessageInboundMessage) => {
 			const { ts } = inbound.message;
 			// 0: nobody says when it was written.
 			if (ts !== 0 && ts < since) return {};
-			return (await this.isEcho(inbound)) ? {} : { safe: emit(await this.withFiles(inbound)) };
+			return (await this.#isEcho(inbound)) ? {} : { safe: emit(await this.#withFiles(inbound)) };
 		};
-		await this.backend.listen({ take, signal });
+		await this.#backend.listen({ take, signal });
 	}
 
 	/** A Mac that has just been set up fetches years of messages from iCloud: what was written long before anybody listened is not for us. */
-	private receivedSince(): number {
-		const { state, clock } = this.tools;
+	#receivedSince(): number {
+		const { state, clock } = this.#tools;
 		const known = state.get(HEARD_SINCE) ?? String(clock.now() - CLOCK_SLACK_MS);
 		state.set(HEARD_SINCE, known);
 		return Number(known);
@@ -85,7 +84,7 @@ export class IMessageSession implements Session {
 	/** BlueBubbles signs nothing: the secret is in the address that it was given. */
 	async webhook({ method, query, body }: WebhookRequest): Promise<WebhookAnswer> {
 		if (method !== "POST") return { status: 405, messages: [] };
-		if (this.webhookSecret === "" || !sameSecret(query.get("secret") ?? "", this.webhookSecret)) {
+		if (this.#webhookSecret === "" || !sameSecret(query.get("secret") ?? "", this.#webhookSecret)) {
 			return { status: 401, body: "wrong secret", messages: [] };
 		}
 		let event: { type?: string; data?: BlueBubblesMessage };
@@ -94,31 +93,31 @@ export class IMessageSession implements Session {
 		} catch {
 			return { status: 400, body: "not JSON", messages: [] };
 		}
-		const inbound = event?.type === "new-message" && event.data ? readBlueBubbles(event.data, this.name) : undefined;
-		const heard = inbound && !(await this.isEcho(inbound)) ? [await this.withFiles(inbound)] : [];
+		const inbound = event?.type === "new-message" && event.data ? readBlueBubbles(event.data, this.#name) : undefined;
+		const heard = inbound && !(await this.#isEcho(inbound)) ? [await this.#withFiles(inbound)] : [];
 		return { status: 200, messages: heard };
 	}
 
 	health() {
-		return this.backend.health();
+		return this.#backend.health();
 	}
 
 	async close(): Promise<void> {
-		await this.backend.close?.();
+		await this.#backend.close?.();
 	}
 
 	/**
 	 * In the chat of an account with itself, everything that is sent there comes back as if somebody else had written it: an agent that heard it would
 	 * answer itself without end. Only the Mac's own record tells the copy from a person.
 	 */
-	private async isEcho({ message: { text, target, ts }, files }: IMessageInboundMessage): Promise<boolean> {
+	async #isEcho({ message: { text, target, ts }, files }: IMessageInboundMessage): Promise<boolean> {
 		if (!target.direct || ts === 0) return false;
 		const said = new Set([text, ...files.map(({ name }) => name)].filter((each) => each !== "").map(plain));
 		try {
-			const kept = await this.backend.recent(target, ts - ECHO_MS);
+			const kept = await this.#backend.recent(target, ts - ECHO_MS);
 			return kept.some((ours) => {
 				const apartMs = Math.abs(ours.ts - ts);
-				const same = [addressed(ours.text, this.name).text, ...ours.files].map(plain).find((each) => said.has(each));
+				const same = [addressed(ours.text, this.#name).text, ...ours.files].map(plain).find((each) => said.has(each));
 				return same !== undefined && apartMs <= (same.length < SHORT_ECHO.chars ? SHORT_ECHO.ms : ECHO_MS);
 			});
 		} catch (cause) {
@@ -128,19 +127,15 @@ export class IMessageSession implements Session {
 		}
 	}
 
-	private async withFiles({ message, files }: IMessageInboundMessage): Promise<InboundMessage> {
-		const { attachments, notes } = await fetchFiles(files, ({ reference }, bytesMax) =>
-			this.backend.fetchFile(reference, bytesMax),
-		);
-		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
-		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+	async #withFiles({ message, files }: IMessageInboundMessage): Promise<InboundMessage> {
+		return await withFiles(message, files, ({ reference }, bytesMax) => this.#backend.fetchFile(reference, bytesMax));
 	}
 }
 
-function createBackend(settings: Account["settings"], tools: Tools, name: string): Backend {
-	const backend = settings.backend || "bluebubbles";
-	if (backend === "bluebubbles") return createBlueBubbles(settings, tools, name);
-	if (backend === "imsg") return createImsg(settings.imsg_command || "imsg rpc", tools, name);
+function createBackend(settings: IMessageSettings, tools: Tools): Backend {
+	const { backend, name } = settings;
+	if (backend === "bluebubbles") return createBlueBubbles(settings, tools);
+	if (backend === "imsg") return createImsg(settings.imsg_command, tools, name);
 	throw new PlatformError("invalid", `backend is "${backend}"; allowed: bluebubbles, imsg.`);
 }
 

@@ -1,6 +1,7 @@
 /** What a relay's refusals mean, and what several relays' answers mean together. */
 
-import { PlatformError, type PlatformFault } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import type { PlatformFault } from "@nexus-stream/adapter/port";
 
 /** What became of an event at one relay. */
 export type RelayOutcome =

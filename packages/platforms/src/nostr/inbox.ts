@@ -3,13 +3,10 @@
  * listening goes on a little before it. Wraps are dated back, so they are asked for from further back, and judged by what is in them.
  */
 
-import {
-	type ConfirmationQueue,
-	createConfirmationQueue,
-	type InboundMessage,
-	keepListening,
-	type Tools,
-} from "@nexus-stream/adapter";
+import type { InboundMessage, Tools } from "@nexus-stream/adapter";
+import type { ConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
+import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
+import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import type { Event } from "nostr-tools/core";
 import type { Filter } from "nostr-tools/filter";
 import { verifyEvent } from "nostr-tools/pure";
@@ -43,47 +40,47 @@ interface DatedMessage {
 }
 
 export class NostrInbox {
-	private readonly options: NostrInboxOptions;
-	private readonly taken = new Map<string, Promise<void>>();
-	private readonly failing = new Map<string, string>();
+	readonly #options: NostrInboxOptions;
+	readonly #taken = new Map<string, Promise<void>>();
+	readonly #failing = new Map<string, string>();
 
 	constructor(options: NostrInboxOptions) {
-		this.options = options;
+		this.#options = options;
 	}
 
 	async listen(): Promise<void> {
-		const { relays, signal, tools } = this.options;
+		const { relays, signal, tools } = this.#options;
 		// What was written before the account was first opened is history.
-		if (tools.state.get(BEGUN) === undefined) tools.state.set(BEGUN, String(this.now()));
+		if (tools.state.get(BEGUN) === undefined) tools.state.set(BEGUN, String(this.#now()));
 		await Promise.all(
 			relays.map((relay) =>
 				keepListening({
-					round: () => this.round(relay),
+					round: () => this.#round(relay),
 					pauseMs: 0,
 					signal,
 					clock: tools.clock,
 					log: tools.log,
-					listening: (error) => this.tell(relay.url, error),
+					listening: (error) => this.#tell(relay.url, error),
 				}),
 			),
 		);
 	}
 
-	private async round(relay: Relay): Promise<void> {
-		const { keys, signal } = this.options;
-		const since = this.position(relay.url) - OVERLAP_S;
+	async #round(relay: Relay): Promise<void> {
+		const { keys, signal } = this.#options;
+		const since = this.#position(relay.url) - OVERLAP_S;
 		const named = { "#p": [keys.pubkey], limit: STORED_MAX };
 		const filters: Filter[] = [
 			{ ...named, kinds: [NOTE, THREAD_START, COMMENT], since },
 			{ ...named, kinds: [GIFT_WRAP], since: since - BACKDATED_S },
 		];
 		await relay.reach();
-		this.tell(relay.url, undefined);
-		await relay.listen(filters, this.listener(relay.url, since), signal);
+		this.#tell(relay.url, undefined);
+		await relay.listen(filters, this.#listener(relay.url, since), signal);
 	}
 
 	/** Stored events come newest first: they are taken when all are there, in their order. */
-	private listener(url: string, since: number) {
+	#listener(url: string, since: number) {
 		let stored: DatedMessage[] | undefined = [];
 		const heard = createConfirmationQueue();
 		let chain = Promise.resolve();
@@ -93,9 +90,9 @@ export class NostrInbox {
 		};
 		return {
 			event: (event: Event): Promise<void> => {
-				const told = this.taken.has(event.id) ? undefined : this.read(event, since);
+				const told = this.#taken.has(event.id) ? undefined : this.#read(event, since);
 				if (!told) return Promise.resolve();
-				if (!stored) return inOrder(() => this.take(url, told, heard));
+				if (!stored) return inOrder(() => this.#take(url, told, heard));
 				stored.push(told);
 				return Promise.resolve();
 			},
@@ -103,14 +100,14 @@ export class NostrInbox {
 				const all = (stored ?? []).toSorted((a, b) => a.at - b.at);
 				stored = undefined;
 				return inOrder(async () => {
-					for (const told of all) await this.take(url, told, heard);
+					for (const told of all) await this.#take(url, told, heard);
 				});
 			},
 		};
 	}
 
-	private read(event: Event, since: number): DatedMessage | undefined {
-		const { keys, me, tools } = this.options;
+	#read(event: Event, since: number): DatedMessage | undefined {
+		const { keys, me, tools } = this.#options;
 		try {
 			if (event.kind === GIFT_WRAP) {
 				const rumor = unwrap(event, keys);
@@ -124,39 +121,39 @@ export class NostrInbox {
 		}
 	}
 
-	private async take(url: string, { message, at }: DatedMessage, heard: ConfirmationQueue): Promise<void> {
+	async #take(url: string, { message, at }: DatedMessage, heard: ConfirmationQueue): Promise<void> {
 		if (!message) return;
-		const known = this.taken.get(message.eventId);
-		const work = known ?? this.options.emit(message);
-		if (!known) this.remember(message.eventId, work);
+		const known = this.#taken.get(message.eventId);
+		const work = known ?? this.#options.emit(message);
+		if (!known) this.#remember(message.eventId, work);
 		await heard.add(work, () => {
 			// A time in the future would hide everything until then.
-			const safe = Math.min(at, this.now());
-			if (safe > this.position(url)) this.options.tools.state.set(positionKey(url), String(safe));
+			const safe = Math.min(at, this.#now());
+			if (safe > this.#position(url)) this.#options.tools.state.set(positionKey(url), String(safe));
 		});
 	}
 
-	private remember(id: string, work: Promise<void>): void {
-		this.taken.set(id, work);
-		work.catch(() => this.taken.delete(id));
-		if (this.taken.size > TAKEN_MAX) this.taken.delete(this.taken.keys().next().value ?? "");
+	#remember(id: string, work: Promise<void>): void {
+		this.#taken.set(id, work);
+		work.catch(() => this.#taken.delete(id));
+		if (this.#taken.size > TAKEN_MAX) this.#taken.delete(this.#taken.keys().next().value ?? "");
 	}
 
-	private position(url: string): number {
-		const { state } = this.options.tools;
-		return Number(state.get(positionKey(url)) ?? state.get(BEGUN) ?? this.now());
+	#position(url: string): number {
+		const { state } = this.#options.tools;
+		return Number(state.get(positionKey(url)) ?? state.get(BEGUN) ?? this.#now());
 	}
 
 	/** The account is deaf when no relay can be heard. */
-	private tell(url: string, error: string | undefined): void {
-		const { relays, tools } = this.options;
-		if (error === undefined) this.failing.delete(url);
-		else this.failing.set(url, error);
-		if (this.failing.size < relays.length) tools.listening?.();
-		else tools.listening?.([...this.failing.values()].join("; "));
+	#tell(url: string, error: string | undefined): void {
+		const { relays, tools } = this.#options;
+		if (error === undefined) this.#failing.delete(url);
+		else this.#failing.set(url, error);
+		if (this.#failing.size < relays.length) tools.listening?.();
+		else tools.listening?.([...this.#failing.values()].join("; "));
 	}
 
-	private readonly now = (): number => Math.floor(this.options.tools.clock.now() / 1000);
+	readonly #now = (): number => Math.floor(this.#options.tools.clock.now() / 1000);
 }
 
 const positionKey = (url: string): string => `heard:${url}`;

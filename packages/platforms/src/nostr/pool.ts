@@ -12,7 +12,7 @@ const CLOSE_MS = 1000;
 export class Pool {
 	readonly relays: readonly Relay[];
 	readonly quorum: number;
-	private readonly underWay = new Set<Promise<unknown>>();
+	readonly #underWay = new Set<Promise<unknown>>();
 
 	constructor(urls: readonly string[], quorum: number, keys: Keys) {
 		this.relays = urls.map((url) => new Relay(url, keys));
@@ -29,8 +29,8 @@ export class Pool {
 				const accepted = told.filter(([, { at }]) => at === "accepted").length;
 				if (accepted >= this.quorum || told.length === this.relays.length) resolve();
 			});
-			this.underWay.add(work);
-			void work.finally(() => this.underWay.delete(work));
+			this.#underWay.add(work);
+			void work.finally(() => this.#underWay.delete(work));
 		}
 		await promise;
 		const error = verdict(told, this.quorum);
@@ -50,7 +50,7 @@ export class Pool {
 
 	async close(): Promise<void> {
 		const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS).unref());
-		await Promise.race([Promise.allSettled(this.underWay), late]);
+		await Promise.race([Promise.allSettled(this.#underWay), late]);
 		for (const relay of this.relays) relay.close();
 	}
 }
@@ -68,8 +68,8 @@ export function readRelays(given: string): string[] {
 	return [...new Set(urls.map((each) => new URL(each).href))];
 }
 
-export function readQuorum(given: string | undefined, relays: number): number {
-	const quorum = Number(given || "1");
+export function readQuorum(given: string, relays: number): number {
+	const quorum = Number(given);
 	if (Number.isInteger(quorum) && quorum >= 1 && quorum <= relays) return quorum;
 	throw new PlatformError(
 		"invalid",

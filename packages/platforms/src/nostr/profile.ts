@@ -1,25 +1,27 @@
 /** Who the agent is, for people who look it up: its profile, and the relays where it reads private messages. */
 
 import { createHash } from "node:crypto";
-import type { Account, Tools } from "@nexus-stream/adapter";
+import type { Settings, Tools } from "@nexus-stream/adapter";
 import type { EventTemplate } from "nostr-tools/core";
 import { INBOX_RELAYS, PROFILE } from "./events.ts";
 
 const FIELDS = ["name", "about", "picture", "nip05"] as const;
 const PUBLISHED = "profile";
 
+export type ProfileSettings = Settings<(typeof FIELDS)[number]>;
+
 type ProfileEvent = Omit<EventTemplate, "created_at">;
 
 /** Without a name or the like, a profile that a person has published stays as it is. */
-function profileDrafts(settings: Account["settings"], relays: readonly string[]): ProfileEvent[] {
-	const given = FIELDS.flatMap((name) => (settings[name] ? [[name, settings[name]]] : []));
+function profileDrafts(settings: ProfileSettings, relays: readonly string[]): ProfileEvent[] {
+	const given = FIELDS.flatMap((name) => (settings[name] === "" ? [] : [[name, settings[name]]]));
 	const content = JSON.stringify({ ...Object.fromEntries(given), bot: true });
 	const inbox = { kind: INBOX_RELAYS, tags: relays.map((url) => ["relay", url]), content: "" };
 	return given.length === 0 ? [inbox] : [inbox, { kind: PROFILE, tags: [], content }];
 }
 
 export interface ProfileOptions {
-	settings: Account["settings"];
+	settings: ProfileSettings;
 	relays: readonly string[];
 	publish(event: EventTemplate): Promise<void>;
 	tools: Tools;

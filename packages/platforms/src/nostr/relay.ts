@@ -3,7 +3,8 @@
  * was it answered?), and a connection that breaks must not be an unhandled rejection.
  */
 
-import { PlatformError, reasonOf } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import { reasonOf } from "@nexus-stream/adapter/platform/network";
 import type { Event } from "nostr-tools/core";
 import type { Filter } from "nostr-tools/filter";
 import { makeAuthEvent } from "nostr-tools/nip42";
@@ -59,50 +60,50 @@ const LINE_TYPE = /^[A-Z]+(?:-[A-Z]+)*$/;
 
 export class Relay {
 	readonly url: string;
-	private readonly keys: Keys;
-	private readonly limits: RelayLimits;
-	private connecting: Promise<RelayConnection> | undefined;
-	private socket: WebSocket | undefined;
-	private restUntil = 0;
+	readonly #keys: Keys;
+	readonly #limits: RelayLimits;
+	#connecting: Promise<RelayConnection> | undefined;
+	#socket: WebSocket | undefined;
+	#restUntil = 0;
 
 	constructor(url: string, keys: Keys, limits: RelayLimits = RELAY_LIMITS) {
 		this.url = url;
-		this.keys = keys;
-		this.limits = limits;
+		this.#keys = keys;
+		this.#limits = limits;
 	}
 
 	/** Never rejects. */
 	async publish(event: Event, signal?: AbortSignal): Promise<RelayOutcome> {
 		let connection: RelayConnection;
 		try {
-			connection = await this.connected();
+			connection = await this.#connected();
 		} catch (cause) {
 			return { at: "unreached", reason: reasonOf(cause) };
 		}
-		const outcome = await this.ask(connection, ["EVENT", event], event.id, signal);
+		const outcome = await this.#ask(connection, ["EVENT", event], event.id, signal);
 		if (outcome.at !== "refused" || !wantsProof(outcome.reason)) return outcome;
 		const proof = await connection.authenticated;
 		if (proof?.at !== "accepted") return outcome;
-		return await this.ask(connection, ["EVENT", event], event.id, signal);
+		return await this.#ask(connection, ["EVENT", event], event.id, signal);
 	}
 
 	/** For ephemeral events: nobody waits for them, and one that cannot leave now is worth nothing later. */
 	pass(event: Event): void {
-		if (performance.now() < this.restUntil) return;
-		this.connected().then(
+		if (performance.now() < this.#restUntil) return;
+		this.#connected().then(
 			(connection) => send(connection, ["EVENT", event]),
 			() => {},
 		);
 	}
 
 	async reach(): Promise<void> {
-		await this.connected();
+		await this.#connected();
 	}
 
 	/** Until the signal aborts; rejects when the connection or the subscription ends before. */
 	async listen(filters: readonly Filter[], to: RelayListener, signal: AbortSignal): Promise<void> {
-		const connection = await this.connected();
-		if (connection.socket.readyState !== WebSocket.OPEN) throw this.broken("the connection broke");
+		const connection = await this.#connected();
+		if (connection.socket.readyState !== WebSocket.OPEN) throw this.#broken("the connection broke");
 		const { promise, resolve, reject } = Promise.withResolvers<void>();
 		const stop = () => resolve();
 		signal.addEventListener("abort", stop, { once: true });
@@ -119,20 +120,19 @@ export class Relay {
 	}
 
 	close(): void {
-		this.connecting = undefined;
-		this.socket?.terminate();
+		this.#connecting = undefined;
+		this.#socket?.terminate();
 	}
 
-	private readonly broken = (reason: string): PlatformError =>
-		new PlatformError("unavailable", `${this.url}: ${reason}`);
+	readonly #broken = (reason: string): PlatformError => new PlatformError("unavailable", `${this.url}: ${reason}`);
 
-	private connected(): Promise<RelayConnection> {
-		this.connecting ??= this.connect();
-		return this.connecting;
+	#connected(): Promise<RelayConnection> {
+		this.#connecting ??= this.#connect();
+		return this.#connecting;
 	}
 
-	private connect(): Promise<RelayConnection> {
-		const { connectMs, frameBytesMax } = this.limits;
+	#connect(): Promise<RelayConnection> {
+		const { connectMs, frameBytesMax } = this.#limits;
 		const { promise, resolve, reject } = Promise.withResolvers<RelayConnection>();
 		const options = { handshakeTimeout: connectMs, maxPayload: frameBytesMax, perMessageDeflate: false };
 		const socket = new WebSocket(this.url, options);
@@ -145,21 +145,21 @@ export class Relay {
 			wasOpen: false,
 		};
 		let reason = "the connection broke";
-		const alive = this.ping(socket);
-		this.socket = socket;
+		const alive = this.#ping(socket);
+		this.#socket = socket;
 		socket.on("open", () => {
 			connection.wasOpen = true;
 			resolve(connection);
 		});
-		socket.on("message", (data) => this.read(connection, data));
+		socket.on("message", (data) => this.#read(connection, data));
 		socket.on("error", (cause) => {
 			reason = reasonOf(cause);
 		});
 		socket.on("close", () => {
 			clearInterval(alive);
-			if (this.connecting === promise) this.connecting = undefined;
-			const error = this.broken(reason);
-			if (!connection.wasOpen) this.restUntil = performance.now() + this.limits.restMs;
+			if (this.#connecting === promise) this.#connecting = undefined;
+			const error = this.#broken(reason);
+			if (!connection.wasOpen) this.#restUntil = performance.now() + this.#limits.restMs;
 			reject(error);
 			connection.listener?.end(error);
 			for (const answer of [...connection.answers.values()]) answer({ at: "unknown", reason });
@@ -169,7 +169,7 @@ export class Relay {
 		return promise;
 	}
 
-	private ping(socket: WebSocket): NodeJS.Timeout {
+	#ping(socket: WebSocket): NodeJS.Timeout {
 		let heard = true;
 		socket.on("pong", () => {
 			heard = true;
@@ -179,15 +179,15 @@ export class Relay {
 			if (socket.readyState !== WebSocket.OPEN) return;
 			heard = false;
 			socket.ping();
-		}, this.limits.pingMs).unref();
+		}, this.#limits.pingMs).unref();
 	}
 
-	private ask(connection: RelayConnection, line: unknown[], id: string, signal?: AbortSignal): Promise<RelayOutcome> {
+	#ask(connection: RelayConnection, line: unknown[], id: string, signal?: AbortSignal): Promise<RelayOutcome> {
 		const { promise, resolve } = Promise.withResolvers<RelayOutcome>();
 		if (connection.socket.readyState !== WebSocket.OPEN) {
 			return Promise.resolve({ at: "unreached", reason: "the connection broke" });
 		}
-		const { answerMs } = this.limits;
+		const { answerMs } = this.#limits;
 		const late = () => resolve({ at: "unknown", reason: `no answer within ${answerMs} ms` });
 		const timer = setTimeout(late, answerMs);
 		const left = () => resolve({ at: "unknown", reason: "no answer in time" });
@@ -201,7 +201,7 @@ export class Relay {
 		});
 	}
 
-	private read(connection: RelayConnection, data: RawData): void {
+	#read(connection: RelayConnection, data: RawData): void {
 		let line: unknown;
 		try {
 			line = JSON.parse(String(data as Buffer));
@@ -216,38 +216,38 @@ export class Relay {
 				connection.answers.get(String(line[1]))?.(outcomeOf(line[2] === true, String(line[3] ?? "")));
 				break;
 			case "EVENT":
-				this.hand(connection, line[2] as Event);
+				this.#hand(connection, line[2] as Event);
 				break;
 			case "EOSE":
-				this.settle(connection, connection.listener?.to.stored());
+				this.#settle(connection, connection.listener?.to.stored());
 				break;
 			case "CLOSED":
-				void this.subscriptionEnded(connection, String(line[2] ?? ""));
+				void this.#subscriptionEnded(connection, String(line[2] ?? ""));
 				break;
 			case "AUTH":
-				connection.authenticated = this.authenticate(connection, String(line[1]));
+				connection.authenticated = this.#authenticate(connection, String(line[1]));
 				break;
 			default:
 		}
 	}
 
-	private hand(connection: RelayConnection, event: Event): void {
+	#hand(connection: RelayConnection, event: Event): void {
 		const { listener, socket } = connection;
 		if (!listener || typeof event !== "object" || event === null) return;
 		connection.waiting++;
-		if (connection.waiting > this.limits.waitingMax) socket.pause();
+		if (connection.waiting > this.#limits.waitingMax) socket.pause();
 		const taken = listener.to.event(event).finally(() => {
 			connection.waiting--;
-			if (socket.isPaused && connection.waiting <= this.limits.waitingMax / 2) socket.resume();
+			if (socket.isPaused && connection.waiting <= this.#limits.waitingMax / 2) socket.resume();
 		});
-		this.settle(connection, taken);
+		this.#settle(connection, taken);
 	}
 
-	private settle({ listener }: RelayConnection, work: Promise<void> | undefined): void {
+	#settle({ listener }: RelayConnection, work: Promise<void> | undefined): void {
 		work?.catch((cause: unknown) => listener?.end(cause));
 	}
 
-	private async subscriptionEnded(connection: RelayConnection, reason: string): Promise<void> {
+	async #subscriptionEnded(connection: RelayConnection, reason: string): Promise<void> {
 		const { listener } = connection;
 		if (!listener) return;
 		if (wantsProof(reason) && (await connection.authenticated)?.at === "accepted") {
@@ -259,9 +259,9 @@ export class Relay {
 	}
 
 	/** NIP-42. */
-	private authenticate(connection: RelayConnection, challenge: string): Promise<RelayOutcome> {
-		const proof = finalizeEvent(makeAuthEvent(this.url, challenge), this.keys.secret);
-		return this.ask(connection, ["AUTH", proof], proof.id);
+	#authenticate(connection: RelayConnection, challenge: string): Promise<RelayOutcome> {
+		const proof = finalizeEvent(makeAuthEvent(this.url, challenge), this.#keys.secret);
+		return this.#ask(connection, ["AUTH", proof], proof.id);
 	}
 }
 

@@ -2,19 +2,19 @@
 
 import { createHash } from "node:crypto";
 import {
-	type Account,
-	type Activity,
+	type CreatedMessage,
 	type InboundMessage,
-	keepListening,
-	openSentLog,
 	type Pace,
 	PlatformError,
 	type SendOptions,
-	type SentLog,
 	type Session,
+	type Settings,
 	type Target,
 	type Tools,
 } from "@nexus-stream/adapter";
+import type { Listening, Previewing } from "@nexus-stream/adapter/platform/session";
+import type { Activity } from "@nexus-stream/adapter/port";
+import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import type { Event, EventTemplate } from "nostr-tools/core";
 import { finalizeEvent } from "nostr-tools/pure";
 import { ROOM } from "./chat.ts";
@@ -25,33 +25,35 @@ import { type Intents, openIntents } from "./intents.ts";
 import { type Keys, readKeys, readPubkey } from "./keys.ts";
 import { Pool, readQuorum, readRelays } from "./pool.ts";
 import { rumorOf, wrapFor } from "./private.ts";
-import { publishProfile } from "./profile.ts";
+import { type ProfileSettings, publishProfile } from "./profile.ts";
 import { LOOK_GAPS, type PublisherLimits, readLimits } from "./publisher.ts";
 import { NostrStreams } from "./streams.ts";
 
-export class NostrSession implements Session {
-	readonly toolsApart = true;
-	private readonly settings: Account["settings"];
-	private readonly keys: Keys;
-	private readonly urls: readonly string[];
-	private readonly pool: Pool;
-	private readonly tools: Tools;
-	private readonly sent: SentLog;
-	private readonly intents: Intents;
-	private readonly limits: PublisherLimits;
-	private readonly streams: NostrStreams;
+type NostrSettings = ProfileSettings & Settings<"secret_key" | "relays" | "quorum" | "flush_ms" | "flush_ms_max">;
 
-	constructor({ settings }: Account, tools: Tools) {
-		this.settings = settings;
-		this.urls = readRelays(settings.relays ?? "");
-		const quorum = readQuorum(settings.quorum, this.urls.length);
-		this.keys = readKeys(settings.secret_key ?? "");
-		this.pool = new Pool(this.urls, quorum, this.keys);
-		this.tools = tools;
-		this.sent = openSentLog(tools);
-		this.intents = openIntents(tools);
-		this.limits = readLimits(settings.flush_ms, settings.flush_ms_max);
-		this.streams = new NostrStreams(tools.clock, this.limits, (event) => this.pool.pass(this.signed(event)));
+export class NostrSession implements Session, Previewing, Listening {
+	readonly previewing = this;
+	readonly listening = this;
+	readonly toolsApart = true;
+	readonly #settings: NostrSettings;
+	readonly #keys: Keys;
+	readonly #urls: readonly string[];
+	readonly #pool: Pool;
+	readonly #tools: Tools;
+	readonly #intents: Intents;
+	readonly #limits: PublisherLimits;
+	readonly #streams: NostrStreams;
+
+	constructor(settings: NostrSettings, tools: Tools) {
+		this.#settings = settings;
+		this.#urls = readRelays(settings.relays);
+		const quorum = readQuorum(settings.quorum, this.#urls.length);
+		this.#keys = readKeys(settings.secret_key);
+		this.#pool = new Pool(this.#urls, quorum, this.#keys);
+		this.#tools = tools;
+		this.#intents = openIntents(tools);
+		this.#limits = readLimits(settings.flush_ms, settings.flush_ms_max);
+		this.#streams = new NostrStreams(tools.clock, this.#limits, (event) => this.#pool.pass(this.#signed(event)));
 	}
 
 	/** Private chats show nothing before the end: ephemeral events are plain text, and even their times would tell. */
@@ -60,22 +62,21 @@ export class NostrSession implements Session {
 	}
 
 	pace(): Pace {
-		return { targetIntervalMs: this.limits.gapMs * LOOK_GAPS };
+		return { targetIntervalMs: this.#limits.gapMs * LOOK_GAPS };
 	}
 
 	/** A second try makes the same event, so it can be repeated after any outcome. */
-	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
-		const { nonce } = options;
-		const known = this.sent.of(nonce);
+	async create(target: Target, text: string, options: SendOptions): Promise<CreatedMessage> {
+		const { nonce, inDoubt } = options;
+		const known = this.#tools.sent.of(nonce);
 		if (known !== undefined) return { messageId: known };
-		const inDoubt = this.tools.notes !== undefined && this.sent.mayHaveLeft(nonce);
-		const intent = await this.intents.fix(nonce, () => this.intentOf(target, text, options));
+		const intent = await this.#intents.fix(nonce, () => this.#intentOf(target, text, options));
 		if (inDoubt && intent.text !== digestOf(text)) {
 			throw new PlatformError("unknown_outcome", "The message may have been sent with another text. Look at the chat.");
 		}
-		if (isThread(target)) this.streams.end(target, text, options);
+		if (isThread(target)) this.#streams.end(target, text, options);
 		try {
-			return await this.sent.create(nonce, () => this.publish(target, intent, text, options.signal));
+			return await this.#publish(target, intent, text, options.signal);
 		} catch (cause) {
 			// A refusal of this try says nothing about one before it.
 			if (!inDoubt || !(cause instanceof PlatformError)) throw cause;
@@ -84,44 +85,44 @@ export class NostrSession implements Session {
 	}
 
 	/** No look-up: creating it again is creating the same event. Undefined leads to that. */
-	async find(_target: Target, nonce: string): Promise<{ messageId: string } | undefined> {
-		const messageId = this.sent.of(nonce);
-		return messageId === undefined ? undefined : { messageId };
-	}
+	async find(): Promise<undefined> {}
 
 	async preview(target: Target, draftId: number, text: string, options: SendOptions): Promise<void> {
-		this.streams.show(target, draftId, text, options);
+		this.#streams.show(target, draftId, text, options);
 	}
 
 	/** Strangers read along: of a tool they see the name, never what it is called with. */
 	async typing(target: Target, on: boolean, { tool = "" }: Activity = {}): Promise<void> {
-		if (isThread(target)) this.streams.typing(target, on, on ? tool : "");
+		if (isThread(target)) this.#streams.typing(target, on, on ? tool : "");
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
-		const { tools, keys } = this;
-		const me = { pubkey: keys.pubkey, wrote: (id: string) => this.sent.has(id) };
-		const inbox = new NostrInbox({ relays: this.pool.relays, keys, me, emit, signal, tools });
-		await Promise.all([inbox.listen(), this.introduce(signal)]);
+		const tools = this.#tools;
+		const keys = this.#keys;
+		const me = { pubkey: keys.pubkey, wrote: (id: string) => this.#tools.sent.has(id) };
+		const inbox = new NostrInbox({ relays: this.#pool.relays, keys, me, emit, signal, tools });
+		await Promise.all([inbox.listen(), this.#introduce(signal)]);
 	}
 
 	async health() {
-		const { count, failures } = await this.pool.reachable();
-		const ok = count >= this.pool.quorum;
-		const detail = `${this.keys.npub}, ${count} of ${this.urls.length} relays${failures.map((each) => `; ${each}`).join("")}`;
+		const { count, failures } = await this.#pool.reachable();
+		const ok = count >= this.#pool.quorum;
+		const detail = `${this.#keys.npub}, ${count} of ${this.#urls.length} relays${failures.map((each) => `; ${each}`).join("")}`;
 		return { ok, detail };
 	}
 
 	async close(): Promise<void> {
-		this.streams.close();
-		await this.pool.close();
+		this.#streams.close();
+		await this.#pool.close();
 	}
 
 	/** Tried until it is out; nothing else waits for it. */
-	private async introduce(signal: AbortSignal): Promise<void> {
-		const { tools, settings, urls } = this;
+	async #introduce(signal: AbortSignal): Promise<void> {
+		const tools = this.#tools;
+		const settings = this.#settings;
+		const urls = this.#urls;
 		const done = new AbortController();
-		const publish = (event: EventTemplate) => this.pool.publish(this.signed(event), signal);
+		const publish = (event: EventTemplate) => this.#pool.publish(this.#signed(event), signal);
 		const round = async () => {
 			await publishProfile({ settings, relays: urls, publish, tools });
 			done.abort();
@@ -134,8 +135,8 @@ export class NostrSession implements Session {
 		}
 	}
 
-	private intentOf(target: Target, said: string, { nonce, facts = {} }: SendOptions): Intent {
-		const created_at = Math.floor(this.tools.clock.now() / 1000);
+	#intentOf(target: Target, said: string, { nonce, facts = {} }: SendOptions): Intent {
+		const created_at = Math.floor(this.#tools.clock.now() / 1000);
 		const text = digestOf(said);
 		// The same words twice within a second would be one event.
 		const own = [["message", nonce], ...factTags(facts)];
@@ -143,31 +144,31 @@ export class NostrSession implements Session {
 			const { kind, tags } = threadOf(target);
 			return { kind, created_at, tags: [...tags, ...own], text };
 		}
-		const people: Tags = this.recipients(target).map((pubkey) => ["p", pubkey]);
+		const people: Tags = this.#recipients(target).map((pubkey) => ["p", pubkey]);
 		const answered = target.reply_to === undefined ? [] : [["e", target.reply_to]];
 		return { kind: CHAT_MESSAGE, created_at, tags: [...people, ...answered, ...own], text };
 	}
 
-	private async publish(target: Target, intent: Intent, text: string, signal: AbortSignal) {
+	async #publish(target: Target, intent: Intent, text: string, signal: AbortSignal) {
 		if (isThread(target)) {
 			const { kind, created_at, tags } = intent;
-			const event = this.signed({ kind, created_at, tags, content: text });
-			await this.pool.publish(event, signal);
+			const event = this.#signed({ kind, created_at, tags, content: text });
+			await this.#pool.publish(event, signal);
 			return { messageId: event.id };
 		}
-		const rumor = rumorOf(this.keys, intent, text);
-		const wraps = this.recipients(target).map((pubkey) => wrapFor(this.keys, rumor, pubkey));
-		await this.publishAll(wraps, signal);
+		const rumor = rumorOf(this.#keys, intent, text);
+		const wraps = this.#recipients(target).map((pubkey) => wrapFor(this.#keys, rumor, pubkey));
+		await this.#publishAll(wraps, signal);
 		// Other programs of the account show it, too.
-		this.pool.publish(wrapFor(this.keys, rumor, this.keys.pubkey)).catch((cause: unknown) => {
-			this.tools.log.debug({ error: String(cause) }, "the account's own copy was not taken");
+		this.#pool.publish(wrapFor(this.#keys, rumor, this.#keys.pubkey)).catch((cause: unknown) => {
+			this.#tools.log.debug({ error: String(cause) }, "the account's own copy was not taken");
 		});
 		return { messageId: rumor.id };
 	}
 
 	/** One who did not get it is enough for another try; the others recognise the rumor. */
-	private async publishAll(wraps: readonly Event[], signal: AbortSignal): Promise<void> {
-		const results = await Promise.allSettled(wraps.map((wrap) => this.pool.publish(wrap, signal)));
+	async #publishAll(wraps: readonly Event[], signal: AbortSignal): Promise<void> {
+		const results = await Promise.allSettled(wraps.map((wrap) => this.#pool.publish(wrap, signal)));
 		const failures = results.flatMap((each) => (each.status === "rejected" ? [each.reason as PlatformError] : []));
 		const [failure] = failures;
 		if (!failure) return;
@@ -176,7 +177,7 @@ export class NostrSession implements Session {
 		throw new PlatformError("unknown_outcome", message, { cause: failure });
 	}
 
-	private recipients({ to, members }: Target): string[] {
+	#recipients({ to, members }: Target): string[] {
 		const names = to.startsWith(ROOM) && Array.isArray(members) ? members.map(String) : [to];
 		const people = names.map(readPubkey).filter((pubkey) => pubkey !== undefined);
 		if (people.length === names.length && people.length > 0 && people.length <= MEMBERS_MAX) return people;
@@ -186,7 +187,7 @@ export class NostrSession implements Session {
 		);
 	}
 
-	private readonly signed = (event: EventTemplate): Event => finalizeEvent(event, this.keys.secret);
+	readonly #signed = (event: EventTemplate): Event => finalizeEvent(event, this.#keys.secret);
 }
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);

@@ -31,87 +31,87 @@ interface Typed {
 const STREAMS_MAX = 500;
 
 export class NostrStreams {
-	private readonly clock: Clock;
-	private readonly pass: (event: EventTemplate) => void;
-	private readonly limits: PublisherLimits;
-	private readonly open = new Map<string, NostrStream>();
+	readonly #clock: Clock;
+	readonly #pass: (event: EventTemplate) => void;
+	readonly #limits: PublisherLimits;
+	readonly #open = new Map<string, NostrStream>();
 	/** By thread. */
-	private readonly typed = new Map<string, Typed>();
+	readonly #typed = new Map<string, Typed>();
 
 	constructor(clock: Clock, limits: PublisherLimits, pass: (event: EventTemplate) => void) {
-		this.clock = clock;
-		this.limits = limits;
-		this.pass = pass;
+		this.#clock = clock;
+		this.#limits = limits;
+		this.#pass = pass;
 	}
 
 	/** The text so far. */
 	show(target: Target, draftId: number, text: string, { facts, tools = [] }: SendOptions): void {
 		const key = keyOf(target, facts);
-		const stream = this.open.get(key) ?? this.begin(key, target, String(draftId));
+		const stream = this.#open.get(key) ?? this.#begin(key, target, String(draftId));
 		const toolsChanged = stream.tools !== tools && (tools.length > 0 || (stream.tools ?? []).length > 0);
 		stream.tools = tools;
-		this.step(stream, { type: "text", text });
-		if (toolsChanged) this.step(stream, { type: "flush" });
+		this.#step(stream, { type: "text", text });
+		if (toolsChanged) this.#step(stream, { type: "flush" });
 	}
 
 	/** The answer's message is complete: what is not out yet is published now, before the message itself. */
 	end(target: Target, text: string, { facts }: SendOptions): void {
 		const key = keyOf(target, facts);
-		const stream = this.open.get(key);
+		const stream = this.#open.get(key);
 		if (!stream) return;
-		this.open.delete(key);
-		this.step(stream, { type: "end", text });
+		this.#open.delete(key);
+		this.#step(stream, { type: "end", text });
 	}
 
 	/** Tools that follow each other quickly are not all shown: the one that runs after the gap is. */
 	typing(target: Target, on: boolean, tool: string): void {
 		const { to } = target;
-		const before = this.typed.get(to);
+		const before = this.#typed.get(to);
 		before?.cancel();
-		const waitMs = (before?.at ?? 0) + this.limits.gapMs - this.clock.now();
+		const waitMs = (before?.at ?? 0) + this.#limits.gapMs - this.#clock.now();
 		const tell = () => {
-			this.typed.set(to, { at: this.clock.now(), cancel: () => {} });
-			this.pass(typingEvent(target, on, tool === "" ? "" : toolText(tool), this.seconds()));
+			this.#typed.set(to, { at: this.#clock.now(), cancel: () => {} });
+			this.#pass(typingEvent(target, on, tool === "" ? "" : toolText(tool), this.#seconds()));
 		};
 		if (!before || !on || waitMs <= 0) tell();
-		else this.typed.set(to, { at: before.at, cancel: this.clock.after(waitMs, tell) });
-		for (const [oldest, { cancel }] of this.typed) {
-			if (this.typed.size <= STREAMS_MAX) break;
+		else this.#typed.set(to, { at: before.at, cancel: this.#clock.after(waitMs, tell) });
+		for (const [oldest, { cancel }] of this.#typed) {
+			if (this.#typed.size <= STREAMS_MAX) break;
 			cancel();
-			this.typed.delete(oldest);
+			this.#typed.delete(oldest);
 		}
 	}
 
 	close(): void {
-		for (const { cancel } of [...this.open.values(), ...this.typed.values()]) cancel();
-		this.open.clear();
-		this.typed.clear();
+		for (const { cancel } of [...this.#open.values(), ...this.#typed.values()]) cancel();
+		this.#open.clear();
+		this.#typed.clear();
 	}
 
-	private begin(key: string, target: Target, name: string): NostrStream {
+	#begin(key: string, target: Target, name: string): NostrStream {
 		const stream: NostrStream = { target, name, state: EMPTY_PUBLISHER, cancel: () => {}, tools: undefined };
-		this.open.set(key, stream);
+		this.#open.set(key, stream);
 		// One whose delivery was given up is never ended.
-		const [oldest] = this.open;
-		if (oldest && this.open.size > STREAMS_MAX) {
+		const [oldest] = this.#open;
+		if (oldest && this.#open.size > STREAMS_MAX) {
 			oldest[1].cancel();
-			this.open.delete(oldest[0]);
+			this.#open.delete(oldest[0]);
 		}
 		return stream;
 	}
 
-	private step(stream: NostrStream, input: PublisherInput): void {
+	#step(stream: NostrStream, input: PublisherInput): void {
 		stream.cancel();
-		const now = this.clock.now();
-		const { state, effects } = stepPublisher(stream.state, input, now, this.limits);
+		const now = this.#clock.now();
+		const { state, effects } = stepPublisher(stream.state, input, now, this.#limits);
 		stream.state = state;
 		for (const effect of effects) {
-			if (effect.type === "publish") this.pass(streamEvent(stream.target, stream.name, effect, this.seconds()));
-			else stream.cancel = this.clock.after(effect.at - now, () => this.step(stream, { type: "tick" }));
+			if (effect.type === "publish") this.#pass(streamEvent(stream.target, stream.name, effect, this.#seconds()));
+			else stream.cancel = this.#clock.after(effect.at - now, () => this.#step(stream, { type: "tick" }));
 		}
 	}
 
-	private readonly seconds = (): number => Math.floor(this.clock.now() / 1000);
+	readonly #seconds = (): number => Math.floor(this.#clock.now() / 1000);
 }
 
 const keyOf = ({ to }: Target, facts: SendOptions["facts"]): string => `${facts?.runId ?? ""} ${to}`;

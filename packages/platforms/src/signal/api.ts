@@ -1,6 +1,8 @@
 /** signal-cli's daemon over HTTP: JSON-RPC calls, and a stream of what comes in. */
 
-import { fetchJson, foreignAnswer, networkError, PlatformError } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import { fetchJson, foreignAnswer } from "@nexus-stream/adapter/platform/json";
+import { networkError } from "@nexus-stream/adapter/platform/network";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { createParser } from "eventsource-parser";
 import { type RpcError, refusal } from "./faults.ts";

@@ -1,6 +1,7 @@
 /** What signal-cli's refusals mean, and what to do about them. */
 
-import { PlatformError, type PlatformFault } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import type { PlatformFault } from "@nexus-stream/adapter/port";
 
 export interface RpcError {
 	code: number;

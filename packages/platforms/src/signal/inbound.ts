@@ -1,6 +1,7 @@
 /** What a person wrote, from a signal-cli envelope. */
 
-import type { InboundMessage, RemoteFile, Target } from "@nexus-stream/adapter";
+import type { InboundMessage, Target } from "@nexus-stream/adapter";
+import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
 import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import { GROUP } from "./chat.ts";
 

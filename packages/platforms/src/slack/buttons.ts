@@ -1,6 +1,7 @@
 /** Questions as blocks with buttons, and who pressed what of them. */
 
-import { buttonData, type InboundChoice, type Question, readButton } from "@nexus-stream/adapter";
+import { buttonData, readButton } from "@nexus-stream/adapter/platform/buttons";
+import type { InboundChoice, Question } from "@nexus-stream/adapter/port";
 import type { KnownBlock } from "@slack/web-api";
 
 const SECTION_CHARS_MAX = 3000;

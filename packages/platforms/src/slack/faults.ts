@@ -1,6 +1,9 @@
 /** What Slack's refusals mean, and what to do about them. */
 
-import { foreignAnswer, networkError, PlatformError, type PlatformFault } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import { foreignAnswer } from "@nexus-stream/adapter/platform/json";
+import { networkError } from "@nexus-stream/adapter/platform/network";
+import type { PlatformFault } from "@nexus-stream/adapter/port";
 import { WebAPIHTTPError, WebAPIPlatformError, WebAPIRateLimitedError, WebAPIRequestError } from "@slack/web-api";
 
 const TOKEN = "The token is wrong or was revoked: copy it from the app's page at api.slack.com again.";

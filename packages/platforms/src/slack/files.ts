@@ -1,43 +1,46 @@
-/** Files to Slack, in its three steps. Only the last one shows anything, and which file it was about is remembered before it. */
+/** Files to Slack, in three steps: get an address, upload, share. Only sharing shows anything; the file's id is recorded before it. */
 
 import {
-	fetchNamed,
-	harmless,
-	networkError,
+	type CreatedMessage,
 	PlatformError,
 	type SendOptions,
 	type Tools,
 	type WireAttachment,
 } from "@nexus-stream/adapter";
+import { fetchNamed, networkError } from "@nexus-stream/adapter/platform/network";
+import { harmless } from "@nexus-stream/adapter/platform/platform-error";
 import type { WebClient } from "@slack/web-api";
 import { call } from "./api.ts";
 import { wordOf } from "./faults.ts";
-
-export interface SlackAddress {
-	channel: string;
-	thread_ts?: string;
-}
+import type { SlackAddress } from "./writer.ts";
 
 export interface Uploads {
+	/** Returns the id of the stored file. */
+	upload(attachment: WireAttachment, signal: AbortSignal): Promise<string>;
 	/** The message's id is the file's. */
-	send(thread: SlackAddress, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }>;
-	/** The file that was to be shared with this nonce. */
+	share(
+		thread: SlackAddress,
+		attachment: WireAttachment,
+		options: SendOptions,
+		fileId: string,
+	): Promise<CreatedMessage>;
+	/** The file that was recorded for this nonce. */
 	fileOf(nonce: string): string | undefined;
-	/** Undefined: it was certainly not shared there. */
-	find(fileId: string, channel: string): Promise<{ messageId: string } | undefined>;
+	/** Undefined: it certainly was not shared there. */
+	find(fileId: string, channel: string): Promise<CreatedMessage | undefined>;
 }
 
 const STATE_KEY = "uploads";
 const UPLOADS_KEPT = 100;
 
 export function createUploads(client: WebClient, state: Tools["state"]): Uploads {
-	const remembered = (): [nonce: string, fileId: string][] => JSON.parse(state.get(STATE_KEY) ?? "[]");
+	const recorded = (): [nonce: string, fileId: string][] => JSON.parse(state.get(STATE_KEY) ?? "[]");
 	return {
-		async send(thread, attachment, options) {
-			const fileId = await upload(client, attachment, options);
-			const others = remembered().filter(([nonce]) => nonce !== options.nonce);
+		upload: (attachment, signal) => upload(client, attachment, signal),
+		async share(thread, attachment, options, fileId) {
+			const others = recorded().filter(([nonce]) => nonce !== options.nonce);
 			state.set(STATE_KEY, JSON.stringify([...others, [options.nonce, fileId]].slice(-UPLOADS_KEPT)));
-			await state.recorded?.();
+			await state.recorded();
 			const { channel: channel_id, thread_ts } = thread;
 			const params = { files: [{ id: fileId, title: attachment.name }] as [{ id: string; title: string }], channel_id };
 			await call("files.completeUploadExternal", options.signal, () =>
@@ -45,7 +48,7 @@ export function createUploads(client: WebClient, state: Tools["state"]): Uploads
 			);
 			return { messageId: fileId };
 		},
-		fileOf: (nonce) => remembered().find(([known]) => known === nonce)?.[1],
+		fileOf: (nonce) => recorded().find(([known]) => known === nonce)?.[1],
 		async find(fileId, channel) {
 			try {
 				const { file } = await call("files.info", undefined, () => client.files.info({ file: fileId }));
@@ -60,7 +63,7 @@ export function createUploads(client: WebClient, state: Tools["state"]): Uploads
 	};
 }
 
-async function upload(client: WebClient, { name, data }: WireAttachment, { signal }: SendOptions): Promise<string> {
+async function upload(client: WebClient, { name, data }: WireAttachment, signal: AbortSignal): Promise<string> {
 	const bytes = Buffer.from(data, "base64");
 	const filename = name.replace(/[\r\n"]/g, "_");
 	const params = { filename, length: bytes.length };

@@ -1,6 +1,7 @@
 /** What a person wrote, from a Slack event. */
 
-import type { InboundMessage, RemoteFile, Target } from "@nexus-stream/adapter";
+import type { InboundMessage, Target } from "@nexus-stream/adapter";
+import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
 
 export interface SlackFile extends RemoteFile {
 	url: string;

@@ -1,6 +1,7 @@
 /** Looks for a message that may have been written, in what Slack says a chat holds. */
 
-import { cannotTell, type KeptMessage, type MessageMatch } from "@nexus-stream/adapter";
+import type { KeptMessage, MessageMatch } from "@nexus-stream/adapter/memory/sent";
+import { cannotTell } from "@nexus-stream/adapter/platform/platform-error";
 
 /** The kind of our message metadata; its payload carries the nonce. */
 const EVENT_TYPE = "nexus_message";

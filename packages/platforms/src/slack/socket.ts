@@ -1,6 +1,7 @@
 /** Socket Mode: events over a WebSocket that we open. An event is confirmed to Slack only after it has been taken. */
 
-import { keepListening, PlatformError, type Tools, unlessAborted } from "@nexus-stream/adapter";
+import { PlatformError, type Tools } from "@nexus-stream/adapter";
+import { keepListening, unlessAborted } from "@nexus-stream/adapter/serve/listen";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { SocketModeClient } from "@slack/socket-mode";

@@ -1,7 +1,8 @@
 /** The Events API and interactivity: requests that Slack signs. */
 
 import { createHmac } from "node:crypto";
-import { sameSecret, type WebhookAnswer, type WebhookRequest } from "@nexus-stream/adapter";
+import type { WebhookAnswer, WebhookRequest } from "@nexus-stream/adapter";
+import { sameSecret } from "@nexus-stream/adapter/platform/network";
 
 /** A signature that is older, or that far ahead, is a copy of an earlier request. */
 export const REPLAY_WINDOW_MS = 5 * 60_000;

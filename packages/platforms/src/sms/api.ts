@@ -1,6 +1,6 @@
 /** Twilio's SDK over Node's own fetch: another address for tests, a signal for every call, no retries, and refusals with their headers. */
 
-import { fetchJson, foreignAnswer } from "@nexus-stream/adapter";
+import { fetchJson, foreignAnswer } from "@nexus-stream/adapter/platform/json";
 import twilio from "twilio";
 import { refusal } from "./faults.ts";
 

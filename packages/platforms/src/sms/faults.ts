@@ -1,6 +1,8 @@
 /** What Twilio's refusals mean, and what to do about them. */
 
-import { foreignAnswer, type JsonAnswer, PlatformError, type PlatformFault, retryAfter } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import { foreignAnswer, type JsonAnswer, retryAfter } from "@nexus-stream/adapter/platform/json";
+import type { PlatformFault } from "@nexus-stream/adapter/port";
 
 const CREDENTIALS = "The account SID or the auth token is wrong: copy both from the Twilio console again.";
 const SENDER = "Use a number or messaging service of this account as `from`.";

@@ -1,6 +1,8 @@
 /** What a person wrote, from Twilio's webhook. */
 
-import type { InboundMessage, MessageFailure, RemoteFile } from "@nexus-stream/adapter";
+import type { InboundMessage } from "@nexus-stream/adapter";
+import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
+import type { MessageFailure } from "@nexus-stream/adapter/port";
 import { own } from "@nexus-stream/protocol/own";
 
 export interface SmsFile extends RemoteFile {

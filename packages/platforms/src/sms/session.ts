@@ -1,26 +1,23 @@
 /** A Twilio account that sends and receives text messages. */
 
 import {
-	type Account,
-	addressOf,
-	createdId,
-	download,
-	fetchFiles,
+	type CreatedMessage,
 	type InboundMessage,
-	type KeptMessage,
-	networkError,
-	openSentLog,
 	PlatformError,
 	type SendOptions,
-	type SentLog,
 	type Session,
+	type Settings,
 	type Target,
 	type Tools,
 	type WebhookAnswer,
 	type WebhookRequest,
 } from "@nexus-stream/adapter";
+import type { KeptMessage } from "@nexus-stream/adapter/memory/sent";
+import { createdId } from "@nexus-stream/adapter/platform/json";
+import { addressOf, download, networkError, withFiles } from "@nexus-stream/adapter/platform/network";
+import type { Webhooks } from "@nexus-stream/adapter/platform/session";
 import twilio from "twilio";
-import { createApi, DEFAULT_API_URL, type TwilioApi } from "./api.ts";
+import { createApi, type TwilioApi } from "./api.ts";
 import { readFailure, readMessage, type SmsFile, type SmsInboundMessage } from "./inbound.ts";
 
 /** Twilio shows a message in its list a moment after it has taken it. */
@@ -32,40 +29,39 @@ const TRIAL_PREFIX = "Sent from your Twilio trial account - ";
 
 const EMPTY_TWIML = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>';
 
-export class SmsSession implements Session {
-	private readonly sid: string;
-	private readonly token: string;
-	private readonly apiUrl: string;
-	private readonly sender: string;
-	private readonly webhookUrl: string;
-	private readonly tools: Tools;
-	private readonly sent: SentLog;
+type SmsSettings = Settings<"account_sid" | "auth_token" | "from" | "webhook_url" | "api_url">;
 
-	constructor({ settings }: Account, tools: Tools) {
-		this.sid = settings.account_sid ?? "";
-		this.token = settings.auth_token ?? "";
-		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
-		this.sender = settings.from ?? "";
-		this.webhookUrl = settings.webhook_url ?? "";
-		this.tools = tools;
-		this.sent = openSentLog(tools);
-		if (!/^AC[0-9a-f]{32}$/i.test(this.sid)) {
+export class SmsSession implements Session, Webhooks {
+	readonly webhooks = this;
+	readonly #sid: string;
+	readonly #token: string;
+	readonly #apiUrl: string;
+	readonly #sender: string;
+	readonly #webhookUrl: string;
+	readonly #tools: Tools;
+
+	constructor(settings: SmsSettings, tools: Tools) {
+		this.#sid = settings.account_sid;
+		this.#token = settings.auth_token;
+		this.#apiUrl = addressOf("api_url", settings.api_url);
+		this.#sender = settings.from;
+		this.#webhookUrl = settings.webhook_url;
+		this.#tools = tools;
+		if (!/^AC[0-9a-f]{32}$/i.test(this.#sid)) {
 			throw new PlatformError("invalid", "account_sid must be AC and 32 hexadecimal digits: copy it from the console.");
 		}
 	}
 
-	async create(target: Target, text: string, { nonce, signal }: SendOptions): Promise<{ messageId: string }> {
-		const told = this.webhookUrl === "" ? {} : { statusCallback: this.webhookUrl };
-		const params = { to: target.to, body: text, ...told, ...this.senderOf(target) };
-		return await this.sent.create(nonce, async () => {
-			const made = await this.call("create", (api) => api.messages.create(params), signal);
-			return { messageId: createdId("create", made.sid) };
-		});
+	async create(target: Target, text: string, { signal }: SendOptions): Promise<CreatedMessage> {
+		const status = this.#webhookUrl === "" ? {} : { statusCallback: this.#webhookUrl };
+		const params = { to: target.to, body: text, ...status, ...this.#senderOf(target) };
+		const made = await this.#call("create", (api) => api.messages.create(params), signal);
+		return { messageId: createdId("create", made.sid) };
 	}
 
-	async find(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined> {
-		return await this.sent.findAlike(nonce, {
-			list: (since) => this.outbound(target, since),
+	async find(target: Target, nonce: string, text: string): Promise<CreatedMessage | undefined> {
+		return await this.#tools.sent.findAlike(nonce, {
+			list: (since) => this.#outbound(target, since),
 			isAlike: ({ body }) => saysTheSame(body, text),
 			waitsMs: [0, SETTLE_MS],
 		});
@@ -73,61 +69,59 @@ export class SmsSession implements Session {
 
 	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
 		if (request.method !== "POST") return { status: 405, messages: [] };
-		if (this.webhookUrl === "") return { status: 403, body: "this account has no webhook_url", messages: [] };
+		if (this.#webhookUrl === "") return { status: 403, body: "this account has no webhook_url", messages: [] };
 		const fields = new URLSearchParams(request.body.toString("utf8"));
 		const given = request.headers["x-twilio-signature"] ?? "";
-		if (!twilio.validateRequest(this.token, given, this.webhookUrl, byName(fields))) {
+		if (!twilio.validateRequest(this.#token, given, this.#webhookUrl, byName(fields))) {
 			return { status: 403, body: "wrong signature", messages: [] };
 		}
-		const inbound = readMessage(fields, this.tools.clock.now());
-		const messages = inbound ? [await this.withFiles(inbound)] : [];
+		const inbound = readMessage(fields, this.#tools.clock.now());
+		const messages = inbound ? [await this.#withFiles(inbound)] : [];
 		const failure = readFailure(fields);
 		const failures = failure ? [failure] : [];
 		return { status: 200, headers: { "content-type": "text/xml" }, body: EMPTY_TWIML, messages, failures };
 	}
 
 	async health() {
-		const { friendlyName, status } = await this.call("account", (api) => api.api.v2010.accounts(this.sid).fetch());
+		const { friendlyName, status } = await this.#call("account", (api) => api.api.v2010.accounts(this.#sid).fetch());
 		if (!status) throw new PlatformError("unavailable", "account: the answer is not Twilio's own. Check api_url.");
-		const way = this.webhookUrl === "" ? "no webhook_url, so nothing comes in" : `webhook ${this.webhookUrl}`;
-		return { ok: status === "active", detail: `${friendlyName} (${status}), ${this.sender}, ${way}` };
+		const way = this.#webhookUrl === "" ? "no webhook_url, so nothing comes in" : `webhook ${this.#webhookUrl}`;
+		return { ok: status === "active", detail: `${friendlyName} (${status}), ${this.#sender}, ${way}` };
 	}
 
 	/** The messages to this number, newest first. */
-	private async outbound({ to }: Target, since: number): Promise<(KeptMessage & { body: string })[]> {
-		const list = await this.call("list", (api) => api.messages.list({ to, limit: LOOK_BACK_MESSAGES }));
+	async #outbound({ to }: Target, since: number): Promise<(KeptMessage & { body: string })[]> {
+		const list = await this.#call("list", (api) => api.messages.list({ to, limit: LOOK_BACK_MESSAGES }));
 		return list
 			.filter(({ direction, dateCreated }) => direction.startsWith("outbound") && dateCreated.getTime() >= since)
 			.map(({ sid, body, dateCreated }) => ({ ids: [sid], body, ts: dateCreated.getTime() }));
 	}
 
-	private async call<T>(name: string, work: (api: TwilioApi) => Promise<T>, signal?: AbortSignal): Promise<T> {
+	async #call<T>(name: string, work: (api: TwilioApi) => Promise<T>, signal?: AbortSignal): Promise<T> {
 		try {
-			return await work(createApi(this.sid, this.token, this.apiUrl, signal));
+			return await work(createApi(this.#sid, this.#token, this.#apiUrl, signal));
 		} catch (cause) {
 			throw cause instanceof PlatformError ? cause : networkError(name, cause);
 		}
 	}
 
-	private senderOf(target: Target): { from: string } | { messagingServiceSid: string } {
-		const sender = typeof target.from === "string" ? target.from : this.sender;
+	#senderOf(target: Target): { from: string } | { messagingServiceSid: string } {
+		const sender = typeof target.from === "string" ? target.from : this.#sender;
 		return sender.startsWith("MG") ? { messagingServiceSid: sender } : { from: sender };
 	}
 
-	private async withFiles({ message, files }: SmsInboundMessage): Promise<InboundMessage> {
-		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
-		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
-		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+	async #withFiles({ message, files }: SmsInboundMessage): Promise<InboundMessage> {
+		return await withFiles(message, files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
 	/** Our token goes to Twilio and nowhere else. */
-	private async fetchFile({ url }: SmsFile, bytesMax: number): Promise<Buffer> {
+	async #fetchFile({ url }: SmsFile, bytesMax: number): Promise<Buffer> {
 		const address = URL.parse(url);
-		const ours = address?.origin === new URL(this.apiUrl).origin;
+		const ours = address?.origin === new URL(this.#apiUrl).origin;
 		const twilios = address?.protocol === "https:" && /(?:^|\.)twilio\.com$/.test(address.hostname);
 		if (!address || !(ours || twilios)) throw new PlatformError("gone", "it is not kept at Twilio");
-		const authorization = `Basic ${Buffer.from(`${this.sid}:${this.token}`).toString("base64")}`;
-		return await download(address, { bytesMax, home: this.apiUrl, headers: { authorization } });
+		const authorization = `Basic ${Buffer.from(`${this.#sid}:${this.#token}`).toString("base64")}`;
+		return await download(address, { bytesMax, home: this.#apiUrl, headers: { authorization } });
 	}
 }
 

@@ -1,6 +1,6 @@
 /** The Bot API over Node's own fetch: it tells a refused connection from a broken one, and a gateway's page from the platform's answer. */
 
-import { foreignAnswer } from "@nexus-stream/adapter";
+import { foreignAnswer } from "@nexus-stream/adapter/platform/json";
 import { Api, type RawApi } from "grammy";
 
 type Fetch = NonNullable<NonNullable<ConstructorParameters<typeof Api>[1]>["fetch"]>;

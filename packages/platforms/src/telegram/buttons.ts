@@ -1,6 +1,8 @@
 /** Questions with an inline keyboard, and who pressed what of it. */
 
-import { buttonData, type InboundChoice, type Press, type Question, readButton, rowsOf } from "@nexus-stream/adapter";
+import type { Press } from "@nexus-stream/adapter";
+import { buttonData, readButton, rowsOf } from "@nexus-stream/adapter/platform/buttons";
+import type { InboundChoice, Question } from "@nexus-stream/adapter/port";
 import type { RawApi } from "grammy";
 import type { CallbackQuery, InlineKeyboardMarkup } from "grammy/types";
 

@@ -1,6 +1,8 @@
 /** What Telegram's refusals mean, and what to do about them. */
 
-import { networkError, PlatformError, type PlatformFault } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import { networkError } from "@nexus-stream/adapter/platform/network";
+import type { PlatformFault } from "@nexus-stream/adapter/port";
 import { GrammyError, HttpError } from "grammy";
 
 /** The first pattern that fits a description decides. */

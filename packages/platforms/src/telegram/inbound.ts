@@ -1,6 +1,7 @@
 /** What a person wrote, from a Telegram update. */
 
-import type { InboundMessage, RemoteFile, Target } from "@nexus-stream/adapter";
+import type { InboundMessage, Target } from "@nexus-stream/adapter";
+import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
 import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import type { Chat, Message, MessageEntity, Sticker, Update, User } from "grammy/types";
 

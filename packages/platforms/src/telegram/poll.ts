@@ -1,7 +1,9 @@
 /** Long polling: an update is confirmed to Telegram only when it and all before it are safe; meanwhile newer ones are asked for now and then. */
 
 import { setImmediate } from "node:timers/promises";
-import { createConfirmationQueue, PlatformError, type Tools, unlessAborted } from "@nexus-stream/adapter";
+import { PlatformError, type Tools } from "@nexus-stream/adapter";
+import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
+import { unlessAborted } from "@nexus-stream/adapter/serve/listen";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { RawApi } from "grammy";

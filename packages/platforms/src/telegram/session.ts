@@ -1,30 +1,35 @@
 /** A signed-in Telegram bot: the Bot API's calls, each refusal in the words of all platforms. */
 
 import {
-	type Account,
-	addressOf,
-	cannotTell,
-	createdId,
-	download,
-	fetchFiles,
+	type CreatedMessage,
 	type InboundMessage,
-	openSentLog,
 	PlatformError,
 	type Press,
+	remembered,
 	type SendOptions,
-	type SentLog,
 	type Session,
-	sameSecret,
+	type Settings,
 	type Target,
 	type Tools,
-	unlessAborted,
 	type WebhookAnswer,
 	type WebhookRequest,
 	type WireAttachment,
 } from "@nexus-stream/adapter";
+import { createdId } from "@nexus-stream/adapter/platform/json";
+import { addressOf, download, sameSecret, withFiles } from "@nexus-stream/adapter/platform/network";
+import { cannotTell } from "@nexus-stream/adapter/platform/platform-error";
+import type {
+	Asking,
+	Attaching,
+	Editing,
+	Listening,
+	Previewing,
+	Webhooks,
+} from "@nexus-stream/adapter/platform/session";
+import { unlessAborted } from "@nexus-stream/adapter/serve/listen";
 import { InputFile, type RawApi } from "grammy";
-import type { Update, UserFromGetMe } from "grammy/types";
-import { createApi, DEFAULT_API_URL } from "./api.ts";
+import type { Update } from "grammy/types";
+import { createApi } from "./api.ts";
 import { keyboardOf, readPress } from "./buttons.ts";
 import { isMarkupFault, isNotModified, migratedTo, toPlatformError } from "./faults.ts";
 import { withoutMarkup } from "./format.ts";
@@ -36,65 +41,66 @@ const CHATS_KEPT = 1000;
 
 type Signal = Parameters<RawApi["getMe"]>[0];
 
-export class TelegramSession implements Session {
-	private readonly token: string;
-	private readonly apiUrl: string;
-	private readonly webhookUrl: string;
-	private readonly webhookSecret: string;
-	private readonly drafts: boolean;
-	private readonly api: RawApi;
-	private readonly tools: Tools;
-	private readonly sent: SentLog;
-	private readonly allowances = new Map<string, TelegramAllowance>();
-	private myself: Promise<UserFromGetMe> | undefined;
+type TelegramSettings = Settings<"token" | "webhook_url" | "webhook_secret" | "drafts" | "api_url">;
 
-	constructor({ settings }: Account, tools: Tools) {
-		this.token = settings.token ?? "";
-		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
-		this.webhookUrl = settings.webhook_url ?? "";
-		this.webhookSecret = settings.webhook_secret ?? "";
-		this.drafts = settings.drafts === "true";
-		this.api = createApi(this.token, this.apiUrl);
-		this.tools = tools;
-		this.sent = openSentLog(tools);
-		if (this.webhookUrl !== "" && this.webhookSecret === "") {
+export class TelegramSession implements Session, Editing, Previewing, Asking, Attaching, Listening, Webhooks {
+	readonly editing = this;
+	readonly previewing = this;
+	readonly asking = this;
+	readonly attaching = this;
+	readonly listening = this;
+	readonly webhooks = this;
+	readonly #token: string;
+	readonly #apiUrl: string;
+	readonly #webhookUrl: string;
+	readonly #webhookSecret: string;
+	readonly #drafts: boolean;
+	readonly #api: RawApi;
+	readonly #tools: Tools;
+	readonly #allowances = new Map<string, TelegramAllowance>();
+	readonly #me = remembered(() => this.#call("getMe", () => this.#api.getMe()));
+
+	constructor(settings: TelegramSettings, tools: Tools) {
+		this.#token = settings.token;
+		this.#apiUrl = addressOf("api_url", settings.api_url);
+		this.#webhookUrl = settings.webhook_url;
+		this.#webhookSecret = settings.webhook_secret;
+		this.#drafts = settings.drafts === "true";
+		this.#api = createApi(this.#token, this.#apiUrl);
+		this.#tools = tools;
+		if (this.#webhookUrl !== "" && this.#webhookSecret === "") {
 			throw new PlatformError("invalid", "webhook_url needs webhook_secret: choose one of letters, digits, _ and -.");
 		}
 	}
 
 	style(target: Target): "preview" | "edit" {
-		return this.drafts && isDirect(target) ? "preview" : "edit";
+		return this.#drafts && isDirect(target) ? "preview" : "edit";
 	}
 
 	pace(target: Target) {
-		const pace = paceOf(this.allowances.get(target.to), isDirect(target), this.tools.clock.now());
+		const pace = paceOf(this.#allowances.get(target.to), isDirect(target), this.#tools.clock.now());
 		return this.style(target) === "preview" ? { ...pace, targetIntervalMs: PREVIEW_INTERVAL_MS } : pace;
 	}
 
-	async create(target: Target, text: string, { nonce, question, signal }: SendOptions): Promise<{ messageId: string }> {
+	async create(target: Target, text: string, { question, signal }: SendOptions): Promise<CreatedMessage> {
 		const more = { ...replyTo(target), ...NO_LINK_PREVIEW, ...(question && keyboardOf(question)) };
-		return await this.sent.create(nonce, async () => {
-			const sent = await this.write("sendMessage", target, (address) =>
-				inMarkup(text, (said) => this.api.sendMessage({ ...address, ...more, ...said }, signal as Signal)),
-			);
-			return { messageId: createdId("sendMessage", sent.message_id) };
-		});
+		const sent = await this.#write("sendMessage", target, (address) =>
+			inMarkup(text, (content) => this.#api.sendMessage({ ...address, ...more, ...content }, signal as Signal)),
+		);
+		return { messageId: createdId("sendMessage", sent.message_id) };
 	}
 
-	/** Bots cannot read a chat's history: only a call of which the account's own notes know the end can be told. */
-	async find(_target: Target, nonce: string): Promise<{ messageId: string } | undefined> {
-		const messageId = this.sent.of(nonce);
-		if (messageId !== undefined) return { messageId };
-		if (!this.sent.mayHaveLeft(nonce)) return undefined;
+	/** Bots cannot read a chat's history: only the kit's record can answer. */
+	async find(): Promise<never> {
 		throw cannotTell("The message may or may not have been sent, and bots cannot read a chat. Look at the chat.");
 	}
 
 	async edit(target: Target, messageId: string, text: string, { signal }: SendOptions): Promise<void> {
-		await this.write("editMessageText", target, async ({ chat_id }) => {
+		await this.#write("editMessageText", target, async ({ chat_id }) => {
 			const message_id = Number(messageId);
 			try {
-				await inMarkup(text, (said) =>
-					this.api.editMessageText({ chat_id, message_id, ...said, ...NO_LINK_PREVIEW }, signal as Signal),
+				await inMarkup(text, (content) =>
+					this.#api.editMessageText({ chat_id, message_id, ...content, ...NO_LINK_PREVIEW }, signal as Signal),
 				);
 			} catch (cause) {
 				if (!isNotModified(cause)) throw cause;
@@ -108,17 +114,17 @@ export class TelegramSession implements Session {
 	}
 
 	async remove(target: Target, messageId: string, { signal }: SendOptions): Promise<void> {
-		await this.write("deleteMessage", target, ({ chat_id }) =>
-			this.api.deleteMessage({ chat_id, message_id: Number(messageId) }, signal as Signal),
+		await this.#write("deleteMessage", target, ({ chat_id }) =>
+			this.#api.deleteMessage({ chat_id, message_id: Number(messageId) }, signal as Signal),
 		);
 	}
 
 	async preview(target: Target, draftId: number, text: string, { signal }: SendOptions): Promise<void> {
-		const { chat_id, ...thread } = this.addressOf(target);
-		await this.call("sendMessageDraft", () =>
-			inMarkup(text, (said) =>
-				this.api.sendMessageDraft(
-					{ chat_id: Number(chat_id), ...thread, draft_id: draftId, ...said },
+		const { chat_id, ...thread } = this.#addressOf(target);
+		await this.#call("sendMessageDraft", () =>
+			inMarkup(text, (content) =>
+				this.#api.sendMessageDraft(
+					{ chat_id: Number(chat_id), ...thread, draft_id: draftId, ...content },
 					signal as Signal,
 				),
 			),
@@ -127,22 +133,20 @@ export class TelegramSession implements Session {
 
 	/** It ends by itself after five seconds, or with the next message. */
 	async typing(target: Target, on: boolean): Promise<void> {
-		const now = this.tools.clock.now();
-		const allowance = this.allowances.get(target.to);
+		const now = this.#tools.clock.now();
+		const allowance = this.#allowances.get(target.to);
 		if (!on || isScarce(allowance, isDirect(target), now)) return;
-		this.keep(target.to, spend(allowance, isDirect(target), now));
-		await this.call("sendChatAction", () => this.api.sendChatAction({ ...this.addressOf(target), action: "typing" }));
+		this.#keep(target.to, spend(allowance, isDirect(target), now));
+		await this.#call("sendChatAction", () =>
+			this.#api.sendChatAction({ ...this.#addressOf(target), action: "typing" }),
+		);
 	}
 
-	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
-		return await this.sent.create(options.nonce, () => this.upload(target, attachment, options));
-	}
-
-	private async upload(target: Target, attachment: WireAttachment, { signal }: SendOptions) {
+	async attach(target: Target, attachment: WireAttachment, { signal }: SendOptions): Promise<CreatedMessage> {
 		const name = attachment.name.replace(/[\r\n"]/g, "_");
 		const upload = ([method, field]: Upload) => {
-			const call = this.api[method] as (args: object, signal: Signal) => Promise<{ message_id: number }>;
-			return this.write(method, target, (address) => {
+			const call = this.#api[method] as (args: object, signal: Signal) => Promise<{ message_id: number }>;
+			return this.#write(method, target, (address) => {
 				const file = new InputFile(Buffer.from(attachment.data, "base64"), name);
 				return call({ ...address, ...replyTo(target), [field]: file }, signal as Signal);
 			});
@@ -159,34 +163,34 @@ export class TelegramSession implements Session {
 	async monitor(
 		emit: (message: InboundMessage) => Promise<void>,
 		signal: AbortSignal,
-		press?: (press: Press) => Promise<void>,
+		press: (press: Press) => Promise<void>,
 	): Promise<void> {
-		if (this.webhookUrl !== "") {
-			const secret_token = this.webhookSecret;
-			await this.call("setWebhook", () =>
-				this.api.setWebhook({ url: this.webhookUrl, secret_token, allowed_updates: UPDATES }),
+		if (this.#webhookUrl !== "") {
+			const secret_token = this.#webhookSecret;
+			await this.#call("setWebhook", () =>
+				this.#api.setWebhook({ url: this.#webhookUrl, secret_token, allowed_updates: UPDATES }),
 			);
-			this.tools.listening?.();
+			this.#tools.listening();
 			return await unlessAborted(signal, new Promise<never>(() => {}));
 		}
 		await poll({
-			api: this.api,
-			call: (method, work) => this.call(method, work),
+			api: this.#api,
+			call: (method, work) => this.#call(method, work),
 			take: async (update) => {
-				const pressed = await this.readPress(update);
-				if (pressed) return { safe: press?.(pressed) };
-				const message = await this.read(update);
+				const pressed = await this.#readPress(update);
+				if (pressed) return { safe: press(pressed) };
+				const message = await this.#read(update);
 				return { safe: message && emit(message) };
 			},
 			signal,
-			...this.tools,
+			...this.#tools,
 		});
 	}
 
 	async webhook({ method, headers, body }: WebhookRequest): Promise<WebhookAnswer> {
 		if (method !== "POST") return { status: 405, messages: [] };
 		const given = headers["x-telegram-bot-api-secret-token"] ?? "";
-		if (this.webhookSecret === "" || !sameSecret(given, this.webhookSecret)) {
+		if (this.#webhookSecret === "" || !sameSecret(given, this.#webhookSecret)) {
 			return { status: 401, body: "wrong secret token", messages: [] };
 		}
 		let update: Update;
@@ -195,54 +199,42 @@ export class TelegramSession implements Session {
 		} catch {
 			return { status: 400, body: "not JSON", messages: [] };
 		}
-		const pressed = await this.readPress(update);
-		const message = pressed ? undefined : await this.read(update);
+		const pressed = await this.#readPress(update);
+		const message = pressed ? undefined : await this.#read(update);
 		return { status: 200, messages: message ? [message] : [], presses: pressed && [pressed] };
 	}
 
 	async health() {
-		const me = await this.me();
-		const info = await this.call("getWebhookInfo", () => this.api.getWebhookInfo());
-		const problem = this.webhookUrl !== "" && info.last_error_message ? `; webhook: ${info.last_error_message}` : "";
-		const way = this.webhookUrl === "" ? "polling" : `webhook ${this.webhookUrl}`;
+		const me = await this.#me();
+		const info = await this.#call("getWebhookInfo", () => this.#api.getWebhookInfo());
+		const problem = this.#webhookUrl !== "" && info.last_error_message ? `; webhook: ${info.last_error_message}` : "";
+		const way = this.#webhookUrl === "" ? "polling" : `webhook ${this.#webhookUrl}`;
 		return { ok: problem === "", detail: `@${me.username}, ${way}${problem}` };
 	}
 
-	private me(): Promise<UserFromGetMe> {
-		this.myself ??= this.call("getMe", () => this.api.getMe());
-		// A failure is not remembered.
-		this.myself.catch(() => {
-			this.myself = undefined;
-		});
-		return this.myself;
-	}
-
-	private async readPress({ callback_query: query }: Update): Promise<Press | undefined> {
+	async #readPress({ callback_query: query }: Update): Promise<Press | undefined> {
 		if (!query) return undefined;
-		const { choice, answer } = readPress(query, this.api);
+		const { choice, answer } = readPress(query, this.#api);
 		if (choice) return { choice, answer };
 		await answer(undefined).catch((cause: unknown) => {
-			this.tools.log.debug({ error: String(cause) }, "a button that is not ours could not be answered");
+			this.#tools.log.debug({ error: String(cause) }, "a button that is not ours could not be answered");
 		});
 		return undefined;
 	}
 
-	private async read(update: Update): Promise<InboundMessage | undefined> {
-		const inbound = readUpdate(update, await this.me());
+	async #read(update: Update): Promise<InboundMessage | undefined> {
+		const inbound = readUpdate(update, await this.#me());
 		if (!inbound) return undefined;
-		const { message, files } = inbound;
-		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
-		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
-		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+		return await withFiles(inbound.message, inbound.files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
-	private async fetchFile(file: TelegramFile, bytesMax: number): Promise<Buffer> {
-		const { file_path: path } = await this.call("getFile", () => this.api.getFile({ file_id: file.fileId }));
+	async #fetchFile(file: TelegramFile, bytesMax: number): Promise<Buffer> {
+		const { file_path: path } = await this.#call("getFile", () => this.#api.getFile({ file_id: file.fileId }));
 		if (path === undefined) throw new PlatformError("gone", "getFile: Telegram has no path for it");
-		return await download(`${this.apiUrl}/file/bot${this.token}/${path}`, { bytesMax, home: this.apiUrl });
+		return await download(`${this.#apiUrl}/file/bot${this.#token}/${path}`, { bytesMax, home: this.#apiUrl });
 	}
 
-	private async call<T>(method: string, work: () => Promise<T>): Promise<T> {
+	async #call<T>(method: string, work: () => Promise<T>): Promise<T> {
 		try {
 			return await work();
 		} catch (cause) {
@@ -251,33 +243,33 @@ export class TelegramSession implements Session {
 	}
 
 	/** A call that counts against the chat's allowance, repeated in the chat's new place when it has moved. */
-	private async write<T>(method: string, target: Target, work: (address: TelegramAddress) => Promise<T>): Promise<T> {
-		const { clock, state } = this.tools;
-		this.keep(target.to, spend(this.allowances.get(target.to), isDirect(target), clock.now()));
-		return await this.call(method, async () => {
+	async #write<T>(method: string, target: Target, work: (address: TelegramAddress) => Promise<T>): Promise<T> {
+		const { clock, state } = this.#tools;
+		this.#keep(target.to, spend(this.#allowances.get(target.to), isDirect(target), clock.now()));
+		return await this.#call(method, async () => {
 			try {
-				return await work(this.addressOf(target));
+				return await work(this.#addressOf(target));
 			} catch (cause) {
 				const moved = migratedTo(cause);
 				if (moved === undefined) throw cause;
 				state.set(movedKey(target.to), String(moved));
-				return await work(this.addressOf(target));
+				return await work(this.#addressOf(target));
 			}
 		}).catch((cause: PlatformError) => {
-			if (cause.fault === "rate_limited") this.keep(target.to, exhaust(clock.now()));
+			if (cause.fault === "rate_limited") this.#keep(target.to, exhaust(clock.now()));
 			throw cause;
 		});
 	}
 
-	private keep(chat: string, allowance: TelegramAllowance): void {
-		this.allowances.set(chat, allowance);
-		if (this.allowances.size <= CHATS_KEPT) return;
-		const now = this.tools.clock.now();
-		for (const [each, known] of this.allowances) if (isRested(known, now)) this.allowances.delete(each);
+	#keep(chat: string, allowance: TelegramAllowance): void {
+		this.#allowances.set(chat, allowance);
+		if (this.#allowances.size <= CHATS_KEPT) return;
+		const now = this.#tools.clock.now();
+		for (const [each, known] of this.#allowances) if (isRested(known, now)) this.#allowances.delete(each);
 	}
 
-	private addressOf(target: Target): TelegramAddress {
-		const to = this.tools.state.get(movedKey(target.to)) ?? target.to;
+	#addressOf(target: Target): TelegramAddress {
+		const to = this.#tools.state.get(movedKey(target.to)) ?? target.to;
 		const chat_id = /^-?\d+$/.test(to) ? Number(to) : to;
 		return target.thread_id === undefined ? { chat_id } : { chat_id, message_thread_id: Number(target.thread_id) };
 	}
@@ -304,7 +296,7 @@ const replyTo = ({ reply_to }: Target) =>
 /** A text whose markup Telegram cannot read is said without it: refused texts were not sent. */
 async function inMarkup<T>(
 	text: string,
-	send: (said: { text: string; parse_mode?: "HTML" }) => Promise<T>,
+	send: (content: { text: string; parse_mode?: "HTML" }) => Promise<T>,
 ): Promise<T> {
 	try {
 		return await send({ text, parse_mode: "HTML" });

@@ -1,6 +1,6 @@
 /** The Cloud API of WhatsApp: plain HTTP calls to Meta's Graph. */
 
-import { fetchJson, type JsonAnswer } from "@nexus-stream/adapter";
+import { fetchJson, type JsonAnswer } from "@nexus-stream/adapter/platform/json";
 import { refusal } from "./faults.ts";
 
 export const DEFAULT_API_URL = "https://graph.facebook.com/v23.0";

@@ -1,6 +1,8 @@
 /** What refusals of the Cloud API mean, and what to do about them. */
 
-import { foreignAnswer, type JsonAnswer, PlatformError, type PlatformFault, retryAfter } from "@nexus-stream/adapter";
+import { PlatformError } from "@nexus-stream/adapter";
+import { foreignAnswer, type JsonAnswer, retryAfter } from "@nexus-stream/adapter/platform/json";
+import type { PlatformFault } from "@nexus-stream/adapter/port";
 
 const TOKEN = "Make a new access token of a system user with whatsapp_business_messaging.";
 const WINDOW =

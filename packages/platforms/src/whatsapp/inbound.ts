@@ -1,6 +1,7 @@
 /** What people wrote, and what became of our messages, from WhatsApp's webhook. */
 
-import type { InboundMessage, RemoteFile } from "@nexus-stream/adapter";
+import type { InboundMessage } from "@nexus-stream/adapter";
+import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
 import type { GraphError } from "./faults.ts";
 
 export interface WhatsAppFile extends RemoteFile {

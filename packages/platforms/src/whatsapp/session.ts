@@ -1,29 +1,27 @@
 /** A phone number on WhatsApp's Cloud API: its calls, each refusal in the words of all platforms. */
 
 import {
-	type Account,
-	addressOf,
-	cannotTell,
-	createdId,
-	download,
-	fetchFiles,
+	type CreatedMessage,
 	type HealthReport,
-	harmless,
 	type InboundMessage,
-	type MessageFailure,
-	openSentLog,
 	type Pace,
 	PlatformError,
 	type SendOptions,
-	type SentLog,
 	type Session,
+	type Settings,
 	type Target,
 	type Tools,
 	type WebhookAnswer,
 	type WebhookRequest,
 	type WireAttachment,
 } from "@nexus-stream/adapter";
-import { createGraph, DEFAULT_API_URL, type GraphApi } from "./api.ts";
+import { createdId } from "@nexus-stream/adapter/platform/json";
+import { addressOf, download, withFiles } from "@nexus-stream/adapter/platform/network";
+import { cannotTell } from "@nexus-stream/adapter/platform/platform-error";
+import type { Attaching, Webhooks } from "@nexus-stream/adapter/platform/session";
+import type { MessageFailure } from "@nexus-stream/adapter/port";
+import { sleep } from "@nexus-stream/protocol/retry";
+import { createGraph, type GraphApi } from "./api.ts";
 import { digitsOf, isPersonId } from "./chat.ts";
 import { codeOf, explain, PAIR_LIMIT_CODE } from "./faults.ts";
 import { readPayload, type WhatsAppFile, type WhatsAppInboundMessage, type WhatsAppStatus } from "./inbound.ts";
@@ -36,50 +34,63 @@ const STATUS_EVERY_MS = 250;
 const CHATS_KEPT = 1000;
 const FAILURE_KEY = "failure";
 
-export class WhatsAppSession implements Session {
-	private readonly phone: string;
-	private readonly token: string;
-	private readonly apiUrl: string;
-	private readonly quotes: boolean;
-	private readonly secrets: WebhookSecrets;
-	private readonly graph: GraphApi;
-	private readonly tools: Tools;
-	private readonly sent: SentLog;
-	private readonly allowances = new Map<string, WhatsAppAllowance>();
+type WhatsAppSettings = Settings<
+	"phone_number_id" | "access_token" | "app_secret" | "verify_token" | "quote" | "api_url"
+>;
 
-	constructor({ settings }: Account, tools: Tools) {
-		this.phone = settings.phone_number_id ?? "";
-		this.token = settings.access_token ?? "";
-		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
-		this.quotes = settings.quote === "true";
-		this.secrets = { appSecret: settings.app_secret ?? "", verifyToken: settings.verify_token ?? "" };
-		this.graph = createGraph(this.apiUrl, this.token);
-		this.tools = tools;
-		this.sent = openSentLog(tools);
-		if (!/^\d+$/.test(this.phone)) {
+export class WhatsAppSession implements Session, Attaching, Webhooks {
+	readonly attaching = this;
+	readonly webhooks = this;
+	readonly #phone: string;
+	readonly #token: string;
+	readonly #apiUrl: string;
+	readonly #quotes: boolean;
+	readonly #secrets: WebhookSecrets;
+	readonly #graph: GraphApi;
+	readonly #tools: Tools;
+	readonly #allowances = new Map<string, WhatsAppAllowance>();
+
+	constructor(settings: WhatsAppSettings, tools: Tools) {
+		this.#phone = settings.phone_number_id;
+		this.#token = settings.access_token;
+		this.#apiUrl = addressOf("api_url", settings.api_url);
+		this.#quotes = settings.quote === "true";
+		this.#secrets = { appSecret: settings.app_secret, verifyToken: settings.verify_token };
+		this.#graph = createGraph(this.#apiUrl, this.#token);
+		this.#tools = tools;
+		if (!/^\d+$/.test(this.#phone)) {
 			throw new PlatformError("invalid", "phone_number_id must be digits: it is the number's id, not the number.");
 		}
 	}
 
 	pace(target: Target): Pace {
-		return paceOf(this.allowances.get(target.to) ?? FULL, this.tools.clock.now());
+		return paceOf(this.#allowances.get(target.to) ?? FULL, this.#tools.clock.now());
 	}
 
-	create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
-		return this.send(target, { type: "text", text: { body: text, preview_url: false } }, options);
+	create(target: Target, text: string, options: SendOptions): Promise<CreatedMessage> {
+		return this.#send(target, { type: "text", text: { body: text, preview_url: false } }, options);
 	}
 
-	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
+	async upload(attachment: WireAttachment, signal: AbortSignal): Promise<string> {
 		const { name, data } = attachment;
 		const contentType = takenAs(attachment.contentType);
 		const form = new FormData();
 		form.set("messaging_product", "whatsapp");
 		form.set("type", contentType);
 		form.set("file", new Blob([new Uint8Array(Buffer.from(data, "base64"))], { type: contentType }), name);
-		const { id } = await harmless(this.graph.post("media", `${this.phone}/media`, form, options.signal));
-		const kind = kindOf(contentType);
+		const { id } = await this.#graph.post("media", `${this.#phone}/media`, form, signal);
+		return String(id);
+	}
+
+	async attach(
+		target: Target,
+		{ name, contentType }: WireAttachment,
+		options: SendOptions,
+		id: string,
+	): Promise<CreatedMessage> {
+		const kind = kindOf(takenAs(contentType));
 		const media = kind === "document" ? { id, filename: name } : { id };
-		return await this.send(target, { type: kind, [kind]: media }, options);
+		return await this.#send(target, { type: kind, [kind]: media }, options);
 	}
 
 	/** Shown for at most 25 seconds, or until the next message; it also marks the message as read. */
@@ -87,41 +98,41 @@ export class WhatsAppSession implements Session {
 		if (!on || target.reply_to === undefined) return;
 		const typing_indicator = { type: "text" };
 		const params = { messaging_product: "whatsapp", status: "read", message_id: target.reply_to, typing_indicator };
-		await this.graph.post("typing", `${this.phone}/messages`, params);
+		await this.#graph.post("typing", `${this.#phone}/messages`, params);
 	}
 
 	/** Statuses name the nonce of their message; until one has come, nobody can tell. */
-	async find(_target: Target, nonce: string): Promise<{ messageId: string } | undefined> {
-		const { clock } = this.tools;
+	async find(_target: Target, nonce: string): Promise<CreatedMessage | undefined> {
+		const { clock, sent } = this.#tools;
 		const until = clock.now() + STATUS_MS;
 		for (;;) {
-			const messageId = this.sent.of(nonce);
+			const messageId = sent.of(nonce);
 			if (messageId !== undefined) return { messageId };
-			if (!this.sent.mayHaveLeft(nonce)) return undefined;
+			if (!sent.mayHaveLeft(nonce)) return undefined;
 			if (clock.now() >= until) break;
-			await new Promise<void>((resolve) => clock.after(STATUS_EVERY_MS, resolve));
+			await sleep(clock, STATUS_EVERY_MS);
 		}
 		throw cannotTell("No status of the message has come, and WhatsApp has no other way to tell.");
 	}
 
 	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
-		const opened = openRequest(request, this.secrets);
+		const opened = openRequest(request, this.#secrets);
 		if (!("payload" in opened)) return opened;
-		const { inbound, statuses } = readPayload(opened.payload, this.phone, this.tools.clock.now());
-		const failures = statuses.flatMap((status) => this.note(status) ?? []);
-		const messages = await Promise.all(inbound.map((each) => this.withFiles(each)));
+		const { inbound, statuses } = readPayload(opened.payload, this.#phone, this.#tools.clock.now());
+		const failures = statuses.flatMap((status) => this.#note(status) ?? []);
+		const messages = await Promise.all(inbound.map((each) => this.#withFiles(each)));
 		return { status: 200, messages, failures };
 	}
 
 	async health(): Promise<HealthReport> {
 		const fields = "display_phone_number,verified_name,quality_rating";
-		const number = await this.graph.get("number", `${this.phone}?fields=${fields}`);
+		const number = await this.#graph.get("number", `${this.#phone}?fields=${fields}`);
 		if (typeof number.display_phone_number !== "string") {
 			throw new PlatformError("unavailable", "number: the answer is not WhatsApp's own. Check api_url.");
 		}
-		const { appSecret, verifyToken } = this.secrets;
+		const { appSecret, verifyToken } = this.#secrets;
 		const deaf = appSecret === "" || verifyToken === "" ? "; set app_secret and verify_token to hear people" : "";
-		const failure = this.tools.state.get(FAILURE_KEY);
+		const failure = this.#tools.state.get(FAILURE_KEY);
 		const last = failure === undefined ? "" : `; last message that was not delivered: ${failure}`;
 		const {
 			verified_name: name,
@@ -131,9 +142,9 @@ export class WhatsAppSession implements Session {
 		return { ok: true, detail: `${name} ${shown}, quality ${quality}${deaf}${last}` };
 	}
 
-	private async send(target: Target, content: object, options: SendOptions): Promise<{ messageId: string }> {
+	async #send(target: Target, content: object, options: SendOptions): Promise<CreatedMessage> {
 		const { nonce, signal } = options;
-		const quoted = this.quotes && target.reply_to !== undefined ? { context: { message_id: target.reply_to } } : {};
+		const quoted = this.#quotes && target.reply_to !== undefined ? { context: { message_id: target.reply_to } } : {};
 		const params = {
 			messaging_product: "whatsapp",
 			recipient_type: "individual",
@@ -142,64 +153,64 @@ export class WhatsAppSession implements Session {
 			...quoted,
 			biz_opaque_callback_data: nonce,
 		};
-		return await this.sent.create(nonce, async () => {
-			const answer = await this.counted(target, () =>
-				this.graph.post("messages", `${this.phone}/messages`, params, signal),
-			);
-			const made = Array.isArray(answer.messages) ? (answer.messages[0] as { id?: string } | undefined) : undefined;
-			return { messageId: createdId("messages", made?.id) };
-		});
+		const answer = await this.#counted(target, () =>
+			this.#graph.post("messages", `${this.#phone}/messages`, params, signal),
+		);
+		const made = Array.isArray(answer.messages) ? (answer.messages[0] as { id?: string } | undefined) : undefined;
+		return { messageId: createdId("messages", made?.id) };
 	}
 
 	/** Keeps account of how fast this person is written to. */
-	private async counted<T>(target: Target, work: () => Promise<T>): Promise<T> {
-		const { clock } = this.tools;
-		const before = this.allowances.get(target.to) ?? FULL;
+	async #counted<T>(target: Target, work: () => Promise<T>): Promise<T> {
+		const { clock } = this.#tools;
+		const before = this.#allowances.get(target.to) ?? FULL;
 		try {
 			const result = await work();
-			this.keep(target.to, spend(before, clock.now()));
+			this.#keep(target.to, spend(before, clock.now()));
 			return result;
 		} catch (cause) {
 			if (codeOf(cause) !== PAIR_LIMIT_CODE || !(cause instanceof PlatformError)) throw cause;
 			const refused = refuse(before, clock.now());
-			this.keep(target.to, refused);
+			this.#keep(target.to, refused);
 			throw new PlatformError(cause.fault, cause.message, { retryAfterMs: waitMs(refused), cause });
 		}
 	}
 
-	private keep(chat: string, allowance: WhatsAppAllowance): void {
-		this.allowances.set(chat, allowance);
-		if (this.allowances.size <= CHATS_KEPT) return;
-		const now = this.tools.clock.now();
-		for (const [each, known] of this.allowances) if (isRested(known, now)) this.allowances.delete(each);
+	#keep(chat: string, allowance: WhatsAppAllowance): void {
+		this.#allowances.set(chat, allowance);
+		if (this.#allowances.size <= CHATS_KEPT) return;
+		const now = this.#tools.clock.now();
+		for (const [each, known] of this.#allowances) if (isRested(known, now)) this.#allowances.delete(each);
 	}
 
 	/** What became of one of our messages; something when it was not delivered. */
-	private note({ messageId, nonce, status, to, errors }: WhatsAppStatus): MessageFailure | undefined {
-		if (nonce && this.sent.of(nonce) === undefined) this.sent.add(nonce, messageId);
+	#note({ messageId, nonce, status, to, errors }: WhatsAppStatus): MessageFailure | undefined {
+		if (nonce && this.#tools.sent.of(nonce) === undefined) this.#tools.sent.add(nonce, messageId);
 		if (status !== "failed") return undefined;
 		const error = errors.map(explain).join("; ") || "no reason given";
-		this.tools.state.set(FAILURE_KEY, `to ${to}: ${error}`);
+		this.#tools.state.set(FAILURE_KEY, `to ${to}: ${error}`);
 		return { messageId, nonce: nonce || undefined, error };
 	}
 
-	private async withFiles({ message, files }: WhatsAppInboundMessage): Promise<InboundMessage> {
-		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
-		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
-		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+	async #withFiles({ message, files }: WhatsAppInboundMessage): Promise<InboundMessage> {
+		return await withFiles(message, files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
 	/** Our token goes to Meta and nowhere else. */
-	private async fetchFile({ mediaId }: WhatsAppFile, bytesMax: number): Promise<Buffer> {
-		const { url, file_size: bytes } = await this.graph.get("media", encodeURIComponent(mediaId));
+	async #fetchFile({ mediaId }: WhatsAppFile, bytesMax: number): Promise<Buffer> {
+		const { url, file_size: bytes } = await this.#graph.get("media", encodeURIComponent(mediaId));
 		if (typeof bytes === "number" && bytes > bytesMax) throw new PlatformError("invalid", `it has ${bytes} bytes`);
 		const address = URL.parse(String(url));
-		const ours = address?.origin === new URL(this.apiUrl).origin;
+		const ours = address?.origin === new URL(this.#apiUrl).origin;
 		const metas =
 			address?.protocol === "https:" &&
 			/(?:^|\.)(?:facebook|fbcdn|fbsbx|whatsapp)\.(?:com|net)$/.test(address.hostname);
 		if (!address || !(ours || metas)) throw new PlatformError("gone", "it is not kept at WhatsApp");
-		return await download(address, { bytesMax, home: this.apiUrl, headers: { authorization: `Bearer ${this.token}` } });
+		return await download(address, {
+			bytesMax,
+			home: this.#apiUrl,
+			headers: { authorization: `Bearer ${this.#token}` },
+		});
 	}
 }
 
@@ -212,9 +223,9 @@ const takenAs = (contentType: string): string =>
 	/^(?:text\/|application\/(?:json|xml|yaml)\b)/.test(contentType) ? "text/plain" : contentType;
 
 /** WhatsApp shows some kinds of files in their own way; the others are documents. */
-function kindOf(said: string): "image" | "audio" | "video" | "document" {
+function kindOf(given: string): "image" | "audio" | "video" | "document" {
 	// "audio/ogg; codecs=opus"
-	const contentType = said.split(";")[0]?.trim() ?? "";
+	const contentType = given.split(";")[0]?.trim() ?? "";
 	if (/^image\/(?:jpeg|png)$/.test(contentType)) return "image";
 	if (/^audio\/(?:aac|amr|mpeg|mp4|ogg)$/.test(contentType)) return "audio";
 	return /^video\/(?:mp4|3gpp)$/.test(contentType) ? "video" : "document";

@@ -1,7 +1,8 @@
 /** Meta's webhook: the address is verified by a challenge, every request by a signature over its bytes. */
 
 import { createHmac } from "node:crypto";
-import { sameSecret, type WebhookAnswer, type WebhookRequest } from "@nexus-stream/adapter";
+import type { WebhookAnswer, WebhookRequest } from "@nexus-stream/adapter";
+import { sameSecret } from "@nexus-stream/adapter/platform/network";
 
 export interface WebhookSecrets {
 	/** The app's: signs requests. */

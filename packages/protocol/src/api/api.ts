@@ -3,7 +3,7 @@
 import type { ErrorCode } from "../error.ts";
 import type { EndReason, Usage, UsageShare } from "../frames/frame.ts";
 
-/** What became of a message. */
+/** The outcome of a message. */
 export type DispositionState =
 	| "started"
 	| "queued"
@@ -59,7 +59,7 @@ export interface EventJson {
 	batch?: string[];
 	channel?: string;
 	account?: string;
-	/** Who wrote, in the platform's words. */
+	/** The sender's name as the platform gives it. */
 	sender?: string;
 	sender_name?: string;
 }
@@ -89,7 +89,7 @@ export interface PartJson {
 export interface MessageJson {
 	role: "user" | "assistant";
 	text: string;
-	/** Of a message that the owner did not write: where it came from, and who wrote it, in the platform's words. */
+	/** For messages that the owner did not write: the channel, and the sender's name as the platform gives it. */
 	channel?: string;
 	account?: string;
 	sender?: string;
@@ -99,7 +99,7 @@ export interface MessageJson {
 	event_id?: string;
 	/** Which agent said it, in a run of several. */
 	agent?: string;
-	/** Hidden words: only whoever inspects the run is shown them. */
+	/** Hidden text: shown in the inspector only. */
 	visible?: false;
 	attachments?: AttachmentJson[];
 	parts?: PartJson[];
@@ -201,7 +201,7 @@ export interface PhaseRequest {
 	because?: string;
 }
 
-/** What a session works on. */
+/** The phase that a session is in. */
 export interface PhaseJson {
 	name: string;
 	since: number;
@@ -219,7 +219,7 @@ export interface SessionPhaseJson {
 	known?: string[];
 }
 
-/** What the owner has set for a session. */
+/** The owner's settings for a session. */
 export interface SessionSettingsJson {
 	session: string;
 	/** Everything in its history may act with the rights of the sender of a run. */
@@ -255,7 +255,7 @@ export interface SessionJson {
 	/** The beginning of the first message that was answered; empty until then. */
 	title: string;
 	live_run_id?: string;
-	/** Of a session that somebody else began: on which account, and who. */
+	/** For a session that another person began: the account, and that person. */
 	channel?: string;
 	account?: string;
 	sender?: string;

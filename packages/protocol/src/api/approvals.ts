@@ -18,13 +18,13 @@ export interface ApprovalJson {
 	/** Why a person is asked whatever the policy says; one line. */
 	because?: string;
 	choices?: string[];
-	/** Whose message the run answers. */
+	/** The author of the message that the run answers. */
 	asked_for?: { channel: string; account: string; sender: string; sender_name?: string };
 	state: ToolApprovalState;
 	created_at: number;
 	expires_at: number;
 	decided_at?: number;
-	/** Who decided, in words. */
+	/** The name of the person who decided, as shown to people. */
 	by?: string;
 	reason?: string;
 	answer?: string;
@@ -46,7 +46,7 @@ export interface AnswerRequest {
 	answer: string;
 }
 
-/** What was allowed for a session. */
+/** A permission that holds for a session. */
 export interface GrantJson {
 	id: string;
 	session: string;

@@ -20,7 +20,7 @@ export interface ProcessJson {
 export interface AccountJson {
 	channel: string;
 	account: string;
-	/** It belongs to the channel lab: nobody real reads there. */
+	/** It belongs to the channel lab: a fake platform, without real readers. */
 	lab?: true;
 	processes: { monitor?: ProcessJson; stream?: ProcessJson; send?: ProcessJson };
 	/** The platform's rate limit holds the whole account. */

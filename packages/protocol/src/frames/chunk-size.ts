@@ -15,7 +15,7 @@ export const CHUNK_BYTES = {
 	/** Half a card cannot be drawn, so only what no reader should have to take in one piece is cut. */
 	card: 64 * KIB,
 	carousel: 64 * KIB,
-	/** 48 KiB decoded: few chunks per picture, and the text beside it does not wait long behind one. */
+	/** 48 KiB decoded: few chunks per picture, and text on the same connection does not wait long for one. */
 	image: 64 * KIB,
 	/** 12 KiB decoded, under a second of ordinary speech: playing can begin with the first. */
 	audio: 16 * KIB,

@@ -33,7 +33,7 @@ export const LOG_KINDS = {
 
 export type LogKind = keyof typeof LOG_KINDS;
 
-/** What retention is told of the kinds that have a rule of their own. */
+/** Retention rules of the kinds that have their own. */
 export const kindRetention = (
 	kinds: Readonly<Record<string, Kind>> = LOG_KINDS,
 ): Record<string, { ageMsMax: number }> =>
@@ -46,12 +46,7 @@ export const STREAM_ENDPOINTS = {
 	"GET /v1/runs/{run}/stream": LOG_KINDS.run,
 	"GET /v1/runs/{run}/frames": { closes: "C" },
 	"GET /v1/sessions/{session}/stream": { closes: "D" },
-	"GET /v1/audit/export": { closes: "C" },
-	"GET /v1/agents/stream": { closes: "D" },
-	"GET /v1/jobs/{job}/stream": LOG_KINDS.job,
-	"GET /v1/workflows/{workflow}/stream": LOG_KINDS.workflow,
 	"GET /v1/ws": { closes: "D" },
-	"GET /v1/health/stream": { closes: "D" },
 } as const satisfies Record<string, WithCloseMode>;
 
 /** Every remote procedure that streams, as `service/method` of its package. */

@@ -78,7 +78,7 @@ export function chunkEncoder(messageId: string): (seqNo: number, payload: string
 			: `${head}${seqNo},"payload":${JSON.stringify(payload)}${endAt(ts)}`;
 }
 
-/** Of no millisecond yet: NaN is no time, 0 is one. */
+/** NaN until the first millisecond is known: 0 would be a valid time. */
 const end = { ts: Number.NaN, text: "" };
 
 /** The same for all chunks of a millisecond: in a busy one every stream has a token. */
@@ -120,7 +120,7 @@ export function chunkDecoder(
 
 const isDigit = (code: number): boolean => code >= 48 && code <= 57;
 
-/** Reads the type from the fixed beginning of a record, without parsing it; undefined when the record is no frame. */
+/** Reads the type from the fixed beginning of a record without parsing it; undefined when the record is not a frame. */
 export function frameTypeOf(text: string, at = 0): FrameType | undefined {
 	if (text.startsWith('{"type":"stream.chunk"', at)) return "stream.chunk";
 	if (text.startsWith('{"type":"stream.begin"', at)) return "stream.begin";

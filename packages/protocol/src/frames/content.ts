@@ -1,4 +1,4 @@
-/** Content in parts: what a tool answered, as a model reads it, beside the text that a person is shown. */
+/** Content in parts: a tool's result for the model, separate from the text that people see. */
 
 export type ContentPart =
 	| { type: "text"; text: string }
@@ -18,7 +18,7 @@ export interface SignedReasoning {
 	callsBefore: number;
 }
 
-/** As text, for whoever reads nothing else: what is not text is named. */
+/** As text, for readers without support for parts: other parts are named. */
 export function contentText(parts: readonly ContentPart[]): string {
 	return parts.map(partText).join("\n");
 }

@@ -1,6 +1,6 @@
 /** Frames: the envelope that every streamed answer travels in (PROTOCOL §1). What the Bus stores and the edges send. */
 
-/** What a stream carries. An open set: a reader shows what it knows and keeps what it does not. */
+/** The content type of a stream. An open set: a reader shows the types it knows and keeps the others. */
 export type Modality = "text" | "reasoning" | "tool" | "card" | "carousel" | "image" | "audio" | "data" | (string & {});
 
 /** Why a stream ended. */
@@ -41,7 +41,7 @@ export interface BeginFrame {
 	target?: unknown;
 	/** Which agent it comes from, in a run of several. */
 	agent?: string;
-	/** False: in the log for whoever inspects the run, and shown to nobody who chats. Left out = true. */
+	/** False: shown in the inspector, but not in chats. Default: true. */
 	visible?: boolean;
 	/** Milliseconds since the epoch. */
 	ts: number;
@@ -54,14 +54,14 @@ export interface ChunkFrame {
 	seq_no: number;
 	/** Text, JSON text or base64: the content type says which. */
 	payload: string;
-	/** True: a piece of a value that goes on (a token). False: this chunk completes a value (a card). */
+	/** True: part of a value that continues (a token). False: this chunk completes a value (a card). */
 	is_partial: boolean;
 	content_type?: string;
 	align?: Align;
 	ts: number;
 }
 
-/** What was wrong. */
+/** The error message. */
 export interface EndError {
 	code: string;
 	message: string;
@@ -82,7 +82,7 @@ export interface EndFrame {
 	usage?: Usage;
 	/** On the final end: how the usage divides among agents and models, where that is known. */
 	usage_by?: UsageShare[];
-	/** Of a text stream: the model that wrote it, and the session's phase at its end. */
+	/** Text streams only: the model that wrote the text, and the session's phase at its end. */
 	model?: string;
 	phase?: string;
 	/** Recovery wrote this end, not the run. */

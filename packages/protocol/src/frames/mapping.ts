@@ -22,7 +22,7 @@ export function createToEvents(): ToEvents {
 	const begins = new Map<string, BeginFrame>();
 	let runId: string | undefined;
 	let started = false;
-	/** Some text has been heard: what `partial` of a stream_error says. */
+	/** Some text has arrived: the value of `partial` in a stream_error. */
 	let heard = false;
 
 	function begin(frame: BeginFrame): StreamEvent | undefined {
@@ -57,7 +57,7 @@ export function createToEvents(): ToEvents {
 		begins.delete(frame.message_id);
 		const isMessage = from?.modality === "text" && from.visible !== false;
 		if (!isMessage && !frame.final) return undefined;
-		// Whatever cut a message short, the run's own end says it.
+		// The end of the run gives the reason why a message was cut short.
 		if (!frame.final || frame.reason === "completed" || frame.reason === "aborted") {
 			const ended = { type: "stream_end" as const, runId: runId ?? "", final: frame.final };
 			return isMessage ? named(ended, from) : ended;
@@ -105,7 +105,7 @@ interface FrameStream {
 	crc: number;
 }
 
-/** What one agent has open. */
+/** The open streams of one agent. */
 interface AgentStreams {
 	readonly agent: string | undefined;
 	text: FrameStream | undefined;

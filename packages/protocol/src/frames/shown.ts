@@ -6,7 +6,7 @@ const DECEPTIVE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u28
 /** JSON of the same value in one line of visible characters: what could deceive a reader is escaped. */
 export const shownJson = (value: unknown): string => (JSON.stringify(value) ?? "null").replace(DECEPTIVE, escaped);
 
-/** A text that somebody else wrote; its line feeds stay. */
+/** Text from another author; keeps its line feeds. */
 export const shownText = (text: string): string =>
 	text.toWellFormed().replace(DECEPTIVE, (found) => (found === "\n" ? found : escaped(found)));
 

@@ -7,14 +7,14 @@ export interface ToolApprovalStatus {
 	/** Short enough to be typed. */
 	id: string;
 	state: ToolApprovalState;
-	/** What is asked, for people: of an approval the tool with its whole arguments, deceptive characters escaped. */
+	/** The question as shown to people; for an approval the tool with its complete arguments, deceptive characters escaped. */
 	text: string;
 	/** Why a person is asked whatever the policy says; one line. */
 	because?: string;
 	/** It can be agreed to only this once, not for the rest of the session. */
 	once?: boolean;
 	choices?: readonly string[];
-	/** Who decided, in words. */
+	/** The name of the person who decided, as shown to people. */
 	by?: string;
 	/** Milliseconds since the epoch. */
 	expires_at: number;
@@ -25,7 +25,7 @@ export interface ToolStatusEvent {
 	toolName: string;
 	toolCallId: string;
 	status: "started" | "progress" | "completed" | "failed";
-	/** Whose call it is, in a run of several agents. On the wire the begin says it. */
+	/** The agent that makes the call, in a run of several agents. On the wire the begin frame has it. */
 	agent?: string;
 	summary?: string;
 	args?: unknown;

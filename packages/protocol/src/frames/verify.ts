@@ -3,7 +3,7 @@
 import { checksumOf, crc32 } from "./crc.ts";
 import type { BeginFrame, ChunkFrame, EndFrame, Frame } from "./frame.ts";
 
-/** What can be wrong, and the rule that it breaks. */
+/** The possible faults, each with the rule that it breaks. */
 export const VIOLATION_RULE = {
 	second_begin: "P1.4",
 	foreign_run: "P1.5",
@@ -26,7 +26,7 @@ export const VIOLATION_RULE = {
 
 export type ViolationKind = keyof typeof VIOLATION_RULE;
 
-/** What only lost or changed records can cause: such a log must not be passed on as whole. */
+/** Faults that only lost or changed records can cause: such a log must not be reported as complete. */
 const DAMAGE: ReadonlySet<ViolationKind> = new Set<ViolationKind>([
 	...(["second_begin", "chunk_before_begin", "chunk_after_end", "end_before_begin", "second_end"] as const),
 	...(["gap", "duplicate", "wrong_count", "wrong_checksum", "begin_after_final", "second_final"] as const),
@@ -44,7 +44,7 @@ export interface Violation {
 }
 
 export interface Verifier {
-	/** The first rule that this frame breaks. The reader goes on afterwards: it follows a gap and ignores what is misplaced. */
+	/** The first rule that this frame breaks. The reader continues afterwards: it skips a gap and ignores misplaced frames. */
 	push(frame: Frame): Violation | undefined;
 	/** Call when no frame follows; with `complete: false` the log may end anywhere. */
 	finish(): Violation | undefined;

@@ -131,7 +131,7 @@ function applyChunk(state: State, stream: GrowingStream, frame: ChunkFrame): voi
 	}
 }
 
-/** False when the payload is no tool_status: it is then kept as a part. */
+/** False when the payload is not a tool_status: the chunk is then kept as a part. */
 function applyTool(stream: GrowingStream, frame: ChunkFrame): boolean {
 	const event = stream.begin.modality === "tool" ? decodeToolStatus(frame.payload) : undefined;
 	if (event === undefined) return false;

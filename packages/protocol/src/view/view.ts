@@ -1,4 +1,4 @@
-/** What a person sees of one run: the result of folding its frames (PROTOCOL §3). Plain values, ready to compare or send. */
+/** One run as a person sees it: the result of folding its frames (PROTOCOL §3). Plain values, ready to compare or send. */
 
 import type { EndReason, Modality, Usage, UsageShare } from "../frames/frame.ts";
 import type { ToolApprovalStatus, ToolStatusEvent } from "../frames/stream-event.ts";
@@ -29,7 +29,7 @@ export interface ToolView extends Placed {
 	summary?: string;
 	args?: unknown;
 	result?: unknown;
-	/** What a person is or was asked about it, as it was said last. */
+	/** The newest state of the approval or question about it. */
 	approval?: ToolApprovalStatus;
 	question?: ToolApprovalStatus;
 	startedAt: number;
@@ -39,7 +39,7 @@ export interface ToolView extends Placed {
 /** One value of any other modality: a card, an image, a piece of audio, something this reader does not know. */
 export interface PartView extends Placed {
 	messageId: string;
-	/** Of the chunk that began the value. */
+	/** Taken from the first chunk of the value. */
 	seqNo: number;
 	modality: Modality;
 	contentType: string;
@@ -52,9 +52,9 @@ export interface PartView extends Placed {
 export interface MessageView {
 	/** Empty as long as blocks came, but no text stream yet. */
 	messageId: string;
-	/** Whose message it is, in a run of several agents: what stands in it is that agent's too. */
+	/** The agent that wrote the message and its contents, in a run of several agents. */
 	agent?: string;
-	/** Hidden words: only whoever inspects the run is shown them. Its tools are shown to everybody. */
+	/** Hidden text: shown in the inspector only. Its tools are shown everywhere. */
 	visible?: false;
 	contentType: string;
 	text: string;
@@ -86,7 +86,7 @@ export interface RunView {
 	startedAt?: number;
 	firstTextAt?: number;
 	endedAt?: number;
-	/** What was wrong with the frames; the first ones, when there are many. */
+	/** Faults in the frames; only the first ones when there are many. */
 	violations: Violation[];
 }
 
@@ -100,7 +100,7 @@ export function shownOf(view: RunView): RunView {
 	return { ...view, messages: messages.map((message) => (isShown(message) ? message : toolsOf(message))) };
 }
 
-/** The same object for the same message: whoever draws it need not draw it again. */
+/** The same object for an unchanged message, so that a view need not draw it again. */
 const toolsOnly = new WeakMap<MessageView, MessageView>();
 
 function toolsOf(message: MessageView): MessageView {

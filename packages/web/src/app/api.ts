@@ -18,7 +18,7 @@ function failureOf(response: Response | undefined): string {
 	return `The request failed (HTTP ${response.status}).`;
 }
 
-export const { api, watchWorkflow } = client;
+export const { api } = client;
 
 export const openStream = (source: Source, options: StreamOptions): Stream =>
 	client.open(source, {

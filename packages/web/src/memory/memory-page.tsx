@@ -45,7 +45,7 @@ function Items({ page: { view, actions } }: { page: MemoryPage }) {
 	return (
 		<ListTable label="What is remembered" columns={["Whose", "What", "From", "(Forget)"]}>
 			{items.map((item) => (
-				<tr key={item.id}>
+				<tr key={item.memoryId}>
 					<td data-label="Whose">{bankWords(item.bank)}</td>
 					<td data-label="What" class="said">
 						<span class="said-text" dir="auto">
@@ -59,9 +59,9 @@ function Items({ page: { view, actions } }: { page: MemoryPage }) {
 							class="quiet"
 							aria-label={`Forget: ${item.text.slice(0, FORGET_CHARS_MAX)}`}
 							disabled={forgetting !== undefined}
-							onClick={() => actions.forget(item.id)}
+							onClick={() => actions.forget(item.memoryId)}
 						>
-							{forgetting === item.id ? "Forgetting…" : "Forget"}
+							{forgetting === item.memoryId ? "Forgetting…" : "Forget"}
 						</button>
 					</td>
 				</tr>

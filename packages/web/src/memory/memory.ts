@@ -1,7 +1,7 @@
 /** The memory page: its state, its load and its actions. */
 
-import type { MemoryJson } from "@nexus-stream/protocol";
-import { api } from "../app/api.ts";
+import type { MemoryItem } from "@nexus-stream/client/gen/nexus/runtime/v1/memory_pb";
+import { loadRuntime, msOf } from "../app/runtime.ts";
 import { ageText } from "../ui/format.ts";
 import type { ListView } from "../ui/list-page.tsx";
 import { createPage, type Page, type PageContext, type PageState } from "../ui/page.ts";
@@ -9,7 +9,7 @@ import { createPage, type Page, type PageContext, type PageState } from "../ui/p
 export interface MemoryView extends ListView {
 	/** The searched words; empty lists the newest notes. */
 	readonly query: string;
-	readonly items: readonly MemoryJson[];
+	readonly items: readonly MemoryItem[];
 	/** Whether agents may note and recall; assumed until the daemon has answered. */
 	readonly enabled: boolean;
 	/** The id of the note whose removal is in flight. */
@@ -25,11 +25,10 @@ export function bankWords(bank: string): string {
 	return kind === "agent" ? `Agent ${name}` : kind === "person" ? `Person ${name}` : bank;
 }
 
-export function provenanceWords({ provenance }: MemoryJson, now: number): string {
-	const { agent, sender, channel, at } = provenance;
-	const by = agent === undefined ? "" : ` by ${agent}`;
-	const from = sender === undefined ? "" : `, said by ${sender}${channel === undefined ? "" : ` on ${channel}`}`;
-	return `${ageText(at, now)}${by}${from}`;
+export function provenanceWords({ agent, sender, channel, createdAt }: MemoryItem, now: number): string {
+	const by = agent === "" ? "" : ` by ${agent}`;
+	const from = sender === "" ? "" : `, said by ${sender}${channel === "" ? "" : ` on ${channel}`}`;
+	return `${ageText(msOf(createdAt) ?? now, now)}${by}${from}`;
 }
 
 const ROWS_MAX = 100;
@@ -61,17 +60,19 @@ export const openMemory = (context: PageContext): MemoryPage =>
 
 async function load(page: PageState<MemoryView>): Promise<number> {
 	const { query } = page.newest;
-	const { memory, enabled } = await api.memory({ limit: ROWS_MAX, query: query || undefined });
+	const { memory } = await loadRuntime();
+	const { items, enabled } = await memory.listMemory({ pageSize: ROWS_MAX, query });
 	// Ignore the response to an outdated query.
-	if (query === page.newest.query) page.change({ failure: undefined, isLoaded: true, items: memory, enabled });
+	if (query === page.newest.query) page.change({ failure: undefined, isLoaded: true, items, enabled });
 	return EVERY_MS;
 }
 
 async function forget(page: PageState<MemoryView>, id: string): Promise<void> {
 	page.change({ forgetting: id });
 	try {
-		const { note } = await api.forgetMemory(id);
-		page.change({ notice: { tone: "quiet", text: note } });
+		const { memory } = await loadRuntime();
+		await memory.forget({ memoryId: id });
+		page.change({ notice: { tone: "quiet", text: "Forgotten. Turns keep their text." } });
 	} catch (cause) {
 		page.change({ notice: { tone: "quiet", text: page.messageOf(cause) } });
 	}

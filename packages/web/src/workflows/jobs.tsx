@@ -1,14 +1,16 @@
 /** The list of jobs with their states and files. */
 
-import type { JobJson } from "@nexus-stream/protocol";
+import { ScenarioJobState as JobState, type ScenarioJob } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import { RunLink } from "../adapters/channel-parts.tsx";
 import { formatRoute } from "../app/route.ts";
+import { msOf, nameOf } from "../app/runtime.ts";
 import { Elapsed } from "../ui/clock.tsx";
 import { ageText } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { CancelButton, ListTable } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";
-import { artifactPath, isOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsPage } from "./workflows.ts";
+import type { ShownFile } from "./workflow.ts";
+import { artifactPath, isJobOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsPage } from "./workflows.ts";
 
 const COLUMNS = ["Job", "State", "Took", "Files", "Application", "Submitted", "(Cancel)"];
 
@@ -31,10 +33,10 @@ export function Jobs({ page: { view, actions } }: { page: WorkflowsPage }) {
 				<ListTable label="Jobs" class="jobs-list" columns={COLUMNS}>
 					{jobs.map((job) => (
 						<Row
-							key={job.job_id}
+							key={job.jobId}
 							job={job}
-							isCanceling={canceling.has(job.job_id)}
-							onCancel={() => actions.cancelJob(job.job_id)}
+							isCanceling={canceling.has(job.jobId)}
+							onCancel={() => actions.cancelJob(job.jobId)}
 						/>
 					))}
 				</ListTable>
@@ -43,16 +45,17 @@ export function Jobs({ page: { view, actions } }: { page: WorkflowsPage }) {
 	);
 }
 
-function Row({ job, isCanceling, onCancel }: { job: JobJson; isCanceling: boolean; onCancel(): void }) {
+function Row({ job, isCanceling, onCancel }: { job: ScenarioJob; isCanceling: boolean; onCancel(): void }) {
 	const detail = jobDetail(job);
+	const startedAt = msOf(job.startedAt);
 	return (
-		<tr data-state={job.state}>
+		<tr data-state={nameOf(JobState, job.state)}>
 			<td data-label="Job">
-				<span title={job.job_id}>
-					{KIND_WORDS[job.kind]}
+				<span title={job.jobId}>
+					{KIND_WORDS[job.scenarioType]}
 					<small>
-						{job.connector_id === job.model ? job.model : `${job.connector_id} · ${job.model}`}
-						{job.demo && job.model !== "demo" && " · demo"}
+						{job.connectorId === job.modelId ? job.modelId : `${job.connectorId} · ${job.modelId}`}
+						{job.demo && job.modelId !== "demo" && " · demo"}
 					</small>
 				</span>
 			</td>
@@ -60,47 +63,41 @@ function Row({ job, isCanceling, onCancel }: { job: JobJson; isCanceling: boolea
 				<div class="state-line">
 					<Status words={jobWords(job)} />
 					{detail !== "" && <span class="note">{detail}</span>}
-					<RunLink runId={job.run_id} />
-					{job.workflow_id !== undefined && <WorkflowLink workflowId={job.workflow_id} node={job.node_id} />}
+					<RunLink runId={job.runId} />
+					{job.workflowId !== "" && <WorkflowLink workflowId={job.workflowId} node={job.nodeId} />}
 				</div>
-				{job.error !== undefined && job.state !== "completed" && <p class="account-error">{job.error.message}</p>}
+				{job.reason !== "" && job.state !== JobState.COMPLETED && <p class="account-error">{job.reason}</p>}
 			</td>
 			<td data-label="Took" class="figure">
-				{job.started_at === undefined ? "–" : <Elapsed from={job.started_at} to={job.finished_at} />}
+				{startedAt === undefined ? "–" : <Elapsed from={startedAt} to={msOf(job.finishedAt)} />}
 			</td>
 			<td data-label="Files">
 				{job.artifacts.length === 0 ? "–" : <Files artifacts={job.artifacts.filter(({ complete }) => complete)} />}
 			</td>
-			<td data-label="Application">{job.app_id}</td>
+			<td data-label="Application">{job.appId}</td>
 			<td data-label="Submitted" class="figure">
-				{ageText(job.created_at, Date.now())}
+				{ageText(msOf(job.createdAt) ?? 0, Date.now())}
 			</td>
 			<td class="row-do">
-				{!isOver(job) && (
-					<CancelButton label={`Cancel the job ${job.job_id}`} isCanceling={isCanceling} onCancel={onCancel} />
+				{!isJobOver(job) && (
+					<CancelButton label={`Cancel the job ${job.jobId}`} isCanceling={isCanceling} onCancel={onCancel} />
 				)}
 			</td>
 		</tr>
 	);
 }
 
-const WorkflowLink = ({ workflowId, node }: { workflowId: string; node: string | undefined }) => (
+const WorkflowLink = ({ workflowId, node }: { workflowId: string; node: string }) => (
 	<a class="inspect" href={formatRoute({ name: "workflow", workflowId })} title={workflowId}>
-		<Icon name="graph" /> {node ?? "Workflow"}
+		<Icon name="graph" /> {node || "Workflow"}
 	</a>
 );
 
-interface FileJson {
-	artifact_id: string;
-	name: string;
-	size_bytes: number;
-}
-
-export const Files = ({ artifacts }: { artifacts: readonly FileJson[] }) => (
+export const Files = ({ artifacts }: { artifacts: readonly ShownFile[] }) => (
 	<span class="files">
-		{artifacts.map(({ artifact_id: id, name, size_bytes: bytes }) => (
+		{artifacts.map(({ artifactId: id, name, sizeBytes }) => (
 			<a key={id} href={artifactPath(id)} download={name} title={`Download ${name}`}>
-				<Icon name="file" /> {name} <small>{sizeText(bytes)}</small>
+				<Icon name="file" /> {name} <small>{sizeText(Number(sizeBytes))}</small>
 			</a>
 		))}
 	</span>

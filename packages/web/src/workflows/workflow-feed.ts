@@ -1,8 +1,10 @@
 /** Follows one workflow to its end: its events, the outputs of its nodes, and the texts of the nodes that write. */
 
 import { createRunFolds, type Stream } from "@nexus-stream/client";
+import type { Runtime, RuntimeEvent } from "@nexus-stream/client/runtime";
 import { shownOf, toNexusError } from "@nexus-stream/protocol";
-import { api, openStream, watchWorkflow } from "../app/api.ts";
+import { openStream } from "../app/api.ts";
+import { loadRuntime } from "../app/runtime.ts";
 import type { ScheduleFrame } from "../ui/frame-clock.ts";
 import { createPage, type Page, type PageContext, type PageSource, type PageState } from "../ui/page.ts";
 import type { Delay } from "../ui/poll.ts";
@@ -51,17 +53,20 @@ class WorkflowFeed implements PageSource<WorkflowActions> {
 	async #follow(): Promise<void> {
 		const page = this.#page;
 		const { signal } = this.#closing;
-		const onOpen = () => page.change({ failure: undefined, link: "live" });
-		const onDrop = () => page.change({ link: "reconnecting" });
+		const workflowId = this.#workflowId;
+		const onLive = () => page.change({ failure: undefined, link: "live" });
 		try {
-			for await (const { event } of watchWorkflow(this.#workflowId, { signal, onOpen, onDrop })) {
-				page.change(withEvent(page.newest, event));
+			const runtime = await loadRuntime();
+			watchLink(runtime, { onLive, onDrop: () => page.change({ link: "reconnecting" }) }, signal);
+			for await (const { workflow } of runtime.workflows.subscribeWorkflowEvents({ workflowId }, { signal })) {
+				onLive();
+				page.change(withEvent(page.newest, workflow!));
 				this.#readTexts();
 				this.#readSoon();
 			}
 			page.change({ link: "ended" });
 		} catch (cause) {
-			page.change({ link: "refused", failure: this.#messageOf(cause) });
+			if (!signal.aborted) page.change({ link: "refused", failure: this.#messageOf(cause) });
 		}
 	}
 
@@ -69,9 +74,10 @@ class WorkflowFeed implements PageSource<WorkflowActions> {
 	async load(): Promise<Delay> {
 		const page = this.#page;
 		try {
-			const read = await api.workflow(this.#workflowId);
+			const { workflows } = await loadRuntime();
+			const { workflow } = await workflows.getWorkflow({ workflowId: this.#workflowId });
 			// Merged into the newest view, because events arrived meanwhile.
-			page.change(withRead(page.newest, read));
+			page.change(withRead(page.newest, workflow!));
 			this.#readSoon();
 			return undefined;
 		} catch (cause) {
@@ -132,7 +138,8 @@ class WorkflowFeed implements PageSource<WorkflowActions> {
 		if (page.newest.canceling) return;
 		page.change({ canceling: true, notice: undefined });
 		try {
-			await api.cancelWorkflow(this.#workflowId);
+			const { workflows } = await loadRuntime();
+			await workflows.cancelWorkflow({ workflowId: this.#workflowId });
 		} catch (cause) {
 			page.change({ notice: { tone: "bad", text: this.#messageOf(cause) } });
 		}
@@ -150,4 +157,16 @@ class WorkflowFeed implements PageSource<WorkflowActions> {
 		clearTimeout(this.#readTimer);
 		for (const stream of this.#texts.values()) stream?.send({ type: "stop" });
 	}
+}
+
+/** Reports when the stream of events loses its connection, and when it has one again. */
+function watchLink(runtime: Runtime, on: { onLive(): void; onDrop(): void }, signal: AbortSignal): void {
+	const isEvents = ({ procedure }: RuntimeEvent) => procedure.endsWith("/SubscribeWorkflowEvents");
+	const stops = [
+		runtime.on("runtime.disconnected", (event) => isEvents(event) && on.onDrop()),
+		runtime.on("runtime.reconnected", (event) => isEvents(event) && on.onLive()),
+	];
+	signal.addEventListener("abort", () => {
+		for (const stop of stops) stop();
+	});
 }

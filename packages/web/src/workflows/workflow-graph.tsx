@@ -1,7 +1,8 @@
 /** The nodes of a workflow as a graph: from top to bottom, each under what it depends on. */
 
-import type { WorkflowNodeStatusJson } from "@nexus-stream/protocol";
+import { WorkflowState as State, type WorkflowNodeStatus } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { useMemo } from "preact/hooks";
+import { nameOf } from "../app/runtime.ts";
 import { Scrollable } from "../ui/scrollable.tsx";
 import { type WorkflowLayout as GraphView, graphOf, nodeKindWords, type PlacedNode } from "./workflow.ts";
 import { stateWords } from "./workflows.ts";
@@ -16,7 +17,7 @@ const leftOf = ({ x }: PlacedNode): number => MARGIN + x * (NODE.width + GAP.x);
 const topOf = ({ y }: PlacedNode): number => MARGIN + y * (NODE.height + GAP.y);
 
 interface GraphProps {
-	nodes: readonly WorkflowNodeStatusJson[];
+	nodes: readonly WorkflowNodeStatus[];
 	onPick(nodeId: string): void;
 }
 
@@ -29,7 +30,7 @@ export function WorkflowGraph({ nodes, onPick }: GraphProps) {
 			<div class="graph" style={{ width: `${width}rem`, height: `${height}rem` }}>
 				<Edges graph={graph} width={width} height={height} />
 				{graph.nodes.map((placed) => (
-					<GraphNode key={placed.node.node_id} placed={placed} onPick={onPick} />
+					<GraphNode key={placed.node.nodeId} placed={placed} onPick={onPick} />
 				))}
 			</div>
 		</Scrollable>
@@ -40,9 +41,9 @@ const Edges = ({ graph, width, height }: { graph: GraphView; width: number; heig
 	<svg class="edges" viewBox={`0 0 ${width} ${height}`} aria-hidden="true" focusable="false">
 		{graph.edges.map(({ from, to }) => (
 			<path
-				key={`${from.node.node_id} ${to.node.node_id}`}
+				key={`${from.node.nodeId} ${to.node.nodeId}`}
 				d={curve(from, to)}
-				data-state={to.node.state === "skipped" ? "skipped" : from.node.state}
+				data-state={nameOf(State, to.node.state === State.SKIPPED ? State.SKIPPED : from.node.state)}
 			/>
 		))}
 	</svg>
@@ -67,15 +68,15 @@ function GraphNode({ placed, onPick }: { placed: PlacedNode; onPick(nodeId: stri
 		<button
 			type="button"
 			class="graph-node"
-			data-node={node.node_id}
-			data-state={node.state}
+			data-node={node.nodeId}
+			data-state={nameOf(State, node.state)}
 			data-tone={tone}
 			style={style}
-			title={`${node.node_id} (${nodeKindWords(node.kind)}): ${text}`}
-			onClick={() => onPick(node.node_id)}
+			title={`${node.nodeId} (${nodeKindWords(node.kind)}): ${text}`}
+			onClick={() => onPick(node.nodeId)}
 		>
 			<i aria-hidden="true" />
-			<span class="graph-name">{node.node_id}</span>
+			<span class="graph-name">{node.nodeId}</span>
 			<small>{text}</small>
 		</button>
 	);

@@ -1,9 +1,15 @@
 /** One node of a workflow: its state, its text so far, its error with advice, and its output. */
 
-import type { MessageView, RunView, WorkflowErrorJson, WorkflowNodeStatusJson } from "@nexus-stream/protocol";
+import {
+	WorkflowNodeKind as Kind,
+	WorkflowState as State,
+	type WorkflowNodeStatus,
+} from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
+import type { MessageView, RunView } from "@nexus-stream/protocol";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { RunLink } from "../adapters/channel-parts.tsx";
+import { msOf, nameOf } from "../app/runtime.ts";
 import { Answer, Dots } from "../chat/view/answer.tsx";
 import { Message } from "../chat/view/message.tsx";
 import { Elapsed } from "../ui/clock.tsx";
@@ -16,8 +22,8 @@ import { adviceOf, attemptWords, nodeKindWords, shownOutput, skippedWords, write
 import { stateWords } from "./workflows.ts";
 
 interface NodeProps {
-	node: WorkflowNodeStatusJson;
-	nodes: readonly WorkflowNodeStatusJson[];
+	node: WorkflowNodeStatus;
+	nodes: readonly WorkflowNodeStatus[];
 	output: Readonly<Record<string, unknown>> | undefined;
 	/** The text of its run so far. */
 	text: RunView | undefined;
@@ -28,24 +34,27 @@ interface NodeProps {
 
 export function WorkflowNode({ node, nodes, output, text, isResult, workflowId }: NodeProps) {
 	const attempt = attemptWords(node);
-	const { node_id: id, state, error, started_at: startedAt } = node;
+	const { nodeId: id, state, reason } = node;
+	const startedAt = msOf(node.startedAt);
 	return (
-		<li class="node" data-node={id} data-state={state} tabIndex={-1} aria-label={id}>
+		<li class="node" data-node={id} data-state={nameOf(State, state)} tabIndex={-1} aria-label={id}>
 			<header>
 				<h2>{id}</h2>
-				<span class="node-kind" title={node.kind}>
+				<span class="node-kind" title={nameOf(Kind, node.kind).toUpperCase()}>
 					{nodeKindWords(node.kind)}
 				</span>
 				{isResult && <span class="tag">Result</span>}
 				{attempt !== undefined && <span class="node-attempt">{attempt}</span>}
-				<RunLink runId={node.run_id} />
+				<RunLink runId={node.runId} />
 				<span class="node-state">
-					{startedAt !== undefined && <Elapsed from={startedAt} to={isWaiting(node) ? startedAt : node.finished_at} />}
+					{startedAt !== undefined && (
+						<Elapsed from={startedAt} to={isWaiting(node) ? startedAt : msOf(node.finishedAt)} />
+					)}
 					<Status words={stateWords(node)} />
 				</span>
 			</header>
-			{state === "skipped" && <p class="note">{skippedWords(node, nodes)}</p>}
-			{error !== undefined && <NodeError error={error} again={isWaiting(node)} />}
+			{state === State.SKIPPED && <p class="note">{skippedWords(node, nodes)}</p>}
+			{reason !== "" && <NodeError node={node} again={isWaiting(node)} />}
 			<Written node={node} text={text} output={output} />
 			{output && <Output output={output} open={isResult} hasText={writes(node)} workflowId={workflowId} />}
 		</li>
@@ -53,15 +62,15 @@ export function WorkflowNode({ node, nodes, output, text, isResult, workflowId }
 }
 
 /** Whether an attempt failed and the next one is due. */
-const isWaiting = ({ state }: WorkflowNodeStatusJson): boolean => state === "queued";
+const isWaiting = ({ state }: WorkflowNodeStatus): boolean => state === State.QUEUED;
 
-function NodeError({ error, again }: { error: WorkflowErrorJson; again: boolean }) {
-	const advice = adviceOf(error);
+function NodeError({ node, again }: { node: WorkflowNodeStatus; again: boolean }) {
+	const advice = adviceOf(node);
 	return (
 		<p class="node-error" data-tone={again ? "warn" : "bad"}>
 			<Icon name="warn" />
 			<span>
-				{error.message}
+				{node.reason}
 				{again ? " It is tried again." : advice !== undefined && <small>{withCode(advice)}</small>}
 			</span>
 		</p>
@@ -76,7 +85,7 @@ const withCode = (text: string): ComponentChildren =>
 function Written({ node, text, output }: Pick<NodeProps, "node" | "text" | "output">) {
 	const given = useMemo(() => (output && !text ? shownOutput(output).text : undefined), [output, text]);
 	if (!writes(node)) return null;
-	const label = `Text of ${node.node_id}`;
+	const label = `Text of ${node.nodeId}`;
 	if (text)
 		return (
 			<Growing label={label} mark={text}>
@@ -89,7 +98,7 @@ function Written({ node, text, output }: Pick<NodeProps, "node" | "text" | "outp
 				<Message message={plain(given)} />
 			</Scrollable>
 		);
-	return node.state === "running" ? (
+	return node.state === State.RUNNING ? (
 		<div class="node-text">
 			<Dots />
 		</div>

@@ -1,8 +1,9 @@
 /** One workflow: its graph, and every node with its state, its text so far and its output. */
 
-import type { WorkflowJson } from "@nexus-stream/protocol";
+import type { Workflow as WorkflowMessage } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { useMemo, useRef } from "preact/hooks";
 import { formatRoute } from "../app/route.ts";
+import { msOf } from "../app/runtime.ts";
 import { Elapsed } from "../ui/clock.tsx";
 import { ageText } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -47,8 +48,9 @@ function Link({ view: { link } }: { view: WorkflowView }) {
 	return <LinkBadge state={link} label={label} />;
 }
 
-function Summary({ workflow }: { workflow: WorkflowJson }) {
-	const { app_id: appId, workflow_id: id, nodes, error, started_at: startedAt } = workflow;
+function Summary({ workflow }: { workflow: WorkflowMessage }) {
+	const { appId, workflowId: id, nodes, reason } = workflow;
+	const startedAt = msOf(workflow.startedAt);
 	const words = stateWords(workflow);
 	return (
 		<section class="workflow-summary" aria-label="State">
@@ -60,14 +62,14 @@ function Summary({ workflow }: { workflow: WorkflowJson }) {
 				<span class="figure">
 					{nodes.filter(isOver).length} of {nodes.length} nodes
 				</span>
-				{startedAt !== undefined && <Elapsed from={startedAt} to={workflow.finished_at} />}
+				{startedAt !== undefined && <Elapsed from={startedAt} to={msOf(workflow.finishedAt)} />}
 			</div>
 			<p class="workflow-why" data-tone={words.tone}>
-				{error !== undefined && error.message !== "canceled" ? (
-					error.message
+				{reason !== "" && reason !== "canceled" ? (
+					reason
 				) : (
 					<>
-						{appId} · {ageText(workflow.created_at, Date.now())} · <code>{id}</code>
+						{appId} · {ageText(msOf(workflow.createdAt) ?? 0, Date.now())} · <code>{id}</code>
 					</>
 				)}
 			</p>
@@ -75,13 +77,13 @@ function Summary({ workflow }: { workflow: WorkflowJson }) {
 	);
 }
 
-function Nodes({ view, workflow }: { view: WorkflowView; workflow: WorkflowJson }) {
+function Nodes({ view, workflow }: { view: WorkflowView; workflow: WorkflowMessage }) {
 	const list = useRef<HTMLOListElement>(null);
 	const { nodes } = workflow;
 	const ordered = useMemo(() => layersOf(nodes).flat(), [nodes]);
 	const results = useMemo(() => resultNodesOf(nodes), [nodes]);
 	const pick = (nodeId: string) => {
-		const at = ordered.findIndex((node) => node.node_id === nodeId);
+		const at = ordered.findIndex((node) => node.nodeId === nodeId);
 		const card = list.current?.children[at];
 		if (!(card instanceof HTMLElement)) return;
 		card.focus({ preventScroll: true });
@@ -93,13 +95,13 @@ function Nodes({ view, workflow }: { view: WorkflowView; workflow: WorkflowJson 
 			<ol class="nodes" ref={list} aria-label="Nodes">
 				{ordered.map((node) => (
 					<WorkflowNode
-						key={node.node_id}
+						key={node.nodeId}
 						node={node}
 						nodes={nodes}
-						output={view.outputs[node.node_id]}
-						text={node.run_id === undefined ? undefined : view.texts[node.run_id]}
-						isResult={results.has(node.node_id)}
-						workflowId={workflow.workflow_id}
+						output={view.outputs[node.nodeId]}
+						text={view.texts[node.runId]}
+						isResult={results.has(node.nodeId)}
+						workflowId={workflow.workflowId}
 					/>
 				))}
 			</ol>

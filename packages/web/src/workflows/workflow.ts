@@ -1,14 +1,13 @@
 /** One workflow as a value: its nodes in the order of their dependencies, their outputs, and their texts so far. */
 
-import type {
-	RunView,
-	WorkflowErrorJson,
-	WorkflowEventJson,
-	WorkflowJson,
-	WorkflowNodeKind,
-	WorkflowNodeStatusJson,
-	WorkflowViewJson,
-} from "@nexus-stream/protocol";
+import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
+import {
+	WorkflowNodeKind as Kind,
+	WorkflowState as State,
+	type Workflow,
+	type WorkflowNodeStatus,
+} from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
+import type { RunView } from "@nexus-stream/protocol";
 import { plural } from "../ui/format.ts";
 import type { PageView } from "../ui/page.ts";
 import type { NoticeWords } from "../ui/status.tsx";
@@ -17,7 +16,7 @@ export interface WorkflowView extends PageView {
 	readonly workflowId: string;
 	readonly link: "connecting" | "live" | "reconnecting" | "ended" | "refused";
 	/** The snapshot of the last event. */
-	readonly workflow?: WorkflowJson;
+	readonly workflow?: Workflow;
 	/** Outputs by node id. Events do not carry them. */
 	readonly outputs: Readonly<Record<string, NodeOutputView>>;
 	/** The text of each node's run so far, by run id. */
@@ -37,59 +36,59 @@ export const newWorkflowView = (workflowId: string): WorkflowView => ({
 });
 
 /** Replaces the shown snapshot by the event's (close mode B). */
-export const withEvent = (view: WorkflowView, { workflow }: WorkflowEventJson): WorkflowView => ({ ...view, workflow });
+export const withEvent = (view: WorkflowView, workflow: Workflow): WorkflowView => ({ ...view, workflow });
 
 /** Takes the outputs of a read. Its states count only until the first event, because the stream is never behind. */
-export const withRead = (view: WorkflowView, { workflow }: WorkflowViewJson): WorkflowView => {
-	const outputs = workflow.nodes.flatMap(({ node_id: id, state, output }) =>
+export const withRead = (view: WorkflowView, workflow: Workflow): WorkflowView => {
+	const outputs = workflow.nodes.flatMap(({ nodeId: id, state, output }) =>
 		// A completed node without an output counts as read: there is nothing left to fetch.
-		output || state === "completed" ? [[id, output ?? {}] as const] : [],
+		output || state === State.COMPLETED ? [[id, output ?? {}] as const] : [],
 	);
 	return { ...view, outputs: Object.fromEntries(outputs), workflow: view.workflow ?? workflow };
 };
 
 /** Whether a completed node has an output that was not read yet. */
 export const hasUnreadOutputs = ({ workflow, outputs }: WorkflowView): boolean =>
-	workflow?.nodes.some(({ node_id: id, state }) => state === "completed" && !outputs[id]) ?? false;
+	workflow?.nodes.some(({ nodeId: id, state }) => state === State.COMPLETED && !outputs[id]) ?? false;
 
-const WRITES: ReadonlySet<WorkflowNodeKind> = new Set(["AI_STREAM", "AI_GENERATE", "AGENT_RUN"] as const);
+const WRITES: ReadonlySet<Kind> = new Set([Kind.AI_STREAM, Kind.AI_GENERATE, Kind.AGENT_RUN]);
 
-export const writes = ({ kind }: Pick<WorkflowNodeStatusJson, "kind">): boolean => WRITES.has(kind);
+export const writes = ({ kind }: Pick<WorkflowNodeStatus, "kind">): boolean => WRITES.has(kind);
 
 /** The runs whose text is read from their stream, in the order of the nodes, because no output has it yet. */
 export const textRunsOf = ({ workflow, outputs }: WorkflowView): string[] =>
 	(workflow?.nodes ?? [])
 		.filter(writes)
-		.flatMap(({ node_id: id, run_id: runId }) => (runId === undefined || outputs[id] ? [] : [runId]));
+		.flatMap(({ nodeId, runId }) => (runId === "" || outputs[nodeId] ? [] : [runId]));
 
 /** Nodes by their distance from the start. Within a layer, each is near the nodes that it depends on. */
-export function layersOf(nodes: readonly WorkflowNodeStatusJson[]): WorkflowNodeStatusJson[][] {
-	const byId = new Map(nodes.map((node) => [node.node_id, node]));
+export function layersOf(nodes: readonly WorkflowNodeStatus[]): WorkflowNodeStatus[][] {
+	const byId = new Map(nodes.map((node) => [node.nodeId, node]));
 	const depths = new Map<string, number>();
-	const depthOf = (node: WorkflowNodeStatusJson): number => {
-		const found = depths.get(node.node_id);
+	const depthOf = (node: WorkflowNodeStatus): number => {
+		const found = depths.get(node.nodeId);
 		if (found !== undefined) return found;
 		// The daemon refuses cycles; this value ends the recursion even if there were one.
-		depths.set(node.node_id, 0);
-		const before = node.depends_on.flatMap((id) => byId.get(id) ?? []);
+		depths.set(node.nodeId, 0);
+		const before = node.dependsOn.flatMap((id) => byId.get(id) ?? []);
 		const depth = before.length === 0 ? 0 : 1 + Math.max(...before.map(depthOf));
-		depths.set(node.node_id, depth);
+		depths.set(node.nodeId, depth);
 		return depth;
 	};
 	const depthsMax = Math.max(-1, ...nodes.map(depthOf));
 	const layers = Array.from({ length: depthsMax + 1 }, (_, depth) => nodes.filter((node) => depthOf(node) === depth));
 	const places = new Map<string, number>();
 	return layers.map((layer) => {
-		const mean = ({ depends_on: before }: WorkflowNodeStatusJson) =>
+		const mean = ({ dependsOn: before }: WorkflowNodeStatus) =>
 			before.reduce((sum, id) => sum + (places.get(id) ?? 0), 0) / Math.max(1, before.length);
 		const ordered = layer.toSorted((one, other) => mean(one) - mean(other));
-		for (const [at, node] of ordered.entries()) places.set(node.node_id, at - (ordered.length - 1) / 2);
+		for (const [at, node] of ordered.entries()) places.set(node.nodeId, at - (ordered.length - 1) / 2);
 		return ordered;
 	});
 }
 
 export interface PlacedNode {
-	readonly node: WorkflowNodeStatusJson;
+	readonly node: WorkflowNodeStatus;
 	/** In columns and rows; a layer with fewer nodes than the widest one stands in the middle. */
 	readonly x: number;
 	readonly y: number;
@@ -103,16 +102,16 @@ export interface WorkflowLayout {
 	readonly edges: readonly { readonly from: PlacedNode; readonly to: PlacedNode }[];
 }
 
-export function graphOf(nodes: readonly WorkflowNodeStatusJson[]): WorkflowLayout {
+export function graphOf(nodes: readonly WorkflowNodeStatus[]): WorkflowLayout {
 	const layers = layersOf(nodes);
 	const columns = Math.max(0, ...layers.map((layer) => layer.length));
 	const placed = layers.flatMap((layer, y) =>
 		layer.map((node, at): PlacedNode => ({ node, x: at + (columns - layer.length) / 2, y })),
 	);
-	const byId = new Map(placed.map((each) => [each.node.node_id, each]));
+	const byId = new Map(placed.map((each) => [each.node.nodeId, each]));
 	const before = new Map<string, ReadonlySet<string>>();
 	const edges = placed.flatMap((to) => {
-		const { node_id: id, depends_on: direct } = to.node;
+		const { nodeId: id, dependsOn: direct } = to.node;
 		// The layers are in order, so the ancestors of every direct dependency are complete.
 		const further = new Set(direct.flatMap((each) => [...(before.get(each) ?? [])]));
 		before.set(id, new Set([...direct, ...further]));
@@ -125,56 +124,74 @@ export function graphOf(nodes: readonly WorkflowNodeStatusJson[]): WorkflowLayou
 }
 
 /** The leaf nodes: their outputs are the result of the workflow. */
-export function resultNodesOf(nodes: readonly WorkflowNodeStatusJson[]): ReadonlySet<string> {
-	const needed = new Set(nodes.flatMap(({ depends_on: before }) => before));
-	return new Set(nodes.map(({ node_id: id }) => id).filter((id) => !needed.has(id)));
+export function resultNodesOf(nodes: readonly WorkflowNodeStatus[]): ReadonlySet<string> {
+	const needed = new Set(nodes.flatMap(({ dependsOn: before }) => before));
+	return new Set(nodes.map(({ nodeId: id }) => id).filter((id) => !needed.has(id)));
 }
 
-const KINDS: Readonly<Record<WorkflowNodeKind, string>> = {
-	AI_GENERATE: "Text",
-	AI_STREAM: "Text",
-	AI_EMBED: "Embedding",
-	AI_IMAGE: "Image",
-	AI_TTS: "Speech",
-	AI_STT: "Transcription",
-	TRANSFORM_EXTRACT: "Extract",
-	TRANSFORM_TEMPLATE: "Template",
-	TRANSFORM_SCRIPT: "Script",
-	CONTROL_BRANCH: "Branch",
-	CONTROL_MERGE: "Merge",
-	CONTROL_NOOP: "Pass on",
-	AGENT_RUN: "Agent",
+const KINDS: Readonly<Partial<Record<Kind, string>>> = {
+	[Kind.AI_GENERATE]: "Text",
+	[Kind.AI_STREAM]: "Text",
+	[Kind.AI_EMBED]: "Embedding",
+	[Kind.AI_IMAGE]: "Image",
+	[Kind.AI_TTS]: "Speech",
+	[Kind.AI_STT]: "Transcription",
+	[Kind.TRANSFORM_EXTRACT]: "Extract",
+	[Kind.TRANSFORM_TEMPLATE]: "Template",
+	[Kind.TRANSFORM_SCRIPT]: "Script",
+	[Kind.CONTROL_BRANCH]: "Branch",
+	[Kind.CONTROL_MERGE]: "Merge",
+	[Kind.CONTROL_NOOP]: "Pass on",
+	[Kind.AGENT_RUN]: "Agent",
 };
 
-export const nodeKindWords = (kind: WorkflowNodeKind): string => KINDS[kind] ?? kind;
+export const nodeKindWords = (kind: Kind): string => KINDS[kind] ?? "Unknown";
 
 /** Names the attempt, unless it is the first. */
-export function attemptWords({ attempt, after_crash: afterCrash }: WorkflowNodeStatusJson): string | undefined {
+export function attemptWords({ attempt, afterCrash }: WorkflowNodeStatus): string | undefined {
 	const parts = [attempt > 1 && `Attempt ${attempt}`, afterCrash && "after a crash"].filter(Boolean).join(", ");
 	return parts === "" ? undefined : parts[0]!.toUpperCase() + parts.slice(1);
 }
 
-export function skippedWords(node: WorkflowNodeStatusJson, nodes: readonly WorkflowNodeStatusJson[]): string {
-	const before = nodes.filter(({ node_id: id }) => node.depends_on.includes(id));
-	const branch = before.find(({ kind, state }) => kind === "CONTROL_BRANCH" && state === "completed");
-	if (before.every(({ state }) => state === "completed") && branch)
-		return `The branch ${branch.node_id} went the other way.`;
-	const lacking = before.filter(({ state }) => state !== "completed").map(({ node_id: id }) => id);
+export function skippedWords(node: WorkflowNodeStatus, nodes: readonly WorkflowNodeStatus[]): string {
+	const before = nodes.filter(({ nodeId: id }) => node.dependsOn.includes(id));
+	const branch = before.find(({ kind, state }) => kind === Kind.CONTROL_BRANCH && state === State.COMPLETED);
+	if (before.every(({ state }) => state === State.COMPLETED) && branch)
+		return `The branch ${branch.nodeId} went the other way.`;
+	const lacking = before.filter(({ state }) => state !== State.COMPLETED).map(({ nodeId: id }) => id);
 	return lacking.length === 0 ? "Not needed." : `Nothing came from ${lacking.join(" and ")}.`;
 }
 
-const ADVICE: readonly (readonly [RegExp, string])[] = [
-	[/^(CRASHED|crashed)$/, "retry_max_attempts: 2 in its definition tries such a node again."],
-	[/^AI_CONNECTOR_/, "See `nexus connector list`, and connector_id in the node's config."],
-	[/^(AI_PROVIDER_|engine_failed$|unavailable$)/, "`nexus connector test` asks the provider what is wrong."],
-	[/^AI_ENDPOINT_/, "See connectors.allow in nexus.yaml for servers of your own network."],
-	[/^(AI_MODEL_NOT_FOUND|AI_SCENARIO_UNSUPPORTED)$/, "Choose another model or connector in the node's config."],
-	[/^(TIMEOUT|timeout)$/, "Raise timeout_ms in its definition if it needs longer."],
-];
+const ASK_PROVIDER = "`nexus connector test` asks the provider what is wrong.";
+const SEE_CONNECTORS = "See `nexus connector list`, and connector_id in the node's config.";
+const SEE_ALLOWED = "See connectors.allow in nexus.yaml for servers of your own network.";
+const CHOOSE_ANOTHER = "Choose another model or connector in the node's config.";
 
-/** Advice on a node's error, where its message has none. */
-export function adviceOf({ reason = "", code }: WorkflowErrorJson): string | undefined {
-	return ADVICE.find(([pattern]) => pattern.test(reason) || pattern.test(code))?.[1];
+const ADVICE: Readonly<Partial<Record<ReasonCode, string>>> = {
+	[ReasonCode.CRASHED]: "retry_max_attempts: 2 in its definition tries such a node again.",
+	[ReasonCode.AI_CONNECTOR_ID_REQUIRED]: SEE_CONNECTORS,
+	[ReasonCode.AI_CONNECTOR_NOT_FOUND]: SEE_CONNECTORS,
+	[ReasonCode.AI_CONNECTOR_DISABLED]: SEE_CONNECTORS,
+	[ReasonCode.AI_CONNECTOR_CREDENTIAL_MISSING]: SEE_CONNECTORS,
+	[ReasonCode.AI_PROVIDER_FAILED]: ASK_PROVIDER,
+	[ReasonCode.AI_PROVIDER_TIMEOUT]: ASK_PROVIDER,
+	[ReasonCode.ENGINE_FAILED]: ASK_PROVIDER,
+	[ReasonCode.UNAVAILABLE]: ASK_PROVIDER,
+	[ReasonCode.AI_ENDPOINT_FORBIDDEN]: SEE_ALLOWED,
+	[ReasonCode.AI_ENDPOINT_UNRESOLVED]: SEE_ALLOWED,
+	[ReasonCode.AI_MODEL_NOT_FOUND]: CHOOSE_ANOTHER,
+	[ReasonCode.AI_SCENARIO_UNSUPPORTED]: CHOOSE_ANOTHER,
+	[ReasonCode.TIMEOUT]: "Raise timeout_ms in its definition if it needs longer.",
+};
+
+/** The next step after a node's failure, where its message does not name one. */
+export const adviceOf = ({ reasonCode }: Pick<WorkflowNodeStatus, "reasonCode">): string | undefined =>
+	ADVICE[reasonCode];
+
+export interface ShownFile {
+	readonly artifactId: string;
+	readonly name: string;
+	readonly sizeBytes: number | bigint;
 }
 
 export interface ShownOutput {
@@ -184,7 +201,7 @@ export interface ShownOutput {
 	readonly json?: string;
 	/** The model that answered and the tokens it used. */
 	readonly facts?: string;
-	readonly artifacts: readonly { artifact_id: string; name: string; size_bytes: number }[];
+	readonly artifacts: readonly ShownFile[];
 	/** The text or the JSON is not complete. */
 	readonly cut: boolean;
 }
@@ -206,6 +223,19 @@ function factsOf({ model, usage, demo }: NodeOutputView): string | undefined {
 	return [demo === true ? "Demo, no model answered" : model, ...tokens].join(" · ");
 }
 
+/** A file in the output of a node. */
+interface OutputFile {
+	artifact_id: string;
+	name: string;
+	size_bytes: number;
+}
+
+const fileOf = ({ artifact_id: artifactId, name, size_bytes: sizeBytes }: OutputFile): ShownFile => ({
+	artifactId,
+	name,
+	sizeBytes,
+});
+
 export function shownOutput(output: NodeOutputView): ShownOutput {
 	let cut = false;
 	const clip = (text: string, most: number) => {
@@ -226,7 +256,7 @@ export function shownOutput(output: NodeOutputView): ShownOutput {
 		name === "text" ? text !== undefined : HIDDEN_FIELDS.has(name) || (facts !== undefined && FACTS.has(name));
 	const rest = Object.entries(output).filter(([name]) => !isShownElsewhere(name));
 	const json = rest.length === 0 ? undefined : jsonText(Object.fromEntries(rest), short);
-	const artifacts = Array.isArray(output.artifacts) ? (output.artifacts as ShownOutput["artifacts"]) : [];
+	const artifacts = Array.isArray(output.artifacts) ? (output.artifacts as OutputFile[]).map(fileOf) : [];
 	return { text, json: json === undefined ? undefined : clip(json, JSON_CHARS_MAX), facts, artifacts, cut };
 }
 

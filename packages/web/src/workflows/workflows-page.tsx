@@ -1,7 +1,8 @@
 /** The workflows page: workflows and jobs, newest first, as they proceed. */
 
-import type { WorkflowJson } from "@nexus-stream/protocol";
+import { type Workflow, WorkflowState } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { formatRoute } from "../app/route.ts";
+import { msOf, nameOf } from "../app/runtime.ts";
 import { Elapsed } from "../ui/clock.tsx";
 import { CopyButton } from "../ui/code-block.tsx";
 import { ageText } from "../ui/format.ts";
@@ -43,21 +44,22 @@ function Table({ page: { view, actions } }: { page: WorkflowsPage }) {
 		<ListTable label="Workflows" class="workflows-list" columns={COLUMNS}>
 			{workflows.map((workflow) => (
 				<Row
-					key={workflow.workflow_id}
+					key={workflow.workflowId}
 					workflow={workflow}
-					isCanceling={canceling.has(workflow.workflow_id)}
-					onCancel={() => actions.cancelWorkflow(workflow.workflow_id)}
+					isCanceling={canceling.has(workflow.workflowId)}
+					onCancel={() => actions.cancelWorkflow(workflow.workflowId)}
 				/>
 			))}
 		</ListTable>
 	);
 }
 
-function Row(props: { workflow: WorkflowJson; isCanceling: boolean; onCancel(): void }) {
+function Row(props: { workflow: Workflow; isCanceling: boolean; onCancel(): void }) {
 	const { workflow, isCanceling, onCancel } = props;
-	const { workflow_id: workflowId, name, state, nodes, error } = workflow;
+	const { workflowId, name, state, nodes, reason } = workflow;
+	const startedAt = msOf(workflow.startedAt);
 	return (
-		<tr data-state={state}>
+		<tr data-state={nameOf(WorkflowState, state)}>
 			<td data-label="Name">
 				<a class="row-link" href={formatRoute({ name: "workflow", workflowId })} title={workflowId}>
 					{name || workflowId}
@@ -67,7 +69,7 @@ function Row(props: { workflow: WorkflowJson; isCanceling: boolean; onCancel(): 
 				<div class="state-line">
 					<Status words={stateWords(workflow)} />
 				</div>
-				{error !== undefined && state === "failed" && <p class="account-error">{error.message}</p>}
+				{state === WorkflowState.FAILED && reason !== "" && <p class="account-error">{reason}</p>}
 			</td>
 			<td data-label="Nodes" class="figure">
 				<span>
@@ -76,11 +78,11 @@ function Row(props: { workflow: WorkflowJson; isCanceling: boolean; onCancel(): 
 				</span>
 			</td>
 			<td data-label="Took" class="figure">
-				{workflow.started_at === undefined ? "–" : <Elapsed from={workflow.started_at} to={workflow.finished_at} />}
+				{startedAt === undefined ? "–" : <Elapsed from={startedAt} to={msOf(workflow.finishedAt)} />}
 			</td>
-			<td data-label="Application">{workflow.app_id}</td>
+			<td data-label="Application">{workflow.appId}</td>
 			<td data-label="Started" class="figure">
-				{ageText(workflow.created_at, Date.now())}
+				{ageText(msOf(workflow.createdAt) ?? 0, Date.now())}
 			</td>
 			<td class="row-do">
 				{!isOver(workflow) && (
@@ -91,6 +93,12 @@ function Row(props: { workflow: WorkflowJson; isCanceling: boolean; onCancel(): 
 	);
 }
 
-export const Progress = ({ workflow: { progress_percent: percent, state } }: { workflow: WorkflowJson }) => (
-	<progress class="workflow-progress" data-state={state} max={100} value={percent} aria-label={`${percent} % done`} />
+export const Progress = ({ workflow: { progressPercent: percent, state } }: { workflow: Workflow }) => (
+	<progress
+		class="workflow-progress"
+		data-state={nameOf(WorkflowState, state)}
+		max={100}
+		value={percent}
+		aria-label={`${percent} % done`}
+	/>
 );

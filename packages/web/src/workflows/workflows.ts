@@ -1,14 +1,21 @@
 /** The page of workflows and jobs: its state, its load and its actions; and their states in words. */
 
-import type { JobJson, WorkflowErrorJson, WorkflowJson, WorkflowState } from "@nexus-stream/protocol";
-import { api } from "../app/api.ts";
+import {
+	ScenarioJobState as JobState,
+	type ScenarioJob,
+	ScenarioType,
+} from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
+import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
+import { type Workflow, WorkflowState } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
+import type { Runtime } from "@nexus-stream/client/runtime";
+import { loadRuntime } from "../app/runtime.ts";
 import type { ListView } from "../ui/list-page.tsx";
 import { createPage, type Page, type PageContext, type PageState } from "../ui/page.ts";
 import type { Words } from "../ui/status.tsx";
 
 export interface WorkflowsView extends ListView {
-	readonly workflows: readonly WorkflowJson[];
-	readonly jobs: readonly JobJson[];
+	readonly workflows: readonly Workflow[];
+	readonly jobs: readonly ScenarioJob[];
 	/** Counts of all jobs of this daemon, including jobs that are not listed. */
 	readonly queued: number;
 	readonly running: number;
@@ -25,50 +32,73 @@ export const NEW_WORKFLOWS: WorkflowsView = {
 	canceling: new Set(),
 };
 
-const WORDS: Readonly<Record<WorkflowState, Words>> = {
-	accepted: { tone: "quiet", text: "Waiting" },
-	queued: { tone: "quiet", text: "Queued" },
-	running: { tone: "live", text: "Running" },
-	completed: { tone: "good", text: "Done" },
-	failed: { tone: "bad", text: "Failed" },
-	canceled: { tone: "quiet", text: "Canceled" },
-	skipped: { tone: "quiet", text: "Skipped" },
+const UNKNOWN: Words = { tone: "quiet", text: "Unknown" };
+
+const WORDS: Readonly<Partial<Record<WorkflowState, Words>>> = {
+	[WorkflowState.ACCEPTED]: { tone: "quiet", text: "Waiting" },
+	[WorkflowState.QUEUED]: { tone: "quiet", text: "Queued" },
+	[WorkflowState.RUNNING]: { tone: "live", text: "Running" },
+	[WorkflowState.COMPLETED]: { tone: "good", text: "Done" },
+	[WorkflowState.FAILED]: { tone: "bad", text: "Failed" },
+	[WorkflowState.CANCELED]: { tone: "quiet", text: "Canceled" },
+	[WorkflowState.SKIPPED]: { tone: "quiet", text: "Skipped" },
+};
+
+const JOB_WORDS: Readonly<Partial<Record<JobState, Words>>> = {
+	[JobState.SUBMITTED]: { tone: "quiet", text: "Queued" },
+	[JobState.QUEUED]: { tone: "quiet", text: "Queued" },
+	[JobState.RUNNING]: { tone: "live", text: "Running" },
+	[JobState.COMPLETED]: { tone: "good", text: "Done" },
+	[JobState.FAILED]: { tone: "bad", text: "Failed" },
+	[JobState.CANCELED]: { tone: "quiet", text: "Canceled" },
+	[JobState.TIMEOUT]: { tone: "bad", text: "Timed out" },
 };
 
 const INTERRUPTED: Words = { tone: "bad", text: "Interrupted" };
 
 /** The state of a workflow or of one of its nodes. */
-export const stateWords = ({ state, error }: { state: WorkflowState; error?: WorkflowErrorJson }): Words =>
-	state === "failed" && error?.code === "crashed" ? INTERRUPTED : WORDS[state];
+export const stateWords = ({ state, reasonCode }: Pick<Workflow, "state" | "reasonCode">): Words =>
+	state === WorkflowState.FAILED && reasonCode === ReasonCode.CRASHED ? INTERRUPTED : (WORDS[state] ?? UNKNOWN);
 
-const OVER: ReadonlySet<string> = new Set(["completed", "failed", "canceled", "skipped", "timeout"]);
+const OVER: ReadonlySet<WorkflowState> = new Set([
+	WorkflowState.COMPLETED,
+	WorkflowState.FAILED,
+	WorkflowState.CANCELED,
+	WorkflowState.SKIPPED,
+]);
 
-export const isOver = ({ state }: { state: WorkflowState | JobJson["state"] }): boolean => OVER.has(state);
+export const isOver = ({ state }: Pick<Workflow, "state">): boolean => OVER.has(state);
 
-export function jobWords(job: JobJson): Words {
-	if (job.state === "submitted") return WORDS.queued;
-	if (job.state === "timeout") return { tone: "bad", text: "Timed out" };
-	return stateWords({ state: job.state, error: job.error });
-}
+const JOBS_OVER: ReadonlySet<JobState> = new Set([
+	JobState.COMPLETED,
+	JobState.FAILED,
+	JobState.CANCELED,
+	JobState.TIMEOUT,
+]);
 
-/** Details of a job's state. */
-export function jobDetail(job: JobJson): string {
-	const { state, queue_position: before, progress_percent: percent, attempt, attempts_max: most } = job;
+export const isJobOver = ({ state }: Pick<ScenarioJob, "state">): boolean => JOBS_OVER.has(state);
+
+export const jobWords = ({ state, reasonCode }: Pick<ScenarioJob, "state" | "reasonCode">): Words =>
+	state === JobState.FAILED && reasonCode === ReasonCode.CRASHED ? INTERRUPTED : (JOB_WORDS[state] ?? UNKNOWN);
+
+/** Adds queue position, progress and attempt to a job's state. */
+export function jobDetail(job: ScenarioJob): string {
+	const { state, queuePosition, progressPercent, attempt, retryMaxAttempts } = job;
 	const parts = [
-		state === "queued" && before > 0 && `${before} before it`,
-		state === "running" && percent > 0 && `${percent} %`,
-		attempt > 1 && `attempt ${attempt} of ${most}`,
-		job.after_crash && "after a crash",
+		state === JobState.QUEUED && queuePosition > 0 && `${queuePosition} before it`,
+		state === JobState.RUNNING && progressPercent > 0 && `${progressPercent} %`,
+		attempt > 1 && `attempt ${attempt} of ${retryMaxAttempts}`,
+		job.afterCrash && "after a crash",
 	];
 	return parts.filter(Boolean).join(" · ");
 }
 
-export const KIND_WORDS: Readonly<Record<JobJson["kind"], string>> = {
-	text: "Text",
-	speech: "Speech",
-	image: "Image",
-	embed: "Embedding",
-	transcribe: "Transcription",
+export const KIND_WORDS: Readonly<Partial<Record<ScenarioType, string>>> = {
+	[ScenarioType.TEXT_GENERATE]: "Text",
+	[ScenarioType.SPEECH_SYNTHESIZE]: "Speech",
+	[ScenarioType.IMAGE_GENERATE]: "Image",
+	[ScenarioType.TEXT_EMBED]: "Embedding",
+	[ScenarioType.SPEECH_TRANSCRIBE]: "Transcription",
 };
 
 const BUSY_EVERY_MS = 500;
@@ -107,26 +137,31 @@ export const openWorkflows = (context: PageContext, before = NEW_WORKFLOWS): Wor
 			load: () => load(page),
 			retryMs: () => EVERY_MS,
 			actions: {
-				cancelWorkflow: (id) => void cancel(page, id, () => api.cancelWorkflow(id)),
-				cancelJob: (id) => void cancel(page, id, () => api.cancelJob(id)),
+				cancelWorkflow: (id) => void cancel(page, id, ({ workflows }) => workflows.cancelWorkflow({ workflowId: id })),
+				cancelJob: (id) => void cancel(page, id, ({ ai }) => ai.cancelScenarioJob({ jobId: id })),
 			},
 		}),
 	});
 
 async function load(page: PageState<WorkflowsView>): Promise<number> {
+	const runtime = await loadRuntime();
 	const [{ workflows }, { jobs, queued, running }] = await Promise.all([
-		api.workflows({ limit: ROWS_MAX }),
-		api.jobs({ limit: ROWS_MAX }),
+		runtime.workflows.listWorkflows({ pageSize: ROWS_MAX }),
+		runtime.ai.listScenarioJobs({ pageSize: ROWS_MAX }),
 	]);
 	page.change({ failure: undefined, isLoaded: true, workflows, jobs, queued, running });
 	return pollDelay(page.newest);
 }
 
-async function cancel(page: PageState<WorkflowsView>, id: string, request: () => Promise<unknown>): Promise<void> {
+async function cancel(
+	page: PageState<WorkflowsView>,
+	id: string,
+	request: (runtime: Runtime) => Promise<unknown>,
+): Promise<void> {
 	if (page.newest.canceling.has(id)) return;
 	page.change({ canceling: new Set([...page.newest.canceling, id]), notice: undefined });
 	try {
-		await request();
+		await request(await loadRuntime());
 	} catch (cause) {
 		page.change({ notice: { tone: "bad", text: page.messageOf(cause) } });
 	}

@@ -51,16 +51,20 @@ function openFile(file: string, refuseEdits: boolean): Session {
 	};
 	return {
 		create: async ({ to }: Target, text, { nonce }) => create(to, text, nonce),
-		async edit({ to }, id, text) {
-			if (refuseEdits) throw new PlatformError("denied", "no edits here");
-			must(id);
-			call({ op: "edit", to, id, text });
+		editing: {
+			async edit({ to }, id, text) {
+				if (refuseEdits) throw new PlatformError("denied", "no edits here");
+				must(id);
+				call({ op: "edit", to, id, text });
+			},
+			async remove({ to }, id) {
+				must(id);
+				call({ op: "remove", to, id });
+			},
 		},
-		async remove({ to }, id) {
-			must(id);
-			call({ op: "remove", to, id });
+		attaching: {
+			attach: async ({ to }, { name }, { nonce }) => create(to, `<${name.replace(/-\d+/, "")}>`, nonce),
 		},
-		attach: async ({ to }, { name }, { nonce }) => create(to, `<${name.replace(/-\d+/, "")}>`, nonce),
 		async find({ to }, nonce) {
 			const found = linesIn(file).findLast((line) => line.to === to && line.nonce === nonce);
 			return found?.id === undefined ? undefined : { messageId: found.id };

@@ -6,7 +6,6 @@
 import { appendFileSync } from "node:fs";
 import {
 	type Account,
-	openSentLog,
 	type Platform,
 	PlatformError,
 	type Session,
@@ -18,41 +17,39 @@ const never = new Promise<never>(() => {});
 const KEYS = 300;
 
 function openFile({ settings }: Account, tools: Tools): Session {
-	const sent = openSentLog(tools);
 	const write = (line: object) => appendFileSync(settings.file ?? "", `${JSON.stringify(line)}\n`);
+	// Without a look-up the kit writes no notes.
+	const isHasty = settings.hasty === "yes";
 	const setAll = async (name: string) => {
 		for (let n = 0; n < KEYS; n++) tools.state.set(`${name}${n}`, String(n));
-		await tools.state.recorded?.();
+		await tools.state.recorded();
 	};
 	return {
 		style: () => "whole",
 		async create({ to }, text, { nonce }) {
-			const making = sent.create(nonce, async () => {
-				write({ op: "create", to, id: nonce, nonce, text });
-				return to === "hangs" ? never : { messageId: nonce };
-			});
-			const made = settings.hasty === "yes" ? { messageId: nonce } : await making;
+			write({ op: "create", to, id: nonce, nonce, text });
+			if (isHasty) void tools.sent.create(nonce, async () => ({ messageId: nonce }));
+			if (to === "hangs") return never;
 			if (to === "states") await setAll("send");
-			return to === "known" ? never : made;
+			if (to !== "known") return { messageId: nonce };
+			tools.sent.add(nonce, nonce);
+			return never;
 		},
-		async find(_target, nonce) {
-			const messageId = sent.of(nonce);
-			if (messageId !== undefined) return { messageId };
-			if (!sent.mayHaveLeft(nonce)) return undefined;
-			throw new PlatformError("invalid", "nobody can tell");
-		},
-		async monitor(emit, signal) {
-			await setAll("monitor");
-			await emit({
-				eventId: "e1",
-				from: { id: "p" },
-				chat: { id: "c", type: "direct" },
-				text: tools.state.get("monitor7") ?? "",
-				target: { to: "c" },
-				ts: 0,
-			});
-			await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-			tools.state.set("stopped", "in good order");
+		find: isHasty ? undefined : () => Promise.reject(new PlatformError("invalid", "the platform cannot tell")),
+		listening: {
+			async monitor(emit, signal) {
+				await setAll("monitor");
+				await emit({
+					eventId: "e1",
+					from: { id: "p" },
+					chat: { id: "c", type: "direct" },
+					text: tools.state.get("monitor7") ?? "",
+					target: { to: "c" },
+					ts: 0,
+				});
+				await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+				tools.state.set("stopped", "in good order");
+			},
 		},
 		health: async () => ({ ok: true, detail: "" }),
 	};

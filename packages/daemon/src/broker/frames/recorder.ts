@@ -7,14 +7,7 @@ import { isToolDone, NexusError, Refused, wordsOf } from "@nexus-stream/protocol
 import type { Log } from "@nexus-stream/protocol/log";
 import type { LogWriter } from "../../bus/bus.ts";
 import type { Engine, EngineEvent, ExecutionEntry } from "../../engine/engine.ts";
-import {
-	checkpointWrites,
-	executionWrites,
-	phaseWrites,
-	type StoredCheckpoint,
-	type StoredEntry,
-	type Turn,
-} from "../../ledger/ledger.ts";
+import { checkpointWrites, executionWrites, phaseWrites, type StoredCheckpoint, type StoredEntry, type Turn } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { BrokerLimits } from "../limits.ts";
 import type { Continuation } from "../port.ts";

@@ -1,67 +1,66 @@
-/** `nexus app`: applications with tokens of their own, for the owner who lets them in. */
+/** `nexus app`: applications with tokens of their own, which the owner adds and removes. */
 
-import type { AppJson } from "@nexus-stream/protocol";
+import { AddAppResponseSchema, type App, AppSchema } from "@nexus-stream/client/runtime";
 import type { CommandContext, CommandExit } from "../command.ts";
-import { since, table } from "../table.ts";
+import { jsonOf, runtimeOf, sinceTime } from "../runtime.ts";
+import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
 export async function addApp(
-	{ client, terminal }: CommandContext,
-	id: string,
-	{ name, json }: { name?: string; json?: boolean },
+	context: CommandContext,
+	appId: string,
+	{ name = "", json }: { name?: string; json?: boolean },
 ): CommandExit {
-	const added = await client.api.addApp({ app_id: id, name });
-	if (json) terminal.json(added);
+	const { terminal } = context;
+	const added = await runtimeOf(context).apps.addApp({ appId, name });
+	if (json) terminal.json(jsonOf(AddAppResponseSchema, added));
 	else {
 		terminal.out(`${added.token}\n`);
-		terminal.note(`This is the token of ${oneLine(added.app.app_id, 100)}. Keep it: it cannot be shown again.`);
+		terminal.note(`This is the token of ${oneLine(appId, 100)}. Keep it: it cannot be shown again.`);
 	}
 	return 0;
 }
 
-export async function listApps(
-	{ client, terminal }: CommandContext,
-	{ all, json }: { all?: boolean; json?: boolean },
-): CommandExit {
-	const { apps } = await client.api.apps();
-	const shown = all ? apps : apps.filter(({ removed_at }) => removed_at === undefined);
+export async function listApps(context: CommandContext, { all, json }: { all?: boolean; json?: boolean }): CommandExit {
+	const { terminal } = context;
+	const { apps } = await runtimeOf(context).apps.listApps({});
+	const shown = all ? apps : apps.filter(({ removedAt }) => removedAt === undefined);
 	if (shown.length === 0) terminal.note("there are no applications; `nexus app add <id>` adds one");
-	if (json) for (const app of shown) terminal.json(app);
+	if (json) for (const app of shown) terminal.json(jsonOf(AppSchema, app));
 	else
 		table(
 			terminal,
 			["APP", "NAME", "ADDED", "REMOVED", "STORED"],
 			shown.map((app) => [
-				app.app_id,
+				app.appId,
 				oneLine(app.name, 80),
-				since(app.created_at),
-				app.removed_at === undefined ? "" : since(app.removed_at),
+				sinceTime(app.createdAt),
+				sinceTime(app.removedAt),
 				storedText(app),
 			]),
 		);
 	return 0;
 }
 
-export async function clearApps({ client, terminal }: CommandContext, ids: readonly string[]): CommandExit {
-	for (const id of ids) {
-		const app = await client.api.clearApp(id);
-		terminal.out(`cleared ${oneLine(id, 100)}: ${storedText(app)}\n`);
+export async function clearApps(context: CommandContext, ids: readonly string[]): CommandExit {
+	const { apps } = runtimeOf(context);
+	for (const appId of ids) {
+		const app = await apps.clearApp({ appId });
+		context.terminal.out(`cleared ${oneLine(appId, 100)}: ${storedText(app)}\n`);
 	}
 	return 0;
 }
 
 const MIB = 1024 ** 2;
 
-const storedText = ({
-	stored_bytes: bytes = 0,
-	stored_bytes_max: max = 0,
-}: Pick<AppJson, "stored_bytes" | "stored_bytes_max">): string =>
-	`${(bytes / MIB).toFixed(1)} of ${(max / MIB).toFixed(1)} MiB`;
+const storedText = ({ storedBytes, storedBytesMax }: Pick<App, "storedBytes" | "storedBytesMax">): string =>
+	`${(Number(storedBytes) / MIB).toFixed(1)} of ${(Number(storedBytesMax) / MIB).toFixed(1)} MiB`;
 
-export async function removeApps({ client, terminal }: CommandContext, ids: readonly string[]): CommandExit {
-	for (const id of ids) {
-		await client.api.removeApp(id);
-		terminal.out(`removed ${oneLine(id, 100)}\n`);
+export async function removeApps(context: CommandContext, ids: readonly string[]): CommandExit {
+	const { apps } = runtimeOf(context);
+	for (const appId of ids) {
+		await apps.removeApp({ appId });
+		context.terminal.out(`removed ${oneLine(appId, 100)}\n`);
 	}
 	return 0;
 }

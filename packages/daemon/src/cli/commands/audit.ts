@@ -6,11 +6,13 @@ import { resolve } from "node:path";
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { type AuditEventJson, NexusError, toNexusError } from "@nexus-stream/protocol";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type AuditEvent, AuditEventSchema, AuditExportFormat, ReasonCode } from "@nexus-stream/client/runtime";
+import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { CommandContext, CommandExit } from "../command.ts";
-import { since as ago, table } from "../table.ts";
+import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
+import { table } from "../table.ts";
 import { Hinted, oneLine } from "../terminal.ts";
-import { timeOf } from "../time.ts";
 
 export interface FilterOptions {
 	domain?: string;
@@ -32,61 +34,77 @@ export interface ExportOptions extends FilterOptions {
 	after?: number;
 }
 
-const queryOf = ({ domain, operation, app, since, until }: FilterOptions) => ({
+const filterOf = ({ domain = "", operation = "", app = "", since, until }: FilterOptions) => ({
 	domain,
 	operation,
-	app_id: app,
-	since: since === undefined ? undefined : timeOf(since, Date.now()),
-	until: until === undefined ? undefined : timeOf(until, Date.now()),
+	appId: app,
+	...(since === undefined ? {} : { fromTime: timestampOf(since) }),
+	...(until === undefined ? {} : { toTime: timestampOf(until) }),
 });
 
-export async function listAudit({ client, terminal }: CommandContext, options: ListAuditOptions): CommandExit {
-	const events: AuditEventJson[] = [];
-	let before: number | undefined;
+const timestampOf = (text: string) => timestampFromDate(new Date(timeOf(text, Date.now())));
+
+export async function listAudit(context: CommandContext, options: ListAuditOptions): CommandExit {
+	const { terminal } = context;
+	const { audit } = runtimeOf(context);
+	const events: AuditEvent[] = [];
+	let before: bigint | undefined;
 	do {
-		const limit = options.limit - events.length;
-		const page = await client.api.audit({ ...queryOf(options), limit, before });
+		const pageSize = options.limit - events.length;
+		const from = before === undefined ? {} : { before };
+		const page = await audit.listAuditEvents({ filter: filterOf(options), pageSize, ...from });
 		events.push(...page.events);
-		before = page.next_before;
+		before = page.nextBefore;
 	} while (before !== undefined && events.length < options.limit);
 	if (events.length === 0) terminal.note("nothing is on record");
-	if (options.json) for (const event of events) terminal.json(event);
-	else
-		table(
-			terminal,
-			["EVENT", "WHEN", "WHAT", "WHO", "DETAILS"],
-			events.map(({ sequence, timestamp, domain, operation, caller = "", app_id, payload, reason_code }) => [
-				String(sequence),
-				ago(Date.parse(timestamp)),
-				`${domain}/${operation}`,
-				oneLine([caller, app_id].filter(Boolean).join(" "), 60),
-				oneLine([reason_code ?? "", payload ? JSON.stringify(payload) : ""].filter(Boolean).join(" "), 300),
-			]),
-			["WHO", "WHEN"],
-		);
+	if (options.json) for (const event of events) terminal.json(jsonOf(AuditEventSchema, event));
+	else table(terminal, ["EVENT", "WHEN", "WHAT", "WHO", "DETAILS"], events.map(rowOf), ["WHO", "WHEN"]);
 	return 0;
 }
+
+const rowOf = ({
+	sequence,
+	timestamp,
+	domain,
+	operation,
+	caller,
+	appId,
+	payload,
+	reasonCode,
+}: AuditEvent): string[] => [
+	String(sequence),
+	sinceTime(timestamp),
+	`${domain}/${operation}`,
+	oneLine([caller, appId].filter(Boolean).join(" "), 60),
+	oneLine([reasonOf(reasonCode), payload ? JSON.stringify(payload) : ""].filter(Boolean).join(" "), 300),
+];
+
+const reasonOf = (code: ReasonCode): string =>
+	code === ReasonCode.UNSPECIFIED ? "" : wordOf(ReasonCode, code).toUpperCase();
 
 export async function exportAudit(context: CommandContext, options: ExportOptions): CommandExit {
-	const { client, host } = context;
-	const { output, gzip = false, after } = options;
-	const format = formatOf(options.format);
+	const { host } = context;
+	const { output, gzip = false } = options;
 	if (gzip && output === undefined) throw new NexusError("invalid", "--gzip needs a file: name it with -o");
-	const told = progress(context, output !== undefined);
-	const pieces = told.count(client.api.exportAudit({ ...queryOf(options), format, after }));
-	if (output !== undefined) await writeFile(context, resolve(host.cwd(), output), pieces, gzip);
+	const counted = progress(context, output !== undefined);
+	const pieces = counted.count(chunksOf(context, options));
+	if (output !== undefined) await writeWhole(resolve(host.cwd(), output), pieces, gzip);
 	else await pipeline(pieces, host.stdout as Writable, { end: false });
-	told.done();
+	counted.done();
 	return 0;
 }
 
-function formatOf(text: string): "ndjson" | "csv" {
-	if (text === "ndjson" || text === "csv") return text;
-	throw new NexusError("invalid", `--format ${text}: use ndjson or csv`);
+/** Resumes after the last chunk when the connection is lost. */
+async function* chunksOf(context: CommandContext, options: ExportOptions): AsyncGenerator<string> {
+	const format = enumValue(AuditExportFormat, options.format, "--format");
+	const after = options.after === undefined ? {} : { after: BigInt(options.after) };
+	const text = new TextDecoder();
+	const chunks = runtimeOf(context).audit.exportAuditEvents({ filter: filterOf(options), format, ...after });
+	for await (const { chunk } of chunks) if (chunk.length > 0) yield text.decode(chunk, { stream: true });
 }
 
 /** Under another name until it is whole: half an export is never taken for one. */
-async function writeFile(_context: CommandContext, file: string, pieces: Readable, gzip: boolean): Promise<void> {
+export async function writeWhole(file: string, pieces: Readable, gzip: boolean): Promise<void> {
 	const part = `${file}.part`;
 	const written = createWriteStream(part);
 	try {
@@ -135,4 +153,20 @@ function progress({ terminal, host }: CommandContext, isFile: boolean) {
 			if (isFile) terminal.note(so());
 		},
 	};
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `12h` is twelve hours before now; a date is its begin in UTC. As RFC 3339. */
+export function timeOf(text: string, now: number): string {
+	const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+	if (count !== undefined && unit !== undefined) return new Date(now - Number(count) * UNIT_MS[unit]!).toISOString();
+	const at = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)
+		? Date.parse(text)
+		: Number.NaN;
+	if (!Number.isNaN(at)) return new Date(at).toISOString();
+	throw new NexusError(
+		"invalid",
+		`${JSON.stringify(text)} is no time; use 30m, 12h, 7d, 2026-11-17 or 2026-11-17T08:00:00Z`,
+	);
 }

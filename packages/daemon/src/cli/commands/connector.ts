@@ -4,10 +4,12 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as streamText } from "node:stream/consumers";
 import type { AdapterSetting } from "@nexus-stream/adapter/host";
-import { type ConnectorJson, exitCodeOf, NexusError } from "@nexus-stream/protocol";
+import { ConnectorSchema } from "@nexus-stream/client/runtime";
+import { exitCodeOf, NexusError } from "@nexus-stream/protocol";
 import { ask } from "../ask.ts";
 import type { CommandContext, CommandExit } from "../command.ts";
 import type { Host } from "../host.ts";
+import { jsonOf, runtimeOf } from "../runtime.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
@@ -26,10 +28,7 @@ export interface AddConnectorOptions extends KeyOptions {
 }
 
 const setting = (name: string, prompt: string, more: Partial<AdapterSetting> = {}): AdapterSetting => ({
-	name,
-	prompt,
-	secret: false,
-	required: true,
+	...{ name, prompt, secret: false, required: true },
 	...more,
 });
 const TYPE = setting("type", "provider: openai, anthropic, google, openai-compatible or demo");
@@ -37,23 +36,23 @@ const ENDPOINT = setting("endpoint", "address, such as https://models.example/v1
 const KEY = setting("key", "API key (empty: none)", { secret: true, required: false });
 
 export async function add(context: CommandContext, id: string, options: AddConnectorOptions): CommandExit {
-	const { host, client } = context;
-	const settings = await addSettings(host, options);
-	const made = await client.api.addConnector({
-		id,
-		provider_type: settings.type!,
-		endpoint: settings.endpoint || undefined,
-		api_key: settings.key || undefined,
-		default_model: options.model,
-		models: options.only,
-		app_id: options.app,
+	const { connectors } = runtimeOf(context);
+	const settings = await addSettings(context.host, options);
+	await connectors.createConnector({
+		connectorId: id,
+		providerType: settings.type!,
+		endpoint: settings.endpoint ?? "",
+		apiKey: settings.key ?? "",
+		defaultModelId: options.model ?? "",
+		modelIds: options.only ?? [],
+		appId: options.app ?? "",
 	});
 	if (options.test && !(await works(context, id))) {
-		await client.api.removeConnector(id);
+		await connectors.deleteConnector({ connectorId: id });
 		context.terminal.note("nothing was stored; --no-test stores it all the same");
 		return exitCodeOf("unavailable");
 	}
-	context.terminal.out(`stored ${made.id}\n`);
+	context.terminal.out(`stored ${id}\n`);
 	return 0;
 }
 
@@ -80,58 +79,61 @@ async function addSettings(host: Host, options: AddConnectorOptions): Promise<Re
 	);
 }
 
-export async function list({ client, terminal }: CommandContext, options: { json?: boolean }): CommandExit {
-	const { connectors } = await client.api.connectors();
-	if (options.json) for (const connector of connectors) terminal.json(connector);
+export async function list(context: CommandContext, options: { json?: boolean }): CommandExit {
+	const { terminal } = context;
+	const { connectors } = await runtimeOf(context).connectors.listConnectors({});
+	if (options.json) for (const connector of connectors) terminal.json(jsonOf(ConnectorSchema, connector));
 	else
 		table(
 			terminal,
 			["CONNECTOR", "PROVIDER", "KEY", "MODEL", "APP", "ADDRESS"],
 			connectors.map((one) => [
-				one.id,
-				`${one.provider_type}${one.enabled ? "" : " (off)"}`,
-				one.key_hint ?? "",
-				oneLine(modelsOf(one), 80),
-				one.app_id ?? "all",
-				oneLine(one.endpoint ?? "", 200),
+				one.connectorId,
+				`${one.providerType}${one.enabled ? "" : " (off)"}`,
+				one.keyHint,
+				oneLine(one.defaultModelId || one.modelIds.join(", "), 80),
+				one.appId || "all",
+				oneLine(one.endpoint, 200),
 			]),
 			["APP", "MODEL"],
 		);
 	return 0;
 }
 
-const modelsOf = ({ default_model, models }: ConnectorJson): string => default_model ?? models.join(", ");
-
 export async function test(context: CommandContext, ids: readonly string[]): CommandExit {
-	const { client } = context;
-	const asked = ids.length > 0 ? ids : (await client.api.connectors()).connectors.map(({ id }) => id);
 	let failed = false;
-	for (const id of asked) failed = !(await works(context, id)) || failed;
+	for (const id of ids.length > 0 ? ids : await allIds(context)) failed = !(await works(context, id)) || failed;
 	return failed ? exitCodeOf("unavailable") : 0;
 }
 
-async function works({ client, terminal }: CommandContext, id: string): Promise<boolean> {
-	const { ok, message } = await client.api.testConnector(id);
-	terminal.note(oneLine(`${id} ${ok ? "works" : "does not work"}: ${message}`, 700));
+async function allIds(context: CommandContext): Promise<string[]> {
+	const { connectors } = await runtimeOf(context).connectors.listConnectors({});
+	return connectors.map(({ connectorId }) => connectorId);
+}
+
+async function works(context: CommandContext, connectorId: string): Promise<boolean> {
+	const { ok, message } = await runtimeOf(context).connectors.testConnector({ connectorId });
+	context.terminal.note(oneLine(`${connectorId} ${ok ? "works" : "does not work"}: ${message}`, 700));
 	return ok;
 }
 
 export async function key(context: CommandContext, id: string, options: KeyOptions): CommandExit {
-	const { host, client, terminal } = context;
+	const { host, terminal } = context;
 	const given = await givenKey(host, options);
 	const { key } =
 		host.stdin.isTTY && given === undefined ? await ask(host, [{ ...KEY, required: true }], {}, false) : { key: given };
 	if (key === undefined)
 		throw new NexusError("invalid", "missing: the key; pipe it in, or use --key-env or --key-file");
-	await client.api.changeConnector(id, { api_key: key });
+	await runtimeOf(context).connectors.updateConnector({ connectorId: id, apiKey: key });
 	terminal.out(`stored the key of ${id}\n`);
 	return !options.test || (await works(context, id)) ? 0 : exitCodeOf("unavailable");
 }
 
-export async function remove({ client, terminal }: CommandContext, ids: readonly string[]): CommandExit {
+export async function remove(context: CommandContext, ids: readonly string[]): CommandExit {
+	const { connectors } = runtimeOf(context);
 	for (const id of ids) {
-		await client.api.removeConnector(id);
-		terminal.out(`removed ${oneLine(id, 100)}\n`);
+		await connectors.deleteConnector({ connectorId: id });
+		context.terminal.out(`removed ${oneLine(id, 100)}\n`);
 	}
 	return 0;
 }

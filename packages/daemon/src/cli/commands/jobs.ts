@@ -1,33 +1,47 @@
-/** `nexus jobs`: the queue of model calls, for a person who looks after it. */
+/** `nexus jobs`: the queue of model calls: list, show, cancel and watch them. */
 
-import { exitCodeOf, isErrorCode, type JobJson, type JobState } from "@nexus-stream/protocol";
+import {
+	errorCodeOf,
+	type ScenarioJob,
+	ScenarioJobSchema,
+	ScenarioType,
+	ScenarioJobState as State,
+	SubscribeScenarioJobEventsResponseSchema,
+} from "@nexus-stream/client/runtime";
+import { exitCodeOf } from "@nexus-stream/protocol";
 import type { CommandContext, CommandExit } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
-import { since, table } from "../table.ts";
-import { type Colour, noteDrop, oneLine, type Terminal } from "../terminal.ts";
+import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
+import { table } from "../table.ts";
+import { type Colour, oneLine, type Terminal } from "../terminal.ts";
 
 interface Json {
 	json?: boolean;
 }
 
 export async function listJobs(
-	{ client, terminal }: CommandContext,
-	{ json, state, app, limit }: Json & { state?: string; app?: string; limit: number },
+	context: CommandContext,
+	{ json, state, app = "", limit }: Json & { state?: string; app?: string; limit: number },
 ): CommandExit {
-	const { jobs, queued, running } = await client.api.jobs({ state, app_id: app, limit });
+	const { terminal } = context;
+	const { jobs, queued, running } = await runtimeOf(context).ai.listScenarioJobs({
+		appId: app,
+		pageSize: limit,
+		states: state === undefined ? [] : [enumValue(State, state, "--state")],
+	});
 	if (jobs.length === 0) terminal.note(state || app ? "there is no such job" : "there are no jobs");
-	if (json) for (const job of jobs) terminal.json(job);
+	if (json) for (const job of jobs) terminal.json(jsonOf(ScenarioJobSchema, job));
 	else
 		table(
 			terminal,
 			["JOB", "STATE", "KIND", "SUBMITTED", "APP", "MODEL", "NOTE"],
 			jobs.map((job) => [
-				job.job_id,
-				job.state,
-				job.kind,
-				since(job.created_at),
-				oneLine(job.app_id, 40),
-				oneLine(job.model, 40),
+				job.jobId,
+				wordOf(State, job.state),
+				KINDS[job.scenarioType] ?? "",
+				sinceTime(job.createdAt),
+				oneLine(job.appId, 40),
+				oneLine(job.modelId, 40),
 				notesOf(job),
 			]),
 			["APP", "MODEL", "SUBMITTED"],
@@ -36,9 +50,18 @@ export async function listJobs(
 	return 0;
 }
 
-export async function showJob({ client, terminal }: CommandContext, id: string, { json }: Json): CommandExit {
-	const job = await client.api.job(id);
-	if (json) terminal.json(job);
+const KINDS: Readonly<Partial<Record<ScenarioType, string>>> = {
+	[ScenarioType.TEXT_GENERATE]: "text",
+	[ScenarioType.SPEECH_SYNTHESIZE]: "speech",
+	[ScenarioType.IMAGE_GENERATE]: "image",
+	[ScenarioType.TEXT_EMBED]: "embed",
+	[ScenarioType.SPEECH_TRANSCRIBE]: "transcribe",
+};
+
+export async function showJob(context: CommandContext, jobId: string, { json }: Json): CommandExit {
+	const { terminal } = context;
+	const job = jobIn(await runtimeOf(context).ai.getScenarioJob({ jobId }));
+	if (json) terminal.json(jsonOf(ScenarioJobSchema, job));
 	else {
 		terminal.note(stateLine(terminal, job));
 		showResult(terminal, job);
@@ -46,82 +69,86 @@ export async function showJob({ client, terminal }: CommandContext, id: string, 
 	return 0;
 }
 
-export async function cancelJob(
-	{ client, terminal }: CommandContext,
-	id: string,
-	reason: string,
-	{ json }: Json,
-): CommandExit {
-	const job = await client.api.cancelJob(id, reason);
-	if (json) terminal.json(job);
-	else terminal.out(`${job.job_id}: ${job.state}\n`);
+export async function cancelJob(context: CommandContext, jobId: string, reason: string, { json }: Json): CommandExit {
+	const { terminal } = context;
+	const job = jobIn(await runtimeOf(context).ai.cancelScenarioJob({ jobId, reason }));
+	if (json) terminal.json(jsonOf(ScenarioJobSchema, job));
+	else terminal.out(`${job.jobId}: ${wordOf(State, job.state)}\n`);
 	return 0;
 }
 
+/** The daemon always sends it. */
+const jobIn = ({ job }: { job?: ScenarioJob | undefined }): ScenarioJob => job!;
+
 export async function watchJob(
-	{ client, host, terminal }: CommandContext,
-	id: string,
+	context: CommandContext,
+	jobId: string,
 	{ json, after }: Json & { after?: number },
 ): CommandExit {
+	const { host, terminal } = context;
 	const left = new AbortController();
 	onInterrupt(host, () => left.abort());
-	const watching = { signal: left.signal, onDrop: noteDrop(terminal), after };
-	let newest: JobJson | undefined;
+	const { ai } = runtimeOf(context);
+	const place = after === undefined ? {} : { after: BigInt(after) };
+	let newest: ScenarioJob | undefined;
 	let shown = "";
-	for await (const { event, text } of client.watchJob(id, watching)) {
-		newest = event.job;
-		if (json) terminal.json(text);
-		else {
-			// Each snapshot takes the place of the one before; the same line twice says nothing.
-			const line = stateLine(terminal, newest);
-			if (line !== shown) terminal.status(line);
-			shown = line;
+	try {
+		for await (const event of ai.subscribeScenarioJobEvents({ jobId, ...place }, { signal: left.signal })) {
+			newest = jobIn(event);
+			if (json) terminal.json(jsonOf(SubscribeScenarioJobEventsResponseSchema, event));
+			else {
+				// Each snapshot replaces the one before; the same line twice says nothing.
+				const line = stateLine(terminal, newest);
+				if (line !== shown) terminal.status(line);
+				shown = line;
+			}
 		}
-	}
-	if (left.signal.aborted) {
-		terminal.note(`${id} goes on`);
-		terminal.note(`  hint: \`nexus jobs watch ${id}\` follows it, \`nexus jobs cancel ${id}\` ends it`);
+	} catch (cause) {
+		if (!left.signal.aborted) throw cause;
+		terminal.note(`${jobId} goes on`);
+		terminal.note(`  hint: \`nexus jobs watch ${jobId}\` follows it, \`nexus jobs cancel ${jobId}\` ends it`);
 		return exitCodeOf("aborted");
 	}
-	const job = newest ?? (await client.api.job(id));
+	const job = newest ?? jobIn(await ai.getScenarioJob({ jobId }));
 	if (!json) showResult(terminal, job);
 	return exitCodeFor(job);
 }
 
-const COLOUR: Partial<Record<JobState, Colour>> = {
-	completed: "green",
-	failed: "red",
-	timeout: "red",
-	running: "yellow",
+const COLOUR: Readonly<Partial<Record<State, Colour>>> = {
+	[State.COMPLETED]: "green",
+	[State.FAILED]: "red",
+	[State.TIMEOUT]: "red",
+	[State.RUNNING]: "yellow",
 };
 
-function stateLine(terminal: Terminal, job: JobJson): string {
+function stateLine(terminal: Terminal, job: ScenarioJob): string {
 	const colour = COLOUR[job.state];
-	const state = colour ? terminal.paint(colour, job.state) : terminal.dim(job.state);
-	return [job.job_id, state, terminal.dim(notesOf(job))].filter(Boolean).join("  ");
+	const word = wordOf(State, job.state);
+	const state = colour ? terminal.paint(colour, word) : terminal.dim(word);
+	return [job.jobId, state, terminal.dim(notesOf(job))].filter(Boolean).join("  ");
 }
 
-const notesOf = (job: JobJson): string =>
+const notesOf = (job: ScenarioJob): string =>
 	[
-		job.state === "queued" ? `${job.queue_position} before it` : "",
-		job.state === "running" && job.progress_percent >= 0 ? `${job.progress_percent} %` : "",
-		job.attempt > 1 ? `attempt ${job.attempt} of ${job.attempts_max}${job.after_crash ? " after a crash" : ""}` : "",
+		job.state === State.QUEUED ? `${job.queuePosition} before it` : "",
+		job.state === State.RUNNING && job.progressPercent >= 0 ? `${job.progressPercent} %` : "",
+		job.attempt > 1 ? `attempt ${job.attempt} of ${job.retryMaxAttempts}${job.afterCrash ? " after a crash" : ""}` : "",
 		job.demo ? "demo" : "",
-		job.state !== "completed" && job.error ? oneLine(job.error.message, 200) : "",
+		job.state === State.COMPLETED ? "" : oneLine(job.reason, 200),
 	]
 		.filter(Boolean)
 		.join(", ");
 
 /** Text goes to stdout as it is, so that it can be piped. */
-function showResult(terminal: Terminal, { text, artifacts, embeddings }: JobJson): void {
+function showResult(terminal: Terminal, { text, artifacts, embeddings }: ScenarioJob): void {
 	if (text) terminal.out(text.endsWith("\n") ? text : `${text}\n`);
-	if (embeddings) terminal.out(`${JSON.stringify(embeddings)}\n`);
-	for (const { artifact_id: id, name, mime_type: type, size_bytes: size } of artifacts)
-		terminal.out(`${id}\t${oneLine(type, 80)}\t${size} bytes\t${oneLine(name, 255)}\n`);
+	if (embeddings.length > 0) terminal.out(`${JSON.stringify(embeddings.map(({ values }) => values))}\n`);
+	for (const { artifactId, name, mimeType, sizeBytes } of artifacts)
+		terminal.out(`${artifactId}\t${oneLine(mimeType, 80)}\t${sizeBytes} bytes\t${oneLine(name, 255)}\n`);
 }
 
-function exitCodeFor({ state, error }: JobJson): number {
-	if (state === "completed") return 0;
-	if (state === "canceled") return exitCodeOf("aborted");
-	return exitCodeOf(error && isErrorCode(error.code) ? error.code : "engine_failed");
+function exitCodeFor({ state, reasonCode }: ScenarioJob): number {
+	if (state === State.COMPLETED) return 0;
+	if (state === State.CANCELED) return exitCodeOf("aborted");
+	return exitCodeOf(errorCodeOf(reasonCode));
 }

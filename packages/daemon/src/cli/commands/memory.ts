@@ -1,8 +1,15 @@
-/** `nexus memory`: what agents have noted, for a person who looks it up or has it forgotten. */
+/** `nexus memory`: list and search what agents have noted, and forget it. */
 
-import type { MemoryJson, MemoryProvenanceJson } from "@nexus-stream/protocol";
+import {
+	type MemoryChange,
+	MemoryChangeSchema,
+	MemoryEventType,
+	type MemoryItem,
+	MemoryItemSchema,
+} from "@nexus-stream/client/runtime";
 import type { CommandContext, CommandExit } from "../command.ts";
-import { since, table } from "../table.ts";
+import { jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
+import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
 export interface MemoryOptions {
@@ -12,10 +19,10 @@ export interface MemoryOptions {
 }
 
 export async function listMemory(context: CommandContext, options: MemoryOptions): CommandExit {
-	const { bank, limit } = options;
-	const { memory, enabled } = await context.client.api.memory({ bank, limit });
+	const { bank = "", limit: pageSize } = options;
+	const { items, enabled } = await runtimeOf(context).memory.listMemory({ bank, pageSize });
 	const off = "; memory is off: `memory: { enabled: true }` in the configuration switches it on";
-	return show(context, options, memory, `nothing is noted${enabled ? "" : off}`);
+	return show(context, options, items, `nothing is noted${enabled ? "" : off}`);
 }
 
 export async function searchMemory(
@@ -23,36 +30,35 @@ export async function searchMemory(
 	words: readonly string[],
 	options: MemoryOptions,
 ): CommandExit {
-	const { bank, limit } = options;
-	const { memory } = await context.client.api.memory({ bank, limit, query: words.join(" ") });
-	return show(context, options, memory, "nothing is noted about that");
+	const { bank = "", limit: pageSize } = options;
+	const { items } = await runtimeOf(context).memory.listMemory({ bank, pageSize, query: words.join(" ") });
+	return show(context, options, items, "nothing is noted about that");
 }
 
-export async function removeMemory({ client, terminal }: CommandContext, ids: readonly string[]): CommandExit {
-	for (const id of ids) {
-		const { note } = await client.api.forgetMemory(id);
-		terminal.out(`forgotten: ${oneLine(id, 100)} (${note})\n`);
+export async function removeMemory(context: CommandContext, ids: readonly string[]): CommandExit {
+	const { memory } = runtimeOf(context);
+	for (const memoryId of ids) {
+		await memory.forget({ memoryId });
+		context.terminal.out(`forgotten: ${oneLine(memoryId, 100)} (turns keep their text)\n`);
 	}
 	return 0;
 }
 
-export async function memoryLog(
-	{ client, terminal }: CommandContext,
-	options: Omit<MemoryOptions, "bank">,
-): CommandExit {
-	const { changes } = await client.api.memoryChanges({ limit: options.limit });
+export async function memoryLog(context: CommandContext, { json, limit }: Omit<MemoryOptions, "bank">): CommandExit {
+	const { terminal } = context;
+	const { changes } = await runtimeOf(context).memory.listMemoryChanges({ pageSize: limit });
 	if (changes.length === 0) terminal.note("nothing was noted or forgotten");
-	if (options.json) for (const change of changes) terminal.json(change);
+	if (json) for (const change of changes) terminal.json(jsonOf(MemoryChangeSchema, change));
 	else
 		table(
 			terminal,
 			["CHANGED", "CHANGE", "MEMORY", "BANK", "BY"],
-			changes.map(({ change, id, bank, provenance }) => [
-				since(provenance.at),
-				change,
-				id,
-				oneLine(bank, 80),
-				oneLine(byOf(provenance), 200),
+			changes.map((change) => [
+				sinceTime(change.at),
+				wordOf(MemoryEventType, change.eventType),
+				change.memoryId,
+				oneLine(change.bank, 80),
+				oneLine(authorOf(change), 200),
 			]),
 		);
 	return 0;
@@ -61,28 +67,26 @@ export async function memoryLog(
 function show(
 	{ terminal }: CommandContext,
 	options: MemoryOptions,
-	memory: readonly MemoryJson[],
+	items: readonly MemoryItem[],
 	none: string,
 ): number {
-	if (memory.length === 0) terminal.note(none);
-	if (options.json) for (const item of memory) terminal.json(item);
+	if (items.length === 0) terminal.note(none);
+	if (options.json) for (const item of items) terminal.json(jsonOf(MemoryItemSchema, item));
 	else
 		table(
 			terminal,
 			["MEMORY", "NOTED", "BANK", "BY", "TEXT"],
-			memory.map(({ id, bank, text, provenance }) => [
-				id,
-				since(provenance.at),
-				oneLine(bank, 80),
-				oneLine(byOf(provenance), 80),
-				oneLine(text, 500),
+			items.map((item) => [
+				item.memoryId,
+				sinceTime(item.createdAt),
+				oneLine(item.bank, 80),
+				oneLine(authorOf(item), 80),
+				oneLine(item.text, 500),
 			]),
 			["NOTED", "BY"],
 		);
 	return 0;
 }
 
-const byOf = ({ agent, channel, account, sender, run_id }: MemoryProvenanceJson): string =>
-	[agent ?? "operator", sender === undefined ? "" : `for ${channel}/${account}/${sender}`, run_id ?? ""]
-		.filter(Boolean)
-		.join(" ");
+const authorOf = ({ agent, channel, account, sender, runId }: MemoryItem | MemoryChange): string =>
+	[agent || "operator", sender === "" ? "" : `for ${channel}/${account}/${sender}`, runId].filter(Boolean).join(" ");

@@ -1,26 +1,29 @@
 /** `nexus workflow`: run one from a file, watch it, look it up, cancel it. */
 
-import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as readAll } from "node:stream/consumers";
+import { fromJson, type JsonObject } from "@bufbuild/protobuf";
 import {
-	exitCodeOf,
-	isErrorCode,
-	NexusError,
-	toNexusError,
-	type WorkflowDefinitionJson,
-	type WorkflowEventJson,
-	type WorkflowJson,
-	type WorkflowNodeStatusJson,
-	type WorkflowState,
-} from "@nexus-stream/protocol";
+	errorCodeOf,
+	GetWorkflowResponseSchema,
+	WorkflowNodeKind as Kind,
+	WorkflowState as State,
+	type SubscribeWorkflowEventsResponse,
+	SubscribeWorkflowEventsResponseSchema,
+	type Workflow,
+	type WorkflowDefinition,
+	WorkflowDefinitionSchema,
+	type WorkflowNodeStatus,
+	WorkflowSchema,
+} from "@nexus-stream/client/runtime";
+import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
 import { parseDocument } from "yaml";
-import { overRestarts } from "../client.ts";
 import type { CommandContext, CommandExit } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
-import { since, table } from "../table.ts";
-import { type Colour, Hinted, noteDrop, oneLine, type Terminal } from "../terminal.ts";
+import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
+import { table } from "../table.ts";
+import { type Colour, Hinted, oneLine, type Terminal } from "../terminal.ts";
 
 interface Json {
 	json?: boolean;
@@ -31,21 +34,21 @@ export interface RunOptions extends Json {
 	app?: string;
 }
 
+/** The owner's own workflows. */
+const OWNERS_APP = "owner";
+
 export async function runWorkflow(context: CommandContext, file: string, options: RunOptions): CommandExit {
-	const { client, terminal } = context;
 	const definition = withInput(await readDefinition(context, file), options.input ?? []);
-	const submitted = {
+	const { workflow } = await runtimeOf(context).workflows.submitWorkflow({
 		definition,
-		// The same request again is the same workflow: a connection that breaks here costs nothing.
-		idempotency_key: randomUUID(),
-		app_id: options.app,
-	};
-	const { workflow_id: id } = await overRestarts(() => client.api.submitWorkflow(submitted), noteDrop(terminal));
-	terminal.note(terminal.dim(id));
-	return follow(context, id, { ...options, after: 0 });
+		appId: options.app ?? OWNERS_APP,
+	});
+	const { workflowId } = workflow!;
+	context.terminal.note(context.terminal.dim(workflowId));
+	return follow(context, workflowId, { ...options, after: 0 });
 }
 
-async function readDefinition({ host }: CommandContext, file: string): Promise<WorkflowDefinitionJson> {
+async function readDefinition({ host }: CommandContext, file: string): Promise<WorkflowDefinition> {
 	let source: string;
 	try {
 		source = file === "-" ? await readAll(host.stdin) : readFileSync(resolve(host.cwd(), file), "utf8");
@@ -58,14 +61,31 @@ async function readDefinition({ host }: CommandContext, file: string): Promise<W
 	const value: unknown = document.toJS();
 	if (typeof value !== "object" || value === null || !("nodes" in value))
 		throw new Hinted(
-			new NexusError("invalid", `${file}: this is no workflow: it has no nodes`),
+			new NexusError("invalid", `${file}: this is not a workflow: it has no nodes`),
 			"docs/workflows.md says how one is written",
 		);
-	return value as WorkflowDefinitionJson;
+	return definitionOf(file, value as Written);
 }
 
-function withInput(definition: WorkflowDefinitionJson, given: readonly string[]): WorkflowDefinitionJson {
-	const input = { ...definition.input };
+/** As a file spells it: nodes by `id`, kinds without their prefix. */
+interface Written {
+	nodes: readonly { id?: string; kind?: string }[];
+}
+
+function definitionOf(file: string, { nodes, ...rest }: Written): WorkflowDefinition {
+	const spelled = nodes.map(({ id = "", kind = "", ...node }) => {
+		if (!Object.hasOwn(Kind, kind)) throw new NexusError("invalid", `node ${id}: there is no kind ${kind}`);
+		return { ...node, node_id: id, kind: `WORKFLOW_NODE_KIND_${kind}` };
+	});
+	try {
+		return fromJson(WorkflowDefinitionSchema, { ...rest, nodes: spelled });
+	} catch (cause) {
+		throw new NexusError("invalid", `${file}: ${toNexusError(cause).message}`, { cause });
+	}
+}
+
+function withInput(definition: WorkflowDefinition, given: readonly string[]): WorkflowDefinition {
+	const input: JsonObject = { ...definition.input };
 	for (const one of given) {
 		const at = one.indexOf("=");
 		if (at < 1) throw new NexusError("invalid", `--input ${one}: write it as name=value`);
@@ -74,9 +94,9 @@ function withInput(definition: WorkflowDefinitionJson, given: readonly string[])
 	return given.length === 0 ? definition : { ...definition, input };
 }
 
-function inputValue(text: string): unknown {
+function inputValue(text: string): JsonObject[string] {
 	try {
-		return JSON.parse(text);
+		return JSON.parse(text) as JsonObject[string];
 	} catch {
 		return text;
 	}
@@ -89,65 +109,70 @@ interface FollowCommandOptions extends Json {
 export const watchWorkflow = (context: CommandContext, id: string, options: FollowCommandOptions): CommandExit =>
 	follow(context, id, options);
 
-async function follow(
-	{ client, host, terminal }: CommandContext,
-	id: string,
-	options: FollowCommandOptions,
-): CommandExit {
+async function follow(context: CommandContext, workflowId: string, { after, json }: FollowCommandOptions): CommandExit {
+	const { host, terminal } = context;
 	const left = new AbortController();
 	onInterrupt(host, () => left.abort());
 	const nodes = createNodes(terminal);
-	let newest: WorkflowJson | undefined;
-	const { after } = options;
-	const watching = { signal: left.signal, onDrop: noteDrop(terminal), after };
-	for await (const { event, text } of client.watchWorkflow(id, watching)) {
-		if (options.json) terminal.json(text);
-		else nodes.show(event);
-		newest = event.workflow;
-	}
-	if (left.signal.aborted) {
-		terminal.note(`${id} goes on`);
-		terminal.note(`  hint: \`nexus workflow watch ${id}\` follows it, \`nexus workflow cancel ${id}\` ends it`);
+	const { workflows } = runtimeOf(context);
+	const place = after === undefined ? {} : { after: BigInt(after) };
+	try {
+		for await (const event of workflows.subscribeWorkflowEvents({ workflowId, ...place }, { signal: left.signal })) {
+			if (json) terminal.json(jsonOf(SubscribeWorkflowEventsResponseSchema, event));
+			else nodes.show(event);
+		}
+	} catch (cause) {
+		if (!left.signal.aborted) throw cause;
+		terminal.note(`${workflowId} goes on`);
+		terminal.note(
+			`  hint: \`nexus workflow watch ${workflowId}\` follows it, \`nexus workflow cancel ${workflowId}\` ends it`,
+		);
 		return exitCodeOf("aborted");
 	}
-	const { workflow } = await client.api.workflow(newest?.workflow_id ?? id);
-	if (options.json) terminal.json(workflow);
-	else showOutput(terminal, workflow);
-	return exitCodeFor(workflow);
+	const { workflow } = await workflows.getWorkflow({ workflowId });
+	if (json) terminal.json(jsonOf(WorkflowSchema, workflow!));
+	else showOutput(terminal, workflow!);
+	return exitCodeFor(workflow!);
 }
 
 /** A line for each change of a node. */
 function createNodes(terminal: Terminal) {
 	const seen = new Map<string, string>();
 	return {
-		show({ workflow: { nodes } }: WorkflowEventJson) {
-			const width = Math.max(...nodes.map(({ node_id: id }) => id.length));
+		show({ workflow }: SubscribeWorkflowEventsResponse) {
+			const { nodes } = workflow!;
+			const width = Math.max(...nodes.map(({ nodeId }) => nodeId.length));
 			for (const node of nodes) {
 				const line = stateLine(terminal, node);
-				if (node.state === "accepted" || seen.get(node.node_id) === line) continue;
-				seen.set(node.node_id, line);
-				terminal.note(`  ${node.node_id.padEnd(width)}  ${line}`);
+				if (node.state === State.ACCEPTED || seen.get(node.nodeId) === line) continue;
+				seen.set(node.nodeId, line);
+				terminal.note(`  ${node.nodeId.padEnd(width)}  ${line}`);
 			}
 		},
 	};
 }
 
-const COLOUR: Partial<Record<WorkflowState, Colour>> = { completed: "green", failed: "red", running: "yellow" };
+const COLOUR: Readonly<Partial<Record<State, Colour>>> = {
+	[State.COMPLETED]: "green",
+	[State.FAILED]: "red",
+	[State.RUNNING]: "yellow",
+};
 
-function stateLine(terminal: Terminal, { state, attempt, run_id: runId, error }: WorkflowNodeStatusJson): string {
+function stateLine(terminal: Terminal, { state, attempt, runId, reason }: WorkflowNodeStatus): string {
 	const colour = COLOUR[state];
-	const shown = colour ? terminal.paint(colour, state) : terminal.dim(state);
+	const word = wordOf(State, state);
+	const shown = colour ? terminal.paint(colour, word) : terminal.dim(word);
 	const notes = [
 		attempt > 1 ? `attempt ${attempt}` : "",
-		state === "running" ? (runId ?? "") : "",
-		error && state !== "completed" ? oneLine(error.message, 200) : "",
+		state === State.RUNNING ? runId : "",
+		state === State.COMPLETED ? "" : oneLine(reason, 200),
 	];
 	return [shown, terminal.dim(notes.filter(Boolean).join(", "))].filter(Boolean).join("  ");
 }
 
 /** A single text as it is, so that it can be piped; anything else as JSON. */
-function showOutput(terminal: Terminal, { state, error, output = {} }: WorkflowJson): void {
-	if (error) terminal.note(`nexus: ${state}: ${error.message}`);
+function showOutput(terminal: Terminal, { state, reason, output = {} }: Workflow): void {
+	if (reason !== "") terminal.note(`nexus: ${wordOf(State, state)}: ${reason}`);
 	const all = Object.values(output) as Record<string, unknown>[];
 	const [only] = all;
 	const text = only?.text ?? (only?.value as Record<string, unknown> | undefined)?.text;
@@ -155,32 +180,37 @@ function showOutput(terminal: Terminal, { state, error, output = {} }: WorkflowJ
 	else if (all.length > 0) terminal.out(`${JSON.stringify(output, undefined, 2)}\n`);
 }
 
-function exitCodeFor({ state, error }: WorkflowJson): number {
-	if (state === "completed") return 0;
-	if (state === "canceled") return exitCodeOf("aborted");
-	return exitCodeOf(error && isErrorCode(error.code) ? error.code : "engine_failed");
+function exitCodeFor({ state, reasonCode }: Workflow): number {
+	if (state === State.COMPLETED) return 0;
+	if (state === State.CANCELED) return exitCodeOf("aborted");
+	return exitCodeOf(errorCodeOf(reasonCode));
 }
 
 export async function listWorkflows(
-	{ client, terminal }: CommandContext,
-	{ json, state, app, limit }: Json & { state?: string; app?: string; limit: number },
+	context: CommandContext,
+	{ json, state, app = "", limit }: Json & { state?: string; app?: string; limit: number },
 ): CommandExit {
-	const { workflows } = await client.api.workflows({ state, app_id: app, limit });
+	const { terminal } = context;
+	const { workflows } = await runtimeOf(context).workflows.listWorkflows({
+		appId: app,
+		pageSize: limit,
+		states: state === undefined ? [] : [enumValue(State, state, "--state")],
+	});
 	if (workflows.length === 0)
 		terminal.note(
 			state || app ? "there is no such workflow" : "there are no workflows; `nexus workflow run <file>` runs one",
 		);
-	if (json) for (const workflow of workflows) terminal.json(workflow);
+	if (json) for (const workflow of workflows) terminal.json(jsonOf(WorkflowSchema, workflow));
 	else
 		table(
 			terminal,
 			["WORKFLOW", "STATE", "DONE", "SUBMITTED", "APP", "NAME"],
 			workflows.map((one) => [
-				one.workflow_id,
-				one.state,
-				`${one.progress_percent} %`,
-				since(one.created_at),
-				one.app_id,
+				one.workflowId,
+				wordOf(State, one.state),
+				`${one.progressPercent} %`,
+				sinceTime(one.createdAt),
+				one.appId,
 				oneLine(one.name, 200),
 			]),
 			["APP", "SUBMITTED"],
@@ -188,26 +218,26 @@ export async function listWorkflows(
 	return 0;
 }
 
-export async function showWorkflow({ client, terminal }: CommandContext, id: string, { json }: Json): CommandExit {
-	const found = await client.api.workflow(id);
+export async function showWorkflow(context: CommandContext, workflowId: string, { json }: Json): CommandExit {
+	const { terminal } = context;
+	const found = await runtimeOf(context).workflows.getWorkflow({ workflowId });
 	if (json) {
-		terminal.json(found);
+		terminal.json(jsonOf(GetWorkflowResponseSchema, found));
 		return 0;
 	}
-	const { workflow } = found;
-	terminal.note(
-		`${workflow.workflow_id}  ${workflow.state}  ${workflow.progress_percent} %  ${oneLine(workflow.name, 200)}`,
-	);
+	const workflow = found.workflow!;
+	const state = wordOf(State, workflow.state);
+	terminal.note(`${workflowId}  ${state}  ${workflow.progressPercent} %  ${oneLine(workflow.name, 200)}`);
 	table(
 		terminal,
 		["NODE", "KIND", "STATE", "ATTEMPT", "RUN", "OUTPUT"],
-		workflow.nodes.map(({ node_id, kind, state, attempt, run_id, error, output }) => [
-			node_id,
-			kind,
-			state,
-			String(attempt),
-			run_id ?? "",
-			oneLine(error?.message ?? (output ? JSON.stringify(output) : ""), 500),
+		workflow.nodes.map((node) => [
+			node.nodeId,
+			wordOf(Kind, node.kind).toUpperCase(),
+			wordOf(State, node.state),
+			String(node.attempt),
+			node.runId,
+			oneLine(node.reason || (node.output ? JSON.stringify(node.output) : ""), 500),
 		]),
 		["RUN", "ATTEMPT", "KIND"],
 	);
@@ -215,13 +245,14 @@ export async function showWorkflow({ client, terminal }: CommandContext, id: str
 }
 
 export async function cancelWorkflow(
-	{ client, terminal }: CommandContext,
-	id: string,
+	context: CommandContext,
+	workflowId: string,
 	reason: string,
 	{ json }: Json,
 ): CommandExit {
-	const workflow = await client.api.cancelWorkflow(id, reason);
-	if (json) terminal.json(workflow);
-	else terminal.out(`${workflow.workflow_id}: ${workflow.state}\n`);
+	const { terminal } = context;
+	const { workflow } = await runtimeOf(context).workflows.cancelWorkflow({ workflowId, reason });
+	if (json) terminal.json(jsonOf(WorkflowSchema, workflow!));
+	else terminal.out(`${workflowId}: ${wordOf(State, workflow!.state)}\n`);
 	return 0;
 }

@@ -13,7 +13,6 @@ import {
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { DeliveryCounts, Pairing } from "../../ledger/ledger.ts";
 import type { AccountName, AccountStatus, DeliverOptions, DeliverRequest, DeliveryInfo } from "../../nex/nex.ts";
-import { OWNER_APP, once } from "../../services/services.ts";
 import { defined } from "../../std/defined.ts";
 import type { Handlers } from "../http/handler.ts";
 import { webhookHandlers } from "../http/webhook.ts";
@@ -93,9 +92,6 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 	} satisfies Partial<Handlers>;
 }
 
-/** Keys of deliveries are not those of other requests. */
-const DELIVERIES = `${OWNER_APP}/deliveries`;
-
 function deliveryHandlers(deps: EdgeDeps & { clock: Clock }, needed: () => Channels, limits: EdgeLimits) {
 	const { channels, clock } = deps;
 	/** The same key gives the first one's delivery, also when the daemon died before that was on record. */
@@ -103,13 +99,15 @@ function deliveryHandlers(deps: EdgeDeps & { clock: Clock }, needed: () => Chann
 		const { outbound } = needed();
 		const log = newId("txt", clock.now());
 		let first: DeliveryInfo | undefined;
-		const asked = { appId: DELIVERIES, key, body: { ...request, text }, result: log };
-		const { id: runId } = await once(deps, asked, async (beside) => {
-			first = await outbound.deliver({ ...request, text, ...(beside.length > 0 && { log, beside }) });
-		}).catch((cause: unknown) => {
-			const { reason, message } = toNexusError(cause);
-			throw reason === "IDEMPOTENCY_CONFLICT" ? new NexusError("conflict", message) : cause;
-		});
+		const asked = { key, body: { ...request, text }, result: log };
+		const { id: runId } = await deps
+			.deliverOnce(asked, async (beside) => {
+				first = await outbound.deliver({ ...request, text, ...(beside.length > 0 && { log, beside }) });
+			})
+			.catch((cause: unknown) => {
+				const { reason, message } = toNexusError(cause);
+				throw reason === "IDEMPOTENCY_CONFLICT" ? new NexusError("conflict", message) : cause;
+			});
 		return first ?? outbound.deliver({ ...request, runId });
 	};
 	return {

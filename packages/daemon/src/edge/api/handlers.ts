@@ -1,13 +1,14 @@
 /** One handler for each route. A handler gets checked input and answers with JSON, a Response, or an error it throws. */
 
 import type { ServerResponse } from "node:http";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError, toNexusError, traceIdIn } from "@nexus-stream/protocol";
 import type { Auth } from "../http/auth.ts";
 import { principalOfCaller } from "../http/gate.ts";
 import type { Handlers } from "../http/handler.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
+import type { Rest } from "../rest/rest.ts";
 import {
-	feedCursor,
 	framesMissing,
 	NDJSON,
 	type Readers,
@@ -18,20 +19,13 @@ import {
 	upTo,
 } from "../stream/stream.ts";
 import { approvalHandlers } from "./approvals.ts";
+import { artifactHandlers } from "./artifacts.ts";
 import { channelHandlers } from "./channels.ts";
-import { healthFeed, healthView } from "./health.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { type OpenApiObject, openapi } from "./openapi.ts";
 import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
-import { appHandlers } from "./runtime/apps.ts";
-import { auditHandlers } from "./runtime/audit.ts";
-import { connectorHandlers } from "./runtime/connectors.ts";
-import { jobHandlers } from "./runtime/jobs.ts";
-import { memoryHandlers } from "./runtime/memory.ts";
-import { workflowHandlers } from "./runtime/workflows.ts";
-import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 
 export interface HandlerParts {
@@ -44,6 +38,7 @@ export interface HandlerParts {
 	admitStream(): void;
 	cookieName(): string;
 	signIn(): { code: string; url: string };
+	rest?: (() => Promise<Pick<Rest, "openapi">>) | undefined;
 }
 
 export function createHandlers(parts: HandlerParts): Handlers {
@@ -53,14 +48,9 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
 		...approvalHandlers(parts.deps, parts.limits),
-		...auditHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
-		...jobHandlers(parts),
-		...memoryHandlers(parts.deps, parts.limits),
+		...artifactHandlers(parts.deps),
 		...mcpHandlers(parts.deps),
-		...connectorHandlers(parts.deps),
-		...appHandlers(parts.deps),
-		...workflowHandlers(parts),
 		...daemonHandlers(parts),
 	};
 }
@@ -98,7 +88,7 @@ function messageHandlers({ deps }: HandlerParts) {
 		},
 		async abortRun({ params: { run } }, { caller }) {
 			const aborting = broker.abort(run);
-			if (aborting) deps.services?.audit?.abortAsked(run, caller.address);
+			if (aborting) deps.abortAsked(run, caller.address);
 			const turn = (await aborting) ?? (await ledger.turns.get(run));
 			if (!turn) throw new NexusError("not_found", `there is no run ${run}`);
 			return { run_id: run, status: turn.status };
@@ -121,7 +111,7 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 	} satisfies Partial<Handlers>;
 }
 
-function streamHandlers({ deps: { bus, ledger, services }, limits, sources, readers, admitStream }: HandlerParts) {
+function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
 	const send = (outgoing: ServerResponse, answer: StreamResponse) =>
 		sendStream({ readers, admitStream }, outgoing, answer);
 	return {
@@ -149,20 +139,13 @@ function streamHandlers({ deps: { bus, ledger, services }, limits, sources, read
 			const cursor = upTo(await sources.run(run, after), last);
 			return send(outgoing, { cursor, dialect: NDJSON, closes: ROUTES.getFrames.close });
 		},
-		async streamHealth(_, { outgoing }) {
-			admitStream();
-			const health = services?.health;
-			if (!health) throw new NexusError("unavailable", "this daemon has no services to tell how it is");
-			const cursor = feedCursor({ ...healthFeed(health), record: (state) => JSON.stringify(healthView(state)) });
-			return send(outgoing, { cursor, dialect: SSE, closes: ROUTES.streamHealth.close });
-		},
 		webSocket() {
 			throw new NexusError("invalid", "this address speaks WebSocket: send an upgrade request");
 		},
 	} satisfies Partial<Handlers>;
 }
 
-function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts) {
+function daemonHandlers({ deps, limits, auth, cookieName, signIn, rest }: HandlerParts) {
 	let document: OpenApiObject | undefined;
 	return {
 		async signIn({ body }, { caller, headers }) {
@@ -188,9 +171,9 @@ function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts
 			return Response.json({ signed_out: true }, { headers: { "Set-Cookie": gone } });
 		},
 		createSignInCode: () => signIn(),
-		openapi() {
-			// Made when somebody asks: it would take a tenth of the start.
-			document ??= openapi(deps.version);
+		async openapi() {
+			// Built by the first request for it: it would take a tenth of the start.
+			document ??= openapi(deps.version, await rest?.().then((routes) => routes.openapi()));
 			return document;
 		},
 		healthz: () => ({ status: "ok" }),
@@ -202,4 +185,29 @@ function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts
 			return new Response(await deps.metrics.render(), { headers: { "Content-Type": deps.metrics.contentType } });
 		},
 	} satisfies Partial<Handlers>;
+}
+
+/** Answers with a stream: a stream that cannot open has a status before the first byte (I9). */
+interface Streaming {
+	readers: Readers;
+	/** Throws `busy` when no further stream may open. */
+	admitStream(): void;
+}
+
+async function sendStream(
+	{ readers, admitStream }: Streaming,
+	outgoing: ServerResponse,
+	answer: StreamResponse,
+): Promise<Response> {
+	const { cursor } = answer;
+	try {
+		await cursor.check();
+		// Others may have opened meanwhile; from here on nothing waits.
+		admitStream();
+	} catch (cause) {
+		cursor.close();
+		throw cause;
+	}
+	readers.open(outgoing, answer);
+	return RESPONSE_ALREADY_SENT;
 }

@@ -7,10 +7,16 @@ import { COMPONENTS, Failure } from "./schema.ts";
 
 export type OpenApiObject = Record<string, unknown>;
 
-const refTo = (id: string) => `#/components/schemas/${id}`;
+/** The routes that are derived from the runtime contract. */
+export interface Described {
+	paths: Record<string, OpenApiObject>;
+	schemas: Record<string, OpenApiObject>;
+}
 
-export function openapi(version: string): OpenApiObject {
-	const paths: Record<string, OpenApiObject> = {};
+export const refTo = (id: string) => `#/components/schemas/${id}`;
+
+export function openapi(version: string, derived: Described = { paths: {}, schemas: {} }): OpenApiObject {
+	const paths: Record<string, OpenApiObject> = { ...derived.paths };
 	for (const [id, route] of Object.entries<Route>(ROUTES)) {
 		paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(id, route) };
 	}
@@ -24,7 +30,7 @@ export function openapi(version: string): OpenApiObject {
 		},
 		paths,
 		components: {
-			schemas: components(),
+			schemas: { ...derived.schemas, ...components() },
 			securitySchemes: {
 				bearer: { type: "http", scheme: "bearer" },
 				cookie: { type: "apiKey", in: "cookie", name: "nexus_{port}" },
@@ -44,7 +50,7 @@ function operation(id: string, route: Route): OpenApiObject {
 		operationId: id,
 		summary: route.summary,
 		...(route.close ? { "x-close-mode": route.close } : {}),
-		security: route.auth ? [{ bearer: [] }, { cookie: [] }] : [],
+		security: route.auth ? SECURITY : [],
 		parameters: [
 			...parameters(route.params, "path"),
 			...parameters(route.query, "query"),
@@ -61,7 +67,9 @@ function operation(id: string, route: Route): OpenApiObject {
 	};
 }
 
-const LAST_EVENT_ID = {
+export const SECURITY: OpenApiObject[] = [{ bearer: [] }, { cookie: [] }];
+
+export const LAST_EVENT_ID = {
 	name: "Last-Event-ID",
 	in: "header",
 	required: false,
@@ -93,13 +101,16 @@ function responses(route: Route): OpenApiObject {
 		answers[416] = { description: "The Range lies beyond the end." };
 	}
 	if (route.path === "/readyz") answers[503] = { ...(answers[200] as OpenApiObject), description: "Not ready." };
-	const codes: ErrorCode[] = [
+	return describeFailures(answers, [
 		...route.errors,
-		...ANYWHERE,
 		...(route.body ? (["too_large"] as const) : []),
 		...(route.auth ? (["unauthenticated"] as const) : []),
-	];
-	for (const code of codes) {
+	]);
+}
+
+/** Adds the statuses of these errors, and of those that every route may have. */
+export function describeFailures(answers: OpenApiObject, codes: readonly ErrorCode[]): OpenApiObject {
+	for (const code of [...codes, ...ANYWHERE]) {
 		answers[httpStatusOf(code)] ??= {
 			description: code,
 			content: { "application/json": { schema: schemaOf(Failure) } },

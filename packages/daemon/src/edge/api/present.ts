@@ -10,14 +10,7 @@ import type {
 	ToolCallJson,
 } from "@nexus-stream/protocol";
 import type { LiveRun, LiveToolCall } from "../../broker/broker.ts";
-import type {
-	InboundEvent,
-	SessionInfo,
-	StoredAttachment,
-	StoredMessage,
-	StoredToolCall,
-	Turn,
-} from "../../ledger/ledger.ts";
+import type { InboundEvent, SessionInfo, StoredAttachment, StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
 import { defined } from "../../std/defined.ts";
 
 /** Of base64 text, without decoding it. */

@@ -1,17 +1,11 @@
 /** The HTTP API as data: what is served and what the OpenAPI document says are both made from this table. */
 
 import { STREAM_ENDPOINTS } from "@nexus-stream/protocol";
-import type { z } from "zod";
+import { z } from "zod";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
-import { APP_ROUTES } from "./runtime/routes-apps.ts";
-import { AUDIT_ROUTES } from "./runtime/routes-audit.ts";
-import { CONNECTOR_ROUTES } from "./runtime/routes-connectors.ts";
-import { JOB_ROUTES } from "./runtime/routes-jobs.ts";
-import { MEMORY_ROUTES } from "./runtime/routes-memory.ts";
-import { WORKFLOW_ROUTES } from "./runtime/routes-workflows.ts";
 import * as shape from "./schema.ts";
 import * as work from "./schema-sessions.ts";
 
@@ -231,24 +225,20 @@ export const ROUTES = {
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
 	...APPROVAL_ROUTES,
-	...AUDIT_ROUTES,
 	...CHANNEL_ROUTES,
-	...JOB_ROUTES,
-	...MEMORY_ROUTES,
-	...MCP_ROUTES,
-	...CONNECTOR_ROUTES,
-	...APP_ROUTES,
-	streamHealth: route({
+	getArtifact: route({
 		method: "GET",
-		path: "/v1/health/stream",
-		summary: "Server-sent events of how the daemon is: the current state, then one sample a second and every change.",
+		path: "/v1/artifacts/{artifact}",
+		summary: "An artifact as a file to be saved. A Range of bytes is answered with 206.",
 		auth: true,
+		apps: true,
+		params: z.object({ artifact: z.string().min(1).max(128) }),
 		status: 200,
-		answer: { type: "text/event-stream" },
-		errors: [],
-		close: STREAM_ENDPOINTS["GET /v1/health/stream"].closes,
+		answer: { type: "*/*" },
+		ranges: true,
+		errors: ["not_found", "precondition"],
 	}),
-	...WORKFLOW_ROUTES,
+	...MCP_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

@@ -25,12 +25,14 @@ export interface AppParts {
 	handlers: Handlers;
 	page: Page;
 	holdStream: HoldStream;
+	/** The routes of the runtime contract, loaded by the first request for one of them. */
+	rest?: (() => Promise<Pick<Hono<AppEnv>, "fetch">>) | undefined;
 	limits: EdgeLimits;
 	clock: Clock;
 	log: Log;
 }
 
-export function createApp({ handlers, page, holdStream, limits, clock, log }: AppParts): Hono<AppEnv> {
+export function createApp({ handlers, page, holdStream, rest, limits, clock, log }: AppParts): Hono<AppEnv> {
 	const app = new Hono<AppEnv>();
 	const read = jsonReader(limits, clock);
 	for (const [id, route] of Object.entries<Route>(ROUTES)) {
@@ -57,7 +59,7 @@ export function createApp({ handlers, page, holdStream, limits, clock, log }: Ap
 					: route.body && check(route.body, await read(c.req.raw, outgoing.req, caller), "body"),
 			};
 			const answer = await handle(input, { caller, outgoing, headers: c.req.raw.headers, url: c.req.raw.url });
-			return answer instanceof Response ? answer : send(outgoing, route.status, answer);
+			return answer instanceof Response ? answer : sendJson(outgoing, route.status, answer);
 		});
 	}
 	for (const path of new Set(Object.values<Route>(ROUTES).map(({ path }) => path))) {
@@ -66,13 +68,14 @@ export function createApp({ handlers, page, holdStream, limits, clock, log }: Ap
 			throw notAllowed(...allowed.map(({ method }) => method));
 		});
 	}
+	if (rest) app.all("/v1/*", async (c) => (await rest()).fetch(c.req.raw, c.env));
 	app.notFound((c) => page(c.req.raw) ?? failure(new NexusError("not_found", "there is nothing at this address"), log));
 	app.onError((cause) => failure(cause, log));
 	return app;
 }
 
 /** Straight to the socket: a Response would make a stream of the text first, which costs more than all the rest of an answer. */
-function send(outgoing: ServerResponse, status: number, answer: object): Response {
+export function sendJson(outgoing: ServerResponse, status: number, answer: object): Response {
 	// First: what cannot be spelled is still answered as a failure.
 	const text = JSON.stringify(answer);
 	outgoing.writeHead(status, jsonHeaders(text));
@@ -80,7 +83,7 @@ function send(outgoing: ServerResponse, status: number, answer: object): Respons
 	return RESPONSE_ALREADY_SENT;
 }
 
-const honoPath = (path: string): string => path.replace(/\{(\w+)\}/g, ":$1");
+export const honoPath = (path: string): string => path.replace(/\{(\w+)\}/g, ":$1");
 const hasFixedAnswer = (route: Route): boolean =>
 	route.close === undefined && route.answer.type !== "application/x-ndjson";
 
@@ -91,7 +94,7 @@ class MethodNotAllowed extends NexusError {
 		this.allow = methods.join(", ");
 	}
 }
-const notAllowed = (...methods: string[]): MethodNotAllowed => new MethodNotAllowed(methods);
+export const notAllowed = (...methods: string[]): MethodNotAllowed => new MethodNotAllowed(methods);
 
 function check(schema: z.ZodType, value: unknown, where: string): unknown {
 	const parsed = schema.safeParse(value);
@@ -101,7 +104,7 @@ function check(schema: z.ZodType, value: unknown, where: string): unknown {
 	throw new NexusError("invalid", `${at}: ${issue?.message ?? "is not as documented"}; see /openapi.json`);
 }
 
-const jsonReader =
+export const jsonReader =
 	(limits: EdgeLimits, clock: Clock) =>
 	async (request: Request, incoming: IncomingMessage, { proof }: Caller): Promise<unknown> => {
 		// A foreign page can post a form without asking first, but it cannot name a bearer: those callers need not say the type.

@@ -3,8 +3,7 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
-import type { Applications, Principal, SignInRegister } from "../../services/services.ts";
-import type { EdgeLimits } from "../port.ts";
+import type { AppTokens, EdgeLimits, Principal, SignIns } from "../port.ts";
 import { clientKey } from "./strangers.ts";
 
 export type Credential = { code: string } | { token: string };
@@ -43,8 +42,8 @@ export interface AuthParts {
 	token: string;
 	limits: AuthLimits;
 	clock: Clock;
-	apps: Pick<Applications, "authenticate"> | undefined;
-	signIns: SignInRegister;
+	apps: AppTokens;
+	signIns: SignIns;
 }
 
 type AuthLimits = Pick<
@@ -80,7 +79,7 @@ export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): 
 	return {
 		authenticate(bearer) {
 			if (isToken(bearer)) return { by: "owner" };
-			const app = apps?.authenticate(bearer);
+			const app = apps.authenticate(bearer);
 			return app && { by: "app", ...app };
 		},
 		refuse(address) {
@@ -138,7 +137,7 @@ function createCodes(limits: AuthLimits, clock: Clock) {
 }
 
 /** The first failure of an address is told at once, those of the following minute together. */
-function createFailures(perMinuteMax: number, clock: Clock, signIns: Pick<SignInRegister, "refused">) {
+function createFailures(perMinuteMax: number, clock: Clock, signIns: Pick<SignIns, "refused">) {
 	const now = elapsing(clock);
 	const windows = new Map<string, { since: number; count: number }>();
 	let total = 0;

@@ -5,7 +5,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { addressKind } from "@nexus-stream/adapter/net/address-guard";
 import { NexusError } from "@nexus-stream/protocol";
-import type { Principal } from "../../services/services.ts";
+import type { Principal } from "../port.ts";
 import type { Auth, Proof } from "./auth.ts";
 import type { Proxies } from "./proxies.ts";
 

@@ -20,13 +20,15 @@ export interface ListenerParts extends HandlerParts {
 	admit: Admit;
 	holdStream: HoldStream;
 	/** Lets in and answers remote procedures, where there are any. */
-	rpc?: { enter: Admit; answer: RpcServer["answer"] };
+	enterRpc: Admit;
+	rpc?: Pick<RpcServer, "answer" | "rest"> | undefined;
 }
 
-export function createListener({ page, admit, holdStream, rpc, ...parts }: ListenerParts): HttpListener {
+export function createListener({ page, admit, holdStream, enterRpc, rpc, ...parts }: ListenerParts): HttpListener {
 	const { log } = parts.deps;
 	const { limits, clock } = parts;
-	const app = createApp({ handlers: createHandlers(parts), page, holdStream, limits, clock, log });
+	const rest = rpc?.rest;
+	const app = createApp({ handlers: createHandlers({ ...parts, rest }), page, holdStream, rest, limits, clock, log });
 	const answer: HttpListener = getRequestListener(
 		(request, env) => {
 			const { incoming, outgoing } = env as HttpBindings;
@@ -43,7 +45,7 @@ export function createListener({ page, admit, holdStream, rpc, ...parts }: Liste
 	if (!rpc) return answer;
 	return async (incoming, outgoing) => {
 		if (!isRpcPath(incoming.url ?? "")) return answer(incoming, outgoing);
-		const caller = rpc.enter(incoming, outgoing);
+		const caller = enterRpc(incoming, outgoing);
 		if (caller.heldMs !== undefined) await held(clock, caller.heldMs);
 		return rpc.answer(incoming, outgoing, caller);
 	};

@@ -2,8 +2,7 @@
 
 import type { EventEmitter } from "node:events";
 import { NexusError } from "@nexus-stream/protocol";
-import type { Principal } from "../../services/services.ts";
-import type { EdgeLimits } from "../port.ts";
+import type { EdgeLimits, Principal } from "../port.ts";
 import { createCounts } from "./counts.ts";
 
 type Holder = Pick<Principal, "owner" | "appId">;

@@ -47,22 +47,27 @@ const PASSES_WHILE_STOPPING = /^(Get|List|Recall|Check|Abort|Cancel)/;
 
 /** Throws with the status that the call is refused with. */
 export function admit(context: HandlerContext, parts: AdmitParts): void {
-	const { signal, service, method, values } = context;
+	const { signal, method } = context;
 	// Connect aborts with an error before it makes a status of it: here its own errors get their reasons (Z9).
 	const explain = () => void (signal.reason instanceof ConnectError && explained(signal.reason));
 	signal.addEventListener("abort", explain, { once: true });
 	try {
-		if (service.typeName !== OPEN_SERVICE) {
-			const principal = values.get(PRINCIPAL);
-			if (!principal) throw new NexusError("unauthenticated", "send `authorization: Bearer <token>`");
-			requireProcedure(principal, `${service.typeName}/${method.name}`);
-		}
-		if (parts.stopping() && (method.methodKind !== "unary" || !PASSES_WHILE_STOPPING.test(method.name)))
-			throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
+		permit(context, parts.stopping());
 		if (method.methodKind !== "unary") open(context, parts);
 	} catch (cause) {
 		throw toConnectError(cause, parts.log);
 	}
+}
+
+/** Throws when the caller may not call this procedure, or when it begins work while the daemon stops. */
+export function permit({ service, method, values }: HandlerContext, isStopping: boolean): void {
+	if (service.typeName !== OPEN_SERVICE) {
+		const principal = values.get(PRINCIPAL);
+		if (!principal) throw new NexusError("unauthenticated", "send `authorization: Bearer <token>`");
+		requireProcedure(principal, `${service.typeName}/${method.name}`);
+	}
+	if (isStopping && (method.methodKind !== "unary" || !PASSES_WHILE_STOPPING.test(method.name)))
+		throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
 }
 
 function open(context: HandlerContext, parts: AdmitParts): void {

@@ -10,6 +10,9 @@ import type { CloseMode } from "@nexus-stream/protocol";
 import { jsonText } from "../http/body.ts";
 import { type Caller, principalOfCaller, whenEnded } from "../http/gate.ts";
 import type { EdgeLimits } from "../port.ts";
+import { remembering } from "../rest/methods.ts";
+import { createRest, type Rest } from "../rest/rest.ts";
+import type { Readers } from "../stream/stream.ts";
 import { type AdmitParts, admit, CALL } from "./admit.ts";
 import {
 	endLate,
@@ -24,17 +27,21 @@ import {
 import { refusal, revoked, stopping } from "./errors.ts";
 import { guarded } from "./guard.ts";
 import { OutgoingResponse } from "./outgoing.ts";
-import { addServices } from "./routes.ts";
-import { PRINCIPAL, type RpcDeps } from "./rpc.ts";
+import { addServices, type MethodSources } from "./routes.ts";
+import { PRINCIPAL } from "./rpc.ts";
 
 export type { RpcRequest };
 /** Answers one call, with a status if need be. Never rejects. */
 export type Dispatch = (request: RpcRequest, response: RpcResponse, caller: Caller) => Promise<void>;
 
-export interface DispatchParts extends RpcDeps, AdmitParts {}
+export interface DispatchParts extends MethodSources, AdmitParts {
+	readers: Readers;
+}
 
 export interface Dispatcher {
 	answer: Dispatch;
+	/** The same procedures over plain HTTP. */
+	rest: Rest;
 	/** Refuses a call of gRPC without a token: nothing of it is read. */
 	refuse(stream: ServerHttp2Stream, contentType: string): void;
 	/** Cuts the streams of these modes, or all: CANCELLED, with the reason STOPPING. */
@@ -57,7 +64,8 @@ export function createDispatcher(parts: DispatchParts): Dispatcher {
 		jsonOptions,
 		requestGate: (context) => admit(context, parts),
 	});
-	addServices(guarded(router, log), parts);
+	const remembered = remembering(guarded(router, log));
+	addServices(remembered.router, parts);
 	const paths = new Map(router.handlers.map((handler): [string, UniversalHandler] => [handler.requestPath, handler]));
 	const answer: Dispatch = async (request, response, caller) => {
 		const handler = paths.get((request.url ?? "").split("?", 1)[0]!);
@@ -75,6 +83,7 @@ export function createDispatcher(parts: DispatchParts): Dispatcher {
 	);
 	return {
 		answer,
+		rest: createRest({ ...parts, methods: remembered.methods }),
 		refuse(stream, contentType) {
 			if (stream.destroyed || stream.closed) return;
 			stream.respond({ ":status": 200, "content-type": contentType, ...unauthenticated }, { endStream: true });

@@ -3,7 +3,6 @@
 import { setImmediate } from "node:timers/promises";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Services } from "../../services/services.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Connections } from "../http/connection.ts";
 import type { Caller, Identifiable } from "../http/gate.ts";
@@ -12,7 +11,8 @@ import { listen } from "../http/server.ts";
 import type { HoldStream } from "../http/shares.ts";
 import type { Strangers } from "../http/strangers.ts";
 import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
-import type { Flusher } from "../stream/stream.ts";
+import type { Rest } from "../rest/rest.ts";
+import type { Flusher, Readers } from "../stream/stream.ts";
 import type { RpcResponse } from "./answer.ts";
 import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
 import { createGrpcServer, type GrpcServer } from "./server.ts";
@@ -20,9 +20,9 @@ import { RpcStreams } from "./streams.ts";
 
 export interface RpcParts {
 	deps: EdgeDeps;
-	services: Services;
 	limits: EdgeLimits;
 	flusher: Flusher;
+	readers: Readers;
 	/** Who calls on the gRPC port. */
 	identify(request: Identifiable): Caller;
 	connections: Connections;
@@ -40,6 +40,8 @@ export interface RpcParts {
 export interface RpcServer {
 	/** Answers a call that the gate of the main port let in. */
 	answer: Dispatch;
+	/** The same procedures over plain HTTP, for requests that the main port admitted. */
+	rest(): Promise<Rest>;
 	listen(host: string, port: number, tls?: GrpcTls): Promise<{ url: string }>;
 	heartbeat(): void;
 	/** Called four times in the time that a reader may take nothing. */
@@ -71,6 +73,11 @@ function spendOn(flusher: Flusher, go: () => void): void {
 	go();
 }
 
+const failing = (log: Log) => (cut: () => void) => (cause: unknown) => {
+	log.error({ err: cause }, "a remote procedure could not be answered");
+	cut();
+};
+
 /** Whether a path of the main port is a remote procedure: `/package.Service/Method`. */
 export const isRpcPath = (path: string): boolean => path.startsWith("/nexus.runtime.") || path.startsWith("/grpc.");
 
@@ -80,8 +87,8 @@ export function createRpc(parts: RpcParts): RpcServer {
 	let server: GrpcServer | undefined;
 	let dispatcher: Dispatcher | undefined;
 	const load = loadOnce(async () => {
-		const { createDispatcher } = await import("./dispatch.ts");
-		dispatcher = createDispatcher({ ...parts, streams, stopping: () => isStopping });
+		const [{ createDispatcher }, register] = await Promise.all([import("./dispatch.ts"), parts.deps.methods()]);
+		dispatcher = createDispatcher({ ...parts, register, streams, stopping: () => isStopping });
 		return dispatcher;
 	});
 	const answer: Dispatch = async (request, response, caller) => {
@@ -89,10 +96,7 @@ export function createRpc(parts: RpcParts): RpcServer {
 		await takeTurn(parts.flusher);
 		if (!isGone(request)) await loaded.answer(request, response, caller);
 	};
-	const failed = (cut: () => void) => (cause: unknown) => {
-		parts.log.error({ err: cause }, "a remote procedure could not be answered");
-		cut();
-	};
+	const failed = failing(parts.log);
 	const stop = async () => {
 		if (isStopping) return;
 		isStopping = true;
@@ -102,6 +106,11 @@ export function createRpc(parts: RpcParts): RpcServer {
 	};
 	return {
 		answer,
+		async rest() {
+			const { rest } = await load();
+			await takeTurn(parts.flusher);
+			return rest;
+		},
 		async listen(host, port, tls) {
 			server = createGrpcServer({
 				...parts,

@@ -6,7 +6,10 @@ import {
 	HealthCheckResponse_ServingStatus as Status,
 } from "@nexus-stream/client/gen/grpc/health/v1/health_pb";
 import { type DaemonState, NexusError } from "@nexus-stream/protocol";
-import { feedStream, type RpcDeps } from "./rpc.ts";
+import type { EdgeDeps } from "../port.ts";
+import { feedStream } from "./rpc.ts";
+
+export type ProbeSource = Pick<EdgeDeps, "health" | "readiness">;
 
 type ServingStatus = (typeof Status)[keyof typeof Status];
 
@@ -14,7 +17,7 @@ type ServingStatus = (typeof Status)[keyof typeof Status];
 const statusOf = (state: DaemonState): ServingStatus => (state === "READY" ? Status.SERVING : Status.NOT_SERVING);
 
 /** `names`: the services that there are. The empty name is the whole daemon. */
-export function probeMethods({ deps }: RpcDeps, names: ReadonlySet<string>): ServiceImpl<typeof Health> {
+export function probeMethods(deps: ProbeSource, names: ReadonlySet<string>): ServiceImpl<typeof Health> {
 	const state = () => deps.health?.state() ?? deps.readiness().state;
 	const isKnown = (name: string) => name === "" || names.has(name);
 	return {

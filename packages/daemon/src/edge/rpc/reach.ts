@@ -1,7 +1,7 @@
 /** Which remote procedures an application's token reaches: those whose answers are the application's own, and no others (Z25). */
 
 import { NexusError } from "@nexus-stream/protocol";
-import type { Principal } from "../../services/services.ts";
+import type { Principal } from "../port.ts";
 
 const RUNTIME = "nexus.runtime.v1";
 

@@ -15,23 +15,9 @@ import { RuntimeLocalService } from "@nexus-stream/client/gen/nexus/runtime/v1/l
 import { RuntimeMemoryService } from "@nexus-stream/client/gen/nexus/runtime/v1/memory_pb";
 import { RuntimeRealtimeService } from "@nexus-stream/client/gen/nexus/runtime/v1/realtime_pb";
 import { RuntimeWorkflowService } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
-import { accountMethods } from "./accounts.ts";
-import { agentMethods } from "./agents.ts";
-import { appMethods } from "./apps.ts";
-import { artifactMethods } from "./artifacts.ts";
-import { auditMethods } from "./audit.ts";
-import { connectorMethods } from "./connectors.ts";
-import { healthMethods } from "./health.ts";
-import { jobMethods } from "./jobs.ts";
-import { memoryMethods } from "./memory.ts";
-import { probeMethods } from "./probe.ts";
-import { providerMethods } from "./providers.ts";
-import { realtimeMethods } from "./realtime.ts";
+import type { EdgeLimits, RegisterMethods } from "../port.ts";
+import { type ProbeSource, probeMethods } from "./probe.ts";
 import { reflectionMethods } from "./reflection.ts";
-import type { RpcDeps } from "./rpc.ts";
-import { scenarioMethods } from "./scenarios.ts";
-import { transferMethods } from "./transfers.ts";
-import { workflowMethods } from "./workflows.ts";
 
 /** Every service that there is; reflection and health checks name them. */
 export const SERVICES: readonly DescService[] = [
@@ -50,21 +36,17 @@ export const SERVICES: readonly DescService[] = [
 	ServerReflectionAlpha,
 ];
 
-/** What is not implemented answers so by itself. */
-export function addServices(router: Pick<ConnectRouter, "service">, rpc: RpcDeps): void {
-	router.service(RuntimeAiService, { ...scenarioMethods(rpc), ...jobMethods(rpc), ...artifactMethods(rpc) });
-	router.service(RuntimeLocalService, transferMethods(rpc));
-	router.service(RuntimeRealtimeService, realtimeMethods(rpc));
-	router.service(RuntimeWorkflowService, workflowMethods(rpc));
-	router.service(RuntimeAuditService, { ...auditMethods(rpc), ...healthMethods(rpc), ...providerMethods(rpc) });
-	router.service(RuntimeAccountService, accountMethods(rpc));
-	router.service(RuntimeMemoryService, memoryMethods(rpc));
-	router.service(RuntimeAgentService, agentMethods(rpc));
-	router.service(RuntimeAppService, appMethods(rpc));
-	router.service(RuntimeConnectorService, connectorMethods(rpc));
+export interface MethodSources {
+	deps: ProbeSource;
+	register: RegisterMethods;
+	limits: EdgeLimits;
+}
+
+export function addServices(router: Pick<ConnectRouter, "service">, { deps, register, limits }: MethodSources): void {
+	register(router, limits);
 	const reflection = reflectionMethods(SERVICES);
 	router.service(ServerReflection, reflection);
 	// The same messages under an older name.
 	router.service(ServerReflectionAlpha, reflection as unknown as ServiceImpl<typeof ServerReflectionAlpha>);
-	router.service(Health, probeMethods(rpc, new Set(SERVICES.map(({ typeName }) => typeName))));
+	router.service(Health, probeMethods(deps, new Set(SERVICES.map(({ typeName }) => typeName))));
 }

@@ -1,19 +1,16 @@
-/** What every remote procedure uses: who calls, and how a log or a feed becomes the messages of a stream. */
+/** The door for implementations of remote procedures: who calls, pages, and how a log or a feed becomes the messages of a stream. */
 
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
-import { NexusError } from "@nexus-stream/protocol";
+import { isIdOf, NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Principal, Services } from "../../services/services.ts";
-import type { EdgeDeps, EdgeLimits } from "../port.ts";
-import { backlogOf, type Feed, type Flusher } from "../stream/stream.ts";
+import type { Principal } from "../port.ts";
+import type { Flusher } from "../stream/stream.ts";
 import type { OpenStream } from "./open-stream.ts";
 import { Outlet, type OutletStream } from "./outlet.ts";
 
-export interface RpcDeps {
-	deps: EdgeDeps;
-	services: Services;
-	limits: EdgeLimits;
-}
+export { EncodedCache, upTo } from "../stream/stream.ts";
+export { filtered } from "./filtered.ts";
+export type { OutletStream } from "./outlet.ts";
 
 /** Set before any method runs. Without a principal only those are called that need no token. */
 export const PRINCIPAL = createContextKey<Principal | undefined>(undefined);
@@ -40,7 +37,7 @@ function servingOf({ values }: HandlerContext): Serving {
 }
 
 /** Where a log's stream begins: whoever asked for "from now on" and is cut before the first message goes on from there. */
-const BEGINS_HEADER = "x-nexus-after";
+export const BEGINS_HEADER = "x-nexus-after";
 
 /** Serves a log, by the pump that serves it over HTTP. A cut is an error, never a clean end. */
 export function logStream<Message>(context: HandlerContext, stream: OutletStream<Message>): AsyncIterable<Message> {
@@ -67,6 +64,34 @@ export function opening<Message>(open: () => Promise<AsyncIterable<Message>>): A
 		},
 	};
 	return { [Symbol.asyncIterator]: () => iterator };
+}
+
+export interface Feed<State> {
+	/** What is so now. */
+	current(): readonly State[];
+	/** Called with every change from now on; returns how to stop it. */
+	subscribe(listener: (state: State) => void): () => void;
+	/** Of what it is the state. */
+	key(state: State): string;
+}
+
+interface Backlog<State> {
+	/** What one reader has not got yet, by key. */
+	readonly waiting: Map<string, State>;
+	stop(): void;
+}
+
+function backlogOf<State>({ current, subscribe, key }: Feed<State>, grown: () => void): Backlog<State> {
+	const waiting = new Map<string, State>();
+	const take = (state: State) => {
+		// Anew at the end: changes arrive in their order.
+		waiting.delete(key(state));
+		waiting.set(key(state), state);
+		grown();
+	};
+	const stop = subscribe(take);
+	for (const state of current()) take(state);
+	return { waiting, stop };
 }
 
 export interface FeedStream<State, Message> extends Feed<State> {
@@ -102,3 +127,36 @@ export async function* feedStream<State, Message>(
 		stop();
 	}
 }
+
+const PAGE_SIZE_DEFAULT = 50;
+
+/** 0 is "not said". */
+export function pageSizeOf(size: number, most: number, field = "page_size"): number {
+	if (size < 0) throw new NexusError("invalid", `${field}: a page has one item or more`);
+	return Math.min(size === 0 ? PAGE_SIZE_DEFAULT : size, most);
+}
+
+/** What `next_page_token` said, which is the id of the last item; empty begins at the newest. */
+export function pageTokenOf(token: string, prefix: string): { before?: string } {
+	if (token === "") return {};
+	if (isIdOf(prefix, token)) return { before: token };
+	throw new NexusError("invalid", "page_token: take next_page_token as the page before gave it");
+}
+
+/** A sequence that a stream or a list has told. */
+export function sequenceNumberOf(sequence: bigint): number {
+	if (sequence <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(sequence);
+	throw new NexusError("invalid", `${sequence} is larger than any sequence`);
+}
+
+/** As over HTTP: it is kept with what was cancelled. */
+const REASON_CHARS_MAX = 1000;
+
+export function checkedReason(reason: string): string {
+	if (reason.length <= REASON_CHARS_MAX) return reason;
+	throw new NexusError("invalid", `reason: at most ${REASON_CHARS_MAX} characters`);
+}
+
+/** Where a reader begins; undefined: where the stream begins for one that does not say (Z3). */
+export const afterOf = (after: bigint | undefined): number | undefined =>
+	after === undefined ? undefined : sequenceNumberOf(after);

@@ -2,7 +2,6 @@
 
 export type { StreamFormat } from "./dialect.ts";
 export { EncodedCache } from "./encoding.ts";
-export { backlogOf, type Feed, feedCursor } from "./feed.ts";
 export { Flusher } from "./flusher.ts";
 export { createReaders, type Readers, type StreamResponse } from "./http.ts";
 export { NDJSON } from "./ndjson.ts";

@@ -75,6 +75,7 @@ const STEPS: readonly string[] = [
 export const deliveriesInSqlite: SqliteTable<AtOnce<Deliveries>> = {
 	area: "deliveries",
 	steps: STEPS,
+	listedBy: { table: "delivery", id: "id" },
 	open(file) {
 		file.tables.register<DeliveryOps>("deliveries", { ...ofDelivery(file), ...ofMessages(file) });
 		return reads(file);

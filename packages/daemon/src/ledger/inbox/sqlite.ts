@@ -32,6 +32,7 @@ const STEPS: readonly string[] = [
 export const inboxInSqlite: SqliteTable<AtOnce<StoredInbox>> = {
 	area: "inbox",
 	steps: STEPS,
+	listedBy: { table: "inbound", id: "event_id" },
 	open(file) {
 		file.tables.register<InboxOps>("inbox", applier(file));
 		return reads(file);

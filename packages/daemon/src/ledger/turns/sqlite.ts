@@ -12,6 +12,7 @@ import { turnOf, usageExtraText } from "./rows.ts";
 export const turnsInSqlite: SqliteTable<AtOnce<Turns>> = {
 	area: "turns",
 	/** The area `ledger` made the tables. */
+	listedBy: { table: "turns", id: "run_id" },
 	steps: [
 		`-- JSON.
 		ALTER TABLE messages ADD COLUMN signed_reasoning TEXT;

@@ -4,14 +4,7 @@ import { createHash } from "node:crypto";
 import type { InboundMessage, Target } from "@nexus-stream/adapter/host";
 import { isSameChat } from "@nexus-stream/platforms";
 import { newEventId } from "@nexus-stream/protocol";
-import type {
-	Disposition,
-	HookCall,
-	InboundEvent,
-	Origin,
-	StageTiming,
-	StoredAttachment,
-} from "../../ledger/ledger.ts";
+import type { Disposition, HookCall, InboundEvent, Origin, StageTiming, StoredAttachment } from "../../ledger/ledger.ts";
 import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../access/rights.ts";
 import type { HookContext, HookRequest } from "../plugins/port.ts";
 import { agentOf, type InboundConfig, interruptingOf, queueOf, rulesOf, WEB } from "./config.ts";

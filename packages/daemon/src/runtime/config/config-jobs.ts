@@ -1,7 +1,9 @@
 /** The keys of the configuration about applications, jobs and artifacts. */
 
 import type { z } from "zod";
-import type { ArtifactLimits, JobLimits, QuotaLimits } from "../../services/services.ts";
+import type { ArtifactLimits } from "../../services/artifacts/limits.ts";
+import type { JobLimits } from "../../services/jobs/limits.ts";
+import type { QuotaLimits } from "../../services/kit/quota.ts";
 import { bytes, count, group, ms } from "../../std/config-words.ts";
 
 export const apps = group({ bytesPerAppMax: bytes } satisfies Record<keyof QuotaLimits, z.ZodType>);

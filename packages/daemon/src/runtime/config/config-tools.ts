@@ -3,8 +3,8 @@
 import { type GuardRules, isAllowEntry } from "@nexus-stream/adapter/net/address-guard";
 import { z } from "zod";
 import type { BashConfig, ToolsConfig } from "../../engine/engine.ts";
+import type { MemoryConfig } from "../../services/memory/memory.ts";
 import { byTool, bytes, count, flag, group, say, text } from "../../std/config-words.ts";
-import type { MemoryConfig } from "../wiring/memory.ts";
 
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/);
 

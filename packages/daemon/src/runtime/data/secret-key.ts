@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { NexusError } from "@nexus-stream/protocol";
-import type { SecretKey } from "../../services/services.ts";
+import type { SecretKey } from "../../services/connectors/connectors.ts";
 import { type DataPaths, reasonOf, writePrivate } from "./data-dir.ts";
 
 export const SECRET_VARIABLE = "NEXUS_SECRET_KEY";

@@ -1,16 +1,18 @@
-/** The one database file, with the Bus and the Ledger in it. */
+/** The one database file, with the Bus, the Ledger and the rows of the services in it. */
 
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
 import { type Ledger, sqliteLedger, storeFailure } from "../../ledger/ledger.ts";
-import { createTelling } from "../../services/services.ts";
+import { createTelling } from "../../services/audit/mappers.ts";
 import { type Durability, openSqlite, SchemaTooNew, type SqliteFile, schemaVersions } from "../../std/sqlite.ts";
+import { type ServiceRows, serviceRows } from "./tables.ts";
 
 export interface Store {
 	bus: Bus;
 	ledger: Ledger;
+	rows: ServiceRows;
 	close(): Promise<void>;
 }
 
@@ -27,12 +29,14 @@ export function openStore(path: string, options: StoreOptions, log: Log, guard?:
 		const opened = openSqlite(path, options.durability, guard);
 		file = opened;
 		const ledger = sqliteLedger(opened);
+		const rows = serviceRows(opened);
 		const { storeRetryMsMax } = options;
 		const limits = storeRetryMsMax === undefined ? {} : { commitRetryMsMax: storeRetryMsMax };
 		const bus = createBus({ storage: sqliteStorage(opened), log, limits, tell: createTelling(systemClock) });
 		return {
 			bus,
 			ledger,
+			rows,
 			async close() {
 				await bus.close();
 				opened.close();
@@ -65,7 +69,7 @@ export function checkStore(path: string): void {
 function knownVersions(): Map<string, number> {
 	const file = openSqlite(":memory:", "process");
 	try {
-		for (const migrate of [sqliteLedger, sqliteStorage]) migrate(file);
+		for (const migrate of [sqliteLedger, serviceRows, sqliteStorage]) migrate(file);
 		return schemaVersions(file.db);
 	} finally {
 		file.close();

@@ -60,8 +60,8 @@ export interface Bench {
 
 export async function startBench(options: BenchOptions, onLost: (code: number | null) => void): Promise<Bench> {
 	const { bus, dataDir, log, tuned = {} } = options;
-	const program = options.host ?? hostMain(import.meta.url);
-	const host = spawn(process.execPath, [program], { stdio: ["pipe", "pipe", "inherit"] });
+	const program = options.host === undefined ? hostMain(import.meta.url) : [options.host];
+	const host = spawn(process.execPath, program, { stdio: ["pipe", "pipe", "inherit"] });
 	const { url, channels } = await readyOf(host);
 	host.once("exit", onLost);
 	const file = openSqlite(":memory:", "process");
@@ -153,9 +153,11 @@ function warmUp(
 	};
 }
 
-/** From source it is the package `lab`; the build puts it next to the daemon's own files. */
-const hostMain = (here: string): string =>
-	fileURLToPath(here.endsWith(".ts") ? import.meta.resolve("@nexus-stream/lab") : new URL("../lab/main.js", here));
+/** Arguments of Node: from source the package `lab`; the build puts it next to the daemon's own files. */
+const hostMain = (here: string): string[] =>
+	here.endsWith(".ts")
+		? ["--conditions=nexus-source", fileURLToPath(import.meta.resolve("@nexus-stream/lab"))]
+		: [fileURLToPath(new URL("../lab/main.js", here))];
 
 async function readyOf(host: ChildProcess): Promise<Ready> {
 	const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -178,7 +180,8 @@ async function ask<T>(url: string, method: "GET" | "POST", path: string, body?: 
 	const failed = (why: string, cause?: unknown) =>
 		new NexusError("unavailable", `the channel lab does not answer (${why}); try again`, { cause });
 	try {
-		const response = await fetch(url + path, { method, body: body === undefined ? undefined : JSON.stringify(body) });
+		const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+		const response = await fetch(url + path, init);
 		if (!response.ok) throw failed(String(response.status));
 		return (await response.json()) as T;
 	} catch (cause) {

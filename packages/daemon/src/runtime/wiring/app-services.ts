@@ -5,21 +5,19 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";
 import type { Nex, Outbound } from "../../nex/nex.ts";
-import {
-	type Audit,
-	createAccountSessions,
-	createApplications,
-	createAppMessages,
-	createRuntimeHealth,
-	createSignIns,
-	type NoticeLogs,
-	type Quota,
-	type RuntimeHealth,
-	type Services,
-} from "../../services/services.ts";
+import { createAccountSessions } from "../../services/accounts/accounts.ts";
+import { createApplications } from "../../services/apps/apps.ts";
+import { createAppMessages } from "../../services/apps/messages.ts";
+import type { NoticeLogs } from "../../services/audit/notices.ts";
+import type { Audit } from "../../services/audit/port.ts";
+import { createRuntimeHealth } from "../../services/health/health.ts";
+import type { RuntimeHealth } from "../../services/health/port.ts";
+import type { Quota } from "../../services/kit/quota.ts";
+import { createSignIns } from "../../services/signins/signins.ts";
 import type { Store } from "../data/store.ts";
+import type { Services } from "./port.ts";
 
-export interface AppServiceParts extends Pick<Store, "bus" | "ledger"> {
+export interface AppServiceParts extends Pick<Store, "bus" | "rows"> {
 	broker: Pick<Broker, "liveRuns">;
 	nex: Pick<Nex, "stats">;
 	outbound: Pick<Outbound, "accounts" | "onAccounts">;
@@ -41,8 +39,8 @@ export interface AppServices {
 }
 
 export function createAppServices(parts: AppServiceParts): AppServices {
-	const { bus, ledger, outbound, notices, audit, quota, clock, log } = parts;
-	const recorded = { bus, ledger, clock, log, audit };
+	const { bus, rows, outbound, notices, audit, quota, clock, log } = parts;
+	const recorded = { bus, rows, clock, log, audit };
 	const apps = createApplications(recorded);
 	const signIns = createSignIns(recorded);
 	const accounts = createAccountSessions({ platforms: outbound, signIns, clock, log });
@@ -50,7 +48,7 @@ export function createAppServices(parts: AppServiceParts): AppServices {
 	return {
 		services: {
 			apps,
-			appMessages: createAppMessages({ bus, ledger, apps, notices, quota, clock }),
+			appMessages: createAppMessages({ bus, rows, apps, notices, quota, clock }),
 			signIns,
 			accounts,
 			health,

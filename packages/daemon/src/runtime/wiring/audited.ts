@@ -2,7 +2,7 @@
 
 import { createHmac } from "node:crypto";
 import type { AccountChanges } from "../../nex/nex.ts";
-import type { AuditPayload } from "../../services/services.ts";
+import type { AuditPayload } from "../../services/audit/port.ts";
 import type { NexusConfig } from "../config/config.ts";
 import { packageVersion } from "../package.ts";
 

@@ -3,22 +3,19 @@
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Bus } from "../../bus/bus.ts";
 import { chooseEngine, type Engine, engineNamed, loadEngine, sectionFor } from "../../engine/engine.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
-import {
-	type Audit,
-	type ConfiguredAnswerer,
-	type Connectors,
-	createConnectors,
-	OWNER_APP,
-	type Transfers,
-} from "../../services/services.ts";
+import type { Transfers } from "../../services/artifacts/port.ts";
+import type { Audit } from "../../services/audit/port.ts";
+import { type ConfiguredAnswerer, createConnectors } from "../../services/connectors/connectors.ts";
+import type { Connectors } from "../../services/connectors/port.ts";
+import { OWNER_APP } from "../../services/kit/principal.ts";
 import type { NexusConfig } from "../config/config.ts";
 import { dataPaths } from "../data/data-dir.ts";
 import { secretKey } from "../data/secret-key.ts";
+import type { ServiceRows } from "../data/tables.ts";
 
 export interface ConnectorParts {
 	bus: Pick<Bus, "write">;
-	ledger: Pick<Ledger, "connectors">;
+	rows: Pick<ServiceRows, "connectors">;
 	engine: Engine;
 	config: NexusConfig;
 	clock: Clock;
@@ -30,10 +27,10 @@ export interface ConnectorParts {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export function openConnectors(parts: ConnectorParts, env: Environment = process.env): Connectors {
-	const { bus, ledger, engine, config, clock, audit, transfers } = parts;
+	const { bus, rows, engine, config, clock, audit, transfers } = parts;
 	return createConnectors({
 		bus,
-		ledger,
+		rows,
 		clock,
 		audit,
 		secret: secretKey(dataPaths(config.data), env),

@@ -15,11 +15,11 @@ import {
 	memorySource,
 	type ToolSource,
 } from "../../engine/engine.ts";
+import { MEMORY_DEFAULTS } from "../../services/memory/memory.ts";
 import { createCounters } from "../../std/counters.ts";
 import { CONFIG_DEFAULTS, type NexusConfig } from "../config/config.ts";
 import { dataPaths } from "../data/data-dir.ts";
 import { packageVersion } from "../package.ts";
-import { MEMORY_DEFAULTS } from "./memory.ts";
 
 /** Undefined without servers: then nothing of it is loaded. */
 export function openMcp(config: NexusConfig, log: Log): Mcp | undefined {

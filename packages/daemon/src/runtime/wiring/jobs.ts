@@ -4,33 +4,30 @@ import { join } from "node:path";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
 import type { ChannelMessage } from "../../nex/nex.ts";
-import {
-	type Artifacts,
-	type Audit,
-	type Connectors,
-	createArtifacts,
-	createJobs,
-	type Jobs,
-	OWNER_APP,
-	type Quota,
-	type Scenarios,
-	type Transfers,
-} from "../../services/services.ts";
+import { createArtifacts } from "../../services/artifacts/artifacts.ts";
+import type { Artifacts, Transfers } from "../../services/artifacts/port.ts";
+import type { Audit } from "../../services/audit/port.ts";
+import type { Connectors } from "../../services/connectors/port.ts";
+import { createJobs } from "../../services/jobs/jobs.ts";
+import type { Jobs } from "../../services/jobs/port.ts";
+import { OWNER_APP } from "../../services/kit/principal.ts";
+import type { Quota } from "../../services/kit/quota.ts";
+import type { Scenarios } from "../../services/scenarios/port.ts";
 import type { NexusConfig } from "../config/config.ts";
+import type { ServiceRows } from "../data/tables.ts";
 
 interface JobServiceParts {
 	bus: Bus;
-	ledger: Ledger;
+	rows: ServiceRows;
 	config: NexusConfig;
 	quota: Quota;
 	clock: Clock;
 	log: Log;
 }
 
-export function openArtifacts({ bus, ledger, config, quota, clock, log }: JobServiceParts): Artifacts {
-	const made = { dir: join(config.data, "artifacts"), bus, ledger, quota, clock, log };
+export function openArtifacts({ bus, rows, config, quota, clock, log }: JobServiceParts): Artifacts {
+	const made = { dir: join(config.data, "artifacts"), bus, rows, quota, clock, log };
 	return createArtifacts({ ...made, limits: config.artifacts });
 }
 
@@ -42,8 +39,8 @@ export interface JobParts extends JobServiceParts {
 }
 
 export function openJobs({ config, ...parts }: JobParts): Jobs {
-	const { bus, ledger, quota, clock, log, connectors, scenarios, artifacts, audit } = parts;
-	const made = { bus, ledger, quota, clock, log, connectors, scenarios, artifacts, audit };
+	const { bus, rows, quota, clock, log, connectors, scenarios, artifacts, audit } = parts;
+	const made = { bus, rows, quota, clock, log, connectors, scenarios, artifacts, audit };
 	return createJobs({ ...made, limits: config.jobs });
 }
 

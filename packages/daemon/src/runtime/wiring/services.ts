@@ -5,32 +5,33 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import type { Engine } from "../../engine/engine.ts";
+import type { Engine, MemoryPort } from "../../engine/engine.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Accepted, ClientMessage, Nex, Outbound } from "../../nex/nex.ts";
-import {
-	createAudit,
-	createAuditLog,
-	createClearing,
-	createQuota,
-	createRealtime,
-	createScenarios,
-	createWorkflows,
-	noticeLogs,
-	type Services,
-} from "../../services/services.ts";
+import { agentTurns } from "../../services/agents/turns.ts";
+import { createClearing } from "../../services/apps/clearing.ts";
+import { createAuditLog } from "../../services/audit/audit.ts";
+import { noticeLogs } from "../../services/audit/notices.ts";
+import { createAudit } from "../../services/audit/record.ts";
+import { createQuota } from "../../services/kit/quota.ts";
+import { createRealtime } from "../../services/realtime/realtime.ts";
+import { createScenarios } from "../../services/scenarios/scenarios.ts";
+import { createWorkflows } from "../../services/workflows/workflows.ts";
 import type { NexusConfig } from "../config/config.ts";
-import { agentTurns } from "./agent-turns.ts";
+import type { ServiceRows } from "../data/tables.ts";
 import { createAppServices } from "./app-services.ts";
 import { openConnectors } from "./connectors.ts";
 import { openArtifacts, openJobs } from "./jobs.ts";
+import type { Services } from "./port.ts";
 import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
 	bus: Bus;
 	ledger: Ledger;
+	rows: ServiceRows;
 	broker: Broker;
 	engine: Engine;
+	memory: MemoryPort;
 	config: NexusConfig;
 	nex: Pick<Nex, "stats" | "cancel">;
 	outbound: Pick<Outbound, "accounts" | "onAccounts">;
@@ -52,16 +53,16 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
-	const { bus, ledger, config, clock, log, submit } = parts;
+	const { bus, rows, config, clock, log, submit } = parts;
 	const audit = createAudit(clock);
-	const notices = noticeLogs({ bus, ledger });
-	const quota = createQuota({ bus, ledger, limits: config.apps });
+	const notices = noticeLogs({ bus, rows });
+	const quota = createQuota({ bus, rows, limits: config.apps });
 	const artifacts = openArtifacts({ ...parts, quota });
 	const connectors = openConnectors({ ...parts, audit, transfers: artifacts.transfers });
 	const verifyUser = userTokensOf(config, clock);
 	const scenarios = createScenarios({
 		bus,
-		ledger,
+		rows,
 		connectors,
 		clock,
 		log,
@@ -74,7 +75,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => parts.nex.cancel(eventId) });
 	const workflows = createWorkflows({
 		bus,
-		ledger,
+		rows,
 		scenarios,
 		jobs,
 		agents,
@@ -94,10 +95,11 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const apps = createAppServices({ ...parts, audit, notices, quota, work });
 	const services: Services = {
 		...apps.services,
-		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
+		memory: parts.memory,
+		audit: createAuditLog({ bus, rows, notices, audit, clock, log }),
 		notices,
 		quota,
-		clearApp: createClearing({ bus, ledger, artifacts, audit }),
+		clearApp: createClearing({ bus, rows, artifacts, audit }),
 		connectors,
 		scenarios,
 		artifacts,

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { userTokens, type VerifyUserToken } from "../../services/services.ts";
+import { userTokens, type VerifyUserToken } from "../../services/scenarios/user-token.ts";
 import type { NexusConfig } from "../config/config.ts";
 
 const SHARED_SECRET = /^HS(?:256|384|512)$/;

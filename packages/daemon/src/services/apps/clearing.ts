@@ -1,10 +1,13 @@
 /** Removes what an application has stored and what is over: finished jobs and workflows, their logs and those of model calls, and artifacts. */
 
 import type { Bus } from "../../bus/bus.ts";
-import { jobWrites, type Ledger, workflowWrites } from "../../ledger/ledger.ts";
 import type { Artifacts } from "../artifacts/port.ts";
 import type { Audit } from "../audit/port.ts";
-import { type Principal, requireOwner } from "../principal.ts";
+import type { JobRows } from "../jobs/rows.ts";
+import { jobWrites } from "../jobs/rows.ts";
+import { type Principal, requireOwner } from "../kit/principal.ts";
+import type { WorkflowRows } from "../workflows/rows.ts";
+import { workflowWrites } from "../workflows/rows.ts";
 
 /** In one commit. */
 const JOBS_PER_COMMIT = 500;
@@ -13,7 +16,7 @@ const WORKFLOWS_PER_COMMIT = 50;
 
 export interface ClearingDeps {
 	bus: Pick<Bus, "write" | "removeOf">;
-	ledger: Pick<Ledger, "jobs" | "workflows">;
+	rows: { jobs: JobRows; workflows: WorkflowRows };
 	artifacts: Pick<Artifacts, "clear">;
 	audit?: Audit;
 }
@@ -22,13 +25,13 @@ export interface ClearingDeps {
 export type ClearApp = (appId: string, principal: Principal) => Promise<void>;
 
 export const createClearing =
-	({ bus, ledger, artifacts, audit }: ClearingDeps): ClearApp =>
+	({ bus, rows, artifacts, audit }: ClearingDeps): ClearApp =>
 	async (appId, principal) => {
 		requireOwner(principal);
 		if (audit) await bus.write([audit({ domain: "apps", operation: "cleared", appId, caller: principal.address })]);
 		const ever = Number.MAX_SAFE_INTEGER;
-		while (await ledger.jobs.isOlder(ever, appId)) await bus.write([jobWrites.forget(ever, JOBS_PER_COMMIT, appId)]);
-		while (await ledger.workflows.isOlder(ever, appId))
+		while (await rows.jobs.isOlder(ever, appId)) await bus.write([jobWrites.forget(ever, JOBS_PER_COMMIT, appId)]);
+		while (await rows.workflows.isOlder(ever, appId))
 			await bus.write([workflowWrites.forget(ever, WORKFLOWS_PER_COMMIT, appId)]);
 		await bus.removeOf(appId);
 		await artifacts.clear(appId);

@@ -5,19 +5,22 @@ import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Bus } from "../../bus/bus.ts";
 import { ADMIT_MS_MAX } from "../../bus/bus.ts";
-import { type Ledger, noticeWrites, type Receipt, receiptWrites } from "../../ledger/ledger.ts";
-import type { NoticeLogs } from "../notices/notices.ts";
-import { appTopic } from "../notices/topics.ts";
-import { once } from "../once.ts";
-import { appOf, checkedAppId, OWNER_APP } from "../principal.ts";
-import type { Quota } from "../quota.ts";
+import type { NoticeLogs } from "../audit/notices.ts";
+import { noticeWrites } from "../audit/rows.ts";
+import { appTopic } from "../audit/topics.ts";
+import { once } from "../kit/once.ts";
+import { appOf, checkedAppId, OWNER_APP } from "../kit/principal.ts";
+import type { Quota } from "../kit/quota.ts";
+import type { IdempotencyRows } from "../kit/rows.ts";
 import { MESSAGE_LIMITS, type MessageLimits } from "./limits.ts";
 import { createPace } from "./pace.ts";
 import type { Applications, AppMessageRecord, AppMessages, NewAppMessage } from "./port.ts";
+import type { ReceiptRows } from "./rows.ts";
+import { type Receipt, receiptWrites } from "./rows.ts";
 
 export interface AppMessageDeps {
 	bus: Pick<Bus, "write">;
-	ledger: Pick<Ledger, "receipts" | "idempotency">;
+	rows: { receipts: ReceiptRows; idempotency: IdempotencyRows };
 	apps: Pick<Applications, "has">;
 	notices: NoticeLogs;
 	clock: Clock;
@@ -34,7 +37,7 @@ const USER_CHARS_MAX = 256;
 const REASON_CHARS_MAX = 1000;
 
 export function createAppMessages(deps: AppMessageDeps): AppMessages {
-	const { bus, ledger, apps, notices, clock } = deps;
+	const { bus, rows, apps, notices, clock } = deps;
 	const limits = withDefaults(MESSAGE_LIMITS, deps.limits);
 	const pace = createPace(limits, elapsing(clock));
 	let sweptAt = clock.now();
@@ -62,7 +65,7 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 				body: { send: { ...body, from, payload: base64(body.payload) } },
 				result: messageId,
 			};
-			const { id } = await once({ ledger, clock }, request, async (claim) => {
+			const { id } = await once({ rows, clock }, request, async (claim) => {
 				pace.take(from, to, message.payload.byteLength);
 				const at = clock.now();
 				const record = recordOf(messageId, from, message, at);
@@ -81,7 +84,7 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 		},
 		async acknowledge(acknowledgement, principal) {
 			const { messageId, failed, reason } = acknowledgement;
-			const receipt = await find(ledger, messageId, appOf(principal, acknowledgement.app));
+			const receipt = await find(rows, messageId, appOf(principal, acknowledgement.app));
 			if (receipt.settledAt !== undefined) return;
 			const at = clock.now();
 			const record: AppMessageRecord = {
@@ -123,8 +126,8 @@ function check({ payload, messageType, subjectUserId = "" }: NewAppMessage, { pa
 }
 
 /** Another application's is as if it were not there. */
-async function find(ledger: Pick<Ledger, "receipts">, messageId: string, app: string): Promise<Receipt> {
-	const receipt = await ledger.receipts.get(messageId);
+async function find(rows: { receipts: ReceiptRows }, messageId: string, app: string): Promise<Receipt> {
+	const receipt = await rows.receipts.get(messageId);
 	if (receipt?.to === app) return receipt;
 	throw new NexusError("not_found", `no message ${messageId} to ${app} waits to be acknowledged`);
 }

@@ -1,7 +1,8 @@
 /** Applications: who they are, by which token, and the messages between them. */
 
 import type { Cursor } from "../../bus/bus.ts";
-import type { Principal } from "../principal.ts";
+import type { AppTokens } from "../../edge/edge.ts";
+import type { Principal } from "../kit/principal.ts";
 
 export interface AppInfo {
 	id: string;
@@ -12,18 +13,9 @@ export interface AppInfo {
 	revokedAt?: number;
 }
 
-/** An application that has proved itself by its token. */
-export interface AppCredential {
-	appId: string;
-	/** Aborts when the token is taken back: what is open then ends. */
-	ended: AbortSignal;
-}
-
-export interface Applications {
+export interface Applications extends AppTokens {
 	/** Gets to know all of them: before that there is none. */
 	load(): Promise<void>;
-	/** At once and without a look at the store: every request asks. Undefined: the token is no application's, or was taken back. */
-	authenticate(token: string): AppCredential | undefined;
 	/** Whether there is one of this name whose token is good. */
 	has(id: string): boolean;
 	/** Oldest first, removed ones included. */

@@ -7,13 +7,14 @@ import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
 import { ADMIT_MS_MAX } from "../../bus/bus.ts";
-import { artifactWrites, type Ledger, type StoredArtifact } from "../../ledger/ledger.ts";
 import { createKeyedLock } from "../../std/lock.ts";
-import { appOf, type Principal, seesApp } from "../principal.ts";
-import type { Quota } from "../quota.ts";
+import { appOf, type Principal, seesApp } from "../kit/principal.ts";
+import type { Quota } from "../kit/quota.ts";
 import { type ArtifactFiles, artifactFiles } from "./files.ts";
 import { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./limits.ts";
 import type { ArtifactInfo, ArtifactPiece, Artifacts, NewArtifact, Transfer } from "./port.ts";
+import type { ArtifactRows } from "./rows.ts";
+import { artifactWrites, type StoredArtifact } from "./rows.ts";
 import { createTransfers, type TransferTable } from "./transfers.ts";
 import { checkedAnnouncement, checkOffset, safeMimeType } from "./upload-rules.ts";
 
@@ -21,7 +22,7 @@ export interface ArtifactsDeps {
 	/** The folder for their files. */
 	dir: string;
 	bus: Pick<Bus, "write">;
-	ledger: Pick<Ledger, "artifacts">;
+	rows: { artifacts: ArtifactRows };
 	clock: Clock;
 	log: Log;
 	limits?: Partial<ArtifactLimits>;
@@ -101,9 +102,9 @@ class ArtifactService implements Artifacts {
 	 * together do not take what is left once.
 	 */
 	#add(row: StoredArtifact, mayBe: (same: StoredArtifact) => boolean): Promise<StoredArtifact> {
-		const { bus, ledger } = this.#deps;
+		const { bus, rows } = this.#deps;
 		return this.#lock(ROOM, this.#closed.signal, async () => {
-			const same = await ledger.artifacts.same(row);
+			const same = await rows.artifacts.same(row);
 			if (same && mayBe(same)) {
 				await bus.write([artifactWrites.renew(same.id, row.expiresAt)], ADMIT_MS_MAX);
 				return { ...same, expiresAt: row.expiresAt };
@@ -118,7 +119,7 @@ class ArtifactService implements Artifacts {
 	async #checkRoom(appId: string, sizeBytes: number): Promise<void> {
 		const { artifactBytesMax, bytesPerAppMax, bytesMax, countPerAppMax } = this.#limits;
 		if (sizeBytes > artifactBytesMax) throw tooLarge(artifactBytesMax);
-		const { artifacts } = this.#deps.ledger;
+		const { artifacts } = this.#deps.rows;
 		const own = await artifacts.usage(appId);
 		if (own.count >= countPerAppMax) throw noRoom(`${appId} has ${countPerAppMax} artifacts already`);
 		if (own.bytes + sizeBytes > bytesPerAppMax)
@@ -130,7 +131,7 @@ class ArtifactService implements Artifacts {
 
 	async #checkUploads(appId: string): Promise<void> {
 		const { uploadsMax, uploadsPerAppMax } = this.#limits;
-		const { all, own } = await this.#deps.ledger.artifacts.unfinishedCount(appId);
+		const { all, own } = await this.#deps.rows.artifacts.unfinishedCount(appId);
 		const what =
 			own >= uploadsPerAppMax ? `${own} uploads of ${appId}` : all >= uploadsMax ? `${all} uploads` : undefined;
 		if (what === undefined) return;
@@ -138,7 +139,7 @@ class ArtifactService implements Artifacts {
 	}
 
 	async find(id: string, principal: Principal): Promise<ArtifactInfo | undefined> {
-		const row = await this.#deps.ledger.artifacts.get(id);
+		const row = await this.#deps.rows.artifacts.get(id);
 		if (!row || !seesApp(principal, row.appId) || row.expiresAt <= this.#deps.clock.now()) return undefined;
 		return row;
 	}
@@ -201,7 +202,7 @@ class ArtifactService implements Artifacts {
 	}
 
 	async whole(id: string, appId: string, bytesMax: number) {
-		const artifact = await this.#deps.ledger.artifacts.get(id);
+		const artifact = await this.#deps.rows.artifacts.get(id);
 		if (artifact?.appId !== appId || artifact.expiresAt <= this.#deps.clock.now()) throw noArtifact(id);
 		requireWhole(artifact);
 		if (artifact.sizeBytes > bytesMax) throw tooLarge(bytesMax);
@@ -219,14 +220,14 @@ class ArtifactService implements Artifacts {
 	}
 
 	async #owned(id: string, appId: string): Promise<StoredArtifact> {
-		const row = await this.#deps.ledger.artifacts.get(id);
+		const row = await this.#deps.rows.artifacts.get(id);
 		if (row?.appId !== appId) throw noArtifact(id);
 		return row;
 	}
 
 	async #take(id: string, { offset, chunk }: ArtifactPiece) {
 		// Another piece may have made it whole, or somebody cancelled it.
-		const row = await this.#deps.ledger.artifacts.get(id);
+		const row = await this.#deps.rows.artifacts.get(id);
 		if (!row) throw noArtifact(id);
 		if (row.complete) return { artifact: row, receivedBytes: row.sizeBytes, transferId: "" };
 		const transfer = this.#upload(row);
@@ -283,23 +284,23 @@ class ArtifactService implements Artifacts {
 	}
 
 	async recover(): Promise<void> {
-		for (const row of await this.#deps.ledger.artifacts.unfinished()) {
+		for (const row of await this.#deps.rows.artifacts.unfinished()) {
 			await this.#files.reopen(row.id);
 			this.#upload(row).reach(await this.#files.received(row.id));
 		}
 	}
 
 	async sweep(): Promise<number> {
-		const { ledger, clock } = this.#deps;
+		const { rows, clock } = this.#deps;
 		let removed = 0;
 		for (;;) {
-			const expired = await ledger.artifacts.expired(clock.now(), SWEEP_ROWS);
+			const expired = await rows.artifacts.expired(clock.now(), SWEEP_ROWS);
 			for (const { id } of expired) if (await this.#expire(id)) removed++;
 			if (expired.length < SWEEP_ROWS) break;
 		}
 		removed += await this.#sweepUploads();
 		for (const id of await this.#files.ids()) {
-			if (this.#storing.has(id) || (await ledger.artifacts.get(id))) continue;
+			if (this.#storing.has(id) || (await rows.artifacts.get(id))) continue;
 			await this.#files.remove(id);
 			removed++;
 		}
@@ -318,7 +319,7 @@ class ArtifactService implements Artifacts {
 
 	async clear(appId: string): Promise<void> {
 		for (;;) {
-			const some = await this.#deps.ledger.artifacts.of(appId, SWEEP_ROWS);
+			const some = await this.#deps.rows.artifacts.of(appId, SWEEP_ROWS);
 			for (const { id } of some) await this.#expire(id, Number.POSITIVE_INFINITY);
 			if (some.length < SWEEP_ROWS) return;
 		}
@@ -326,11 +327,11 @@ class ArtifactService implements Artifacts {
 
 	/** Not while the same content is being added: whoever adds it is given this one. */
 	#expire(id: string, now = this.#deps.clock.now()): Promise<boolean> {
-		const { ledger } = this.#deps;
+		const { rows } = this.#deps;
 		const { signal } = this.#closed;
 		return this.#lock(id, signal, () =>
 			this.#lock(ROOM, signal, async () => {
-				const row = await ledger.artifacts.get(id);
+				const row = await rows.artifacts.get(id);
 				if (!row || row.expiresAt > now) return false;
 				this.#uploads.get(id)?.fail(new NexusError("expired", "it was not finished in time"));
 				await this.#remove(id);

@@ -1,8 +1,8 @@
 /** Artifacts: files that model calls make and callers bring, kept with limits; and the transfers by which they come and go. */
 
 import type { NexusError } from "@nexus-stream/protocol";
-import type { StoredArtifact } from "../../ledger/ledger.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
+import type { StoredArtifact } from "./rows.ts";
 
 /** As it is stored. */
 export type ArtifactInfo = StoredArtifact;

@@ -3,7 +3,7 @@
 import { Readable } from "node:stream";
 import { NexusError, newId } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { seesApp } from "../principal.ts";
+import { seesApp } from "../kit/principal.ts";
 import type { DownloadFetch, Transfer, TransferInfo, Transfers } from "./port.ts";
 
 /** Those that are over are shown so long, and at most so many. */

@@ -1,10 +1,23 @@
 /** Events of agents and of memory, as they are kept: one line of JSON with ids and states. One of an agent has 1 KB at most (Z22). */
 
-import type { AgentEventJson } from "@nexus-stream/protocol";
+import type { Reason } from "@nexus-stream/protocol";
 import { clipped } from "./clip.ts";
 
 /** As it is kept and as it is told. */
-export type AgentEvent = AgentEventJson;
+export interface AgentEvent {
+	event_type: "started" | "message" | "tool" | "approval" | "settled";
+	/** In milliseconds since the epoch. */
+	at: number;
+	session: string;
+	run_id?: string;
+	agent?: string;
+	/** The id of a message's event, of a tool's call or of an approval; absent: all open approvals. */
+	id?: string;
+	tool?: string;
+	/** Such as `started`, `completed`, `pending` or `failed`. */
+	state?: string;
+	reason_code?: Reason;
+}
 
 export interface MemoryEvent {
 	event_type: "retained" | "forgotten";

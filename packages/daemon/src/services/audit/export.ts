@@ -1,7 +1,7 @@
 /** The audit log as a file: NDJSON, or CSV for spreadsheets. Pieces end on the borders of records. */
 
 import type { Batch } from "../../bus/bus.ts";
-import { type AuditFilter, auditMatcher, isEmptyFilter } from "./log.ts";
+import { type AuditFilter, auditMatcher, isEmptyFilter } from "./audit.ts";
 import { type AuditRecord, auditLine, auditRecordOf } from "./record.ts";
 
 export type AuditFormat = "ndjson" | "csv";

@@ -7,28 +7,15 @@ import { type Reason, reasonOfEnd, traceIdOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { RunMeta } from "../../broker/broker.ts";
 import type { Changes, LogSpec, Tell } from "../../bus/bus.ts";
-import type {
-	ApprovalOps,
-	DeliveryOps,
-	Disposition,
-	ExecutionOps,
-	GrantOps,
-	InboxOps,
-	MemoryOps,
-	OpenQuestion,
-	Origin,
-	PairingOps,
-	Person,
-	StoredEntry,
-	TurnOps,
-} from "../../ledger/ledger.ts";
-import { noticeWrites } from "../../ledger/ledger.ts";
+import type { ApprovalOps, DeliveryOps, Disposition, ExecutionOps, GrantOps, InboxOps, OpenQuestion, Origin, PairingOps, Person, StoredEntry, TurnOps } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import { AGENTS_TOPIC, AUDIT_TOPIC, MEMORY_TOPIC } from "../notices/topics.ts";
+import type { MemoryOps } from "../memory/rows.ts";
 import { type AgentEvent, agentText, type MemoryEvent, memoryText } from "./events.ts";
 import { Flood } from "./flood.ts";
 import type { AuditEntry } from "./port.ts";
 import { auditText } from "./record.ts";
+import { noticeWrites } from "./rows.ts";
+import { AGENTS_TOPIC, AUDIT_TOPIC, MEMORY_TOPIC } from "./topics.ts";
 
 /** Tells of one unit. */
 class Telling {

@@ -1,14 +1,27 @@
 /** How an audit event is kept: one line of JSON as it is exported, but for the place, which is known only when it is on record. */
 
-import type { AuditEventJson } from "@nexus-stream/protocol";
+import type { Reason } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { noticeWrites } from "../../ledger/ledger.ts";
-import { AUDIT_TOPIC } from "../notices/topics.ts";
 import { clipped } from "./clip.ts";
 import type { Audit, AuditEntry, AuditPayload } from "./port.ts";
+import { noticeWrites } from "./rows.ts";
+import { AUDIT_TOPIC } from "./topics.ts";
 
 /** The fields of an export, in this order. */
-export type AuditRecord = AuditEventJson;
+export interface AuditRecord {
+	sequence: number;
+	/** RFC 3339, UTC. */
+	timestamp: string;
+	domain: string;
+	operation: string;
+	app_id?: string;
+	subject_user_id?: string;
+	reason_code?: Reason;
+	trace_id?: string;
+	caller?: string;
+	/** Ids and numbers: never the text of a message, an argument or a secret. */
+	payload?: Readonly<Record<string, string | number | boolean>>;
+}
 
 /** Longer texts are cut: what is told has ids and names only. */
 const VALUE_BYTES_MAX = 256;

@@ -4,9 +4,8 @@ import { AddressRefused, type GuardRules } from "@nexus-stream/adapter/net/addre
 import type { GuardedFetch, ResolveName } from "@nexus-stream/adapter/net/guarded-fetch";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Engine } from "../../engine/engine.ts";
-import type { StoredConnector } from "../../ledger/ledger.ts";
 import { loadOnce } from "../../std/load-once.ts";
-import { type Principal, requireOwner } from "../principal.ts";
+import { type Principal, requireOwner } from "../kit/principal.ts";
 import { builtIn, type ConfiguredAnswerer } from "./built-in.ts";
 import { checkInline, DEFAULT_ID } from "./checks.ts";
 import { watchHealth } from "./health-watch.ts";
@@ -14,6 +13,7 @@ import { lookAt, testOf } from "./look.ts";
 import { createOpener } from "./opener.ts";
 import type { ConnectorInfo, Connectors, ScenarioKind } from "./port.ts";
 import { outcomeOf, reporting } from "./reporting.ts";
+import type { StoredConnector } from "./rows.ts";
 import { connectorStore, endpointOf, missing, type StoreDeps } from "./store.ts";
 import { addressFailure, type ProviderFetch } from "./wire.ts";
 
@@ -35,7 +35,7 @@ export interface ConnectorDeps extends StoreDeps {
 }
 
 export function createConnectors(deps: ConnectorDeps): Connectors {
-	const { ledger, clock, rules = {}, inlineApps = [], resolve } = deps;
+	const { rows, clock, rules = {}, inlineApps = [], resolve } = deps;
 	const standard = builtIn(deps.configured, clock.now());
 	const store = connectorStore(deps);
 	const stopped = new AbortController();
@@ -71,7 +71,7 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 		},
 	});
 	health.know(DEFAULT_ID, true);
-	void Promise.resolve(ledger.connectors.list()).then((all) => {
+	void Promise.resolve(rows.connectors.list()).then((all) => {
 		for (const { id, enabled } of all) health.know(id, enabled);
 	});
 
@@ -85,7 +85,7 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 	};
 	const find: Connectors["find"] = async (id, principal) => {
 		if (id === DEFAULT_ID) return standard.info;
-		const found = await ledger.connectors.get(id);
+		const found = await rows.connectors.get(id);
 		return found && isFor(principal, found) ? infoOf(found) : undefined;
 	};
 
@@ -96,7 +96,7 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 		endpointOf,
 		checkInline,
 		async list(principal) {
-			const all = await ledger.connectors.list();
+			const all = await rows.connectors.list();
 			return [standard.info, ...all.filter((one) => isFor(principal, one)).map(infoOf)];
 		},
 		async create(connector, principal) {

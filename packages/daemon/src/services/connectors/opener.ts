@@ -12,7 +12,7 @@ import { DEMO } from "./provider-types.ts";
 import { bindingOf, endpointOf, missing, type StoreDeps } from "./store.ts";
 import { type ProviderFetch, WIRE_LIMITS } from "./wire.ts";
 
-export interface OpenerDeps extends Pick<StoreDeps, "ledger" | "secret"> {
+export interface OpenerDeps extends Pick<StoreDeps, "rows" | "secret"> {
 	standard: BuiltIn;
 	/** What connectors of the type `demo` are. */
 	offline: () => Promise<Parameters<typeof demoProvider>[0]>;
@@ -32,7 +32,7 @@ interface HttpTarget {
 }
 
 export function createOpener(deps: OpenerDeps) {
-	const { ledger, secret, standard, offline, fetched = (plain) => plain } = deps;
+	const { rows, secret, standard, offline, fetched = (plain) => plain } = deps;
 	const http = async (name: string, target: HttpTarget, fetch = deps.fetch): Promise<OpenProvider> => {
 		const { httpProvider } = await import("./http-provider.ts");
 		const { responseBytesMax } = WIRE_LIMITS;
@@ -41,7 +41,7 @@ export function createOpener(deps: OpenerDeps) {
 	return {
 		async open(id: string): Promise<OpenProvider> {
 			if (id === DEFAULT_ID) return standard.open();
-			const stored = await ledger.connectors.get(id);
+			const stored = await rows.connectors.get(id);
 			if (!stored) throw missing(id);
 			if (!stored.enabled) throw switchedOff(id);
 			if (stored.providerType === DEMO) return demoProvider(await offline());

@@ -1,7 +1,7 @@
 /** Connectors: model providers with an address and a key, and what can be asked of them. */
 
 import type { Reason } from "@nexus-stream/protocol";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 
 export type ScenarioKind = "text" | "speech" | "image" | "embed" | "transcribe";
 

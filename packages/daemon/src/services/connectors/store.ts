@@ -4,10 +4,9 @@ import type { Guard } from "@nexus-stream/adapter/net/address-guard";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Bus } from "../../bus/bus.ts";
-import { connectorWrites, type Ledger, type StoredConnector } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
-import { checkedAppId, type Principal } from "../principal.ts";
+import { checkedAppId, type Principal } from "../kit/principal.ts";
 import {
 	CONNECTOR_LIMITS,
 	checkedEndpoint,
@@ -21,10 +20,12 @@ import {
 import { type KeyBinding, keyHint, type SecretKey, sealKey } from "./keys.ts";
 import type { ConnectorChange, ConnectorInfo, NewConnector } from "./port.ts";
 import { providerType } from "./provider-types.ts";
+import type { ConnectorRows } from "./rows.ts";
+import { connectorWrites, type StoredConnector } from "./rows.ts";
 
 export interface StoreDeps {
 	bus: Pick<Bus, "write">;
-	ledger: Pick<Ledger, "connectors">;
+	rows: { connectors: ConnectorRows };
 	secret: SecretKey;
 	/** Addresses of one's own that connectors may have. */
 	rules?: Guard | undefined;
@@ -53,7 +54,7 @@ export const missing = (id: string): NexusError =>
 
 type ConnectorDraft = Omit<StoredConnector, "sealedKey" | "keyHint">;
 
-export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }: StoreDeps) {
+export function connectorStore({ bus, rows, secret, rules = {}, audit, clock }: StoreDeps) {
 	const told = (operation: string, { id, appId, providerType }: StoredConnector, by: Principal): Write[] =>
 		audit
 			? [
@@ -75,7 +76,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 	const stored = async (id: string): Promise<StoredConnector> => {
 		if (id === DEFAULT_ID)
 			throw new NexusError("precondition", "`default` is the daemon's own connector: change it in nexus.yaml");
-		const found = await ledger.connectors.get(id);
+		const found = await rows.connectors.get(id);
 		if (!found) throw missing(id);
 		return found;
 	};

@@ -2,7 +2,7 @@
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { listeners } from "../listeners.ts";
+import { listeners } from "../kit/listeners.ts";
 import type { RuntimeHealth, RuntimeHealthFeed } from "./port.ts";
 
 export interface RuntimeHealthDeps {

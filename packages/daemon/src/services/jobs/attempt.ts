@@ -5,7 +5,7 @@ import { type Batch, follow } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
 import type { ArtifactInfo, Artifacts } from "../artifacts/port.ts";
 import type { Media } from "../connectors/port.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 import type { AdmittedScenario, ScenarioOutcome, ScenarioSpec, Scenarios } from "../scenarios/port.ts";
 import type { JobLimits } from "./limits.ts";
 import type { Job } from "./port.ts";

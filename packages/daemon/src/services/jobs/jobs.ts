@@ -5,12 +5,12 @@ import { type Clock, within } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import { ADMIT_MS_MAX, type Bus, follow } from "../../bus/bus.ts";
-import { jobWrites, type Ledger } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
-import { once } from "../once.ts";
-import type { Principal } from "../principal.ts";
-import type { Quota } from "../quota.ts";
+import { once } from "../kit/once.ts";
+import type { Principal } from "../kit/principal.ts";
+import type { Quota } from "../kit/quota.ts";
+import type { IdempotencyRows } from "../kit/rows.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
 import { type AttemptDeps, type Findings, keepCutText, perform, textSoFar } from "./attempt.ts";
 import { bounded } from "./bounded.ts";
@@ -20,6 +20,8 @@ import type { Job, Jobs, SubmitOptions } from "./port.ts";
 import { type Readmit, readmission } from "./readmit.ts";
 import { type JobReads, jobReads, noJob } from "./reads.ts";
 import { mayRetry, retryPauseMs } from "./retry.ts";
+import type { JobRows } from "./rows.ts";
+import { jobWrites } from "./rows.ts";
 import { EMPTY_SCHEDULE, positionsOf, type ScheduleInput, stepSchedule } from "./schedule.ts";
 import {
 	type Attempts,
@@ -35,7 +37,7 @@ import {
 
 export interface JobsDeps extends Omit<AttemptDeps, "limits"> {
 	bus: Bus;
-	ledger: Pick<Ledger, "jobs" | "idempotency">;
+	rows: { jobs: JobRows; idempotency: IdempotencyRows };
 	connectors: Parameters<typeof readmission>[0];
 	clock: Clock;
 	log: Log;
@@ -203,7 +205,7 @@ class JobService implements Jobs {
 	async #attempt(live: LiveJob, stop: AbortController): Promise<void> {
 		const { cancelGraceMs } = this.#limits;
 		const { id } = live.job;
-		const scenario = (await this.#deps.ledger.jobs.scenario(id)) as JobScenario | undefined;
+		const scenario = (await this.#deps.rows.jobs.scenario(id)) as JobScenario | undefined;
 		if (!scenario) throw new NexusError("data_loss", `there is no request of ${id}`);
 		const { timeoutMs, spec } = scenario;
 		// A run has the same limit itself, and its log should be what says so.
@@ -284,8 +286,8 @@ class JobService implements Jobs {
 	async settled(id: string): Promise<Job> {
 		const live = this.#live.get(id);
 		if (live) return live.settled.promise;
-		const { bus, ledger } = this.#deps;
-		const row = await ledger.jobs.get(id);
+		const { bus, rows } = this.#deps;
+		const row = await rows.jobs.get(id);
 		if (!row) throw noJob(id);
 		if (row.finishedAt !== undefined) return storedJob(row);
 		// Another daemon's.
@@ -309,9 +311,9 @@ class JobService implements Jobs {
 
 	/** True when it was running: then it is settled, or begun again where its submitter allowed that. */
 	async #takeOver(id: string): Promise<boolean> {
-		const { bus, ledger } = this.#deps;
+		const { bus, rows } = this.#deps;
 		const writer = await bus.reopen(id);
-		const row = await ledger.jobs.head(id);
+		const row = await rows.jobs.head(id);
 		if (!row) throw new NexusError("data_loss", `there is no row of ${id}`);
 		const job = row.job as Job;
 		const live = new LiveJob(job, writer, this.#liveDeps);

@@ -4,10 +4,10 @@ import type { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogWriter } from "../../bus/bus.ts";
-import { jobWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { Findings } from "./attempt.ts";
 import type { Job, JobEvent } from "./port.ts";
+import { jobWrites } from "./rows.ts";
 import { progressed, recordOf, resultOf, summary } from "./snapshot.ts";
 
 const SEAL_AGAIN_MS = 5000;

@@ -1,13 +1,12 @@
 /** Jobs: model calls that are submitted, wait their turn, survive the daemon, and can be watched. */
 
-import type { JobState } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
 import type { ArtifactInfo } from "../artifacts/port.ts";
 import type { ScenarioKind } from "../connectors/port.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
 
-export type { JobState };
+export type JobState = "submitted" | "queued" | "running" | "completed" | "failed" | "canceled" | "timeout";
 
 export interface Job {
 	id: string;

@@ -3,10 +3,10 @@
 import { LOG_KINDS, NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Bus, Cursor } from "../../bus/bus.ts";
-import type { Ledger, StoredJob } from "../../ledger/ledger.ts";
-import { gone } from "../gone.ts";
-import { checkedAppId, type Principal, seesApp } from "../principal.ts";
+import { gone } from "../kit/gone.ts";
+import { checkedAppId, type Principal, seesApp } from "../kit/principal.ts";
 import type { Job, Jobs } from "./port.ts";
+import type { JobRows, StoredJob } from "./rows.ts";
 import { type JobSchedule, positionsOf } from "./schedule.ts";
 import { isTerminal, storedJob } from "./snapshot.ts";
 
@@ -20,16 +20,13 @@ export interface JobReads {
 
 export interface JobReadsDeps {
 	bus: Bus;
-	ledger: Pick<Ledger, "jobs">;
+	rows: { jobs: JobRows };
 	clock: Pick<Clock, "now">;
 	/** What the run of a text has said so far. */
 	textOf(job: Job): Promise<string | undefined>;
 }
 
-export function jobReads(
-	{ bus, ledger: { jobs }, clock, textOf }: JobReadsDeps,
-	schedule: () => JobSchedule,
-): JobReads {
+export function jobReads({ bus, rows: { jobs }, clock, textOf }: JobReadsDeps, schedule: () => JobSchedule): JobReads {
 	const row = async (id: string, principal: Principal): Promise<StoredJob> => {
 		const found = await jobs.head(id);
 		if (!found || !seesApp(principal, found.appId)) throw noJob(id);

@@ -3,7 +3,7 @@
 import { NexusError } from "@nexus-stream/protocol";
 import type { ConnectorInfo, Connectors, Provider, ScenarioKind } from "../connectors/port.ts";
 import { defaultModelOf } from "../connectors/provider-types.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 
 export interface ConnectorSelection {
 	connectorId: string;

@@ -2,7 +2,7 @@
 
 import type { Reason } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 
 export interface OpenRealtime {
 	appId: string;

@@ -3,8 +3,8 @@
 import { NexusError, type Reason } from "@nexus-stream/protocol";
 import type { ConnectorInfo, Connectors, InlineCredential } from "../connectors/port.ts";
 import { defaultModelOf } from "../connectors/provider-types.ts";
-import { checkKey } from "../once.ts";
-import { appOf, type Principal } from "../principal.ts";
+import { checkKey } from "../kit/once.ts";
+import { appOf, type Principal } from "../kit/principal.ts";
 import { metadataOf, type ScenarioMetadata } from "./metadata.ts";
 import { type AdmittedScenario, SCENARIO_TIMEOUT_MS, type ScenarioHead, type ScenarioRequest } from "./port.ts";
 import { scrubbedError } from "./scrub.ts";

@@ -4,7 +4,7 @@ import type { Reason } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
 import type { ConnectorInfo, InlineCredential, Media, Provider, ScenarioKind } from "../connectors/port.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 
 /** What is asked of a model, after it was parsed (step 1). JSON: a job keeps it. */
 export type ScenarioSpec =

@@ -7,14 +7,14 @@ import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import { createModelCalls, type ModelCallEnd, type ModelCalls } from "../../broker/broker.ts";
 import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
 import { ADMIT_MS_MAX } from "../../bus/bus.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import type { Connectors, Media, Provider } from "../connectors/port.ts";
-import { gone } from "../gone.ts";
-import { once } from "../once.ts";
-import { type Principal, seesApp } from "../principal.ts";
-import type { Quota } from "../quota.ts";
+import { gone } from "../kit/gone.ts";
+import { once } from "../kit/once.ts";
+import { type Principal, seesApp } from "../kit/principal.ts";
+import type { Quota } from "../kit/quota.ts";
+import type { IdempotencyRows } from "../kit/rows.ts";
 import { admitScenario } from "./admission.ts";
 import { callOf, providerFailure } from "./calls.ts";
 import { outcomeOf } from "./outcome.ts";
@@ -39,7 +39,7 @@ const LIVE_PER_APP_MAX = 2048;
 
 export interface ScenariosOptions {
 	bus: Bus;
-	ledger: Pick<Ledger, "idempotency">;
+	rows: { idempotency: IdempotencyRows };
 	connectors: Connectors;
 	/** Left out: no user token is taken. */
 	verifyUser?: VerifyUserToken | undefined;

@@ -3,9 +3,10 @@
  * event with the whole workflow; a hundred nodes would otherwise be stored again for each step of each of them.
  */
 
-import { NexusError, type WorkflowEventJson, type WorkflowJson } from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
 import { Batch, type Cursor } from "../../bus/bus.ts";
 import type { Plan } from "./plan.ts";
+import type { WorkflowEventJson, WorkflowJson } from "./port.ts";
 import { changeOf, type WorkflowChange, type WorkflowHead, workflowJson } from "./status.ts";
 import type { WorkflowEvent, WorkflowRun } from "./step.ts";
 

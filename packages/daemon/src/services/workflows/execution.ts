@@ -1,16 +1,17 @@
 /** One workflow under way: takes what happens as inputs of the step, commits what it decides in one unit, then does what it commands. */
 
-import { NexusError, Refused, toNexusError, type WorkflowErrorJson } from "@nexus-stream/protocol";
+import { NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogWriter } from "../../bus/bus.ts";
-import { workflowWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../kit/principal.ts";
 import { recordOf } from "./events.ts";
 import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
 import { isRetryable, LEAVE, type PerformDeps, perform } from "./perform.ts";
 import type { Plan } from "./plan.ts";
+import type { WorkflowErrorJson } from "./port.ts";
+import { workflowWrites } from "./rows.ts";
 import { type NodeOutput, progressOf, storedNode, type WorkflowHead } from "./status.ts";
 import {
 	doneBefore,

@@ -1,8 +1,8 @@
 /** What the configuration of each kind of node looks like. */
 
-import type { WorkflowNodeKind } from "@nexus-stream/protocol";
 import { z } from "zod";
 import { condition } from "./condition.ts";
+import type { WorkflowNodeKind } from "./port.ts";
 
 const text = z.string().max(64 * 1024);
 const filled = text.min(1);

@@ -1,6 +1,6 @@
 /** Workflows that have ended, as a list tells them: they never change, and reading a page of large ones again takes a tenth of a second. */
 
-import type { WorkflowJson } from "@nexus-stream/protocol";
+import type { WorkflowJson } from "./port.ts";
 
 /** Of all that are kept together; those that were listed longest ago go first. */
 const NODES_MAX = 20_000;

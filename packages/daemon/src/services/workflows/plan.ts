@@ -1,18 +1,12 @@
 /** A definition becomes a plan: checked whole before anything runs, in an order in which every node comes after what it waits for. */
 
-import {
-	NexusError,
-	toNexusError,
-	type WorkflowDefinitionJson,
-	type WorkflowEdgeJson,
-	type WorkflowNodeJson,
-	type WorkflowNodeKind,
-} from "@nexus-stream/protocol";
+import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { z } from "zod";
 import { pathsOfCondition } from "./condition.ts";
 import { isExternal, KINDS, type TypedNode } from "./kinds.ts";
 import type { WorkflowLimits } from "./limits.ts";
 import { type PathSegment, parsePath, rootOf } from "./path.ts";
+import type { WorkflowDefinitionJson, WorkflowEdgeJson, WorkflowNodeJson, WorkflowNodeKind } from "./port.ts";
 import { pathsIn } from "./template.ts";
 
 /** A value of another node under a name of its own. */

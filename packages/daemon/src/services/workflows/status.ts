@@ -1,8 +1,8 @@
 /** A workflow as it is told and as it is stored. */
 
-import type { WorkflowErrorJson, WorkflowJson, WorkflowNodeStatusJson, WorkflowState } from "@nexus-stream/protocol";
-import type { StoredNode, StoredWorkflow, WorkflowProgress } from "../../ledger/ledger.ts";
 import type { Plan, PlannedNode } from "./plan.ts";
+import type { WorkflowErrorJson, WorkflowJson, WorkflowNodeStatusJson, WorkflowState } from "./port.ts";
+import type { StoredNode, StoredWorkflow, WorkflowProgress } from "./rows.ts";
 import { type NodeRun, percentOf, type WorkflowRun } from "./step.ts";
 
 /** What never changes. */

@@ -1,27 +1,20 @@
 /** The service: takes workflows in, keeps those under way, and goes on with what a dead daemon left. */
 
-import {
-	LOG_KINDS,
-	NexusError,
-	newId,
-	reasonOfFailure,
-	type WorkflowDefinitionJson,
-	type WorkflowJson,
-} from "@nexus-stream/protocol";
+import { LOG_KINDS, NexusError, newId, reasonOfFailure } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, Cursor, LogWriter } from "../../bus/bus.ts";
 import { ADMIT_MS_MAX } from "../../bus/bus.ts";
-import { type Ledger, type StoredNode, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import type { Connectors } from "../connectors/port.ts";
-import { gone } from "../gone.ts";
-import { once } from "../once.ts";
-import { appOf, checkedAppId, type Principal, requireOwner, seesApp } from "../principal.ts";
-import type { Quota } from "../quota.ts";
+import { gone } from "../kit/gone.ts";
+import { once } from "../kit/once.ts";
+import { appOf, checkedAppId, type Principal, requireOwner, seesApp } from "../kit/principal.ts";
+import type { Quota } from "../kit/quota.ts";
+import type { IdempotencyRows } from "../kit/rows.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { checkConnectors, checkScripts } from "./check.ts";
 import { eventCursor, recordOf } from "./events.ts";
@@ -30,7 +23,9 @@ import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
 import { ListedWorkflows } from "./listed.ts";
 import type { PerformDeps } from "./perform.ts";
 import { type Plan, planOf } from "./plan.ts";
-import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
+import type { AgentTurns, NewWorkflow, WorkflowDefinitionJson, WorkflowJson, Workflows } from "./port.ts";
+import type { WorkflowRows } from "./rows.ts";
+import { type StoredNode, type StoredWorkflow, workflowWrites } from "./rows.ts";
 import type { Scripts } from "./script.ts";
 import {
 	type NodeShape,
@@ -46,7 +41,7 @@ import { userOf } from "./submitter.ts";
 
 export interface WorkflowsDeps {
 	bus: Bus;
-	ledger: Pick<Ledger, "workflows" | "idempotency">;
+	rows: { workflows: WorkflowRows; idempotency: IdempotencyRows };
 	scenarios: PerformDeps["scenarios"];
 	jobs: PerformDeps["jobs"];
 	agents: AgentTurns;
@@ -214,7 +209,7 @@ class WorkflowService implements Workflows {
 	}
 
 	async find(id: string, principal: Principal) {
-		const stored = await this.#deps.ledger.workflows.get(id);
+		const stored = await this.#deps.rows.workflows.get(id);
 		if (!stored || !seesApp(principal, stored.appId)) return undefined;
 		const { plan, run, outputs } = await this.#restore(stored);
 		return {
@@ -230,7 +225,7 @@ class WorkflowService implements Workflows {
 	}
 
 	async #restore(stored: StoredWorkflow) {
-		const nodes = await this.#deps.ledger.workflows.nodes(stored.id);
+		const nodes = await this.#deps.rows.workflows.nodes(stored.id);
 		return { plan: this.#planOf(stored), ...restored(stored, nodes) };
 	}
 
@@ -247,7 +242,7 @@ class WorkflowService implements Workflows {
 		if (appId !== undefined) checkedAppId(appId);
 		if (appId !== undefined && !seesApp(principal, appId))
 			throw new NexusError("forbidden", `this token belongs to the application ${principal.appId}, not to ${appId}`);
-		const rows = await this.#deps.ledger.workflows.list({ ...rest, appId });
+		const rows = await this.#deps.rows.workflows.list({ ...rest, appId });
 		return Promise.all(rows.map((stored) => this.#listed(stored)));
 	}
 
@@ -256,7 +251,7 @@ class WorkflowService implements Workflows {
 		if (live) return workflowJson(stored, live.plan, live.run);
 		const known = this.#ended.get(stored.id);
 		if (known) return known;
-		const nodes = await this.#deps.ledger.workflows.statuses(stored.id);
+		const nodes = await this.#deps.rows.workflows.statuses(stored.id);
 		const { run } = restored(stored, nodes);
 		const workflow = workflowJson(stored, await this.#shapeOf(stored.id, nodes), run);
 		return isOver(workflow) ? this.#ended.keep(workflow) : workflow;
@@ -266,7 +261,7 @@ class WorkflowService implements Workflows {
 	async #shapeOf(id: string, nodes: readonly StoredNode[]): Promise<{ nodes: readonly NodeShape[] }> {
 		const shapes = nodes.flatMap(({ shape }) => (shape === undefined ? [] : [shape as NodeShape]));
 		if (shapes.length === nodes.length) return { nodes: shapes };
-		const stored = await this.#deps.ledger.workflows.get(id);
+		const stored = await this.#deps.rows.workflows.get(id);
 		return stored ? this.#planOf(stored) : { nodes: [] };
 	}
 
@@ -281,8 +276,8 @@ class WorkflowService implements Workflows {
 	}
 
 	async cursor(id: string, after: number | undefined, principal: Principal): Promise<Cursor> {
-		const { bus, ledger } = this.#deps;
-		const stored = await ledger.workflows.get(id);
+		const { bus, rows } = this.#deps;
+		const stored = await rows.workflows.get(id);
 		if (!stored || !seesApp(principal, stored.appId))
 			throw gone("workflow", id, LOG_KINDS.workflow.keptMs, this.#deps.clock.now());
 		const info = await bus.describe(id);
@@ -295,12 +290,12 @@ class WorkflowService implements Workflows {
 	}
 
 	async recover(): Promise<number> {
-		const { bus, ledger, log } = this.#deps;
+		const { bus, rows, log } = this.#deps;
 		const left = await bus.list({ kind: "workflow", orphaned: true });
 		let recovered = 0;
 		// Oldest first: those that waited go on waiting in their order.
 		for (const { log: id } of left.toReversed()) {
-			const stored = await ledger.workflows.get(id);
+			const stored = await rows.workflows.get(id);
 			if (!stored) continue;
 			try {
 				const { plan, run, outputs } = await this.#restore(stored);

@@ -2,9 +2,12 @@
 
 import {
 	cut,
+	isInFence,
+	MARKDOWN_START,
 	type MarkdownCut,
 	type MarkdownState,
 	type RunFacts,
+	stateAfter,
 	type WireAttachment,
 } from "@nexus-stream/adapter/host";
 import type { DeliveryAttachment } from "../attachments/attachment.ts";
@@ -69,8 +72,6 @@ export interface BlockStep {
 	/** When to tick. */
 	wakeAt: number | undefined;
 }
-
-export const MARKDOWN_START: MarkdownState = { containers: [], leaf: "none", inLine: false, cells: 0 };
 
 export const beginBlocks = (from: number, markdown: MarkdownState = MARKDOWN_START): BlockState => ({
 	since: from,
@@ -237,8 +238,7 @@ function paragraphEnd(state: BlockState, { minChars, maxChars }: BlockRules): { 
 	for (let found = EMPTY_LINE.exec(text); found; found = EMPTY_LINE.exec(text)) {
 		const end = found.index + found[0].length;
 		const head = text.slice(0, end);
-		const after = cut(head, 0, { fits: () => true, more: false, at: markdown });
-		if (isVisible(head) && typeof after?.next.leaf !== "object") return { end, read };
+		if (isVisible(head) && !isInFence(stateAfter(markdown, head))) return { end, read };
 		// More empty lines are no better.
 		VISIBLE.lastIndex = end;
 		read = VISIBLE.exec(text)?.index ?? text.length;

@@ -1,7 +1,7 @@
 /** Native streaming: pushes a run's log to the adapter's `stream` process, and after a crash goes on in the next one where the platform is. */
 
 import { setImmediate } from "node:timers/promises";
-import type { StreamLine } from "@nexus-stream/adapter/host";
+import { FenceWatch, type StreamLine } from "@nexus-stream/adapter/host";
 import type { DeliveryMessage } from "../../../ledger/ledger.ts";
 import { speaks } from "../../accounts/account.ts";
 import { type AnswerWatch, watchAnswer } from "../../accounts/answer-watch.ts";
@@ -15,7 +15,6 @@ import {
 	wantedAttachment,
 } from "../attachments/attachment.ts";
 import { isAttachmentNonce } from "../attachments/attachment-nonce.ts";
-import { createFenceWatch } from "../blocks/fence-watch.ts";
 import { sayError, settleAttachment } from "../blocks/send-delivery.ts";
 import { type DeliveryContext, type DeliveryOutcome, factsOf } from "../delivery-context.ts";
 import { isEnd, readSource, type SourceEvent, type SourcePartEvent } from "../source.ts";
@@ -211,7 +210,7 @@ function pusher({ delivering: context, seat, attachments, signal }: Pushing, sta
 	let ends = 0;
 	/** The adapter may have begun a message, with text or before it (a tool, the placeholder), that has not been ended. */
 	let begun = live.unfinished !== undefined || (context.options.placeholder ?? "") !== "";
-	const fence = createFenceWatch();
+	const fence = new FenceWatch();
 	/** Where the next token line begins. */
 	let written = start;
 	/** Notes of what a process can have shown that does not say so. */

@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_nexus_http_v1_http } from "../../http/v1/http_pb.ts";
 import type { ReasonCode } from "./common_pb.ts";
 import { file_nexus_runtime_v1_common } from "./common_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -14,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file nexus/runtime/v1/agent.proto.
  */
 export const file_nexus_runtime_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChxuZXh1cy9ydW50aW1lL3YxL2FnZW50LnByb3RvEhBuZXh1cy5ydW50aW1lLnYxIjwKBUFnZW50EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEAoIbW9kZWxfaWQYAyABKAkiEwoRTGlzdEFnZW50c1JlcXVlc3QiTQoSTGlzdEFnZW50c1Jlc3BvbnNlEg4KBmVuZ2luZRgBIAEoCRInCgZhZ2VudHMYAiADKAsyFy5uZXh1cy5ydW50aW1lLnYxLkFnZW50IkwKElNlbmRNZXNzYWdlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEgwKBHRleHQYAiABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAMgASgJIkwKE1NlbmRNZXNzYWdlUmVzcG9uc2USEAoIZXZlbnRfaWQYASABKAkSEwoLZGlzcG9zaXRpb24YAiABKAkSDgoGcnVuX2lkGAMgASgJIiEKD0Fib3J0UnVuUmVxdWVzdBIOCgZydW5faWQYASABKAkiMgoQQWJvcnRSdW5SZXNwb25zZRIOCgZydW5faWQYASABKAkSDgoGc3RhdHVzGAIgASgJIlsKG1N1YnNjcmliZUFnZW50RXZlbnRzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBWFnZW50GAIgASgJEhIKBWFmdGVyGAMgASgESACIAQFCCAoGX2FmdGVyIpoCChxTdWJzY3JpYmVBZ2VudEV2ZW50c1Jlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEjQKCmV2ZW50X3R5cGUYAiABKA4yIC5uZXh1cy5ydW50aW1lLnYxLkFnZW50RXZlbnRUeXBlEg8KB3Nlc3Npb24YAyABKAkSDgoGcnVuX2lkGAQgASgJEg0KBWFnZW50GAUgASgJEgoKAmlkGAYgASgJEgwKBHRvb2wYByABKAkSDQoFc3RhdGUYCCABKAkSMQoLcmVhc29uX2NvZGUYCSABKA4yHC5uZXh1cy5ydW50aW1lLnYxLlJlYXNvbkNvZGUSJgoCYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKsYBCg5BZ2VudEV2ZW50VHlwZRIgChxBR0VOVF9FVkVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASHAoYQUdFTlRfRVZFTlRfVFlQRV9TVEFSVEVEEAESHAoYQUdFTlRfRVZFTlRfVFlQRV9NRVNTQUdFEAISGQoVQUdFTlRfRVZFTlRfVFlQRV9UT09MEAMSHQoZQUdFTlRfRVZFTlRfVFlQRV9BUFBST1ZBTBAEEhwKGEFHRU5UX0VWRU5UX1RZUEVfU0VUVExFRBAFMpYDChNSdW50aW1lQWdlbnRTZXJ2aWNlElcKCkxpc3RBZ2VudHMSIy5uZXh1cy5ydW50aW1lLnYxLkxpc3RBZ2VudHNSZXF1ZXN0GiQubmV4dXMucnVudGltZS52MS5MaXN0QWdlbnRzUmVzcG9uc2USWgoLU2VuZE1lc3NhZ2USJC5uZXh1cy5ydW50aW1lLnYxLlNlbmRNZXNzYWdlUmVxdWVzdBolLm5leHVzLnJ1bnRpbWUudjEuU2VuZE1lc3NhZ2VSZXNwb25zZRJRCghBYm9ydFJ1bhIhLm5leHVzLnJ1bnRpbWUudjEuQWJvcnRSdW5SZXF1ZXN0GiIubmV4dXMucnVudGltZS52MS5BYm9ydFJ1blJlc3BvbnNlEncKFFN1YnNjcmliZUFnZW50RXZlbnRzEi0ubmV4dXMucnVudGltZS52MS5TdWJzY3JpYmVBZ2VudEV2ZW50c1JlcXVlc3QaLi5uZXh1cy5ydW50aW1lLnYxLlN1YnNjcmliZUFnZW50RXZlbnRzUmVzcG9uc2UwAWIGcHJvdG8z", [file_google_protobuf_timestamp, file_nexus_runtime_v1_common]);
+  fileDesc("ChxuZXh1cy9ydW50aW1lL3YxL2FnZW50LnByb3RvEhBuZXh1cy5ydW50aW1lLnYxIjwKBUFnZW50EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEAoIbW9kZWxfaWQYAyABKAkiEwoRTGlzdEFnZW50c1JlcXVlc3QiTQoSTGlzdEFnZW50c1Jlc3BvbnNlEg4KBmVuZ2luZRgBIAEoCRInCgZhZ2VudHMYAiADKAsyFy5uZXh1cy5ydW50aW1lLnYxLkFnZW50IkwKElNlbmRNZXNzYWdlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEgwKBHRleHQYAiABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAMgASgJIkwKE1NlbmRNZXNzYWdlUmVzcG9uc2USEAoIZXZlbnRfaWQYASABKAkSEwoLZGlzcG9zaXRpb24YAiABKAkSDgoGcnVuX2lkGAMgASgJIiEKD0Fib3J0UnVuUmVxdWVzdBIOCgZydW5faWQYASABKAkiMgoQQWJvcnRSdW5SZXNwb25zZRIOCgZydW5faWQYASABKAkSDgoGc3RhdHVzGAIgASgJIlsKG1N1YnNjcmliZUFnZW50RXZlbnRzUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg0KBWFnZW50GAIgASgJEhIKBWFmdGVyGAMgASgESACIAQFCCAoGX2FmdGVyIpoCChxTdWJzY3JpYmVBZ2VudEV2ZW50c1Jlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEjQKCmV2ZW50X3R5cGUYAiABKA4yIC5uZXh1cy5ydW50aW1lLnYxLkFnZW50RXZlbnRUeXBlEg8KB3Nlc3Npb24YAyABKAkSDgoGcnVuX2lkGAQgASgJEg0KBWFnZW50GAUgASgJEgoKAmlkGAYgASgJEgwKBHRvb2wYByABKAkSDQoFc3RhdGUYCCABKAkSMQoLcmVhc29uX2NvZGUYCSABKA4yHC5uZXh1cy5ydW50aW1lLnYxLlJlYXNvbkNvZGUSJgoCYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKsYBCg5BZ2VudEV2ZW50VHlwZRIgChxBR0VOVF9FVkVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASHAoYQUdFTlRfRVZFTlRfVFlQRV9TVEFSVEVEEAESHAoYQUdFTlRfRVZFTlRfVFlQRV9NRVNTQUdFEAISGQoVQUdFTlRfRVZFTlRfVFlQRV9UT09MEAMSHQoZQUdFTlRfRVZFTlRfVFlQRV9BUFBST1ZBTBAEEhwKGEFHRU5UX0VWRU5UX1RZUEVfU0VUVExFRBAFMsIDChNSdW50aW1lQWdlbnRTZXJ2aWNlEmkKCkxpc3RBZ2VudHMSIy5uZXh1cy5ydW50aW1lLnYxLkxpc3RBZ2VudHNSZXF1ZXN0GiQubmV4dXMucnVudGltZS52MS5MaXN0QWdlbnRzUmVzcG9uc2UiEIK1GAwKCi92MS9hZ2VudHMSWgoLU2VuZE1lc3NhZ2USJC5uZXh1cy5ydW50aW1lLnYxLlNlbmRNZXNzYWdlUmVxdWVzdBolLm5leHVzLnJ1bnRpbWUudjEuU2VuZE1lc3NhZ2VSZXNwb25zZRJRCghBYm9ydFJ1bhIhLm5leHVzLnJ1bnRpbWUudjEuQWJvcnRSdW5SZXF1ZXN0GiIubmV4dXMucnVudGltZS52MS5BYm9ydFJ1blJlc3BvbnNlEpABChRTdWJzY3JpYmVBZ2VudEV2ZW50cxItLm5leHVzLnJ1bnRpbWUudjEuU3Vic2NyaWJlQWdlbnRFdmVudHNSZXF1ZXN0Gi4ubmV4dXMucnVudGltZS52MS5TdWJzY3JpYmVBZ2VudEV2ZW50c1Jlc3BvbnNlIheCtRgTChEvdjEvYWdlbnRzL3N0cmVhbTABYgZwcm90bzM", [file_google_protobuf_timestamp, file_nexus_http_v1_http, file_nexus_runtime_v1_common]);
 
 /**
  * @generated from message nexus.runtime.v1.Agent
@@ -329,6 +330,8 @@ export const AgentEventTypeSchema: GenEnum<AgentEventType> = /*@__PURE__*/
  */
 export const RuntimeAgentService: GenService<{
   /**
+   * The engine and its agents.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAgentService.ListAgents
    */
   listAgents: {
@@ -337,6 +340,8 @@ export const RuntimeAgentService: GenService<{
     output: typeof ListAgentsResponseSchema;
   },
   /**
+   * Sends a message to a session: the message starts a run, or waits behind the active one.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAgentService.SendMessage
    */
   sendMessage: {
@@ -345,7 +350,7 @@ export const RuntimeAgentService: GenService<{
     output: typeof SendMessageResponseSchema;
   },
   /**
-   * Aborts a run of a session or of a scenario.
+   * Stops a session's run or a scenario's, and answers once it has settled.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAgentService.AbortRun
    */
@@ -355,7 +360,7 @@ export const RuntimeAgentService: GenService<{
     output: typeof AbortRunResponseSchema;
   },
   /**
-   * Close mode D.
+   * Events of the runs of all sessions: ids and states. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAgentService.SubscribeAgentEvents
    */

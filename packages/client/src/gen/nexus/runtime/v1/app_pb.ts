@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_nexus_http_v1_http } from "../../http/v1/http_pb.ts";
 import type { ReasonCode } from "./common_pb.ts";
 import { file_nexus_runtime_v1_common } from "./common_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -14,7 +15,257 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file nexus/runtime/v1/app.proto.
  */
 export const file_nexus_runtime_v1_app: GenFile = /*@__PURE__*/
-  fileDesc("ChpuZXh1cy9ydW50aW1lL3YxL2FwcC5wcm90bxIQbmV4dXMucnVudGltZS52MSLKAQoKQXBwTWVzc2FnZRISCgptZXNzYWdlX2lkGAEgASgJEhMKC2Zyb21fYXBwX2lkGAIgASgJEhEKCXRvX2FwcF9pZBgDIAEoCRIXCg9zdWJqZWN0X3VzZXJfaWQYBCABKAkSFAoMbWVzc2FnZV90eXBlGAUgASgJEg8KB3BheWxvYWQYBiABKAwSEwoLcmVxdWlyZV9hY2sYByABKAgSKwoHc2VudF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAirQEKFVNlbmRBcHBNZXNzYWdlUmVxdWVzdBITCgtmcm9tX2FwcF9pZBgBIAEoCRIRCgl0b19hcHBfaWQYAiABKAkSFwoPc3ViamVjdF91c2VyX2lkGAMgASgJEhQKDG1lc3NhZ2VfdHlwZRgEIAEoCRIPCgdwYXlsb2FkGAUgASgMEhMKC3JlcXVpcmVfYWNrGAYgASgIEhcKD2lkZW1wb3RlbmN5X2tleRgHIAEoCSIsChZTZW5kQXBwTWVzc2FnZVJlc3BvbnNlEhIKCm1lc3NhZ2VfaWQYASABKAkiWgoUQWNrQXBwTWVzc2FnZVJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEhIKCm1lc3NhZ2VfaWQYAiABKAkSDgoGZmFpbGVkGAMgASgIEg4KBnJlYXNvbhgEIAEoCSIXChVBY2tBcHBNZXNzYWdlUmVzcG9uc2UiSwobU3Vic2NyaWJlQXBwTWVzc2FnZXNSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRISCgVhZnRlchgCIAEoBEgAiAEBQggKBl9hZnRlciKFAgocU3Vic2NyaWJlQXBwTWVzc2FnZXNSZXNwb25zZRIQCghzZXF1ZW5jZRgBIAEoBBI5CgpldmVudF90eXBlGAIgASgOMiUubmV4dXMucnVudGltZS52MS5BcHBNZXNzYWdlRXZlbnRUeXBlEi0KB21lc3NhZ2UYAyABKAsyHC5uZXh1cy5ydW50aW1lLnYxLkFwcE1lc3NhZ2USMQoLcmVhc29uX2NvZGUYBCABKA4yHC5uZXh1cy5ydW50aW1lLnYxLlJlYXNvbkNvZGUSDgoGcmVhc29uGAUgASgJEiYKAmF0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCqnAQoTQXBwTWVzc2FnZUV2ZW50VHlwZRImCiJBUFBfTUVTU0FHRV9FVkVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASIwofQVBQX01FU1NBR0VfRVZFTlRfVFlQRV9SRUNFSVZFRBABEiAKHEFQUF9NRVNTQUdFX0VWRU5UX1RZUEVfQUNLRUQQAhIhCh1BUFBfTUVTU0FHRV9FVkVOVF9UWVBFX0ZBSUxFRBADMtMCChFSdW50aW1lQXBwU2VydmljZRJjCg5TZW5kQXBwTWVzc2FnZRInLm5leHVzLnJ1bnRpbWUudjEuU2VuZEFwcE1lc3NhZ2VSZXF1ZXN0GigubmV4dXMucnVudGltZS52MS5TZW5kQXBwTWVzc2FnZVJlc3BvbnNlEmAKDUFja0FwcE1lc3NhZ2USJi5uZXh1cy5ydW50aW1lLnYxLkFja0FwcE1lc3NhZ2VSZXF1ZXN0GicubmV4dXMucnVudGltZS52MS5BY2tBcHBNZXNzYWdlUmVzcG9uc2USdwoUU3Vic2NyaWJlQXBwTWVzc2FnZXMSLS5uZXh1cy5ydW50aW1lLnYxLlN1YnNjcmliZUFwcE1lc3NhZ2VzUmVxdWVzdBouLm5leHVzLnJ1bnRpbWUudjEuU3Vic2NyaWJlQXBwTWVzc2FnZXNSZXNwb25zZTABYgZwcm90bzM", [file_google_protobuf_timestamp, file_nexus_runtime_v1_common]);
+  fileDesc("ChpuZXh1cy9ydW50aW1lL3YxL2FwcC5wcm90bxIQbmV4dXMucnVudGltZS52MSJgCgpBcHBTdG9yYWdlEgwKBGpvYnMYASABKAMSEQoJd29ya2Zsb3dzGAIgASgDEgwKBGxvZ3MYAyABKAMSEQoJYXJ0aWZhY3RzGAQgASgDEhAKCG1lc3NhZ2VzGAUgASgDIuEBCgNBcHASDgoGYXBwX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcmVtb3ZlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMc3RvcmVkX2J5dGVzGAUgASgDEhgKEHN0b3JlZF9ieXRlc19tYXgYBiABKAMSLAoGc3RvcmVkGAcgASgLMhwubmV4dXMucnVudGltZS52MS5BcHBTdG9yYWdlIhEKD0xpc3RBcHBzUmVxdWVzdCI3ChBMaXN0QXBwc1Jlc3BvbnNlEiMKBGFwcHMYASADKAsyFS5uZXh1cy5ydW50aW1lLnYxLkFwcCItCg1BZGRBcHBSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJIkMKDkFkZEFwcFJlc3BvbnNlEiIKA2FwcBgBIAEoCzIVLm5leHVzLnJ1bnRpbWUudjEuQXBwEg0KBXRva2VuGAIgASgJIiEKD0NsZWFyQXBwUmVxdWVzdBIOCgZhcHBfaWQYASABKAkiUgoQQ2xlYXJBcHBSZXNwb25zZRIOCgZhcHBfaWQYASABKAkSFAoMc3RvcmVkX2J5dGVzGAIgASgDEhgKEHN0b3JlZF9ieXRlc19tYXgYAyABKAMiIgoQUmVtb3ZlQXBwUmVxdWVzdBIOCgZhcHBfaWQYASABKAkiEwoRUmVtb3ZlQXBwUmVzcG9uc2UiygEKCkFwcE1lc3NhZ2USEgoKbWVzc2FnZV9pZBgBIAEoCRITCgtmcm9tX2FwcF9pZBgCIAEoCRIRCgl0b19hcHBfaWQYAyABKAkSFwoPc3ViamVjdF91c2VyX2lkGAQgASgJEhQKDG1lc3NhZ2VfdHlwZRgFIAEoCRIPCgdwYXlsb2FkGAYgASgMEhMKC3JlcXVpcmVfYWNrGAcgASgIEisKB3NlbnRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIq0BChVTZW5kQXBwTWVzc2FnZVJlcXVlc3QSEwoLZnJvbV9hcHBfaWQYASABKAkSEQoJdG9fYXBwX2lkGAIgASgJEhcKD3N1YmplY3RfdXNlcl9pZBgDIAEoCRIUCgxtZXNzYWdlX3R5cGUYBCABKAkSDwoHcGF5bG9hZBgFIAEoDBITCgtyZXF1aXJlX2FjaxgGIAEoCBIXCg9pZGVtcG90ZW5jeV9rZXkYByABKAkiLAoWU2VuZEFwcE1lc3NhZ2VSZXNwb25zZRISCgptZXNzYWdlX2lkGAEgASgJIloKFEFja0FwcE1lc3NhZ2VSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRISCgptZXNzYWdlX2lkGAIgASgJEg4KBmZhaWxlZBgDIAEoCBIOCgZyZWFzb24YBCABKAkiFwoVQWNrQXBwTWVzc2FnZVJlc3BvbnNlIksKG1N1YnNjcmliZUFwcE1lc3NhZ2VzUmVxdWVzdBIOCgZhcHBfaWQYASABKAkSEgoFYWZ0ZXIYAiABKARIAIgBAUIICgZfYWZ0ZXIihQIKHFN1YnNjcmliZUFwcE1lc3NhZ2VzUmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQSOQoKZXZlbnRfdHlwZRgCIAEoDjIlLm5leHVzLnJ1bnRpbWUudjEuQXBwTWVzc2FnZUV2ZW50VHlwZRItCgdtZXNzYWdlGAMgASgLMhwubmV4dXMucnVudGltZS52MS5BcHBNZXNzYWdlEjEKC3JlYXNvbl9jb2RlGAQgASgOMhwubmV4dXMucnVudGltZS52MS5SZWFzb25Db2RlEg4KBnJlYXNvbhgFIAEoCRImCgJhdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqpwEKE0FwcE1lc3NhZ2VFdmVudFR5cGUSJgoiQVBQX01FU1NBR0VfRVZFTlRfVFlQRV9VTlNQRUNJRklFRBAAEiMKH0FQUF9NRVNTQUdFX0VWRU5UX1RZUEVfUkVDRUlWRUQQARIgChxBUFBfTUVTU0FHRV9FVkVOVF9UWVBFX0FDS0VEEAISIQodQVBQX01FU1NBR0VfRVZFTlRfVFlQRV9GQUlMRUQQAzLcBgoRUnVudGltZUFwcFNlcnZpY2USYQoITGlzdEFwcHMSIS5uZXh1cy5ydW50aW1lLnYxLkxpc3RBcHBzUmVxdWVzdBoiLm5leHVzLnJ1bnRpbWUudjEuTGlzdEFwcHNSZXNwb25zZSIOgrUYCgoIL3YxL2FwcHMSXgoGQWRkQXBwEh8ubmV4dXMucnVudGltZS52MS5BZGRBcHBSZXF1ZXN0GiAubmV4dXMucnVudGltZS52MS5BZGRBcHBSZXNwb25zZSIRgrUYDTDJARIIL3YxL2FwcHMScAoIQ2xlYXJBcHASIS5uZXh1cy5ydW50aW1lLnYxLkNsZWFyQXBwUmVxdWVzdBoiLm5leHVzLnJ1bnRpbWUudjEuQ2xlYXJBcHBSZXNwb25zZSIdgrUYGRIXL3YxL2FwcHMve2FwcF9pZH0vY2xlYXISbQoJUmVtb3ZlQXBwEiIubmV4dXMucnVudGltZS52MS5SZW1vdmVBcHBSZXF1ZXN0GiMubmV4dXMucnVudGltZS52MS5SZW1vdmVBcHBSZXNwb25zZSIXgrUYEyIRL3YxL2FwcHMve2FwcF9pZH0SfgoOU2VuZEFwcE1lc3NhZ2USJy5uZXh1cy5ydW50aW1lLnYxLlNlbmRBcHBNZXNzYWdlUmVxdWVzdBooLm5leHVzLnJ1bnRpbWUudjEuU2VuZEFwcE1lc3NhZ2VSZXNwb25zZSIZgrUYFTDJARIQL3YxL2FwcC1tZXNzYWdlcxKJAQoNQWNrQXBwTWVzc2FnZRImLm5leHVzLnJ1bnRpbWUudjEuQWNrQXBwTWVzc2FnZVJlcXVlc3QaJy5uZXh1cy5ydW50aW1lLnYxLkFja0FwcE1lc3NhZ2VSZXNwb25zZSIngrUYIxIhL3YxL2FwcC1tZXNzYWdlcy97bWVzc2FnZV9pZH0vYWNrEpYBChRTdWJzY3JpYmVBcHBNZXNzYWdlcxItLm5leHVzLnJ1bnRpbWUudjEuU3Vic2NyaWJlQXBwTWVzc2FnZXNSZXF1ZXN0Gi4ubmV4dXMucnVudGltZS52MS5TdWJzY3JpYmVBcHBNZXNzYWdlc1Jlc3BvbnNlIh2CtRgZChcvdjEvYXBwLW1lc3NhZ2VzL3N0cmVhbTABYgZwcm90bzM", [file_google_protobuf_timestamp, file_nexus_http_v1_http, file_nexus_runtime_v1_common]);
+
+/**
+ * Bytes that are stored for an application, by kind.
+ *
+ * @generated from message nexus.runtime.v1.AppStorage
+ */
+export type AppStorage = Message<"nexus.runtime.v1.AppStorage"> & {
+  /**
+   * @generated from field: int64 jobs = 1;
+   */
+  jobs: bigint;
+
+  /**
+   * @generated from field: int64 workflows = 2;
+   */
+  workflows: bigint;
+
+  /**
+   * @generated from field: int64 logs = 3;
+   */
+  logs: bigint;
+
+  /**
+   * @generated from field: int64 artifacts = 4;
+   */
+  artifacts: bigint;
+
+  /**
+   * @generated from field: int64 messages = 5;
+   */
+  messages: bigint;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.AppStorage.
+ * Use `create(AppStorageSchema)` to create a new message.
+ */
+export const AppStorageSchema: GenMessage<AppStorage> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 0);
+
+/**
+ * @generated from message nexus.runtime.v1.App
+ */
+export type App = Message<"nexus.runtime.v1.App"> & {
+  /**
+   * 1 to 64 letters, digits and . _ - beginning with a letter or digit; not `owner`.
+   *
+   * @generated from field: string app_id = 1;
+   */
+  appId: string;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp created_at = 3;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When its token was revoked; left out while the token is valid.
+   *
+   * @generated from field: google.protobuf.Timestamp removed_at = 4;
+   */
+  removedAt?: Timestamp | undefined;
+
+  /**
+   * The sum of `stored`.
+   *
+   * @generated from field: int64 stored_bytes = 5;
+   */
+  storedBytes: bigint;
+
+  /**
+   * The quota (`apps.bytesPerAppMax`); the daemon refuses to store more.
+   *
+   * @generated from field: int64 stored_bytes_max = 6;
+   */
+  storedBytesMax: bigint;
+
+  /**
+   * @generated from field: nexus.runtime.v1.AppStorage stored = 7;
+   */
+  stored?: AppStorage | undefined;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.App.
+ * Use `create(AppSchema)` to create a new message.
+ */
+export const AppSchema: GenMessage<App> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 1);
+
+/**
+ * @generated from message nexus.runtime.v1.ListAppsRequest
+ */
+export type ListAppsRequest = Message<"nexus.runtime.v1.ListAppsRequest"> & {
+};
+
+/**
+ * Describes the message nexus.runtime.v1.ListAppsRequest.
+ * Use `create(ListAppsRequestSchema)` to create a new message.
+ */
+export const ListAppsRequestSchema: GenMessage<ListAppsRequest> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 2);
+
+/**
+ * @generated from message nexus.runtime.v1.ListAppsResponse
+ */
+export type ListAppsResponse = Message<"nexus.runtime.v1.ListAppsResponse"> & {
+  /**
+   * @generated from field: repeated nexus.runtime.v1.App apps = 1;
+   */
+  apps: App[];
+};
+
+/**
+ * Describes the message nexus.runtime.v1.ListAppsResponse.
+ * Use `create(ListAppsResponseSchema)` to create a new message.
+ */
+export const ListAppsResponseSchema: GenMessage<ListAppsResponse> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 3);
+
+/**
+ * @generated from message nexus.runtime.v1.AddAppRequest
+ */
+export type AddAppRequest = Message<"nexus.runtime.v1.AddAppRequest"> & {
+  /**
+   * @generated from field: string app_id = 1;
+   */
+  appId: string;
+
+  /**
+   * Left out: the id.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.AddAppRequest.
+ * Use `create(AddAppRequestSchema)` to create a new message.
+ */
+export const AddAppRequestSchema: GenMessage<AddAppRequest> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 4);
+
+/**
+ * @generated from message nexus.runtime.v1.AddAppResponse
+ */
+export type AddAppResponse = Message<"nexus.runtime.v1.AddAppResponse"> & {
+  /**
+   * @generated from field: nexus.runtime.v1.App app = 1;
+   */
+  app?: App | undefined;
+
+  /**
+   * The daemon keeps only its hash.
+   *
+   * @generated from field: string token = 2;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.AddAppResponse.
+ * Use `create(AddAppResponseSchema)` to create a new message.
+ */
+export const AddAppResponseSchema: GenMessage<AddAppResponse> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 5);
+
+/**
+ * @generated from message nexus.runtime.v1.ClearAppRequest
+ */
+export type ClearAppRequest = Message<"nexus.runtime.v1.ClearAppRequest"> & {
+  /**
+   * @generated from field: string app_id = 1;
+   */
+  appId: string;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.ClearAppRequest.
+ * Use `create(ClearAppRequestSchema)` to create a new message.
+ */
+export const ClearAppRequestSchema: GenMessage<ClearAppRequest> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 6);
+
+/**
+ * @generated from message nexus.runtime.v1.ClearAppResponse
+ */
+export type ClearAppResponse = Message<"nexus.runtime.v1.ClearAppResponse"> & {
+  /**
+   * @generated from field: string app_id = 1;
+   */
+  appId: string;
+
+  /**
+   * Bytes that are still stored.
+   *
+   * @generated from field: int64 stored_bytes = 2;
+   */
+  storedBytes: bigint;
+
+  /**
+   * @generated from field: int64 stored_bytes_max = 3;
+   */
+  storedBytesMax: bigint;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.ClearAppResponse.
+ * Use `create(ClearAppResponseSchema)` to create a new message.
+ */
+export const ClearAppResponseSchema: GenMessage<ClearAppResponse> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 7);
+
+/**
+ * @generated from message nexus.runtime.v1.RemoveAppRequest
+ */
+export type RemoveAppRequest = Message<"nexus.runtime.v1.RemoveAppRequest"> & {
+  /**
+   * @generated from field: string app_id = 1;
+   */
+  appId: string;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.RemoveAppRequest.
+ * Use `create(RemoveAppRequestSchema)` to create a new message.
+ */
+export const RemoveAppRequestSchema: GenMessage<RemoveAppRequest> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 8);
+
+/**
+ * @generated from message nexus.runtime.v1.RemoveAppResponse
+ */
+export type RemoveAppResponse = Message<"nexus.runtime.v1.RemoveAppResponse"> & {
+};
+
+/**
+ * Describes the message nexus.runtime.v1.RemoveAppResponse.
+ * Use `create(RemoveAppResponseSchema)` to create a new message.
+ */
+export const RemoveAppResponseSchema: GenMessage<RemoveAppResponse> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_app, 9);
 
 /**
  * @generated from message nexus.runtime.v1.AppMessage
@@ -68,7 +319,7 @@ export type AppMessage = Message<"nexus.runtime.v1.AppMessage"> & {
  * Use `create(AppMessageSchema)` to create a new message.
  */
 export const AppMessageSchema: GenMessage<AppMessage> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_app, 0);
+  messageDesc(file_nexus_runtime_v1_app, 10);
 
 /**
  * @generated from message nexus.runtime.v1.SendAppMessageRequest
@@ -115,7 +366,7 @@ export type SendAppMessageRequest = Message<"nexus.runtime.v1.SendAppMessageRequ
  * Use `create(SendAppMessageRequestSchema)` to create a new message.
  */
 export const SendAppMessageRequestSchema: GenMessage<SendAppMessageRequest> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_app, 1);
+  messageDesc(file_nexus_runtime_v1_app, 11);
 
 /**
  * @generated from message nexus.runtime.v1.SendAppMessageResponse
@@ -132,7 +383,7 @@ export type SendAppMessageResponse = Message<"nexus.runtime.v1.SendAppMessageRes
  * Use `create(SendAppMessageResponseSchema)` to create a new message.
  */
 export const SendAppMessageResponseSchema: GenMessage<SendAppMessageResponse> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_app, 2);
+  messageDesc(file_nexus_runtime_v1_app, 12);
 
 /**
  * @generated from message nexus.runtime.v1.AckAppMessageRequest
@@ -166,7 +417,7 @@ export type AckAppMessageRequest = Message<"nexus.runtime.v1.AckAppMessageReques
  * Use `create(AckAppMessageRequestSchema)` to create a new message.
  */
 export const AckAppMessageRequestSchema: GenMessage<AckAppMessageRequest> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_app, 3);
+  messageDesc(file_nexus_runtime_v1_app, 13);
 
 /**
  * @generated from message nexus.runtime.v1.AckAppMessageResponse
@@ -179,7 +430,7 @@ export type AckAppMessageResponse = Message<"nexus.runtime.v1.AckAppMessageRespo
  * Use `create(AckAppMessageResponseSchema)` to create a new message.
  */
 export const AckAppMessageResponseSchema: GenMessage<AckAppMessageResponse> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_app, 4);
+  messageDesc(file_nexus_runtime_v1_app, 14);
 
 /**
  * @generated from message nexus.runtime.v1.SubscribeAppMessagesRequest
@@ -203,7 +454,7 @@ export type SubscribeAppMessagesRequest = Message<"nexus.runtime.v1.SubscribeApp
  * Use `create(SubscribeAppMessagesRequestSchema)` to create a new message.
  */
 export const SubscribeAppMessagesRequestSchema: GenMessage<SubscribeAppMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_app, 5);
+  messageDesc(file_nexus_runtime_v1_app, 15);
 
 /**
  * @generated from message nexus.runtime.v1.SubscribeAppMessagesResponse
@@ -247,7 +498,7 @@ export type SubscribeAppMessagesResponse = Message<"nexus.runtime.v1.SubscribeAp
  * Use `create(SubscribeAppMessagesResponseSchema)` to create a new message.
  */
 export const SubscribeAppMessagesResponseSchema: GenMessage<SubscribeAppMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_app, 6);
+  messageDesc(file_nexus_runtime_v1_app, 16);
 
 /**
  * @generated from enum nexus.runtime.v1.AppMessageEventType
@@ -286,12 +537,54 @@ export const AppMessageEventTypeSchema: GenEnum<AppMessageEventType> = /*@__PURE
   enumDesc(file_nexus_runtime_v1_app, 0);
 
 /**
- * Messages between applications. They are kept for seven days; the reader keeps its place.
+ * Applications with tokens of their own, and messages between them. Messages are kept for seven days; the reader keeps its place.
  *
  * @generated from service nexus.runtime.v1.RuntimeAppService
  */
 export const RuntimeAppService: GenService<{
   /**
+   * Applications, oldest first, removed ones included.
+   *
+   * @generated from rpc nexus.runtime.v1.RuntimeAppService.ListApps
+   */
+  listApps: {
+    methodKind: "unary";
+    input: typeof ListAppsRequestSchema;
+    output: typeof ListAppsResponseSchema;
+  },
+  /**
+   * Adds an application and answers with its token, which cannot be read again. A removed application gets a new token.
+   *
+   * @generated from rpc nexus.runtime.v1.RuntimeAppService.AddApp
+   */
+  addApp: {
+    methodKind: "unary";
+    input: typeof AddAppRequestSchema;
+    output: typeof AddAppResponseSchema;
+  },
+  /**
+   * Removes what an application has stored and what has ended: jobs, workflows, logs of model calls, artifacts. Messages and work in progress stay.
+   *
+   * @generated from rpc nexus.runtime.v1.RuntimeAppService.ClearApp
+   */
+  clearApp: {
+    methodKind: "unary";
+    input: typeof ClearAppRequestSchema;
+    output: typeof ClearAppResponseSchema;
+  },
+  /**
+   * Revokes an application's token at once; what the application made stays.
+   *
+   * @generated from rpc nexus.runtime.v1.RuntimeAppService.RemoveApp
+   */
+  removeApp: {
+    methodKind: "unary";
+    input: typeof RemoveAppRequestSchema;
+    output: typeof RemoveAppResponseSchema;
+  },
+  /**
+   * Sends a message to another application.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.SendAppMessage
    */
   sendAppMessage: {
@@ -300,7 +593,7 @@ export const RuntimeAppService: GenService<{
     output: typeof SendAppMessageResponseSchema;
   },
   /**
-   * Tells the sender; nothing is sent again.
+   * Reports to the sender that the message was handled or failed; nothing is sent again.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.AckAppMessage
    */
@@ -310,7 +603,7 @@ export const RuntimeAppService: GenService<{
     output: typeof AckAppMessageResponseSchema;
   },
   /**
-   * Close mode D.
+   * Messages to an application, and the receipts of those that it sent. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.SubscribeAppMessages
    */

@@ -6,13 +6,14 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_nexus_http_v1_http } from "../../http/v1/http_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file nexus/runtime/v1/memory.proto.
  */
 export const file_nexus_runtime_v1_memory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1uZXh1cy9ydW50aW1lL3YxL21lbW9yeS5wcm90bxIQbmV4dXMucnVudGltZS52MSKKAQoKTWVtb3J5SXRlbRIRCgltZW1vcnlfaWQYASABKAkSDAoEYmFuaxgCIAEoCRIMCgR0ZXh0GAMgASgJEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJ1bl9pZBgFIAEoCRINCgVhZ2VudBgGIAEoCSIrCg1SZXRhaW5SZXF1ZXN0EgwKBGJhbmsYASABKAkSDAoEdGV4dBgCIAEoCSI8Cg5SZXRhaW5SZXNwb25zZRIqCgRpdGVtGAEgASgLMhwubmV4dXMucnVudGltZS52MS5NZW1vcnlJdGVtIjwKDVJlY2FsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSDQoFYmFua3MYAiADKAkSDQoFbGltaXQYAyABKAUiPQoOUmVjYWxsUmVzcG9uc2USKwoFaXRlbXMYASADKAsyHC5uZXh1cy5ydW50aW1lLnYxLk1lbW9yeUl0ZW0iIgoNRm9yZ2V0UmVxdWVzdBIRCgltZW1vcnlfaWQYASABKAkiEAoORm9yZ2V0UmVzcG9uc2UiSwocU3Vic2NyaWJlTWVtb3J5RXZlbnRzUmVxdWVzdBINCgViYW5rcxgBIAMoCRISCgVhZnRlchgCIAEoBEgAiAEBQggKBl9hZnRlciLQAQodU3Vic2NyaWJlTWVtb3J5RXZlbnRzUmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQSNQoKZXZlbnRfdHlwZRgCIAEoDjIhLm5leHVzLnJ1bnRpbWUudjEuTWVtb3J5RXZlbnRUeXBlEhEKCW1lbW9yeV9pZBgDIAEoCRIMCgRiYW5rGAQgASgJEg4KBnJ1bl9pZBgFIAEoCRINCgVhZ2VudBgGIAEoCRImCgJhdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqdQoPTWVtb3J5RXZlbnRUeXBlEiEKHU1FTU9SWV9FVkVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASHgoaTUVNT1JZX0VWRU5UX1RZUEVfUkVUQUlORUQQARIfChtNRU1PUllfRVZFTlRfVFlQRV9GT1JHT1RURU4QAjL5AgoUUnVudGltZU1lbW9yeVNlcnZpY2USSwoGUmV0YWluEh8ubmV4dXMucnVudGltZS52MS5SZXRhaW5SZXF1ZXN0GiAubmV4dXMucnVudGltZS52MS5SZXRhaW5SZXNwb25zZRJLCgZSZWNhbGwSHy5uZXh1cy5ydW50aW1lLnYxLlJlY2FsbFJlcXVlc3QaIC5uZXh1cy5ydW50aW1lLnYxLlJlY2FsbFJlc3BvbnNlEksKBkZvcmdldBIfLm5leHVzLnJ1bnRpbWUudjEuRm9yZ2V0UmVxdWVzdBogLm5leHVzLnJ1bnRpbWUudjEuRm9yZ2V0UmVzcG9uc2USegoVU3Vic2NyaWJlTWVtb3J5RXZlbnRzEi4ubmV4dXMucnVudGltZS52MS5TdWJzY3JpYmVNZW1vcnlFdmVudHNSZXF1ZXN0Gi8ubmV4dXMucnVudGltZS52MS5TdWJzY3JpYmVNZW1vcnlFdmVudHNSZXNwb25zZTABYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("Ch1uZXh1cy9ydW50aW1lL3YxL21lbW9yeS5wcm90bxIQbmV4dXMucnVudGltZS52MSK8AQoKTWVtb3J5SXRlbRIRCgltZW1vcnlfaWQYASABKAkSDAoEYmFuaxgCIAEoCRIMCgR0ZXh0GAMgASgJEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJ1bl9pZBgFIAEoCRINCgVhZ2VudBgGIAEoCRIPCgdjaGFubmVsGAcgASgJEg8KB2FjY291bnQYCCABKAkSDgoGc2VuZGVyGAkgASgJIlcKEUxpc3RNZW1vcnlSZXF1ZXN0EgwKBGJhbmsYASABKAkSDQoFcXVlcnkYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiawoSTGlzdE1lbW9yeVJlc3BvbnNlEg8KB2VuYWJsZWQYASABKAgSKwoFaXRlbXMYAiADKAsyHC5uZXh1cy5ydW50aW1lLnYxLk1lbW9yeUl0ZW0SFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIk0KGExpc3RNZW1vcnlDaGFuZ2VzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEwoGYmVmb3JlGAIgASgESACIAQFCCQoHX2JlZm9yZSLxAQoMTWVtb3J5Q2hhbmdlEhAKCHNlcXVlbmNlGAEgASgEEjUKCmV2ZW50X3R5cGUYAiABKA4yIS5uZXh1cy5ydW50aW1lLnYxLk1lbW9yeUV2ZW50VHlwZRIRCgltZW1vcnlfaWQYAyABKAkSDAoEYmFuaxgEIAEoCRIOCgZydW5faWQYBSABKAkSDQoFYWdlbnQYBiABKAkSJgoCYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2NoYW5uZWwYCCABKAkSDwoHYWNjb3VudBgJIAEoCRIOCgZzZW5kZXIYCiABKAkidgoZTGlzdE1lbW9yeUNoYW5nZXNSZXNwb25zZRIvCgdjaGFuZ2VzGAEgAygLMh4ubmV4dXMucnVudGltZS52MS5NZW1vcnlDaGFuZ2USGAoLbmV4dF9iZWZvcmUYAiABKARIAIgBAUIOCgxfbmV4dF9iZWZvcmUiKwoNUmV0YWluUmVxdWVzdBIMCgRiYW5rGAEgASgJEgwKBHRleHQYAiABKAkiPAoOUmV0YWluUmVzcG9uc2USKgoEaXRlbRgBIAEoCzIcLm5leHVzLnJ1bnRpbWUudjEuTWVtb3J5SXRlbSI8Cg1SZWNhbGxSZXF1ZXN0Eg0KBXF1ZXJ5GAEgASgJEg0KBWJhbmtzGAIgAygJEg0KBWxpbWl0GAMgASgFIj0KDlJlY2FsbFJlc3BvbnNlEisKBWl0ZW1zGAEgAygLMhwubmV4dXMucnVudGltZS52MS5NZW1vcnlJdGVtIiIKDUZvcmdldFJlcXVlc3QSEQoJbWVtb3J5X2lkGAEgASgJIhAKDkZvcmdldFJlc3BvbnNlIksKHFN1YnNjcmliZU1lbW9yeUV2ZW50c1JlcXVlc3QSDQoFYmFua3MYASADKAkSEgoFYWZ0ZXIYAiABKARIAIgBAUIICgZfYWZ0ZXIi0AEKHVN1YnNjcmliZU1lbW9yeUV2ZW50c1Jlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEjUKCmV2ZW50X3R5cGUYAiABKA4yIS5uZXh1cy5ydW50aW1lLnYxLk1lbW9yeUV2ZW50VHlwZRIRCgltZW1vcnlfaWQYAyABKAkSDAoEYmFuaxgEIAEoCRIOCgZydW5faWQYBSABKAkSDQoFYWdlbnQYBiABKAkSJgoCYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKnUKD01lbW9yeUV2ZW50VHlwZRIhCh1NRU1PUllfRVZFTlRfVFlQRV9VTlNQRUNJRklFRBAAEh4KGk1FTU9SWV9FVkVOVF9UWVBFX1JFVEFJTkVEEAESHwobTUVNT1JZX0VWRU5UX1RZUEVfRk9SR09UVEVOEAIy2QUKFFJ1bnRpbWVNZW1vcnlTZXJ2aWNlEmYKBlJldGFpbhIfLm5leHVzLnJ1bnRpbWUudjEuUmV0YWluUmVxdWVzdBogLm5leHVzLnJ1bnRpbWUudjEuUmV0YWluUmVzcG9uc2UiGYK1GBUqBGl0ZW0wyQESCi92MS9tZW1vcnkSZAoGUmVjYWxsEh8ubmV4dXMucnVudGltZS52MS5SZWNhbGxSZXF1ZXN0GiAubmV4dXMucnVudGltZS52MS5SZWNhbGxSZXNwb25zZSIXgrUYEwoRL3YxL21lbW9yeS9yZWNhbGwSaQoKTGlzdE1lbW9yeRIjLm5leHVzLnJ1bnRpbWUudjEuTGlzdE1lbW9yeVJlcXVlc3QaJC5uZXh1cy5ydW50aW1lLnYxLkxpc3RNZW1vcnlSZXNwb25zZSIQgrUYDAoKL3YxL21lbW9yeRKGAQoRTGlzdE1lbW9yeUNoYW5nZXMSKi5uZXh1cy5ydW50aW1lLnYxLkxpc3RNZW1vcnlDaGFuZ2VzUmVxdWVzdBorLm5leHVzLnJ1bnRpbWUudjEuTGlzdE1lbW9yeUNoYW5nZXNSZXNwb25zZSIYgrUYFAoSL3YxL21lbW9yeS9jaGFuZ2VzEmkKBkZvcmdldBIfLm5leHVzLnJ1bnRpbWUudjEuRm9yZ2V0UmVxdWVzdBogLm5leHVzLnJ1bnRpbWUudjEuRm9yZ2V0UmVzcG9uc2UiHIK1GBgiFi92MS9tZW1vcnkve21lbW9yeV9pZH0SkwEKFVN1YnNjcmliZU1lbW9yeUV2ZW50cxIuLm5leHVzLnJ1bnRpbWUudjEuU3Vic2NyaWJlTWVtb3J5RXZlbnRzUmVxdWVzdBovLm5leHVzLnJ1bnRpbWUudjEuU3Vic2NyaWJlTWVtb3J5RXZlbnRzUmVzcG9uc2UiF4K1GBMKES92MS9tZW1vcnkvc3RyZWFtMAFiBnByb3RvMw", [file_google_protobuf_timestamp, file_nexus_http_v1_http]);
 
 /**
  * @generated from message nexus.runtime.v1.MemoryItem
@@ -47,6 +48,23 @@ export type MemoryItem = Message<"nexus.runtime.v1.MemoryItem"> & {
    * @generated from field: string agent = 6;
    */
   agent: string;
+
+  /**
+   * The person in whose chat it was noted.
+   *
+   * @generated from field: string channel = 7;
+   */
+  channel: string;
+
+  /**
+   * @generated from field: string account = 8;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string sender = 9;
+   */
+  sender: string;
 };
 
 /**
@@ -55,6 +73,185 @@ export type MemoryItem = Message<"nexus.runtime.v1.MemoryItem"> & {
  */
 export const MemoryItemSchema: GenMessage<MemoryItem> = /*@__PURE__*/
   messageDesc(file_nexus_runtime_v1_memory, 0);
+
+/**
+ * @generated from message nexus.runtime.v1.ListMemoryRequest
+ */
+export type ListMemoryRequest = Message<"nexus.runtime.v1.ListMemoryRequest"> & {
+  /**
+   * Left out: all banks.
+   *
+   * @generated from field: string bank = 1;
+   */
+  bank: string;
+
+  /**
+   * Plain words: items with at least one of them, best match first.
+   *
+   * @generated from field: string query = 2;
+   */
+  query: string;
+
+  /**
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * Only without a query.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.ListMemoryRequest.
+ * Use `create(ListMemoryRequestSchema)` to create a new message.
+ */
+export const ListMemoryRequestSchema: GenMessage<ListMemoryRequest> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_memory, 1);
+
+/**
+ * @generated from message nexus.runtime.v1.ListMemoryResponse
+ */
+export type ListMemoryResponse = Message<"nexus.runtime.v1.ListMemoryResponse"> & {
+  /**
+   * Agents may retain and recall. What they noted before can be listed and forgotten either way.
+   *
+   * @generated from field: bool enabled = 1;
+   */
+  enabled: boolean;
+
+  /**
+   * @generated from field: repeated nexus.runtime.v1.MemoryItem items = 2;
+   */
+  items: MemoryItem[];
+
+  /**
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.ListMemoryResponse.
+ * Use `create(ListMemoryResponseSchema)` to create a new message.
+ */
+export const ListMemoryResponseSchema: GenMessage<ListMemoryResponse> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_memory, 2);
+
+/**
+ * @generated from message nexus.runtime.v1.ListMemoryChangesRequest
+ */
+export type ListMemoryChangesRequest = Message<"nexus.runtime.v1.ListMemoryChangesRequest"> & {
+  /**
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * Changes before this sequence.
+   *
+   * @generated from field: optional uint64 before = 2;
+   */
+  before?: bigint | undefined;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.ListMemoryChangesRequest.
+ * Use `create(ListMemoryChangesRequestSchema)` to create a new message.
+ */
+export const ListMemoryChangesRequestSchema: GenMessage<ListMemoryChangesRequest> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_memory, 3);
+
+/**
+ * @generated from message nexus.runtime.v1.MemoryChange
+ */
+export type MemoryChange = Message<"nexus.runtime.v1.MemoryChange"> & {
+  /**
+   * Position in the log of changes.
+   *
+   * @generated from field: uint64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * @generated from field: nexus.runtime.v1.MemoryEventType event_type = 2;
+   */
+  eventType: MemoryEventType;
+
+  /**
+   * @generated from field: string memory_id = 3;
+   */
+  memoryId: string;
+
+  /**
+   * @generated from field: string bank = 4;
+   */
+  bank: string;
+
+  /**
+   * @generated from field: string run_id = 5;
+   */
+  runId: string;
+
+  /**
+   * @generated from field: string agent = 6;
+   */
+  agent: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 7;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string channel = 8;
+   */
+  channel: string;
+
+  /**
+   * @generated from field: string account = 9;
+   */
+  account: string;
+
+  /**
+   * @generated from field: string sender = 10;
+   */
+  sender: string;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.MemoryChange.
+ * Use `create(MemoryChangeSchema)` to create a new message.
+ */
+export const MemoryChangeSchema: GenMessage<MemoryChange> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_memory, 4);
+
+/**
+ * @generated from message nexus.runtime.v1.ListMemoryChangesResponse
+ */
+export type ListMemoryChangesResponse = Message<"nexus.runtime.v1.ListMemoryChangesResponse"> & {
+  /**
+   * @generated from field: repeated nexus.runtime.v1.MemoryChange changes = 1;
+   */
+  changes: MemoryChange[];
+
+  /**
+   * The `before` of the next page; left out on the last page.
+   *
+   * @generated from field: optional uint64 next_before = 2;
+   */
+  nextBefore?: bigint | undefined;
+};
+
+/**
+ * Describes the message nexus.runtime.v1.ListMemoryChangesResponse.
+ * Use `create(ListMemoryChangesResponseSchema)` to create a new message.
+ */
+export const ListMemoryChangesResponseSchema: GenMessage<ListMemoryChangesResponse> = /*@__PURE__*/
+  messageDesc(file_nexus_runtime_v1_memory, 5);
 
 /**
  * @generated from message nexus.runtime.v1.RetainRequest
@@ -78,7 +275,7 @@ export type RetainRequest = Message<"nexus.runtime.v1.RetainRequest"> & {
  * Use `create(RetainRequestSchema)` to create a new message.
  */
 export const RetainRequestSchema: GenMessage<RetainRequest> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_memory, 1);
+  messageDesc(file_nexus_runtime_v1_memory, 6);
 
 /**
  * @generated from message nexus.runtime.v1.RetainResponse
@@ -95,7 +292,7 @@ export type RetainResponse = Message<"nexus.runtime.v1.RetainResponse"> & {
  * Use `create(RetainResponseSchema)` to create a new message.
  */
 export const RetainResponseSchema: GenMessage<RetainResponse> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_memory, 2);
+  messageDesc(file_nexus_runtime_v1_memory, 7);
 
 /**
  * @generated from message nexus.runtime.v1.RecallRequest
@@ -124,7 +321,7 @@ export type RecallRequest = Message<"nexus.runtime.v1.RecallRequest"> & {
  * Use `create(RecallRequestSchema)` to create a new message.
  */
 export const RecallRequestSchema: GenMessage<RecallRequest> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_memory, 3);
+  messageDesc(file_nexus_runtime_v1_memory, 8);
 
 /**
  * @generated from message nexus.runtime.v1.RecallResponse
@@ -141,7 +338,7 @@ export type RecallResponse = Message<"nexus.runtime.v1.RecallResponse"> & {
  * Use `create(RecallResponseSchema)` to create a new message.
  */
 export const RecallResponseSchema: GenMessage<RecallResponse> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_memory, 4);
+  messageDesc(file_nexus_runtime_v1_memory, 9);
 
 /**
  * @generated from message nexus.runtime.v1.ForgetRequest
@@ -158,7 +355,7 @@ export type ForgetRequest = Message<"nexus.runtime.v1.ForgetRequest"> & {
  * Use `create(ForgetRequestSchema)` to create a new message.
  */
 export const ForgetRequestSchema: GenMessage<ForgetRequest> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_memory, 5);
+  messageDesc(file_nexus_runtime_v1_memory, 10);
 
 /**
  * @generated from message nexus.runtime.v1.ForgetResponse
@@ -171,7 +368,7 @@ export type ForgetResponse = Message<"nexus.runtime.v1.ForgetResponse"> & {
  * Use `create(ForgetResponseSchema)` to create a new message.
  */
 export const ForgetResponseSchema: GenMessage<ForgetResponse> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_memory, 6);
+  messageDesc(file_nexus_runtime_v1_memory, 11);
 
 /**
  * @generated from message nexus.runtime.v1.SubscribeMemoryEventsRequest
@@ -195,7 +392,7 @@ export type SubscribeMemoryEventsRequest = Message<"nexus.runtime.v1.SubscribeMe
  * Use `create(SubscribeMemoryEventsRequestSchema)` to create a new message.
  */
 export const SubscribeMemoryEventsRequestSchema: GenMessage<SubscribeMemoryEventsRequest> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_memory, 7);
+  messageDesc(file_nexus_runtime_v1_memory, 12);
 
 /**
  * @generated from message nexus.runtime.v1.SubscribeMemoryEventsResponse
@@ -242,7 +439,7 @@ export type SubscribeMemoryEventsResponse = Message<"nexus.runtime.v1.SubscribeM
  * Use `create(SubscribeMemoryEventsResponseSchema)` to create a new message.
  */
 export const SubscribeMemoryEventsResponseSchema: GenMessage<SubscribeMemoryEventsResponse> = /*@__PURE__*/
-  messageDesc(file_nexus_runtime_v1_memory, 8);
+  messageDesc(file_nexus_runtime_v1_memory, 13);
 
 /**
  * @generated from enum nexus.runtime.v1.MemoryEventType
@@ -284,6 +481,8 @@ export const MemoryEventTypeSchema: GenEnum<MemoryEventType> = /*@__PURE__*/
  */
 export const RuntimeMemoryService: GenService<{
   /**
+   * Notes a text in a bank; a text that is already there is not noted twice.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.Retain
    */
   retain: {
@@ -292,6 +491,8 @@ export const RuntimeMemoryService: GenService<{
     output: typeof RetainResponseSchema;
   },
   /**
+   * Items that match a query best, or the newest.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.Recall
    */
   recall: {
@@ -300,6 +501,28 @@ export const RuntimeMemoryService: GenService<{
     output: typeof RecallResponseSchema;
   },
   /**
+   * Items, newest first, or the best matches of a query.
+   *
+   * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.ListMemory
+   */
+  listMemory: {
+    methodKind: "unary";
+    input: typeof ListMemoryRequestSchema;
+    output: typeof ListMemoryResponseSchema;
+  },
+  /**
+   * Items that were noted and forgotten, newest first: ids and provenance, never the text.
+   *
+   * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.ListMemoryChanges
+   */
+  listMemoryChanges: {
+    methodKind: "unary";
+    input: typeof ListMemoryChangesRequestSchema;
+    output: typeof ListMemoryChangesResponseSchema;
+  },
+  /**
+   * Removes an item for good. Turns keep their text.
+   *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.Forget
    */
   forget: {
@@ -308,7 +531,7 @@ export const RuntimeMemoryService: GenService<{
     output: typeof ForgetResponseSchema;
   },
   /**
-   * Close mode D.
+   * Items that are noted and forgotten, without their text. Close mode D.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeMemoryService.SubscribeMemoryEvents
    */

@@ -1,0 +1,39 @@
+/** The services of a daemon, by name: each slice offers one. */
+
+import type { MemoryPort } from "../../engine/engine.ts";
+import type { AccountSessions } from "../../services/accounts/port.ts";
+import type { ClearApp } from "../../services/apps/clearing.ts";
+import type { Applications, AppMessages } from "../../services/apps/port.ts";
+import type { Artifacts } from "../../services/artifacts/port.ts";
+import type { AuditLog } from "../../services/audit/audit.ts";
+import type { NoticeLogs } from "../../services/audit/notices.ts";
+import type { Connectors } from "../../services/connectors/port.ts";
+import type { RuntimeHealthFeed } from "../../services/health/port.ts";
+import type { Jobs } from "../../services/jobs/port.ts";
+import type { Quota } from "../../services/kit/quota.ts";
+import type { Realtime } from "../../services/realtime/port.ts";
+import type { Scenarios } from "../../services/scenarios/port.ts";
+import type { SignInRegister } from "../../services/signins/port.ts";
+import type { Workflows } from "../../services/workflows/port.ts";
+
+/** All services of the runtime contract. */
+export interface Services {
+	readonly connectors: Connectors;
+	readonly scenarios: Scenarios;
+	readonly artifacts: Artifacts;
+	readonly jobs: Jobs;
+	readonly realtime: Realtime;
+	readonly workflows: Workflows;
+	readonly audit: AuditLog;
+	/** Endless logs: events of agents, of memory and for applications. */
+	readonly notices: NoticeLogs;
+	readonly apps: Applications;
+	/** What each of them stores. */
+	readonly quota: Quota;
+	readonly clearApp: ClearApp;
+	readonly appMessages: AppMessages;
+	readonly signIns: SignInRegister;
+	readonly accounts: AccountSessions;
+	readonly health: RuntimeHealthFeed;
+	readonly memory: MemoryPort;
+}

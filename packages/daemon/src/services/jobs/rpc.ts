@@ -1,0 +1,79 @@
+/** Jobs: submitted, looked up, cancelled, listed and watched (close mode B). */
+
+import { createHash } from "node:crypto";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { RuntimeAiService, SubmitScenarioJobRequest } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
+import { LOG_KINDS, NexusError } from "@nexus-stream/protocol";
+import { afterOf, checkedReason, logStream, pageSizeOf, pageTokenOf, principalOf } from "../../edge/rpc/rpc.ts";
+import type { Artifacts } from "../artifacts/port.ts";
+import type { Principal } from "../kit/principal.ts";
+import { scenarioRequestOf } from "../scenarios/codec.ts";
+import type { AdmittedScenario, ScenarioRequest, Scenarios } from "../scenarios/port.ts";
+import { jobEventMessages, jobMessage, jobStateOf } from "./codec.ts";
+import type { Job, Jobs } from "./port.ts";
+
+export interface JobRpcParts {
+	jobs: Jobs;
+	scenarios: Pick<Scenarios, "admit">;
+	artifacts: Pick<Artifacts, "store">;
+	limits: { listItemsMax: number };
+}
+
+export const jobMethods = (parts: JobRpcParts): Partial<ServiceImpl<typeof RuntimeAiService>> => ({
+	async submitScenarioJob(request, context) {
+		return { job: jobMessage(await submit(parts, request, context)) };
+	},
+	async getScenarioJob({ jobId }, context) {
+		return { job: jobMessage(await found(parts, jobId, principalOf(context))) };
+	},
+	async cancelScenarioJob({ jobId, reason }, context) {
+		return { job: jobMessage(await parts.jobs.cancel(jobId, checkedReason(reason), principalOf(context))) };
+	},
+	async listScenarioJobs({ appId, states, pageSize, pageToken }, context) {
+		const limit = pageSizeOf(pageSize, parts.limits.listItemsMax);
+		const query = {
+			limit,
+			states: states.map(jobStateOf),
+			appId: appId || undefined,
+			...pageTokenOf(pageToken, "job"),
+		};
+		const { jobs, queued, running } = await parts.jobs.list(query, principalOf(context));
+		const nextPageToken = jobs.length === limit ? jobs.at(-1)!.id : "";
+		return { jobs: jobs.map(jobMessage), queued, running, nextPageToken };
+	},
+	async *subscribeScenarioJobEvents({ jobId, after }, context) {
+		const cursor = await parts.jobs.cursor(jobId, afterOf(after), principalOf(context));
+		yield* logStream(context, { cursor, messages: jobEventMessages, closes: LOG_KINDS.job.closes });
+	},
+});
+
+async function submit(parts: JobRpcParts, request: SubmitScenarioJobRequest, context: HandlerContext): Promise<Job> {
+	const { idempotencyKey, retryMaxAttempts, retryBackoffMs } = request;
+	const metadata = (name: string) => context.requestHeader.get(name) ?? undefined;
+	const asked = { ...scenarioRequestOf(request.scenario, metadata), idempotencyKey, durable: true };
+	const admitted = await parts.scenarios.admit(asked, principalOf(context));
+	return parts.jobs.submit(await withArtifact(parts, asked, admitted), {
+		idempotencyKey,
+		attemptsMax: retryMaxAttempts || undefined,
+		backoffMs: retryBackoffMs || undefined,
+	});
+}
+
+/** Audio that came in the body has to be there when the job runs. The same audio is the same artifact, so a repeated request is the same. */
+async function withArtifact(
+	{ artifacts }: JobRpcParts,
+	{ audio }: ScenarioRequest,
+	admitted: AdmittedScenario,
+): Promise<AdmittedScenario> {
+	const { spec, appId } = admitted;
+	if (spec.kind !== "transcribe" || !audio) return admitted;
+	const name = `audio-${createHash("sha256").update(audio.data).digest("hex").slice(0, 16)}`;
+	const { id } = await artifacts.store({ appId, name, mimeType: audio.mimeType }, audio.data);
+	return { ...admitted, spec: { ...spec, artifactId: id } };
+}
+
+async function found({ jobs }: JobRpcParts, id: string, principal: Principal): Promise<Job> {
+	const job = await jobs.find(id, principal);
+	if (!job) throw new NexusError("not_found", `there is no job ${id}`);
+	return job;
+}

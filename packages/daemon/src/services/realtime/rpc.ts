@@ -1,0 +1,115 @@
+/** Talk in turns. */
+
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
+import {
+	type OpenRealtimeSessionRequest,
+	type ReadRealtimeEventsResponse,
+	ReadRealtimeEventsResponseSchema,
+	RealtimeEventType,
+	type RuntimeRealtimeService,
+} from "@nexus-stream/client/gen/nexus/runtime/v1/realtime_pb";
+import { LOG_KINDS } from "@nexus-stream/protocol";
+import { afterOf, logStream, principalOf } from "../../edge/rpc/rpc.ts";
+import { appOf, type Principal } from "../kit/principal.ts";
+import type { OpenRealtime, Realtime, RealtimeEvent } from "./port.ts";
+
+export const realtimeMethods = ({
+	realtime,
+}: {
+	realtime: Realtime;
+}): Partial<ServiceImpl<typeof RuntimeRealtimeService>> => ({
+	async openRealtimeSession(request, context) {
+		const principal = principalOf(context);
+		const { id, session, idleClosesAt } = await realtime.open(openingOf(request, principal), principal);
+		return { realtimeSessionId: id, session, idleClosesAt: timestampFromMs(idleClosesAt) };
+	},
+	async appendRealtimeInput({ realtimeSessionId, text, audioChunk: audio, commit, inputId }, context) {
+		const input = { text, audio, commit, inputId };
+		const { audioBytes, eventId = "" } = await realtime.append(realtimeSessionId, input, principalOf(context));
+		return { audioBytes: BigInt(audioBytes), eventId };
+	},
+	async *readRealtimeEvents({ realtimeSessionId, after }, context) {
+		const cursor = await realtime.cursor(realtimeSessionId, afterOf(after), principalOf(context));
+		yield* logStream(context, {
+			cursor,
+			closes: LOG_KINDS.realtime.closes,
+			messages: ({ first, records }) => records.map((record, index) => messageOf(first + index, record)),
+		});
+	},
+	async closeRealtimeSession({ realtimeSessionId }, context) {
+		await realtime.close(realtimeSessionId, principalOf(context));
+		return {};
+	},
+});
+
+function openingOf(request: OpenRealtimeSessionRequest, principal: Principal): OpenRealtime {
+	const { transcriptionConnectorId, transcriptionModelId, speechConnectorId, speechModelId } = request;
+	return {
+		appId: appOf(principal, request.appId),
+		userId: request.subjectUserId,
+		session: request.session,
+		inputMimeType: request.inputMimeType || "audio/wav",
+		transcription:
+			transcriptionConnectorId === ""
+				? undefined
+				: { connectorId: transcriptionConnectorId, model: transcriptionModelId },
+		speech:
+			speechConnectorId === ""
+				? undefined
+				: {
+						connectorId: speechConnectorId,
+						model: speechModelId,
+						voice: request.voice || undefined,
+						mimeType: request.outputMimeType || undefined,
+					},
+	};
+}
+
+const TYPE_OF: Readonly<Record<RealtimeEvent["type"], RealtimeEventType>> = {
+	opened: RealtimeEventType.OPENED,
+	transcribed: RealtimeEventType.TRANSCRIBED,
+	text: RealtimeEventType.TEXT_DELTA,
+	audio: RealtimeEventType.AUDIO_CHUNK,
+	completed: RealtimeEventType.COMPLETED,
+	failed: RealtimeEventType.FAILED,
+	interrupted: RealtimeEventType.INTERRUPTED,
+};
+
+function messageOf(sequence: number, record: string): ReadRealtimeEventsResponse {
+	const event = JSON.parse(record) as RealtimeEvent;
+	const message = create(ReadRealtimeEventsResponseSchema, {
+		sequence: BigInt(sequence),
+		eventType: TYPE_OF[event.type],
+		at: timestampFromMs(event.at),
+	});
+	if ("runId" in event && event.runId !== undefined) message.runId = event.runId;
+	switch (event.type) {
+		case "opened":
+			return message;
+		case "transcribed":
+			return Object.assign(message, { transcript: event.text });
+		case "text":
+			return Object.assign(message, { textDelta: event.text });
+		case "audio":
+			return Object.assign(message, { audioChunk: Buffer.from(event.audio, "base64"), mimeType: event.mimeType });
+		case "completed":
+		case "interrupted":
+			return Object.assign(message, usageOf(event));
+		case "failed":
+			return Object.assign(message, usageOf(event), { reasonCode: ReasonCode[event.reason], reason: event.message });
+		default:
+			return event satisfies never;
+	}
+}
+
+/** Every ended answer has it; -1 where the model did not say. */
+const usageOf = ({ usage }: { usage?: { input: number; output: number } }) => ({
+	usage: {
+		$typeName: "nexus.runtime.v1.Usage" as const,
+		inputTokens: BigInt(usage?.input ?? -1),
+		outputTokens: BigInt(usage?.output ?? -1),
+	},
+});
