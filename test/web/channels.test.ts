@@ -107,7 +107,7 @@ describe("the lab", () => {
 		expect(confirmedOf(DELIVERY)).toBe(30);
 		expect(confirmedOf({ position: 50, messages: [] })).toBe(50);
 		expect(confirmedOf({ position: 10, messages: [{ ordinal: 2, from: 10, to: 25, state: "sent" }] })).toBe(25);
-		// Handed over, and nobody knows whether it arrived.
+		// Handed over without a confirmation.
 		for (const state of ["intended", "unknown", "failed"] as const) {
 			expect(confirmedOf({ position: 0, messages: [{ ordinal: 1, from: 0, to: 812, state }] })).toBe(0);
 			const sent = { ordinal: 1, from: 0, to: 400, state: "sent" } as const;
@@ -208,7 +208,7 @@ describe("I10: dispositions", () => {
 });
 
 describe("the adapters page", () => {
-	it("lists who waits to be let in as long as the code is good", () => {
+	it("lists the pairings that wait for approval until their code expires", () => {
 		const pairing = { code: "A", channel: "telegram", account: "main", sender: "7", requested_at: 1, expires_at: 100 };
 		const list = [pairing, { ...pairing, code: "B", approved_at: 5 }, { ...pairing, code: "C", expires_at: 50 }];
 		expect(waitingPairings(list, 60).map(({ code }) => code)).toEqual(["A"]);

@@ -1,4 +1,4 @@
-/** What is drawn of a text: all of it, but for marks beyond what any language puts on one character. */
+/** Text is drawn whole, except for more marks on one character than any language uses. */
 
 import { type ComponentChild, h, type Options, type VNode } from "preact";
 import { expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** What the page reads from a daemon that answers late, or more than was asked for. */
+/** Responses of the daemon that are late, or longer than requested. */
 
 import { afterEach, expect, test, vi } from "vitest";
 import { readSessions } from "../../packages/web/src/app/session-list.ts";

@@ -1,4 +1,4 @@
-/** Polling: as often as the answers call for, one at a time, and not while nobody looks. */
+/** Polling: at the interval of the last result, one request at a time, and not while the tab is hidden. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startPolling, type Visibility } from "../../packages/web/src/ui/poll.ts";

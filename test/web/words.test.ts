@@ -55,7 +55,7 @@ describe("the title of the open session", () => {
 		expect(sessionTitle({ sessions: [], chat })).toBe("New session");
 	});
 
-	it("is the label where a person chose one, and the person where somebody else began it", () => {
+	it("is the label that a person chose, or the name of the other person who began it", () => {
 		expect(sessionTitle({ sessions: [], chat: newChat("review") })).toBe("review");
 		const listed = { ...row, session: "telegram:main:7", title: "hi", channel: "telegram", sender: "7" };
 		const chat = newChat(listed.session);
