@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { isValidElement, type VNode } from "preact";
 import { describe, expect, it } from "vitest";
-import { readCard, readCarousel } from "../../packages/web/src/ui/card.ts";
+import { readCard, readCarousel } from "../../packages/web/src/chat/card.ts";
 import { CodeBlock } from "../../packages/web/src/ui/code-block.tsx";
 import { parseWhole } from "../../packages/web/src/ui/markdown.ts";
 import { definitionsOf, renderBlock } from "../../packages/web/src/ui/markdown-view.tsx";

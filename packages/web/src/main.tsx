@@ -1,7 +1,7 @@
 /** Starts the page. */
 
 import { options, render } from "preact";
-import { App } from "./app/app.ts";
+import { WebApp } from "./app/app.ts";
 import { Shell } from "./app/shell.tsx";
 import { applyTheme, storedTheme } from "./app/theme.ts";
 import { drawSafely } from "./ui/drawn-text.ts";
@@ -12,6 +12,6 @@ applyTheme(storedTheme());
 const root = document.getElementById("app");
 if (!root) throw new Error("index.html has no #app element");
 
-const app = new App();
+const app = new WebApp();
 render(<Shell app={app} />, root);
 void app.start();

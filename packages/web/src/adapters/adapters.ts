@@ -3,7 +3,7 @@
 import type { AccountJson, DeliveryJson, DeliveryState, EventJson, PairingJson } from "@nexus-stream/protocol";
 import { api } from "../app/api.ts";
 import type { ListView } from "../ui/list-page.tsx";
-import { createPage, type Page, type PageContext, type PageState } from "../ui/page.ts";
+import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
 
 export interface DeliveryFilter {
 	readonly state?: DeliveryState;
@@ -69,7 +69,7 @@ export interface AdaptersActions {
 	approve(code: string): void;
 }
 
-export type AdaptersPage = Page<AdaptersView, AdaptersActions>;
+export type AdaptersPage = PageHandle<AdaptersView, AdaptersActions>;
 
 export const openAdapters = (context: PageContext): AdaptersPage =>
 	createPage({

@@ -8,7 +8,7 @@ import { type ChatPage, openSession } from "../chat/session-feed.ts";
 import { isOrdinary, newSessionLabel } from "../chat/writer.ts";
 import { onNextFrame } from "../ui/frame-clock.ts";
 import { api } from "./api.ts";
-import { type OpenPage, Pages } from "./pages.tsx";
+import { type OpenPage, PageOpener } from "./pages.tsx";
 import { formatRoute, type PageRoute, parseRoute, signInCodeOf } from "./route.ts";
 import { NO_SESSIONS, readSessionList, type SessionList } from "./session-list.ts";
 import { storedTheme, storeTheme, type Theme } from "./theme.ts";
@@ -18,13 +18,13 @@ const SESSIONS_PER_PAGE = 50;
 /** A browser allows few connections per server, so a hidden tab closes its own after this time. */
 const HIDDEN_PAUSE_MS = 60_000;
 
-export interface Auth {
+export interface SignInState {
 	readonly phase: "checking" | "in" | "out";
 	readonly error?: string;
 }
 
 export interface AppState {
-	readonly auth: Signal<Auth>;
+	readonly auth: Signal<SignInState>;
 	readonly route: Signal<PageRoute>;
 	readonly list: Signal<SessionList>;
 	/** The open session. It stays open while another page is shown. */
@@ -38,9 +38,9 @@ export interface AppState {
 
 const newLabel = (): string => newSessionLabel(newId("s").slice(2));
 
-export class App {
+export class WebApp {
 	readonly state: AppState = {
-		auth: signal<Auth>({ phase: "checking" }),
+		auth: signal<SignInState>({ phase: "checking" }),
 		route: signal(parseRoute(location.hash)),
 		list: signal(NO_SESSIONS),
 		chat: signal(undefined),
@@ -55,7 +55,7 @@ export class App {
 		onRunChange: () => void this.#refresh(),
 		onSent: (session) => this.#tabs.postMessage({ session }),
 	};
-	readonly #pages = new Pages(this.#context);
+	readonly #pages = new PageOpener(this.#context);
 	#hiddenTimer: ReturnType<typeof setTimeout> | undefined;
 	#sessionsWanted = SESSIONS_PER_PAGE;
 	#lastSession: string | undefined;

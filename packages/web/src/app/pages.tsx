@@ -25,7 +25,7 @@ export interface OpenPage {
 	close(): void;
 }
 
-export class Pages {
+export class PageOpener {
 	readonly #context: PageContext;
 	/** The last views of pages that start from them at the next visit. */
 	#lab: LabView | undefined;

@@ -8,12 +8,12 @@ import { sessionTitle } from "../chat/words.ts";
 import { isOrdinary, partnerOf, sessionName } from "../chat/writer.ts";
 import { ageText, plural } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/icon.tsx";
-import type { App } from "./app.ts";
+import type { WebApp } from "./app.ts";
 import { formatRoute, type PageRoute } from "./route.ts";
 import type { SessionList } from "./session-list.ts";
 import type { Theme } from "./theme.ts";
 
-export function Sessions({ app }: { app: App }) {
+export function Sessions({ app }: { app: WebApp }) {
 	const { drawer, route, list, theme } = app.state;
 	const isOpen = drawer.value;
 	const close = useRef<HTMLButtonElement>(null);
@@ -52,7 +52,7 @@ export function Sessions({ app }: { app: App }) {
 	);
 }
 
-function Rows({ app }: { app: App }) {
+function Rows({ app }: { app: WebApp }) {
 	const { route, list, chat: open } = app.state;
 	const { sessions, more } = list.value;
 	const chat = open.value?.view.value;
@@ -192,7 +192,7 @@ const ThemeButton = ({ theme, onChange }: { theme: Theme; onChange(theme: Theme)
 	</button>
 );
 
-function SignOut({ app }: { app: App }) {
+function SignOut({ app }: { app: WebApp }) {
 	const [failure, setFailure] = useState<string>();
 	const [isBusy, setBusy] = useState(false);
 	const signOut = async () => {

@@ -10,12 +10,12 @@ import { partnerOf } from "../chat/writer.ts";
 import { drawnText } from "../ui/drawn-text.ts";
 import { Head, OpenDrawer } from "../ui/list-page.tsx";
 import { LinkBadge } from "../ui/status.tsx";
-import type { App, AppState } from "./app.ts";
+import type { AppState, WebApp } from "./app.ts";
 import type { SessionList } from "./session-list.ts";
 import { Sessions } from "./sessions.tsx";
 import { SignIn } from "./sign-in.tsx";
 
-export function Shell({ app }: { app: App }) {
+export function Shell({ app }: { app: WebApp }) {
 	const { auth, drawer } = app.state;
 	const isDrawerOpen = drawer.value;
 	useTitle(app.state);
@@ -91,7 +91,7 @@ function Link({ page }: { page: ChatPage }) {
 }
 
 /** Escape closes the drawer; without one it stops the answer. */
-function useEscape(app: App): void {
+function useEscape(app: WebApp): void {
 	const { drawer, route, chat } = app.state;
 	useEffect(() => {
 		const onKeyDown = (event: KeyboardEvent) => {
@@ -105,7 +105,7 @@ function useEscape(app: App): void {
 }
 
 /** A wide screen closes the drawer. Afterwards the focus returns to the button that opened it. */
-function useDrawer(isOpen: boolean, app: App): void {
+function useDrawer(isOpen: boolean, app: WebApp): void {
 	useEffect(() => {
 		if (!isOpen) return undefined;
 		const wide = matchMedia("(min-width: 821px)");

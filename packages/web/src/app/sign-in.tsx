@@ -1,9 +1,9 @@
 /** Shown while this browser is not signed in. */
 
 import { useState } from "preact/hooks";
-import type { App } from "./app.ts";
+import type { WebApp } from "./app.ts";
 
-export function SignIn({ error, app }: { error: string | undefined; app: App }) {
+export function SignIn({ error, app }: { error: string | undefined; app: WebApp }) {
 	const [token, setToken] = useState("");
 	const [busy, setBusy] = useState(false);
 	const submit = async (event: Event) => {

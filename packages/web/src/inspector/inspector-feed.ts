@@ -3,7 +3,7 @@
 import type { FrameRecord, LinkState, Stream } from "@nexus-stream/client";
 import { type NexusError, type TraceJson, toNexusError } from "@nexus-stream/protocol";
 import { api, openStream } from "../app/api.ts";
-import { createPage, type Page, type PageContext, type PageSource, type PageState } from "../ui/page.ts";
+import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
 import type { Delay } from "../ui/poll.ts";
 import type { InspectorState } from "./inspect.ts";
 
@@ -14,7 +14,7 @@ const LOG_ENTRIES_MAX = 500;
 const RETRY_MS = 1000;
 const TRACE_TRIES_MAX = 5;
 
-export type InspectorPage = Page<InspectorState, undefined>;
+export type InspectorPage = PageHandle<InspectorState, undefined>;
 
 export const openInspector = (runId: string, context: PageContext): InspectorPage =>
 	createPage<InspectorState, undefined>({

@@ -5,7 +5,7 @@ import { type LabFaultKind, shownOf } from "@nexus-stream/protocol";
 import { channelName } from "../adapters/channels.ts";
 import { api, openStream } from "../app/api.ts";
 import type { ScheduleFrame } from "../ui/frame-clock.ts";
-import { createPage, type Page, type PageContext, type PageSource, type PageState } from "../ui/page.ts";
+import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
 import type { Delay } from "../ui/poll.ts";
 import { chosenOf, FAULTS, type LabView, NEW_LAB, pollDelay } from "./lab.ts";
 
@@ -24,7 +24,7 @@ export interface LabActions {
 	retry(): void;
 }
 
-export type LabPage = Page<LabView, LabActions>;
+export type LabPage = PageHandle<LabView, LabActions>;
 
 /** `before`: the view of an earlier visit, whose choices and text are kept. */
 export const openLab = (context: PageContext, before = NEW_LAB): LabPage =>

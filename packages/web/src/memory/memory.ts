@@ -4,7 +4,7 @@ import type { MemoryItem } from "@nexus-stream/client/gen/nexus/runtime/v1/memor
 import { loadRuntime, msOf } from "../app/runtime.ts";
 import { ageText } from "../ui/format.ts";
 import type { ListView } from "../ui/list-page.tsx";
-import { createPage, type Page, type PageContext, type PageState } from "../ui/page.ts";
+import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
 
 export interface MemoryView extends ListView {
 	/** The searched words; empty lists the newest notes. */
@@ -39,7 +39,7 @@ export interface MemoryActions {
 	forget(id: string): void;
 }
 
-export type MemoryPage = Page<MemoryView, MemoryActions>;
+export type MemoryPage = PageHandle<MemoryView, MemoryActions>;
 
 export const openMemory = (context: PageContext): MemoryPage =>
 	createPage({

@@ -18,7 +18,7 @@ export interface PageView {
 }
 
 /** An open page, as the shell and its view see it. */
-export interface Page<View, Actions> {
+export interface PageHandle<View, Actions> {
 	readonly view: ReadonlySignal<View>;
 	readonly actions: Actions;
 	close(): void;
@@ -90,7 +90,9 @@ export class PageState<View> {
 	}
 }
 
-export function createPage<View extends PageView, Actions>(options: PageOptions<View, Actions>): Page<View, Actions> {
+export function createPage<View extends PageView, Actions>(
+	options: PageOptions<View, Actions>,
+): PageHandle<View, Actions> {
 	const state = new PageState(options.initial, options.context);
 	const source = options.connect(state);
 	const poller = startPolling(async () => {

@@ -6,7 +6,7 @@ import { shownOf, toNexusError } from "@nexus-stream/protocol";
 import { openStream } from "../app/api.ts";
 import { loadRuntime } from "../app/runtime.ts";
 import type { ScheduleFrame } from "../ui/frame-clock.ts";
-import { createPage, type Page, type PageContext, type PageSource, type PageState } from "../ui/page.ts";
+import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
 import type { Delay } from "../ui/poll.ts";
 import { hasUnreadOutputs, newWorkflowView, textRunsOf, type WorkflowView, withEvent, withRead } from "./workflow.ts";
 
@@ -20,7 +20,7 @@ export interface WorkflowActions {
 	cancel(): void;
 }
 
-export type WorkflowPage = Page<WorkflowView, WorkflowActions>;
+export type WorkflowPage = PageHandle<WorkflowView, WorkflowActions>;
 
 export const openWorkflow = (workflowId: string, context: PageContext): WorkflowPage =>
 	createPage({

@@ -10,7 +10,7 @@ import { type Workflow, WorkflowState } from "@nexus-stream/client/gen/nexus/run
 import type { Runtime } from "@nexus-stream/client/runtime";
 import { loadRuntime } from "../app/runtime.ts";
 import type { ListView } from "../ui/list-page.tsx";
-import { createPage, type Page, type PageContext, type PageState } from "../ui/page.ts";
+import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
 import type { Words } from "../ui/status.tsx";
 
 export interface WorkflowsView extends ListView {
@@ -126,7 +126,7 @@ export interface WorkflowsActions {
 	cancelJob(jobId: string): void;
 }
 
-export type WorkflowsPage = Page<WorkflowsView, WorkflowsActions>;
+export type WorkflowsPage = PageHandle<WorkflowsView, WorkflowsActions>;
 
 /** `before`: the lists of an earlier visit, shown until they are read again. */
 export const openWorkflows = (context: PageContext, before = NEW_WORKFLOWS): WorkflowsPage =>

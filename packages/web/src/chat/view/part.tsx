@@ -1,11 +1,11 @@
 /** Cards, carousels, pictures and audio between the text; other modalities are shown as their raw payload. */
 
 import { useRef } from "preact/hooks";
-import { type CardData, readCard, readCarousel } from "../../ui/card.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { memo } from "../../ui/memo.ts";
 import { mediaUrl } from "../../ui/safe-url.ts";
 import { Scrollable } from "../../ui/scrollable.tsx";
+import { type CardData, readCard, readCarousel } from "../card.ts";
 
 export interface PartProps {
 	modality: string;
