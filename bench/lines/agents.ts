@@ -12,7 +12,7 @@ import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
 import { type LoadedModel, PI_LIMITS, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
-import { piModel } from "../../packages/daemon/src/engine/reason-act/model.ts";
+import { piModel } from "../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { reasonActEngine, setupOf } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import { textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";

@@ -32,10 +32,11 @@ function play(
 	const transcript = new Transcript({ ...options, ...limits, engine: "played", startedAt: 0, userMessages: [] });
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
-	framer.open(1, sink);
-	for (const event of events) transcript.take(framer.take(event, 1, sink), framer.text, 1);
+	framer.attach(sink);
+	framer.open(1);
+	for (const event of events) transcript.take(framer.take(event, 1), framer.text, 1);
 	const turn = transcript.turn(ending, 2);
-	framer.end(ending, turn.usage, 2, sink, turn.usageBy);
+	framer.end(ending, turn.usage, 2, turn.usageBy);
 	return { frames, turn };
 }
 
@@ -80,7 +81,7 @@ const fold = (frames: readonly Frame[]): RunView => {
 };
 const begins = (frames: readonly Frame[]) => frames.filter((f): f is BeginFrame => f.type === "stream.begin");
 
-/** What a turn and a fold both say. */
+/** The facts that a turn and a fold share. */
 const ofTurn = ({ messages, toolCalls }: Turn) => ({
 	messages: messages.map(({ messageId, agent, visible, text: said, reasoning = "", parts = [] }) => ({
 		messageId,
@@ -172,7 +173,7 @@ describe("for all interleavings of agents", () => {
 				const { frames, turn } = play(events, ending);
 				const kept = new Set(turn.messages.map(({ messageId }) => messageId));
 				expect(ofTurn(turn)).toEqual(ofFold(fold(frames), kept));
-				// What was said, thought, shown or done in is kept.
+				// Messages with text, reasoning, parts or calls are kept.
 				for (const { messageId, text: said, tools, parts } of fold(frames).messages)
 					if (said !== "" || tools.length > 0 || parts.length > 0) expect(kept).toContain(messageId);
 				const { usage, usageBy } = fold(frames);
@@ -182,7 +183,7 @@ describe("for all interleavings of agents", () => {
 		);
 	});
 
-	test("I3, I4: whoever takes over at any record ends every message that is open, and tells the same so far", () => {
+	test("I3, I4: recovery from any record ends every open message and keeps the text so far", () => {
 		fc.assert(
 			fc.property(anyEvents, fc.nat(), (events, at) => {
 				const { frames } = play(events);
@@ -190,8 +191,7 @@ describe("for all interleavings of agents", () => {
 				if (left.length === frames.length) return;
 				const framer = new Framer(options);
 				for (const frame of left) framer.replay(frame);
-				const rest: Frame[] = [];
-				framer.end(CRASHED, { input: -1, output: -1 }, 2, (record) => rest.push(decodeFrame(record)));
+				const rest = framer.collect(() => framer.end(CRASHED, { input: -1, output: -1 }, 2)).map(decodeFrame);
 				const taken = [...left, ...rest];
 				expect(verified(taken)).toBeUndefined();
 				const texts = ({ messages }: RunView) => messages.map(({ messageId, text: said }) => [messageId, said]);
@@ -288,7 +288,7 @@ describe("messages", () => {
 		]);
 	});
 
-	test("A7: usage is told per agent and model beside the sum, and not when nobody was named", () => {
+	test("A7: usage is reported per agent and model in addition to the sum, unless no agent was named", () => {
 		const usage = (more: object): EngineEvent => ({ type: "usage", input: 2, output: -1, ...more });
 		const { turn, frames } = play([
 			...[usage({ agent: "a", model: "m" }), usage({ agent: "b", output: 3 }), usage({ agent: "a", model: "m" })],
@@ -303,10 +303,10 @@ describe("messages", () => {
 	});
 
 	test.each([
-		["a name that is none", { type: "text", delta: "x", agent: 5 }],
+		["an invalid name", { type: "text", delta: "x", agent: 5 }],
 		["an empty name", { type: "message", agent: "" }],
 		["a name too long", { type: "text", delta: "x", agent: "a".repeat(201) }],
-		["a visibility that is none", { type: "message", visible: "no" }],
+		["an invalid visibility", { type: "message", visible: "no" }],
 		["a phase without a name", { type: "phase", because: "x" }],
 	])("%s is refused", (_, event) => {
 		expect(() => play([event as EngineEvent])).toThrow(/not an EngineEvent/);
@@ -330,7 +330,7 @@ describe("a later turn", () => {
 		...[message("writer"), text("writer", "Hello.")],
 	];
 
-	test("A20: is told whose words they are, and of hidden words only the tools", () => {
+	test("A20: names the agent of each text, and has only the tools of hidden text", () => {
 		const { messages } = pastTurnOf(play(events).turn);
 		expect(messages).toEqual([
 			{ role: "assistant", text: "", agent: "lead", toolCalls: [expect.objectContaining({ name: "route" })] },

@@ -88,7 +88,7 @@ test("A2: all questions that an earlier daemon left open are taken up, however m
 });
 
 describe("a question", () => {
-	test("A2, A6: is a row and a frame of one commit, and its answer goes on with the run", async () => {
+	test("A2, A6: is a row and a frame of one commit, and its answer continues the run", async () => {
 		const answers: ApprovalOutcome[] = [];
 		const parts = rig(asksOnce({ command: "ls" }, answers));
 		const { runId, result } = await ask(parts.broker, "main", "hi");
@@ -142,7 +142,7 @@ describe("a question", () => {
 		void parts.broker.abort(runId);
 	});
 
-	test("A13: too long to be shown whole is refused, and nobody is asked", async () => {
+	test("A13: too long to be shown whole is refused, and no person is asked", async () => {
 		const answers: ApprovalOutcome[] = [];
 		const parts = rig(asksOnce({ command: "x".repeat(200) }, answers), { approvals: { argsCharsMax: 100 } });
 		const { runId, result } = await ask(parts.broker, "main", "hi");
@@ -162,7 +162,7 @@ describe("a question", () => {
 		void parts.broker.abort(first.runId);
 	});
 
-	test("A3: expires at its time, whatever the watchdogs say, and the engine is told", async () => {
+	test("A3: expires at its time, whatever the watchdogs do, and the engine gets the outcome", async () => {
 		const clock = manualClock(1000);
 		const answers: ApprovalOutcome[] = [];
 		const limits = { interTokenMs: 50, totalMs: 100, toolMs: 50, firstTokenMs: 50 };
@@ -250,7 +250,7 @@ describe("a question", () => {
 		["no kind", { id: "x", state: "pending" }],
 		["no question", { id: "x", kind: "question", state: "pending" }],
 		["too many choices", { ...pending({ kind: "question", question: "?" }), choices: Array(50).fill("x") }],
-	])("that is none fails the run: %s", async (_, approvals) => {
+	])("that is invalid fails the run: %s", async (_, approvals) => {
 		const parts = rig(async function* () {
 			yield asked({}, approvals as ToolApproval);
 		});
@@ -352,11 +352,11 @@ describe("A2: what outlives its run", () => {
 		after.broker.approvals.listen({ closed: ({ state }, live) => closed.push([state, live]) });
 		await after.broker.recover();
 		expect(closed).toEqual([["withdrawn", false]]);
-		const reason = expect.stringMatching(/cannot go on/);
+		const reason = expect.stringMatching(/cannot continue/);
 		expect(await after.ledger.approvals.get(left.runId, row.id)).toMatchObject({ state: "withdrawn", reason });
 	});
 
-	test("one that is decided on record, and nobody here was told, does not keep its run waiting for good", async () => {
+	test("a stored decision that this process never received does not keep its run waiting for good", async () => {
 		const clock = manualClock(1000);
 		const answers: ApprovalOutcome[] = [];
 		const parts = rig(asksOnce({}, answers), { clock, approvals: { waitMs: 100 } });
@@ -370,7 +370,7 @@ describe("A2: what outlives its run", () => {
 		expect(parts.broker.approvals.pending()).toEqual([]);
 	});
 
-	test("a run that is shutting down ends by itself where nobody has to be asked", async () => {
+	test("a run at shutdown ends by itself if no person has to be asked", async () => {
 		const go = gate();
 		const parts = rig(
 			async function* (_request, signal, { answer }) {

@@ -28,7 +28,7 @@ import {
 const completed = (callId: string): EngineEvent => ({ ...started(callId), status: "completed", result: "r" }) as never;
 const usage: EngineEvent = { type: "usage", input: 5, output: 1 };
 
-/** One that is taken in portions. */
+/** A delta that is taken in portions. */
 const LONG = "long 😀 ".repeat(20_000);
 const COMMIT_RECORDS_MAX = 4;
 
@@ -101,7 +101,7 @@ async function* played({ events, sizes, empty, abortAt, fails }: Script, abort: 
 		if (empty) yield [];
 		const size = sizes[n % sizes.length]!;
 		const end = Math.min(at + Math.max(1, size), at < stop ? stop : Infinity);
-		// An element that is an array would be a burst of its own.
+		// An element that is an array would be a nested burst.
 		if (size === 0 && !Array.isArray(events[at])) yield events[at]!;
 		else yield events.slice(at, end);
 		at = size === 0 ? at + 1 : end;
@@ -209,7 +209,7 @@ describe("a long burst", () => {
 		await established;
 		const seen: { last: number; left: string }[] = [];
 		for await (const { last } of follow(await bus.cursor({ log: "run_1" }, 0))) {
-			// What a kill at this moment would leave.
+			// The state that a kill at this moment would leave.
 			const left = tempFile();
 			for (const suffix of ["", "-wal"]) copyFileSync(path + suffix, left + suffix);
 			seen.push({ last, left });
@@ -299,7 +299,7 @@ describe("the watchdog", () => {
 		return (await result).error?.message;
 	};
 
-	test("an empty burst is no sign of life", async () => {
+	test("an empty burst does not count as an event", async () => {
 		expect(await timedOut([[]], { firstTokenMs: 10 })).toBe("The engine said nothing within 10 ms.");
 	});
 

@@ -20,9 +20,10 @@ function framed(events: readonly EngineEvent[], more: Partial<ConstructorParamet
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
 	const framer = new Framer({ ...options, ...more });
-	framer.open(1, sink);
-	for (const event of events) framer.take(event, 1, sink);
-	framer.end(COMPLETED, usage, 1, sink);
+	framer.attach(sink);
+	framer.open(1);
+	for (const event of events) framer.take(event, 1);
+	framer.end(COMPLETED, usage, 1);
 	expect(verified(frames)).toBeUndefined();
 	return frames;
 }
@@ -111,7 +112,7 @@ test("P1.11: a part whose count is known says it, and a crash in the middle of i
 	);
 	const framer = new Framer(options);
 	for (const frame of left) framer.replay(frame);
-	framer.end(CRASHED, usage, 2, (record) => left.push(decodeFrame(record)));
+	left.push(...framer.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame));
 	expect(verified(left)).toBeUndefined();
 });
 
@@ -141,8 +142,7 @@ describe("P1.17: the trace", () => {
 		expect(begins(frames, "text").map((begin) => begin.trace_id)).toEqual([traceId, traceId]);
 		const framer = new Framer(options);
 		for (const frame of frames.slice(0, 3)) framer.replay(frame);
-		const rest: Frame[] = [];
-		framer.end(CRASHED, usage, 2, (record) => rest.push(decodeFrame(record)));
+		const rest = framer.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame);
 		expect(begins(rest, "text")[0]!.trace_id).toBe(traceId);
 	});
 });

@@ -36,7 +36,7 @@ describe("a clock that is set back by an hour", () => {
 		await until(() => broker.live("run_1")?.text === "x");
 		if (moment === "the stop") abort();
 		time.setBack(HOUR_MS);
-		// What had passed when the clock was set back may count anew, once.
+		// The time before the clock was set back may count twice, once.
 		time.advance(2 * (limits.interTokenMs + limits.abortGraceMs));
 		const turn = await result;
 		expect(turn.reason).toBe(moment === "the stop" ? "aborted" : "timeout");

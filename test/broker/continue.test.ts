@@ -1,4 +1,4 @@
-/** Going on with a run that was cut off: what it is told, what later turns read, and when it is refused (A1). */
+/** Continuing an interrupted run: its request, what later turns read, and when it is refused (A1). */
 
 import { describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
@@ -43,7 +43,7 @@ const rest: Play = async function* () {
 };
 
 describe("A1: a run that was cut off is continued by a new one", () => {
-	test("A8: it is not told that hidden words were shown", async () => {
+	test("A8: hidden text does not count as shown", async () => {
 		const { broker, requests, proceed } = rigOf([
 			async function* () {
 				yield [
@@ -64,7 +64,7 @@ describe("A1: a run that was cut off is continued by a new one", () => {
 		expect(requests[1]!.continues?.shown).toBe("Hello");
 	});
 
-	test("A27: one that was taken back is refused: the model would be told neither of it nor of the turn before", async () => {
+	test("A27: a rolled back one is refused: the model would read neither it nor the turn before", async () => {
 		const { broker, bus } = rigOf([cut]);
 		const { runId, result } = await ask(broker, "main", "question");
 		const turn = await result;
@@ -90,7 +90,7 @@ describe("A1: a run that was cut off is continued by a new one", () => {
 		expect(finalEnd(frames)).toMatchObject({ reason: "completed" });
 	});
 
-	test("one that is cut off again before its first checkpoint goes on from the same one, with all that was shown", async () => {
+	test("one that is interrupted again before its first checkpoint continues from the same one, with all shown text", async () => {
 		const again: Play = async function* () {
 			yield text("lf of");
 			throw new Error("cut off again");

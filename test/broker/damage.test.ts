@@ -38,7 +38,7 @@ test("I2 I3: a gap in a text is not summed up as if nothing were missing", async
 	expect(look.turn(runId)!.messages.at(-1)!.text).toBe("piece 1 ");
 });
 
-test("I3: newest records that are damaged on disk are told of, though what is left looks whole", async () => {
+test("I3: damaged newest records are reported, though the rest looks whole", async () => {
 	const { path, dead, runId } = await left(3);
 	dead.file.db.exec("UPDATE journal SET entries = replace(entries, 'piece 2', 'piece X')");
 	const { broker, frames } = rig(() => never as never, { path });

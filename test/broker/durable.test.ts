@@ -1,4 +1,4 @@
-/** What a run changes beside its frames is durable with them, and a tool acts only after its start is on record (A4, A5). */
+/** The records of a run are durable with its frames, and a tool acts only after its start is durable (A4, A5). */
 
 import { tmpdir } from "node:os";
 import type { AgentTool } from "@earendil-works/pi-agent-core";
@@ -305,7 +305,7 @@ describe("A5: checkpoints", () => {
 describe("a session's phase", () => {
 	const phases = ["plan", "execute"];
 
-	test("begins with the engine's first, is told to the engine, changes with its event, and counts turns and completions", async () => {
+	test("begins with the engine's first, is in the engine's request, changes with its event, and counts turns and completions", async () => {
 		const clock = manualClock();
 		const told: unknown[] = [];
 		const engine = engineOf(
@@ -332,7 +332,7 @@ describe("a session's phase", () => {
 		expect(await broker.phase("main")).toMatchObject({ phase: { name: "plan", from: "execute" }, known: phases });
 	});
 
-	test("the first one that a person sets is told to the engine, with what was left for it and why", async () => {
+	test("the first one that a person sets is in the engine's request, with the phase it replaced and the reason", async () => {
 		const clock = manualClock();
 		const told: unknown[] = [];
 		const engine = engineOf(

@@ -1,4 +1,4 @@
-/** The door of a run: what commits with its begin, what commits beside its turn, and what a stop does in between. */
+/** `execute`: the writes that commit with the begin and with the turn, and a stop in between. */
 
 import { describe, expect, test } from "vitest";
 import { type Disposition, inboxWrites, type Turn } from "../../packages/daemon/src/ledger/ledger.ts";
@@ -61,10 +61,10 @@ describe("ST18: what commits with a run", () => {
 		const { runId, saved } = await ask(broker, "main", "hi", { settle });
 		await saved;
 		expect(look.turn(runId)?.status).toBe("completed");
-		expect(logged).toEqual(["what belongs beside a turn could not be made"]);
+		expect(logged).toEqual(["the writes that accompany a turn could not be made; saving the turn without them"]);
 	});
 
-	test("a run that another process began is settled with what `recover` is told to write beside it", async () => {
+	test("a run of another process is settled with the writes that `recover` gets for it", async () => {
 		const path = tempFile();
 		const dead = rig(stuck, { path, dies: true });
 		const { runId } = await ask(dead.broker, "main", "hi");

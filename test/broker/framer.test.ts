@@ -13,9 +13,10 @@ const usage = { input: -1, output: -1 };
 function frame(events: readonly EngineEvent[], ending: Ending = COMPLETED, framer = new Framer(options)): Frame[] {
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
-	framer.open(1, sink);
-	for (const event of events) framer.take(event, 1, sink);
-	framer.end(ending, usage, 1, sink);
+	framer.attach(sink);
+	framer.open(1);
+	for (const event of events) framer.take(event, 1);
+	framer.end(ending, usage, 1);
 	return frames;
 }
 
@@ -126,8 +127,7 @@ describe("for all sequences of events", () => {
 				const framer = new Framer(options);
 				for (const one of left) framer.replay(one);
 				expect(framer.finished).toBe(false);
-				const rest: Frame[] = [];
-				framer.end(CRASHED, usage, 2, (record) => rest.push(decodeFrame(record)));
+				const rest = framer.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame);
 				expect(verified([...left, ...rest])).toBeUndefined();
 				expect(finalEnd(rest)).toMatchObject({ reason: "crashed", synthetic: true, error: { code: "crashed" } });
 			}),
@@ -236,7 +236,7 @@ test.each([
 	{ type: "part", modality: "card", contentType: "", payload: "x" },
 	{ type: "part", modality: "card", contentType: "a/b", payload: {} },
 	{ type: "compaction" },
-])("an event that is none is refused with what to yield: %j", (event) => {
+])("an invalid event is refused with what to yield: %j", (event) => {
 	expect(() => frame([event as EngineEvent])).toThrow(
 		expect.objectContaining({ code: "engine_failed", message: expect.stringContaining("not an EngineEvent") }),
 	);

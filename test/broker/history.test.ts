@@ -99,7 +99,7 @@ test("for all turns of this process and of others, kept or read, it is what the 
 	);
 });
 
-test("whoever asks meanwhile has the turn read: it may be counted already", async () => {
+test("a reader meanwhile reads the turn from the store: it may already be counted", async () => {
 	const under = open();
 	const turn = turnOf("run_1", { session: "main", messages: said("an answer") });
 	await under.history.past("main", "run_1");
@@ -179,7 +179,7 @@ test("two that ask for a session at once are counted once: others are not forgot
 	expect(under.read()).toBe(before);
 });
 
-test("a turn that is saved while the past is read is told once afterwards, and none is left out", async () => {
+test("a turn that is saved while the past is read appears once afterwards, and none is missing", async () => {
 	const under = open();
 	for (let n = 0; n < 3; n++) settle(under, n, "main");
 	const { ledger } = under;

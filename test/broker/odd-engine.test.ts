@@ -1,4 +1,4 @@
-/** Engines that are somebody's own module: whatever they do, the run ends, its log is well-framed and its turn is saved at once. */
+/** Engines from user modules: whatever they do, the run ends, its log is well-framed and its turn is saved at once. */
 
 import { describe, expect, test } from "vitest";
 import { follow } from "../../packages/daemon/src/bus/bus.ts";
@@ -31,7 +31,7 @@ describe("what an engine may throw", () => {
 	test.each<[string, unknown, string]>([
 		["an object without a prototype", Object.assign(Object.create(null), { why: "because" }), '{"why":"because"}'],
 		["what cannot be shown at all", Object.assign(Object.create(null), { n: 1n }), "something that cannot be shown"],
-		["an Error whose message is no text", oddMessage, '{"a":1}'],
+		["an Error whose message is not text", oddMessage, '{"a":1}'],
 		["nothing", undefined, "the engine failed without a message"],
 		["what says nothing", mute, "the engine failed without a message"],
 		["a symbol", Symbol("s"), "Symbol(s)"],
@@ -55,7 +55,7 @@ describe("what an engine may throw", () => {
 	});
 });
 
-describe("an iterator that is none", () => {
+describe("an invalid iterator", () => {
 	test.each<[string, () => unknown]>([
 		["nothing", () => undefined],
 		["a promise", () => Promise.resolve()],
@@ -70,12 +70,12 @@ describe("an iterator that is none", () => {
 		["a next that throws at once", { next: () => JSON.parse("{") }],
 		["junk, and a return that hangs", { next: async () => ({ value: 5, done: false }), return: () => never }],
 		["junk, and a return that throws", { next: async () => ({ value: 5 }), return: () => JSON.parse("{") }],
-		["junk, and a return that is no promise", { next: async () => ({ value: 5 }), return: () => 1 }],
+		["junk, and a return without a promise", { next: async () => ({ value: 5 }), return: () => 1 }],
 	])("%s", async (_what, iterator) => {
 		expect((await played(() => iterable(iterator))).turn).toMatchObject({ status: "failed", reason: "error" });
 	});
 
-	test("I12: one that goes on and on after it was told to stop, and hangs in its return", async () => {
+	test("I12: one that keeps yielding after a stop, and hangs in its return", async () => {
 		const clock = manualClock();
 		let steps = 0;
 		const { broker, frames } = rig(
@@ -97,7 +97,7 @@ describe("an iterator that is none", () => {
 	});
 });
 
-test("I12: a stop while the engine compacts and hears nothing settles, and nobody is told that it still compacts", async () => {
+test("I12: a stop while the engine compacts and ignores it settles, and no reader sees that it still compacts", async () => {
 	const clock = manualClock();
 	const { broker, frames } = rig(
 		async function* () {
@@ -154,7 +154,7 @@ describe("tools", () => {
 		const { turn } = await played(async function* () {
 			yield tool({ status: "completed", result });
 		});
-		expect(turn.error?.message).toMatch(/^What tool look was given or answered is not JSON: /);
+		expect(turn.error?.message).toMatch(/^The arguments or the result of tool look are not JSON: /);
 	});
 });
 

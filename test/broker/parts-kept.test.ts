@@ -1,4 +1,4 @@
-/** What stands beside an answer's text is in its turn, and the next run is told of it. */
+/** Attachments of an answer are in its turn and in the context of the next run. */
 
 import { expect, test } from "vitest";
 import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
@@ -60,7 +60,7 @@ test("cards, pictures and sound are in the turn and in the next context by descr
 	);
 });
 
-test("reasoning is kept and told where it is configured, up to its limit", async () => {
+test("reasoning is kept and shown to the next run if configured, up to its limit", async () => {
 	const asked: EngineRequest[] = [];
 	const { broker, look } = rig(
 		(approvals) => {

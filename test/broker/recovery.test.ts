@@ -88,7 +88,7 @@ describe("a run that was live when the process died", () => {
 		expect(await broker.recover()).toMatchObject({ recovered: 0 });
 	});
 
-	test("its session goes on, and the model is told", async () => {
+	test("its session continues, and the model reads it", async () => {
 		const path = tempFile();
 		await crash(path, play, async ({ bus, broker }) => {
 			const { runId } = await ask(broker, "main", "question");

@@ -1,4 +1,4 @@
-/** What a model needs back in later turns is in the turn and in the next context, and in no frame: signed reasoning, and what tools answered in parts. */
+/** Signed reasoning and the content parts of tool results are in the turn and in the next context, and in no frame. */
 
 import { describe, expect, test } from "vitest";
 import type { BrokerLimits } from "../../packages/daemon/src/broker/limits.ts";
@@ -19,7 +19,7 @@ const looks = (callId: string, ...content: ContentPart[]): EngineEvent[] => [
 	{ type: "tool", callId, name: "look", status: "completed", content },
 ];
 
-/** Runs the events, then asks once more: the first turn, its frames, and the answer as the second run is told it. */
+/** Runs the events, then a second run: the first turn, its frames, and the answer in the context of the second run. */
 async function replayed(events: readonly unknown[], limits: Partial<BrokerLimits> = {}) {
 	const asked: EngineRequest[] = [];
 	const { broker, frames } = rig(
@@ -74,7 +74,7 @@ describe("a later turn", () => {
 		expect(wire).toContain("[image image/png]");
 	});
 
-	test("is told reasoning in words only where nothing of it is signed, and calls stay where they were made", async () => {
+	test("gets reasoning as text only if none of it is signed, and calls stay where they were made", async () => {
 		const limits = { reasoningCharsMax: 100 };
 		const thought = { type: "reasoning", delta: "hm" };
 		const plain = await replayed([thought, text("So: "), ...looks("c1"), text("done")], limits);
@@ -160,11 +160,11 @@ describe("I11: what a turn keeps has limits", () => {
 });
 
 test.each([
-	["content that is no list", { content: "text" }],
+	["content that is not a list", { content: "text" }],
 	["an unknown part", { content: [{ type: "video", data: "" }] }],
 	["an image without data", { content: [{ type: "image", contentType: "image/png" }] }],
 	["a resource without an address", { content: [{ type: "resource", text: "x" }] }],
-	["a resource whose text is none", { content: [{ type: "resource", uri: "a:b", text: 5 }] }],
+	["a resource with an invalid text", { content: [{ type: "resource", uri: "a:b", text: 5 }] }],
 ])("%s fails the run and says what to yield", async (_, fields) => {
 	const { turn } = await replayed([{ type: "tool", callId: "c1", name: "look", status: "completed", ...fields }]);
 	expect(turn).toMatchObject({

@@ -43,9 +43,9 @@ export const engineOf = (play: Play): Engine => ({
 export interface RigOptions
 	extends Pick<BrokerOptions, "limits" | "clock" | "log" | "approvals">,
 		Pick<ForTestOptions, "path" | "connection"> {
-	/** Of the Bus; otherwise the system's. */
+	/** The Bus's clock; the system's by default. */
 	busClock?: Clock;
-	/** What the engine is, beside what it plays. */
+	/** Further fields of the engine. */
 	engineFields?: Partial<Engine>;
 	/** Its process dies: nothing of it is closed. */
 	dies?: boolean;
@@ -86,7 +86,7 @@ export function tempFile(): string {
 	return join(dir, "nexus.db");
 }
 
-/** What is visible of a log now. */
+/** The visible frames of a log. */
 export async function framesOf(bus: Bus, runId: string): Promise<Frame[]> {
 	const { head } = (await bus.describe(runId)) ?? { head: 0 };
 	const cursor = await bus.cursor({ log: runId }, 0);

@@ -52,7 +52,7 @@ test("I12, ST8: a run that is crowded by others lets them go on, even if it writ
 	const other = await bus.create({ log: "other", kind: "run" }, []);
 	let said = 0;
 	const play: Play = async function* () {
-		// What waits now is committed in a later turn of the loop, and this engine never waits for one.
+		// Waiting records commit in a later turn of the loop, and this engine never waits for one.
 		other.append("x");
 		for (; said < 10_000 && bus.stats.records < 2; said++) yield { type: "text", delta: "" };
 	};
@@ -62,7 +62,7 @@ test("I12, ST8: a run that is crowded by others lets them go on, even if it writ
 	expect(said).toBeLessThan(10);
 });
 
-test("whoever asks which runs are live does not have their texts made: there may be thousands of them", async () => {
+test("listing live runs does not build their texts: there may be thousands of runs", async () => {
 	const { bus, ledger } = storeForTest();
 	const [told, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
 	const play: Play = async function* () {

@@ -99,7 +99,7 @@ describe("watchdogs", () => {
 		expect(await result).toMatchObject({ reason: "timeout", error: { message: expect.stringContaining("1000 ms") } });
 	});
 
-	test("the engine is told how long a tool may take", async () => {
+	test("the engine's request has the time limit of tools", async () => {
 		let seen: EngineRequest | undefined;
 		const { broker } = rig(
 			async function* (asked) {

@@ -85,7 +85,7 @@ describe("a run that completes", () => {
 		expect(await eventsOf(bus, "run_1")).toEqual(heard);
 	});
 
-	test("I5: whoever sees the final end finds the turn in the ledger", async () => {
+	test("I5: a reader of the final end finds the turn in the ledger", async () => {
 		const { broker, bus, look } = rig(play, { path: tempFile() });
 		const { established } = broker.execute(request());
 		await established;
@@ -172,7 +172,7 @@ describe("a run that fails", () => {
 		await until(() => released);
 	});
 
-	test("when run() itself throws or is no iterable", async () => {
+	test("when run() itself throws or returns no iterable", async () => {
 		const throwing = rig(() => {
 			throw new Error("not today");
 		});

@@ -11,13 +11,13 @@ test.each([
 	["an event came", { lastEventAt: 30 }, 149, { againMs: 1 }],
 	["then nothing", { lastEventAt: 30 }, 150, { alarm: "inter_token" }],
 	["a tool may be silent", { lastEventAt: 30, oldestToolAt: 30 }, 500, { againMs: 50 }],
-	["but not for ever", { lastEventAt: 30, oldestToolAt: 30 }, 550, { alarm: "tool" }],
+	["but not without a limit", { lastEventAt: 30, oldestToolAt: 30 }, 550, { alarm: "tool" }],
 	["events to the end", { lastEventAt: 999 }, 1000, { alarm: "total" }],
 	["a stop has its grace", { lastEventAt: 0, stoppedAt: 900 }, 919, { againMs: 1 }],
 	["and no more", { lastEventAt: 0, stoppedAt: 900 }, 920, { alarm: "grace" }],
 	["a person has all the time", { lastEventAt: 30, pauses: [{ from: 30 }] }, 1e9, { againMs: Infinity }],
 	["unless the run is stopped", { pauses: [{ from: 30 }], stoppedAt: 900 }, 920, { alarm: "grace" }],
-	["the wait is no silence", { lastEventAt: 30, pauses: [{ from: 40, to: 140 }] }, 249, { againMs: 1 }],
+	["the wait does not count as silence", { lastEventAt: 30, pauses: [{ from: 40, to: 140 }] }, 249, { againMs: 1 }],
 	["nor is it a part of the run", { lastEventAt: 1100, pauses: [{ from: 40, to: 140 }] }, 1100, { alarm: "total" }],
 	["nor of another tool's time", { oldestToolAt: 30, pauses: [{ from: 40, to: 140 }] }, 649, { againMs: 1 }],
 ] as const)("%s", (_, times, now, verdict) => {
@@ -29,7 +29,7 @@ test("without limits there is nothing to wait for", () => {
 	expect(watch(quiet, off, 1e15)).toEqual({ againMs: Infinity });
 });
 
-test("looking again exactly when told always finds an alarm, and never one before", () => {
+test("looking again after `againMs` always finds an alarm, and never earlier", () => {
 	const time = fc.option(fc.nat(2000), { nil: undefined });
 	fc.assert(
 		fc.property(time, time, time, fc.nat(2000), (lastEventAt, oldestToolAt, stoppedAt, now) => {

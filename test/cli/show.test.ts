@@ -21,10 +21,11 @@ function shown(events: readonly EngineEvent[], options: ShowOptions = {}, note?:
 		code = show.record({ text, frame, ...verifier.push(frame) });
 	};
 	const framer = new Framer({ runId: "run_1", session: "s", chunkBytesMax: 1000, toolJsonCharsMax: 1000 });
-	framer.open(1, sink);
-	for (const event of events) framer.take(event, 1, sink);
-	if (note !== undefined) framer.note(note, 1, sink);
-	framer.end({ reason: "completed" }, { input: -1, output: -1 }, 1, sink);
+	framer.attach(sink);
+	framer.open(1);
+	for (const event of events) framer.take(event, 1);
+	if (note !== undefined) framer.note(note, 1);
+	framer.end({ reason: "completed" }, { input: -1, output: -1 }, 1);
 	return { out: (out.read() as string | null) ?? "", notes: (notes.read() as string | null) ?? "", code };
 }
 

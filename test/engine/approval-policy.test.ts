@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { digestOf, isToolAllowed, needsApproval, policyOf } from "../../packages/daemon/src/engine/engine.ts";
-import { permitOf } from "../../packages/daemon/src/engine/reason-act/approve.ts";
+import { permitOf } from "../../packages/daemon/src/engine/reason-act/schedule.ts";
 import { commonGlobs, fitsSome } from "../../packages/daemon/src/std/globs.ts";
 import { toolOf } from "./reason-act/kit.ts";
 
@@ -24,7 +24,7 @@ describe("A11: a tool's policy", () => {
 		expect(policyOf({ name, ...tool }, ...configured)).toBe(policy);
 	});
 
-	test("asks for everybody, for those who are no owners, or for nobody", () => {
+	test("asks everyone, everyone but owners, or no one", () => {
 		expect(needsApproval("always", { owner: true })).toBe(true);
 		expect(needsApproval("non-owner", { owner: true })).toBe(false);
 		expect(needsApproval("non-owner", { owner: false })).toBe(true);

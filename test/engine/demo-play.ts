@@ -53,7 +53,7 @@ export function start(engine: Engine, request: EngineRequest, signal: AbortSigna
 	return played;
 }
 
-/** What an engine yields, whether alone or in bursts. */
+/** The events of an engine, yielded singly or in bursts. */
 export async function* oneByOne(run: AsyncIterable<EngineYield>): AsyncGenerator<EngineEvent> {
 	for await (const said of run) yield* [said].flat();
 }

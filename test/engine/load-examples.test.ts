@@ -18,7 +18,7 @@ test("examples/agent.mjs answers", async () => {
 	expect([name, textOf(events)]).toEqual(["parrot", "You said: hello there"]);
 });
 
-test("examples/agent.mjs stops when it is told to", async () => {
+test("examples/agent.mjs stops on an abort", async () => {
 	const engine = await loadEngine({ module: "./agent.mjs" }, { base: examples });
 	const control = new AbortController();
 	const said: string[] = [];

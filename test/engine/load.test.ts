@@ -94,7 +94,7 @@ describe("a module that is an agent", () => {
 	});
 });
 
-describe("a module that is not is refused, and told what was found", () => {
+describe("an invalid module is refused with what was found", () => {
 	test.each([
 		["nothing.ts", "exports nothing"],
 		["other.ts", "has no default export; it exports `agent`, `run`"],

@@ -100,7 +100,7 @@ describe("a whole run", () => {
 		]);
 	});
 
-	test("a tool over its time fails, the model is told, the run goes on", async () => {
+	test("a tool over its time fails, the model reads it, the run continues", async () => {
 		let told = "";
 		const { engine } = await fauxEngine(
 			[

@@ -29,7 +29,7 @@ async function play(given: Partial<ApprovalOutcome> | undefined, fields: Paramet
 	return { events, ran, offered, ends: toolsOf(events).at(-1)! };
 }
 
-test("A11: bash of the pi engines starts only once somebody approved it", async () => {
+test("A11: bash of the pi engines starts only once a person approved it", async () => {
 	const { events, ran } = await play({ by: "Ann" });
 	expect(shape(events)).toMatch(/bash:progress bash:started bash:completed message text usage$/);
 	expect(toolsOf(events).map(({ asking }) => asking?.state)).toEqual(["pending", "approved", undefined, undefined]);
@@ -38,22 +38,22 @@ test("A11: bash of the pi engines starts only once somebody approved it", async 
 
 test.each([
 	["denied", { state: "denied", by: "Ann", reason: "no" }, /denied by Ann: no/],
-	["expired", { state: "expired" }, /nobody answered in time/],
+	["expired", { state: "expired" }, /no answer in time/],
 	["of other arguments", { digest: "another" }, /not those that were approved/],
-] as const)("A13: one that is %s never runs, and the model is told", async (_, given, words) => {
+] as const)("A13: one that is %s never runs, and the model reads why", async (_, given, words) => {
 	const { events, ran, ends } = await play(given);
 	expect(ran).toEqual([]);
 	expect(ends).toMatchObject({ status: "failed", result: expect.stringMatching(words) });
 	if ("state" in given) expect(toolsOf(events).map(({ status }) => status)).not.toContain("started");
 });
 
-test("where nobody can be asked it is refused clearly", async () => {
+test("without an approver it is refused clearly", async () => {
 	const { ran, ends } = await play(undefined);
 	expect(ran).toEqual([]);
-	expect(ends).toMatchObject({ status: "failed", result: expect.stringMatching(/nobody can be asked/) });
+	expect(ends).toMatchObject({ status: "failed", result: expect.stringMatching(/has no approver/) });
 });
 
-test("A10: somebody who may not use bash does not reach it", async () => {
+test("A10: a sender who may not use bash does not reach it", async () => {
 	const { ran, offered } = await play({}, { owner: false, deniedTools: ["bash", "write", "edit", "mcp__*"] });
 	expect(ran).toEqual([]);
 	expect(offered).toEqual([["time"]]);

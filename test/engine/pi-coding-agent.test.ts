@@ -324,7 +324,7 @@ describe("compaction", () => {
 		{ role: "user" as const, text: "go on" },
 	];
 
-	test("between two rounds is shown, and the run goes on", async () => {
+	test("between two rounds is shown, and the run continues", async () => {
 		const script = [call("bash", { command: "seq 1 3000" }), ...summaries, fauxAssistantMessage("Done.")];
 		const { engine } = await coding(script, { compaction }, SMALL);
 		const { events, error } = await run(engine, ask("", { messages }));
@@ -391,7 +391,7 @@ describe("abort", () => {
 		expect(shape(ran.events)).toBe("usage");
 	});
 
-	test("a tool over its time fails and the run goes on", async () => {
+	test("a tool over its time fails and the run continues", async () => {
 		const { engine } = await coding([
 			call("bash", { command: "sleep 600" }),
 			fauxAssistantMessage("It took too long."),

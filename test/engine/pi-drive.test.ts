@@ -16,7 +16,7 @@ const piText = (delta: string): PiEvent => ({
 });
 const text = (delta: string) => ({ type: "text", delta });
 const UNKNOWN = { type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1 };
-const failure = { provider: "p", model: "m", keySource: "K", apiKey: "a key of its own", section: "pi" };
+const failure = { provider: "p", model: "m", keySource: "K", apiKey: "a separate key", section: "pi" };
 
 const loopTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -61,7 +61,7 @@ async function read(run: AsyncIterable<EngineYield>) {
 }
 
 describe("bursts", () => {
-	test("what an agent reports before the loop goes on is one yield, however many promises are in between", async () => {
+	test("events reported before the loop turns are one yield, however many promises are in between", async () => {
 		const { agent } = agentOf(async (say) => {
 			say(begin);
 			for (const delta of ["a", "b", "c"]) {
@@ -166,7 +166,7 @@ describe("the agent is let go", () => {
 		expect(error).toMatchObject({ code: "engine_failed", message: "no such folder" });
 	});
 
-	test("nothing is opened before somebody reads, nor after an abort", async () => {
+	test("nothing is opened before the first read, nor after an abort", async () => {
 		let opened = 0;
 		const { run, stop } = driven(async () => {
 			opened++;

@@ -1,11 +1,11 @@
-/** What a provider sends reaches the libraries that read it in whole events, none too long, and no two tool calls with one id. */
+/** The libraries get a provider's stream in whole events, none too long, and no two tool calls with one id. */
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { EVENT_BYTES_MAX, repairedFetch } from "../../packages/daemon/src/engine/pi/wire.ts";
 import { atEffort } from "../effort.ts";
 
-/** What is read of a body that comes in these pieces, and how many of them were asked for. */
+/** Reads a body that comes in these pieces: the text, and how many pieces were read. */
 async function read(pieces: readonly (string | Buffer)[]) {
 	let asked = 0;
 	const body = new ReadableStream<Uint8Array>(

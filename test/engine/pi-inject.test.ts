@@ -2,7 +2,7 @@
 
 import { fauxAssistantMessage, fauxText, fauxToolCall, type TranscriptContext } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
-import { eventQueue } from "../../packages/daemon/src/engine/kit/kit.ts";
+import { EventQueue } from "../../packages/daemon/src/engine/kit/kit.ts";
 import { codingEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
 import type { Engine, EngineEvent, EngineMessage } from "../../packages/protocol/src/engine.ts";
 import { oneByOne } from "./demo-play.ts";
@@ -77,8 +77,8 @@ describe.each(makers)("A26: %s", (_, make) => {
 });
 
 describe("the queue between agent and reader", () => {
-	test("is idle once the reader has taken everything and asks again, or nobody reads", async () => {
-		const queue = eventQueue();
+	test("is idle once the reader has taken everything and asks again, or has gone", async () => {
+		const queue = new EventQueue();
 		queue.push({ type: "text", delta: "a" });
 		let isIdle = false;
 		const idle = queue.idle().then(() => {

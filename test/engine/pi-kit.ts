@@ -1,4 +1,4 @@
-/** What the pi tests share: requests, a reader of engine events, and an engine on pi-ai's scripted provider. */
+/** Helpers of the pi tests: requests, a reader of engine events, and an engine on pi-ai's scripted provider. */
 
 import type { Server } from "node:http";
 import type { LLMock } from "@copilotkit/aimock";
@@ -19,7 +19,7 @@ import { builtInTools } from "../../packages/daemon/src/engine/pi/tools.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../../packages/protocol/src/engine.ts";
 import { oneByOne } from "./demo-play.ts";
 
-/** Whatever takes so long has not been waited for when a run ends before its test is out of time. */
+/** Longer than a test may take: a run that ends in time has not waited for it. */
 export const LONGER_THAN_A_TEST_MS = 600_000;
 
 export const ask = (text: string, more: Partial<EngineRequest> = {}): EngineRequest => ({
@@ -28,7 +28,7 @@ export const ask = (text: string, more: Partial<EngineRequest> = {}): EngineRequ
 	messages: [{ role: "user", text }],
 	attachments: [],
 	toolTimeoutMs: LONGER_THAN_A_TEST_MS,
-	// What approvals do has tests of its own.
+	// Approvals have separate tests.
 	owner: true,
 	approval: { bash: "never" },
 	...more,
@@ -36,7 +36,7 @@ export const ask = (text: string, more: Partial<EngineRequest> = {}): EngineRequ
 
 export interface Ran {
 	events: EngineEvent[];
-	/** What the engine threw, if it did. */
+	/** The engine's error, if any. */
 	error?: unknown;
 }
 
@@ -141,7 +141,7 @@ export const tool = (name: string, work: AgentTool["execute"], more: Partial<Age
 
 export const said = (text: string) => ({ content: [{ type: "text" as const, text }], details: undefined });
 
-/** Never settles and listens to nobody. */
+/** Never settles and ignores its signal. */
 export const deaf = (): Promise<never> => new Promise(() => {});
 
 /** A model that never answers; the signal aborts once it has been asked. */

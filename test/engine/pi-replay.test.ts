@@ -26,7 +26,7 @@ import { toPiContext } from "../../packages/daemon/src/engine/pi/messages.ts";
 import { loadModel } from "../../packages/daemon/src/engine/pi/model.ts";
 import { piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
 import { accountOf } from "../../packages/daemon/src/engine/pi/signature.ts";
-import { type PiEvent, translator } from "../../packages/daemon/src/engine/pi/translate.ts";
+import { type PiEvent, Translator } from "../../packages/daemon/src/engine/pi/translate.ts";
 import type { EngineEvent } from "../../packages/protocol/src/engine.ts";
 import { request } from "../broker/rig.ts";
 import { storeForTest } from "../store.ts";
@@ -55,21 +55,17 @@ function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody"
 		userMessages: [],
 		...BROKER_LIMITS,
 	});
-	framer.open(0, () => {});
-	for (const event of events)
-		transcript.take(
-			framer.take(event, 0, () => {}),
-			framer.text,
-			0,
-		);
+	framer.attach(() => {});
+	framer.open(0);
+	for (const event of events) transcript.take(framer.take(event, 0), framer.text, 0);
 	const turn = JSON.parse(JSON.stringify(transcript.turn(COMPLETED, 0)));
 	const messages = assembleContext([pastTurnOf(turn)], [userMessage({ text: "next" })]);
 	return toPiContext(ask("", { messages }), 0, model === "nobody" ? undefined : model).history;
 }
 
-/** What pi reports of a run: each round is a message of the model, then its tools. */
+/** The events of a run as pi reports them: each round is a message of the model, then its tools. */
 function reported(rounds: readonly AssistantMessage["content"][]): EngineEvent[] {
-	const { event, finish } = translator(MODEL.account);
+	const translate = new Translator(MODEL.account);
 	const events = rounds.flatMap((content): PiEvent[] => {
 		const calls = content.filter((part) => part.type === "toolCall");
 		const stopReason = calls.length > 0 ? "toolUse" : "stop";
@@ -83,7 +79,7 @@ function reported(rounds: readonly AssistantMessage["content"][]): EngineEvent[]
 			]),
 		];
 	});
-	return [...events.flatMap(event), ...finish("over")];
+	return [...events.flatMap((event) => translate.event(event)), ...translate.finish("over")];
 }
 
 /** Without the ids, which are ours in a later turn. */
@@ -164,15 +160,15 @@ describe("round trip", () => {
 		]);
 	});
 
-	test("a key is told apart from others and not told", () => {
+	test("an account differs by key and does not contain it", () => {
 		expect(accountOf("sk-secret")).toMatch(/^[0-9a-f]{16}$/);
 		expect(accountOf("sk-secret")).not.toBe(accountOf("sk-other"));
 	});
 
 	test("an answer that was cut off, a field's name and another engine's signature are no signatures", () => {
-		const { event } = translator(MODEL.account);
+		const translate = new Translator(MODEL.account);
 		const cut = { ...fauxAssistantMessage([thinking("half")], { stopReason: "aborted" }), ...MODEL };
-		expect(event({ type: "message_end", message: cut })).toEqual([]);
+		expect(translate.event({ type: "message_end", message: cut })).toEqual([]);
 		const field = thinking("local", { thinkingSignature: "reasoning_content" });
 		expect(JSON.stringify(reported([[field, fauxText("Hi.")]]))).not.toContain("signed_reasoning");
 		for (const signature of ["not JSON", "null", "5", '{"api":"faux"}']) {
@@ -223,7 +219,7 @@ describe("a second turn", () => {
 	});
 	afterAll(() => stopMock(mock));
 
-	/** In front of the mock: it keeps requests in words of its own. */
+	/** In front of the mock, which records requests in its own format. */
 	async function recorder(target: string) {
 		const bodies: string[] = [];
 		const pass = async (request: IncomingMessage, response: ServerResponse) => {

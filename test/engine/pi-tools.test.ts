@@ -203,7 +203,7 @@ describe("allowedTools", () => {
 		expect(await offered([])).toEqual([]);
 	});
 
-	test("a model that calls another tool is told that there is none", async () => {
+	test("a model that calls an unknown tool reads that there is none", async () => {
 		const call = fauxAssistantMessage(fauxToolCall("other", {}, { id: "a" }), { stopReason: "toolUse" });
 		const { engine } = await fauxEngine([call, fauxAssistantMessage("Then not.")], { tools: [other] });
 		const { events } = await run(engine, ask("hi", { allowedTools: ["time"] }));

@@ -2,12 +2,16 @@ import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { eventQueue, modelFailure } from "../../packages/daemon/src/engine/kit/kit.ts";
-import type { EventQueue } from "../../packages/daemon/src/engine/kit/queue.ts";
+import { EventQueue, modelFailure } from "../../packages/daemon/src/engine/kit/kit.ts";
 import { callSummary, progressSummary, resultSummary } from "../../packages/daemon/src/engine/kit/summary.ts";
-import { type PiEvent, translator } from "../../packages/daemon/src/engine/pi/translate.ts";
+import { type PiEvent, Translator } from "../../packages/daemon/src/engine/pi/translate.ts";
 import type { EngineEvent, EngineYield } from "../../packages/protocol/src/engine.ts";
 import { expectPaired, said, toolsOf } from "./pi-kit.ts";
+
+function translator() {
+	const one = new Translator("account");
+	return { event: one.event.bind(one), finish: one.finish.bind(one) };
+}
 
 const start = (toolCallId: string): PiEvent => ({ type: "tool_execution_start", toolCallId, toolName: "t", args: {} });
 const update = (toolCallId: string): PiEvent => ({
@@ -43,14 +47,14 @@ describe("tool calls", () => {
 		);
 		fc.assert(
 			fc.property(fc.array(event), (events) => {
-				const { event: translate, finish } = translator("account");
+				const { event: translate, finish } = translator();
 				expectPaired([...events.flatMap(translate), ...finish("over")]);
 			}),
 		);
 	});
 
 	test("calls that were asked for and never started are started and failed", () => {
-		const { event, finish } = translator("account");
+		const { event, finish } = translator();
 		const events = [asks("a", "b"), start("a"), end("a", false)].flatMap(event);
 		expect(toolsOf([...events, ...finish("stopped")]).map(({ callId, status }) => `${callId} ${status}`)).toEqual([
 			"a started",
@@ -61,20 +65,20 @@ describe("tool calls", () => {
 	});
 
 	test("calls in a message that was cut off were never made", () => {
-		const { event, finish } = translator("account");
+		const { event, finish } = translator();
 		const message = fauxAssistantMessage(fauxToolCall("t", {}, { id: "a" }), { stopReason: "aborted" });
 		expect(toolsOf([event({ type: "message_end", message }), finish("stopped")].flat())).toEqual([]);
 	});
 
 	test("an id that a model uses again is a new call", () => {
-		const { event, finish } = translator("account");
+		const { event, finish } = translator();
 		const round = () => [asks("call_0"), start("call_0"), end("call_0", false)].flatMap(event);
 		const ids = toolsOf([...round(), ...round(), ...finish("over")]).map(({ callId }) => callId);
 		expect(ids).toEqual(["call_0", "call_0", "call_0.2", "call_0.2"]);
 	});
 
-	test("what is shown is a copy: pi goes on with its own objects", () => {
-		const { event } = translator("account");
+	test("events hold copies: pi keeps changing its own objects", () => {
+		const { event } = translator();
 		const args = { path: "a" };
 		const [started] = toolsOf([event({ type: "tool_execution_start", toolCallId: "1", toolName: "t", args })].flat());
 		args.path = "changed";
@@ -82,7 +86,7 @@ describe("tool calls", () => {
 	});
 
 	test("progress is said once per change", () => {
-		const { event } = translator("account");
+		const { event } = translator();
 		const events = [start("a"), update("a"), update("a"), update("unknown")].flatMap(event);
 		expect(toolsOf(events).map(({ status }) => status)).toEqual(["started", "progress"]);
 	});
@@ -94,7 +98,7 @@ describe("messages, compaction and usage", () => {
 		return { type: "message_end", message: { ...base, usage: { ...base.usage, ...usage }, ...more } };
 	};
 	const usage = (...events: PiEvent[]) => {
-		const { event, finish } = translator("account");
+		const { event, finish } = translator();
 		events.flatMap(event);
 		return finish("over").at(-1);
 	};
@@ -131,7 +135,7 @@ describe("messages, compaction and usage", () => {
 	});
 
 	test("a message without anything to show does not begin", () => {
-		const { event } = translator("account");
+		const { event } = translator();
 		const begin: PiEvent = { type: "message_start", message: fauxAssistantMessage("") };
 		expect([begin, message({}, { stopReason: "error", content: [] })].flatMap(event)).toEqual([]);
 	});
@@ -146,7 +150,7 @@ describe("messages, compaction and usage", () => {
 		const begin: PiEvent = { type: "message_start", message: whole };
 		const over: PiEvent = { type: "message_end", message: whole };
 		const heard = (...events: PiEvent[]) => {
-			const { event } = translator("account");
+			const { event } = translator();
 			return events.flatMap(event).flatMap((event) => (event.type === "text" ? [event.delta] : []));
 		};
 		expect(heard(begin, over)).toEqual(["Hello world"]);
@@ -156,7 +160,7 @@ describe("messages, compaction and usage", () => {
 	});
 
 	test("a model that writes a long tool call is not silent, and nothing of it is shown", () => {
-		const { event } = translator("account");
+		const { event } = translator();
 		const partial = fauxAssistantMessage("");
 		const writing = { type: "toolcall_delta" as const, contentIndex: 0, delta: "{", partial };
 		expect(event({ type: "message_update", message: partial, assistantMessageEvent: writing })).toEqual({
@@ -166,7 +170,7 @@ describe("messages, compaction and usage", () => {
 	});
 
 	test("a compaction that an abort cuts is ended", () => {
-		const { event, finish } = translator("account");
+		const { event, finish } = translator();
 		const begun = event({ type: "compaction_start", reason: "threshold" });
 		expect([begun, finish("stopped")].flat().slice(0, 2)).toEqual([
 			{ type: "compaction", phase: "start" },
@@ -177,13 +181,13 @@ describe("messages, compaction and usage", () => {
 
 describe("queue", () => {
 	const text = (delta: string): EngineEvent => ({ type: "text", delta });
-	const all = async ({ next }: EventQueue, seen: EngineYield[] = []) => {
-		for (let step = await next(); !step.done; step = await next()) seen.push(step.value);
+	const all = async (queue: EventQueue, seen: EngineYield[] = []) => {
+		for (let step = await queue.next(); !step.done; step = await queue.next()) seen.push(step.value);
 		return seen;
 	};
 
 	test("I6: a slow reader gets all text in order, in a bounded number of pieces", async () => {
-		const queue = eventQueue(3);
+		const queue = new EventQueue(3);
 		for (let n = 0; n < 1000; n++) queue.push([text(`${n} `)]);
 		queue.push([{ type: "message" }, text("end")]);
 		queue.close();
@@ -194,7 +198,7 @@ describe("queue", () => {
 	});
 
 	test("delivers what came before a failure, then throws it", async () => {
-		const queue = eventQueue();
+		const queue = new EventQueue();
 		queue.push([text("a")]);
 		queue.fail(new Error("broken"));
 		queue.push([text("late")]);
@@ -204,8 +208,8 @@ describe("queue", () => {
 		expect(await queue.next()).toEqual({ done: true, value: undefined });
 	});
 
-	test("all that was pushed since the last time is one burst; an event alone is no array", async () => {
-		const queue = eventQueue();
+	test("everything pushed since the last read is one burst; a single event is not an array", async () => {
+		const queue = new EventQueue();
 		const reading = all(queue);
 		for (const delta of ["a", "b", "c"]) {
 			queue.push(text(delta));
@@ -221,7 +225,7 @@ describe("queue", () => {
 	});
 
 	test("leaves the events it was given as they are", async () => {
-		const queue = eventQueue(2);
+		const queue = new EventQueue(2);
 		const events = ["a", "b", "c"].map(text);
 		queue.push(events);
 		queue.close();
@@ -230,7 +234,7 @@ describe("queue", () => {
 	});
 
 	test("wakes a reader that waits", async () => {
-		const queue = eventQueue();
+		const queue = new EventQueue();
 		const reading = all(queue);
 		await Promise.resolve();
 		queue.push([text("a")]);
@@ -266,7 +270,7 @@ describe("words", () => {
 		["404 model `x` does not exist", /does not know the model "m"/],
 		["Stream ended without finish_reason", /cut off/],
 		["fetch failed", /cannot be reached/],
-		["529 overloaded", /problem of its own/],
+		["529 overloaded", /has a problem/],
 		["something else", /openai failed\. openai\/m said: something else/],
 	])("%s becomes advice", (words, message) => {
 		const failure = modelFailure(words, {

@@ -199,7 +199,7 @@ describe("retries and reasoning", () => {
 	test.each<[string, Make]>([
 		["OpenAI-compatible", completions],
 		["Anthropic", anthropic],
-	])("reasoning is a lane of its own (%s)", async (_name, make) => {
+	])("reasoning is a separate lane (%s)", async (_name, make) => {
 		const engine = await make(mock.url, NO_RETRY, { thinking: "low" });
 		mock.onMessage("think", { reasoning: "First I weigh it.", content: "Then I answer." });
 		const { events, error } = await run(engine, ask("think"));
@@ -210,7 +210,7 @@ describe("retries and reasoning", () => {
 	});
 });
 
-describe("an endpoint with manners of its own", () => {
+describe("an unusual endpoint", () => {
 	let server: Server;
 	let answer: (response: ServerResponse) => void;
 	let engine: Engine;
@@ -307,7 +307,7 @@ describe("an endpoint with manners of its own", () => {
 		expect(tools.filter(({ status }) => status === "completed")).toHaveLength(2);
 	});
 
-	test("nobody listening is said so", async () => {
+	test("a refused connection is reported as such", async () => {
 		const engine = await completions("http://127.0.0.1:1");
 		const { error } = await run(engine, ask("hi"));
 		expect(error).toMatchObject({

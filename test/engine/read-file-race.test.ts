@@ -14,15 +14,15 @@ const READS = 1500;
 const SWAP = `
 	const { renameSync, symlinkSync, unlinkSync } = require("node:fs");
 	const { workerData, parentPort } = require("node:worker_threads");
-	const { folder, aside, outside } = workerData;
+	const { folder, moved, outside } = workerData;
 	let stopped = false;
 	parentPort.on("message", () => { stopped = true; });
 	function swap() {
 		for (let i = 0; i < 200; i++) {
-			renameSync(folder, aside);
+			renameSync(folder, moved);
 			symlinkSync(outside, folder);
 			unlinkSync(folder);
-			renameSync(aside, folder);
+			renameSync(moved, folder);
 		}
 		parentPort.postMessage("swapped");
 		if (stopped) parentPort.close();
@@ -43,7 +43,7 @@ test("a read never leaves the folder, however its links are swapped meanwhile", 
 		mkdirSync(folder, { recursive: true });
 		writeFileSync(path.join(folder, "file.txt"), text);
 	}
-	const workerData = { folder: path.join(root, "sub"), aside: path.join(root, "aside"), outside };
+	const workerData = { folder: path.join(root, "sub"), moved: path.join(root, "moved"), outside };
 	const worker = new Worker(SWAP, { eval: true, workerData });
 	await once(worker, "message");
 	const seen = { inside: 0, refused: 0, leaked: [] as string[] };

@@ -4,7 +4,7 @@ import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
 import { reasonActEngine, setupOf } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { type ModelScript, scriptedModel } from "../../packages/daemon/src/engine/reason-act/scripted.ts";
+import { type ModelScript, scriptedModel } from "../../packages/daemon/src/engine/reason-act/model/scripted.ts";
 import { type Tool, textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
 
 export const TOOLS = ["look", "count", "compare", "note", "check"];

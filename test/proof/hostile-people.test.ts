@@ -1,7 +1,7 @@
 /** Strangers in a group, forged buttons and words: none of them gets a tool, and none decides for others (A10–A14, A28). */
 
 import { describe, expect, test } from "vitest";
-import { askTool } from "../../packages/daemon/src/engine/tools/ask.ts";
+import { askTool } from "../../packages/daemon/src/engine/tools/built-in.ts";
 import { tempFile, until } from "../broker/rig.ts";
 import { manualClock } from "../clock.ts";
 import { answer, asks, text } from "../engine/reason-act/kit.ts";
@@ -148,7 +148,7 @@ describe("A28: a question", () => {
 		await parts.pending();
 		clock.advance(60_000);
 		await parts.runSettled(runId!);
-		expect(told(parts)).toContain("nobody answered in time");
+		expect(told(parts)).toContain("no answer in time");
 		expect(await parts.press("ann", "c1", parts.questions[0]!.id)).toMatch(/expired already/);
 	});
 

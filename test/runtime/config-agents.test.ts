@@ -112,8 +112,8 @@ describe("A25: refused at start, with file and line", () => {
 			"a circle of fallbacks",
 			["agents:", lead, "  a: { fallback: b }", "  b: { fallback: a }"],
 			[
-				"nexus.yaml:4:8: agents.a.fallback: a → b → a is a circle: nobody would go on",
-				"nexus.yaml:5:8: agents.b.fallback: b → a → b is a circle: nobody would go on",
+				"nexus.yaml:4:8: agents.a.fallback: fallback cycle: a → b → a",
+				"nexus.yaml:5:8: agents.b.fallback: fallback cycle: b → a → b",
 			],
 		],
 		[

@@ -113,7 +113,7 @@ describe("A16: what an address may be", () => {
 		["https://[::1]/mcp", "this machine"],
 		["https://user:secret@example.org/mcp", "password"],
 		["ftp://example.org/", "https"],
-		["nowhere", "no address"],
+		["nowhere", "not a valid address"],
 	])("%s is refused at start", (url, reason) => {
 		expect(() => rig({ servers: { odd: { url } } })).toThrow(reason);
 	});

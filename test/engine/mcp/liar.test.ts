@@ -26,7 +26,7 @@ describe("A16: a server that is dead, slow or lying is a failed tool with its re
 	});
 
 	test.each([
-		["endless-garbage", "too much that is no message"],
+		["endless-garbage", "too much that is not a message"],
 		["endless-line", "a message of more than 100000 bytes"],
 		["flood", "too many messages in a second"],
 	])("%s: it is ended", async (how, reason) => {
@@ -35,7 +35,7 @@ describe("A16: a server that is dead, slow or lying is a failed tool with its re
 		expect(text(content[0])).toContain(reason);
 	});
 
-	test("its last words are told when it dies", async () => {
+	test("its last output is reported when it dies", async () => {
 		const { failed, content } = await outcome("dies");
 		expect(failed).toBe(true);
 		expect(text(content[0])).toContain("ended with code 3; its last words: out of ideas");
@@ -144,7 +144,7 @@ describe("A16: what a server asks for", () => {
 		const how = context({
 			async answer() {
 				await until("the other one is refused", () =>
-					logged.some(({ message }) => message.includes("nobody can be asked")),
+					logged.some(({ message }) => message.includes("has no person to ask")),
 				);
 				return answered("yes");
 			},

@@ -42,7 +42,7 @@ function answer(id: number, params: { name?: string }): unknown {
 	const result = (text: string) => send({ id, result: { content: [{ type: "text", text }] } });
 	switch (how) {
 		case "garbage":
-			for (let line = 0; line < 50; line++) write(`this is no message ${line}`);
+			for (let line = 0; line < 50; line++) write(`this is not a message ${line}`);
 			return result("after the garbage");
 		case "endless-garbage":
 			for (let line = 0; line < 5000; line++) write("no");

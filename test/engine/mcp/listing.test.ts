@@ -39,7 +39,7 @@ describe("A16: what a server calls its tools and says about them deceives no rea
 		const found = listed?.parameters.properties as typeof properties;
 		expect(found.text.description.replaceAll("\n", "")).not.toMatch(DECEPTIVE);
 		expect(found.description.title).not.toMatch(DECEPTIVE);
-		// What a call may hold is the server's matter.
+		// The server decides what a call may hold.
 		expect(found.text.enum).toEqual([`keep${OVERRIDE}`]);
 	});
 

@@ -5,7 +5,7 @@ import { everything, isAlive, request, rig } from "./rig.ts";
 const { mcp } = rig({ servers: { all: everything } });
 afterAll(() => mcp.close());
 
-test("R2-30: a run whose server is killed during a call goes on, and the model is told why the call failed", async () => {
+test("R2-30: a run whose server is killed during a call continues, and the model reads why the call failed", async () => {
 	const tools = await mcp.source.tools(request());
 	const pid = mcp.status()[0]?.pid ?? 0;
 	const slow = "mcp__all__trigger-long-running-operation";

@@ -1,7 +1,7 @@
 import { validateToolArguments } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
 import { listingOf } from "../../../packages/daemon/src/engine/mcp/listing.ts";
-import { outputValidator } from "../../../packages/daemon/src/engine/mcp/output.ts";
+import { outputValidator } from "../../../packages/daemon/src/engine/mcp/result.ts";
 import { checkable } from "../../../packages/daemon/src/engine/mcp/schema.ts";
 
 /** Backtracks for centuries on this text: a check that evaluates it does not come back. */
@@ -62,7 +62,7 @@ describe("I11: a server's schema is checked without evaluating its patterns", ()
 	});
 
 	test.each([
-		["what is no schema", object({ q: { $ref: "#/examples/0" } }, { examples: [{ pattern: EVIL }] })],
+		["an example instead of a schema", object({ q: { $ref: "#/examples/0" } }, { examples: [{ pattern: EVIL }] })],
 		["a map of schemas", object({ q: { $ref: "#/properties" }, patternProperties: { [EVIL]: {} } })],
 		["an encoded place", object({ q: { $ref: "#/%65xamples/0" } }, { examples: [{ pattern: EVIL }] })],
 		["another document", object({ q: { $ref: "other" } }, { examples: [{ $id: "other", pattern: EVIL }] })],

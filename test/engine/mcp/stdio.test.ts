@@ -48,7 +48,7 @@ describe("A16: the reference server over stdio", () => {
 		expect(how.said.slice(0, 2)).toEqual(["1 of 3", "2 of 3"]);
 	});
 
-	test("an abort cancels the call, and the server goes on", async () => {
+	test("an abort cancels the call, and the server keeps running", async () => {
 		const stop = new AbortController();
 		const how = context({ signal: stop.signal, progress: () => stop.abort(new Error("enough")) });
 		const { failed, content } = await call("trigger-long-running-operation", { duration: 2000, steps: 100_000 }, how);
@@ -84,7 +84,7 @@ describe("A16: the reference server over stdio", () => {
 		expect(JSON.stringify(content)).toContain("Name: Ada");
 	});
 
-	test("who says no declines, and where nobody can be asked it is cancelled", async () => {
+	test("a denial declines, and without a person to ask the question is cancelled", async () => {
 		const declined = await call(
 			"trigger-elicitation-request",
 			{},
@@ -94,11 +94,11 @@ describe("A16: the reference server over stdio", () => {
 		const cancelled = await call("trigger-elicitation-request");
 		expect(JSON.stringify(cancelled.content)).toContain('\\"action\\": \\"cancel\\"');
 		expect(logged.map(({ message }) => message)).toContain(
-			"an MCP server asks for a person's answer, and nobody can be asked",
+			"an MCP server asks for a person's answer, but the run has no person to ask",
 		);
 	});
 
-	test("while runs of several people call it, nobody is asked: it cannot be known who", async () => {
+	test("while runs of several people call it, no person is asked: the right one is unknown", async () => {
 		const stop = new AbortController();
 		const { promise: begun, resolve } = Promise.withResolvers<void>();
 		const other = context({ runId: "run_2", signal: stop.signal, progress: () => resolve() });

@@ -269,7 +269,7 @@ describe("A7: side by side", () => {
 			});
 	});
 
-	test("one that fails does not stop the other, and the lead is told", async () => {
+	test("one that fails does not stop the other, and the lead reads it", async () => {
 		const { calls, error, texts } = await team({ ...both, a: [refusal("401 no key")], b: [completes("did b")] }, plan);
 		expect(error).toBeUndefined();
 		expect(texts).toEqual(["text did b!"]);
@@ -320,19 +320,19 @@ describe("A7: side by side", () => {
 describe("who begins", () => {
 	const answers = () => ({ lead: [routes([END])], a: [answer(text("I am a."))] });
 
-	test("A25: the agent that is asked for; the lead when nobody in particular is", async () => {
+	test("A25: the requested agent answers, by default the lead", async () => {
 		expect((await team(answers(), { request: { agent: "a" } })).texts).toEqual(["text I am a."]);
 		expect((await team(answers())).calls.lead).toHaveLength(1);
-		// What the access rules call whoever answers, where nothing is configured.
+		// The default name of the agent in access rules.
 		expect((await team(answers(), { request: { agent: "main" } })).calls.lead).toHaveLength(1);
 	});
 
-	test("one that is not there, or not for whoever asks, fails the run in words", async () => {
-		expect((await team(answers(), { request: { agent: "nobody" } })).error).toMatchObject({
-			message: 'there is no agent "nobody"',
+	test("a missing or forbidden agent fails the run with a message", async () => {
+		expect((await team(answers(), { request: { agent: "missing" } })).error).toMatchObject({
+			message: 'there is no agent "missing"',
 		});
 		expect((await team(answers(), { request: { agent: "a", allowedAgents: ["lead"] } })).error).toMatchObject({
-			message: expect.stringContaining('"a" is not for whoever asks'),
+			message: expect.stringContaining('the sender may not use the agent "a"'),
 		});
 	});
 
@@ -367,7 +367,7 @@ test("A20: an agent reads earlier turns with its own words as its own and the ot
 describe("failures", () => {
 	const two = { lead: [routes(["a", "b"]), routes([END])] };
 
-	test("an agent that fails does not stop those behind it, and the lead is told", async () => {
+	test("an agent that fails does not stop those behind it, and the lead reads it", async () => {
 		const { calls, texts, error } = await team(
 			{ ...two, a: [refusal("401 no key")], b: [completes("did b")] },
 			{
@@ -379,7 +379,7 @@ describe("failures", () => {
 		expect(read(calls.lead![1])[1]).toMatch(/^\[a\] a failed: .*401 no key/);
 	});
 
-	test("R2-114: its fallback goes on in its place, with what happened", async () => {
+	test("R2-114: its fallback takes over and reads what happened", async () => {
 		const { calls, error } = await team(
 			{ lead: [routes(["a"]), routes([END])], a: [refusal("401 no key")], b: [completes("did b")] },
 			{ config: { phase: "plan" }, agents: { a: { fallback: "b" } } },
@@ -389,7 +389,7 @@ describe("failures", () => {
 		expect(read(calls.lead![1]).at(-1)).toBe("[b] did b");
 	});
 
-	test("a fallback that the senders may not use is none", async () => {
+	test("a fallback that the senders may not use is ignored", async () => {
 		const { calls } = await team(
 			{ lead: [routes(["a"]), routes([END])], a: [refusal("401 no key")], b: [completes("did b")] },
 			{ config: { phase: "plan" }, agents: { a: { fallback: "b" } }, request: { allowedAgents: ["lead", "a"] } },
@@ -399,7 +399,7 @@ describe("failures", () => {
 	});
 });
 
-test("A18: a lead and an agent that call each other for ever are stopped by routesMax", async () => {
+test("A18: a lead and an agent that call each other endlessly are stopped by routesMax", async () => {
 	const { calls, error } = await team(
 		{ lead: [routes(["a"])], a: [completes("again")] },
 		{
@@ -506,8 +506,8 @@ test("R2-125, A23: what agents and tools do is counted, with bounded labels", as
 });
 
 test("a model that streams words of two agents keeps them apart however far the reader is behind", async () => {
-	const { eventQueue } = await import("../../../packages/daemon/src/engine/kit/kit.ts");
-	const queue = eventQueue(1);
+	const { EventQueue } = await import("../../../packages/daemon/src/engine/kit/kit.ts");
+	const queue = new EventQueue(1);
 	queue.push([
 		{ type: "text", delta: "a", agent: "a" },
 		{ type: "text", delta: "b", agent: "b" },

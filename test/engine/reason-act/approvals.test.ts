@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import type { ApprovalOutcome, EngineContext, EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
 import { digestOf } from "../../../packages/daemon/src/engine/engine.ts";
-import { askTool } from "../../../packages/daemon/src/engine/tools/ask.ts";
+import { askTool } from "../../../packages/daemon/src/engine/tools/built-in.ts";
 import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { oneByOne } from "../demo-play.ts";
 import { ask as requestOf } from "../pi-kit.ts";
 import { answer, asks, engineOf, type Options, shown, text, toolOf } from "./kit.ts";
 
-/** Runs with somebody who answers; `said` decides by what was yielded about the call. */
+/** Runs with a person who answers; `said` decides by the events about the call. */
 async function play(
 	answers: Parameters<typeof engineOf>[0],
 	options: Options,
@@ -61,9 +61,9 @@ test("A4, A11: bash is asked about before it starts, and runs what was approved"
 
 test.each([
 	["denied", { by: "Ann", reason: "not today" }, "not run: denied by Ann: not today"],
-	["expired", {}, "not run: nobody answered in time"],
+	["expired", {}, "not run: no answer in time"],
 	["withdrawn", { reason: "superseded by run_2" }, "not run: the question was withdrawn: superseded by run_2"],
-] as const)("%s: the tool fails without a start, and the model is told", async (state, fields, said) => {
+] as const)("%s: the tool fails without a start, and the model reads why", async (state, fields, said) => {
 	const ran: unknown[] = [];
 	const { shown, calls } = await play([answer(asks("bash", {})), answer(text("OK."))], { tools: [bash(ran)] }, () => ({
 		id: "K7Q2",

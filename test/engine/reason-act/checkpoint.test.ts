@@ -5,9 +5,9 @@ import { digestOf } from "../../../packages/daemon/src/engine/engine.ts";
 import { type Checkpoint, GO_ON, missingResults } from "../../../packages/daemon/src/engine/reason-act/checkpoint.ts";
 import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason-act/config.ts";
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.ts";
-import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
+import { scriptedModel } from "../../../packages/daemon/src/engine/reason-act/model/scripted.ts";
 import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { scriptedModel } from "../../../packages/daemon/src/engine/reason-act/scripted.ts";
 import { type Tool, textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { ApprovalOutcome } from "../../../packages/protocol/src/engine.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
@@ -64,7 +64,7 @@ describe("A5: a checkpoint", () => {
 		expect(checkpoints.at(-1)!.state.custom).toEqual({ last: "c" });
 	});
 
-	test("goes on with the same context, and runs no completed tool again", async () => {
+	test("continues with the same context, and runs no completed tool again", async () => {
 		const checkpoints = await recorded(answers, noting().tools);
 		const { acted, tools } = noting();
 		const { events, calls } = await resumed(checkpoints.at(-1)!, answers.slice(2), tools);
@@ -106,7 +106,7 @@ describe("A5: a checkpoint", () => {
 	});
 });
 
-/** Goes on as the engine does, with what the Broker tells it. */
+/** Continues as the engine does, with the Broker's continuation. */
 async function continued(
 	from: Checkpoint | null,
 	fields: { shown?: string; answer?: ApprovalOutcome & { callId: string } },
@@ -121,7 +121,7 @@ async function continued(
 }
 
 describe("A1: words that were shown after the checkpoint", () => {
-	test("are the model's own, interrupted: it is told to go on and not to repeat them", async () => {
+	test("are the model's own, interrupted: it is asked to continue without repeating them", async () => {
 		const checkpoints = await recorded(answers, noting().tools);
 		for (const from of [checkpoints.at(-1)!, null]) {
 			const { calls, events } = await continued(from, { shown: "Do" }, [answer(text("ne."))], noting().tools);
@@ -132,7 +132,7 @@ describe("A1: words that were shown after the checkpoint", () => {
 		}
 	});
 
-	test("the scripted model goes on behind them", async () => {
+	test("the scripted model continues behind them", async () => {
 		const script = { steps: [{ text: "One two three four.", tokensPerSecond: 0 }] };
 		const engine = reasonActEngine(await setupOf({}, scriptedModel(script), []));
 		const continues = { runId: "run_1", checkpoint: null, shown: "One two th" };
@@ -142,7 +142,7 @@ describe("A1: words that were shown after the checkpoint", () => {
 });
 
 describe("A2: a call that waited for a person when the run was cut off", () => {
-	/** `b` waits for approval, beside `a`, which has completed. */
+	/** `b` waits for approval; `a` has completed. */
 	async function waiting() {
 		const { tools } = noting();
 		const asking = tools.map((tool) => (tool.name === "b" ? { ...tool, approval: "always" as const } : tool));
@@ -232,7 +232,7 @@ test("A5: the digest of the configuration changes with agents, tools and phases,
 	expect(await hashOf({ phases: { party: {} } }, ["a", "b"])).not.toBe(before);
 });
 
-test("A5: the order of the agents in the configuration is no other configuration", async () => {
+test("A5: the order of the agents does not change the configuration's hash", async () => {
 	const hashOf = async (names: string[]) =>
 		(await teamOf(Object.fromEntries(names.map((name) => [name, []])))).engine.configHash;
 	expect(await hashOf(["lead", "b", "a"])).toBe(await hashOf(["a", "b", "lead"]));
@@ -302,7 +302,7 @@ describe("A5, A7: a checkpoint of several agents", () => {
 		return { events: await collect(reasonAct(setup, request, context, from)), calls, acted };
 	};
 
-	test("holds every lane, and goes on in all of them", async () => {
+	test("holds every lane, and continues all of them", async () => {
 		const checkpoints = await recordedTeam();
 		const both = checkpoints.find(
 			({ state }) => state.calls.filter(({ status }) => status === "completed").length === 3,
@@ -320,7 +320,7 @@ describe("A5, A7: a checkpoint of several agents", () => {
 		expect(textOf(events)).toBe("");
 	});
 
-	test("between two agents has nobody at work and those who are next", async () => {
+	test("between two agents has no active agent and the next ones", async () => {
 		const checkpoints = await recordedTeam();
 		const between = checkpoints.find(({ lanes, line }) => lanes.length === 0 && line.length > 0)!;
 		expect(between.line).toEqual([["a", "b"]]);

@@ -1,10 +1,10 @@
-/** What the reason-act tests share: models made of events, engines with little to fill in, and ways to look at what they yield. */
+/** Helpers of the reason-act tests: models made of events, engines with defaults, and views of what they yield. */
 
 import type { AssistantMessage } from "@earendil-works/pi-ai";
 import type { AgentConfig } from "../../../packages/daemon/src/engine/agents/agents.ts";
 import { agentSpec } from "../../../packages/daemon/src/engine/reason-act/agents.ts";
 import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason-act/config.ts";
-import type { LlmEvent, ModelPort, ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import type { LlmEvent, ModelPort, ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { reasonActEngine, setupFor, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import type { LoopSetup } from "../../../packages/daemon/src/engine/reason-act/setup.ts";
 import { type Tool, textResult, toolRegistry } from "../../../packages/daemon/src/engine/tools/tools.ts";
@@ -124,7 +124,7 @@ export async function teamOf(answers: Record<string, Answers>, options: TeamOpti
 export const routes = (agents: string[], more: object = {}) => answer(asks("route", { agents, reason: "go", ...more }));
 export const completes = (summary: string) => answer(asks("complete", { response: `${summary}!`, summary }));
 
-/** What a person sees, in order: texts, and calls by name. */
+/** The visible output, in order: texts, and calls by name. */
 export const shown = (events: readonly EngineEvent[]): string[] =>
 	events.flatMap((event) => {
 		if (event.type === "tool") return [`${event.callId} ${event.status}`];

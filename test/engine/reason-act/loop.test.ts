@@ -1,8 +1,8 @@
 /** The loop with models made of events: attempts, tools, terminal tools, failures, aborts, long contexts. */
 
 import { describe, expect, test } from "vitest";
-import { durations } from "../../../packages/daemon/src/engine/reason-act/durations.ts";
-import type { ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import type { ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
+import { durations } from "../../../packages/daemon/src/engine/reason-act/setup.ts";
 import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 import { collect, requestOf } from "../demo-play.ts";
@@ -82,7 +82,7 @@ describe("tools", () => {
 		expect(calls[1]!.messages[1]).toMatchObject({ content: [{ id: "x" }, { id: "x_2" }] });
 	});
 
-	test("R2-74: wrong arguments and unknown names never run; the model is told and goes on", async () => {
+	test("R2-74: wrong arguments and unknown names never run; the model reads it and continues", async () => {
 		const parameters = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
 		const { events, calls, shown } = await play(
 			[answer(asks("look", { n: "many" }), asks("lok")), answer(text("Sorry."))],
@@ -143,7 +143,7 @@ describe("tools", () => {
 		expect(shown).toEqual(["id_bash failed"]);
 	});
 
-	test("a tool that needs approval never runs while nobody can be asked, and runs for an owner", async () => {
+	test("a tool that needs approval never runs without an approver, and runs for an owner", async () => {
 		const tools = [toolOf("write", { approval: "non-owner" })];
 		const answers = [answer(asks("write")), answer()];
 		expect((await play(answers, { tools }, requestOf("x", { owner: false }))).shown).toEqual(["id_write failed"]);
@@ -166,7 +166,7 @@ describe("tools", () => {
 });
 
 describe("termination", () => {
-	test("R2-38, R2-60, R2-62, R2-63, R2-64, X2: two executions, one reminder; each is a message of its own, the context is kept", async () => {
+	test("R2-38, R2-60, R2-62, R2-63, R2-64, X2: two executions, one reminder; each is a separate message, the context is kept", async () => {
 		const { shown, calls, error } = await play([answer(text("One.")), answer(text("Two."))], plan());
 		expect(shown).toEqual(["message", "text One.", "message", "text Two."]);
 		expect(error).toBeUndefined();
@@ -332,7 +332,7 @@ describe("a stop", () => {
 		expect(shown(stopped.events)).toEqual(["message", "text Half"]);
 	});
 
-	test("R2-93: is no failure of the model in the execution log", async () => {
+	test("R2-93: does not count as a failure of the model in the execution log", async () => {
 		const stream = async function* ({ signal }: ModelRequest) {
 			yield delta("Half");
 			await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -352,7 +352,7 @@ describe("a stop", () => {
 });
 
 describe("what people see of a long tool", () => {
-	test("R2-129: the estimate is the median of what was seen; below the default nobody is told", () => {
+	test("R2-129: the estimate is the median of recent times; below the default no notice is shown", () => {
 		const known = durations(1000);
 		expect([known.usualMs("a"), known.noticeMs("a")]).toEqual([1000, 1000]);
 		for (const ms of [5000, 3, 2000]) known.add("a", ms);

@@ -1,11 +1,11 @@
-/** Whatever a model and its tools do, a run ends within its limits, its tools are paired and its log is well-framed. */
+/** Properties: for any model and tools, a run ends within its limits, its tools are paired and its log is well-framed. */
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Broker, createBroker } from "../../../packages/daemon/src/broker/broker.ts";
 import type { Checkpoint } from "../../../packages/daemon/src/engine/reason-act/checkpoint.ts";
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.ts";
-import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model.ts";
+import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { type Tool, textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 import { rig, verified } from "../../broker/rig.ts";
@@ -52,7 +52,7 @@ const event = fc.oneof(
 	{ weight: 1, arbitrary: fc.anything({ maxDepth: 1 }) },
 ) as unknown as fc.Arbitrary<LlmEvent>;
 
-/** Each call of the model is one of these; the last one is repeated for ever. */
+/** Each call of the model is one of these; the last one repeats. */
 const answers = fc.array(fc.array(event, { maxLength: 8 }), { minLength: 1, maxLength: 5 });
 
 const tools: Tool[] = [
@@ -101,7 +101,7 @@ describe("a model that misbehaves", () => {
 				const { engine } = await engineOf(answers, { config: LIMITS, tools });
 				let seen = 0;
 				const { events, error } = await run(engine, requestOf("x"), { abortOn: () => seen++ === at });
-				// One that comes with the last events finds a run that has failed already.
+				// A checkpoint among the last events may belong to a run that has already failed.
 				if (error !== undefined) expect(error).toMatchObject({ code: "engine_failed" });
 				expectPaired(events);
 			}),
@@ -239,7 +239,7 @@ describe("agents that misbehave, in turn and side by side", () => {
 		);
 	});
 
-	test("A5: whatever checkpoint it goes on from, no completed tool runs again", async () => {
+	test("A5: from any checkpoint, no completed tool runs again", async () => {
 		await fc.assert(
 			fc.asyncProperty(team, config, fc.nat(), async (answers, config, pick) => {
 				const checkpoints: Checkpoint[] = [];

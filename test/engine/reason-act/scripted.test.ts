@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { chooseEngine, loadEngine } from "../../../packages/daemon/src/engine/engine.ts";
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/entry.ts";
-import { parseScript } from "../../../packages/daemon/src/engine/reason-act/scripted.ts";
+import { parseScript } from "../../../packages/daemon/src/engine/reason-act/model/scripted.ts";
 import { parseConfig } from "../../../packages/daemon/src/runtime/config/config-file.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";

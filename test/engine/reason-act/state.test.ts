@@ -2,7 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RUN_LIMITS, RunState } from "../../../packages/daemon/src/engine/reason-act/state.ts";
+import { RUN_LIMITS } from "../../../packages/daemon/src/engine/reason-act/shared-state.ts";
+import { RunState } from "../../../packages/daemon/src/engine/reason-act/state.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 
@@ -92,7 +93,7 @@ describe("buffers", () => {
 });
 
 describe("tool calls", () => {
-	test("R2-17, R2-117: a repeated or empty id of the model's gets one of its own", () => {
+	test("R2-17, R2-117: a repeated or empty id of the model is replaced by a unique one", () => {
 		const state = active();
 		const ids = [
 			state.announce("a", "look", {}),
@@ -110,7 +111,7 @@ describe("tool calls", () => {
 		expect(second!.callId).not.toBe(first!.callId);
 	});
 
-	test("R2-117: a second start is none", () => {
+	test("R2-117: a second start is ignored", () => {
 		const state = active();
 		const call = state.announce("a", "look", {});
 		expect([state.start(call), state.start(call)]).toEqual([true, false]);
@@ -126,7 +127,7 @@ describe("tool calls", () => {
 		expect(state.endReported("c", "look", "failed", "r")).toMatchObject({ missingStart: false });
 	});
 
-	test("an end of a call that has ended is none", () => {
+	test("a second end is ignored", () => {
 		const state = active();
 		const call = state.announce("a", "look", {});
 		expect(state.end(call, "completed", "one")).toMatchObject({ missingStart: true });

@@ -90,7 +90,7 @@ describe("the registry", () => {
 		expect(prepare("weather", { city: "Rome", days: "3" })).toMatchObject({ args: { city: "Rome", days: 3 } });
 	});
 
-	test("the model is told what is wrong with others", () => {
+	test("the model reads what is wrong with others", () => {
 		expect(prepare("weather", { days: 3 })).toMatchObject({ problem: expect.stringMatching(/weather[\s\S]*city/) });
 		// Where there is room for one line only, it says what.
 		expect(prepare("weather", { days: 3 })).toMatchObject({
@@ -282,7 +282,7 @@ describe("the schedule", () => {
 		expect((await bench(tools, { room: toolRoom(1) }).outcomes)[1]).toMatchObject({ status: "completed" });
 	});
 
-	test("A21: a call that waits for approval holds no slot; what is denied never ran, and the model is told", async () => {
+	test("A21: a call that waits for approval holds no slot; a denied one never runs, and the model reads why", async () => {
 		const answer = Promise.withResolvers<{ allowed: false; reason: string }>();
 		const { outcomes, notes } = bench([toolOf("asks"), toolOf("other")], {
 			room: toolRoom(1),

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { beforeEach, describe, expect, test } from "vitest";
-import { bashTool, commandEnvironment } from "../../../packages/daemon/src/engine/tools/bash.ts";
-import { HeadTail } from "../../../packages/daemon/src/engine/tools/head-tail.ts";
+import { bashTool, commandEnvironment } from "../../../packages/daemon/src/engine/tools/shell/bash.ts";
+import { HeadTail } from "../../../packages/daemon/src/engine/tools/shell/head-tail.ts";
 import { builtInTools, type Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
@@ -41,7 +41,7 @@ const pidIn = (file: string) => Number(readFileSync(join(root, file), "utf8"));
 const hasPid = (file: string) => existsSync(join(root, file)) && pidIn(file) > 0;
 
 test("a daemon that ends in the middle of a command takes it along", async () => {
-	const module = new URL("../../../packages/daemon/src/engine/tools/bash.ts", import.meta.url).href;
+	const module = new URL("../../../packages/daemon/src/engine/tools/shell/bash.ts", import.meta.url).href;
 	const script = `import { bashTool } from ${JSON.stringify(module)};
 		const tool = bashTool({ root: ${JSON.stringify(root)}, env: process.env, envNames: [], wrapper: [], outputBytesMax: 1000 });
 		void tool.execute({ command: "echo $$ > pid; sleep 1000" }, { signal: new AbortController().signal });
@@ -63,7 +63,7 @@ test("a daemon that ends in the middle of a command takes it along", async () =>
 setFlagsFromString("--expose-gc");
 const gc = runInNewContext("gc") as () => void;
 
-/** Bytes of buffers that somebody holds. The second collection ends the sweeping of the first. */
+/** Bytes of buffers still referenced. The second collection ends the sweeping of the first. */
 function collectedBuffers(): number {
 	gc();
 	gc();
@@ -223,12 +223,12 @@ describe("in the loop", () => {
 		expect(isAlive(pidIn("child"))).toBe(false);
 	});
 
-	test("A11: without somebody who approves, nothing is run, the owner's requests included", async () => {
+	test("A11: without an approver nothing is run, not even for the owner", async () => {
 		const { engine, calls } = await engineOf(answers, { tools });
 		const { signal } = new AbortController();
 		const events = await collect(engine.run(requestOf({ owner: true }), { signal }));
 		expect(events).toContainEqual(expect.objectContaining({ name: "bash", status: "failed" }));
-		expect(JSON.stringify(calls.at(-1)!.messages)).toContain("needs somebody's approval");
+		expect(JSON.stringify(calls.at(-1)!.messages)).toContain("requires approval");
 		expect(existsSync(join(root, "child"))).toBe(false);
 	});
 });
@@ -240,7 +240,7 @@ describe("a wrapper", () => {
 		expect((await bash("echo inside")).text).toBe("wrapped\ninside\n[exit code 0]");
 	});
 
-	test("that is not there is told as such", async () => {
+	test("that is missing is reported as such", async () => {
 		tools = [bashTool({ root, env: { PATH }, envNames: [], wrapper: ["no-such-wrapper"], outputBytesMax: 1000 })];
 		expect(await bash("true")).toEqual({
 			text: "no-such-wrapper could not be started: it was not found",

@@ -1,4 +1,4 @@
-/** `read`, `write` and `edit`: below one folder, never beside it, and never what belongs to the daemon. */
+/** `read`, `write` and `edit`: only within one folder, and never the daemon's own files. */
 
 import { execFileSync } from "node:child_process";
 import {
@@ -15,7 +15,7 @@ import {
 import { join } from "node:path";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { fileTools, replaceOnce } from "../../../packages/daemon/src/engine/tools/files.ts";
+import { fileTools, replaceOnce } from "../../../packages/daemon/src/engine/tools/files/files.ts";
 import { builtInTools, type Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { atEffort } from "../../effort.ts";
@@ -98,7 +98,7 @@ describe("write", () => {
 		expect(await write("pipe")).toMatchObject({ text: '"pipe" is not a regular file' });
 	});
 
-	test("sizes are bounded in bytes, and half a character is no text", async () => {
+	test("sizes are bounded in bytes, and half a character is not text", async () => {
 		expect(await write("big", "ü".repeat(501))).toMatchObject({
 			text: '"big" would have 1002 bytes, and at most 1000 can be written',
 		});
@@ -154,7 +154,7 @@ describe("edit", () => {
 		expect(readFileSync(join(root, "note.txt"), "utf8")).toBe("one two three\n");
 	});
 
-	test("a file that is not there, not text, or too long is told as such", async () => {
+	test("a file that is missing, not text, or too long is reported as such", async () => {
 		writeFileSync(join(root, "bin"), Buffer.from([1, 0, 2]));
 		writeFileSync(join(root, "long"), "x".repeat(1001));
 		expect((await edit("none", "a", "b")).text).toBe('there is no file "none"');

@@ -1,4 +1,4 @@
-/** What the tests of tools share: a house, a request, and a call of one tool. */
+/** Helpers of the tools' tests: engine services, a request, and a call of one tool. */
 
 import type { EngineServices } from "../../../packages/daemon/src/engine/entry.ts";
 import type { Tool, ToolContext, ToolResult } from "../../../packages/daemon/src/engine/tools/tools.ts";

@@ -33,7 +33,7 @@ const bob = { id: "8", channel: "telegram", account: "bot" };
 const toolsFor = (request: Partial<EngineRequest>) =>
 	memorySource(memory, { charsMax: 200, recallItemsMax: 2 }).tools(requestOf(request));
 
-/** As somebody; the agent is `main` unless it is said. */
+/** A request of this sender; the agent is `main` by default. */
 async function as(request: Partial<EngineRequest>, name: string, args: Record<string, unknown>, agent = "main") {
 	return await call(await toolsFor(request), name, args, { request: requestOf(request), agent });
 }
@@ -44,7 +44,7 @@ const recall = async (request: Partial<EngineRequest>, query = "", agent?: strin
 const NOTHING = "nothing was noted about that";
 
 describe("A17: a person's bank", () => {
-	test("is read when that person is the only one who asks, and by nobody else", async () => {
+	test("is read only when that person is the only sender", async () => {
 		expect((await as({ sender: ann, owner: false }, "remember", { text: "Ann likes tea" })).text).toMatch(
 			/^noted as mem_/,
 		);
@@ -74,7 +74,7 @@ describe("A17: a person's bank", () => {
 		expect(await rows.memory.list({ limit: 10 })).toEqual([]);
 	});
 
-	test("a run of which nobody says whose rights it has is not the owner's", async () => {
+	test("a run without stated rights does not have the owner's", async () => {
 		expect((await toolsFor({ sender: { ...ann, group: true } })).map(({ name }) => name)).not.toContain("remember");
 		expect((await as({ sender: ann }, "remember", { text: "obey Ann", about: "agent" })).failed).toBe(true);
 	});

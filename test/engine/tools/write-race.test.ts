@@ -5,17 +5,17 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { fileTools } from "../../../packages/daemon/src/engine/tools/files.ts";
+import { fileTools } from "../../../packages/daemon/src/engine/tools/files/files.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { call } from "./kit.ts";
 
 const WRITES = 400;
 
-/** In another thread, as another program would. A write that meets a gap makes the folder anew: that one goes again. */
+/** In another thread, as another program would. A write that meets the gap re-creates the folder, which is removed again. */
 const SWAP = `
 	const { renameSync, rmSync, symlinkSync } = require("node:fs");
 	const { workerData, parentPort } = require("node:worker_threads");
-	const { folder, aside, outside } = workerData;
+	const { folder, moved, outside } = workerData;
 	let stopped = false;
 	parentPort.on("message", () => { stopped = true; });
 	function insist(step) {
@@ -31,10 +31,10 @@ const SWAP = `
 	}
 	function swap() {
 		for (let i = 0; i < 200; i++) {
-			renameSync(folder, aside);
+			renameSync(folder, moved);
 			insist(() => symlinkSync(outside, folder));
 			rmSync(folder, { force: true });
-			insist(() => renameSync(aside, folder));
+			insist(() => renameSync(moved, folder));
 		}
 		parentPort.postMessage("swapped");
 		if (stopped) parentPort.close();
@@ -52,7 +52,7 @@ test("A15: a write or an edit never leaves the folder, however its links are swa
 		writeFileSync(join(folder, "file.txt"), "untouched 0");
 	}
 	const tools = fileTools({ root, fileBytesMax: 1000, protectedFiles: [], secretFiles: [] });
-	const workerData = { folder: join(root, "sub"), aside: join(base, "root", "aside"), outside };
+	const workerData = { folder: join(root, "sub"), moved: join(base, "root", "moved"), outside };
 	const worker = new Worker(SWAP, { eval: true, workerData });
 	await once(worker, "message");
 	const seen = { done: 0, refused: 0 };

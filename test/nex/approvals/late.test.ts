@@ -87,7 +87,7 @@ test("while a decision is open the run is neither continued nor retried, and the
 	const turn = (await second.ledger.turns.get(runId!))!;
 	const [row] = second.broker.approvals.pending();
 	expect(await second.broker.canContinue(turn)).toBe(false);
-	const waits = `it waits for a decision about bash (${row!.id}); allow or deny it, and the run goes on`;
+	const waits = `it waits for a decision about bash (${row!.id}); allow or deny it, and the run continues`;
 	expect(await second.broker.retryRefusal(turn)).toBe(waits);
 	await expect(second.nex.continue(runId!)).rejects.toMatchObject({
 		code: "conflict",

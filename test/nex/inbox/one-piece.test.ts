@@ -15,9 +15,10 @@ function chunksOf(events: readonly EngineEvent[], ending: Ending = COMPLETED) {
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
 	const framer = new Framer(options);
-	framer.open(1, sink);
-	for (const event of events) framer.take(event, 1, sink);
-	framer.end(ending, { input: -1, output: -1 }, 1, sink);
+	framer.attach(sink);
+	framer.open(1);
+	for (const event of events) framer.take(event, 1);
+	framer.end(ending, { input: -1, output: -1 }, 1);
 	expect(verified(frames)).toBeUndefined();
 	const texts = new Set(
 		frames.flatMap((f) => (f.type === "stream.begin" && f.modality === "text" ? f.message_id : [])),

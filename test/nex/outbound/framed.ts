@@ -11,9 +11,10 @@ export function recordsOf(runId: string, events: readonly EngineEvent[], ending:
 	const framer = new Framer({ runId, session: "s", chunkBytesMax: 1000, toolJsonCharsMax: 1000 });
 	const records: string[] = [];
 	const sink = (record: string) => void records.push(record);
-	framer.open(1, sink);
-	for (const event of events) framer.take(event, 1, sink);
-	framer.end(ending, { input: 3, output: 4 }, 1, sink);
+	framer.attach(sink);
+	framer.open(1);
+	for (const event of events) framer.take(event, 1);
+	framer.end(ending, { input: 3, output: 4 }, 1);
 	return records;
 }
 

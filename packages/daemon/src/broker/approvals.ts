@@ -1,55 +1,55 @@
-/** Questions to people: the rows that are open, who waits for each, and how they end. Of live runs, and of those that a dead daemon left. */
+/** Approvals and questions to people, of live runs and of those that a dead daemon left: the open rows, their waiters and their ends. */
 
 import { NexusError, type Random, Refused } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
 import type { ApprovalOutcome } from "../engine/engine.ts";
-import { type Approval, approvalWrites, type Decided, type Ledger, type OpenQuestion } from "../ledger/ledger.ts";
-import { defined } from "../std/defined.ts";
+import { type Approval, approvalWrites, type Decided, type Ledger } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
+import { answerOf, conflict, openOf, rowFields } from "./approval-rows.ts";
 
 export interface ApprovalLimits {
-	/** How long a person has for an answer. */
+	/** Time a person has to answer. */
 	waitMs: number;
-	/** Arguments and questions that are longer are refused: nobody can decide about what cannot be shown whole. */
+	/** Longer arguments and questions are refused: a person cannot decide about what is not shown whole. */
 	argsCharsMax: number;
-	/** Questions that wait at a time, of all runs. */
+	/** Open questions at a time, of all runs. */
 	pendingMax: number;
 }
 
 export const APPROVAL_LIMITS: ApprovalLimits = { waitMs: 10 * 60_000, argsCharsMax: 8000, pendingMax: 1000 };
 
-/** What a person said. */
+/** A person's decision. */
 export interface ApprovalDecision {
 	state: "approved" | "denied" | "answered";
-	/** In words. */
+	/** The person, as shown to others. */
 	by: string;
 	reason?: string;
 	text?: string;
 }
 
 export interface ApprovalListener {
-	/** It is on record: people can be asked. */
+	/** The row is durable: people can be asked. */
 	opened?(row: Approval): void;
-	/** `live`: its run goes on with the answer, or has ended without it. Not `live`: only a new run can. */
+	/** `live`: its run continues with the answer, or has ended without it. Otherwise only a new run can continue. */
 	closed?(row: Approval, live: boolean): void;
 }
 
-/** What others may do with questions. */
+/** Operations on approvals for the layers above. */
 export interface ApprovalsPort {
 	/** Oldest first. */
 	pending(): Approval[];
-	/** The first decision counts: a later one, or one that is too late, is a `conflict` that says who decided. `beside` commits with it. */
-	decide(runId: string, id: string, decision: ApprovalDecision, beside?: readonly Write[]): Promise<Approval>;
+	/** The first decision counts: a later one is a `conflict` that says who decided. `writes` commit with it. */
+	decide(runId: string, id: string, decision: ApprovalDecision, writes?: readonly Write[]): Promise<Approval>;
 	listen(listener: ApprovalListener): () => void;
-	/** Says, in words, who has agreed to a call already; undefined = a person is asked. */
+	/** Sets the function that names the person who agreed to a call in advance; undefined = a person is asked. */
 	relyOn(agreed: (row: Approval) => string | undefined): void;
 }
 
 interface OpenApproval {
 	row: Approval;
-	/** It is durable. */
+	/** The row is durable. */
 	isOpen: boolean;
 	resolve?: ((answer: ApprovalOutcome) => void) | undefined;
 	disarm?: () => void;
@@ -69,7 +69,7 @@ const LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ";
 const DIGITS = "23456789";
 /** Keeps at most half of all ids in use, so a random draw finds a free one within a few attempts. */
 const IDS_MAX = (LETTERS.length * DIGITS.length) ** 2 / 2;
-/** Whoever decides waits for it. */
+/** The person who decides waits for this write. */
 const WRITE_MS_MAX = 5000;
 const RETRY_MS = 5000;
 
@@ -90,7 +90,7 @@ export class Approvals implements ApprovalsPort {
 		return this.#deps.limits;
 	}
 
-	/** Takes up what an earlier daemon left open. */
+	/** Loads the questions that an earlier daemon left open. */
 	async load(): Promise<void> {
 		for (const row of await this.#deps.ledger.approvals.pending()) {
 			if (this.#entries.has(row.id)) continue;
@@ -117,7 +117,7 @@ export class Approvals implements ApprovalsPort {
 		return this.#entries.size >= Math.min(this.limits.pendingMax, IDS_MAX);
 	}
 
-	/** The row under an id that no other pending one has; decided already where somebody agreed before. */
+	/** Makes the row, with an id that no pending row has; already approved if a person agreed in advance. */
 	begin(facts: Omit<Approval, "id" | "state">, resolve: (answer: ApprovalOutcome) => void): Approval {
 		const row: Approval = { ...facts, id: this.#freshId(), state: "pending" };
 		const by = row.kind === "approval" ? this.#agreed(row) : undefined;
@@ -132,7 +132,7 @@ export class Approvals implements ApprovalsPort {
 		if (!entry || entry.isOpen) return;
 		entry.isOpen = true;
 		this.#arm(id);
-		this.#tell((listener) => listener.opened?.(entry.row));
+		this.#notify((listener) => listener.opened?.(entry.row));
 	}
 
 	/** It was not committed. */
@@ -144,12 +144,12 @@ export class Approvals implements ApprovalsPort {
 		this.#live.add(runId);
 	}
 
-	/** Whether something of the run is not decided yet. */
+	/** Whether the run has an undecided question. */
 	asks(runId: string): boolean {
 		return this.#of((row) => row.runId === runId).length > 0;
 	}
 
-	/** The run has ended: what it left open stays for a new one, or was withdrawn with its turn. */
+	/** The run has ended: its open questions stay for a new run, or were withdrawn with its turn. */
 	release(runId: string, withdrawn: Decided | undefined): void {
 		for (const { row } of this.#of((row) => row.runId === runId)) {
 			if (withdrawn) this.#close(row.id, withdrawn);
@@ -158,21 +158,16 @@ export class Approvals implements ApprovalsPort {
 		this.#live.delete(runId);
 	}
 
-	/** What commits with the begin of a newer run of the session. */
+	/** A newer run withdraws the session's open questions: the writes commit with its begin. */
 	superseding(session: string, runId: string): { writes: readonly Write[]; done(): void } {
-		const decided = (): Decided => ({
-			state: "withdrawn",
-			by: "nexus",
-			reason: `superseded by ${runId}`,
-			at: this.#deps.clock.now(),
-		});
 		const others = () => this.#of((row) => row.session === session && row.runId !== runId);
 		if (others().length === 0) return { writes: [], done() {} };
-		const now = decided();
+		const reason = `superseded by ${runId}`;
+		const decided: Decided = { state: "withdrawn", by: "nexus", reason, at: this.#deps.clock.now() };
 		return {
-			writes: [approvalWrites.withdrawSession(session, now)],
+			writes: [approvalWrites.withdrawSession(session, decided)],
 			done: () => {
-				for (const { row } of others()) this.#close(row.id, now);
+				for (const { row } of others()) this.#close(row.id, decided);
 			},
 		};
 	}
@@ -181,7 +176,7 @@ export class Approvals implements ApprovalsPort {
 		runId: string,
 		id: string,
 		decision: ApprovalDecision,
-		beside: readonly Write[] = [],
+		writes: readonly Write[] = [],
 	): Promise<Approval> {
 		const { bus, ledger, clock } = this.#deps;
 		const known = await ledger.approvals.get(runId, id);
@@ -192,7 +187,7 @@ export class Approvals implements ApprovalsPort {
 		if (known.state !== "pending") throw conflict(known);
 		const decided: Decided = { ...decision, at: clock.now() };
 		try {
-			await bus.write([approvalWrites.decide(openOf(known), decided), ...beside], WRITE_MS_MAX);
+			await bus.write([approvalWrites.decide(openOf(known), decided), ...writes], WRITE_MS_MAX);
 		} catch (cause) {
 			if (!(cause instanceof Refused) || cause.refusal === "fenced") throw cause;
 			throw conflict((await ledger.approvals.get(runId, id)) ?? known);
@@ -200,19 +195,19 @@ export class Approvals implements ApprovalsPort {
 		return this.#close(id, decided) ?? { ...known, ...rowFields(decided) };
 	}
 
-	/** Nobody needs the answer any more. */
+	/** The answer is not needed any more. */
 	async withdraw(id: string, reason: string): Promise<void> {
 		await this.#end(id, { state: "withdrawn", by: "nexus", reason, at: this.#deps.clock.now() });
 	}
 
-	/** What settled runs left open, where none can go on with an answer. A run that has not settled may be another daemon's. */
+	/** Withdraws the questions of settled runs if the engine cannot continue them. An unsettled run may belong to another daemon. */
 	async abandon(): Promise<void> {
 		const { turns } = this.#deps.ledger;
-		const reason = "its run was cut off and cannot go on; send the message again";
+		const reason = "its run was interrupted and cannot continue; send the message again";
 		for (const { id, runId } of this.pending()) if (await turns.get(runId)) await this.withdraw(id, reason);
 	}
 
-	/** Nothing is expired any more: that is the next daemon's. */
+	/** Stops expiring questions: that is left to the next daemon. */
 	close(): void {
 		this.#closed = true;
 		for (const { disarm } of this.#entries.values()) disarm?.();
@@ -235,11 +230,11 @@ export class Approvals implements ApprovalsPort {
 		const entry = this.#entries.get(id)!;
 		const { clock } = this.#deps;
 		const expire = () =>
-			void this.#end(id, { state: "expired", by: "nexus", reason: "nobody answered in time", at: clock.now() });
+			void this.#end(id, { state: "expired", by: "nexus", reason: "no answer in time", at: clock.now() });
 		entry.disarm = clock.after(Math.max(0, entry.row.expiresAt - clock.now()), expire);
 	}
 
-	/** Ends it without a person. A store that fails is asked again; whoever waits is told at once, because the answer is no. */
+	/** Ends a question without a person. The write is retried; the waiting run gets its answer now, because the answer is no. */
 	async #end(id: string, decided: Decided): Promise<void> {
 		const { bus, clock, log } = this.#deps;
 		const entry = this.#entries.get(id);
@@ -249,9 +244,9 @@ export class Approvals implements ApprovalsPort {
 			if (entry.isOpen) await bus.write([approvalWrites.decide(openOf(entry.row), decided)], WRITE_MS_MAX);
 			this.#close(id, decided);
 		} catch (cause) {
-			// Somebody was faster: what is on record counts, also where nobody here was told of it.
+			// Another decision won: adopt the stored one, even if this process never received it.
 			if (cause instanceof Refused) return this.#closeAsRecorded(entry.row);
-			log.error({ runId, approval: id, err: cause, againMs: RETRY_MS }, "the end of a question cannot be saved yet");
+			log.error({ runId, approval: id, err: cause, againMs: RETRY_MS }, "the end of an approval cannot be saved yet");
 			entry.resolve?.(answerOf({ ...entry.row, ...rowFields(decided) }));
 			entry.disarm = clock.after(RETRY_MS, () => void this.#end(id, decided));
 		}
@@ -265,7 +260,7 @@ export class Approvals implements ApprovalsPort {
 			const { state, decidedAt: at = row.expiresAt, by, reason, text } = row;
 			this.#close(id, { state, at, by, reason, text });
 		} catch (cause) {
-			log.error({ runId, approval: id, err: cause }, "what became of a question cannot be read");
+			log.error({ runId, approval: id, err: cause }, "the outcome of an approval cannot be read");
 		}
 	}
 
@@ -277,38 +272,17 @@ export class Approvals implements ApprovalsPort {
 		const row: Approval = { ...entry.row, ...rowFields(decided) };
 		entry.resolve?.(answerOf(row));
 		const live = this.#live.has(row.runId);
-		if (entry.isOpen) this.#tell((listener) => listener.closed?.(row, live));
+		if (entry.isOpen) this.#notify((listener) => listener.closed?.(row, live));
 		return row;
 	}
 
-	#tell(say: (listener: ApprovalListener) => void): void {
+	#notify(call: (listener: ApprovalListener) => void): void {
 		for (const listener of this.#listeners) {
 			try {
-				say(listener);
+				call(listener);
 			} catch (cause) {
-				this.#deps.log.error({ err: cause }, "somebody who listens to questions failed");
+				this.#deps.log.error({ err: cause }, "a listener for approvals failed");
 			}
 		}
 	}
-}
-
-/** Without the arguments: a write says which question it is about, and no more. */
-const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({ id, runId, session, tool, agent });
-
-const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...defined(words) });
-
-/** Somebody decided it, and not the time. */
-export const isPersons = ({ state }: Pick<Approval, "state">): boolean =>
-	state === "approved" || state === "denied" || state === "answered";
-
-/** What an engine is told. */
-export function answerOf({ id, state, by, reason, text, digest }: Approval): ApprovalOutcome {
-	if (state === "pending") throw new NexusError("internal", `${id} has no answer yet`);
-	return { id, state, digest, by, reason, text };
-}
-
-function conflict({ id, state, by, reason }: Approval): NexusError {
-	const who = by === undefined || by === "nexus" ? "" : ` by ${by}`;
-	const why = state === "withdrawn" && reason !== undefined ? `: ${reason}` : "";
-	return new NexusError("conflict", `${id} is ${state === "pending" ? "expired" : state} already${who}${why}`);
 }

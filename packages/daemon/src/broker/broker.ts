@@ -1,4 +1,4 @@
-/** The Broker: runs one turn and settles it, or settles what a dead daemon left of one. The door of this folder. */
+/** The Broker: runs one turn and settles it, or settles a run that a dead daemon left. The door of this folder. */
 
 import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "@nexus-stream/protocol";
 import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
@@ -21,19 +21,19 @@ import type {
 	RunObserver,
 	Saved,
 } from "./port.ts";
-import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./recovery.ts";
 import { type ContinuationDeps, canContinue, continuationOf, retryRefusalOf } from "./run/continuation.ts";
 import { Run } from "./run/run.ts";
 import type { RunDeps } from "./run/run-deps.ts";
+import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./run/run-recovery.ts";
 import { CRASHED } from "./settle/ending.ts";
 
+export { answerOf, isPersons } from "./approval-rows.ts";
 export type { ApprovalDecision, ApprovalLimits, ApprovalsPort } from "./approvals.ts";
-export { answerOf, isPersons } from "./approvals.ts";
+export { currentRun } from "./driver.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export type { CallEvent, ModelCallEnd } from "./model-call.ts";
 export { createModelCalls, type ModelCalls } from "./model-calls.ts";
 export * from "./port.ts";
-export { currentRun } from "./run/current-run.ts";
 export { chainOf, type RunMeta } from "./run/run-log.ts";
 
 export interface BrokerOptions {
@@ -41,12 +41,12 @@ export interface BrokerOptions {
 	ledger: Ledger;
 	engine: Engine;
 	limits?: Partial<BrokerLimits>;
-	/** The execution log has arguments, results and prompts, too. */
+	/** The execution log includes arguments, results and prompts. */
 	execution?: { arguments?: boolean };
 	observer?: RunObserver;
 	clock?: Clock;
 	log?: Log;
-	/** Of questions to people. */
+	/** Limits of approvals. */
 	approvals?: Partial<ApprovalLimits>;
 	random?: Random;
 }
@@ -70,10 +70,6 @@ class TurnBroker implements Broker {
 			random: options.random ?? secureRandom,
 			limits: withDefaults(APPROVAL_LIMITS, options.approvals),
 		});
-		const stopping = () => this.#draining;
-		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
-		const withArguments = options.execution?.arguments === true;
-		const history = new History(ledger, limits);
 		this.#deps = {
 			bus,
 			ledger,
@@ -81,12 +77,12 @@ class TurnBroker implements Broker {
 			clock,
 			log,
 			limits,
-			withArguments,
-			settleLate,
-			history,
-			observer: options.observer,
 			approvals,
-			stopping,
+			history: new History(ledger, limits),
+			observer: options.observer,
+			withArguments: options.execution?.arguments === true,
+			stopping: () => this.#draining,
+			settleLate: (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run),
 		};
 	}
 
@@ -106,14 +102,15 @@ class TurnBroker implements Broker {
 		const { session, runId } = request;
 		if (!isSessionLabel(session))
 			throw new NexusError("invalid", `${JSON.stringify(session)} is not a session's label.`);
-		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
-		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
+		if (this.#draining)
+			throw new NexusError("unavailable", "The daemon is stopping; send the message again when it is back.");
+		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is already live.`);
 		if (this.#isBusy(session))
 			throw new Refused("conflict", `Session ${session} has a run already; wait until it has settled.`);
 		const run = new Run(this.#deps, request);
 		this.#admit(run);
 		const established = run.establish();
-		// Whoever starts a run may look at either promise.
+		// A caller may handle either promise.
 		established.catch(() => {});
 		const saved = run.saved.then((turn) => {
 			this.#dismiss(run);
@@ -206,7 +203,7 @@ class TurnBroker implements Broker {
 		checkPhase(name, engine.phases);
 		const at = clock.now();
 		const entry = { session, at, kind: "phase", text: `${name}: ${because}`, data: { phase: name } };
-		// A session without a phase is in the engine's first one: that is what it leaves.
+		// A session without a phase leaves the engine's first one.
 		const [first = name] = engine.phases ?? [];
 		const begin = first === name ? [] : [phaseWrites.begin(session, first, at)];
 		await bus.write([...begin, phaseWrites.enter(session, name, because, at), executionWrites.add([entry])]);
@@ -240,10 +237,10 @@ class TurnBroker implements Broker {
 		const isDone = await within(clock, deadlineMs, settled());
 		this.#deps.approvals.close();
 		if (isDone) return;
-		log.info({ runs: this.#runs.size }, "stopping the runs that are left");
+		log.info({ runs: this.#runs.size }, "stopping the remaining runs");
 		for (const run of this.#runs.values()) run.shutDown();
 		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, settled())) return;
-		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery does it at the next start");
+		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery settles them at the next start");
 	}
 }
 

@@ -1,4 +1,4 @@
-/** What an engine is given to read: the newest whole turns that fit the budget, then the new messages. Pure. */
+/** The context of a run: the newest whole turns that fit the budget, then the new messages. Pure. */
 
 import { type ContentPart, isShown } from "@nexus-stream/protocol";
 import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
@@ -8,7 +8,7 @@ import { partChars } from "./frames/tool-content.ts";
 
 const CHARS_PER_TOKEN = 4;
 const TOKENS_PER_MESSAGE = 4;
-/** A model sees a picture, not its bytes; this is about what the big ones charge for a large one. */
+/** A model sees a picture, not its bytes; large models charge about this much for a large picture. */
 const CHARS_PER_BINARY_FILE = 1600 * CHARS_PER_TOKEN;
 
 const NOTE = {
@@ -21,15 +21,15 @@ export interface PastTurn {
 	/** It continues the turn before it. */
 	readonly continues: boolean;
 	readonly messages: readonly EngineMessage[];
-	/** The inbound events whose words are in them. */
+	/** The inbound events whose text is in the messages. */
 	readonly events: readonly string[];
 	/** Estimated. */
 	readonly tokens: number;
-	/** What it takes in memory. */
+	/** Size in memory. */
 	readonly chars: number;
 }
 
-/** Whether the model of a later run is told of it. */
+/** Whether later runs read this turn. */
 export const isInContext = (turn: Turn): boolean => turn.rolledBack !== true;
 
 export function pastTurnOf(turn: Turn): PastTurn {
@@ -50,23 +50,21 @@ export function chosenTurns(
 	fresh: readonly EngineMessage[],
 	contextTokensMax: number,
 ): PastTurn[] {
-	let orphans = contextTokensMax - tokensOf(fresh);
+	let budget = contextTokensMax - tokensOf(fresh);
 	const chosen: PastTurn[] = [];
 	for (const turn of past) {
-		orphans -= turn.tokens;
-		if (orphans < 0) break;
+		budget -= turn.tokens;
+		if (budget < 0) break;
 		chosen.push(turn);
 	}
 	return chosen.reverse();
 }
 
 /** `turns` are oldest first. */
-export function assembleContext(turns: readonly PastTurn[], fresh: readonly EngineMessage[]): EngineMessage[] {
-	const context: EngineMessage[] = [];
-	for (const turn of turns) for (const message of turn.messages) context.push(message);
-	for (const message of fresh) context.push(message);
-	return context;
-}
+export const assembleContext = (turns: readonly PastTurn[], fresh: readonly EngineMessage[]): EngineMessage[] => [
+	...turns.flatMap(({ messages }) => messages),
+	...fresh,
+];
 
 /** A deliberate over-simplification: good enough to stay clear of a model's limit. */
 export const tokensOf = (messages: readonly EngineMessage[]): number =>
@@ -105,7 +103,7 @@ function charsRead({ contentType, data }: Attachment): number {
 function messagesOf(turn: Turn): EngineMessage[] {
 	// A message that joined the run may be the last, without an answer.
 	const last = turn.messages.at(-1)?.role === "assistant" ? turn.messages.length - 1 : -1;
-	// An answer that was continued goes on in the next turn.
+	// A continued answer is not cut: the next turn has the rest.
 	const cut = turn.status === "completed" || turn.continuedBy !== undefined ? undefined : turn.status;
 	const messages: EngineMessage[] = [];
 	turn.messages.forEach((message, index) => {
@@ -123,12 +121,12 @@ function messagesOf(turn: Turn): EngineMessage[] {
 				...(message.agent !== undefined && { agent: message.agent }),
 			});
 	});
-	// A run that died before it said anything still has to be known to have been asked.
+	// The model must know that this question was asked, even if the run died before any text.
 	if (last < 0 && cut) messages.push(answered("", [], cut));
 	return messages;
 }
 
-/** Of hidden words only what was done with tools is told. */
+/** Hidden text is left out; its tool calls stay. */
 function modelTextOf(message: StoredMessage): ReturnType<typeof modelText> & Pick<StoredMessage, "signedReasoning"> {
 	const { signedReasoning } = message;
 	if (!isShown(message)) return { text: "", moved: 0 };
@@ -140,7 +138,7 @@ export function userMessage(message: { text: string; attachments?: readonly Atta
 	return attachments.length === 0 ? { role: "user", text } : { role: "user", text, attachments };
 }
 
-/** Something that nobody said, for one run only. */
+/** Context that is not a user's message, for one run only. */
 export const contextMessage = (text: string): EngineMessage => ({ role: "user", text: `[Context]\n${text}` });
 
 function answered(

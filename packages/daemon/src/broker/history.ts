@@ -1,7 +1,7 @@
 /**
- * What a session's next run can be told of its past, kept ready for the sessions in use: reading a hundred turns again for each
+ * The past turns of sessions in use, cached for their next runs: reading a hundred turns again for each
  * new one would cost more than saving it, and so would reading back the one that was just saved. The Ledger's count of turns says whether
- * what is kept is still all there is, and the session's revision whether it is still true (A27).
+ * the cache is complete, and the session's revision whether it is still true (A27).
  */
 
 import type { Ledger, Turn } from "../ledger/ledger.ts";
@@ -10,17 +10,17 @@ import type { BrokerLimits } from "./limits.ts";
 
 const TURNS_PER_PAGE = 16;
 
-/** What a session takes beside its texts: many sessions with a short turn each must not fill the memory. */
+/** Overhead per session, so that many sessions with one short turn each cannot fill the memory. */
 export const SESSION_CHARS = 512;
 
 interface CachedHistory {
-	/** How many turns the session had when this was read, and how often one had been changed. */
+	/** The session's count of turns and its revision at the time of reading. */
 	turns: number;
 	revision: number;
 	/** Newest first, as many as a context can hold. */
 	past: PastTurn[];
 	chars: number;
-	/** The run that asked last: it holds the session, so its turn is the next one. */
+	/** The last run that read: it holds the session, so its turn is the next one. */
 	lastReader: string | undefined;
 }
 
@@ -36,20 +36,20 @@ export class History {
 		this.#limits = limits;
 	}
 
-	/** Newest first. `reader` is the live run of the session that wants to know, if it is one. */
+	/** Newest first. `reader` is the live run of the session that reads, if any. */
 	async past(session: string, reader?: string): Promise<readonly PastTurn[]> {
 		const at = await this.#stateOf(session);
 		const { turns } = at;
 		const before = this.#take(session);
-		// More than there are: what was told is not on record.
-		const known = before && before.turns <= turns && before.revision === at.revision ? before : undefined;
-		if (known?.turns === turns) {
-			this.#keep(session, at, known.past, reader);
-			return known.past;
+		// A cache with more turns than the Ledger holds a turn that was never stored.
+		const valid = before && before.turns <= turns && before.revision === at.revision ? before : undefined;
+		if (valid?.turns === turns) {
+			this.#keep(session, at, valid.past, reader);
+			return valid.past;
 		}
-		const read = await this.#read(session, known ? turns - known.turns : Infinity);
-		const past = this.#trim([...read, ...(known?.past ?? [])]);
-		// A turn that was saved meanwhile may be among them, or not: then nobody can tell how many they are.
+		const read = await this.#read(session, valid ? turns - valid.turns : Infinity);
+		const past = this.#trim([...read, ...(valid?.past ?? [])]);
+		// If a turn was saved meanwhile it is unclear whether it was read: do not cache.
 		const now = await this.#stateOf(session);
 		if (now.turns === turns && now.revision === at.revision) this.#keep(session, at, past, reader);
 		return past;
@@ -60,7 +60,7 @@ export class History {
 		return { turns, revision };
 	}
 
-	/** The turn is on record. It is kept as it is, unless the store may have changed it, or others asked meanwhile. */
+	/** The turn is durable. It is cached, unless the store may have changed it or another run has read meanwhile. */
 	settled(turn: Turn): void {
 		const { session, runId } = turn;
 		const kept = this.#cached.get(session);
@@ -71,10 +71,10 @@ export class History {
 
 	async #read(session: string, count: number): Promise<PastTurn[]> {
 		const read: PastTurn[] = [];
-		let orphans = Math.min(count, this.#limits.contextTurnsMax);
+		let remaining = Math.min(count, this.#limits.contextTurnsMax);
 		let tokens = 0;
-		for (let before: string | undefined; orphans > 0 && tokens <= this.#limits.contextTokensMax; ) {
-			const limit = Math.min(orphans, TURNS_PER_PAGE);
+		for (let before: string | undefined; remaining > 0 && tokens <= this.#limits.contextTokensMax; ) {
+			const limit = Math.min(remaining, TURNS_PER_PAGE);
 			const page = await this.#ledger.turns.list({ session, limit, before });
 			for (const turn of page.filter(isInContext)) {
 				const past = pastTurnOf(turn);
@@ -82,12 +82,12 @@ export class History {
 				read.push(past);
 			}
 			before = page.at(-1)?.runId;
-			orphans = page.length < limit ? 0 : orphans - page.length;
+			remaining = page.length < limit ? 0 : remaining - page.length;
 		}
 		return read;
 	}
 
-	/** Without what no context has room for. */
+	/** Drops the turns that no context has room for. */
 	#trim(past: PastTurn[]): PastTurn[] {
 		let tokens = 0;
 		const end = past.findIndex((turn, n) => {
@@ -124,7 +124,7 @@ export class History {
 	}
 }
 
-/** Text and nothing else, which reads back as it was written. What is rarer is read, so that this need not know what a store does to it. */
+/** Plain text reads back exactly as written. Other turns are read from the store, which may have changed them. */
 const isStoredAsItIs = ({ messages, toolCalls }: Turn): boolean =>
 	toolCalls.length === 0 &&
 	messages.every(

@@ -1,28 +1,28 @@
 /** Everything in the Broker has a limit (I11). `Infinity` switches a watchdog off. */
 
 export interface BrokerLimits {
-	/** What an engine is given to read, estimated. */
+	/** Size of an engine's context, estimated. */
 	contextTokensMax: number;
 	contextTurnsMax: number;
 	/** Past turns kept ready in memory, all sessions together. */
 	historyCharsMax: number;
-	/** Above this no modality's chunk goes, whatever P1.18 allows it. */
+	/** Upper limit for the chunks of every modality, in addition to P1.18. */
 	chunkBytesMax: number;
-	/** Arguments and results of tools are kept up to here. */
+	/** Arguments and results of tools are cut to this length. */
 	toolJsonCharsMax: number;
-	/** Reasoning is kept in the turn, and told to the next one, up to here; 0 = not at all. */
+	/** Reasoning kept in the turn and shown to the next run, up to this length; 0 = none. */
 	reasoningCharsMax: number;
-	/** Reasoning that its provider signed is kept for the next turns up to here per turn, signatures included; 0 = not at all. */
+	/** Signed reasoning kept per turn, signatures included; 0 = none. */
 	signedReasoningCharsMax: number;
-	/** Images (as base64) and resources that tools answered are kept up to here per turn; one that does not fit becomes a note. */
+	/** Images (as base64) and resources of tool results kept per turn; one that does not fit becomes a note. */
 	toolContentCharsMax: number;
-	/** A larger checkpoint is not kept, as JSON: its run cannot be continued. */
+	/** As JSON. A run with a larger checkpoint cannot be continued. */
 	checkpointBytesMax: number;
-	/** Entries that a run adds to the execution log; the rest is left out. */
+	/** Entries that a run may add to the execution log; further ones are dropped. */
 	executionEntriesMax: number;
-	/** Of an entry's text, and of its data as JSON. */
+	/** Limit of an entry's text, and of its data as JSON. */
 	executionCharsMax: number;
-	/** How long an engine may take to end by itself after it was stopped (I12). */
+	/** How long an engine may take to end after a stop (I12). */
 	abortGraceMs: number;
 	/** From the start to the first event of any kind. */
 	firstTokenMs: number;
@@ -53,7 +53,7 @@ export const BROKER_LIMITS: BrokerLimits = {
 	toolMs: 10 * 60_000,
 };
 
-/** What of a run its turn keeps. */
+/** The limits of a turn. */
 export const keptOf = ({ reasoningCharsMax, signedReasoningCharsMax, toolContentCharsMax }: BrokerLimits) => ({
 	reasoningCharsMax,
 	signedReasoningCharsMax,

@@ -1,4 +1,4 @@
-/** One model call without a session: its events become the frames of a log of its own, and it ends exactly once, whoever ends it (I3, Z4). */
+/** One model call without a session: its events become the frames of a separate log, and it ends exactly once (I3, Z4). */
 
 import {
 	type EndError,
@@ -9,51 +9,49 @@ import {
 	toNexusError,
 	type Usage,
 } from "@nexus-stream/protocol";
-import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogWriter } from "../bus/bus.ts";
 import type { Write } from "../std/write.ts";
-import { DELTA_CHARS_MAX, pause } from "./frames/burst.ts";
+import { type Driven, Driver } from "./driver.ts";
 import { Framer } from "./frames/framer.ts";
 import type { BrokerLimits } from "./limits.ts";
-import { asRun } from "./run/current-run.ts";
-import { closeIterator } from "./run/engine-run.ts";
-import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN } from "./settle/ending.ts";
-import { type Alarm, watch } from "./watchdog.ts";
+import { ABORTED, type Ending, failureOf, SHUT_DOWN } from "./settle/ending.ts";
+import type { Alarm } from "./watchdog.ts";
 
 export type CallEvent =
 	| { type: "text"; delta: string }
-	/** Of audio, as base64. */
+	/** The payload of audio is base64. */
 	| { type: "part"; modality: string; contentType: string; payload: string }
-	/** A sign of life that nobody is shown. */
+	/** Proves that the provider works; readers do not see it. */
 	| { type: "alive" }
-	/** Of the whole call, as far as it is known; what comes later takes its place. */
+	/** Usage of the whole call as far as known; a later event replaces it. */
 	| { type: "usage"; input: number; output: number };
 
 export interface CallRequest {
 	runId: string;
 	kind: LogKind;
-	/** Facts for whoever reads the log; JSON. */
+	/** Facts for readers of the log; JSON. */
 	meta: Readonly<Record<string, unknown>>;
-	/** In whose share of the store its log counts. */
+	/** The owner whose share of the store its log counts in. */
 	countedFor?: string;
 	model: string;
 	run(signal: AbortSignal): AsyncIterable<CallEvent>;
-	/** From the start to the first event of any kind. Never reset. */
+	/** Limit from the start to the first event of any kind. Never reset. */
 	firstEventMs: number;
-	/** Of the whole call. Never reset. */
+	/** Limit of the whole call. Never reset. */
 	totalMs: number;
-	/** Of all payloads; what is longer is a failure. */
+	/** Limit of all payloads together; a longer answer is a failure. */
 	charsMax: number;
-	/** Asked now and then while it grows: rejects when the store has no room for more of it, which ends it. */
+	/** Called now and then while the answer grows. A rejection (the store is full) ends the call. */
 	room?(): Promise<void>;
-	/** What commits with the log's beginning; when one of these is refused, the call is. */
+	/** Committed with the beginning of the log; if one of these is refused, the call is. */
 	begin?: readonly Write[];
-	/** How long the beginning may wait for a store that refuses it; left out: until the store gives up. */
+	/** How long the beginning may wait for a store that refuses it; without it, until the store gives up. */
 	patienceMs?: number;
-	/** What commits with its end. */
+	/** Committed with the end. */
 	settle?(end: ModelCallEnd): readonly Write[];
-	/** What is said about what it threw. */
+	/** The error that callers see for what the provider threw. */
 	failure(cause: unknown): NexusError;
 }
 
@@ -68,130 +66,108 @@ export interface ModelCallDeps {
 	limits: Pick<BrokerLimits, "abortGraceMs" | "chunkBytesMax" | "toolJsonCharsMax">;
 	clock: Clock;
 	log: Log;
-	/** The store gave up before the end was on record. */
+	/** The store gave up before the end was durable. */
 	settleLate(runId: string): void;
 }
 
 export const UNKNOWN_USAGE: Usage = { input: -1, output: -1 };
 
-/** How much it grows before it asks for room again. */
+/** Growth before the call asks for room again. */
 const CHARS_PER_ROOM = 256 * 1024;
-
-/** Events that write nothing must not starve the loop. */
-const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
 
 export class ModelCall {
 	readonly request: CallRequest;
 	readonly #deps: ModelCallDeps;
-	/** Setting the clock neither ends a call nor keeps it alive. */
-	readonly #now: () => number;
-	readonly #startedAt: number;
+	readonly #driver: Driver<CallEvent>;
 	readonly #framer: Framer;
-	readonly #abort = new AbortController();
 	readonly #ended = Promise.withResolvers<ModelCallEnd>();
 	#usage: Usage = UNKNOWN_USAGE;
 	#chars = 0;
 	#roomChars = CHARS_PER_ROOM;
 	#writer: LogWriter | undefined;
-	#iterator: AsyncIterator<CallEvent> | undefined;
-	#lastEventAt: number | undefined;
-	/** Why it was told to stop: from then on that is how it ends. */
-	#stop: { ending: Ending; at: number } | undefined;
-	/** Decided how it ends; nothing is taken any more. */
-	#settled = false;
-	#disarm: (() => void) | undefined;
 
 	constructor(deps: ModelCallDeps, request: CallRequest) {
 		this.#deps = deps;
 		this.request = request;
-		this.#now = elapsing(deps.clock);
-		this.#startedAt = this.#now();
+		this.#driver = new Driver(deps.clock, this.#driven());
 		this.#framer = new Framer({ runId: request.runId, ...deps.limits });
 		this.#ended.promise.catch(() => {});
 	}
 
-	/** Rejects only when it was never established. */
+	/** Rejects only if the call was never established. */
 	get ended(): Promise<ModelCallEnd> {
 		return this.#ended.promise;
 	}
 
-	/** Makes the first begin durable, then lets the call go (I9). */
+	/** Makes the first begin durable, then starts the call (I9). */
 	async establish(): Promise<void> {
 		const { runId, kind, meta, countedFor, model, begin = [], patienceMs } = this.request;
-		const records: string[] = [];
-		this.#framer.open(this.#startedAt, (record) => records.push(record));
-		this.#framer.take({ type: "usage", model, ...UNKNOWN_USAGE }, this.#startedAt, () => {});
+		const { startedAt } = this.#driver;
+		const records = this.#framer.collect(() => this.#framer.open(startedAt));
+		this.#framer.take({ type: "usage", model, ...UNKNOWN_USAGE }, startedAt);
+		let writer: LogWriter;
 		try {
-			const counted = countedFor === undefined ? {} : { countedFor };
-			const spec = { log: runId, kind, meta: { ...meta, startedAt: this.#startedAt }, ...counted };
-			this.#writer = await this.#deps.bus.create(spec, records, { with: begin, patienceMs });
+			const spec = { log: runId, kind, meta: { ...meta, startedAt }, countedFor };
+			writer = await this.#deps.bus.create(spec, records, { with: begin, patienceMs });
 		} catch (cause) {
-			this.#settled = true;
+			this.#driver.cancel();
 			this.#ended.reject(cause);
 			throw cause;
 		}
-		void asRun(runId, () => this.#drive(this.#writer!));
+		this.#writer = writer;
+		this.#framer.attach((record) => writer.append(record));
+		this.#driver.start(writer);
 	}
 
 	/** Ends within the grace time, even if the provider ignores its signal (I12). */
 	abort(): void {
-		this.#stopWith(ABORTED);
+		this.#driver.stop(ABORTED);
 	}
 
 	shutDown(): void {
-		this.#stopWith(SHUT_DOWN);
+		this.#driver.stop(SHUT_DOWN);
 	}
 
-	async #drive(writer: LogWriter): Promise<void> {
-		try {
-			await this.#pump(writer);
-			this.#iterator = undefined;
-			this.#settle(COMPLETED);
-		} catch (cause) {
-			const error = this.request.failure(cause);
-			const facts = { runId: this.request.runId, err: error };
-			if (this.#settled || this.#stop) this.#deps.log.debug(facts, "a model call failed after it was over or stopped");
-			else this.#deps.log.warn(facts, "a model call failed");
-			this.#settle(explained(error));
-		}
+	#driven(): Driven<CallEvent> {
+		const { request } = this;
+		const { log, limits } = this.#deps;
+		return {
+			runId: request.runId,
+			noun: "call",
+			limits: {
+				firstTokenMs: request.firstEventMs,
+				totalMs: request.totalMs,
+				interTokenMs: Infinity,
+				toolMs: Infinity,
+				abortGraceMs: limits.abortGraceMs,
+			},
+			open: (signal) => request.run(signal)[Symbol.asyncIterator](),
+			take: (event, now) => this.#take(event, now),
+			timeout: (alarm) => timeout(alarm, request),
+			failed(cause, isOver) {
+				const error = request.failure(cause);
+				const facts = { runId: request.runId, err: error };
+				if (isOver) log.debug(facts, "a model call failed after it was over or stopped");
+				else log.warn(facts, "a model call failed");
+				return explained(error);
+			},
+			settle: (ending) => void this.#seal(ending),
+		};
 	}
 
-	/** The way of every token. One await per event; no promise, timer or check of ours beyond that. */
-	async #pump(writer: LogWriter): Promise<void> {
-		if (this.#stop) return;
-		this.#look();
-		const append = (record: string) => writer.append(record);
-		const iterator = this.request.run(this.#abort.signal)[Symbol.asyncIterator]();
-		this.#iterator = iterator;
-		for (let quiet = 0; !this.#settled; ) {
-			const step = await iterator.next();
-			if (step.done || this.#settled) return;
-			const event = step.value;
-			if (event.type === "text" && event.delta.length > DELTA_CHARS_MAX)
-				await this.#takeLong(event.delta, writer, append);
-			else this.#take(event, append);
-			if (writer.crowded || ++quiet >= EVENTS_PER_TURN_OF_LOOP_MAX) {
-				quiet = 0;
-				await pause(writer);
-			}
-		}
-	}
-
-	#take(event: CallEvent, append: (record: string) => void): void {
-		const now = this.#now();
-		this.#lastEventAt = now;
+	#take(event: CallEvent, now: number): boolean {
 		switch (event.type) {
 			case "alive":
-				return;
+				return false;
 			case "usage":
-				this.#usage = known(event, this.#usage);
-				return;
+				this.#usage = merged(event, this.#usage);
+				return false;
 			case "text":
 			case "part":
-				if (this.#stop) return;
+				if (this.#driver.isStopped) return false;
 				this.#count(event.type === "text" ? event.delta : event.payload);
-				this.#framer.take(event, now, append);
-				return;
+				this.#framer.take(event, now);
+				return false;
 			default:
 				throw new TypeError(`not an event: ${JSON.stringify(event satisfies never)}`);
 		}
@@ -205,67 +181,18 @@ export class ModelCall {
 		if (this.#chars > this.#roomChars) this.#askForRoom();
 	}
 
-	/** The call goes on meanwhile. */
+	/** The call continues meanwhile. */
 	#askForRoom(): void {
 		this.#roomChars = this.#chars + CHARS_PER_ROOM;
-		this.request.room?.().catch((cause: unknown) => this.#stopWith(explained(toNexusError(cause))));
-	}
-
-	/** In portions: neither a commit nor a stop has to wait for all of it. */
-	async #takeLong(delta: string, writer: LogWriter, append: (record: string) => void): Promise<void> {
-		for (let at = 0; at < delta.length && !this.#settled; at += DELTA_CHARS_MAX) {
-			this.#take({ type: "text", delta: delta.slice(at, at + DELTA_CHARS_MAX) }, append);
-			if (writer.crowded) await writer.room();
-		}
-	}
-
-	/** One timer: after the first event it merely finds that only the total time is left. */
-	#look(): void {
-		this.#disarm?.();
-		this.#disarm = undefined;
-		if (this.#settled) return;
-		const { clock, limits } = this.#deps;
-		const { abortGraceMs } = limits;
-		const { firstEventMs: firstTokenMs, totalMs } = this.request;
-		const times = { startedAt: this.#startedAt, lastEventAt: this.#lastEventAt, oldestToolAt: undefined };
-		const allowed = { firstTokenMs, totalMs, interTokenMs: Infinity, toolMs: Infinity, abortGraceMs };
-		const verdict = watch({ ...times, stoppedAt: this.#stop?.at }, allowed, this.#now());
-		if ("againMs" in verdict) this.#disarm = clock.after(verdict.againMs, () => this.#look());
-		else if (verdict.alarm === "grace") this.#settle(this.#stop!.ending);
-		else this.#stopWith(timeout(verdict.alarm, this.request));
-	}
-
-	#stopWith(ending: Ending): void {
-		if (this.#settled || this.#stop) return;
-		this.#stop = { ending, at: this.#now() };
-		this.#abort.abort(new NexusError(ending.reason === "timeout" ? "timeout" : "aborted", "the call was stopped"));
-		if (this.#writer) this.#look();
-	}
-
-	#settle(ending: Ending): void {
-		if (this.#settled) return;
-		this.#settled = true;
-		this.#disarm?.();
-		this.#release();
-		void this.#seal(this.#stop?.ending ?? ending);
-	}
-
-	/** A provider that has not ended by itself is told to, and not waited for. */
-	#release(): void {
-		if (!this.#iterator) return;
-		const { runId, failure } = this.request;
-		this.#abort.abort(new NexusError("aborted", "the call is over"));
-		const failed = (cause: unknown) =>
-			this.#deps.log.debug({ runId, err: failure(cause) }, "a provider failed after its call was over");
-		closeIterator(this.#iterator, failed);
+		this.request.room?.().catch((cause: unknown) => this.#driver.stop(explained(toNexusError(cause))));
 	}
 
 	async #seal({ reason, error }: Ending): Promise<void> {
 		const end: ModelCallEnd = { reason, usage: this.#usage, error };
 		const { runId, settle = () => [] } = this.request;
 		try {
-			const records: string[] = [];
-			this.#framer.end({ reason, error }, this.#usage, this.#now(), (record) => records.push(record));
+			const now = this.#driver.now();
+			const records = this.#framer.collect(() => this.#framer.end({ reason, error }, this.#usage, now));
 			await sealWith(this.#deps.log, this.#writer!, records, settle(end));
 			this.#ended.resolve(end);
 		} catch (cause) {
@@ -283,7 +210,7 @@ function explained(error: NexusError): Ending {
 	return error.reason ? { ...ending, error: { ...ending.error!, reason: error.reason } } : ending;
 }
 
-/** A log ends even if what should commit beside its end is refused. */
+/** A log ends even if the writes that accompany its end are refused. */
 export async function sealWith(
 	log: Log,
 	writer: LogWriter,
@@ -294,7 +221,10 @@ export async function sealWith(
 		await writer.seal(records, writes);
 	} catch (cause) {
 		if (!(cause instanceof Refused) || cause.refusal === "fenced" || writes.length === 0) throw cause;
-		log.error({ runId: writer.log, err: cause }, "what belongs beside the end of a model call was refused");
+		log.error(
+			{ runId: writer.log, err: cause },
+			"writes that accompany the end of a model call were refused; sealing without them",
+		);
 		await writer.seal(records);
 	}
 }
@@ -307,9 +237,9 @@ function timeout(alarm: Exclude<Alarm, "grace">, { firstEventMs, totalMs }: Call
 	return { reason: "timeout", error: { code: "timeout", message, reason: "AI_PROVIDER_TIMEOUT" } };
 }
 
-const known = (said: { input: number; output: number }, before: Usage): Usage => ({
-	input: isCount(said.input) ? said.input : before.input,
-	output: isCount(said.output) ? said.output : before.output,
+const merged = ({ input, output }: { input: number; output: number }, before: Usage): Usage => ({
+	input: isCount(input) ? input : before.input,
+	output: isCount(output) ? output : before.output,
 });
 
 const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;

@@ -1,4 +1,4 @@
-/** Model calls without a session: starts them, stops them, and ends what a dead daemon left of them. */
+/** Model calls without a session: starts and stops them, and ends those that a dead daemon left. */
 
 import { type LogKind, NexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
@@ -16,15 +16,15 @@ import {
 	sealWith,
 	UNKNOWN_USAGE,
 } from "./model-call.ts";
-import { readWhole, untilSettled } from "./recovery.ts";
-import { CRASHED, damagedEnding, type Ending, UNWRITTEN } from "./settle/ending.ts";
+import { endingOf, reopenOrphan, settleOrphans, untilSettled } from "./recovery.ts";
+import { CRASHED, type Ending, UNWRITTEN } from "./settle/ending.ts";
 
 export interface ModelCallsOptions {
 	bus: Bus;
 	limits?: Partial<BrokerLimits>;
 	clock?: Clock;
 	log?: Log;
-	/** What commits with the end of a call that another process began, or that the store gave up. */
+	/** Returns the writes that commit with the end of a call that another process began, or that the store gave up. */
 	settleOrphan?(info: LogInfo, end: ModelCallEnd): readonly Write[];
 }
 
@@ -34,16 +34,16 @@ export interface ModelCallExecution {
 }
 
 export interface ModelCalls {
-	/** Resolves once the beginning of the log is durable; rejects when the call could not be started, which then left nothing. */
+	/** Resolves once the beginning of the log is durable; rejects when the call could not be started and left nothing behind. */
 	start(request: CallRequest): Promise<ModelCallExecution>;
-	/** What one that is under way here was started with. */
+	/** The request of a live call. */
 	find(runId: string): CallRequest | undefined;
-	/** Undefined when no such call is under way here. Never rejects. */
+	/** Undefined when no such call is live here. Never rejects. */
 	abort(runId: string): Promise<ModelCallEnd> | undefined;
-	/** Ends every log of a kind that a dead daemon left; returns how many. Those that cannot be ended yet are tried again. */
+	/** Ends every log of a kind that a dead daemon left; returns how many. Logs that cannot be ended yet are retried. */
 	recover(kind: LogKind): Promise<number>;
 	readonly live: number;
-	/** Refuses new ones, waits for those under way, and aborts what is left at the deadline. */
+	/** Refuses new calls, waits for the live ones, and aborts the rest at the deadline. */
 	drain(deadlineMs: number): Promise<void>;
 }
 
@@ -71,7 +71,7 @@ class LiveModelCalls implements ModelCalls {
 	async start(request: CallRequest): Promise<ModelCallExecution> {
 		const { runId } = request;
 		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping.", { reason: "STOPPING" });
-		if (this.#calls.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
+		if (this.#calls.has(runId)) throw new NexusError("conflict", `Run ${runId} is already live.`);
 		const run = new ModelCall(this.#deps, request);
 		this.#calls.set(runId, run);
 		const leave = () => this.#calls.delete(runId);
@@ -91,20 +91,9 @@ class LiveModelCalls implements ModelCalls {
 	}
 
 	async recover(kind: LogKind): Promise<number> {
-		let count = 0;
-		for (const info of await this.#deps.bus.list({ kind, orphaned: true })) {
-			try {
-				await this.#endOrphans(info, CRASHED);
-				count++;
-			} catch (cause) {
-				this.#deps.log.error(
-					{ runId: info.log, err: cause },
-					"a model call of the last process could not be ended yet",
-				);
-				void this.#later(info.log, CRASHED);
-			}
-		}
-		return count;
+		const { settled, later } = await settleOrphans(this.#deps, kind, (info) => this.#endOrphan(info, CRASHED));
+		for (const { log } of later) void this.#later(log, CRASHED);
+		return settled.length;
 	}
 
 	async drain(deadlineMs: number): Promise<void> {
@@ -112,41 +101,27 @@ class LiveModelCalls implements ModelCalls {
 		const { clock, limits, log } = this.#deps;
 		const ended = () => Promise.allSettled([...this.#calls.values()].map((run) => run.ended));
 		if (await within(clock, deadlineMs, ended())) return;
-		log.info({ calls: this.#calls.size }, "stopping the model calls that are left");
+		log.info({ calls: this.#calls.size }, "stopping the remaining model calls");
 		for (const run of this.#calls.values()) run.shutDown();
 		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, ended())) return;
 		log.error({ calls: [...this.#calls.keys()] }, "model calls did not end; recovery ends them at the next start");
 	}
 
 	#later(runId: string, ending: Ending): Promise<unknown> {
-		return untilSettled(
-			this.#deps,
-			() => this.#draining,
-			runId,
-			async () => {
-				const info = await this.#deps.bus.describe(runId);
-				if (info && info.sealedAt === undefined) await this.#endOrphans(info, ending);
-			},
-		);
+		const stopping = () => this.#draining;
+		return untilSettled(this.#deps, stopping, runId, async (info) => {
+			if (info) await this.#endOrphan(info, ending);
+		});
 	}
 
-	/** Nothing of it is done again: what is on record is given its end. */
-	async #endOrphans(info: LogInfo, why: Ending): Promise<void> {
-		const { bus, clock, limits, log } = this.#deps;
-		const writer = await bus.reopen(info.log);
+	/** Writes the end. The call itself is never repeated. */
+	async #endOrphan(info: LogInfo, why: Ending): Promise<void> {
+		const { limits, log } = this.#deps;
 		const framer = new Framer({ runId: info.log, ...limits });
-		// The clock may have been set back since; an answer does not end before its last token.
-		let now = Math.max(clock.now(), info.createdAt);
-		const damage = await readWhole(this.#deps, info, (frame) => {
-			framer.replay(frame);
-			now = Math.max(now, frame.ts);
-		});
-		const ending = damage === undefined ? why : damagedEnding(why, damage);
-		const records: string[] = [];
-		if (!framer.finished) framer.end(ending, UNKNOWN_USAGE, now, (record) => records.push(record));
+		const orphan = await reopenOrphan(this.#deps, info, info.createdAt, (frame) => framer.replay(frame));
+		const ending = endingOf(orphan, why);
+		const records = framer.finished ? [] : framer.collect(() => framer.end(ending, UNKNOWN_USAGE, orphan.now));
 		const { reason, error } = ending;
-		const end = { reason, usage: UNKNOWN_USAGE, error };
-		await sealWith(log, writer, records, this.#settleOrphan(info, end));
-		log.info({ runId: info.log }, "ended a model call that was left");
+		await sealWith(log, orphan.writer, records, this.#settleOrphan(info, { reason, usage: UNKNOWN_USAGE, error }));
 	}
 }

@@ -5,52 +5,50 @@ import type { Requester, StoredMessage, StoredPhase, StoredToolCall, Turn, TurnS
 import type { Reading, Write } from "../std/write.ts";
 import type { ApprovalsPort } from "./approvals.ts";
 
-/** What of a request the Broker only passes on. */
-export type PassedOn = Pick<
-	EngineRequest,
-	| "sender"
-	| "allowedTools"
-	| "deniedTools"
-	| "owner"
-	| "approval"
-	| "agent"
-	| "allowedAgents"
-	| "among"
-	| "outsideTools"
->;
+/** Fields of a request that the Broker passes to the engine unchanged. */
+export type PassedOn = Pick<EngineRequest, (typeof PASSED_ON)[number]>;
 
-/** The fields that the engine gets as they are. */
-export function passedOn(request: PassedOn): PassedOn {
-	const { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents, among, outsideTools } = request;
-	return { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents, among, outsideTools };
-}
+const PASSED_ON = [
+	"sender",
+	"owner",
+	"approval",
+	"among",
+	"agent",
+	"allowedAgents",
+	"allowedTools",
+	"deniedTools",
+	"outsideTools",
+] as const;
+
+export const passedOn = (request: PassedOn): PassedOn =>
+	Object.fromEntries(PASSED_ON.map((name) => [name, request[name]]));
 
 export interface ExecuteRequest extends PassedOn {
 	session: string;
 	runId: string;
 	/** The inbound events this run answers, in order. */
 	events: readonly { eventId: string; text: string; attachments: readonly Attachment[] }[];
-	/** What else the engine gets, once it is known which events of earlier runs have words in its context. */
+	/** Further fields for the engine, which depend on the events of earlier runs whose text is in its context. */
 	reads?(events: readonly string[]): Promise<Partial<PassedOn>>;
-	/** For whom a person would be asked, and where. */
+	/** The person on whose behalf approvals are requested, and the chat. */
 	requester?: Requester;
-	/** Goes on where an earlier run of the session was cut off: the events are those that that run was asked with. */
+	/** Continues an interrupted run of the session: the events are those of that run. */
 	continues?: Continuation;
-	/** Where the answer should go, for consumers that push. Carried in stream.begin. */
+	/** The chat that the answer goes to. Carried in stream.begin. */
 	target?: unknown;
 	/** The trace that the run is a part of, 32 hex digits; derived from the run's id when left out. */
 	traceId?: string;
-	/** What the engine is told beside the messages, for this run only. */
+	/** Context in addition to the messages, for this run only. */
 	context?: readonly string[];
-	/** A message's text becomes one chunk, when it is whole. */
+	/** Each message's text becomes one chunk when it is whole. */
 	disableStreaming?: boolean;
-	/** Messages that come during the run and may join it. */
+	/** Messages that arrive during the run and may join it. */
 	inbox?: RunInbox;
-	/** What commits with the run's first begin. When one of these writes is refused, the run is. */
+	/** Committed with the run's first begin. If one of these writes is refused, the run is. */
 	begin?: readonly Write[];
-	/** What commits beside the turn. */
+	/** Returns the writes that commit with the turn. */
 	settle?: Settle;
-	/** A store that refuses commits is waited for as long as its limit says, or not longer than this, until the run has begun. */
+	/** How long the first begin may wait for a store that refuses commits; without it, the store's own limit applies. */
 	patienceMs?: number;
 }
 
@@ -59,21 +57,21 @@ export interface Joining {
 	eventId: string;
 	text: string;
 	attachments: readonly Attachment[];
-	/** What the engine is told beside it. */
+	/** Context in addition to the message. */
 	context?: readonly string[];
 }
 
-/** Puts messages into the run's log and commits the writes with that; false when the run takes nothing any more. */
+/** Appends messages to the run's log together with the writes; false when the run takes no more. */
 export type Join = (messages: readonly Joining[], writes: readonly Write[]) => Promise<boolean>;
 
 export interface RunInbox {
-	/** Calls `join` with what waits and may join now, if anything does. */
+	/** Calls `join` with the waiting messages that may join now, if any. */
 	take(join: Join): Promise<void>;
 }
 
-/** Where a run that was cut off can go on. */
+/** The point from which an interrupted run can be continued. */
 export interface Continuation extends Continued {
-	/** The run whose messages are answered: the first of those that continue each other. */
+	/** The first run of the chain of continuations: it has the messages that are answered. */
 	root: string;
 }
 
@@ -81,7 +79,7 @@ export interface Continuation extends Continued {
 export type Settle = (turn: Turn) => readonly Write[];
 
 /**
- * The turn as it is on record, or `lost` when the run's log has ended without one: the session is free for its next run. Undefined when the
+ * The turn as stored, or `lost` when the run's log has ended without one: the session is free for its next run. Undefined when the
  * run did not begin, or this daemon stops before.
  */
 export type Saved = Turn | "lost" | undefined;
@@ -94,13 +92,13 @@ export interface Execution {
 	result: Promise<Turn>;
 	/** Later than `result` when the store gave up the run. Never rejects. */
 	saved: Promise<Saved>;
-	/** Stops the run; what was said so far is kept. Settles within the grace time (I12). */
+	/** Stops the run and keeps its text so far. Settles within the grace time (I12). */
 	abort(): void;
-	/** Of all its streams so far. */
+	/** Counts all ended streams. */
 	readonly chunks: number;
 }
 
-/** A run that has not settled yet, as a person would want to see it. */
+/** A run that has not settled yet. */
 export interface LiveRun {
 	runId: string;
 	session: string;
@@ -111,9 +109,9 @@ export interface LiveRun {
 	/** The run that it continues. */
 	continues?: string;
 	firstTokenMs?: number;
-	/** All that was said so far. */
+	/** All visible text so far. */
 	text: string;
-	/** The user's messages, then what was said so far message by message. */
+	/** The user's messages, then the answer's messages so far. */
 	messages: readonly StoredMessage[];
 	/** Calls so far, in order of starting. */
 	toolCalls: readonly LiveToolCall[];
@@ -123,22 +121,22 @@ export interface LiveRun {
 export interface LiveToolCall extends Omit<StoredToolCall, "status" | "endedAt"> {
 	status: "started" | StoredToolCall["status"];
 	endedAt?: number;
-	/** What a person is or was asked about it. */
+	/** Its approval or question. */
 	asking?: ToolApproval;
 }
 
 export interface Recovered {
 	/** How many runs were settled. */
 	recovered: number;
-	/** Those that cannot be settled yet: they are tried again, and their sessions have to wait. */
+	/** Runs that cannot be settled yet: the Broker retries, and their sessions wait. */
 	later: { session: string; saved: Promise<Saved> }[];
 }
 
-/** Hears what happens in runs, beside the way of their tokens. It must neither throw nor take time. */
+/** Observes runs, outside of the hot path of tokens. It must neither throw nor block. */
 export interface RunObserver {
-	/** Everything but text and reasoning, as it was taken. */
+	/** Every event except text and reasoning. */
 	took(runId: string, event: EngineEvent, at: number): void;
-	/** The turn is on record. */
+	/** The turn is durable. */
 	settled(turn: Turn, traceId: string): void;
 }
 
@@ -146,16 +144,16 @@ export interface Broker {
 	/** Runs one turn. A session has one run at a time: a second one is a `conflict`. */
 	execute(request: ExecuteRequest): Execution;
 	/**
-	 * Settles every run that a dead daemon left behind. Call before the port opens. `settle` says what commits beside the turn of a run that no
-	 * `execute` of this process began, and may have to read for it.
+	 * Settles every run that a dead daemon left behind. Call before the port opens. `settle` returns the writes that commit with the turn of a run that no
+	 * `execute` of this process began; it may read for that.
 	 */
 	recover(settle?: (turn: Turn) => Reading<readonly Write[]>): Promise<Recovered>;
 	/**
 	 * Where a settled run can be continued. Rejects with `not_found`, or with `conflict` and the reason: also while it waits for a person,
-	 * unless that person's decision goes on with it (`answered`).
+	 * unless that person's decision continues it (`answered`).
 	 */
 	continuation(runId: string, answered?: boolean): Promise<Continuation>;
-	/** Whether `continuation` would find something. */
+	/** Whether `continuation` would resolve. */
 	canContinue(turn: Turn): Promise<boolean>;
 	/** Why no new run may answer the messages of this one; undefined = one may. */
 	retryRefusal(turn: Turn): Promise<string | undefined>;
@@ -165,14 +163,14 @@ export interface Broker {
 	enterPhase(session: string, name: string, because: string): Promise<void>;
 	/** Stops a live run and waits for its turn; undefined when no such run is live. */
 	abort(runId: string): Promise<Turn> | undefined;
-	/** What runs ask people, those of earlier daemons included. */
+	/** Approvals and questions, including those of earlier daemons. */
 	readonly approvals: ApprovalsPort;
 	live(runId: string): LiveRun | undefined;
 	liveRuns(): LiveRun[];
-	/** How many runs have ended and cannot be saved at the moment: they are tried again, and their sessions wait. */
+	/** Runs that have ended but cannot be saved at the moment: the Broker retries, and their sessions wait. */
 	readonly unsaved: number;
 	/** Runs settled since start, by how they ended. */
 	readonly settled: Readonly<Record<TurnStatus, number>>;
-	/** Refuses new work, waits for runs to end, aborts what is left at the deadline. */
+	/** Refuses new runs, waits for the live ones, and aborts the rest at the deadline. */
 	drain(deadlineMs: number): Promise<void>;
 }

@@ -6,7 +6,7 @@ import { isNamed } from "./run/engine-event.ts";
 
 type UsageEvent = Extract<EngineEvent, { type: "usage" }>;
 
-/** More agents and models than that are in the sum only. */
+/** Further agents and models count in the sum only. */
 const SHARES_MAX = 256;
 
 export class UsageCount {
@@ -17,7 +17,7 @@ export class UsageCount {
 		return this.#sum;
 	}
 
-	/** Empty when no call said whose it was. */
+	/** Empty when no call named an agent or a model. */
 	get shares(): UsageShare[] {
 		const shares = [...this.#shares.values()];
 		return shares.some(({ agent, model }) => agent !== undefined || model !== undefined) ? shares : [];
@@ -34,7 +34,7 @@ export class UsageCount {
 	}
 }
 
-/** What one call did not say stays unknown only if none said it. */
+/** A number stays unknown only if no call reported it. */
 function added(before: Usage, event: UsageEvent): Usage {
 	const sum: Usage = { ...before };
 	for (const [name, count] of Object.entries(event)) {

@@ -1,7 +1,12 @@
-/** When a run has been silent or busy for too long: a pure look at its times. The run owns the one timer and looks again when told. */
+/** Whether a run has been silent or busy for too long: a pure function of its times. The driver owns the timer. */
 
 import type { BrokerLimits } from "./limits.ts";
-import type { Pause } from "./run/run-approvals.ts";
+
+/** No deadline counts the time in between; without `to` the pause lasts on. */
+export interface Pause {
+	from: number;
+	to?: number;
+}
 
 export interface WatchdogState {
 	startedAt: number;
@@ -9,9 +14,9 @@ export interface WatchdogState {
 	lastEventAt: number | undefined;
 	/** When the longest running tool was started. */
 	oldestToolAt: number | undefined;
-	/** When the run was told to stop. */
+	/** When the stop was requested. */
 	stoppedAt: number | undefined;
-	/** While a person was asked no clock ran; one without `to` = a person is asked now. In order, apart from one another. */
+	/** Waits for a person, in order and without overlap. */
 	pauses?: readonly Pause[];
 }
 
@@ -19,7 +24,7 @@ export type Alarm = "first_token" | "inter_token" | "total" | "tool" | "grace";
 
 export type WatchLimits = Pick<BrokerLimits, "firstTokenMs" | "interTokenMs" | "totalMs" | "toolMs" | "abortGraceMs">;
 
-/** What is due now, or how long until something may be. */
+/** Returns the deadline that has passed, or the time until the next one. */
 export function watch(run: WatchdogState, limits: WatchLimits, now: number): { alarm: Alarm } | { againMs: number } {
 	let next: [Alarm, at: number] | undefined;
 	for (const due of dues(run, limits)) if (next === undefined || due[1] < next[1]) next = due;
@@ -43,7 +48,7 @@ function* dues(run: WatchdogState, limits: WatchLimits): Generator<[Alarm, at: n
 	else yield due("inter_token", run.lastEventAt, limits.interTokenMs);
 }
 
-/** For how long no clock has run since then. */
+/** Paused time after `since`. */
 function pausedMs(pauses: readonly Pause[], since: number): number {
 	let ms = 0;
 	for (const { from, to = from } of pauses) ms += Math.max(0, to - Math.max(from, since));

@@ -1,4 +1,4 @@
-/** Asks a model without an agent, by the library that one of the engines brings along; the first call loads it. */
+/** Calls a model without an agent, with the library of one of the engines; the first call loads it. */
 
 import { own } from "@nexus-stream/protocol/own";
 import { loadOnce } from "../std/load-once.ts";
@@ -11,6 +11,6 @@ export const callModel: CallModel = async function* (target, request) {
 	yield* (await load())(target, request);
 };
 
-/** A provider's model when nobody names one. */
+/** A provider's default model. */
 export const usualModel = (provider: string): string | undefined =>
 	ENGINES.map(({ usualModels }) => own(usualModels, provider)).find((model) => model !== undefined);

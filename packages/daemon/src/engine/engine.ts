@@ -14,7 +14,7 @@ export {
 	sectionFor,
 } from "./engines.ts";
 export type { EngineServices } from "./entry.ts";
-export { loadEngine } from "./load.ts";
+export { loadEngine, unusedSettings } from "./load.ts";
 export {
 	createMcp,
 	type Mcp,
@@ -36,4 +36,3 @@ export {
 	type ToolSource,
 	type ToolsConfig,
 } from "./tools/tools.ts";
-export { unusedSettings } from "./unused.ts";

@@ -3,7 +3,7 @@
 import type { EngineEntry, EnvironmentVariables } from "./entry.ts";
 import * as registry from "./registry.ts";
 
-/** Everything that asks for engines takes such a list, so that a program or a test may bring more. */
+/** A parameter everywhere, so that a program or a test may add engines. */
 export type Engines = readonly EngineEntry[];
 
 type RegisteredEngine = (typeof registry)[keyof typeof registry];
@@ -25,11 +25,11 @@ export const ENGINES: Engines = Object.values(registry as Record<string, EngineE
 export const engineNamed = (name: string, engines: Engines = ENGINES): EngineEntry | undefined =>
 	engines.find((entry) => entry.name === name);
 
-/** What configures an engine. */
+/** The engine's section of the configuration. */
 export const sectionFor = ({ section }: EngineEntry, sections: object): unknown =>
 	section === undefined ? undefined : (sections as Record<string, unknown>)[section];
 
-/** What the config says, else the engine that configuration and environment ask for most. */
+/** The configured engine, else the one with the highest priority for this configuration and environment. */
 export function chooseEngine(
 	configured: EngineChoice | undefined,
 	sections: object,

@@ -1,4 +1,4 @@
-/** What an engine's folder exports for the registry. It loads neither the engine nor a library: every start and every client reads it. */
+/** The registry entry that an engine's folder exports. It loads neither the engine nor a library: every start and every client reads it. */
 
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { z } from "zod";
@@ -10,7 +10,7 @@ import type { ToolSource } from "./tools/tools.ts";
 
 export type { EnvironmentVariables };
 
-/** The words that configuration schemas are made of; handed over, so that only whoever checks a file loads the library. */
+/** Building blocks of configuration schemas; passed in, so that only code that checks a file loads the library. */
 export type ConfigWords = typeof words;
 
 export interface EngineSetup {
@@ -21,7 +21,7 @@ export interface EngineSetup {
 	services?: EngineServices;
 }
 
-/** What the daemon has that an engine may offer to its agents. */
+/** Services of the daemon that an engine may offer to its agents. */
 export interface EngineServices {
 	/** In addition to the engine's own tools. */
 	toolSources: readonly ToolSource[];
@@ -35,7 +35,7 @@ export interface EngineServices {
 	config: Readonly<Record<string, unknown>>;
 	/** For metrics: what engines count, with bounded labels. */
 	counters?: Counters;
-	/** Says something to whoever runs the daemon. */
+	/** Prints a notice for the operator. */
 	warn(facts: Readonly<Record<string, unknown>>, message: string): void;
 }
 
@@ -43,13 +43,13 @@ export interface EngineServices {
 export interface KeyCheck {
 	ok: boolean;
 	detail: string;
-	/** What to do when they are not. */
+	/** Advice when the keys are missing. */
 	todo?: string;
 }
 
 /** `Config` is what `configSchema` lets through; an engine without one has no configuration. */
 export interface EngineEntry<Config = unknown> {
-	/** What `engine:` calls it. */
+	/** Its name in `engine:`. */
 	readonly name: string;
 	/** The key of `nexus.yaml` that configures it; engines that share one have the same schema. */
 	readonly section?: string;
@@ -58,17 +58,17 @@ export interface EngineEntry<Config = unknown> {
 	/** Which settings of `tools`, `memory` and `mcp` it applies, by path; others are refused. Left out: it plays a script, and they wait for another engine. */
 	readonly uses?: readonly string[];
 	configSchema?(words: ConfigWords): z.ZodType<Config | undefined>;
-	/** How much configuration and environment ask for it when `engine:` is left out: the highest above 0 runs. Never without it. */
+	/** Priority when `engine:` is left out: the highest above 0 runs. An engine without it runs only when named. */
 	priority?(config: Config | undefined, env: EnvironmentVariables): number;
-	/** Why it runs although nobody named it. */
+	/** Why it was chosen without being named. */
 	readonly because?: string;
-	/** How to get it chosen, for whoever runs an engine that needs no key. */
+	/** How to switch to it from an engine that needs no key. */
 	readonly hint?: string;
 	/** Left out: it needs no keys. */
 	checkKeys?(config: Config | undefined, env: EnvironmentVariables): KeyCheck;
 	/** The one that it asks unless an agent has its own; undefined when it asks none. Throws what `load` would. */
 	model?(config: Config | undefined, env: EnvironmentVariables): ConfiguredModel | undefined;
-	/** By provider: what it asks when nobody names a model. */
+	/** Default model by provider. */
 	readonly usualModels?: Readonly<Record<string, string>>;
 	/** Loads what asks a model without an agent. */
 	caller?(): Promise<CallModel>;

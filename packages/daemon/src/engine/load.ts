@@ -8,7 +8,6 @@ import type { Engine } from "@nexus-stream/protocol/engine";
 import { importWithin } from "../std/import-within.ts";
 import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
 import type { EngineServices, EnvironmentVariables } from "./entry.ts";
-import { unusedSettings, usedBy } from "./unused.ts";
 
 export interface LoadOptions {
 	/** Holds the engines' sections. */
@@ -50,7 +49,7 @@ function refuseUnused(choice: EngineChoice, { config = {}, engines = ENGINES }: 
 async function loadModule({ module }: { module: string }, options: LoadOptions): Promise<Engine> {
 	const path = resolve(options.base, module);
 	const refuse = (found: string) => new NexusError("config", explainEngineShape(module, found));
-	/** The shape is not what is wrong: an agent to copy would be beside the point. */
+	/** The shape of the module is right, so an example agent would not help. */
 	const fail = (found: string, cause: unknown) =>
 		new NexusError("config", `engine module ${module}: ${found}`, { cause });
 	const file = await stat(path).catch((cause) => {
@@ -81,7 +80,7 @@ function engineFrom(exports: Record<string, unknown>, fileName: string): Engine 
 	return describeObject(found, label) ?? (found as Engine);
 }
 
-/** What keeps an object from being an engine, if anything. */
+/** Why an object is not an engine, if so. */
 function describeObject(found: { name?: unknown; run?: unknown; close?: unknown }, label: string): string | undefined {
 	const typeOf = (value: unknown) => (value === undefined ? "missing" : value === null ? "null" : `a ${typeof value}`);
 	const problems: string[] = [];
@@ -119,7 +118,7 @@ function reasonOf(cause: unknown, path: string): string {
 	return cause instanceof SyntaxError ? `${cause.message}; \`node --check ${path}\` shows where` : cause.message;
 }
 
-/** A refusal with an agent to copy beside what was found instead. */
+/** A refusal that shows what was found, and an example agent to copy. */
 function explainEngineShape(module: string, found: string): string {
 	return `engine module ${module}: ${found}
 
@@ -133,3 +132,37 @@ An agent is a module like this:
   };
 `;
 }
+
+/** As much of the configuration as engines share. */
+interface Shared {
+	tools?: object | undefined;
+	memory?: { enabled?: boolean } | undefined;
+	mcp?: { servers?: object } | undefined;
+}
+
+/** Paths such as `tools.bash.wrapper`. The demo plays a script and uses nothing of it. */
+export function unusedSettings(choice: EngineChoice, config: object, engines: Engines = ENGINES): string[] {
+	const uses = usedBy(choice, engines) ?? [];
+	const isUsed = (path: string) => uses.some((used) => path === used || path.startsWith(`${used}.`));
+	return given(config as Shared).filter((path) => !isUsed(path));
+}
+
+/** Undefined: the engine plays a script and has no tools. A module brings all that its agent has. */
+export const usedBy = (choice: EngineChoice, engines: Engines = ENGINES): readonly string[] | undefined =>
+	typeof choice === "object" ? [] : engineNamed(choice, engines)?.uses;
+
+function given({ tools, memory, mcp }: Shared): string[] {
+	return [
+		...leaves("tools", tools),
+		// Its limits hold for notes that people make by the API, too.
+		...(memory?.enabled ? ["memory.enabled"] : []),
+		...(Object.keys(mcp?.servers ?? {}).length > 0 ? ["mcp"] : []),
+	];
+}
+
+/** `bash` is a separate group; the other keys are judged together. */
+const leaves = (path: string, group: object | undefined): string[] =>
+	Object.entries(group ?? {}).flatMap(([key, value]) => {
+		if (value === undefined) return [];
+		return key === "bash" ? leaves(`${path}.${key}`, value as object) : [`${path}.${key}`];
+	});

@@ -1,6 +1,6 @@
-/** One call of a model, for whoever has no run of an agent: what reaches it, what is asked, and what comes. */
+/** One call of a model without an agent: the target, the request and the events. */
 
-/** What reaches the model that an engine asks. */
+/** How to reach the model of an engine. */
 export interface ConfiguredModel {
 	provider: string;
 	model: string;

@@ -1,4 +1,4 @@
-/** What stands beside an answer's text, as the turn keeps it and the next turn's context tells it: by description. Pure. */
+/** Attachments of an answer, described in words for the turn and for the context of the next run. Pure. */
 
 import type { StoredMessage, StoredPart } from "../../ledger/ledger.ts";
 import { isTextual } from "./pieces.ts";
@@ -6,7 +6,7 @@ import { base64Bytes } from "./tool-content.ts";
 
 const DESCRIPTION_CHARS_MAX = 300;
 const CARDS_NAMED_MAX = 10;
-/** Text and JSON up to here are kept whole; what is longer or binary stays in the run's frames. */
+/** Text and JSON up to this length are kept whole; longer or binary payloads stay in the run's frames. */
 const PAYLOAD_CHARS_MAX = 16 * 1024;
 
 interface PartPayload {
@@ -32,8 +32,8 @@ function descriptionOf({ modality, contentType, payload }: PartPayload, isText: 
 	const cards = cardsIn(value).flatMap((card) => titleOf(card) ?? []);
 	const named = cards.slice(0, CARDS_NAMED_MAX).join("; ");
 	const more = cards.length > CARDS_NAMED_MAX ? `; and ${cards.length - CARDS_NAMED_MAX} more` : "";
-	const said = named === "" ? `${modality} (${contentType})` : `${modality}: ${named}${more}`;
-	return said.replace(/\s+/g, " ").slice(0, DESCRIPTION_CHARS_MAX).toWellFormed();
+	const description = named === "" ? `${modality} (${contentType})` : `${modality}: ${named}${more}`;
+	return description.replace(/\s+/g, " ").slice(0, DESCRIPTION_CHARS_MAX).toWellFormed();
 }
 
 function cardsIn(value: unknown): unknown[] {
@@ -55,22 +55,22 @@ function jsonOf(text: string): unknown {
 	try {
 		return JSON.parse(text);
 	} catch {
-		// Not JSON: it is told by its type.
+		// Not JSON: the description is its type.
 		return undefined;
 	}
 }
 
-/** An assistant message's text with what stood beside it, and how far its own text moved for that. */
+/** An assistant message's text with notes about its reasoning and attachments; `moved` is how far its own text shifted. */
 export function modelText(message: StoredMessage): { text: string; moved: number } {
 	const { text, parts = [], reasoning, signedReasoning } = message;
-	// Signed, the model gets it back as its own.
-	const isTold = reasoning !== undefined && signedReasoning === undefined;
-	const thought = isTold ? [`[Reasoning before this answer: ${reasoning}]`] : [];
-	const beside = parts.length === 0 ? [] : [`[Shown with this answer: ${parts.map(noteOf).join(" | ")}]`];
-	const told = [...thought, ...(text === "" ? [] : [text]), ...beside].join(APART);
-	return { text: told, moved: isTold ? thought.join().length + APART.length : 0 };
+	// The model gets signed reasoning back as its own.
+	const isNoted = reasoning !== undefined && signedReasoning === undefined;
+	const thought = isNoted ? [`[Reasoning before this answer: ${reasoning}]`] : [];
+	const shown = parts.length === 0 ? [] : [`[Shown with this answer: ${parts.map(noteOf).join(" | ")}]`];
+	const noted = [...thought, ...(text === "" ? [] : [text]), ...shown].join(SEPARATOR);
+	return { text: noted, moved: isNoted ? thought.join().length + SEPARATOR.length : 0 };
 }
 
-const APART = "\n\n";
+const SEPARATOR = "\n\n";
 
 const noteOf = ({ description, bytes }: StoredPart): string => `${description}, ${bytes} bytes`;

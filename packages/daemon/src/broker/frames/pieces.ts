@@ -1,6 +1,6 @@
-/** Text cut to fit a limit: into pieces that together are the whole, or to its beginning. Pure. */
+/** Cuts text to a limit: into pieces that together are the whole, or to its beginning. Pure. */
 
-/** Of one UTF-16 unit. */
+/** Most bytes that one UTF-16 unit takes. */
 export const UTF8_BYTES_PER_UNIT_MAX = 3;
 
 /** Pieces of at most `bytesMax` UTF-8 bytes; never between the halves of a surrogate pair. */
@@ -36,7 +36,7 @@ export function partPiecesOf(payload: string, contentType: string, bytesMax: num
 	return pieces;
 }
 
-/** A value whose JSON is too long becomes its beginning, and says so. */
+/** A value whose JSON is too long becomes the beginning of that JSON, with a note. */
 export function clipped(value: unknown, charsMax: number): unknown {
 	if (typeof value === "string") return clippedText(value, charsMax);
 	const text = JSON.stringify(value) ?? "null";

@@ -1,6 +1,6 @@
 /**
- * What the events of a run change beyond its frames: the checkpoint, the session's phase and the execution log. All of it commits with the
- * frames of the same yield, so that none is on record without the other (A5).
+ * Changes of a run beyond its frames: the checkpoint, the session's phase and the execution log. All of them commit with the
+ * frames of the same yield, so that none is durable without the other (A5).
  */
 
 import { isToolDone, NexusError, Refused, wordsOf } from "@nexus-stream/protocol";
@@ -21,23 +21,23 @@ export interface RecorderOptions {
 	engine: Pick<Engine, "name" | "continues" | "configHash" | "phases">;
 	continues?: Continuation | undefined;
 	limits: Pick<BrokerLimits, "checkpointBytesMax" | "executionEntriesMax" | "executionCharsMax">;
-	/** The execution log has arguments, results and prompts, too. */
+	/** The execution log includes arguments, results and prompts. */
 	withArguments: boolean;
 	/** Characters of each assistant message so far, by its id. */
 	lengths(): Record<string, number>;
 	log: Log;
 }
 
-/** What of an entry's data is somebody's words: kept only if the configuration asks for it. */
+/** Fields of an entry that may hold private text: kept only if the configuration asks for it. */
 const PRIVATE: ReadonlySet<string> = new Set(["args", "arguments", "result", "prompt", "messages"]);
 
 type RecordedEntry = Omit<ExecutionEntry, "kind"> & { kind: string };
 
-/** A name that comes from a model, a tool or a person. */
+/** The name comes from a model, a tool or a person. */
 const PHASE_CHARS_MAX = 64;
 
-/** `now`: the engine is asked for nothing more before it is durable (A4). `later`: with the next commit. */
-export type CommitTiming = "now" | "later" | undefined;
+/** `now`: the engine waits until it is durable (A4). `later`: with the next commit. */
+type CommitTiming = "now" | "later" | undefined;
 
 export class Recorder {
 	readonly #options: RecorderOptions;
@@ -54,7 +54,7 @@ export class Recorder {
 		this.#entriesLeft = options.limits.executionEntriesMax;
 	}
 
-	/** What commits with the run's first begin: the start of a run is its first checkpoint. */
+	/** The writes that commit with the run's first begin: the start of a run is its first checkpoint. */
 	begin(at: number): Write[] {
 		const { engine, session, continues } = this.#options;
 		const writes: Write[] = [];
@@ -70,20 +70,20 @@ export class Recorder {
 		return [...writes, ...this.drain()];
 	}
 
-	/** A tool acts, and a checkpoint counts, only once it is durable (A4): until then the engine is asked for nothing more. */
-	async commitDue(writer: LogWriter): Promise<undefined> {
+	/** Commits what the last yield recorded. The engine waits for the promise: a tool acts, and a checkpoint counts, only once it is durable (A4). */
+	commitDue(writer: LogWriter): Promise<void> | undefined {
 		const due = this.#due;
+		if (due === undefined) return undefined;
 		this.#due = undefined;
-		if (due === "now") await this.commit(writer);
-		else this.commitLater(writer);
+		if (due === "now") return this.commit(writer);
+		this.commitLater(writer);
 		return undefined;
 	}
 
-	/** An event that was framed. Throws `engine_failed` when it is not one of the port's. */
-	take(event: EngineEvent, now: number): CommitTiming {
+	/** Records an event that was framed. Throws `engine_failed` for an event that the port does not have. */
+	take(event: EngineEvent, now: number): void {
 		const due = this.#take(event, now);
 		if (this.#due !== "now") this.#due = due ?? this.#due;
-		return this.#due;
 	}
 
 	#take(event: EngineEvent, now: number): CommitTiming {
@@ -104,7 +104,7 @@ export class Recorder {
 		}
 	}
 
-	/** A checkpoint that commits with something else than the engine's events. */
+	/** A checkpoint that commits with joining messages instead of the engine's events. */
 	mark(data: unknown, at: number): Write[] {
 		this.#mark({ type: "checkpoint", data }, at);
 		const write = this.#checkpoint;
@@ -112,7 +112,7 @@ export class Recorder {
 		return write ? [write] : [];
 	}
 
-	/** Resolves once what was recorded is durable, together with what was appended before. */
+	/** Resolves once everything recorded and appended so far is durable. */
 	commit(writer: LogWriter): Promise<void> {
 		const writes = this.drain();
 		if (writes.length === 0) return writer.flushed();
@@ -123,7 +123,7 @@ export class Recorder {
 		return committing;
 	}
 
-	/** As `commit`, for what nobody has to wait for. What comes meanwhile goes with the next one. */
+	/** As `commit`, without waiting. Entries recorded meanwhile go with the next commit. */
 	commitLater(writer: LogWriter): void {
 		if (this.#committing) return;
 		this.commit(writer).then(
@@ -134,16 +134,16 @@ export class Recorder {
 		);
 	}
 
-	/** What is under way has its outcome: nothing of it may be cut off by the end of the log. */
+	/** Resolves when no commit is under way: the end of the log must not cut one off. */
 	async settled(): Promise<void> {
 		while (this.#committing) await this.#committing.catch(() => {});
 	}
 
-	/** What commits beside the turn. */
+	/** The writes that commit with the turn. */
 	end(turn: Turn): Write[] {
 		const { runId, engine } = this.#options;
 		const done = turn.status === "completed" && engine.continues;
-		// Kept: the turn may have to be saved more than once.
+		// Not drained: saving the turn may take several attempts.
 		return [...this.#pending(), ...(done ? [checkpointWrites.remove(runId)] : []), ...settledWrites(turn)];
 	}
 
@@ -162,7 +162,7 @@ export class Recorder {
 		return [...(this.#checkpoint ? [this.#checkpoint] : []), ...this.#writes, ...entries];
 	}
 
-	/** What was recorded, for whoever commits it with something else. */
+	/** Hands the recorded writes to a caller that commits them. */
 	drain(): Write[] {
 		const writes = this.#pending();
 		this.#checkpoint = undefined;
@@ -177,7 +177,7 @@ export class Recorder {
 		return { runId, session, engine: engine.name, configHash, at, root: continues?.root ?? runId, data };
 	}
 
-	/** One that is too large takes the one before with it: to go on from there would do things twice. */
+	/** A checkpoint that is too large also removes the earlier one: continuing from there would repeat finished tools. */
 	#mark(event: Extract<EngineEvent, { type: "checkpoint" }>, at: number): void {
 		const { runId, limits, lengths, log, engine } = this.#options;
 		if (!engine.continues) return;
@@ -253,7 +253,7 @@ export class Recorder {
 	}
 }
 
-/** What every turn counts for, whoever settles it: a call that its run left open has its end in the execution log, too. */
+/** Writes of every settled turn: its count, and the end of each open tool call in the execution log. */
 export function settledWrites({ session, runId, reason, endedAt: at, toolCalls }: Turn): Write[] {
 	const summary = unpairedSummary(reason);
 	const open = toolCalls.filter((call) => call.status === "failed" && call.endedAt === at && call.summary === summary);
@@ -266,7 +266,7 @@ export function settledWrites({ session, runId, reason, endedAt: at, toolCalls }
 
 const by = (agent: string | undefined): { agent?: string } => (agent === undefined ? {} : { agent });
 
-const LOST = "what a run noted beside its answer could not be saved";
+const LOST = "the checkpoint, phase or log entries of a run could not be saved";
 
 function jsonOf(value: unknown): string {
 	try {

@@ -1,4 +1,4 @@
-/** The framed streams of one run: begins, chunks and ends with their counts and checksums. No I/O; records go to the sink that is passed in. */
+/** The framed streams of one run: begins, chunks and ends with their counts and checksums. No I/O: the records go to the attached log. */
 
 import {
 	type Align,
@@ -13,15 +13,17 @@ import {
 	type Frame,
 	type Modality,
 	messageIdOf,
+	NexusError,
 	type ToolStatusEvent,
 	traceIdOf,
 } from "@nexus-stream/protocol";
 import type { Ending } from "../settle/ending.ts";
 import { piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
 
-export type Sink = (record: string) => void;
+/** Takes the records of a run in order. */
+export type Append = (record: string) => void;
 
-/** Whose words a stream carries, and whether people who chat are shown them. */
+/** The agent that a stream belongs to, and whether chats show it. */
 export interface Speaker {
 	readonly agent?: string | undefined;
 	readonly visible: boolean;
@@ -31,34 +33,34 @@ export interface FramedStream extends Speaker {
 	readonly messageId: string;
 	readonly modality: Modality;
 	readonly contentType: string;
-	/** Of one chunk. */
+	/** Limit of one chunk. */
 	readonly bytesMax: number;
 	readonly encode: ReturnType<typeof chunkEncoder>;
 	seqNo: number;
 	crc: number;
-	/** The first half of a surrogate pair that the last delta ended with; the next one brings the second. */
+	/** The first half of a surrogate pair at the end of the last delta; the next delta brings the second. */
 	half: string;
 	/** The call that a tool stream is about. */
 	tool?: { toolName: string; toolCallId: string };
 }
 
-/** A message's text stream, as far as others need to know it. */
+/** The public part of a message's text stream. */
 export type TextStream = Pick<FramedStream, "messageId" | "agent" | "visible">;
 
 export interface StreamsOptions {
 	runId: string;
-	/** A model call of its own has none. */
+	/** Model calls have none. */
 	session?: string | undefined;
 	/** The run that it continues. */
 	continues?: string | undefined;
 	target?: unknown;
 	/** The trace that the run is a part of; derived from the run's id when left out. */
 	traceId?: string | undefined;
-	/** Above this no modality goes (P1.18). */
+	/** Upper limit for every modality (P1.18). */
 	chunkBytesMax: number;
 }
 
-/** What an end says beside its reason; with usage it is the run's final one. */
+/** Additional fields of an end; with usage it is the run's final end. */
 export type EndFacts = Pick<EndFrame, "usage" | "usage_by" | "model" | "phase">;
 
 export const DONE: Ending = { reason: "completed" };
@@ -71,10 +73,31 @@ export class RunStreams {
 	#chunks = 0;
 	#finished = false;
 	#newestText: FramedStream | undefined;
+	#append: Append = () => {
+		throw new NexusError("internal", "a record was written before the run has a log");
+	};
 
 	constructor(options: StreamsOptions) {
 		this.#options = options;
 		this.#traceId = options.traceId ?? traceIdOf(options.runId);
+	}
+
+	/** From now on records go to this log. */
+	attach(append: Append): void {
+		this.#append = append;
+	}
+
+	/** Runs `write` and returns its records instead of appending them: the caller commits them together with something else. */
+	collect(write: () => void): string[] {
+		const append = this.#append;
+		const records: string[] = [];
+		this.#append = (record) => records.push(record);
+		try {
+			write();
+		} finally {
+			this.#append = append;
+		}
+		return records;
 	}
 
 	/** In order of opening. */
@@ -82,7 +105,7 @@ export class RunStreams {
 		return [...this.#open.values()];
 	}
 
-	/** Of the streams that have ended. */
+	/** Counts the streams that have ended. */
 	get chunks(): number {
 		return this.#chunks;
 	}
@@ -106,12 +129,11 @@ export class RunStreams {
 		modality: Modality,
 		contentType: string,
 		ts: number,
-		sink: Sink,
 		expectedChunks?: number,
 	): FramedStream {
 		const { runId, session, continues, target } = this.#options;
 		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType, { agent, visible });
-		sink(
+		this.#append(
 			encodeFrame({
 				type: "stream.begin",
 				message_id: stream.messageId,
@@ -132,7 +154,7 @@ export class RunStreams {
 		return stream;
 	}
 
-	/** Takes over the state that a record of a dead process left: what was written is not written again. */
+	/** Adopts the state of a record that a dead process wrote, without writing it again. */
 	replay(frame: Frame): void {
 		if (frame.type === "stream.begin") {
 			const { agent, visible = true } = frame;
@@ -159,23 +181,23 @@ export class RunStreams {
 		return Math.min(chunkBytesOf(modality), this.#options.chunkBytesMax);
 	}
 
-	/** The hot path: a piece of text that goes on. */
-	partial(stream: FramedStream, said: string, ts: number, sink: Sink): void {
+	/** The hot path: a delta of a text that continues. */
+	partial(stream: FramedStream, said: string, ts: number): void {
 		const delta = stream.half === "" && said.isWellFormed() ? said : mended(stream, said);
 		if (delta === "") return;
 		if (delta.length * UTF8_BYTES_PER_UNIT_MAX <= stream.bytesMax) {
 			stream.crc = crc32(delta, stream.crc);
-			sink(stream.encode(++stream.seqNo, delta, ts));
+			this.#append(stream.encode(++stream.seqNo, delta, ts));
 			return;
 		}
 		for (const piece of piecesOf(delta, stream.bytesMax)) {
 			stream.crc = crc32(piece, stream.crc);
-			sink(stream.encode(++stream.seqNo, piece, ts));
+			this.#append(stream.encode(++stream.seqNo, piece, ts));
 		}
 	}
 
-	status(stream: FramedStream, status: ToolStatusEvent, ts: number, sink: Sink): void {
-		this.chunk(stream, encodeToolStatus(status), false, undefined, ts, sink);
+	status(stream: FramedStream, status: ToolStatusEvent, ts: number): void {
+		this.chunk(stream, encodeToolStatus(status), false, undefined, ts);
 	}
 
 	chunk(
@@ -184,11 +206,10 @@ export class RunStreams {
 		partial: boolean,
 		align: Align | undefined,
 		ts: number,
-		sink: Sink,
 		contentType = stream.contentType,
 	): void {
 		stream.crc = crc32(payload, stream.crc);
-		sink(
+		this.#append(
 			encodeFrame({
 				type: "stream.chunk",
 				message_id: stream.messageId,
@@ -202,13 +223,13 @@ export class RunStreams {
 		);
 	}
 
-	end(stream: FramedStream, ending: Ending, ts: number, sink: Sink, facts: EndFacts = {}): void {
-		this.#endHalf(stream, ts, sink);
+	end(stream: FramedStream, ending: Ending, ts: number, facts: EndFacts = {}): void {
+		this.#endHalf(stream, ts);
 		this.#chunks += stream.seqNo;
 		this.#open.delete(stream.messageId);
 		const final = facts.usage !== undefined;
 		this.#finished ||= final;
-		sink(
+		this.#append(
 			encodeFrame({
 				type: "stream.end",
 				message_id: stream.messageId,
@@ -225,10 +246,10 @@ export class RunStreams {
 	}
 
 	/** The other half never came. */
-	#endHalf(stream: FramedStream, ts: number, sink: Sink): void {
+	#endHalf(stream: FramedStream, ts: number): void {
 		if (stream.half === "") return;
 		stream.half = "";
-		this.partial(stream, "\uFFFD", ts, sink);
+		this.partial(stream, "\uFFFD", ts);
 	}
 
 	#add(messageId: string, modality: Modality, contentType: string, { agent, visible }: Speaker): FramedStream {
@@ -251,7 +272,7 @@ export class RunStreams {
 	}
 }
 
-/** A pair is never split between chunks, and half of one that stays alone is U+FFFD (P1.10): not every reader takes halves. */
+/** A surrogate pair is never split between chunks, and a lone half becomes U+FFFD (P1.10): not every reader accepts halves. */
 function mended(stream: FramedStream, said: string): string {
 	const text = stream.half + said;
 	const last = text.charCodeAt(text.length - 1);

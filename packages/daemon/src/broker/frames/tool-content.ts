@@ -1,15 +1,15 @@
-/** What a tool answered in parts: held against the port, and cut to what a turn keeps. Pure. */
+/** Content parts of a tool result: validated, and cut to the limit of a turn. Pure. */
 
 import type { ContentPart } from "@nexus-stream/protocol";
 import { clippedText } from "./pieces.ts";
 
-/** Of one call. */
+/** Limit per tool call. */
 const PARTS_MAX = 100;
 const NOTE_CHARS_MAX = 300;
 
 type Resource = Extract<ContentPart, { type: "resource" }>;
 
-/** Copies with the fields of the port only; undefined when it is not content. All text together is kept up to `textCharsMax`. */
+/** Copies the fields that the port has; undefined for invalid content. All text together is kept up to `textCharsMax`. */
 export function checkedContent(said: unknown, textCharsMax: number): ContentPart[] | undefined {
 	if (!Array.isArray(said)) return undefined;
 	const content: ContentPart[] = [];
@@ -50,7 +50,7 @@ function checkedResource({ uri, contentType, text, data }: Resource): Resource |
 	return { type: "resource", uri, contentType, text, data };
 }
 
-/** With notes in place of images and resources that there is no room for; `chars` is what the others take. */
+/** Replaces images and resources that do not fit by notes; `chars` is the size of the others. */
 export function fitContent(parts: readonly ContentPart[], charsMax: number): { content: ContentPart[]; chars: number } {
 	let chars = 0;
 	const content = parts.map((part) => {

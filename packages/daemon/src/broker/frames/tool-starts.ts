@@ -1,4 +1,4 @@
-/** Tool calls as readers see them: each starts once, whatever an engine leaves out or says twice. No I/O. */
+/** Makes every tool call start exactly once, even if the engine omits or repeats the start. No I/O. */
 
 import { isToolDone } from "@nexus-stream/protocol";
 import type { ToolEvent } from "../run/engine-event.ts";
@@ -7,7 +7,7 @@ export class ToolStarts {
 	/** Calls that have started and not ended. */
 	readonly #running = new Set<string>();
 
-	/** The event with the start that it lacks, or as progress where it is a second start. A call that failed without a start never ran. */
+	/** Adds a missing start; turns a second start into progress. A call that failed without a start never ran. */
 	mended(event: ToolEvent): readonly ToolEvent[] {
 		const { callId, status, asking: approval } = event;
 		const isRunning = this.#running.has(callId);

@@ -1,8 +1,8 @@
-/** What was said and done in one run so far: the part of it that becomes a turn. No I/O. */
+/** The messages and tool calls of one run so far, from which its turn is made. No I/O. */
 
 import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "../../engine/engine.ts";
-import type { StoredAttachment, StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
 import { GrowingText } from "../../std/growing-text.ts";
 import type { LiveToolCall } from "../port.ts";
 import { type Ending, statusOf, unpairedSummary } from "../settle/ending.ts";
@@ -14,7 +14,7 @@ import { fitContent } from "./tool-content.ts";
 type ToolReport = Omit<Extract<EngineEvent, { type: "tool" }>, "type">;
 type Signed = Pick<Extract<EngineEvent, { type: "signed_reasoning" }>, "text" | "signature" | "after">;
 
-/** Of one message; an engine that sends sound in pieces sends many. */
+/** Limit per message; an engine that streams audio yields many. */
 const PARTS_MAX = 200;
 
 /** One message of the run. */
@@ -24,7 +24,7 @@ interface TranscriptMessage {
 	readonly order: number;
 	readonly text: GrowingText;
 	readonly reasoning: GrowingText;
-	readonly beside: Pick<StoredMessage, "parts" | "signedReasoning">;
+	readonly attached: Pick<StoredMessage, "parts" | "signedReasoning">;
 	calls: number;
 }
 
@@ -33,7 +33,7 @@ const answerOf = (stream: TextStream): TranscriptMessage => ({
 	order: streamNumberOf(stream.messageId),
 	text: new GrowingText(),
 	reasoning: new GrowingText(),
-	beside: {},
+	attached: {},
 	calls: 0,
 });
 
@@ -42,17 +42,6 @@ interface JoinedMessage {
 	readonly order: number;
 	readonly joined: StoredMessage;
 }
-
-export const storedQuestion = (event: {
-	eventId: string;
-	text: string;
-	attachments: readonly StoredAttachment[];
-}): StoredMessage => ({
-	role: "user",
-	eventId: event.eventId,
-	text: event.text,
-	attachments: event.attachments.length > 0 ? [...event.attachments] : undefined,
-});
 
 type TranscriptCall = Omit<LiveToolCall, "message"> & { answer: TranscriptMessage };
 
@@ -67,9 +56,9 @@ export interface TranscriptOptions {
 	userMessages: readonly StoredMessage[];
 	/** Reasoning is kept up to here; 0 = not at all. */
 	reasoningCharsMax: number;
-	/** Of all messages together. */
+	/** Limit of all messages together. */
 	signedReasoningCharsMax: number;
-	/** Of all tool calls together. */
+	/** Limit of all tool calls together. */
 	toolContentCharsMax: number;
 }
 
@@ -78,7 +67,7 @@ export class Transcript {
 	/** In order of their begins. */
 	readonly #answers: [TranscriptMessage, ...TranscriptMessage[]];
 	#joined: readonly JoinedMessage[] = [];
-	/** The one that grew last: most of the time the next delta is its too. */
+	/** The message that grew last: usually it gets the next delta too. */
 	#answer: TranscriptMessage;
 	/** In order of starting. */
 	readonly #calls: TranscriptCall[] = [];
@@ -108,7 +97,7 @@ export class Transcript {
 
 	/** When the tool that has been running longest was started. */
 	get oldestToolAt(): number | undefined {
-		// One that waits for a person is not running.
+		// A call that waits for a person is not running.
 		let oldest: number | undefined;
 		for (const { asking: approval, startedAt } of this.#running.values())
 			if (approval?.state !== "pending" && (oldest === undefined || startedAt < oldest)) oldest = startedAt;
@@ -120,30 +109,30 @@ export class Transcript {
 		return Object.fromEntries(this.#kept.map(({ stream, text }) => [stream.messageId, text.length]));
 	}
 
-	/** All that the user was told so far. */
+	/** All visible text so far. */
 	get text(): string {
 		const shown = this.#kept.filter(({ stream }) => stream.visible);
 		return shown.map(({ text }) => text.toString()).join("\n\n");
 	}
 
 	get messages(): StoredMessage[] {
-		const { userMessages: asked, reasoningCharsMax } = this.#options;
-		const told = this.#ordered.map((one): StoredMessage => {
+		const { userMessages, reasoningCharsMax } = this.#options;
+		const answers = this.#ordered.map((one): StoredMessage => {
 			if ("joined" in one) return one.joined;
-			const { text, reasoning, beside, stream } = one;
+			const { text, reasoning, attached, stream } = one;
 			const kept = reasoning.toString().slice(0, reasoningCharsMax).toWellFormed();
 			const { messageId, agent, visible } = stream;
 			return {
 				role: "assistant",
 				messageId,
-				...beside,
+				...attached,
 				text: text.toString(),
 				agent,
 				visible: visible ? undefined : visible,
 				reasoning: kept || undefined,
 			};
 		});
-		return [...asked, ...told];
+		return [...userMessages, ...answers];
 	}
 
 	/** Answers and messages that joined, by their places in the log. */
@@ -152,20 +141,20 @@ export class Transcript {
 		return [...this.#kept, ...this.#joined].sort((one, other) => one.order - other.order);
 	}
 
-	/** Every run has an answer; one that agents gave has not the empty message that it began with. */
+	/** Leaves out the empty message that the run began with if agents gave the answer. */
 	get #kept(): readonly TranscriptMessage[] {
 		const [first, ...others] = this.#answers;
 		const isEmpty = first.text.length === 0 && first.reasoning.length === 0 && first.calls === 0;
-		return isEmpty && others.length > 0 && Object.keys(first.beside).length === 0 ? others : this.#answers;
+		return isEmpty && others.length > 0 && Object.keys(first.attached).length === 0 ? others : this.#answers;
 	}
 
 	get toolCalls(): LiveToolCall[] {
-		const told = this.#ordered;
+		const ordered = this.#ordered;
 		const { length } = this.#options.userMessages;
-		return this.#calls.map(({ answer, ...call }) => ({ ...call, message: length + told.indexOf(answer) }));
+		return this.#calls.map(({ answer, ...call }) => ({ ...call, message: length + ordered.indexOf(answer) }));
 	}
 
-	/** Messages join the run: `place` is the stream that says so in the log. Returns how to take that back. */
+	/** Messages join the run: `place` is the stream that records it in the log. Returns an undo. */
 	join(messages: readonly StoredMessage[], place: string): () => void {
 		const order = streamNumberOf(place);
 		this.#joined = [...this.#joined, ...messages.map((joined) => ({ order, joined }))];
@@ -194,36 +183,36 @@ export class Transcript {
 		const { reasoningCharsMax } = this.#options;
 		if (reasoningCharsMax === 0 || delta === "") return;
 		const { reasoning } = this.#turnTo(stream);
-		// Cut and made well-formed when it is asked for: a character may come in two deltas.
+		// Cut and made well-formed on reading: a character may be split between two deltas.
 		if (reasoning.length < reasoningCharsMax) reasoning.push(delta);
 	}
 
-	/** Whole or not at all: a provider takes its own words back unchanged only. */
+	/** Whole or not at all: a provider accepts its signed reasoning only unchanged. */
 	#sign({ text, signature, after }: Signed, stream: TextStream): void {
 		const chars = text.length + signature.length;
 		if (this.#signedChars + chars > this.#options.signedReasoningCharsMax) return;
 		this.#signedChars += chars;
 		const answer = this.#turnTo(stream);
-		const said = answer.text.length;
-		answer.beside.signedReasoning ??= [];
-		answer.beside.signedReasoning.push({
+		const { length } = answer.text;
+		answer.attached.signedReasoning ??= [];
+		answer.attached.signedReasoning.push({
 			text,
 			signature,
-			after: Math.min(after ?? said, said),
+			after: Math.min(after ?? length, length),
 			callsBefore: answer.calls,
 		});
 	}
 
-	/** What is beyond the limit stays in the frames. */
+	/** Parts beyond the limit stay in the frames only. */
 	part(part: { modality: string; contentType: string; payload: string }, stream: TextStream): void {
-		const { beside, text } = this.#turnTo(stream);
-		beside.parts ??= [];
-		if (beside.parts.length < PARTS_MAX) beside.parts.push(storedPart(part, text.length));
+		const { attached, text } = this.#turnTo(stream);
+		attached.parts ??= [];
+		if (attached.parts.length < PARTS_MAX) attached.parts.push(storedPart(part, text.length));
 	}
 
 	tool(report: ToolReport, stream: TextStream, now: number): void {
 		const call = this.#running.get(report.callId) ?? this.#start(report, stream, now);
-		// Its time counts from when it was allowed to act.
+		// Its time counts from the approval on.
 		if (report.status === "started" && call.asking) call.startedAt = now;
 		if (report.asking !== undefined) call.asking = report.asking;
 		if (report.args !== undefined) call.args = jsonText(report.args);
@@ -292,7 +281,7 @@ export class Transcript {
 		return this.#answers.findLast(({ stream }) => stream.messageId === messageId);
 	}
 
-	/** Which agent spoke first does not matter: the order of begins is the order a person sees. */
+	/** Sorted by their begins, which is the order that readers see. */
 	#add(stream: TextStream): TranscriptMessage {
 		const answer = answerOf(stream);
 		const before = this.#answers.findLastIndex(({ order }) => order < answer.order);

@@ -1,9 +1,9 @@
-/** Whether a run that was cut off can be continued, and from where (A1), or its messages be answered by a new run. */
+/** Whether an interrupted run can be continued, and from where (A1), or its messages answered by a new run. */
 
 import { isShown, NexusError } from "@nexus-stream/protocol";
 import type { Continued, Engine } from "../../engine/engine.ts";
 import type { CheckpointInfo, Ledger, StoredCheckpoint, Turn } from "../../ledger/ledger.ts";
-import { answerOf, isPersons } from "../approvals.ts";
+import { answerOf, isPersons } from "../approval-rows.ts";
 import type { Continuation } from "../port.ts";
 
 export interface ContinuationDeps {
@@ -12,18 +12,12 @@ export interface ContinuationDeps {
 	isBusy(session: string): boolean;
 }
 
-/** Dependencies of the check whether a run can be retried. */
-export interface RetryDeps {
-	ledger: Pick<Ledger, "turns" | "approvals">;
-	isBusy(session: string): boolean;
-}
-
 export async function canContinue(deps: ContinuationDeps, turn: Turn): Promise<boolean> {
 	const because = await refusalOf(deps, turn, () => deps.ledger.checkpoints.info(turn.runId));
 	return because === undefined && (await openQuestionOf(deps, turn.runId)) === undefined;
 }
 
-/** Throws `not_found`, or `conflict` with the reason. `answered`: a decision about the run is what goes on with it. */
+/** Throws `not_found`, or `conflict` with the reason. `answered`: a decision about the run continues it. */
 export async function continuationOf(deps: ContinuationDeps, runId: string, answered: boolean): Promise<Continuation> {
 	const turn = await deps.ledger.turns.get(runId);
 	if (!turn) throw new NexusError("not_found", `there is no run ${runId} that has ended`);
@@ -42,8 +36,8 @@ export async function continuationOf(deps: ContinuationDeps, runId: string, answ
 }
 
 /**
- * What people decided last in the run, or in those that it continues: it may have died with the decision on record and before it was of use.
- * The engine knows whether its call still waits.
+ * The last decision in the run, or in those that it continues: the run may have died after the decision was stored and before it was used.
+ * The engine knows whether its call still waits for it.
  */
 async function decidedIn({ ledger }: ContinuationDeps, turn: Turn): Promise<Continued["answer"]> {
 	for (let at: Turn | undefined = turn; at; at = await before(ledger, at)) {
@@ -58,7 +52,10 @@ const before = ({ turns }: Pick<Ledger, "turns">, { continues }: Turn) =>
 	continues === undefined ? undefined : turns.get(continues);
 
 /** Why the messages of a run are not answered by a new one; undefined = they can be. */
-export async function retryRefusalOf(deps: RetryDeps, { runId, session, ...turn }: Turn): Promise<string | undefined> {
+export async function retryRefusalOf(
+	deps: ContinuationDeps,
+	{ runId, session, ...turn }: Turn,
+): Promise<string | undefined> {
 	if (turn.status === "completed") return "it has completed";
 	if (turn.rolledBack) return "it was taken back for a newer message";
 	if (turn.continuedBy !== undefined) return `run ${turn.continuedBy} continues it already`;
@@ -68,12 +65,12 @@ export async function retryRefusalOf(deps: RetryDeps, { runId, session, ...turn 
 }
 
 /** A new run of the session would silently withdraw an open approval or question. */
-async function openQuestionOf({ ledger }: RetryDeps, runId: string): Promise<string | undefined> {
+async function openQuestionOf({ ledger }: ContinuationDeps, runId: string): Promise<string | undefined> {
 	const [open] = await ledger.approvals.list({ runId, state: "pending", limit: 1 });
 	if (!open) return undefined;
 	return open.kind === "question"
-		? `it waits for an answer to ${open.id}; the answer goes on with it`
-		: `it waits for a decision about ${open.tool} (${open.id}); allow or deny it, and the run goes on`;
+		? `it waits for an answer to ${open.id}; the answer continues it`
+		: `it waits for a decision about ${open.tool} (${open.id}); allow or deny it, and the run continues`;
 }
 
 async function refusalOf(
@@ -97,11 +94,11 @@ async function refusalOf(
 	return undefined;
 }
 
-/** What people saw and the checkpoint does not know. */
+/** Text that people saw after the checkpoint. */
 function shownSince({ shown, lengths }: StoredCheckpoint, { messages }: Turn): string {
 	const later = messages.filter(isShown).flatMap(({ role, messageId = "", text }) => {
-		const known = Object.hasOwn(lengths, messageId) ? lengths[messageId] : 0;
-		const rest = role === "assistant" ? text.slice(known) : "";
+		const length = Object.hasOwn(lengths, messageId) ? lengths[messageId] : 0;
+		const rest = role === "assistant" ? text.slice(length) : "";
 		return rest === "" ? [] : [rest];
 	});
 	return shown + later.join("\n\n");

@@ -1,4 +1,4 @@
-/** What an engine yields, held against its port: user code may yield anything. Throws `engine_failed` with what to yield instead. */
+/** Validates the events of an engine: user code may yield anything. Throws `engine_failed` with what to yield instead. */
 
 import { contentText, isToolDone, NexusError, type ToolApprovalStatus, wordsOf } from "@nexus-stream/protocol";
 import type { EngineEvent, ToolApproval } from "../../engine/engine.ts";
@@ -10,35 +10,39 @@ export type SignedEvent = Extract<EngineEvent, { type: "signed_reasoning" }>;
 export type PartEvent = Extract<EngineEvent, { type: "part" }>;
 
 const TOOL_STATUS: ReadonlySet<string> = new Set(["started", "progress", "completed", "failed"]);
-/** What the Broker frames by itself; a part of these would be a second, unordered lane. */
+/** The Broker frames these itself; parts with these modalities would be a second, unordered lane. */
 const OWN_MODALITIES: ReadonlySet<string> = new Set(["text", "reasoning", "tool"]);
 
-/** What is kept of a report, in frames and in the turn alike. */
-export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
-	const { callId, name, status, args, summary } = said;
-	if (typeof callId !== "string" || typeof name !== "string" || !TOOL_STATUS.has(status)) throw malformed(said);
-	const content = said.content === undefined ? undefined : checkedContent(said.content, charsMax);
-	if (said.content !== undefined && content === undefined) throw malformed(said);
+/** A tool report cut to the limit, for frames and turn alike. */
+export function checkedTool(report: ToolEvent, charsMax: number): ToolEvent {
+	const { callId, name, status, args, summary } = report;
+	if (typeof callId !== "string" || typeof name !== "string" || !TOOL_STATUS.has(status)) throw malformed(report);
+	const content = report.content === undefined ? undefined : checkedContent(report.content, charsMax);
+	if (report.content !== undefined && content === undefined) throw malformed(report);
 	const event: ToolEvent = { type: "tool", callId, name, status };
-	if (said.agent !== undefined) event.agent = said.agent;
-	if (said.asking !== undefined) event.asking = said.asking;
+	if (report.agent !== undefined) event.agent = report.agent;
+	if (report.asking !== undefined) event.asking = report.asking;
 	if (content !== undefined) event.content = content;
-	const result = said.result ?? (content && contentText(content));
+	const result = report.result ?? (content && contentText(content));
 	try {
 		if (summary !== undefined) event.summary = clippedText(wordsOf(summary), charsMax);
 		if (args !== undefined) event.args = clipped(args, charsMax);
 		if (result !== undefined) event.result = clipped(result, charsMax);
 	} catch (cause) {
-		throw new NexusError("engine_failed", `What tool ${name} was given or answered is not JSON: ${wordsOf(cause)}`, {
-			cause,
-		});
+		throw new NexusError(
+			"engine_failed",
+			`The arguments or the result of tool ${name} are not JSON: ${wordsOf(cause)}`,
+			{
+				cause,
+			},
+		);
 	}
 	return event;
 }
 
 const NAME_CHARS_MAX = 200;
 
-/** Of an agent or a model. */
+/** A valid name of an agent or a model. */
 export const isNamed = (name: unknown): name is string =>
 	typeof name === "string" && name !== "" && name.length <= NAME_CHARS_MAX && name.isWellFormed();
 
@@ -46,7 +50,7 @@ export function checkAgent(agent: unknown): void {
 	if (!isNamed(agent)) throw malformed({ agent });
 }
 
-/** What a frame carries beside the names of tool and call. */
+/** The fields of a frame except the names of tool and call. */
 export function reportOf(event: ToolEvent) {
 	const {
 		type: _type,
@@ -57,11 +61,11 @@ export function reportOf(event: ToolEvent) {
 		asking: approval,
 		...report
 	} = event;
-	return { ...report, ...(approval && { [approval.kind]: askedStatus(approval) }) };
+	return { ...report, ...(approval && { [approval.kind]: approvalStatus(approval) }) };
 }
 
 /** As frames carry it (P2.8). */
-const askedStatus = ({
+const approvalStatus = ({
 	id,
 	state,
 	question = "",
@@ -103,7 +107,7 @@ export function malformed(event: unknown): NexusError {
 	);
 }
 
-/** After a stop only what was used, the outcome of a tool that is running, and where to go on from are still of interest. */
+/** After a stop only usage, checkpoints, log entries and the outcomes of running tools are still taken. */
 export function isOutcome(event: EngineEvent, tools: { isToolOpen(callId: string): boolean }): boolean {
 	if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
 	return event?.type === "tool" && isToolDone(event.status) && tools.isToolOpen(event.callId);

@@ -1,4 +1,4 @@
-/** Sets the engine going: what it is given to read, and the iterator that it answers with. */
+/** Starts the engine: builds its request and opens its iterator. */
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { Engine, EngineContext, EngineRequest, EngineYield } from "../../engine/engine.ts";
@@ -16,7 +16,7 @@ export interface EngineRunDeps {
 	limits: Pick<BrokerLimits, "contextTokensMax" | "toolMs">;
 }
 
-/** Reads the past of the session. A run that goes on from others reads what was before them, and where they were. */
+/** Reads the past of the session. A run that continues others reads the turns before them, and their checkpoint. */
 export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteRequest): Promise<EngineRequest> {
 	const { history, limits, engine, ledger } = deps;
 	const { session, runId, events, context = [], continues } = request;
@@ -24,9 +24,9 @@ export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteReque
 	const chain = continues ? chainLength(past) : 0;
 	const fresh = [...context.map(contextMessage), ...events.map(userMessage)];
 	const turns = chosenTurns(past.slice(chain), fresh, limits.contextTokensMax);
-	// What the runs that it goes on from have read is in their checkpoint.
+	// Events of the continued runs count as read: their text is in the checkpoint.
 	const read = [...turns, ...past.slice(0, chain).toReversed()].flatMap(({ events }) => events);
-	const words = await request.reads?.(read);
+	const further = await request.reads?.(read);
 	const phase = engine.phases ? await ledger.phases.get(session) : undefined;
 	return defined({
 		session,
@@ -34,13 +34,13 @@ export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteReque
 		messages: assembleContext(turns, fresh),
 		attachments: events.at(-1)?.attachments ?? [],
 		toolTimeoutMs: limits.toolMs,
-		...passedOn({ ...request, ...words }),
+		...passedOn({ ...request, ...further }),
 		phase: phase && phaseOf(phase),
 		continues: continues && continuedOf(continues),
 	});
 }
 
-/** How many of the newest turns continue each other: a run that goes on from them has their checkpoint instead. */
+/** How many of the newest turns continue each other: a run that continues them gets their checkpoint instead. */
 function chainLength(past: readonly { continues: boolean }[]): number {
 	const first = past.findIndex(({ continues }) => !continues);
 	return first < 0 ? past.length : first + 1;
@@ -62,13 +62,4 @@ export function iteratorOf(engine: Engine, request: EngineRequest, context: Engi
 		"engine_failed",
 		`run() of the engine "${engine.name}" gave nothing to iterate over. Declare it as \`async *run(request, { signal })\` and yield events.`,
 	);
-}
-
-/** Nobody waits for what it still does. */
-export function closeIterator(iterator: AsyncIterator<unknown>, failed: (cause: unknown) => void): void {
-	try {
-		iterator.return?.().catch(failed);
-	} catch (cause) {
-		failed(cause);
-	}
 }

@@ -1,4 +1,4 @@
-/** Messages that join a run while it is under way: on record, with their place in its log, before the engine gets them (A26). */
+/** Messages that join a live run: durable, with their place in its log, before the engine gets them (A26). */
 
 import { encodeInjected } from "@nexus-stream/protocol";
 import type { LogWriter } from "../../bus/bus.ts";
@@ -7,8 +7,9 @@ import type { Write } from "../../std/write.ts";
 import { contextMessage, userMessage } from "../context.ts";
 import type { Framer } from "../frames/framer.ts";
 import type { Recorder } from "../frames/recorder.ts";
-import { storedQuestion, type Transcript } from "../frames/transcript.ts";
+import type { Transcript } from "../frames/transcript.ts";
 import type { Joining, RunInbox } from "../port.ts";
+import { storedQuestion } from "./run-log.ts";
 
 export interface JoinedRun {
 	inbox: RunInbox | undefined;
@@ -16,7 +17,7 @@ export interface JoinedRun {
 	transcript: Transcript;
 	recorder: Recorder;
 	now(): number;
-	/** It takes nothing any more. */
+	/** The run takes no more messages. */
 	isOver(): boolean;
 }
 
@@ -30,7 +31,7 @@ export class RunJoining {
 		this.#run = run;
 	}
 
-	/** What the engine is handed. Rejects when the store did not take it: the messages wait on then. */
+	/** Returns the messages for the engine. Rejects when the store refuses them: then they keep waiting. */
 	async take(writer: LogWriter, checkpointFor?: CheckpointFor): Promise<EngineMessage[]> {
 		const { inbox, isOver } = this.#run;
 		const taken: EngineMessage[] = [];
@@ -44,7 +45,7 @@ export class RunJoining {
 		return taken;
 	}
 
-	/** What is being handed over has its outcome. */
+	/** Resolves when no join is under way. */
 	async settled(): Promise<void> {
 		await this.#committing?.catch(() => {});
 	}
@@ -58,11 +59,11 @@ export class RunJoining {
 	async #join(writer: LogWriter, events: readonly Joining[], writes: readonly Write[]): Promise<void> {
 		const { framer, transcript, now } = this.#run;
 		const ts = now();
-		framer.pause(ts, (record) => writer.append(record));
-		const records: string[] = [];
-		const place = framer.note(encodeInjected(events.map(({ eventId }) => eventId)), ts, (record) =>
-			records.push(record),
-		);
+		framer.pause(ts);
+		let place = "";
+		const records = framer.collect(() => {
+			place = framer.note(encodeInjected(events.map(({ eventId }) => eventId)), ts);
+		});
 		const leave = transcript.join(events.map(storedQuestion), place);
 		try {
 			await writer.appendWith(records, writes);

@@ -1,19 +1,15 @@
-/** What one run asks people: names its questions, opens their rows, waits for answers, and knows when its clocks stood still. */
+/** The approvals and questions of one run: gives them ids, opens their rows, waits for answers, and records the pauses. */
 
 import { Refused, shownJson, shownText } from "@nexus-stream/protocol";
 import type { LogWriter } from "../../bus/bus.ts";
 import { type ApprovalOutcome, digestOf, type ToolApproval } from "../../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import { type Approvals, answerOf } from "../approvals.ts";
+import { answerOf } from "../approval-rows.ts";
+import type { Approvals } from "../approvals.ts";
 import type { ExecuteRequest } from "../port.ts";
+import type { Pause } from "../watchdog.ts";
 import { malformed, type ToolEvent } from "./engine-event.ts";
-
-/** The clocks stood still from here to there; open = they still do. */
-export interface Pause {
-	from: number;
-	to?: number;
-}
 
 const CHOICES_MAX = 10;
 const CHOICE_CHARS_MAX = 100;
@@ -22,7 +18,7 @@ const BECAUSE_CHARS_MAX = 500;
 export interface RunApprovalsOptions {
 	request: Pick<ExecuteRequest, "runId" | "session" | "requester">;
 	now(): number;
-	/** The clocks stand still from now on, or go on. */
+	/** A pause has begun or ended. */
 	changed(): void;
 }
 
@@ -56,7 +52,7 @@ export class RunApprovals {
 		this.#options = options;
 	}
 
-	/** Somebody is being asked. */
+	/** A person has been asked and has not answered. */
 	get isWaiting(): boolean {
 		return this.#pending > 0;
 	}
@@ -65,7 +61,7 @@ export class RunApprovals {
 		return this.#pauses;
 	}
 
-	/** The event with the id that people see. A first `pending` opens a row, or is refused, which the engine hears as the answer. */
+	/** Gives the event the id that people see. A first `pending` opens a row, or is refused, which the engine gets as the answer. */
 	take(event: ToolEvent): NamedEvent {
 		const asking = checkedApproval(event);
 		const approval = this.#byCall.get(asking.id);
@@ -92,12 +88,12 @@ export class RunApprovals {
 		}
 	}
 
-	/** The daemon stops: what is asked stays open, for the run that goes on from here. */
+	/** The daemon stops: open questions stay open for the run that continues this one. */
 	keep(): void {
 		this.#kept = true;
 	}
 
-	/** What commits with the turn: a run that has ended asks nothing any more, unless it was cut off. */
+	/** The writes that commit with the turn: the end of a run withdraws its questions, unless they are kept. */
 	atEnd(reason: string): { writes: readonly Write[]; done(): void } {
 		const { now, request } = this.#options;
 		const { runId } = request;
@@ -137,7 +133,7 @@ export class RunApprovals {
 				agent: event.agent,
 				question: kind === "question" ? question : undefined,
 				choices,
-				// An agreement in advance was given without these words.
+				// A person who agreed in advance has not seen these words.
 				...(requester && { requester: once ? { ...requester, only: false } : requester }),
 				because: because === undefined ? undefined : onOneLine(because),
 				createdAt: now(),
@@ -161,7 +157,7 @@ export class RunApprovals {
 		const { argsCharsMax } = this.#approvals.limits;
 		if (this.#approvals.isFull) return "too many questions wait for an answer already; try again later";
 		if (text.length <= argsCharsMax) return undefined;
-		return `it is too long to be shown whole to whoever decides: ${text.length} characters, at most ${argsCharsMax}; split it`;
+		return `it is too long to be shown whole to the person who decides: ${text.length} characters, at most ${argsCharsMax}; split it`;
 	}
 
 	#pause(approval: RunApproval): void {
@@ -181,18 +177,18 @@ export class RunApprovals {
 	}
 }
 
-/** `beside` commits with the row. Never rejects: what the store refuses is told to the engine, and the frames stay whole. */
+/** `checkpoint` commits with the row. Never rejects: the engine gets a refusal of the store as the answer, and the frames stay whole. */
 export async function opening(
 	writer: LogWriter,
 	records: readonly string[],
 	{ writes, done, failed }: NonNullable<NamedEvent["open"]>,
-	beside: readonly Write[],
+	checkpoint: readonly Write[],
 ): Promise<void> {
 	try {
-		await writer.appendWith(records, [...writes, ...beside]);
+		await writer.appendWith(records, [...writes, ...checkpoint]);
 		done();
 	} catch (cause) {
-		// The call is denied, and with its end comes the next checkpoint.
+		// The call is denied; its end brings the next checkpoint.
 		if (cause instanceof Refused && cause.refusal !== "fenced") for (const record of records) writer.append(record);
 		failed();
 	}
@@ -200,7 +196,7 @@ export async function opening(
 
 const without = ({ asking: _asking, ...event }: ToolEvent): ToolEvent => event;
 
-/** As frames show it: who decided what is on record, whatever the engine says. */
+/** As frames show it: the stored decision counts, not the engine's report. */
 function shown({ row, text, given }: RunApproval, choices: ToolApproval["choices"]): ToolApproval {
 	const { id, kind, expiresAt, because, requester } = row!;
 	const { state, by } = given ?? row!;

@@ -1,4 +1,4 @@
-/** What every run of a Broker works with. */
+/** Dependencies of every run of a Broker. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -9,8 +9,8 @@ import type { Approvals } from "../approvals.ts";
 import type { History } from "../history.ts";
 import type { BrokerLimits } from "../limits.ts";
 import type { RunObserver, Saved } from "../port.ts";
-import type { SettleOrphan } from "../recovery.ts";
 import type { Ending } from "../settle/ending.ts";
+import type { SettleOrphan } from "./run-recovery.ts";
 
 export interface RunDeps {
 	bus: Bus;
@@ -18,12 +18,12 @@ export interface RunDeps {
 	engine: Engine;
 	history: History;
 	approvals: Approvals;
-	/** The daemon stops: nobody is asked any more. */
+	/** The daemon stops: no person is asked any more. */
 	stopping(): boolean;
 	/** Settles a run that the store gave up. */
 	settleLate(runId: string, ending: Ending, settle: SettleOrphan): Promise<Saved>;
 	limits: BrokerLimits;
-	/** The execution log has arguments, results and prompts, too. */
+	/** The execution log includes arguments, results and prompts. */
 	withArguments: boolean;
 	observer?: RunObserver | undefined;
 	clock: Clock;

@@ -1,11 +1,13 @@
-/** How a run is found on the Bus: the name of its chain and the facts that recovery needs. */
+/** How a run is stored: the name of its chain on the Bus, its metadata for recovery, and its user messages. */
 
-/** What a run's log is declared with. */
+import type { StoredAttachment, StoredMessage } from "../../ledger/ledger.ts";
+
+/** Metadata of a run's log. */
 export interface RunMeta {
 	session: string;
 	engine: string;
 	startedAt: number;
-	/** What it was asked; nothing when it continues another run. */
+	/** The inbound events it answers; none when it continues another run. */
 	events: { eventId: string }[];
 	/** The run that it continues. */
 	continues?: string;
@@ -13,3 +15,15 @@ export interface RunMeta {
 
 /** All runs of a session, read as one log. */
 export const chainOf = (session: string): string => `session:${session}`;
+
+/** A user's message as the turn stores it. */
+export const storedQuestion = (event: {
+	eventId: string;
+	text: string;
+	attachments: readonly StoredAttachment[];
+}): StoredMessage => ({
+	role: "user",
+	eventId: event.eventId,
+	text: event.text,
+	attachments: event.attachments.length > 0 ? [...event.attachments] : undefined,
+});

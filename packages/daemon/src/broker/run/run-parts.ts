@@ -1,14 +1,14 @@
-/** What a run is made of: its frames, its turn so far, and what it changes beside them. */
+/** Makes the parts of a run: its framer, its transcript and its recorder. */
 
 import { Framer } from "../frames/framer.ts";
 import { Recorder } from "../frames/recorder.ts";
-import { storedQuestion, Transcript } from "../frames/transcript.ts";
+import { Transcript } from "../frames/transcript.ts";
 import { keptOf } from "../limits.ts";
 import type { ExecuteRequest } from "../port.ts";
 import type { RunDeps } from "./run-deps.ts";
-import type { RunMeta } from "./run-log.ts";
+import { type RunMeta, storedQuestion } from "./run-log.ts";
 
-/** The messages that are a run's own: one that continues another has none. */
+/** A run that continues another has no messages itself. */
 const ownEvents = ({ events, continues }: ExecuteRequest): ExecuteRequest["events"] => (continues ? [] : events);
 
 /** For recovery and listing. */

@@ -1,10 +1,10 @@
-/** How a run ended, and what that means for its turn and for the tools it left behind. */
+/** How a run ended, and the resulting status of its turn and of its open tool calls. */
 
 import { type EndError, type EndReason, NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { TurnStatus } from "../../ledger/ledger.ts";
 import { clippedText } from "../frames/pieces.ts";
 
-/** How much is kept of what an engine says about its failure. */
+/** Limit of an engine's error message. */
 const ERROR_CHARS_MAX = 4000;
 
 export interface Ending {
@@ -26,23 +26,23 @@ export const CRASHED: Ending = {
 	synthetic: true,
 };
 
-/** The store gave up on it, and takes commits again. */
+/** The store gave up on the run, and takes commits again. */
 export const UNWRITTEN: Ending = {
 	reason: "error",
-	error: { code: "unavailable", message: "The answer could not be written to disk; this is what there is of it." },
+	error: { code: "unavailable", message: "The answer could not be written to disk completely." },
 	synthetic: true,
 };
 
-/** What recovery found of it has holes: the end says so, whatever else was the matter. */
+/** The stored log has holes: the end says so in addition to its reason. */
 export const damagedEnding = ({ error, ...ending }: Ending, damage: string): Ending => ({
 	...ending,
 	error: {
 		code: "data_loss",
-		message: `${error?.message ?? ""} What was stored of it is damaged: ${damage}.`.trimStart(),
+		message: `${error?.message ?? ""} The stored part is damaged: ${damage}.`.trimStart(),
 	},
 });
 
-/** What an engine threw. */
+/** The ending for an error that an engine threw. */
 export function failureOf(cause: unknown): Ending {
 	const code = cause instanceof NexusError ? cause.code : "engine_failed";
 	const message = clippedText(wordsOf(cause), ERROR_CHARS_MAX) || "the engine failed without a message";

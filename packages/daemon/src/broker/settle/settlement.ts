@@ -1,11 +1,12 @@
 /**
- * The end of a run: its turn and its final frame in one commit (I5). What the Ledger refuses is tried again, ever later, and in the end
- * settled as failed with what can be saved: a session must not wait for a restart because of one answer.
+ * The end of a run: its turn and its final frame in one commit (I5). A turn that the Ledger refuses is retried with growing back-off, and in
+ * the end settled as failed with what can be saved: a session must not wait for a restart because of one answer.
  */
 
 import { decodeFrame, encodeFrame, NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
+import { type Backoff, backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { LogWriter } from "../../bus/bus.ts";
 import { type Turn, turnWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
@@ -21,29 +22,28 @@ export interface Settlement {
 	turn: Turn;
 	/** The last frames; the very last is the run's final end. */
 	records: readonly string[];
-	/** What commits beside the turn. */
-	beside: Settle;
-	/** The Ledger refuses it at the moment. */
+	/** Returns the writes that commit with the turn. */
+	settleWith: Settle;
+	/** The Ledger has refused the turn; it is retried. */
 	onRefused(): void;
 }
 
-const RETRY_MS = 100;
-const RETRY_MS_MAX = 5_000;
+const BACKOFF: Backoff = { firstMs: 100, maxMs: 5_000 };
 const PATIENCE_MS = 30_000;
 
-/** The turn as it was saved. Rejects when the store itself gave up; the run is settled from its log then, once that can be written. */
+/** Returns the turn as saved. Rejects when the store itself gave up: recovery then settles the run from its log. */
 export async function settle(deps: SettlementDeps, settlement: Settlement): Promise<Turn> {
 	const { clock, log } = deps;
-	const { turn, writer, records, beside } = settlement;
+	const { turn, writer, records, settleWith } = settlement;
 	for (let tries = 0, waitedMs = 0; ; tries++) {
-		const refused = await attempt(writer, records, [turnWrites.settle(turn), ...besides(deps, beside, turn)]);
+		const refused = await attempt(writer, records, [turnWrites.settle(turn), ...extraWrites(deps, settleWith, turn)]);
 		if (!refused) return turn;
 		settlement.onRefused();
-		const waitMs = Math.min(RETRY_MS * 2 ** tries, RETRY_MS_MAX);
+		const waitMs = backoffMs(BACKOFF, tries);
 		waitedMs += waitMs;
 		if (waitedMs > PATIENCE_MS) return salvage(deps, settlement, refused);
-		log.error({ runId: turn.runId, err: refused, againMs: waitMs }, "the turn cannot be saved; trying again");
-		await new Promise<void>((resolve) => clock.after(waitMs, resolve, "due"));
+		log.error({ runId: turn.runId, err: refused, againMs: waitMs }, "the turn cannot be saved; retrying");
+		await sleep(clock, waitMs, undefined, "due");
 	}
 }
 
@@ -62,47 +62,50 @@ async function attempt(
 	}
 }
 
-/** What cannot even be said must not keep the turn from being saved. */
-function besides({ log }: SettlementDeps, beside: Settle, turn: Turn): readonly Write[] {
+/** A failure to make them must not keep the turn from being saved. */
+function extraWrites({ log }: SettlementDeps, settleWith: Settle, turn: Turn): readonly Write[] {
 	try {
-		return beside(turn);
+		return settleWith(turn);
 	} catch (cause) {
-		log.error({ runId: turn.runId, err: cause }, "what belongs beside a turn could not be made");
+		log.error(
+			{ runId: turn.runId, err: cause },
+			"the writes that accompany a turn could not be made; saving the turn without them",
+		);
 		return [];
 	}
 }
 
-/** Less and less of the turn; at the very least the log ends, so that the session goes on. */
+/** Saves less and less of the turn; at the very least the log ends, so that the session can continue. */
 async function salvage(deps: SettlementDeps, settlement: Settlement, cause: Refused): Promise<Turn> {
-	const { turn, writer, records, beside } = settlement;
+	const { turn, writer, records, settleWith } = settlement;
 	const { log } = deps;
 	const { runId } = turn;
 	const message = `The answer could not be saved as it was: ${toNexusError(cause).message}`;
 	const error = { code: "data_loss", message };
 	const failed: Turn = { ...turn, status: "failed", reason: "error", error, toolCalls: [] };
 	const bare: Turn = { ...failed, messages: [] };
-	const told = failedEnd(records, error);
+	const failedRecords = failedEnd(records, error);
 	const tries: [Turn, readonly Write[]][] = [
-		[failed, besides(deps, beside, failed)],
+		[failed, extraWrites(deps, settleWith, failed)],
 		[failed, []],
 		[bare, []],
 	];
 	for (const [less, writes] of tries) {
-		if (await attempt(writer, told, [turnWrites.settle(less), ...writes])) continue;
+		if (await attempt(writer, failedRecords, [turnWrites.settle(less), ...writes])) continue;
 		log.error(
 			{ runId, err: cause, messages: less.messages.length },
-			"a turn was saved without what the ledger refuses",
+			"a turn was saved without the parts that the ledger refuses",
 		);
 		return less;
 	}
-	const refused = await attempt(writer, told, []);
+	const refused = await attempt(writer, failedRecords, []);
 	if (refused)
 		throw new NexusError("internal", "a log that needs nothing of the ledger was refused", { cause: refused });
-	log.error({ runId, err: cause }, "a turn could not be saved at all; its frames are all that is left of it");
+	log.error({ runId, err: cause }, "a turn could not be saved at all; only its frames remain");
 	return bare;
 }
 
-/** Readers are told what the turn says. */
+/** The final frame says the same as the turn. */
 function failedEnd(records: readonly string[], error: { code: string; message: string }): string[] {
 	return records.map((record, n) => {
 		const frame = n === records.length - 1 ? decodeFrame(record) : undefined;

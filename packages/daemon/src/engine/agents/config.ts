@@ -19,7 +19,7 @@ export interface AgentConfig {
 	model?: string;
 	thinking?: (typeof THINKING)[number];
 	attemptsMax?: number;
-	/** Who goes on when it fails. */
+	/** The agent that takes over when this one fails. */
 	fallback?: string;
 	/** Its words are shown to people; orchestrators' are not unless this says so. */
 	visible?: boolean;

@@ -1,4 +1,4 @@
-/** What is wrong with the agents of a configuration although every value is of the right kind. Pure; whoever read the file says where it stands. */
+/** Finds problems of configured agents beyond the types of their values. Pure; the reader of the file adds the position. */
 
 import { fitsGlob } from "../../std/globs.ts";
 import { TOOL_NAMES } from "../tools/tools.ts";
@@ -46,7 +46,7 @@ export function agentProblems(facts: AgentFacts): ConfigProblem[] {
 	return [...shared, ...ofAll(agents), ...each, ...ofChannels(facts, agents)];
 }
 
-/** What stands there for an engine that does not read it would have no effect. */
+/** Settings for an engine that does not read them would have no effect. */
 function ofEngine({ engine, enginesWithAgents, agents, phases }: AgentFacts): ConfigProblem[] {
 	if (engine !== undefined && enginesWithAgents.includes(engine.name)) return [];
 	const names = enginesWithAgents.join(", ");
@@ -121,7 +121,7 @@ function fallbackProblem(name: string, fallback: string, agents: Agents): string
 		return `there is no agent "${fallback}"; there are ${Object.keys(agents).join(", ")}`;
 	const way = [name];
 	for (let next: string | undefined = fallback; next !== undefined && next !== END; next = agents[next]?.fallback) {
-		if (next === name) return `${[...way, name].join(" → ")} is a circle: nobody would go on`;
+		if (next === name) return `fallback cycle: ${[...way, name].join(" → ")}`;
 		// A circle that does not lead through this one is said of those in it.
 		if (way.includes(next)) return undefined;
 		way.push(next);

@@ -142,7 +142,7 @@ export default {
 const ENDING = `
 ## Things to try
 
-1. Press **stop** while I write: what was said is kept, and I am told next time.
+1. Press **stop** while I write: the text so far is kept, and next time I know that you stopped me.
 2. Reload the page while I write: nothing is lost, nothing comes twice.
 3. Send \`/demo tokens=500 rate=50 reasoning=1 tools=2 cards=1\`, or \`/demo\` alone for every directive.
 `;

@@ -1,13 +1,12 @@
 /** The demo engine: deterministic, offline, and labelled as such in everything it says. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
+import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { Engine, EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { answerSteps } from "./answer.ts";
 import { directiveHelp, parseDirective } from "./directive.ts";
 import { inputTokens, madeUpSteps } from "./made-up.ts";
-import { paceFrom, waitMs } from "./pace.ts";
-import { createSleeper } from "./sleeper.ts";
 import type { DemoScript } from "./step.ts";
 import { tokensOf } from "./words.ts";
 
@@ -20,10 +19,7 @@ const HELP_RATE = 200;
  */
 const steadyClock: Clock = {
 	now: () => performance.now(),
-	after(ms, callback) {
-		const timer = setTimeout(callback, ms);
-		return () => clearTimeout(timer);
-	},
+	after: (ms, callback) => systemClock.after(ms, callback, "due"),
 };
 
 export function createDemo(clock: Clock = steadyClock): Engine {
@@ -32,7 +28,7 @@ export function createDemo(clock: Clock = steadyClock): Engine {
 
 export const demoEngine: Engine = createDemo();
 
-/** What will be said, decided before the first token: pure. */
+/** The whole answer, decided before the first token. Pure. */
 export function scriptOf(request: EngineRequest): DemoScript {
 	const parsed = parseDirective(request.messages.at(-1)?.text ?? "");
 	switch (parsed.kind) {
@@ -54,34 +50,47 @@ export function scriptOf(request: EngineRequest): DemoScript {
 /** Yields the script at its pace. Nothing is awaited while tokens are due, so a flood costs only the yields. */
 async function* play(request: EngineRequest, clock: Clock, signal: AbortSignal): AsyncGenerator<EngineEvent, void> {
 	const { rate, steps } = scriptOf(request);
-	const sleeper = createSleeper(clock, signal);
 	let pace = paceFrom(clock.now());
-	try {
-		for (const step of steps) {
-			if (signal.aborted) return;
-			switch (step.type) {
-				case "text":
-				case "reasoning": {
-					const ms = rate === 0 ? 0 : waitMs(pace, rate, clock.now());
-					if (ms > 0 && (await sleeper.sleep(ms)) === "aborted") return;
-					pace.tokens++;
-					yield step;
-					break;
-				}
-				case "wait":
-					if ((await sleeper.sleep(step.ms)) === "aborted") return;
-					pace = paceFrom(clock.now());
-					break;
-				case "stall":
-					await sleeper.sleep(Number.POSITIVE_INFINITY);
-					return;
-				case "fail":
-					throw new NexusError("engine_failed", `Demo engine: ${step.message}.`);
-				default:
-					yield step;
+	for (const step of steps) {
+		if (signal.aborted) return;
+		switch (step.type) {
+			case "text":
+			case "reasoning": {
+				const ms = rate === 0 ? 0 : waitMs(pace, rate, clock.now());
+				// Timers drop the fraction of a millisecond: rounded up, a token is never early.
+				if (ms > 0) await sleep(clock, Math.ceil(ms), signal);
+				if (signal.aborted) return;
+				pace.tokens++;
+				yield step;
+				break;
 			}
+			case "wait":
+				await sleep(clock, Math.ceil(step.ms), signal);
+				if (signal.aborted) return;
+				pace = paceFrom(clock.now());
+				break;
+			case "stall":
+				await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+				return;
+			case "fail":
+				throw new NexusError("engine_failed", `Demo engine: ${step.message}.`);
+			default:
+				yield step;
 		}
-	} finally {
-		sleeper.close();
 	}
+}
+
+export interface TokenPace {
+	/** When the first token was due. */
+	startMs: number;
+	/** Tokens let through since then. */
+	tokens: number;
+}
+
+export const paceFrom = (now: number): TokenPace => ({ startMs: now, tokens: 0 });
+
+/** How long to wait before the next token; 0 when it is due or late. A rate of 0 never waits. */
+export function waitMs(pace: TokenPace, rate: number, now: number): number {
+	if (rate === 0) return 0;
+	return Math.max(0, pace.startMs + (pace.tokens * 1000) / rate - now);
 }

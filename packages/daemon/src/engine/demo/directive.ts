@@ -5,7 +5,7 @@ import { shorten } from "./words.ts";
 
 interface Key {
 	what: string;
-	/** What holds when the key is not given. */
+	/** The default values. */
 	otherwise: string;
 	min: number;
 	max: number;

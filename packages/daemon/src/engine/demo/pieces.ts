@@ -1,4 +1,4 @@
-/** The parts the demo shows beside text: product cards, a carousel, a drawn picture and short tones. All made here, none fetched. */
+/** The demo's attachments: product cards, a carousel, a drawn picture and short tones. All made here, none fetched. */
 
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 

@@ -1,4 +1,4 @@
-/** What a demo answer is made of before it is played: events, and the pauses and failures between them. */
+/** The steps of a demo answer: events, and the pauses and failures between them. */
 
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 

@@ -37,7 +37,7 @@ const SENTENCES = [
 	"Anything that has no limit will one day meet it.",
 	"The clock is an argument, which makes tomorrow easy to test.",
 	"Grüße aus Zürich, 你好 from Shanghai, and a wave 👋 from here.",
-	"Nobody noticed the restart, which was the point of it.",
+	"No reader noticed the restart, which was the point of it.",
 	"The map was folded so often that the mountains had become a valley.",
 	"Two people who watch the same answer see the same words.",
 	"When the last word is written, the line below it says so.",

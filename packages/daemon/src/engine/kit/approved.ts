@@ -1,9 +1,9 @@
 /** Has a person agree before a tool acts whose agent knows nothing of approvals, and lets none act before its start is durable. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import type { ApprovalOutcome, EngineContext, EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
-import { type ContextWords, describeWanted, type Needed, refusalOf } from "../tools/tools.ts";
-import type { Wrappable } from "./wrappable.ts";
+import { type ContextWords, describeWanted, isToolAllowed, type Needed, refusalOf } from "../tools/tools.ts";
 
 /** Says what becomes of the call of this id, as the model calls it. Each resolves once the reader of the run has taken it and asks for more (A4). */
 export interface CallTeller {
@@ -15,7 +15,7 @@ export interface CallTeller {
 
 export interface Permitting {
 	request: Pick<EngineRequest, "approval">;
-	/** What the model of the run has read. */
+	/** Tracks what the model of the run has read. */
 	words: ContextWords;
 	answer: EngineContext["answer"];
 	teller: CallTeller;
@@ -26,10 +26,10 @@ const agreed = new AsyncLocalStorage<true>();
 /** Whether what runs now is a call that a person has agreed to. */
 export const isAgreed = (): boolean => agreed.getStore() === true;
 
-/** The same tool; a rejection is what the model is told, and the run goes on. The wait is not a part of the tool's time. */
+/** Wraps a tool with its approval. A rejection goes to the model as the result, and the run continues. The wait does not count as the tool's time. */
 export function approved<Tool extends Wrappable>(tool: Tool, { request, words, answer, teller }: Permitting): Tool {
 	const permit = async (needed: Needed, id: string, params: unknown, signal: AbortSignal) => {
-		if (answer === undefined) throw new Error(`${tool.name} needs somebody's approval, and nobody can be asked`);
+		if (answer === undefined) throw new Error(`${tool.name} requires approval, but this run has no approver`);
 		const handle = await unlessStopped(signal, teller.asked(id, tool.name, params, needed));
 		const given = await answer(handle, signal);
 		await unlessStopped(signal, teller.answered(id, given));
@@ -69,7 +69,7 @@ async function unlessStopped<T>(signal: AbortSignal, taken: Promise<T>): Promise
 	}
 }
 
-/** What is yielded about a question. */
+/** The event about an approval. */
 export const approvalEvent = (
 	call: { callId: string; name: string; args: unknown },
 	handle: string,
@@ -82,3 +82,42 @@ export const approvalEvent = (
 	...(answer === undefined && { args: call.args, summary: describeWanted(call.name, call.args) }),
 	asking: { id: handle, kind: "approval", state: answer?.state ?? "pending", ...needed, by: answer?.by },
 });
+
+export interface Wrappable {
+	name: string;
+	execute(
+		id: string,
+		params: never,
+		signal: AbortSignal | undefined,
+		onUpdate: never,
+		...rest: never[]
+	): Promise<unknown>;
+}
+
+/** In the engine's order. A name that no tool has allows nothing. */
+export function allowedTools<Tool extends { name: string }>(tools: readonly Tool[], request: EngineRequest): Tool[] {
+	return tools.filter(({ name }) => isToolAllowed(name, request));
+}
+
+/** Wraps a tool with its time limit. A timeout goes to the model as the result, and the run continues. */
+export function bounded<Tool extends Wrappable>(tool: Tool, timeoutMs: number): Tool {
+	const execute: Wrappable["execute"] = async (id, params, signal, onUpdate, ...rest) => {
+		if (signal?.aborted) throw new Error(`${tool.name} was stopped before it began`);
+		const deadline = new AbortController();
+		const disarm = systemClock.after(timeoutMs, () => deadline.abort(), "due");
+		const either = signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal]);
+		const { promise: givenUp, reject } = Promise.withResolvers<never>();
+		const giveUp = () => {
+			const why = deadline.signal.aborted ? `did not finish within ${timeoutMs} ms` : "was stopped before it finished";
+			reject(new Error(`${tool.name} ${why}`));
+		};
+		either.addEventListener("abort", giveUp, { once: true });
+		try {
+			return await Promise.race([givenUp, tool.execute(id, params, either, onUpdate, ...rest)]);
+		} finally {
+			disarm();
+			either.removeEventListener("abort", giveUp);
+		}
+	};
+	return { ...tool, execute };
+}

@@ -1,4 +1,4 @@
-/** Tool calls of one run: every call a reader hears of starts once and ends once, under an id of its own. */
+/** Tool calls of one run: every call that readers see starts once and ends once, under a unique id. */
 
 import { type ContentPart, contentText } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, EngineEvent } from "@nexus-stream/protocol/engine";
@@ -11,118 +11,118 @@ interface ToolCallState {
 	name: string;
 	args: unknown;
 	started: boolean;
-	/** A person is asked before it starts. */
+	/** It starts only if a person approves. */
 	needsApproval?: boolean;
 	/** The last progress shown, so that a repeated one is not. */
 	lastProgress?: string;
 }
 
 type Content = readonly ContentPart[];
+type ToolEvent = Extract<EngineEvent, { type: "tool" }>;
 
-/** A call that a model asks for. */
+/** A call as the model requests it. */
 export interface RequestedCall {
-	/** The model's; it may be empty or used before. */
+	/** The model's own id; it may be empty or repeated. */
 	id: string;
 	name: string;
 	args: unknown;
 }
 
-export interface ToolCalls {
-	/** A call that a finished message asks for; it may never start when the run is stopped. */
-	announce(call: RequestedCall): void;
-	start(id: string, name: string, args: unknown): EngineEvent[];
-	/** A person is asked whether the call may start: with the id that it is asked under. */
-	ask(id: string, name: string, args: unknown, needed: Needed): { handle: string; events: EngineEvent[] };
-	/** What the person said: an approved call starts. */
-	answer(id: string, answer: ApprovalOutcome): EngineEvent[];
-	progress(id: string, soFar: Content): EngineEvent[];
-	end(id: string, name: string, content: Content, failed: boolean): EngineEvent[];
-	/** Pairs what is open with a failure. */
-	close(because: string): EngineEvent[];
-}
+export class ToolCalls {
+	/** By the model's id, in order: small local models repeat ids from turn to turn, or leave them empty. */
+	readonly #open = new Map<string, ToolCallState[]>();
+	readonly #ids = new Set<string>();
 
-export function toolCalls(): ToolCalls {
-	// By the model's id, in order: small local models repeat ids from turn to turn, or leave them empty.
-	const open = new Map<string, ToolCallState[]>();
-	const used = new Set<string>();
+	/** A call of a finished message; it may never start when the run is stopped. */
+	announce({ id, name, args }: RequestedCall): void {
+		this.#add(id, name, args);
+	}
 
-	function add(id: string, name: string, args: unknown): ToolCallState {
-		const call: ToolCallState = { callId: unused(id === "" ? name : id), name, args: copy(args), started: false };
-		used.add(call.callId);
-		open.set(id, [...(open.get(id) ?? []), call]);
+	start(id: string, name: string, args: unknown): EngineEvent[] {
+		return [this.#begin(this.#find(id, false) ?? this.#add(id, name, args))];
+	}
+
+	/** A person is asked whether the call may start; `handle` is the id of the question. */
+	ask(id: string, name: string, args: unknown, needed: Needed): { handle: string; events: EngineEvent[] } {
+		const call = this.#find(id, false) ?? this.#add(id, name, args);
+		call.needsApproval = true;
+		call.args = copy(args);
+		return { handle: call.callId, events: [approvalEvent(call, call.callId, { needed })] };
+	}
+
+	/** The person's answer: an approved call starts. */
+	answer(id: string, answer: ApprovalOutcome): EngineEvent[] {
+		const call = this.#open.get(id)?.find(({ needsApproval, started }) => needsApproval && !started);
+		if (call === undefined) return [];
+		const event = approvalEvent(call, call.callId, { answer });
+		return answer.state === "approved" ? [event, this.#begin(call)] : [event];
+	}
+
+	progress(id: string, soFar: Content): EngineEvent[] {
+		const call = this.#find(id, true);
+		const summary = progressSummary(contentText(soFar));
+		if (call === undefined || summary === undefined || summary === call.lastProgress) return [];
+		call.lastProgress = summary;
+		return [{ ...named(call), status: "progress", summary }];
+	}
+
+	end(id: string, name: string, content: Content, failed: boolean): EngineEvent[] {
+		const running = this.#find(id, true);
+		const call = running ?? this.#find(id, false) ?? this.#add(id, name, {});
+		const others = (this.#open.get(id) ?? []).filter((other) => other !== call);
+		this.#open.set(id, others);
+		const text = contentText(content);
+		const ended: ToolEvent = {
+			...named(call),
+			status: failed ? "failed" : "completed",
+			summary: resultSummary(text),
+			result: text,
+			// The result has all of it if there is only text.
+			content: content.some(({ type }) => type !== "text") ? content : undefined,
+		};
+		// A call that was not approved never ran, so it has no start.
+		if (isRefused(call)) return [{ ...ended, args: call.args }];
+		return running === undefined ? [this.#begin(call), ended] : [ended];
+	}
+
+	/** Pairs every open call with a failure. */
+	close(because: string): EngineEvent[] {
+		const open = [...this.#open.values()].flat();
+		this.#open.clear();
+		return open.flatMap((call) => {
+			const ended: ToolEvent = { ...named(call), status: "failed", summary: because, result: because };
+			if (isRefused(call)) return [{ ...ended, args: call.args }];
+			return call.started ? [ended] : [this.#begin(call), ended];
+		});
+	}
+
+	#add(id: string, name: string, args: unknown): ToolCallState {
+		const callId = this.#unused(id === "" ? name : id);
+		const call: ToolCallState = { callId, name, args: copy(args), started: false };
+		this.#ids.add(call.callId);
+		this.#open.set(id, [...(this.#open.get(id) ?? []), call]);
 		return call;
 	}
 
-	function unused(wanted: string): string {
+	#unused(wanted: string): string {
 		let callId = wanted;
-		for (let n = 2; used.has(callId); n++) callId = `${wanted}.${n}`;
+		for (let n = 2; this.#ids.has(callId); n++) callId = `${wanted}.${n}`;
 		return callId;
 	}
 
-	const find = (id: string, started: boolean) => open.get(id)?.find((call) => call.started === started);
+	#find(id: string, started: boolean): ToolCallState | undefined {
+		return this.#open.get(id)?.find((call) => call.started === started);
+	}
 
-	const begin = (call: ToolCallState): EngineEvent => {
+	#begin(call: ToolCallState): EngineEvent {
 		call.started = true;
 		return { ...named(call), status: "started", args: call.args, summary: callSummary(call.name, call.args) };
-	};
-
-	return {
-		announce(call) {
-			add(call.id, call.name, call.args);
-		},
-		start: (id, name, args) => [begin(find(id, false) ?? add(id, name, args))],
-		ask(id, name, args, needed) {
-			const call = find(id, false) ?? add(id, name, args);
-			call.needsApproval = true;
-			call.args = copy(args);
-			return { handle: call.callId, events: [approvalEvent(call, call.callId, { needed })] };
-		},
-		answer(id, answer) {
-			const call = open.get(id)?.find(({ needsApproval: asked, started }) => asked && !started);
-			if (call === undefined) return [];
-			const said = approvalEvent(call, call.callId, { answer });
-			return answer.state === "approved" ? [said, begin(call)] : [said];
-		},
-		progress(id, soFar) {
-			const call = find(id, true);
-			const summary = progressSummary(contentText(soFar));
-			if (call === undefined || summary === undefined || summary === call.lastProgress) return [];
-			call.lastProgress = summary;
-			return [{ ...named(call), status: "progress", summary }];
-		},
-		end(id, name, content, failed) {
-			const known = find(id, true);
-			const call = known ?? find(id, false) ?? add(id, name, {});
-			open.set(
-				id,
-				(open.get(id) ?? []).filter((other) => other !== call),
-			);
-			const text = contentText(content);
-			const ended: EngineEvent = {
-				...named(call),
-				status: failed ? "failed" : "completed",
-				summary: resultSummary(text),
-				result: text,
-				// Text alone is all in the result.
-				content: content.some(({ type }) => type !== "text") ? content : undefined,
-			};
-			// One that nobody agreed to never ran, so it has no start.
-			if (call.needsApproval && !call.started) return [{ ...ended, args: call.args } as EngineEvent];
-			return known === undefined ? [begin(call), ended] : [ended];
-		},
-		close(because) {
-			const left = [...open.values()].flat();
-			open.clear();
-			return left.flatMap((call) => {
-				const ended: EngineEvent = { ...named(call), status: "failed", summary: because, result: because };
-				if (call.needsApproval && !call.started) return [{ ...ended, args: call.args } as EngineEvent];
-				return call.started ? [ended] : [begin(call), ended];
-			});
-		},
-	};
+	}
 }
+
+const isRefused = ({ needsApproval, started }: ToolCallState): boolean => needsApproval === true && !started;
 
 const named = ({ callId, name }: ToolCallState) => ({ type: "tool" as const, callId, name });
 
-/** An agent goes on working on its own objects. */
+/** The agent keeps changing its own objects. */
 const copy = (args: unknown): unknown => structuredClone(args);

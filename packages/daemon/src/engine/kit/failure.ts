@@ -5,7 +5,7 @@ import { NexusError } from "@nexus-stream/protocol";
 export interface FailureContext {
 	provider: string;
 	model: string;
-	/** What to change when the key is refused. */
+	/** Advice when the key is refused. */
 	keySource: string;
 	/** Where the configuration names the model. */
 	section: string;
@@ -43,7 +43,7 @@ const ADVICE: readonly (readonly [pattern: RegExp, advice: (context: FailureCont
 		/ECONNREFUSED|ENOTFOUND|fetch failed|connection error|EAI_AGAIN|timed? ?out/i,
 		({ provider, section }) => `${provider} cannot be reached: check the network and \`${section}.baseUrl\``,
 	],
-	[/\b5\d\d\b|overloaded/i, ({ provider }) => `${provider} has a problem of its own: send again later`],
+	[/\b5\d\d\b|overloaded/i, ({ provider }) => `${provider} has a problem: send again later`],
 ];
 
 export function modelFailure(words: string | undefined, context: FailureContext): NexusError {

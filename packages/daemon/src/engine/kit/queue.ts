@@ -2,96 +2,92 @@
 
 import type { EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
 
-export interface EventQueue {
-	/** `taken` is called once the reader has got it and asks for more. */
-	push(said: EngineYield, taken?: () => void): void;
-	/** The reader has taken all that was pushed, and asks for more; or nobody reads any more. */
-	idle(): Promise<void>;
-	/** What was pushed before is still delivered; what comes later is not. */
-	close(): void;
-	/** Like close, and the reader then throws `cause`. */
-	fail(cause: unknown): void;
-	/** All that waits, as soon as something does. For one reader, which waits for the answer before it asks again. */
-	next(): Promise<IteratorResult<EngineYield, undefined>>;
-}
-
 /** A reader this many events behind gets text merged into fewer, larger pieces, so a fast model cannot pile up objects. */
 const BACKLOG_EVENTS_MAX = 1024;
 
-export function eventQueue(backlogEventsMax: number = BACKLOG_EVENTS_MAX): EventQueue {
-	/** An event that waits alone, the usual case, costs no array. */
-	let waiting: EngineEvent | EngineEvent[] | undefined;
-	let closed = false;
-	let failure: { cause: unknown } | undefined;
-	let wake: (() => void) | undefined;
-	/** To be called when what waits was taken, and when what was handed over last was. */
-	let takenLater: (() => void)[] = [];
-	let takenNext: (() => void)[] = [];
+export class EventQueue {
+	readonly #backlogEventsMax: number;
+	/** A single waiting event, the usual case, costs no array. */
+	#waiting: EngineEvent | EngineEvent[] | undefined;
+	#closed = false;
+	#failure: { cause: unknown } | undefined;
+	#wake: (() => void) | undefined;
+	/** Called when the waiting events are taken, and when those handed over last are. */
+	#takenLater: (() => void)[] = [];
+	#takenNext: (() => void)[] = [];
+	readonly #idlers: (() => void)[] = [];
 
-	/** Behind the promises that are ready now: what an agent reports of one network read is one burst. The loop does not turn in between. */
-	const stir = () => {
-		if (wake) process.nextTick(wake);
-		wake = undefined;
-	};
+	constructor(backlogEventsMax: number = BACKLOG_EVENTS_MAX) {
+		this.#backlogEventsMax = backlogEventsMax;
+	}
 
-	const add = (event: EngineEvent) => {
-		if (waiting === undefined) waiting = event;
-		else if (!Array.isArray(waiting)) waiting = [waiting, event];
-		else if (waiting.length < backlogEventsMax) waiting.push(event);
-		else waiting.push(...merged(waiting.pop()!, event));
-	};
+	/** Calls `taken` once the reader has the events and asks for more. */
+	push(events: EngineYield, taken?: () => void): void {
+		if (this.#closed) return;
+		if (taken) this.#takenLater.push(taken);
+		if (!isList(events)) this.#add(events);
+		else for (const event of events) this.#add(event);
+		if (this.#waiting !== undefined) this.#stir();
+	}
 
-	/** Who waits until everything is taken. */
-	const idlers: (() => void)[] = [];
-	const rest = () => {
-		if (idlers.length > 0) for (const idler of idlers.splice(0)) idler();
-	};
+	/** Resolves when the reader has taken everything and asks for more, or when the queue is closed. */
+	idle(): Promise<void> {
+		const isReaderWaiting = this.#wake !== undefined && this.#waiting === undefined;
+		if (this.#closed || isReaderWaiting) return Promise.resolve();
+		return new Promise((resolve) => this.#idlers.push(resolve));
+	}
 
-	const close = () => {
-		closed = true;
-		rest();
-		stir();
-	};
+	/** Earlier events are still delivered; later ones are dropped. */
+	close(): void {
+		this.#closed = true;
+		this.#releaseIdlers();
+		this.#stir();
+	}
 
-	return {
-		push(said, taken) {
-			if (closed) return;
-			if (taken) takenLater.push(taken);
-			if (!isList(said)) add(said);
-			else for (const event of said) add(event);
-			if (waiting !== undefined) stir();
-		},
-		idle() {
-			// The reader waits, and has nothing to take.
-			if (closed || (wake !== undefined && waiting === undefined)) return Promise.resolve();
-			return new Promise((resolve) => idlers.push(resolve));
-		},
-		close,
-		fail(cause) {
-			if (!closed) failure = { cause };
-			close();
-		},
-		async next() {
-			if (takenNext.length > 0) for (const taken of takenNext.splice(0)) taken();
-			if (waiting === undefined && !closed) {
-				rest();
-				await new Promise<void>((resolve) => {
-					wake = resolve;
-				});
-			}
-			const value = waiting;
-			waiting = undefined;
-			if (takenLater.length > 0) [takenNext, takenLater] = [takenLater, []];
-			if (value !== undefined) return { done: false, value };
-			if (failure === undefined) return { done: true, value: undefined };
-			const { cause } = failure;
-			failure = undefined;
-			throw cause;
-		},
-	};
+	/** Like close, and the reader then throws `cause`. */
+	fail(cause: unknown): void {
+		if (!this.#closed) this.#failure = { cause };
+		this.close();
+	}
+
+	/** Everything that waits, as soon as there is something. For one reader, which asks again only after the answer. */
+	async next(): Promise<IteratorResult<EngineYield, undefined>> {
+		if (this.#takenNext.length > 0) for (const taken of this.#takenNext.splice(0)) taken();
+		if (this.#waiting === undefined && !this.#closed) {
+			this.#releaseIdlers();
+			await new Promise<void>((resolve) => {
+				this.#wake = resolve;
+			});
+		}
+		const value = this.#waiting;
+		this.#waiting = undefined;
+		if (this.#takenLater.length > 0) [this.#takenNext, this.#takenLater] = [this.#takenLater, []];
+		if (value !== undefined) return { done: false, value };
+		if (this.#failure === undefined) return { done: true, value: undefined };
+		const { cause } = this.#failure;
+		this.#failure = undefined;
+		throw cause;
+	}
+
+	/** Wakes the reader after the promises that are ready now: the events of one network read become one burst, without a turn of the loop. */
+	#stir(): void {
+		if (this.#wake) process.nextTick(this.#wake);
+		this.#wake = undefined;
+	}
+
+	#add(event: EngineEvent): void {
+		if (this.#waiting === undefined) this.#waiting = event;
+		else if (!Array.isArray(this.#waiting)) this.#waiting = [this.#waiting, event];
+		else if (this.#waiting.length < this.#backlogEventsMax) this.#waiting.push(event);
+		else this.#waiting.push(...merged(this.#waiting.pop()!, event));
+	}
+
+	#releaseIdlers(): void {
+		if (this.#idlers.length > 0) for (const idler of this.#idlers.splice(0)) idler();
+	}
 }
 
-const isList = (said: EngineYield): said is readonly EngineEvent[] => Array.isArray(said);
+const isList = (events: EngineYield): events is readonly EngineEvent[] => Array.isArray(events);
 
 function merged(last: EngineEvent, next: EngineEvent): EngineEvent[] {
 	const isText = last.type === "text" || last.type === "reasoning";

@@ -16,10 +16,10 @@ export function callSummary(name: string, args: unknown): string {
 const isSaying = (value: unknown): value is string | number =>
 	(typeof value === "string" && value.trim() !== "") || typeof value === "number";
 
-/** What a finished tool answered: its first line that says something. */
+/** The first non-empty line of a tool's result. */
 export const resultSummary = (text: string): string => oneLine(lines(text)[0] ?? "no output");
 
-/** What a running tool last said. */
+/** The last line of a running tool's output. */
 export const progressSummary = (text: string): string | undefined => {
 	const last = lines(text).at(-1);
 	return last === undefined ? undefined : oneLine(last);

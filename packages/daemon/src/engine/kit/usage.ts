@@ -2,7 +2,7 @@
 
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 
-/** Of one call that was answered; 0 is also what the provider did not say. */
+/** Adds one answered call; 0 also stands for an unreported number. */
 export interface CallTokens {
 	input: number;
 	output: number;

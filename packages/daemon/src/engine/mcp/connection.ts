@@ -1,4 +1,4 @@
-/** What goes over one connection to a server: the list of its tools, calls with their progress and their end, and what it asks people. */
+/** One connection to a server: lists its tools, makes calls with progress and results, and forwards its questions to people. */
 
 import { Client, type ElicitResult, type Progress, ProtocolError } from "@modelcontextprotocol/client";
 import { wordsOf } from "@nexus-stream/protocol";
@@ -7,9 +7,8 @@ import type { ToolContext, ToolQuestion, ToolResult } from "../tools/tools.ts";
 import { elicit } from "./elicit.ts";
 import type { McpTransport } from "./link.ts";
 import { type Listing, listingOf } from "./listing.ts";
-import { outputValidator } from "./output.ts";
 import type { McpLimits } from "./port.ts";
-import { toolResult } from "./result.ts";
+import { outputValidator, toolResult } from "./result.ts";
 
 export interface ConnectionParts {
 	server: string;
@@ -23,7 +22,7 @@ export interface ConnectionParts {
 
 const PROGRESS_CHARS_MAX = 300;
 const LIST_PAGES_MAX = 16;
-/** Whoever calls has a limit of their own, which stands still while a person is asked. */
+/** The caller has its own time limit, which pauses while a person is asked. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
 
 export class McpConnection {
@@ -110,7 +109,7 @@ export class McpConnection {
 		const context = this.#askable();
 		const left = context ? (this.#calls.get(context) ?? 0) : 0;
 		if (!context?.ask || left === 0 || this.#eliciting.has(context)) {
-			warn({ server }, "an MCP server asks for a person's answer, and nobody can be asked");
+			warn({ server }, "an MCP server asks for a person's answer, but the run has no person to ask");
 			return { action: "cancel" };
 		}
 		const over = AbortSignal.any([signal, context.signal]);

@@ -38,7 +38,7 @@ export async function elicit({ server, form, ask, questionsMax }: Elicitation): 
 	return { action: "accept", content };
 }
 
-/** Those that it cannot do without; all, where it could do without any. What has a default and may be left out is left out. */
+/** The required fields, or all fields if none is required. Optional fields with a default are left out. */
 function requestedFields({ properties, required = [] }: ElicitRequestFormParams["requestedSchema"]) {
 	const fields = Object.entries(properties);
 	const needed = fields.filter(([name]) => required.includes(name));
@@ -74,7 +74,7 @@ async function answerTo(
 const areOffered = (choices: readonly string[]): boolean =>
 	choices.length > 0 && choices.length <= CHOICES_MAX && choices.every((choice) => choice !== "");
 
-/** Whoever says no declines; a question that nobody answered is cancelled. */
+/** A denied question is declined; an unanswered one is cancelled. */
 const refusal = ({ state }: ApprovalOutcome): "decline" | "cancel" => (state === "denied" ? "decline" : "cancel");
 
 function labelOf(name: string, field: PrimitiveSchemaDefinition): string {

@@ -49,13 +49,13 @@ export const mcpConfigSchema = (words: ConfigWords) => {
 
 export interface McpProblem {
 	server: string;
-	/** What to change. */
+	/** Advice. */
 	problem: string;
 	/** The configuration itself is wrong, not the machine. */
 	isFatal: boolean;
 }
 
-/** What can be said without starting a server. */
+/** Problems that can be found without starting a server. */
 export function mcpProblems(config: McpConfig, env: EnvironmentVariables, base: string): McpProblem[] {
 	return Object.entries(config.servers).flatMap(([server, spec]) => [
 		...[...nameProblems(server), ...secretProblems(spec), ...urlProblems(spec)].map((problem) => ({
@@ -87,7 +87,7 @@ function* secretProblems(spec: McpServerConfig): Generator<string> {
 function* urlProblems(spec: McpServerConfig): Generator<string> {
 	if (isStdio(spec)) return;
 	const url = URL.parse(spec.url);
-	const problem = url === null ? "it is no address" : urlProblem(url, spec);
+	const problem = url === null ? "it is not a valid address" : urlProblem(url, spec);
 	if (problem !== undefined) yield `url: ${problem}`;
 }
 

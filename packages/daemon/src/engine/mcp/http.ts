@@ -20,7 +20,7 @@ export function httpLink(spec: HttpSpec, limits: McpLimits, events: LinkEvents):
 	const transport = new StreamableHTTPClientTransport(new URL(spec.url), {
 		fetch: async (url, init) => bounded(await guarded.fetch(url, init), limits.messageBytesMax, giveUp),
 		requestInit: { headers: spec.headers, redirect: "error" },
-		// For a stream that broke; when the server is gone, the supervision begins anew.
+		// For a broken stream; when the server is gone, the supervision restarts it.
 		reconnectionOptions: {
 			maxRetries: 2,
 			initialReconnectionDelay: 1000,
@@ -50,7 +50,7 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
 	clearTimeout(timer);
 }
 
-/** Of a stream each event counts for itself: an empty line ends it. Anything else counts as a whole. */
+/** The limit applies to each event of a stream (an empty line ends one), and to any other body as a whole. */
 function bounded(response: Response, bytesMax: number, exceeded: (why: string) => void): Response {
 	if (response.body === null) return response;
 	const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;

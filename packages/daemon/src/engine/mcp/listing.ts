@@ -74,7 +74,7 @@ const NAME_CHARS_MAX = 200;
 export const shownName = (name: string): string =>
 	shownText(name).replaceAll("\n", "\\u000a").slice(0, NAME_CHARS_MAX).toWellFormed();
 
-/** What a schema says to its reader; everything else in it decides what a call may hold, and stays. */
+/** Keywords of a schema that only describe; the others decide what a call may hold, and stay. */
 const WORDS: ReadonlySet<string> = new Set(["title", "description", "$comment"]);
 /** Values of calls, and no schemas. */
 const VALUES: ReadonlySet<string> = new Set(["enum", "const", "default", "examples", "required"]);

@@ -1,4 +1,4 @@
-/** What a server's tools are called: `mcp__server__tool`, in the letters and the length that models allow. */
+/** Names of a server's tools: `mcp__server__tool`, in the letters and the length that models allow. */
 
 import { createHash } from "node:crypto";
 
@@ -15,16 +15,16 @@ export function toolName(server: string, tool: string): string {
 	return `${name.slice(0, NAME_CHARS_MAX - HASH_CHARS - 1)}_${hash}`;
 }
 
-/** What a model may call a server's tools at all; for globs. */
+/** Characters that a tool's name may have for a model; for globs. */
 export const toolPrefix = (server: string): string => `mcp__${server}__`;
 
-/** Those of a server that come out the same: none of them is offered, since nobody could tell which one is meant. */
+/** Tools of a server whose names become equal: none of them is offered, because a call would be ambiguous. */
 export function collisions(server: string, tools: readonly string[]): ReadonlySet<string> {
 	const byName = Map.groupBy(tools, (tool) => toolName(server, tool));
 	return new Set([...byName.values()].filter((same) => same.length > 1).flat());
 }
 
-/** Whether a run may use any tool of the server: whoever may not use one never starts it. */
+/** Whether the run may use any tool of the server; otherwise it never starts the server. */
 export function mayUse(
 	server: string,
 	{ allowedTools, deniedTools }: { allowedTools?: readonly string[]; deniedTools?: readonly string[] },

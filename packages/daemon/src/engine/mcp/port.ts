@@ -16,7 +16,7 @@ export interface FromEnvironment {
 interface EveryServer {
 	/** Time limit of its tools; never above `broker.toolMs`. */
 	timeoutMs?: number;
-	/** Of its tools; `non-owner` when left out. What a server says about its tools never lowers it; an agent's own configuration may. */
+	/** Approval policy of its tools; `non-owner` by default. The server's own annotations never lower it; an agent's configuration may. */
 	approval?: Exclude<ApprovalPolicy, "never">;
 }
 
@@ -53,7 +53,7 @@ export interface McpLimits {
 	/** Lines on a server's stdout that are no messages, within a minute. */
 	garbageLinesMax: number;
 	toolsMax: number;
-	/** What a server says about one tool. */
+	/** A tool as the server lists it. */
 	descriptionCharsMax: number;
 	schemaBytesMax: number;
 	/** One result, as the model gets it. */
@@ -103,7 +103,7 @@ export interface McpServerStatus {
 	until?: number;
 	pid?: number;
 	restarts: number;
-	/** What went wrong last, until it has gone well for a while. */
+	/** The last error, until the server has worked for a while. */
 	lastError?: string;
 	tools: readonly McpToolInfo[];
 	/** Tools that are not offered, with the reason. */
@@ -114,7 +114,7 @@ export interface McpParts {
 	/** Relative paths start here. */
 	base: string;
 	env: EnvironmentVariables;
-	/** What servers are told. */
+	/** The client's identity for servers. */
 	version: string;
 	log: Log;
 	clock?: Clock;

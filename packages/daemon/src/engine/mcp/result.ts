@@ -1,15 +1,23 @@
-/** What a server answered to a call, in parts that a model can read: bounded in bytes and in parts, with words for what was left out. */
+/** The result of a server's call in parts that a model can read: bounded in bytes and in number, with notes about omitted parts. */
 
-import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/client";
+import type {
+	CallToolResult,
+	ContentBlock,
+	JsonSchemaType,
+	JsonSchemaValidator,
+	jsonSchemaValidator,
+} from "@modelcontextprotocol/client";
+import { Ajv, AjvJsonSchemaValidator } from "@modelcontextprotocol/client/validators/ajv";
 import type { ContentPart } from "@nexus-stream/protocol";
-import type { ToolResult } from "../tools/tools.ts";
+import type { JsonSchema, ToolResult } from "../tools/tools.ts";
 import type { McpLimits } from "./port.ts";
+import { checkable } from "./schema.ts";
 
 type Limits = Pick<McpLimits, "resultBytesMax" | "resultPartsMax">;
 
 export function toolResult(answer: CallToolResult, limits: Limits): ToolResult {
 	const parts = answer.content.map(partOf);
-	// Whatever is structured should be in the content, too; a server that leaves it out still has answered.
+	// Structured content should also be in the text content; accept a server that leaves that out.
 	if (parts.length === 0 && answer.structuredContent !== undefined)
 		parts.push({ type: "text", text: JSON.stringify(answer.structuredContent) });
 	return { content: boundedParts(parts, limits), failed: answer.isError === true ? true : undefined };
@@ -73,4 +81,36 @@ function cut(text: string, bytesMax: number): string {
 		.toString("utf8")
 		.replace(/\uFFFD$/, "");
 	return `${kept}\n[the rest was left out: the result is too large]`;
+}
+
+/** Schemas and alternatives, times characters of the answer. Beyond, the answer is taken as it is. */
+const WORK_MAX = 50_000_000;
+
+/** A schema is compiled when it is needed first: the library asks for those of all tools at once. */
+export function outputValidator({ schemaBytesMax }: Pick<McpLimits, "schemaBytesMax">): jsonSchemaValidator {
+	const library = new AjvJsonSchemaValidator(new Ajv({ strict: false, validateSchema: false, validateFormats: false }));
+	const compiled = <T>(given: JsonSchemaType) => {
+		if (Buffer.byteLength(JSON.stringify(given)) > schemaBytesMax) throw new Error("its output schema is too large");
+		const { schema, steps } = checkable(given as JsonSchema);
+		const { $schema: _, ...rest } = schema;
+		return { check: library.getValidator<T>(rest as JsonSchemaType), steps };
+	};
+	return {
+		getValidator<T>(given: JsonSchemaType): JsonSchemaValidator<T> {
+			const validator = once(() => compiled<T>(given));
+			return (answer) => {
+				const { check, steps } = validator();
+				const isChecked = steps * JSON.stringify(answer).length <= WORK_MAX;
+				return isChecked ? check(answer) : { valid: true, data: answer as T, errorMessage: undefined };
+			};
+		},
+	};
+}
+
+function once<T>(make: () => T): () => T {
+	let made: { value: T } | undefined;
+	return () => {
+		made ??= { value: make() };
+		return made.value;
+	};
 }

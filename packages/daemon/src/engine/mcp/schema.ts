@@ -15,7 +15,7 @@ const SCHEMAS: ReadonlySet<string> = new Set([
 /** Keywords whose value has a schema for each name. */
 const MAPS: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas", "dependencies"]);
 
-/** What costs more than the value is long, and what gives a schema a second name. */
+/** Keywords whose check is not linear in the size of the value, and those that give a schema a second name. */
 const DROPPED: ReadonlySet<string> = new Set([
 	...["pattern", "patternProperties", "uniqueItems"],
 	...["$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"],
@@ -43,7 +43,7 @@ export interface Checkable {
 export function checkable(given: JsonSchema): Checkable {
 	const first = schemaOf(given, { circular: new Set(), references: false }, 0);
 	const circular = circularIn(given, given, new Map());
-	// What refers to something that takes more now takes more itself.
+	// A schema that refers to a widened one is itself widened.
 	const made =
 		first.loosened || circular.size > 0 ? schemaOf(given, { circular, references: true }, 0).schema : first.schema;
 	const steps = expanded(made, made, new Map());
@@ -131,7 +131,7 @@ function loosen(made: Json, loosened: ReadonlySet<string>, { pattern, patternPro
 
 /** The same key leads from a schema to a schema wherever it begins: what is refused here could be anything, a pattern included. */
 function checkReference(reference: unknown): void {
-	const wrong = new Error(`its schema refers to ${JSON.stringify(reference).slice(0, 100)}, which is no part of it`);
+	const wrong = new Error(`its schema refers to ${JSON.stringify(reference).slice(0, 100)}, which is not part of it`);
 	if (typeof reference !== "string" || !/^#(?:\/|$)/.test(reference)) throw wrong;
 	let isMap = false;
 	for (const key of stepsOf(reference)) {
@@ -152,7 +152,7 @@ function decoded(step: string): string {
 	try {
 		return decodeURIComponent(step);
 	} catch {
-		throw new Error("its schema refers to what is no address");
+		throw new Error("its schema refers to an invalid address");
 	}
 }
 
@@ -184,7 +184,7 @@ function* partsOf(schema: object, root: unknown): Generator<{ part: unknown; isR
 	if (Array.isArray(schema)) return yield* schema.map((part: unknown) => ({ part }));
 	for (const [key, value] of Object.entries(schema)) {
 		if (SCHEMAS.has(key)) yield { part: value as unknown };
-		// What is only defined is checked where it is referred to.
+		// Definitions are checked where they are referred to.
 		else if (MAPS.has(key) && !key.endsWith("defs") && key !== "definitions" && isObject(value))
 			for (const part of Object.values(value)) yield { part };
 		else if (key === "$ref") yield { part: targetOf(value as string, root), isReference: true };

@@ -56,7 +56,7 @@ export class McpServer {
 		return this.#parts.name;
 	}
 
-	/** What it has now; waits for a start that is under way. Never rejects. */
+	/** The current tools; waits for a start that is under way. Never rejects. */
 	async listing(): Promise<Listing> {
 		this.#apply({ type: "want" });
 		if (this.#supervision.phase.at === "starting") await this.#started.promise;
@@ -171,7 +171,7 @@ export class McpServer {
 		return connection;
 	}
 
-	/** A start did not go well, or what ran is over. Whoever waits reads why; the next start is another one. */
+	/** The start failed, or the running server ended. Waiting callers get the reason; the next start is a new attempt. */
 	#failed(reason: string): void {
 		this.#failure = printable(reason).slice(0, REASON_CHARS_MAX).toWellFormed() || "it gave no reason";
 		if (!this.#closed) this.#parts.log.warn({ server: this.name, error: this.#failure }, "an MCP server is down");
@@ -187,7 +187,7 @@ export class McpServer {
 		this.#failed(why);
 	}
 
-	/** A process may hang, and of a server elsewhere nobody tells that it is gone. */
+	/** A process may hang, and a remote server may vanish without notice. */
 	#watch(connection: McpConnection): void {
 		const { clock, limits } = this.#parts;
 		this.#cancelPing = clock.after(limits.pingMs, () => {
@@ -271,7 +271,7 @@ export class McpServer {
 	}
 
 	#explain(cause: unknown, connection: McpConnection, signal: AbortSignal): string {
-		if (signal.aborted) return `${this.#called} was told to stop: ${wordsOf(signal.reason) || "the call is over"}`;
+		if (signal.aborted) return `${this.#called} was stopped: ${wordsOf(signal.reason) || "the call is over"}`;
 		const isLost =
 			this.#connection !== connection || (cause instanceof SdkError && cause.code === SdkErrorCode.ConnectionClosed);
 		const said = printable(wordsOf(cause)).slice(0, REASON_CHARS_MAX).toWellFormed();

@@ -65,7 +65,7 @@ export function stdioLink(spec: StdioSpec, limits: McpLimits, clock: Clock, even
 				child.stdin.on("error", (cause) => link.onerror?.(cause));
 				child.on("close", (code, signal) => exit(endOf(code, signal), isFailure(code)));
 				child.on("exit", (code, signal) => {
-					// What it left behind may hold its pipes: that hears that it is over, and does not keep the dead one alive.
+					// Processes that it started may hold its pipes: close them, so that they do not keep the dead server alive.
 					group?.signal("SIGTERM");
 					clock.after(limits.stopMs, () => exit(endOf(code, signal), isFailure(code)), "due");
 				});
@@ -95,7 +95,7 @@ const isFailure = (code: number | null): boolean => code !== null && code !== 0;
 const endOf = (code: number | null, signal: NodeJS.Signals | null): string =>
 	signal ? `ended by ${signal}` : `ended with code ${code}`;
 
-/** Resolves when there is room again; a server that is gone is told by `onclose`. */
+/** Resolves when there is room again; `onclose` reports a server that is gone. */
 function write(child: Child | undefined, text: string): Promise<void> {
 	return new Promise((resolve, reject) => {
 		if (!child?.stdin.writable) return reject(new Error("the server takes no more messages"));
@@ -118,7 +118,7 @@ function readMessages(stdout: Readable, limits: McpLimits, clock: Clock, { messa
 		if (line.trim() === "") return;
 		const parsed = parsedMessage(line);
 		if (parsed === undefined) {
-			if (garbage() > limits.garbageLinesMax) kill("it said too much that is no message of the protocol");
+			if (garbage() > limits.garbageLinesMax) kill("it wrote too much that is not a message of the protocol");
 		} else if (second() > limits.messagesPerSecondMax) kill("it sent too many messages in a second");
 		else message(parsed);
 	};

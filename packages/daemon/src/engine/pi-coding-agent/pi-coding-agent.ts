@@ -173,7 +173,7 @@ function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, bash: Ba
 	return definitions as unknown as ToolDefinition[];
 }
 
-/** Of the shell, the same for every engine's commands. */
+/** Settings of the shell, shared by all engines. */
 const bashOf = (services: CodingParts["services"]): BashConfig =>
 	(services?.config?.tools as ToolsConfig | undefined)?.bash ?? {};
 
@@ -185,7 +185,7 @@ const IMAGES: readonly [type: string, begins: RegExp][] = [
 	["image/webp", /^52494646.{8}57454250/],
 ];
 
-/** Those that models see; by their content, not by their names. */
+/** Images that models see, recognised by their content, not by their names. */
 function imageTypeOf(bytes: Buffer): string | undefined {
 	const head = bytes.toString("hex", 0, 12);
 	return IMAGES.find(([, begins]) => begins.test(head))?.[0];

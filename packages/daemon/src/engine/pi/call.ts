@@ -5,7 +5,7 @@ import type { ModelCallEvent, ModelCallRequest, ModelTarget } from "../model.ts"
 import { loadModel } from "./model.ts";
 import { assistantMessages } from "./past.ts";
 
-/** Whoever makes the requests adds the key: the library, what it reads of the environment and its messages never have it. */
+/** `fetch` adds the key, so that the library, its environment and its messages never have it. */
 const NO_KEY = "none";
 
 export async function* callModel(target: ModelTarget, request: ModelCallRequest): AsyncGenerator<ModelCallEvent, void> {
@@ -45,7 +45,7 @@ function usageOf(
 	return { type: "usage", input: read === 0 ? -1 : read, output: isSilent ? -1 : output };
 }
 
-/** What comes before the first event of an answer, and that event, are short. */
+/** The bytes up to the first event of an answer are few. */
 const FIRST_EVENT_CHARS_MAX = 64 * 1024;
 const FIRST_EVENT = /^data: ?(\{.*"message_start".*\})\r?\n/m;
 

@@ -7,7 +7,7 @@ import type { PiConfig } from "./config.ts";
 import { DEFAULT_MODELS, detectProvider, KEY_VARIABLES, keyVariable, setting } from "./detect.ts";
 
 export interface ModelChoice extends ConfiguredModel {
-	/** What to change when the key is refused. */
+	/** Advice when the key is refused. */
 	keySource: string;
 }
 

@@ -2,7 +2,7 @@
 
 import type { ConfigWords } from "../entry.ts";
 
-/** What is left out is found from the usual key variables. */
+/** Missing values are derived from the usual key variables. */
 export interface PiConfig {
 	/** openai, anthropic, google, or any name when `baseUrl` is an OpenAI-compatible endpoint. */
 	provider?: string;

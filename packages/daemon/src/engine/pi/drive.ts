@@ -2,25 +2,25 @@
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { EngineContext, EngineMessage, EngineYield } from "@nexus-stream/protocol/engine";
-import { type CallTeller, eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
+import { type CallTeller, EventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
 import { accountOf } from "./signature.ts";
-import { type PiEvent, type Translator, translator } from "./translate.ts";
+import { type PiEvent, Translator } from "./translate.ts";
 
-/** What the drive needs of an agent; both pi packages fit. */
+/** The part of an agent that the drive uses; both pi packages fit. */
 export interface PiAgent {
 	subscribe(listener: (event: PiEvent) => void): () => void;
 	/** Settles when the agent will do nothing more. Model failures are not rejections: the last message tells. */
 	start(): Promise<void>;
-	/** Asks the agent to stop. Nobody waits for its promise. */
+	/** Asks the agent to stop. Its promise is not awaited. */
 	stop(): void | Promise<void>;
-	/** Called once, when nobody reads it any more. */
+	/** Called once, when the run has ended. */
 	dispose?(): void;
 }
 
-/** What came for the run since the last look. Never rejects: a run that cannot be told fails. */
+/** The messages that joined the run since the last call. Never rejects: if they cannot be read, the run fails. */
 export type TakeJoining = () => Promise<readonly EngineMessage[]>;
 
-/** What the agent and its tools may use of the run. */
+/** The part of the run that the agent and its tools may use. */
 export interface AgentHost {
 	take: TakeJoining;
 	teller: CallTeller;
@@ -38,7 +38,7 @@ export interface DriveOptions {
 	limitReached?: () => string | undefined;
 }
 
-/** Opens the agent when somebody reads, and yields all that it has reported since the last time. */
+/** Opens the agent on the first read, and yields everything reported since the last read. */
 export function drive(open: (host: AgentHost) => Promise<PiAgent>, options: DriveOptions): AsyncIterable<EngineYield> {
 	return { [Symbol.asyncIterator]: () => new Drive(open, options) };
 }
@@ -47,7 +47,7 @@ export function drive(open: (host: AgentHost) => Promise<PiAgent>, options: Driv
 class Drive implements AsyncIterator<EngineYield, undefined> {
 	readonly #options: DriveOptions;
 	readonly #translate: Translator;
-	readonly #events = eventQueue();
+	readonly #events = new EventQueue();
 	readonly #onAbort = () => this.#abort();
 	#agent: PiAgent | undefined;
 	#unsubscribe: (() => void) | undefined;
@@ -58,7 +58,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 
 	constructor(open: (host: AgentHost) => Promise<PiAgent>, options: DriveOptions) {
 		this.#options = options;
-		this.#translate = translator(accountOf(options.failure.apiKey), options.startsItself);
+		this.#translate = new Translator(accountOf(options.failure.apiKey), options.startsItself);
 		if (options.signal.aborted) {
 			void this.return();
 			return;
@@ -109,13 +109,13 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		}
 	}
 
-	/** How the agent's tools tell what becomes of their calls. */
+	/** How the agent's tools report their calls. */
 	#teller(): CallTeller {
-		const taken = (said: EngineYield) => new Promise<void>((resolve) => this.#events.push(said, resolve));
+		const taken = (events: EngineYield) => new Promise<void>((resolve) => this.#events.push(events, resolve));
 		return {
 			asked: async (id, name, args, needed) => {
-				const { handle, said } = this.#translate.ask(id, name, args, needed);
-				await taken(said);
+				const { handle, events } = this.#translate.ask(id, name, args, needed);
+				await taken(events);
 				return handle;
 			},
 			answered: (id, answer) => taken(this.#translate.answer(id, answer)),
@@ -162,10 +162,10 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		}
 	}
 
-	/** What an agent that settled in peace failed with. */
+	/** The failure of an agent that settled without throwing. */
 	#failure(): { cause: unknown } | undefined {
 		const { failure, limitReached } = this.#options;
-		const last = this.#translate.last();
+		const last = this.#translate.last;
 		if (last?.stopReason === "error" || last?.stopReason === "aborted") {
 			return { cause: modelFailure(last.errorMessage, failure) };
 		}
@@ -178,7 +178,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		this.#released = true;
 		clearTimeout(this.#timer);
 		this.#options.signal.removeEventListener("abort", this.#onAbort);
-		// Whatever the agent says to that, its answer has ended, and one that cannot be taken down must not take the daemon with it.
+		// The answer has ended whatever the agent does now; an agent that fails to close must not crash the daemon.
 		quietly(() => this.#unsubscribe?.());
 		quietly(() => this.#stop());
 		quietly(() => this.#agent?.dispose?.());
@@ -189,6 +189,6 @@ function quietly(work: () => void): void {
 	try {
 		work();
 	} catch {
-		// Its answer is over: nobody waits for this.
+		// The answer is over: this is not awaited.
 	}
 }

@@ -11,7 +11,7 @@ export { type PiConfig, piConfigShape };
 const GET_A_MODEL =
 	"for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or pi.baseUrl in nexus.yaml";
 
-/** What both pi engines say of themselves. */
+/** The common part of both pi engines' entries. */
 export const piSection = {
 	section: "pi",
 	configSchema: piConfigSchema,

@@ -33,7 +33,7 @@ export function toPiContext(request: EngineRequest, timestamp: number, signer?: 
 	return { history, prompt: userMessage({ ...newest, attachments }, timestamp) };
 }
 
-/** What pi puts before its next model call; it asks only when there is one. */
+/** Messages for pi's next model call; pi asks only before one. */
 export async function joiningTurn(
 	take: () => Promise<readonly EngineMessage[]>,
 ): Promise<{ messages: UserMessage[] } | undefined> {
@@ -57,7 +57,7 @@ function userMessage({ text, attachments = [] }: EngineMessage, timestamp: numbe
 
 const TEXT_TYPES = /^text\/|^application\/(?:json|xml|yaml|x-yaml|toml|javascript|x-sh|sql)\b|\+(?:json|xml)\b/;
 
-/** What the model reads about an attachment beside its picture. */
+/** The note about an attachment that accompanies its picture. */
 function attachmentText(attachment: Attachment): string {
 	const { name, contentType } = attachment;
 	const bytes = Buffer.from(attachment.data, "base64");
@@ -71,7 +71,7 @@ function attachmentText(attachment: Attachment): string {
 	return `Attached file ${name} (${contentType}${note}):\n${fence}\n${text.replace(/\n$/, "")}\n${fence}`;
 }
 
-/** Streaming decode: a character cut by the size limit is left out, anything else that is not UTF-8 is no text. */
+/** Decodes as a stream: drops a character cut by the size limit; any other invalid UTF-8 means it is not text. */
 function decoded(bytes: Uint8Array): string | undefined {
 	try {
 		return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true });

@@ -49,7 +49,7 @@ function withRepairedFetch(base: Provider): Provider {
 	};
 }
 
-/** They print answers that they cannot read, which may be what somebody said: not for a log. Whoever sets them wants that. */
+/** The libraries print answers that they cannot read, which may be private text and must not reach a log unless the operator sets them. */
 function quietLibraries(env: NodeJS.ProcessEnv): void {
 	env.OPENAI_LOG ??= "off";
 	env.ANTHROPIC_LOG ??= "off";

@@ -1,6 +1,13 @@
 /** A past assistant message in pi's words: one message of pi's for each time the model was called, in the order in which it all came. */
 
-import type { AssistantMessage, ImageContent, Message, TextContent, ThinkingContent } from "@earendil-works/pi-ai";
+import type {
+	AssistantMessage,
+	ImageContent,
+	Message,
+	TextContent,
+	ThinkingContent,
+	ToolResultMessage,
+} from "@earendil-works/pi-ai";
 import type { ContentPart } from "@nexus-stream/protocol";
 import type { EngineMessage, PastToolCall } from "@nexus-stream/protocol/engine";
 import { type Signer, thinkingOf } from "./signature.ts";
@@ -21,14 +28,14 @@ export interface PastOptions {
 	timestamp: number;
 	/** Calls of earlier messages: ids are counted through the whole context. */
 	callsBefore: number;
-	/** Gets its own reasoning back; left out = nobody does. */
+	/** The model that gets its own reasoning back; without it, none does. */
 	signer?: Signer | undefined;
 }
 
 type NamedCall = PastToolCall & { id: string };
 type Thought = { after: number; callsBefore: number; thinking: ThinkingContent };
 
-/** What one call of the model said, and what it asked for. */
+/** The text and the tool calls of one model call. */
 interface ModelTurn {
 	said: (TextContent | ThinkingContent)[];
 	calls: NamedCall[];
@@ -98,7 +105,17 @@ function assistant({ said, calls }: ModelTurn, { signer, timestamp }: PastOption
 	};
 }
 
-function toolResult(call: NamedCall, timestamp: number): Message {
+/** A finished tool call. */
+export interface ToolResultFacts {
+	id: string;
+	name: string;
+	content?: readonly ContentPart[] | undefined;
+	/** Used when the content has nothing that pi can show. */
+	result?: string | undefined;
+	status: string;
+}
+
+export function toolResult(call: ToolResultFacts, timestamp: number): ToolResultMessage {
 	const content = call.content?.flatMap(toPiContent) ?? [];
 	return {
 		role: "toolResult",
@@ -111,7 +128,7 @@ function toolResult(call: NamedCall, timestamp: number): Message {
 }
 
 /** pi knows text and images: a resource is one of them, or is named. */
-export function toPiContent(part: ContentPart): (TextContent | ImageContent)[] {
+function toPiContent(part: ContentPart): (TextContent | ImageContent)[] {
 	if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];
 	if (part.type === "image") return [imageOf(part) ?? named("image", part)];
 	if (part.text !== undefined) return [{ type: "text", text: `${part.uri}:\n${part.text}` }];

@@ -13,7 +13,7 @@ import type { PiConfig } from "./config.ts";
 import { type AgentHost, drive, type PiAgent, type TakeJoining } from "./drive.ts";
 import { joiningTurn, type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
-import { toPiContent } from "./past.ts";
+import { toolResult } from "./past.ts";
 import { accountOf, type Signer, signedReasoning } from "./signature.ts";
 import { builtInTools } from "./tools.ts";
 
@@ -30,7 +30,7 @@ export {
 	type Signer,
 	signedReasoning,
 	type TakeJoining,
-	toPiContent,
+	toolResult,
 	toPiContext,
 };
 

@@ -5,7 +5,7 @@ import type { AssistantMessage, ThinkingContent } from "@earendil-works/pi-ai";
 import type { SignedReasoning } from "@nexus-stream/protocol";
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 
-/** Who signs: as pi-ai tells a model's own messages, and for whom, because a provider takes encrypted reasoning back from the same organisation only. */
+/** The signing model and its account, because a provider accepts encrypted reasoning only from the same organisation. */
 export interface Signer extends Pick<AssistantMessage, "api" | "provider" | "model"> {
 	account: string;
 }
@@ -14,7 +14,7 @@ export interface Signer extends Pick<AssistantMessage, "api" | "provider" | "mod
 export const accountOf = (apiKey: string): string =>
 	createHash("sha256").update(`nexus reasoning ${apiKey}`).digest("hex").slice(0, 16);
 
-/** What the opaque signature holds, as JSON. */
+/** The content of the opaque signature, as JSON. */
 interface SignatureContent extends Signer {
 	signature: string;
 	/** The provider withheld the text; the signature is all there is. */
@@ -24,7 +24,7 @@ interface SignatureContent extends Signer {
 /** Servers on OpenAI's old wire sign nothing: pi notes there in which field the text came, and they do not expect it back. */
 const FIELD_NAME = /^reasoning(?:_[a-z]+)?$/;
 
-/** What of a finished message its provider signed, each where it stands in the text. */
+/** The signed reasoning of a finished message, each with its position in the text. */
 export function signedReasoning({ content, api, provider, model }: AssistantMessage, account: string): EngineEvent[] {
 	const events: EngineEvent[] = [];
 	let after = 0;
@@ -46,7 +46,7 @@ export function signedReasoning({ content, api, provider, model }: AssistantMess
 	return events;
 }
 
-/** As the model wants it back; undefined when somebody else signed it. */
+/** As the model wants it back; undefined when another model or account signed it. */
 export function thinkingOf({ text, signature }: SignedReasoning, by: Signer): ThinkingContent | undefined {
 	const seal = sealIn(signature);
 	const isOwn = (["api", "provider", "model", "account"] as const).every((field) => seal?.[field] === by[field]);

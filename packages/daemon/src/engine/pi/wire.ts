@@ -1,5 +1,5 @@
 /**
- * What a provider sends, made fit for the libraries that read it: they look through all that they hold whenever a piece of an event comes, and
+ * Rewrites a provider's stream for the libraries that read it: they search their whole buffer whenever a piece of an event comes, and
  * take two tool calls with one id for one call.
  */
 
@@ -17,7 +17,7 @@ export const repairedFetch =
 		return new Response(repairedEvents(response.body), { status, statusText, headers });
 	};
 
-/** The events of a stream, each in one piece and with ids of its own. */
+/** The events of a stream, each in one piece and with unique ids. */
 function repairedEvents(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
 	const reader = body.getReader();
 	const events = new WholeEvents();
@@ -47,7 +47,7 @@ class WholeEvents {
 	/** The last bytes that are held: an end may come in two pieces. */
 	#tail: Uint8Array = NOTHING;
 
-	/** What is whole now. */
+	/** The complete events so far. */
 	push(piece: Uint8Array): Uint8Array {
 		const end = this.#endIn(piece);
 		if (end === 0) {
@@ -152,7 +152,7 @@ interface Chunk {
 	choices?: ({ delta?: { tool_calls?: CallDelta[] } } | null)[];
 }
 
-/** What a library cannot read either is left to it. */
+/** Unreadable events pass unchanged: the library reports them. */
 function jsonIn(text: string): Chunk | undefined {
 	try {
 		return JSON.parse(text) as Chunk;

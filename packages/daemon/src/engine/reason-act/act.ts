@@ -1,4 +1,4 @@
-/** Acts on what a message asks for: refuses what is wrong, runs the rest, tells people and the model how it went. */
+/** Runs the tool calls of a message: refuses invalid ones, runs the rest, and reports the results to people and to the model. */
 
 import type { ToolResultMessage } from "@earendil-works/pi-ai";
 import { contentText } from "@nexus-stream/protocol";
@@ -10,7 +10,7 @@ import type {
 	EngineYield,
 } from "@nexus-stream/protocol/engine";
 import { resultSummary } from "../kit/kit.ts";
-import { toPiContent } from "../pi/pi.ts";
+import { toolResult } from "../pi/pi.ts";
 import {
 	type ContextWords,
 	describeCall,
@@ -19,11 +19,21 @@ import {
 	type ToolContext,
 	type ToolRegistry,
 } from "../tools/tools.ts";
-import { type ApprovalQuestion, approvalQuestionOf, permitOf, permitted } from "./approve.ts";
-import { forTool } from "./by-tool.ts";
-import { type Permit, type ReadyCall, runTools, type ToolOutcome, toolRoom } from "./schedule.ts";
+import {
+	type ApprovalQuestion,
+	approvalQuestionOf,
+	type Permit,
+	permitOf,
+	permitted,
+	type ReadyCall,
+	runTools,
+	type ToolOutcome,
+	toolRoom,
+} from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
-import type { RunState, RunToolCall } from "./state.ts";
+import { forTool } from "./setup.ts";
+import type { RunToolCall } from "./shared-state.ts";
+import type { RunState } from "./state.ts";
 
 export interface CountedCall {
 	call: RunToolCall;
@@ -34,16 +44,16 @@ export interface CountedCall {
 interface ActingParts {
 	setup: LoopSetup;
 	request: EngineRequest;
-	/** What the models of the run have read. */
+	/** Tracks what the models of the run have read. */
 	words: ContextWords;
 	signal: AbortSignal;
-	/** Left out where nobody can be asked. */
+	/** Left out when the run has no person to ask. */
 	answer?: EngineContext["answer"] | undefined;
-	/** What is yielded with a tool's start and end. */
+	/** Events yielded with a tool's start and end. */
 	boundary(): readonly EngineEvent[];
 }
 
-/** Who asks for tools. */
+/** The agent that calls tools. */
 export interface Asker {
 	agent: AgentSpec;
 	state: RunState;
@@ -54,7 +64,7 @@ export interface Asker {
 interface PermittedCall extends ReadyCall {
 	record: RunToolCall;
 	by: Asker;
-	/** Decided by what the model had read when it made the call: what comes meanwhile did not lead to it. */
+	/** Decided by what the model had read when it made the call: later text did not cause it. */
 	about: ApprovalQuestion | undefined;
 }
 
@@ -63,17 +73,17 @@ interface Running {
 	disarm: () => void;
 }
 
-/** The tools of one run, whoever asks for them. */
+/** The tools of one run, for all its agents. */
 export class Acting {
 	readonly #parts: ActingParts;
 	readonly #room: ReturnType<typeof toolRoom>;
 	readonly #running = new Map<string, Running>();
 	readonly #stopped: Promise<never>;
-	/** What people said to the questions of tools, by call. */
+	/** Answers of people to the questions of tools, by call. */
 	readonly #answers = new Map<string, ApprovalOutcome>();
 	#questions = 0;
 	#indicatedAt = Number.NEGATIVE_INFINITY;
-	/** What was said about a call before this run began. */
+	/** The decision about a call that was made before this run began. */
 	#given: (ApprovalOutcome & { callId: string }) | undefined;
 
 	constructor(parts: ActingParts) {
@@ -119,10 +129,10 @@ export class Acting {
 			contextOf: (call, limit) => this.#contextOf(call as PermittedCall, limit),
 		});
 		const byId = new Map(doing.map(({ callId }, index) => [callId, outcomes[index]!]));
-		return asked.map(({ call }) => resultMessage(call, byId.get(call.callId), setup.clock.now()));
+		return asked.map(({ call }) => resultOf(call, byId.get(call.callId), setup.clock.now()));
 	}
 
-	/** A call that waited for a person when the run before was cut off, and has its answer now. */
+	/** A call that waited for a person when the earlier run was interrupted, and now has its answer. */
 	async settle(
 		by: Asker,
 		registry: ToolRegistry,
@@ -137,10 +147,10 @@ export class Acting {
 		const why = reason ?? `${state}${whom === undefined ? "" : ` by ${whom}`}`;
 		if (state === "answered") this.#conclude(by, call, "completed", text ?? "");
 		else this.#conclude(by, call, "failed", `not run: ${why}`);
-		return [resultMessage(call, undefined, this.#parts.setup.clock.now())];
+		return [resultOf(call, undefined, this.#parts.setup.clock.now())];
 	}
 
-	/** The agent's own limit before everybody's before the tool's. */
+	/** The agent's limit, else the configured one, else the tool's. */
 	#timeoutMsOf({ tool, by: { agent } }: PermittedCall): number {
 		const { setup, request } = this.#parts;
 		const own = forTool(agent.timeoutMs, tool.name) ?? forTool(setup.timeoutMs, tool.name) ?? tool.timeoutMs;
@@ -159,7 +169,7 @@ export class Acting {
 		});
 	}
 
-	/** People see the question once whoever reads the run has it on record, and what became of it. */
+	/** People see the question once it is durable, and later its outcome. */
 	async #ask(call: PermittedCall, about: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalOutcome> {
 		const { boundary } = this.#parts;
 		const { record, tool, args, by: asker } = call;
@@ -174,7 +184,7 @@ export class Acting {
 			summary,
 			asking: { ...approval, state: "pending" },
 		};
-		// The checkpoint first: whoever answers late answers a call that the run which goes on knows.
+		// Save the checkpoint first, so that a late answer finds the call in the continued run.
 		asker.say([...boundary(), asked], resolve);
 		await Promise.race([taken, this.#stopped]);
 		const answer = await this.#parts.answer!(approval.id, signal);
@@ -187,14 +197,14 @@ export class Acting {
 		return answer;
 	}
 
-	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
+	/** The call never ran, so it has no start: the log distinguishes "never ran" from "may have run". */
 	#conclude({ state, say }: Asker, record: RunToolCall, status: "completed" | "failed", text: string): void {
 		state.end(record, status, text);
 		const ended = { ...named(record), status, args: record.args, summary: resultSummary(text), result: text };
 		say([ended, ...this.#parts.boundary()]);
 	}
 
-	/** Resolves once whoever reads the run has taken the start and asks for more. */
+	/** Resolves once the reader of the run has taken the start and asks for more. */
 	async #start(call: PermittedCall): Promise<void> {
 		const { signal, setup } = this.#parts;
 		const { record, tool } = call;
@@ -212,7 +222,7 @@ export class Acting {
 		if (running) running.since = setup.clock.now();
 	}
 
-	/** A person who waits longer than usual is told how long it usually takes. */
+	/** Shows how long the tool usually takes if it takes longer. */
 	#watch({ record, tool, by }: PermittedCall, summary: string): () => void {
 		const { durations, clock } = this.#parts.setup;
 		const usual = roundedMs(durations.usualMs(tool.name));
@@ -244,7 +254,7 @@ export class Acting {
 			...named(record),
 			status,
 			args: neverRan ? record.args : undefined,
-			// That a routing was taken says less than whom it names.
+			// The target of a routing says more than its result.
 			summary: isEnd ? describeCall(tool.name, args, tool.describe) : resultSummary(text),
 			result: text,
 			content: content.some(({ type }) => type !== "text") ? content : undefined,
@@ -277,25 +287,9 @@ export class Acting {
 const TOO_MANY = "not run: the run has reached its limit of tool calls";
 const CUT = "not run: your message was cut off at the output limit, and so may be the arguments; ask for less at once";
 
-const named = ({
-	callId,
-	name,
-}: RunToolCall): Pick<Extract<EngineEvent, { type: "tool" }>, "type" | "callId" | "name"> => ({
-	type: "tool",
-	callId,
-	name,
-});
+const named = ({ callId, name }: RunToolCall) => ({ type: "tool" as const, callId, name });
 
-function resultMessage(call: RunToolCall, outcome: ToolOutcome | undefined, timestamp: number): ToolResultMessage {
-	const content = outcome?.content.flatMap(toPiContent) ?? [];
-	return {
-		role: "toolResult",
-		toolCallId: call.callId,
-		toolName: call.name,
-		content: content.length > 0 ? content : [{ type: "text", text: call.result || "(no output)" }],
-		isError: call.status === "failed",
-		timestamp,
-	};
-}
+const resultOf = (call: RunToolCall, outcome: ToolOutcome | undefined, now: number): ToolResultMessage =>
+	toolResult({ ...call, id: call.callId, content: outcome?.content }, now);
 
 const roundedMs = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1000)} s`);

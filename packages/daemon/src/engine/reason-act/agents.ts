@@ -8,10 +8,9 @@ import { type AgentConfig, agentProblems, isPromptFile } from "../agents/agents.
 import type { EngineSetup, EnvironmentVariables } from "../entry.ts";
 import { chooseModel, loadModel } from "../pi/pi.ts";
 import type { ToolRegistry } from "../tools/tools.ts";
-import { type ReasonActConfig, SCRIPTED } from "./config.ts";
-import { REASON_ACT_DEFAULTS } from "./defaults.ts";
-import { type ModelPort, piModel } from "./model.ts";
-import { parseScript, scriptedModel } from "./scripted.ts";
+import { REASON_ACT_DEFAULTS, type ReasonActConfig, SCRIPTED } from "./config.ts";
+import { type ModelPort, piModel } from "./model/model.ts";
+import { parseScript, scriptedModel } from "./model/scripted.ts";
 import type { AgentSpec } from "./setup.ts";
 
 const SECTION = "reasonAct";
@@ -31,7 +30,7 @@ export async function agentsOf(
 	tools: ToolRegistry,
 	{ base, env }: Pick<EngineSetup, "base" | "env">,
 ): Promise<AgentSpec[]> {
-	// Whoever reads a file has said this with its line; a program that embeds the daemon has not.
+	// The reader of a file has reported this with its line; a program that embeds the daemon has not.
 	const [problem] = agentProblems({
 		engine: { name: SECTION },
 		enginesWithAgents: [SECTION],

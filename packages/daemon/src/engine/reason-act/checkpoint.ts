@@ -4,19 +4,24 @@ import type { Message, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Continued, EngineRequest } from "@nexus-stream/protocol/engine";
 import { toPiContext } from "../pi/pi.ts";
-import type { PhaseChange } from "./prompt.ts";
-import type { LaneSnapshot, RunToolCall, StateSnapshot } from "./state.ts";
+import type { LaneSnapshot, RunToolCall, StateSnapshot } from "./shared-state.ts";
+
+export interface PhaseChange {
+	from: string;
+	because: string;
+	at: number;
+}
 
 export interface Checkpoint {
 	version: 1;
 	state: StateSnapshot;
 	phase: string;
 	transition?: PhaseChange;
-	/** Who is at work: one agent, or several side by side. */
+	/** The active agents: one, or several in parallel. */
 	lanes: LaneSnapshot[];
-	/** Whose turn comes then; those in one group work side by side. */
+	/** The agents that follow; those in one group work in parallel. */
 	line: string[][];
-	/** What agents handed on. */
+	/** Hand-over notes of the agents. */
 	notes: AgentNote[];
 	/** By agent: what it has said, done and read in this run, behind the session's own. The last message of one at work may wait for results. */
 	threads: Record<string, Thread>;
@@ -34,13 +39,13 @@ export interface Thread {
 	injectedRead: number;
 }
 
-/** What one agent hands on to the others: why it routed, or what it has done. */
+/** A hand-over note to the other agents: why it routed, or what it has done. */
 export interface AgentNote {
 	agent: string;
 	text: string;
 }
 
-/** Undefined: the run was cut off before its first boundary, and begins anew. */
+/** Undefined: the run was interrupted before its first boundary, and starts over. */
 export function checkpointOf(continued: Continued | undefined): Checkpoint | undefined {
 	const checkpoint = continued?.checkpoint as Checkpoint | null | undefined;
 	if (!checkpoint) return undefined;
@@ -52,7 +57,7 @@ export function checkpointOf(continued: Continued | undefined): Checkpoint | und
 export const GO_ON =
 	"Your answer was cut off here, and people have read it up to this point. Go on exactly where it stops. Do not repeat any of it, and do not apologise.";
 
-/** What was shown after the checkpoint, as the model's own interrupted words. */
+/** Text shown after the checkpoint, as the model's own interrupted message. */
 export function interrupted(request: EngineRequest, timestamp: number): Message[] {
 	const shown = request.continues?.shown ?? "";
 	if (shown === "") return [];
@@ -96,7 +101,7 @@ function unansweredIn(messages: readonly Message[]): string[] {
 	return last.content.flatMap((part) => (part.type === "toolCall" && !answered.has(part.id) ? [part.id] : []));
 }
 
-/** Of a call whose result a model has read, only that it was: the words are in the threads, and must not fill a checkpoint twice. */
+/** Drops the results that a model has read: the threads have them, and a checkpoint must not hold them twice. */
 export function leanCalls(calls: readonly RunToolCall[], threads: Iterable<Thread>): RunToolCall[] {
 	const waiting = new Set([...threads].flatMap(({ messages }) => unansweredIn(messages)));
 	return calls.map((call) => {

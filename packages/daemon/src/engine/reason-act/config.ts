@@ -3,6 +3,7 @@
 import { type PhasesConfig, phasesConfigSchema, TOOLS_IN_WORDS } from "../agents/agents.ts";
 import type { ConfigWords } from "../entry.ts";
 import { type PiConfig, piConfigShape } from "../pi/entry.ts";
+import { ATTEMPTS_MAX } from "./termination.ts";
 
 /** The provider that needs neither a network nor a key. */
 export const SCRIPTED = "scripted";
@@ -60,3 +61,15 @@ export const reasonActConfigSchema = (words: ConfigWords) => {
 		retryDelayMsMax: ms,
 	});
 };
+
+export const REASON_ACT_DEFAULTS = {
+	attemptsMax: ATTEMPTS_MAX,
+	toolsParallelMax: 8,
+	toolIndicatorGapMs: 100,
+	toolDurationMs: 1000,
+	commandMs: 30_000,
+	recentTransitionMs: 30_000,
+	toolSettleMs: 1000,
+	retriesMax: 2,
+	retryDelayMsMax: 10_000,
+} as const;

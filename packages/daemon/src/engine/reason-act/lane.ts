@@ -3,28 +3,27 @@
 import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, EngineRequest, EngineYield, ExecutionEntry } from "@nexus-stream/protocol/engine";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { modelFailure } from "../kit/kit.ts";
 import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
-import { forTool } from "./by-tool.ts";
-import type { AgentNote, Thread } from "./checkpoint.ts";
-import { jsonOf, listen, type ModelReply } from "./listen.ts";
-import type { ModelRequest } from "./model.ts";
+import type { AgentNote, PhaseChange, Thread } from "./checkpoint.ts";
+import { jsonOf, listen, type ModelReply } from "./model/listen.ts";
+import type { ModelRequest } from "./model/model.ts";
+import { withoutThinking } from "./model/think.ts";
 import type { Offer } from "./offer.ts";
-import { pause } from "./pause.ts";
-import { type PhaseChange, systemPrompt } from "./prompt.ts";
-import { notesFor, sessionFor, userWords } from "./reading.ts";
+import { notesFor, sessionFor, systemPrompt, trimmed, userWords } from "./prompt.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
-import type { RunState, RunToolCall } from "./state.ts";
+import { forTool } from "./setup.ts";
+import type { RunToolCall } from "./shared-state.ts";
+import type { RunState } from "./state.ts";
 import { checkedVerdict, mustTerminate, type PhaseRules, type TerminationDecision } from "./termination.ts";
-import { withoutThinking } from "./think.ts";
-import { trimmed } from "./trim.ts";
 
 /** After a provider has refused a context as too long, it gets this share of the window. */
 const TIGHT_SHARE = 0.5;
 const FIRST_RETRY_MS = 500;
 
-/** What a lane has of its run. */
+/** The part of the run that a lane uses. */
 export interface LaneRun {
 	readonly setup: LoopSetup;
 	readonly request: EngineRequest;
@@ -34,7 +33,7 @@ export interface LaneRun {
 	readonly phase: string;
 	readonly transition: PhaseChange | undefined;
 	readonly notes: readonly AgentNote[];
-	/** Who gets the run back, if its senders may use it. */
+	/** The orchestrator, if the run's senders may use it. */
 	readonly orchestrator: string | undefined;
 	/** Words of people that arrived during the run, so far. `read` is called when there are new ones, before they are on record. */
 	injected(read: (injected: readonly Message[]) => void): Promise<readonly Message[]>;
@@ -59,7 +58,7 @@ export class AgentLane {
 	readonly say: LaneParts["say"];
 	/** A call that waited for a person when the run before was cut off, with the answer. */
 	missing: { call: RunToolCall; answer: ApprovalOutcome } | undefined;
-	/** Words of its own that people have read already, and what it is told about them. */
+	/** Its own text that people have already read, and the messages that tell the model so. */
 	cutOff: { shown: string; messages: readonly Message[] } | undefined;
 	/** Why the last attempt failed, with its code. */
 	failure: NexusError | undefined;
@@ -75,7 +74,7 @@ export class AgentLane {
 		this.#session = sessionFor(agent.name, run.request, run.setup.clock.now(), agent.model.signer);
 	}
 
-	/** The agent's turn, with its retries. `resumed`: it goes on in the attempt that was cut off. */
+	/** The agent's turn, with its retries. `resumed`: continues the interrupted attempt. */
 	async work(resumed: boolean): Promise<TerminationDecision> {
 		const { setup, phase, notes, signal } = this.#run;
 		const { name } = this.agent;
@@ -95,14 +94,14 @@ export class AgentLane {
 			this.#log("attempt", `attempt ${attempt} of ${attemptsMax} in ${phase}: ${verdict.type}`, about);
 			setup.counters?.add("agent_attempts", { agent: name, outcome: verdict.type });
 			if (verdict.type !== "retry") return verdict;
-			// A strategy of somebody's own may never be content.
+			// A custom strategy may retry without end.
 			if (attempt >= attemptsMax) return { type: "fail", message: `${name} did not end in ${attempt} attempts` };
 			this.thread.messages.push(userWords(verdict.reminder, setup.clock.now()));
 			this.#log("reminder", verdict.reminder, { attempt });
 		}
 	}
 
-	/** What an earlier run of the session left behind. */
+	/** The call that an earlier run of the session left open. */
 	async #takeUp(): Promise<void> {
 		const { missing: owed, cutOff, thread } = this;
 		if (owed) thread.messages.push(...(await this.#run.acting.settle(this, this.#offered, owed.call, owed.answer)));
@@ -182,7 +181,7 @@ export class AgentLane {
 			} else if (retries < setup.retriesMax && model.isPassing(heard.message)) {
 				const delayMs = Math.min(setup.retryDelayMsMax, FIRST_RETRY_MS * 2 ** retries);
 				retries += 1;
-				await pause(delayMs, signal, setup.clock);
+				await sleep(setup.clock, delayMs, signal, "due");
 				if (signal.aborted) return heard;
 			} else return heard;
 		}

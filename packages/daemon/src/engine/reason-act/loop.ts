@@ -10,26 +10,25 @@ import type {
 	EngineYield,
 	ExecutionEntry,
 } from "@nexus-stream/protocol/engine";
-import { eventQueue } from "../kit/kit.ts";
+import { EventQueue } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
 import { ContextWords } from "../tools/tools.ts";
 import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
+import type { PhaseChange } from "./checkpoint.ts";
 import { type AgentNote, type Checkpoint, interrupted, leanCalls, missingResults, type Thread } from "./checkpoint.ts";
 import { AgentLane, type LaneRun } from "./lane.ts";
-import type { ModelReply } from "./listen.ts";
-import { type Offer, offerFor } from "./offer.ts";
-import type { PhaseChange } from "./prompt.ts";
-import { mayUse } from "./routing.ts";
+import type { ModelReply } from "./model/listen.ts";
+import { usageByAgent } from "./model/model.ts";
+import { mayUse, type Offer, offerFor } from "./offer.ts";
 import type { LoopSetup } from "./setup.ts";
 import { RunState } from "./state.ts";
 import type { RoutingDecision, TerminationDecision } from "./termination.ts";
-import { usageByAgent } from "./used.ts";
 
-/** Beyond what a tool may take to let go, before the end is written for it. */
+/** Grace beyond a tool's time to stop, before the loop writes its end. */
 const ABORT_SLACK_MS = 100;
 
-/** `from`: goes on where an earlier run of the same session was cut off. */
+/** `from`: continues an interrupted run of the same session. */
 export function reasonAct(
 	setup: LoopSetup,
 	request: EngineRequest,
@@ -39,7 +38,7 @@ export function reasonAct(
 	return { [Symbol.asyncIterator]: () => new LoopRun(setup, request, context, from) };
 }
 
-/** By hand: a generator, and one within another still more, costs several promises for each token. */
+/** An iterator by hand: a generator costs several promises for each token, and nested ones more. */
 class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	readonly setup: LoopSetup;
 	readonly request: EngineRequest;
@@ -52,20 +51,20 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	readonly #context: EngineContext;
 	readonly #words: ContextWords;
 	readonly #stop = new AbortController();
-	readonly #events = eventQueue();
+	readonly #events = new EventQueue();
 	readonly #state: RunState;
 	readonly #usage = usageByAgent();
 	readonly #calls = new Map<string, number>();
 	readonly #threads = new Map<string, Thread>();
 	readonly #injected: Message[] = [];
-	/** Who is at work. */
+	/** The active agents. */
 	readonly #lanes = new Set<AgentLane>();
-	/** Whose turn comes then; those in one group work side by side. */
+	/** The agents that follow; those in one group work in parallel. */
 	readonly #line: string[][] = [];
-	/** Only then do events say whose they are. */
+	/** Only then do events name their agent. */
 	readonly #isSeveral: boolean;
 	readonly #onAbort = () => this.#halt();
-	/** What somebody reads of words that were cut off. */
+	/** Messages about interrupted text, for the agent that continues it. */
 	#cutOff: Message[] = [];
 	#failed: { cause: unknown } | undefined;
 	#disarm: (() => void) | undefined;
@@ -128,11 +127,11 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	#entry(): string {
 		const { agents, entry } = this.setup;
 		const { agent = entry } = this.request;
-		// One agent answers to every name that the access rules use; so does the first of several to the name of the only one.
+		// A single agent answers to every name in access rules; so does the first of several to the default name.
 		const name = this.#isSeveral && (agents.has(agent) || agent !== AGENT) ? agent : entry;
 		if (!agents.has(name)) throw new NexusError("engine_failed", `there is no agent "${name}"`);
 		if (this.#isSeveral && !mayUse(this.request, name))
-			throw new NexusError("engine_failed", `the agent "${name}" is not for whoever asks here`);
+			throw new NexusError("engine_failed", `the sender may not use the agent "${name}"`);
 		return name;
 	}
 
@@ -144,10 +143,10 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		return new AgentLane({ run: this, agent, thread, state: this.#state.lane(from), say: this.#voiceOf(name) });
 	}
 
-	/** One that fails does not stop the others; what ends the run ends all of them. */
+	/** A failing agent does not stop the others; the end of the run stops all. */
 	async #together(lanes: readonly AgentLane[], resumed: boolean): Promise<void> {
 		for (const lane of lanes) this.#lanes.add(lane);
-		// People have seen whose words these are; of several agents side by side the first one goes on with them.
+		// People have seen which agent wrote the interrupted text; of several parallel agents the first visible one continues it.
 		const speaker = lanes.find(({ agent }) => agent.visible) ?? lanes[0];
 		if (speaker && this.#cutOff.length > 0)
 			speaker.cutOff = { shown: this.request.continues?.shown ?? "", messages: this.#cutOff.splice(0) };
@@ -180,7 +179,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			const messages = [...thread.messages, ...missingResults(thread.messages, state, now, answered?.callId)];
 			this.#threads.set(agent, { ...thread, messages });
 		}
-		// What was open has its result by now: it is not this run's to pair. Before lanes take up what is open.
+		// Open calls got their failed results above. End them before the lanes adopt what is open.
 		for (const call of this.#state.openCalls()) if (call !== answered) this.#state.end(call, "failed", "cut off");
 		const going = lanes.map((lane) => this.#lane(lane.activation.agent, lane));
 		const asker = going.find(({ agent }) => agent.name === answered?.agent);
@@ -188,14 +187,14 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		return going;
 	}
 
-	/** With a tool's event, in one burst: what stands in the log and where the run can go on belong together. */
+	/** The checkpoint event, yielded in one burst with a tool's event so that log and checkpoint agree. */
 	#boundary(): readonly EngineEvent[] {
 		const event = this.setup.checkpoint?.(this.#checkpoint());
 		return event === undefined ? [] : [event];
 	}
 
 	#checkpoint(): Checkpoint {
-		// Messages are never changed, only replaced: copies of the lists will do.
+		// Messages are never changed, only replaced: copies of the lists are enough.
 		const threads = [...this.#threads].map(([agent, thread]) => [agent, { ...thread, messages: [...thread.messages] }]);
 		const state = this.#state.snapshot();
 		return {
@@ -212,11 +211,11 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		};
 	}
 
-	/** What a verdict means for those who wait in line. */
+	/** Applies a termination decision to the waiting agents. */
 	#follow(lane: AgentLane, verdict: TerminationDecision): void {
 		const { agent, say } = lane;
 		if (verdict.type === "fail") throw lane.failure ?? new NexusError("engine_failed", verdict.message);
-		if (verdict.type === "retry") throw new NexusError("internal", "a retry is the lane's own matter");
+		if (verdict.type === "retry") throw new NexusError("internal", "the lane handles retries itself");
 		if (verdict.text !== undefined && !lane.state.hasSpoken)
 			say([{ type: "message" }, { type: "text", delta: verdict.text }]);
 		if (verdict.completion) {
@@ -224,7 +223,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			this.notes.push({ agent: agent.name, text: summary });
 			this.log({ kind: "completion", agent: agent.name, text: summary, data: { by } });
 		}
-		// Chat platforms show the next one's message once this one is whole, with what it took.
+		// Chat platforms show the next agent's message once this one is whole and has its usage.
 		if (this.#isSeveral) say([...this.#usage.take(agent.name), { type: "message_end" }]);
 		if (verdict.type === "route") this.#route(lane, verdict.decision);
 	}
@@ -251,14 +250,14 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		const next = [...new Set(agents)].filter((name) => !waiting.has(name));
 		if (parallel && next.length > 0) this.#line.push(next);
 		else this.#line.push(...next.map((name) => [name]));
-		// So that a run which is cut off now goes on with those who are next.
+		// A run that is interrupted now continues with the next agents.
 		if (this.#isSeveral) say(this.#boundary());
 	}
 
 	async injected(read: (injected: readonly Message[]) => void): Promise<readonly Message[]> {
 		const { inbox } = this.#context;
 		if (!inbox) return this.#injected;
-		// Behind everything that was said so far: that is their place in the log.
+		// After everything yielded so far: that is their place in the log.
 		await this.#events.idle();
 		if (this.signal.aborted) return this.#injected;
 		let isMarked = false;
@@ -269,7 +268,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			return this.#checkpoint();
 		});
 		if (!isMarked) this.#inject(arrived);
-		// A boundary of another lane may have been on its way, and would be the newest without them.
+		// A checkpoint of another lane may be under way without these messages, and would be newer.
 		if (arrived.length > 0 && this.#lanes.size > 1) this.#events.push(this.#boundary());
 		return this.#injected;
 	}
@@ -311,7 +310,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		return (said, taken) => this.#events.push(signed(said, agent), taken);
 	}
 
-	/** The answer ends when its tools have let go, or soon after whatever they do. */
+	/** The answer ends when its tools have stopped, or after a grace time. */
 	#halt(failed?: { cause: unknown }): void {
 		this.#failed ??= failed;
 		if (this.signal.aborted) return;

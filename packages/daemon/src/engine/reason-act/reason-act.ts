@@ -10,15 +10,13 @@ import type { EngineSetup } from "../entry.ts";
 import { builtInTools, describeBy, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
 import { AGENT, type AgentsConfig, agentSpec, agentsOf } from "./agents.ts";
 import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
-import { type ReasonActConfig, SCRIPTED } from "./config.ts";
-import { REASON_ACT_DEFAULTS } from "./defaults.ts";
-import { durations } from "./durations.ts";
+import { REASON_ACT_DEFAULTS, type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { reasonAct } from "./loop.ts";
-import type { ModelPort } from "./model.ts";
+import type { ModelPort } from "./model/model.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
-import { RUN_LIMITS, type RunLimits } from "./state.ts";
-import { strategyOf } from "./strategy.ts";
-import { FIRST_PHASE, PHASES, type PhaseRules } from "./termination.ts";
+import { durations } from "./setup.ts";
+import { RUN_LIMITS, type RunLimits } from "./shared-state.ts";
+import { FIRST_PHASE, PHASES, type PhaseRules, strategyOf } from "./termination.ts";
 
 const SECTION = "reasonAct";
 
@@ -71,7 +69,7 @@ export function reasonActEngine(given: LoopSetup): Engine {
 
 const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data });
 
-/** Of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit is no reason to begin anew. */
+/** Hash of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit does not invalidate it. */
 function configHashOf({ agents, phases }: LoopSetup): string {
 	const named = [...agents.values()].map(({ name, tools }) =>
 		JSON.stringify([name, tools.tools.map((tool) => tool.name).sort()]),

@@ -2,8 +2,10 @@
 
 import { type ContentPart, wordsOf } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
+import type { ApprovalOutcome, EngineRequest, ToolApproval } from "@nexus-stream/protocol/engine";
 import { bounded } from "../kit/kit.ts";
-import type { Tool, ToolContext, ToolResult } from "../tools/tools.ts";
+import { type ContextWords, refusalOf, type Tool, type ToolContext, type ToolResult } from "../tools/tools.ts";
+import type { AgentSpec } from "./setup.ts";
 
 /** A call whose arguments fit. */
 export interface ReadyCall {
@@ -40,7 +42,7 @@ export interface ScheduleOptions {
 
 /** How many tools of a run act at once, whichever agents asked for them. */
 export interface ToolRoom {
-	/** False: there is none now; `retry` is called when that may have changed. One that waits for all of it is overtaken by nobody. */
+	/** False: no room now; `retry` is called when that may have changed. An exclusive tool that waits is never overtaken. */
 	enter(exclusive: boolean, retry: () => void): boolean;
 	leave(exclusive: boolean): void;
 	/** It does not wait any more. */
@@ -144,7 +146,7 @@ class CallBatch {
 		}
 	}
 
-	/** Nobody waits for an answer that is of no use any more. */
+	/** Aborts when the answer is not needed any more. */
 	#dismiss(): void {
 		if (!this.#isStopped()) return;
 		const waiting = [...this.#waiting];
@@ -163,7 +165,7 @@ class CallBatch {
 		this.#ready.splice(at < 0 ? this.#ready.length : at, 0, entry);
 	}
 
-	/** The first in line waits for its room, and those behind it wait, too: nothing overtakes an exclusive tool for ever. */
+	/** The first in line waits for its room, and those behind it wait too, so that no exclusive tool starves. */
 	#startSome(): void {
 		for (;;) {
 			const next = this.#ready[0];
@@ -247,3 +249,45 @@ function outcomeOf({ name }: Tool, result: Partial<ToolResult> | undefined): Too
 const failedWith = (text: string): ToolOutcome => ({ status: "failed", content: [{ type: "text", text }] });
 
 const refused = (reason: string): ToolOutcome => ({ ...failedWith(reason), neverRan: true });
+
+/** The question to a person about a call. */
+export type ApprovalQuestion = Pick<ToolApproval, "kind" | "question" | "choices" | "revision" | "because" | "once">;
+
+/** Asks the person and waits. Left out when the run has no person to ask. */
+export type Ask = (about: ApprovalQuestion) => Promise<ApprovalOutcome>;
+
+/** `answer`: the person's answer to the tool's own question. */
+export type AnsweredPermit = Permit & { answer?: ApprovalOutcome };
+
+/** Undefined: the call needs no approval. */
+export function approvalQuestionOf(
+	{ tool, args }: ReadyCall,
+	agent: Pick<AgentSpec, "approval">,
+	request: Pick<EngineRequest, "approval">,
+	words: ContextWords,
+): ApprovalQuestion | undefined {
+	if (tool.asks) return { kind: "question", ...tool.asks(args) };
+	const needed = words.approvalOf(tool, agent.approval, request.approval);
+	if (needed === undefined) return undefined;
+	return { kind: "approval", ...needed, revision: tool.revision };
+}
+
+export async function permitted(
+	call: ReadyCall,
+	about: ApprovalQuestion,
+	ask: Ask | undefined,
+): Promise<AnsweredPermit> {
+	const { tool } = call;
+	if (ask === undefined) {
+		const needs = about.kind === "approval" ? "requires approval" : "has a question";
+		return { allowed: false, reason: `${tool.name} ${needs}, but this run has no approver` };
+	}
+	return permitOf(call, await ask(about));
+}
+
+/** Whether an answer permits the call. */
+export function permitOf({ tool, args }: ReadyCall, answer: ApprovalOutcome): AnsweredPermit {
+	if (answer.state === "answered" && tool.asks) return { allowed: true, answer };
+	const reason = refusalOf(tool, args, answer);
+	return reason === undefined ? { allowed: true } : { allowed: false, reason };
+}

@@ -1,123 +1,24 @@
-/** Everything that changes while one run goes on: who is active, its words, its tool calls, what was used. Agents side by side have a lane each. No clock and no I/O. */
+/** The mutable state of one run: active agents, text, tool calls and usage. Parallel agents have one lane each. No clock and no I/O. */
 
 import { createHash } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
 import type { CustomState } from "../tools/tools.ts";
-
-/** Limits of one run, whichever agents take part in it. */
-export interface RunLimits {
-	modelCallsMax: number;
-	routesMax: number;
-	toolCallsMax: number;
-	/** Input and output together, over all model calls. */
-	tokensMax: number;
-	/** In US dollars, by the prices that the provider's list has. */
-	costUsdMax: number;
-	/** Of the words and of the reasoning of one activation, each. */
-	bufferCharsMax: number;
-	/** Reasoning blocks that are remembered, so that the execution log has each once. */
-	thinkingBlocksMax: number;
-	/** Custom state of tools, as JSON. */
-	customCharsMax: number;
-}
-
-export const RUN_LIMITS: RunLimits = {
-	modelCallsMax: 64,
-	routesMax: 16,
-	toolCallsMax: 256,
-	tokensMax: 2_000_000,
-	costUsdMax: 10,
-	bufferCharsMax: 1024 * 1024,
-	thinkingBlocksMax: 1000,
-	customCharsMax: 64 * 1024,
-};
-
-/** One agent at work in one phase; an attempt is its whole tool loop until the model stops. */
-export interface Activation {
-	agent: string;
-	phase: string;
-	/** From 1. */
-	attempt: number;
-}
-
-export type CallStatus = "announced" | "started" | "completed" | "failed";
-
-export interface RunToolCall {
-	/** Unique in the run. */
-	callId: string;
-	/** What the model called it: may be empty, and may have been used before. */
-	modelId: string;
-	name: string;
-	args: unknown;
-	/** Who asked for it. */
-	agent: string;
-	status: CallStatus;
-	/** What the model is told. */
-	result?: string;
-}
-
-/** A terminal tool that ended its activation. */
-export interface TerminalCall {
-	callId: string;
-	name: string;
-	args: unknown;
-}
-
-/** What a call was seen to do out of order. */
-export interface Ended {
-	call: RunToolCall;
-	/** It ended and had never started: whoever shows it shows the start first. */
-	missingStart: boolean;
-}
-
-export interface Used {
-	modelCalls: number;
-	routes: number;
-	toolCalls: number;
-	tokens: number;
-	costUsd: number;
-}
-
-/** JSON: what a checkpoint holds of the run, whoever is at work. */
-export interface StateSnapshot {
-	used: Used;
-	attempts: Record<string, number>;
-	calls: RunToolCall[];
-	custom: Record<string, unknown>;
-}
-
-/** JSON: what a checkpoint holds of one agent at work. */
-export interface LaneSnapshot {
-	activation: Activation;
-	hasSpoken: boolean;
-	terminal?: TerminalCall | undefined;
-}
-
-/** What all lanes of a run have in common. */
-class Shared {
-	calls: RunToolCall[] = [];
-	readonly callIds = new Set<string>();
-	readonly thinking = new Set<string>();
-	/** Executions by agent and phase. */
-	attempts = new Map<string, number>();
-	custom = new Map<string, unknown>();
-	used: Used = { modelCalls: 0, routes: 0, toolCalls: 0, tokens: 0, costUsd: 0 };
-
-	static from(snapshot: StateSnapshot): Shared {
-		const shared = new Shared();
-		const { used, attempts, calls, custom } = structuredClone(snapshot);
-		shared.used = used;
-		shared.attempts = new Map(Object.entries(attempts));
-		shared.custom = new Map(Object.entries(custom));
-		shared.calls = calls;
-		for (const { callId } of calls) shared.callIds.add(callId);
-		return shared;
-	}
-}
+import {
+	type Activation,
+	type CallStatus,
+	type Ended,
+	type LaneSnapshot,
+	type RunLimits,
+	type RunToolCall,
+	SharedState,
+	type StateSnapshot,
+	type TerminalCall,
+	type Used,
+} from "./shared-state.ts";
 
 export class RunState implements CustomState {
 	readonly #limits: RunLimits;
-	#run: Shared;
+	#run: SharedState;
 	#activation: Activation | undefined;
 	#content = "";
 	#reasoning = "";
@@ -128,7 +29,7 @@ export class RunState implements CustomState {
 
 	constructor(limits: RunLimits, from?: StateSnapshot) {
 		this.#limits = limits;
-		this.#run = from ? Shared.from(from) : new Shared();
+		this.#run = from ? SharedState.from(from) : new SharedState();
 	}
 
 	/** For one more agent at work in the same run: calls, counters and custom state are the run's. */
@@ -144,7 +45,7 @@ export class RunState implements CustomState {
 		return this.#activation;
 	}
 
-	/** What the active agent has said in this attempt, up to `bufferCharsMax`. */
+	/** The active agent's text in this attempt, up to `bufferCharsMax`. */
 	get content(): string {
 		return this.#content;
 	}
@@ -153,7 +54,7 @@ export class RunState implements CustomState {
 		return this.#reasoning;
 	}
 
-	/** Whether the agent said something in this activation, in whichever attempt, that a person can read. */
+	/** Whether the agent wrote visible text in this activation, in any attempt. */
 	get hasSpoken(): boolean {
 		return this.#hasSpoken;
 	}
@@ -190,7 +91,7 @@ export class RunState implements CustomState {
 		this.#hasSpoken = false;
 		this.#clearAttempt();
 		this.#open.clear();
-		this.#run = new Shared();
+		this.#run = new SharedState();
 	}
 
 	/** How often an agent was executed in a phase, retries included. */
@@ -198,7 +99,7 @@ export class RunState implements CustomState {
 		return this.#run.attempts.get(attemptKey(agent, phase)) ?? 0;
 	}
 
-	/** Not visible: said, but to nobody who reads the answer. */
+	/** Not visible: hidden from readers of the answer. */
 	say(text: string, visible = true): void {
 		if (visible && !this.#hasSpoken) this.#hasSpoken = text.trim() !== "";
 		this.#content = appended(this.#content, text, this.#limits.bufferCharsMax);
@@ -222,7 +123,7 @@ export class RunState implements CustomState {
 		return true;
 	}
 
-	/** A call that a model asks for. It gets an id of its own, also when the model repeats one. */
+	/** Records a call that a model makes, under a unique id even if the model repeats one. */
 	announce(modelId: string, asked: string, args: unknown): RunToolCall {
 		const name = asked.slice(0, NAME_CHARS_MAX);
 		const callId = this.#unused((modelId || name).slice(0, NAME_CHARS_MAX));
@@ -234,14 +135,14 @@ export class RunState implements CustomState {
 		return call;
 	}
 
-	/** For a call that was announced. A second start of it is none. */
+	/** Starts an announced call; false if it has already started. */
 	start(call: RunToolCall): boolean {
 		if (call.status !== "announced") return false;
 		call.status = "started";
 		return true;
 	}
 
-	/** A start that somebody else reports, by the model's id. Undefined: it runs already. */
+	/** A start that the provider reports, by the model's id. Undefined: the call already runs. */
 	startReported(modelId: string, name: string, args: unknown): RunToolCall | undefined {
 		const known = this.#open.get(modelId)?.findLast((call) => call.name === name);
 		if (known?.status === "started") return undefined;
@@ -262,7 +163,7 @@ export class RunState implements CustomState {
 		return { call, missingStart };
 	}
 
-	/** An end that somebody else reports, by the model's id; the oldest open call of that id ends. */
+	/** An end that the provider reports, by the model's id; the oldest open call of that id ends. */
 	endReported(modelId: string, name: string, status: "completed" | "failed", result: string): Ended {
 		const open = this.#open.get(modelId);
 		const call = open?.find((one) => one.status === "started") ?? open?.[0] ?? this.announce(modelId, name, {});
@@ -379,7 +280,7 @@ export class RunState implements CustomState {
 	}
 }
 
-/** Of a call's id and of its tool's name: a model may make up anything. */
+/** Limit of a call's id and of its tool's name: a model may invent anything. */
 const NAME_CHARS_MAX = 200;
 
 const isOver = (status: CallStatus): boolean => status === "completed" || status === "failed";

@@ -1,7 +1,10 @@
 /** How an attempt of an agent ends: reminder, hand-over, end or failure. Pure: one question, one answer. */
 
+import { resolve } from "node:path";
+import { NexusError, wordsOf } from "@nexus-stream/protocol";
+import { importWithin } from "../../std/import-within.ts";
 import { END } from "../agents/agents.ts";
-import type { TerminalCall } from "./state.ts";
+import type { TerminalCall } from "./shared-state.ts";
 
 export { END };
 
@@ -28,7 +31,7 @@ export const FIRST_PHASE = "chat";
 
 export const ATTEMPTS_MAX = 2;
 
-/** Who works next, and why. */
+/** The next agents, and the reason. */
 export interface RoutingDecision {
 	/** In order; `END` alone ends the run. */
 	agents: readonly string[];
@@ -38,16 +41,16 @@ export interface RoutingDecision {
 	parallel?: boolean;
 }
 
-/** What an agent handed over when it was done. */
+/** The hand-over of an agent that is done. */
 export interface Completion {
 	agent: string;
-	/** What the orchestrator reads. */
+	/** Shown to the orchestrator. */
 	summary: string;
 	/** `auto`: the agent never said that it was done. */
 	by: "tool" | "auto" | "failure";
 }
 
-/** What a strategy knows of an attempt that is over. */
+/** Facts about a finished attempt, for the strategy. */
 export interface AttemptEnd {
 	agent: { name: string; orchestrator: boolean };
 	phase: PhaseRules;
@@ -55,13 +58,13 @@ export interface AttemptEnd {
 	attemptsMax: number;
 	/** Its terminal call, if it made one. */
 	terminal?: TerminalCall | undefined;
-	/** What the agent said in this attempt; empty answers are allowed. */
+	/** The agent's text in this attempt; empty answers are allowed. */
 	content: string;
 	/** Why the attempt could not be finished, if it could not. */
 	failure?: string | undefined;
-	/** Who gets the run back from the others. */
+	/** The agent that the others return to. */
 	orchestrator?: string | undefined;
-	/** Who goes on when the agent fails; for an orchestrator also where the run goes when it does not route: an agent, or `END`. */
+	/** The agent that takes over when this one fails; for an orchestrator also the target when it does not route: an agent, or `END`. */
 	fallback?: string | undefined;
 }
 
@@ -105,7 +108,7 @@ export const lenient: TerminationStrategy = {
 	},
 };
 
-/** A strategy of somebody's own may throw, or answer anything. */
+/** A custom strategy may throw, or return anything. */
 export function checkedVerdict(strategy: TerminationStrategy, end: AttemptEnd): TerminationDecision {
 	const verdict: TerminationDecision | undefined = strategy.decide(end);
 	if (VERDICTS.includes(verdict?.type)) return verdict;
@@ -158,7 +161,7 @@ function afterRoute(fields: Record<string, unknown>): TerminationDecision {
 	return { type: "route", decision };
 }
 
-/** A failing agent does not stop the others: its fallback goes on, else the orchestrator is told. Only where there is neither is it the run's failure. */
+/** A failing agent does not stop the others: its fallback takes over, else the orchestrator. The run fails only if there is neither. */
 function afterFailure(end: AttemptEnd, failure: string): TerminationDecision {
 	const { agent, fallback } = end;
 	if (fallback !== undefined && fallback !== END) {
@@ -197,3 +200,24 @@ const words = (value: unknown): string | undefined =>
 	typeof value === "string" && value.trim() !== "" ? value : undefined;
 
 const optionalText = (text: string | undefined): { text?: string } => (text === undefined ? {} : { text });
+
+export async function strategyOf(
+	choice: keyof typeof STRATEGIES | { module: string } = "enforcing",
+	base: string,
+): Promise<TerminationStrategy> {
+	if (typeof choice === "string") return STRATEGIES[choice];
+	const { module } = choice;
+	const refuse = (found: string, cause?: unknown) =>
+		new NexusError(
+			"config",
+			`\`reasonAct.termination\`: ${module} ${found}. It exports \`default { name, decide(end) }\`, and decide returns { type: "end" | "retry" | "route" | "fail", … }`,
+			{ cause },
+		);
+	const exports = await importWithin(resolve(base, module)).catch((cause: unknown) => {
+		throw refuse(`cannot be loaded: ${wordsOf(cause)}`, cause);
+	});
+	const found = (exports.default ?? exports.strategy) as Partial<TerminationStrategy> | null | undefined;
+	if (typeof found?.decide !== "function") throw refuse("has no `decide`");
+	if (typeof found.name !== "string" || found.name === "") throw refuse("has no `name`");
+	return found as TerminationStrategy;
+}

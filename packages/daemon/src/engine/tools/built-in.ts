@@ -4,13 +4,12 @@ import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { EnvironmentVariables } from "../environment.ts";
-import { askTool } from "./ask.ts";
-import { bashTool, isDaemonSecret } from "./bash.ts";
-import { fileTools } from "./files.ts";
-import type { Tool } from "./port.ts";
-import { checkToolRoot } from "./protect.ts";
-import { FILE_BYTES_MAX } from "./read-file.ts";
-import { timeTool } from "./time.ts";
+import { fileTools } from "./files/files.ts";
+import { checkToolRoot } from "./files/protect.ts";
+import { FILE_BYTES_MAX } from "./files/read-file.ts";
+import type { Tool, ToolQuestion } from "./port.ts";
+import { textResult } from "./registry.ts";
+import { bashTool, isDaemonSecret } from "./shell/bash.ts";
 
 /** The `tools:` section. Everything may be left out; `docs/tools.md` has the defaults. */
 export interface ToolsConfig {
@@ -39,7 +38,7 @@ export interface BuiltInSetup {
 	/** Relative paths start here. */
 	base: string;
 	env: EnvironmentVariables;
-	/** What no tool may touch; left out when the tools are only looked at. */
+	/** Paths that no tool may touch; left out when the tools are only listed. */
 	dataDir?: string;
 	protectedFiles?: readonly string[];
 	secretFiles?: readonly string[];
@@ -73,4 +72,65 @@ function shellOf(bash: BashConfig, root: string, { env, clock }: BuiltInSetup): 
 			`\`tools.bash.env\` names ${secret}, which commands never get: take it off the list`,
 		);
 	return bashTool({ root, env, envNames, wrapper, outputBytesMax, clock });
+}
+
+const CHOICES_MAX = 8;
+const CHOICE_CHARS_MAX = 40;
+const QUESTION_CHARS_MAX = 2000;
+
+export const askTool: Tool = {
+	name: "ask",
+	description:
+		"Asks the person a question and waits for the answer. Use it only when you cannot go on without knowing; offer choices when there are few.",
+	parameters: {
+		type: "object",
+		properties: {
+			question: { type: "string", minLength: 1, maxLength: QUESTION_CHARS_MAX },
+			choices: {
+				type: "array",
+				items: { type: "string", minLength: 1, maxLength: CHOICE_CHARS_MAX },
+				minItems: 2,
+				maxItems: CHOICES_MAX,
+				description: "Left out: the person answers in their own words.",
+			},
+		},
+		required: ["question"],
+		additionalProperties: false,
+	},
+	describe: () => "💬 Asking you",
+	asks: ({ question, choices }): ToolQuestion => ({
+		question: question as string,
+		choices: choices === undefined ? undefined : (choices as string[]),
+	}),
+	execute: async (_args, { answer }) =>
+		answer?.state === "answered"
+			? textResult(answer.text ?? "")
+			: { ...textResult("the person gave no answer"), failed: true },
+};
+
+export const timeTool = (now: () => number): Tool => ({
+	name: "time",
+	description: "The current date and time in a time zone.",
+	parameters: {
+		type: "object",
+		properties: { zone: { type: "string", description: "An IANA name such as Europe/Berlin; UTC when left out." } },
+		additionalProperties: false,
+	},
+	execute: async ({ zone = "UTC" }) => textResult(timeIn(zone as string, now())),
+});
+
+/** `2026-03-29T14:05:09+02:00, Sunday (Europe/Berlin)` */
+export function timeIn(zone: string, now: number): string {
+	const field = (options: Intl.DateTimeFormatOptions, locale = "en-CA"): string => {
+		try {
+			return new Intl.DateTimeFormat(locale, { timeZone: zone, ...options }).format(now);
+		} catch (cause) {
+			throw new Error(`unknown time zone "${zone}": use an IANA name such as Europe/Berlin`, { cause });
+		}
+	};
+	const date = field({ year: "numeric", month: "2-digit", day: "2-digit" });
+	const clock = field({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+	// "GMT+02:00"; some builds write plain "GMT" for zero.
+	const offset = field({ timeZoneName: "longOffset" }, "en-US").split("GMT")[1] || "+00:00";
+	return `${date}T${clock}${offset}, ${field({ weekday: "long" })} (${zone})`;
 }

@@ -1,4 +1,4 @@
-/** What a running tool does, in a line for people. Descriptions show arguments, so they are cut; approvals show arguments whole. */
+/** Describes a tool call in one line for people. Descriptions cut arguments; approvals show them whole. */
 
 import type { Describe } from "./port.ts";
 
@@ -23,7 +23,7 @@ export function describeCall(name: string, args: unknown, own?: Describe): strin
 	return oneLine(cut((own && descriptionOf(own, fields, name)) || known(fields, name), DESCRIPTION_CHARS_MAX));
 }
 
-/** What a call is about while nobody has allowed it: it does not run yet, so it must not read as if it did. */
+/** Describes a call that waits for approval: it must not read as if it already ran. */
 export function describeWanted(name: string, args: unknown): string {
 	const { command, file_path, path } = (typeof args === "object" && args !== null ? args : {}) as Record<
 		string,

@@ -21,7 +21,7 @@ export function policyOf(
 		if (said !== undefined) return said;
 	}
 	const ranks = [policyIn(DEFAULT_POLICIES, tool.name), tool.approval].map((one) => STRICTNESS.indexOf(one ?? "never"));
-	// What is not a policy, from a tool that is not ours, must not pass for none.
+	// An invalid policy of a foreign tool must not count as no policy.
 	return STRICTNESS[Math.max(...ranks)] ?? "always";
 }
 
@@ -51,7 +51,7 @@ export const isToolAllowed = (
 	{ allowedTools, deniedTools = [] }: Pick<EngineRequest, "allowedTools" | "deniedTools">,
 ): boolean => (allowedTools === undefined || fitsSome(name, allowedTools)) && !fitsSome(name, deniedTools);
 
-/** What an approval binds: the tool, its revision if it has one, and its arguments whatever the order of their keys. */
+/** The digest that an approval binds: the tool, its revision if any, and its arguments in any order of keys. */
 export const digestOf = (tool: string, args: unknown, revision?: string): string =>
 	createHash("sha256")
 		.update(JSON.stringify([tool, sorted(args ?? null), ...(revision === undefined ? [] : [revision])]))
@@ -66,15 +66,15 @@ export function refusalOf(
 	const why = reason === undefined ? "" : `: ${reason}`;
 	switch (state) {
 		case "approved":
-			// What was approved is run, and nothing else (A13).
+			// Only the approved call runs (A13).
 			if (digest === digestOf(name, args, revision)) return undefined;
 			return `not run: the arguments of ${name} are not those that were approved`;
 		case "answered":
-			return `not run: ${name} waits for approval, and an answer is none`;
+			return `not run: ${name} waits for approval, and an answer does not approve it`;
 		case "denied":
 			return `not run: denied by ${by ?? "the person who was asked"}${why}`;
 		case "expired":
-			return "not run: nobody answered in time";
+			return "not run: no answer in time";
 		case "withdrawn":
 			return `not run: the question was withdrawn${why}`;
 		default:

@@ -1,14 +1,14 @@
-/** What a tool is: offered to a model, run by an engine. */
+/** The tool port: a tool is offered to a model and run by an engine. */
 
 import type { ContentPart } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, ApprovalPolicy, EngineRequest } from "@nexus-stream/protocol/engine";
 
-/** What a running tool does, in a line for people. */
+/** Describes a running tool in one line for people. */
 export type Describe = (args: Readonly<Record<string, unknown>>, name: string) => string;
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** What a person is asked. */
+/** A question to a person. */
 export interface ToolQuestion {
 	question: string;
 	/** Between what to choose; left out = any answer. */
@@ -18,23 +18,23 @@ export interface ToolQuestion {
 export interface ToolContext {
 	/** Unique in the run. */
 	callId: string;
-	/** Who calls it. */
+	/** The calling agent. */
 	agent: string;
 	/** Aborts when its time is over, the run is stopped, or a terminal tool has ended the work. */
 	signal: AbortSignal;
-	/** What the run answers, for whom and with which rights. */
+	/** The run's request, with its sender and rights. */
 	request: EngineRequest;
 	/** Shared by the tools of the run. */
 	state: CustomState;
 	/** Shown to people while it runs. */
 	progress(text: string): void;
-	/** What the person said to the tool's `asks`. */
+	/** The person's answer to the tool's `asks`. */
 	answer?: ApprovalOutcome;
-	/** Asks the run's sender while the tool runs; the run's clocks stand still, the tool's own limit does not. Left out where nobody can be asked. */
+	/** Asks the run's sender while the tool runs: pauses the run's deadlines, but not the tool's own limit. Left out when the run has no person to ask. */
 	ask?(question: ToolQuestion, signal: AbortSignal): Promise<ApprovalOutcome>;
 }
 
-/** A rejection is a failure, too: the model is told, and the run goes on. */
+/** A rejection is a failed result: the model reads it, and the run continues. */
 export interface ToolResult {
 	content: readonly ContentPart[];
 	failed?: boolean;
@@ -43,7 +43,7 @@ export interface ToolResult {
 export interface Tool {
 	name: string;
 	description: string;
-	/** Of its arguments. */
+	/** Schema of its arguments. */
 	parameters: JsonSchema;
 	/** Left out: the default. */
 	timeoutMs?: number;
@@ -55,9 +55,9 @@ export interface Tool {
 	exclusive?: boolean;
 	/** Left out: as its name says (`policyOf`). A tool can only be stricter than that. */
 	approval?: ApprovalPolicy;
-	/** What the run's sender is asked before it acts: it gets the answer in its context. */
+	/** A question to the run's sender before the tool acts; its context has the answer. */
 	asks?(args: Record<string, unknown>): ToolQuestion;
-	/** Of a tool that comes from outside: changes with what it says about itself. A remembered approval holds for one revision only. */
+	/** Revision of a foreign tool, which changes with its description. A remembered approval holds for one revision only. */
 	revision?: string;
 	describe?: Describe;
 	/** The arguments fit `parameters`. */
@@ -76,7 +76,20 @@ export interface CustomState {
 export interface ToolSource {
 	/** In words, for logs. */
 	readonly name: string;
-	/** Those that this run may be offered. Never rejects: a source that is down offers tools that fail with the reason, or none. */
+	/** The tools for this run. Never rejects: a source that is down offers tools that fail with the reason, or none. */
 	tools(request: EngineRequest): Promise<readonly Tool[]>;
 	close?(): Promise<void>;
 }
+
+export const TOOL_NAMES: readonly string[] = [
+	"ask",
+	"bash",
+	"edit",
+	"forget",
+	"learn",
+	"read",
+	"recall",
+	"remember",
+	"time",
+	"write",
+];

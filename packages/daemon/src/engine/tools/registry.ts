@@ -47,7 +47,7 @@ const PROBLEM_CHARS_MAX = 2000;
 /** The first line stands alone where people read it, so it has to say what is wrong. */
 const VALIDATOR_HEAD = /^Validation failed for tool "[^"]*":\s*-?\s*/;
 
-/** The tool with arguments that fit, or what is wrong, as the model is told. */
+/** The tool with valid arguments, or the problem as the model reads it. */
 export function prepareCall(
 	registry: ToolRegistry,
 	validate: ValidateArguments,

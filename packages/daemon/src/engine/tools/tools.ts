@@ -1,13 +1,12 @@
 /** Tools that engines offer to models: what one is, the registry of them, those that come along, and how people read of a call. The door of this folder. */
 
 export type { ApprovalPolicy } from "@nexus-stream/protocol/engine";
-export { commandEnvironment } from "./bash.ts";
-export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
-export { wrappedCommand } from "./command.ts";
+export { type BashConfig, builtInTools, type ToolsConfig, timeIn } from "./built-in.ts";
 export { describeBy, describeCall, describeWanted } from "./describe.ts";
-export { type GuardedFiles, guardedFiles } from "./guard.ts";
+export { type GuardedFiles, guardedFiles } from "./files/guard.ts";
+export { checkToolRoot } from "./files/protect.ts";
+export { readTextFile } from "./files/read-file.ts";
 export { type MemoryPort, memorySource } from "./memory.ts";
-export { TOOL_NAMES } from "./names.ts";
 export { digestOf, isToolAllowed, needsApproval, policyOf, refusalOf } from "./policy.ts";
 export type {
 	CustomState,
@@ -19,8 +18,7 @@ export type {
 	ToolResult,
 	ToolSource,
 } from "./port.ts";
-export { checkToolRoot } from "./protect.ts";
-export { readTextFile } from "./read-file.ts";
+export { TOOL_NAMES } from "./port.ts";
 export {
 	asModelTool,
 	prepareCall,
@@ -29,5 +27,6 @@ export {
 	toolRegistry,
 	type ValidateArguments,
 } from "./registry.ts";
-export { timeIn } from "./time.ts";
+export { commandEnvironment } from "./shell/bash.ts";
+export { wrappedCommand } from "./shell/command.ts";
 export { ContextWords, type Needed } from "./words.ts";

@@ -1,10 +1,10 @@
-/** Whose words the model of a run has read beside those that the run answers, and what these may not do unless a person agrees. */
+/** Foreign text that the model of a run has read, and the tools that such text may use only with a person's approval. */
 
 import type { Among, ApprovalPolicy, EngineRequest } from "@nexus-stream/protocol/engine";
 import { fitsSome } from "../../std/globs.ts";
 import { isToolAllowed, needsApproval, policyOf } from "./policy.ts";
 
-/** What the person who decides about a call reads besides. */
+/** Additional facts for the person who decides about a call. */
 export interface Needed {
 	/** Left out: the policy alone asks. */
 	because?: string;
@@ -12,7 +12,7 @@ export interface Needed {
 	once?: true;
 }
 
-/** What text from outside reaches only with a person's agreement: all that acts, and all that later runs would read. */
+/** Tools that need approval after foreign text: all that act, and all whose output later runs would read. */
 const OUTSIDE_DENIED: readonly string[] = ["bash", "write", "edit", "mcp__*", "learn", "remember", "forget"];
 
 export class ContextWords {
@@ -25,7 +25,7 @@ export class ContextWords {
 		for (const { toolCalls = [] } of request.messages) for (const { name } of toolCalls) this.took(name);
 	}
 
-	/** What the tool answered is in the context from now on. */
+	/** From now on the tool's result is in the context. */
 	took(tool: string): void {
 		if (fitsSome(tool, this.#request.outsideTools ?? [])) this.#outside = tool;
 	}

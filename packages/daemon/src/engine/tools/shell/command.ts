@@ -1,9 +1,9 @@
-/** Runs one shell command in a process group of its own. Whatever it started is dead before its result is given. */
+/** Runs one shell command in a separate process group. Every process it started is dead before the result is returned. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
-import { watchGroup } from "../../std/process-group.ts";
+import { watchGroup } from "../../../std/process-group.ts";
 import { HeadTail } from "./head-tail.ts";
 import { survivorsOf } from "./survivors.ts";
 
@@ -56,7 +56,7 @@ export async function runCommand(command: string, options: CommandOptions): Prom
 	try {
 		const ended = await exited;
 		await killAll(child.pid!, mark, clock);
-		// Nobody holds the pipes any more: what was written arrives at once.
+		// All holders of the pipes are dead: the written output arrives at once.
 		await within(clock, PIPES_MS, closed);
 		return { output: output.text(), ...ended, stopped: signal.aborted };
 	} finally {
@@ -111,7 +111,7 @@ function signalGroup(group: number | undefined, signal: NodeJS.Signals): boolean
 const KILL_ROUNDS_MAX = 200;
 const KILL_EVERY_MS = 5;
 
-/** What the shell left behind: a killed process takes a moment to be gone, and one that forks as fast as it can takes some rounds. */
+/** Kills the processes that the shell left: a killed one takes a moment to end, and a fork bomb takes several rounds. */
 async function killAll(group: number, mark: string, clock: Clock): Promise<void> {
 	for (let round = 0; round < KILL_ROUNDS_MAX; round++) {
 		const inGroup = signalGroup(group, "SIGKILL");

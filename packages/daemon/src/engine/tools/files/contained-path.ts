@@ -44,7 +44,7 @@ export async function realPathTo(target: string): Promise<string> {
 	}
 }
 
-/** Errors speak of the path as it was asked for; where a link leads is nobody's business. */
+/** Errors name the requested path and never reveal the target of a link. */
 export const outside = (requested: string): Error => new Error(`"${requested}" is outside the folder that may be used`);
 
 export function unusable(requested: string, cause: unknown): Error {

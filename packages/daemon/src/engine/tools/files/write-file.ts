@@ -8,7 +8,7 @@ import { isInside, openedPathOf, outside, pathBelow, realPathTo, unusable } from
 import { readBytes, textOf } from "./read-file.ts";
 
 export interface WriteOptions {
-	/** Of the text that is written, and of the file that is changed. */
+	/** Limit of the written text, and of the changed file. */
 	fileBytesMax: number;
 	/** Rejects when this file is not to be written. `found` is what stands there now. */
 	guard(real: string, found: BigIntStats | undefined): Promise<void>;
@@ -54,7 +54,7 @@ export async function editTextFile(
 			await replace(folder, name, bytes, found, async () => {
 				const now = await lstat(path.join(folder.at, name), { bigint: true }).catch(() => undefined);
 				const isSame = now?.ino === found.ino && now.mtimeNs === found.mtimeNs && now.size === found.size;
-				if (!isSame) throw new Error(`"${asked}" was changed by somebody else meanwhile: read it again`);
+				if (!isSame) throw new Error(`"${asked}" has changed meanwhile: read it again`);
 			});
 		} finally {
 			await old.close();
@@ -118,7 +118,7 @@ async function enter(folder: Folder, name: string, makesFolders: boolean): Promi
 	}
 }
 
-/** What stands there now, opened without following a link or waiting on a pipe. */
+/** Opens the current file without following a link or waiting on a pipe. */
 async function openOld({ at }: Folder, name: string, asked: string): Promise<FileHandle | undefined> {
 	const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 	return await open(path.join(at, name), flags).catch((cause: NodeJS.ErrnoException) => {

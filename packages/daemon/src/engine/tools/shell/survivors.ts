@@ -28,7 +28,7 @@ function statOf(pid: number): { group: number; isGone: boolean } | undefined {
 	try {
 		const text = readFileSync(`/proc/${pid}/stat`, "utf8");
 		const [state, , group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
-		// A zombie does nothing any more; whoever is its parent by now has to collect it.
+		// A zombie does nothing; its parent has to collect it.
 		return { group: Number(group), isGone: state === "Z" || state === "X" };
 	} catch {
 		return undefined;

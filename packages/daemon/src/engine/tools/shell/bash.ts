@@ -1,9 +1,9 @@
-/** The tool `bash`: whoever approves a command trusts it with all that this user may do. */
+/** The tool `bash`: approving a command trusts it with everything that the daemon's user may do. */
 
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import type { EnvironmentVariables } from "../environment.ts";
+import type { EnvironmentVariables } from "../../environment.ts";
+import type { Tool } from "../port.ts";
 import { runCommand } from "./command.ts";
-import type { Tool } from "./port.ts";
 
 export interface BashOptions {
 	root: string;
@@ -16,7 +16,7 @@ export interface BashOptions {
 	clock?: Clock;
 }
 
-/** What programs need to find each other and to speak the person's language; nothing that opens a door. */
+/** Variables that programs need for paths and language; no secrets. */
 const ENV_NAMES: readonly string[] = [
 	"PATH",
 	"HOME",

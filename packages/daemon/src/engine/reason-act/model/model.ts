@@ -1,24 +1,25 @@
 /** The model port: one call of a model is one stream of events. Real models are pi-ai's. */
 
 import type { AssistantMessage, AssistantMessageEvent, Message, ThinkingLevel, Tool } from "@earendil-works/pi-ai";
-import type { FailureContext } from "../kit/kit.ts";
-import type { PiConfig } from "../pi/entry.ts";
-import { cacheKey, type LoadedModel, type Signer, signerOf } from "../pi/pi.ts";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
+import { type FailureContext, usageSum } from "../../kit/kit.ts";
+import type { PiConfig } from "../../pi/entry.ts";
+import { cacheKey, type LoadedModel, type Signer, signerOf } from "../../pi/pi.ts";
 
 /** A tool that ran on the provider's side, as the provider reports it. A start may be missing, or come twice. */
 export type ReportedTool =
 	| { type: "tool_start"; id: string; name: string; args: unknown }
 	| { type: "tool_complete"; id: string; name: string; result: string; failed?: boolean };
 
-/** What a model says. After `done` or `error` nothing counts. */
+/** An event of a model. Events after `done` or `error` are ignored. */
 export type LlmEvent = AssistantMessageEvent | ReportedTool;
 
 export interface ModelRequest {
-	/** Who calls. */
+	/** The calling agent. */
 	agent: string;
-	/** Which call of this agent's in the run, from 0. */
+	/** Number of this agent's call in the run, from 0. */
 	index: number;
-	/** The run goes on with one that was cut off. */
+	/** The run continues an interrupted one. */
 	continued: boolean;
 	session: string;
 	systemPrompt: string;
@@ -28,11 +29,11 @@ export interface ModelRequest {
 }
 
 export interface ModelPort {
-	/** What it can read at once. */
+	/** Size of its context. */
 	readonly contextTokensMax: number;
 	/** For advice when it fails. */
 	readonly failure: FailureContext;
-	/** Whose signed reasoning it takes back. */
+	/** The signer whose reasoning it accepts. */
 	readonly signer?: Signer | undefined;
 	/** Failures are `error` events. */
 	stream(call: ModelRequest): AsyncIterable<LlmEvent>;
@@ -49,7 +50,7 @@ export interface PiModelOptions {
 	retryDelayMsMax: number;
 }
 
-/** Of the window, what is left for the answer. */
+/** Share of the context window reserved for the answer. */
 const ANSWER_SHARE = 0.15;
 
 export async function piModel({ model, models }: LoadedModel, options: PiModelOptions): Promise<ModelPort> {
@@ -74,7 +75,53 @@ export async function piModel({ model, models }: LoadedModel, options: PiModelOp
 				},
 			),
 		isOverflow: (message) => isContextOverflow(message, model.contextWindow),
-		// pi-ai has tried again already, as long as the provider asked it to.
+		// pi-ai has already retried as long as the provider asked for.
 		isPassing: () => false,
+	};
+}
+
+export interface UsageByAgent {
+	/** Adds one answered call; a compatible server may report anything. */
+	add(
+		by: { agent: string; model: string },
+		usage: AssistantMessage["usage"] | undefined,
+	): { tokens: number; costUsd: number };
+	/** Usage of one agent since the last call. */
+	take(agent: string): EngineEvent[];
+	/** The remaining usage; unknown usage if there was none at all. `named`: with the agents' names. */
+	rest(named: boolean): EngineEvent[];
+}
+
+export function usageByAgent(): UsageByAgent {
+	const sums = new Map<string, { model: string; sum: ReturnType<typeof usageSum> }>();
+	let isTaken = false;
+
+	function taken(agent: string, named: boolean): EngineEvent[] {
+		const own = sums.get(agent);
+		if (own === undefined) return [];
+		sums.delete(agent);
+		isTaken = true;
+		return [{ ...own.sum.event(), model: own.model, ...(named && { agent }) }];
+	}
+
+	return {
+		add({ agent, model }, usage) {
+			const [input, output, cacheRead, cacheWrite, costUsd] = [
+				usage?.input,
+				usage?.output,
+				usage?.cacheRead,
+				usage?.cacheWrite,
+				usage?.cost?.total,
+			].map((value) => (Number.isFinite(value) ? Math.max(0, value!) : 0)) as [number, number, number, number, number];
+			const own = sums.get(agent) ?? { model, sum: usageSum() };
+			sums.set(agent, own);
+			own.sum.add({ input, output, cacheRead, cacheWrite });
+			return { tokens: input + output + cacheRead + cacheWrite, costUsd };
+		},
+		take: (agent) => taken(agent, true),
+		rest(named) {
+			const events = [...sums.keys()].flatMap((agent) => taken(agent, named));
+			return events.length > 0 || isTaken ? events : [usageSum().event()];
+		},
 	};
 }

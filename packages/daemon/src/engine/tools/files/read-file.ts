@@ -5,7 +5,7 @@ import { type FileHandle, open, realpath } from "node:fs/promises";
 import { isInside, openedPathOf, outside, pathBelow, unusable } from "./contained-path.ts";
 import { isOneOf } from "./protect.ts";
 
-/** What one call may bring into the model's context. */
+/** Limit of what one call adds to the model's context. */
 export const FILE_BYTES_MAX = 256 * 1024;
 
 export interface ReadOptions {
@@ -53,7 +53,7 @@ export async function readBytes(file: FileHandle, asked: string, fileBytesMax: n
 	return buffer.subarray(0, bytesRead);
 }
 
-/** With its byte order mark, if it has one: whoever writes the text back keeps it. */
+/** With its byte order mark, if any, so that writing the text back keeps it. */
 export function textOf(bytes: Buffer, asked: string): string {
 	if (bytes.includes(0)) throw new Error(`"${asked}" is not a text file`);
 	try {

@@ -1,4 +1,4 @@
-/** What no tool may touch, wherever the configured folder is: the daemon's own files, and the insides of a Git repository. */
+/** Paths that no tool may touch in any configured folder: the daemon's own files, and the internals of a Git repository. */
 
 import type { BigIntStats } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -49,6 +49,6 @@ export async function checkToolRoot(root: string, key: string, dataDir: string |
 	const how = isInside(real, data) ? "contains" : "lies in";
 	throw new NexusError(
 		"config",
-		`\`${key}\` ${how} the data directory ${dataDir}, which no tool may reach: choose a folder of its own, such as ./workspace, or keep the data elsewhere with \`data\``,
+		`\`${key}\` ${how} the data directory ${dataDir}, which no tool may reach: choose a separate folder, such as ./workspace, or keep the data elsewhere with \`data\``,
 	);
 }

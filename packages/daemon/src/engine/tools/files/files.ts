@@ -1,17 +1,17 @@
 /** The tools that read, write and edit text files below the configured folder. */
 
-import type { Tool, ToolContext, ToolResult } from "./port.ts";
+import type { Tool, ToolContext, ToolResult } from "../port.ts";
+import { textResult } from "../registry.ts";
 import { refuseProtected } from "./protect.ts";
 import { readTextFile } from "./read-file.ts";
-import { textResult } from "./registry.ts";
 import { editTextFile, type WriteOptions, writeTextFile } from "./write-file.ts";
 
 export interface FileOptions {
 	root: string;
 	fileBytesMax: number;
-	/** Nobody writes these. */
+	/** Files that no tool may write. */
 	protectedFiles: readonly string[];
-	/** Nobody reads these, either. */
+	/** Files that no tool may read. */
 	secretFiles: readonly string[];
 }
 

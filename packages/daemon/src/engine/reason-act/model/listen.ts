@@ -1,20 +1,20 @@
-/** Hears one call of a model out: what it says goes on at once, and its message is kept whole. Whatever the model does, this ends with the stream. */
+/** Reads one model call: passes its text on immediately and returns the whole message. Ends with the stream, whatever the model does. */
 
 import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { wordsOf } from "@nexus-stream/protocol";
 import type { EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
-import { signedReasoning } from "../pi/pi.ts";
+import { signedReasoning } from "../../pi/pi.ts";
+import type { RunState } from "../state.ts";
 import type { LlmEvent, ReportedTool } from "./model.ts";
-import type { RunState } from "./state.ts";
 import { type ThinkSplitter, thinkSplitter } from "./think.ts";
 
 export interface ModelReply {
-	/** As the provider finished it, without what is not a message's. */
+	/** The provider's final message, without invalid parts. */
 	message: AssistantMessage;
 	failed: boolean;
-	/** Whether a person saw something of it. */
+	/** Whether readers saw some of it. */
 	shown: boolean;
-	/** What the model thought, up to a length. */
+	/** The model's reasoning, up to a length. */
 	reasoning: string;
 }
 
@@ -23,46 +23,46 @@ export interface ReplySink {
 	/** The account for which a provider signs reasoning. */
 	account: string;
 	say(said: EngineYield): void;
-	/** Not visible: in the log, and shown to nobody who chats. */
+	/** False: in the log, but hidden in chats. */
 	visible: boolean;
 	describe(name: string, args: unknown): string;
 }
 
-/** A long tool call can take minutes to write: an empty delta shows nothing and says that the model is not silent. */
+/** A long tool call can take minutes to write: an empty delta resets the silence watchdog and shows nothing. */
 const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
 
-/** Of one call's reasoning, for the execution log. */
+/** Limit of one call's reasoning in the execution log. */
 const REASONING_CHARS_MAX = 8000;
 
 const CUT_OFF = "the stream ended without a finish";
 
-export async function listen(open: () => AsyncIterable<LlmEvent>, ears: ReplySink): Promise<ModelReply> {
-	const one = new ReplyReader(ears);
+export async function listen(open: () => AsyncIterable<LlmEvent>, sink: ReplySink): Promise<ModelReply> {
+	const reader = new ReplyReader(sink);
 	try {
 		for await (const event of open()) {
-			const reply = one.hear(event);
+			const reply = reader.read(event);
 			if (reply) return reply;
 		}
-		return one.broken(CUT_OFF);
+		return reader.broken(CUT_OFF);
 	} catch (cause) {
-		return one.broken(wordsOf(cause) || CUT_OFF);
+		return reader.broken(wordsOf(cause) || CUT_OFF);
 	}
 }
 
 class ReplyReader {
-	readonly #ears: ReplySink;
+	readonly #sink: ReplySink;
 	readonly #splitter: ThinkSplitter = thinkSplitter();
 	/** All text as the model wrote it, tags included. */
 	#raw = "";
 	#reasoning = "";
 	#announced = false;
 
-	constructor(ears: ReplySink) {
-		this.#ears = ears;
+	constructor(sink: ReplySink) {
+		this.#sink = sink;
 	}
 
-	/** What was heard, once it is over. */
-	hear(event: LlmEvent): ModelReply | undefined {
+	/** Returns the reply once it is complete. */
+	read(event: LlmEvent): ModelReply | undefined {
 		switch (event?.type) {
 			case "text_delta":
 				this.#text(event.delta);
@@ -72,7 +72,7 @@ class ReplyReader {
 				return undefined;
 			case "toolcall_start":
 			case "toolcall_delta":
-				this.#ears.say(NOT_SILENT);
+				this.#sink.say(NOT_SILENT);
 				return undefined;
 			case "tool_start":
 			case "tool_complete":
@@ -97,9 +97,9 @@ class ReplyReader {
 		for (const piece of this.#splitter.push(delta)) this.#show(piece);
 	}
 
-	/** A message begins for the reader when there is something to show: a refused call leaves no empty message behind. */
+	/** A message begins for readers with its first content: a refused call leaves no empty message. */
 	#show(event: EngineEvent): void {
-		const { state, say, visible } = this.#ears;
+		const { state, say, visible } = this.#sink;
 		if (event.type === "text") state.say(event.delta, visible);
 		else if (event.type === "reasoning") {
 			if (event.delta === "") return;
@@ -112,7 +112,7 @@ class ReplyReader {
 	}
 
 	#reported(event: ReportedTool): void {
-		const { state, describe } = this.#ears;
+		const { state, describe } = this.#sink;
 		const name = String(event.name);
 		const id = String(event.id);
 		if (event.type === "tool_start") {
@@ -123,7 +123,7 @@ class ReplyReader {
 		const status = event.failed === true ? "failed" : "completed";
 		const result = String(event.result);
 		const { call, missingStart } = state.endReported(id, name, status, result);
-		// Whoever counts running tools must see it begin.
+		// Readers that count running tools need a start.
 		if (missingStart) this.#show({ ...tool(call), status: "started", summary: describe(name, call.args) });
 		this.#show({ ...tool(call), status, result });
 	}
@@ -131,10 +131,10 @@ class ReplyReader {
 	#finish(found: AssistantMessage): ModelReply {
 		const message = wellFormed(found);
 		const text = message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
-		// A server that does not stream, or not all of it, says the rest only in the finished message.
+		// The finished message of a server that does not stream, or not completely, has more text than its deltas.
 		if (text !== this.#raw && text.startsWith(this.#raw)) this.#text(text.slice(this.#raw.length));
 		this.#flush();
-		for (const event of signedReasoning(message, this.#ears.account)) this.#show(event);
+		for (const event of signedReasoning(message, this.#sink.account)) this.#show(event);
 		const failed = message.stopReason === "error" || message.stopReason === "aborted";
 		return { message, failed, shown: this.#announced, reasoning: this.#reasoning };
 	}
@@ -154,7 +154,7 @@ const tool = ({ callId, name }: { callId: string; name: string }) => ({ type: "t
 
 const STOPS: readonly unknown[] = ["stop", "length", "toolUse", "error", "aborted"];
 
-/** A compatible server, or a script, may send anything. */
+/** Drops invalid parts: a compatible server, or a script, may send anything. */
 function wellFormed(found: AssistantMessage | undefined, stop?: "error"): AssistantMessage {
 	const parts: unknown[] = Array.isArray(found?.content) ? found.content : [];
 	const stopReason = stop ?? (STOPS.includes(found?.stopReason) ? found!.stopReason : "stop");
@@ -169,7 +169,7 @@ function isPart(value: unknown): value is AssistantMessage["content"][number] {
 	return part.type === "toolCall" && typeof part.name === "string";
 }
 
-/** What frames can carry of it. */
+/** The JSON part of a value, which frames can carry. */
 export function jsonOf(value: unknown): unknown {
 	try {
 		return JSON.parse(JSON.stringify(value ?? {}) ?? "{}");

@@ -3,16 +3,16 @@
 import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { parse } from "yaml";
 import { z } from "zod";
-import { seededRandom, seedOf } from "../../std/seed.ts";
-import { GO_ON } from "./checkpoint.ts";
+import { seededRandom, seedOf } from "../../../std/seed.ts";
+import { GO_ON } from "../checkpoint.ts";
 import type { LlmEvent, ModelPort, ModelRequest } from "./model.ts";
-import { pause } from "./pause.ts";
 
 /** One answer of the model. Everything may be left out. */
 const STEP = z.strictObject({
-	/** Whose call it answers; left out = anybody's. */
+	/** The agent whose call it answers; without it, any agent's. */
 	agent: z.string().optional(),
 	reasoning: z.string().optional(),
 	text: z.string().optional(),
@@ -89,7 +89,7 @@ const echo = (text: string): ModelScriptStep => ({
 	text: `Scripted model, no real one: you said “${text.slice(0, 500)}”. Begin a message with a line \`/script\` to tell it what to answer.`,
 });
 
-/** The person's newest message: reminders and notes of the loop come after it and are nobody's script. */
+/** The person's newest message: reminders and notes of the loop come after it and have no script. */
 function newestWords({ messages }: ModelRequest): string {
 	const users = messages.filter((message) => message.role === "user").map(({ content }) => content);
 	const texts = users.map((content) =>
@@ -98,7 +98,7 @@ function newestWords({ messages }: ModelRequest): string {
 	return texts.findLast((text) => text.startsWith(DIRECTIVE)) ?? texts.findLast((text) => text !== GO_ON) ?? "";
 }
 
-/** Told that its words were cut off, it says the rest of them only. */
+/** After an interruption it yields only the rest of its text. */
 function unspokenRest(step: ModelScriptStep, { messages }: ModelRequest): ModelScriptStep {
 	const [cut, told] = messages.slice(-2);
 	if (told?.role !== "user" || told.content !== GO_ON || cut?.role !== "assistant") return step;
@@ -114,12 +114,12 @@ async function* play(step: ModelScriptStep, call: ModelRequest, seed: number, cl
 	const random = seededRandom(seedOf(text) ^ seed);
 	const message = messageOf(step, call);
 	const gapMs = tokensPerSecond === 0 ? 0 : 1000 / tokensPerSecond;
-	await pause(waitMs, signal, clock);
+	await sleep(clock, waitMs, signal, "due");
 	for (const [type, words] of [["thinking_delta", reasoning] as const, ["text_delta", text] as const]) {
 		for (const delta of piecesOf(words, random)) {
 			if (signal.aborted) break;
 			yield { type, contentIndex: 0, delta, partial: message };
-			if (gapMs > 0) await pause(gapMs, signal, clock);
+			if (gapMs > 0) await sleep(clock, gapMs, signal, "due");
 		}
 	}
 	if (signal.aborted) yield { type: "error", reason: "aborted", error: { ...message, stopReason: "aborted" } };

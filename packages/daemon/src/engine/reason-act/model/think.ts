@@ -1,4 +1,4 @@
-/** Local models write their reasoning as `<think>` at the start of the text: told apart from the answer, piece by piece. */
+/** Local models write their reasoning as `<think>` at the start of the text: split from the answer, piece by piece. */
 
 const OPEN = "<think>";
 const CLOSE = "</think>";
@@ -8,16 +8,16 @@ export interface ReplyDelta {
 	delta: string;
 }
 
-/** Of one message. */
+/** Splits one message. */
 export interface ThinkSplitter {
 	push(delta: string): readonly ReplyDelta[];
-	/** What was held back when the message ends. */
+	/** Returns the held text when the message ends. */
 	end(): readonly ReplyDelta[];
 }
 
 export function thinkSplitter(): ThinkSplitter {
 	let where: "start" | "thinking" | "after" | "text" = "start";
-	/** What cannot be told yet: white space at the start, or the beginning of a tag. */
+	/** Undecided text: white space at the start, or the beginning of a tag. */
 	let held = "";
 
 	function push(delta: string): readonly ReplyDelta[] {
