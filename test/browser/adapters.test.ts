@@ -58,7 +58,7 @@ describeInBrowser("the adapters page", () => {
 		expect(faults).toEqual([]);
 	}, 150_000);
 
-	it("lets a stranger in who was told a code", async () => {
+	it("approves a stranger by the pairing code", async () => {
 		const { page, faults } = await openAt(world.context, world.daemon, "#/adapters");
 		await telegram.inject({ text: "let me in", from: "77" });
 		await page.waitForSelector(".pairings", WAIT);
@@ -69,7 +69,7 @@ describeInBrowser("the adapters page", () => {
 			.toContain("Not accepted: unknown sender");
 		await page.click(".pairings .primary");
 		await expect.poll(() => page.locator(".pairings").count(), WAIT).toBe(0);
-		expect(await page.innerText(".outcome")).toContain("Ann was let in.");
+		expect(await page.innerText(".outcome")).toContain("Ann was approved.");
 		await telegram.inject({ text: "count 3 0", from: "77" });
 		await expect.poll(() => telegram.visible("77").at(-1), WAIT).toBe("1 2 3");
 		await expect

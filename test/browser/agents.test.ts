@@ -72,7 +72,7 @@ describeInBrowser("several agents", () => {
 		await page.locator(".outcome", { hasText: "part of the script" }).waitFor();
 		await listed.waitFor({ state: "detached" });
 
-		// A1: the rest, in a run of its own.
+		// A1: the rest, in its own run.
 		await page.getByRole("button", { name: "Continue" }).click();
 		await page.waitForSelector('.turn:last-of-type .verified[data-ok="true"]');
 		expect(await page.locator(".turn").count()).toBe(2);
@@ -95,7 +95,7 @@ describeInBrowser("several agents", () => {
 		expect(faults).toEqual([]);
 	});
 
-	it("A2: an approval outlives its daemon; answering it goes on with the run", async () => {
+	it("A2: an approval outlives its daemon; answering it continues the run", async () => {
 		const { page } = await openSession(world.context, world.daemon, "restarted");
 		await say(page, "What do the notes say?");
 		await asking(page).waitFor();
@@ -104,7 +104,7 @@ describeInBrowser("several agents", () => {
 		await world.daemon.restart();
 		await waitForLink(page, "live");
 		await page.locator(".outcome", { hasText: "Interrupted" }).waitFor();
-		// The decision goes on with it: nothing else is offered that would withdraw the question.
+		// The decision continues the run: no other button that would withdraw the question is offered.
 		await page.waitForSelector(".turn:last-of-type .inspect");
 		expect(await page.locator(".continue, .retry").count()).toBe(0);
 		const call = page.locator('.tool[data-state="waiting"]', { hasText: "bash" });

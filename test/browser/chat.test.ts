@@ -28,7 +28,7 @@ describeInBrowser("the chat", () => {
 		expect(page.url()).not.toContain("code=");
 	});
 
-	it("asks for the token, says when it is wrong, and goes on where the address pointed", async () => {
+	it("asks for the token, says when it is wrong, and then opens the address", async () => {
 		const { page } = await openTab(world.context, world.daemon.url);
 		await page.goto(`${world.daemon.url}/#/s/pointed`);
 		await page.fill("#token", "wrong");
@@ -178,7 +178,7 @@ describeInBrowser("the chat", () => {
 		await page.click(".stop");
 		await page.waitForSelector('.turn:nth-of-type(2) .verified[data-ok="true"]');
 		expect(await lastWords(page)).toEqual(upTo(5));
-		// Which message it answers is read beside its words, and may come after them.
+		// The messages that it answers are read separately, and may arrive after its words.
 		await expect.poll(() => page.locator(".delivery").count()).toBe(0);
 		expect(await page.locator(".bubble").allTextContents()).toEqual(["count 5000 0 5 queue", "count 5 0"]);
 	});

@@ -15,7 +15,7 @@ const ENGINE = fileURLToPath(new URL("./scripted-engine.ts", import.meta.url));
 const BUILT_PAGE = fileURLToPath(new URL("../../packages/daemon/dist/web/index.html", import.meta.url));
 export const TOKEN = "test-token-0123456789abcdef";
 
-/** What a worker is told of a daemon that another process started. */
+/** The address of a daemon that another process started. */
 export interface DaemonAddress {
 	readonly url: string;
 	readonly data: string;
@@ -28,7 +28,7 @@ export interface Daemon extends DaemonAddress {
 	release(gate: string): void;
 }
 
-/** One that a test may kill, because no other test uses it. */
+/** A daemon that a test may kill, because no other test uses it. */
 export interface OwnDaemon extends Daemon {
 	/** As it was printed at the last start. */
 	readonly signInUrl: string;
@@ -56,7 +56,7 @@ export const daemonAt = ({ url, data }: DaemonAddress): Daemon => ({
 	release: (gate) => writeFileSync(join(gatesOf(data), gate), ""),
 });
 
-/** `more` is added to its configuration. Port 0: one that somebody else may take while the daemon is down. */
+/** `more` is added to its configuration. Port 0: another process may take the port while the daemon is down. */
 export async function startDaemon(more: object = {}, port?: number): Promise<OwnDaemon> {
 	if (!existsSync(BUILT_PAGE)) throw new Error("the page is not built: run `npm run build:web` first");
 	const data = mkdtempSync(join(tmpdir(), "nexus-browser-"));

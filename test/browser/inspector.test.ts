@@ -28,7 +28,7 @@ const keepWhatIsShown = (page: Page) =>
 const whatWasShown = async (page: Page): Promise<number[][]> =>
 	(await page.evaluate(() => (globalThis as Keeper).shown ?? [])).map(numbersIn);
 
-/** How many words the run had written by a time of its own, by its frames. */
+/** The number of words that the run had written up to a time, by its frames. */
 async function wordsBy(page: Page, atMs: number): Promise<number> {
 	const { hash } = new URL(page.url());
 	// By the page itself: a browser asks again when the connection that it kept is closed at that moment, Playwright's own client does not.
@@ -57,7 +57,7 @@ const HOUR_MS = 3_600_000;
 async function holdTime(page: Page): Promise<void> {
 	const time = Date.now();
 	await page.clock.install({ time });
-	// Until it is held it goes on by itself.
+	// It plays until it is paused.
 	await page.clock.pauseAt(time + HOUR_MS);
 }
 

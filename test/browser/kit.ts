@@ -14,7 +14,7 @@ if (!hasChromium && !required) console.log("SKIPPED: no chromium on PATH, so the
 /** Skipped where there is no browser, except in CI: there it fails. */
 export const describeInBrowser = describe.skipIf(!hasChromium && !required);
 
-/** What `nexus url` prints. */
+/** The address that `nexus url` prints. */
 export async function freshSignInUrl(daemon: Daemon): Promise<string> {
 	const headers = { authorization: `Bearer ${TOKEN}` };
 	const response = await fetch(`${daemon.url}/v1/sign-in-codes`, { method: "POST", headers });
@@ -24,7 +24,7 @@ export async function freshSignInUrl(daemon: Daemon): Promise<string> {
 
 export interface Watched {
 	readonly page: Page;
-	/** What the page should never do: requests elsewhere, scripts that failed, a policy that was broken. */
+	/** Faults of the page: requests to other servers, failed scripts, violations of the policy. */
 	readonly faults: string[];
 }
 

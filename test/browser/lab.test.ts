@@ -24,7 +24,7 @@ async function openReady(page: Page): Promise<void> {
 		.toBe(PLATFORMS.length);
 }
 
-/** What the cards show afterwards is of the new run. */
+/** Resolves once the cards show the new run. */
 async function runIn(page: Page, text: string): Promise<void> {
 	const shown = () => page.getAttribute(".lab", "data-run");
 	const before = await shown();

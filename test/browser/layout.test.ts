@@ -79,7 +79,7 @@ describeInBrowser("the layout", () => {
 		await page.click(".open-drawer");
 		await expect.poll(() => page.isVisible(".new-session")).toBe(true);
 		await expect.poll(() => page.evaluate(() => document.activeElement?.className)).toContain("close-drawer");
-		// What lies behind it cannot be reached.
+		// The content behind it cannot be reached.
 		for (let presses = 0; presses < 8; presses += 1) {
 			await page.keyboard.press("Shift+Tab");
 			expect(await page.evaluate(() => document.activeElement?.closest("main, .skip"))).toBeNull();

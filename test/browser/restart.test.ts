@@ -39,7 +39,7 @@ describeInBrowser("a daemon that comes and goes", () => {
 		await stranger.close();
 	});
 
-	it("I3 I4: kill -9 and a restart: the answer is shown as cut, whole up to there, and the session goes on", async () => {
+	it("I3 I4: kill -9 and a restart: the answer is shown as cut, whole up to there, and the session continues", async () => {
 		const { page } = await openSession(world.context, world.daemon, "killed");
 		await say(page, "count 20000 0 30 killed");
 		const before = await wordsFrom(page, 30);
@@ -53,7 +53,7 @@ describeInBrowser("a daemon that comes and goes", () => {
 		const after = await lastWords(page);
 		expect(after).toEqual(upTo(after.length));
 		expect(after.length).toBeGreaterThanOrEqual(held.length);
-		// Neither damaged nor a green mark beside an answer that was cut.
+		// Neither damage nor a green mark is shown for an answer that was cut.
 		expect(await page.locator(".verified").count()).toBe(0);
 		await say(page, "count 9 0");
 		await page.waitForSelector('.turn:last-of-type .verified[data-ok="true"]');
@@ -87,7 +87,7 @@ describeInBrowser("a daemon that comes and goes", () => {
 		await waitForEnd(page);
 		await world.daemon.forget();
 		await page.unroute("**/v1/runs/*");
-		// Who has signed in is on record with the rest.
+		// The sign-ins are stored with the other data.
 		await page.fill("#token", TOKEN);
 		await page.click(".sign-in .primary");
 		await waitForLink(page, "live");

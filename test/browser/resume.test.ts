@@ -8,7 +8,7 @@ import { createWorld } from "./world.ts";
 describeInBrowser("an interrupted stream", () => {
 	const world = createWorld();
 
-	it("I4: a reload in the middle goes on where it was", async () => {
+	it("I4: a reload in the middle resumes where it was", async () => {
 		const { page, faults } = await openSession(world.context, world.daemon, "reload");
 		await say(page, "count 200 0 20 reload");
 		await wordsFrom(page, 20);
@@ -33,7 +33,7 @@ describeInBrowser("an interrupted stream", () => {
 			await wordsFrom(page, 20);
 			line.cut();
 			await waitForLink(page, "reconnecting");
-			// What is written meanwhile is not missing afterwards.
+			// The words that are written meanwhile are not missing afterwards.
 			world.daemon.release("cut");
 			line.mend();
 			await waitForLink(page, "live");
@@ -59,7 +59,7 @@ describeInBrowser("an interrupted stream", () => {
 			await expect.poll(() => page.textContent(".delivery")).toContain("Not sent");
 			line.mend();
 			await waitForLink(page, "live");
-			// It is still there for whoever looks elsewhere first, or reloads.
+			// It is still there after another session was opened, or after a reload.
 			await page.click(".new-session");
 			await page.waitForSelector(".empty");
 			await page.goBack();

@@ -1,4 +1,4 @@
-/** What a model writes stays text: nothing runs, nothing is loaded, nothing leaves its place. */
+/** The text of a model stays text: nothing runs, nothing is loaded, nothing leaves its place. */
 
 import { expect, it } from "vitest";
 import { describeInBrowser, openSession, say, waitForEnd } from "./kit.ts";
@@ -46,7 +46,7 @@ describeInBrowser("hostile markdown", () => {
 		["closing brackets", "repeat 50000 ]", 50_000],
 		["crossing emphasis", "repeat 13000 *a_", 39_000],
 		["a megabyte without a space", "repeat 1000000 a", 1_000_000],
-	])("shows what is too costly to format as plain text, says so, and goes on: %s", async (name, text, length) => {
+	])("shows what is too costly to format as plain text, says so, and keeps working: %s", async (name, text, length) => {
 		const { page, faults } = await openSession(world.context, world.daemon, `costly-${name.replaceAll(" ", "-")}`);
 		await say(page, text);
 		await waitForEnd(page);
@@ -65,7 +65,7 @@ describeInBrowser("hostile markdown", () => {
 	it.each([
 		["accents", `a${"\u0301".repeat(100_000)}`],
 		["skin tones", `\u{1f44b}${"\u{1f3fd}".repeat(50_000)}`],
-	])("draws a bounded number of marks on one character, and goes on: %s", async (name, text) => {
+	])("draws a bounded number of marks on one character, and keeps working: %s", async (name, text) => {
 		const session = `marks-${name.replaceAll(" ", "-")}`;
 		const { page, faults } = await openSession(world.context, world.daemon, session);
 		// Not typed: what a person types is their own, and drawn as it is.

@@ -12,7 +12,7 @@ const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 /** How long a held tool works at least. */
 const TOOL_MS = 400;
 
-/** A held answer goes on once the test has made a file of this name (see `release` in daemon.ts). */
+/** A held answer continues once the test has made a file of this name (see `release` in daemon.ts). */
 async function released(gate: string, signal: AbortSignal): Promise<void> {
 	const file = join(process.env.NEXUS_TEST_GATES ?? "", gate);
 	while (!existsSync(file)) await sleep(10, undefined, { signal });
@@ -71,7 +71,7 @@ const engine: Engine = {
 		else if (word === "tool") {
 			yield { type: "tool", callId: "c1", name: first ?? "", status: "started", args: {}, summary: second ?? "" };
 			yield { type: "tool", callId: "c1", name: first ?? "", status: "completed", summary: second ?? "", result: "x" };
-		} else if (word === "fail") throw new Error("the scripted engine was told to fail");
+		} else if (word === "fail") throw new Error("the message asked the scripted engine to fail");
 		else yield { type: "text", delta: `You said: ${messages.at(-1)?.text ?? ""}` };
 	},
 };

@@ -72,7 +72,7 @@ describeInBrowser("workflows", () => {
 		await page.locator('.graph-node[data-node="report"]').click();
 		expect(await page.evaluate(() => document.activeElement?.getAttribute("data-node"))).toBe("report");
 
-		// What was read from the outputs alone is the same text.
+		// The text from the outputs alone is the same.
 		await page.reload();
 		await nodeOf(page, "answer").locator(".node-facts").waitFor();
 		await expect.poll(() => textOf(page, "answer")).toEqual(upTo(60));
@@ -86,7 +86,7 @@ describeInBrowser("workflows", () => {
 		await page.getByRole("button", { name: "Cancel" }).click();
 		await page.locator(".workflow-facts .status", { hasText: "Canceled" }).waitFor();
 		await stateOf(page, "answer", "canceled");
-		// What was written is still there.
+		// The text so far is still there.
 		expect(await textOf(page, "answer")).toEqual(upTo(30));
 		await page.getByRole("link", { name: "Workflows" }).first().click();
 		await page.locator('.jobs-list tr[data-state="canceled"]', { hasText: "answer" }).waitFor();

@@ -1,4 +1,4 @@
-/** What browser tests stand in: the run's one browser and its daemon, or one of the file's own, and fresh cookies and storage for each test. */
+/** The world of a browser test: the shared browser, the shared daemon or one of the file, and fresh cookies and storage for each test. */
 
 import { type Browser, type BrowserContext, chromium } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, inject } from "vitest";
@@ -37,7 +37,7 @@ function inBrowser<D extends Daemon>(): { -readonly [K in keyof World<D>]?: Worl
 	// Leaves the browser to the other files; what was opened here is closed.
 	afterAll(() => world.browser?.close());
 	beforeEach(async () => {
-		// Dots that breathe for ever cost more than all the rest where the processor paints.
+		// Endless animations cost more than everything else where the processor paints.
 		world.context = await world.browser!.newContext({ reducedMotion: "reduce" });
 	});
 	afterEach(() => world.context?.close());

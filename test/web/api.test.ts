@@ -1,4 +1,4 @@
-/** What the page says of a request that failed. */
+/** The messages of the page for failed requests. */
 
 import { afterEach, expect, it, vi } from "vitest";
 import { api } from "../../packages/web/src/app/api.ts";

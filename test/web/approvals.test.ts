@@ -1,8 +1,7 @@
-/** What a person is asked, in words, and what is still open. */
+/** Approvals and questions in words, and which of them are open. */
 
 import { describe, expect, it } from "vitest";
 import type { MessageView, RunView, ToolApprovalStatus, ToolView } from "../../packages/protocol/src/protocol.ts";
-import { announcement } from "../../packages/web/src/app/words.ts";
 import {
 	type ApprovalActions,
 	approvalOf,
@@ -15,6 +14,7 @@ import {
 	timeLeftWords,
 	wantsWords,
 } from "../../packages/web/src/chat/approvals.ts";
+import { announcement } from "../../packages/web/src/chat/words.ts";
 
 const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => ({
 	id: "K7Q2",
@@ -80,7 +80,7 @@ describe("A6: what is asked", () => {
 		);
 		expect(decidedWords(approval({ state: "denied" }))).toBe("Denied");
 		expect(decidedWords(approval({ state: "withdrawn", by: "nexus" }))).toBe("No longer asked");
-		expect(decidedWords(approval({ state: "expired", by: "nexus" }))).toBe("Nobody answered in time");
+		expect(decidedWords(approval({ state: "expired", by: "nexus" }))).toBe("Not answered in time");
 	});
 
 	it("takes the daemon's word for what the frames of an ended run leave open", () => {
@@ -90,7 +90,7 @@ describe("A6: what is asked", () => {
 		expect(decidedWords(settledApproval(approval(), undefined))).toBe("No longer open");
 	});
 
-	it("says of a call that nobody has allowed that it wants to run", () => {
+	it("says of a call that was not allowed yet that it wants to run", () => {
 		expect(wantsWords({ args: { command: "wc -w notes.md" } })).toBe("Wants to run: wc -w notes.md");
 		expect(wantsWords({ args: { path: "x" } })).toBe("Wants to run");
 		expect(wantsWords({})).toBe("Wants to run");
@@ -108,7 +108,7 @@ describe("A6: what is asked", () => {
 		expect(approvalTitle("question", "ask", "writer")).toBe("writer asks");
 	});
 
-	it("is announced once to whoever does not see it", () => {
+	it("is announced once to screen readers", () => {
 		const before = { runId: "r", view: view() };
 		const asking = { runId: "r", view: view(tool({ approval: status() })) };
 		expect(announcement(before, asking)).toBe('Waiting for your decision: bash {"command":"ls"}');

@@ -12,7 +12,8 @@ import type {
 import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../packages/web/src/adapters/adapters.ts";
 import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/adapters/channels.ts";
 import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";
-import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat/chat.ts";
+import { newChat, reduceChat } from "../../packages/web/src/chat/chat.ts";
+import { threadOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
 import { stageBars } from "../../packages/web/src/inspector/inspect.ts";
 import {
 	cardWords,
@@ -81,7 +82,7 @@ describe("the lab", () => {
 
 	it("knows who takes part and who is ready for it", () => {
 		const lab = labOf([row(), row({ channel: "sms", ready: false }), row({ channel: "slack" })], {
-			left: new Set(["slack"]),
+			excluded: new Set(["slack"]),
 		});
 		expect(chosenOf(lab)).toEqual(["telegram", "sms"]);
 		expect(readiness(lab)).toEqual({ ready: 1, chosen: 2 });
@@ -106,7 +107,7 @@ describe("the lab", () => {
 		expect(confirmedOf(DELIVERY)).toBe(30);
 		expect(confirmedOf({ position: 50, messages: [] })).toBe(50);
 		expect(confirmedOf({ position: 10, messages: [{ ordinal: 2, from: 10, to: 25, state: "sent" }] })).toBe(25);
-		// Handed over, and nobody knows whether it arrived.
+		// Handed over without a confirmation.
 		for (const state of ["intended", "unknown", "failed"] as const) {
 			expect(confirmedOf({ position: 0, messages: [{ ordinal: 1, from: 0, to: 812, state }] })).toBe(0);
 			const sent = { ordinal: 1, from: 0, to: 400, state: "sent" } as const;
@@ -207,7 +208,7 @@ describe("I10: dispositions", () => {
 });
 
 describe("the adapters page", () => {
-	it("lists who waits to be let in as long as the code is good", () => {
+	it("lists the pairings that wait for approval until their code expires", () => {
 		const pairing = { code: "A", channel: "telegram", account: "main", sender: "7", requested_at: 1, expires_at: 100 };
 		const list = [pairing, { ...pairing, code: "B", approved_at: 5 }, { ...pairing, code: "C", expires_at: 50 }];
 		expect(waitingPairings(list, 60).map(({ code }) => code)).toEqual(["A"]);

@@ -9,18 +9,16 @@ import {
 	type RunView,
 	type TurnsJson,
 } from "../../packages/protocol/src/protocol.ts";
-import { announcement, connectionOf, outcomeOf } from "../../packages/web/src/app/words.ts";
 import {
 	type ChatAction,
 	type ChatState,
 	liveTurnOf,
 	newChat,
 	reduceChat,
-	threadOf,
 	unreadRunsOf,
-	userMessagesOf,
-	waitingOf,
 } from "../../packages/web/src/chat/chat.ts";
+import { threadOf, userMessagesOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
+import { announcement, connectionOf, outcomeOf } from "../../packages/web/src/chat/words.ts";
 
 const row = (run_id: string, messages: MessageJson[], status: RunJson["status"] = "completed"): RunJson => ({
 	run_id,
@@ -150,7 +148,7 @@ describe("a message on its way", () => {
 			},
 		);
 		expect(written(chat)).toEqual([]);
-		expect(threadOf(chat)).toMatchObject([{ kind: "aside", event: { event_id: "e1" } }]);
+		expect(threadOf(chat)).toMatchObject([{ kind: "unanswered", event: { event_id: "e1" } }]);
 	});
 
 	it("is forgotten with a daemon that lost its data, unless it was not accepted yet", () => {

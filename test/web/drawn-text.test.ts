@@ -1,8 +1,8 @@
-/** What is drawn of a text: all of it, but for marks beyond what any language puts on one character. */
+/** Text is drawn whole, except for more marks on one character than any language uses. */
 
 import { type ComponentChild, h, type Options, type VNode } from "preact";
 import { expect, it } from "vitest";
-import { drawnText, drawSafely } from "../../packages/web/src/chat/drawn-text.ts";
+import { drawnText, drawSafely } from "../../packages/web/src/ui/drawn-text.ts";
 
 it.each([
 	["Vietnamese, decomposed", "tiếng Việt".normalize("NFD")],

@@ -1,7 +1,7 @@
-/** What the page reads from a daemon that answers late, or more than was asked for. */
+/** Responses of the daemon that are late, or longer than requested. */
 
 import { afterEach, expect, test, vi } from "vitest";
-import { readSessions } from "../../packages/web/src/app/app.ts";
+import { readSessions } from "../../packages/web/src/app/session-list.ts";
 import { openLab } from "../../packages/web/src/lab/lab-feed.ts";
 
 afterEach(() => void vi.unstubAllGlobals());
@@ -36,8 +36,8 @@ test("a lab that was left while its run was being started opens no stream", asyn
 	vi.stubGlobal("document", { visibilityState: "visible", addEventListener() {}, removeEventListener() {} });
 	const started = Promise.withResolvers<{ run_id: string }>();
 	const asked = daemon(({ pathname }) => (pathname === "/v1/lab" ? started.promise : { now: 0, channels: [] }));
-	const lab = openLab({ before: undefined, onChange() {}, onSignedOut() {}, schedule: (run) => run() });
-	lab.run("hello");
+	const lab = openLab({ onSignedOut() {}, schedule: (run) => run() });
+	lab.actions.run("hello");
 	await vi.waitFor(() => expect(asked).toContain("/v1/lab"), 15_000);
 	lab.close();
 	started.resolve({ run_id: "run_1" });

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createFold, type Frame, type MessageView } from "../../packages/protocol/src/protocol.ts";
-import { insetsOf, placeInsets } from "../../packages/web/src/app/insets.ts";
+import { insetsOf, placeInsets } from "../../packages/web/src/chat/insets.ts";
 import { parseWhole } from "../../packages/web/src/ui/markdown.ts";
 import { atEffort } from "../effort.ts";
 
@@ -37,7 +37,7 @@ function viewOf(frames: readonly Frame[]): MessageView {
 	return message;
 }
 
-/** What a reader sees from top to bottom: text blocks by their beginning, insets by their payload. */
+/** The visible items from top to bottom: text blocks by their beginning, insets by their payload. */
 const shown = (message: MessageView, shownChars = message.text.length) => {
 	const blocks = parseWhole(message.text.slice(0, shownChars));
 	return placeInsets(blocks, insetsOf(message), shownChars).map((piece) => {

@@ -1,4 +1,4 @@
-/** Who speaks when: agents that work side by side stand side by side, and nothing is shown twice or left out. */
+/** Agents that work in parallel stand side by side, and no message is shown twice or left out. */
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -44,7 +44,7 @@ describe("A7: stretches", () => {
 		expect(shape([said("1", "writer", 0), said("2", "operator", 1)])).toEqual([["writer: 1", "operator: 2"]]);
 	});
 
-	it("messages of one agent, or of nobody in particular, stand in one lane", () => {
+	it("messages of one agent, or without an agent, stand in one lane", () => {
 		expect(shape([said("1", undefined, 0, 1), said("2", undefined, 2, 3)])).toEqual([["undefined: 1 2"]]);
 	});
 

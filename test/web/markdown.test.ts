@@ -129,7 +129,7 @@ describe("markdown that grows", () => {
 			expect(before).toBeDefined();
 			text += `const value${index} = ${index};\n`;
 			doc = grow(doc, text);
-			// A parsed text would have a fence of its own.
+			// A parsed text would have its own fence.
 			expect(doc.fence).toBe(before);
 		}
 		expect(doc.blocks).toHaveLength(2);
@@ -145,7 +145,7 @@ describe("markdown that grows", () => {
 				expect(steps).toBeLessThan(20);
 				const before = doc;
 				doc = grow(doc, nextStep(doc, source));
-				// What was parsed in this step.
+				// The blocks that this step parsed.
 				expect(doc.text.length - Math.min(before.tail, doc.tail)).toBeLessThan(80_000);
 			}
 			expect(doc.blocks.at(-1)?.end).toBe(source.length);

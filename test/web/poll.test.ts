@@ -1,7 +1,7 @@
-/** Polling: as often as the answers call for, one at a time, and not while nobody looks. */
+/** Polling: at the interval of the last result, one request at a time, and not while the tab is hidden. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Looking, startPolling } from "../../packages/web/src/ui/poll.ts";
+import { startPolling, type Visibility } from "../../packages/web/src/ui/poll.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -9,7 +9,7 @@ afterEach(() => void vi.useRealTimers());
 function page() {
 	let hidden = false;
 	const shown = new Set<() => void>();
-	const looking: Looking = {
+	const visibility: Visibility = {
 		isHidden: () => hidden,
 		onShown(callback) {
 			shown.add(callback);
@@ -17,7 +17,7 @@ function page() {
 		},
 	};
 	return {
-		looking,
+		visibility,
 		hide() {
 			hidden = true;
 		},
@@ -32,7 +32,7 @@ describe("polling", () => {
 	it("waits as long as the last answer says, and stops when it says nothing", async () => {
 		const delays = [100, 250, undefined];
 		const ask = vi.fn(async () => delays.shift());
-		const poller = startPolling(ask, page().looking);
+		const poller = startPolling(ask, page().visibility);
 		await vi.advanceTimersByTimeAsync(99);
 		expect(ask).toHaveBeenCalledTimes(1);
 		await vi.advanceTimersByTimeAsync(1);
@@ -47,7 +47,7 @@ describe("polling", () => {
 	it("never asks twice at a time: a wish meanwhile is granted right after", async () => {
 		let answer = (_: undefined) => {};
 		const ask = vi.fn(() => new Promise<undefined>((resolve) => (answer = resolve)));
-		const poller = startPolling(ask, page().looking);
+		const poller = startPolling(ask, page().visibility);
 		poller.now();
 		poller.now();
 		expect(ask).toHaveBeenCalledTimes(1);
@@ -60,9 +60,9 @@ describe("polling", () => {
 	});
 
 	it("rests while the page is hidden, and asks as soon as it is shown", async () => {
-		const { looking, hide, show } = page();
+		const { visibility, hide, show } = page();
 		const ask = vi.fn(async () => 100);
-		const poller = startPolling(ask, looking);
+		const poller = startPolling(ask, visibility);
 		hide();
 		await vi.advanceTimersByTimeAsync(10_000);
 		expect(ask).toHaveBeenCalledTimes(1);

@@ -1,4 +1,4 @@
-/** What the page offers to try. */
+/** The messages that the page suggests. */
 
 import { describe, expect, it } from "vitest";
 import { chatPrompts, labPrompts } from "../../packages/web/src/chat/prompts.ts";

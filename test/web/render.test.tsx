@@ -1,9 +1,9 @@
-/** Whatever a model writes, the page makes only known elements with known attributes out of it. */
+/** The page turns the text of a model only into known elements with known attributes. */
 
 import fc from "fast-check";
 import { isValidElement, type VNode } from "preact";
 import { describe, expect, it } from "vitest";
-import { readCard, readCarousel } from "../../packages/web/src/ui/card.ts";
+import { readCard, readCarousel } from "../../packages/web/src/chat/card.ts";
 import { CodeBlock } from "../../packages/web/src/ui/code-block.tsx";
 import { parseWhole } from "../../packages/web/src/ui/markdown.ts";
 import { definitionsOf, renderBlock } from "../../packages/web/src/ui/markdown-view.tsx";
@@ -166,7 +166,7 @@ describe("addresses from a model", () => {
 		"#code=x",
 		"ftp://a.example",
 		"",
-	])("%j is no link", (url) => expect(linkUrl(url)).toBeUndefined());
+	])("%j is not a link", (url) => expect(linkUrl(url)).toBeUndefined());
 
 	it("only pictures that are already here are shown", () => {
 		expect(imageUrl("https://a.example/x.png")).toBeUndefined();

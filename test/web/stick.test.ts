@@ -1,7 +1,7 @@
 /** Following the end: never against the reader's hand. */
 
 import { describe, expect, it } from "vitest";
-import { followEnd, type ScrollBox, STUCK, type Stick, stepStick } from "../../packages/web/src/chat/stick.ts";
+import { followEnd, type ScrollBox, STUCK, type Stick, stepStick } from "../../packages/web/src/ui/stick.ts";
 
 const NEAR_PX = 48;
 
@@ -26,7 +26,7 @@ const scrolled = (stick: Stick, box: ScrollBox, by: number): Stick => {
 };
 
 describe("following the end", () => {
-	it("goes on while it grows, also when a scroll is told late", () => {
+	it("keeps following while it grows, also when a scroll event is late", () => {
 		const box = boxOf(500);
 		let stick = followEnd(STUCK, box);
 		expect(box.scrollTop).toBe(400);

@@ -1,4 +1,4 @@
-/** The mark that says an answer arrived whole, and beside which outcomes it stands. */
+/** The mark of a complete answer, and the outcomes that it is shown with. */
 
 import type { VNode } from "preact";
 import { describe, expect, it } from "vitest";
@@ -14,16 +14,13 @@ const ended = (state: RunView["state"], violations: RunView["violations"] = []):
 const markOf = (view: RunView) => (Verified({ view }) as VNode<{ "data-ok": string }> | null)?.props["data-ok"];
 
 describe("verified", () => {
-	it("stands beside Done", () => {
+	it("is shown with Done", () => {
 		expect(markOf(ended("completed"))).toBe("true");
 	});
 
-	it.each(["aborted", "error", "timeout", "crashed"] as const)(
-		"says nothing good beside an answer that is %s",
-		(state) => {
-			expect(markOf(ended(state))).toBeUndefined();
-		},
-	);
+	it.each(["aborted", "error", "timeout", "crashed"] as const)("is not shown with an answer that is %s", (state) => {
+		expect(markOf(ended(state))).toBeUndefined();
+	});
 
 	it.each(["completed", "aborted", "crashed"] as const)("shows damage of an answer that is %s", (state) => {
 		const violations = [{ rule: "P3.2", kind: "checksum", message: "the checksum differs" }] as never;

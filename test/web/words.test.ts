@@ -1,8 +1,9 @@
 /** Numbers, titles and announcements as people read and hear them. */
 
 import { describe, expect, it } from "vitest";
-import { announcement, durationText, leftText, sessionTitle } from "../../packages/web/src/app/words.ts";
 import { newChat, type TurnItem } from "../../packages/web/src/chat/chat.ts";
+import { announcement, sessionTitle } from "../../packages/web/src/chat/words.ts";
+import { durationText, leftText } from "../../packages/web/src/ui/format.ts";
 
 describe("durations", () => {
 	it.each([
@@ -54,7 +55,7 @@ describe("the title of the open session", () => {
 		expect(sessionTitle({ sessions: [], chat })).toBe("New session");
 	});
 
-	it("is the label where a person chose one, and the person where somebody else began it", () => {
+	it("is the label that a person chose, or the name of the other person who began it", () => {
 		expect(sessionTitle({ sessions: [], chat: newChat("review") })).toBe("review");
 		const listed = { ...row, session: "telegram:main:7", title: "hi", channel: "telegram", sender: "7" };
 		const chat = newChat(listed.session);

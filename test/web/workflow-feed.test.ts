@@ -3,10 +3,12 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { WorkflowState } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import type { PageContext } from "../../packages/web/src/ui/page.ts";
 import type { WorkflowView } from "../../packages/web/src/workflows/workflow.ts";
 import { openWorkflow } from "../../packages/web/src/workflows/workflow-feed.ts";
-import { NEW_WORKFLOWS, type WorkflowsView } from "../../packages/web/src/workflows/workflows.ts";
-import { openWorkflows } from "../../packages/web/src/workflows/workflows-feed.ts";
+import { openWorkflows } from "../../packages/web/src/workflows/workflows.ts";
+
+const CONTEXT: PageContext = { onSignedOut() {}, schedule: (run) => run() };
 
 const node = (state: string, node_id = "draft"): JsonObject => ({
 	node_id,
@@ -79,18 +81,10 @@ function daemon(answer: (url: URL) => Response | Promise<Response>): Asked[] {
 
 const isStream = ({ pathname }: Pick<URL, "pathname">) => pathname.endsWith("/SubscribeWorkflowEvents");
 
-function follow(): { view(): WorkflowView; close(): void; cancel(): void } {
-	let last: WorkflowView | undefined;
-	const feed = openWorkflow({
-		workflowId: "wf_1",
-		onChange: (view) => {
-			last = view;
-		},
-		onSignedOut() {},
-		schedule: (run) => run(),
-	});
-	onTestFinished(feed.close);
-	return { ...feed, view: () => last! };
+function follow(): { view(): WorkflowView } {
+	const { view, close } = openWorkflow("wf_1", CONTEXT);
+	onTestFinished(close);
+	return { view: () => view.peek() };
 }
 
 it("R4-50: resumes after the last event, and the snapshot then replaces what was shown", async () => {
@@ -156,7 +150,7 @@ it("reads the texts of few nodes at a time, because a browser has few connection
 	await vi.waitFor(() => expect(runs.has("run_d")).toBe(true));
 });
 
-it("says that there is no such workflow, and does not ask for ever", async () => {
+it("says that there is no such workflow, and stops asking", async () => {
 	const asked = daemon(() => refused("not_found", "there is no workflow wf_1", 404));
 	const { view } = follow();
 	await vi.waitFor(() => expect(view()?.failure).toContain("no such workflow"));
@@ -170,24 +164,17 @@ it("a job that cannot be canceled is said, and the lists are read again", async 
 		if (pathname.endsWith("/CancelScenarioJob")) return refused("not_found", "there is no job job_1", 404);
 		return Response.json(pathname.endsWith("/ListScenarioJobs") ? { jobs: [job], running: 1 } : {});
 	});
-	let last: WorkflowsView = NEW_WORKFLOWS;
-	const feed = openWorkflows({
-		before: NEW_WORKFLOWS,
-		onChange: (view) => {
-			last = view;
-		},
-		onSignedOut() {},
-	});
-	onTestFinished(feed.close);
-	await vi.waitFor(() => expect([last.phase, last.running]).toEqual(["ready", 1]));
+	const { view, actions, close } = openWorkflows(CONTEXT);
+	onTestFinished(close);
+	await vi.waitFor(() => expect([view.peek().isLoaded, view.peek().running]).toEqual([true, 1]));
 	const before = asked.length;
-	feed.cancelJob("job_1");
-	expect(last.canceling.has("job_1")).toBe(true);
-	await vi.waitFor(() => expect(last.notice).toBe("there is no job job_1"));
+	actions.cancelJob("job_1");
+	expect(view.peek().canceling.has("job_1")).toBe(true);
+	await vi.waitFor(() => expect(view.peek().notice?.text).toBe("there is no job job_1"));
 	await vi.waitFor(() =>
 		expect(asked.slice(before).map(({ path }) => path)).toContain(
 			"/nexus.runtime.v1.RuntimeAiService/ListScenarioJobs",
 		),
 	);
-	expect(last.canceling.size).toBe(0);
+	expect(view.peek().canceling.size).toBe(0);
 });

@@ -129,7 +129,7 @@ describe("a workflow that is followed (mode B)", () => {
 		expect([textRunsOf(ended), hasUnreadOutputs(ended)]).toEqual([["run_1"], true]);
 		const known = withRead(ended, workflow([{ ...done, output: { text: "all" } }]));
 		expect([textRunsOf(known), hasUnreadOutputs(known)]).toEqual([[], false]);
-		// One that gave nothing is not asked for again and again.
+		// A node without an output is not requested again.
 		expect(hasUnreadOutputs(withRead(ended, workflow([done])))).toBe(false);
 	});
 });
@@ -145,7 +145,7 @@ describe("an output", () => {
 		expect([long.text!.length, long.cut, long.json]).toEqual([20_001, true, undefined]);
 	});
 
-	it("of a model call is its text and its files; who answered stands beside it", () => {
+	it("of a model call is its text and its files, with the model that answered", () => {
 		const file = { artifact_id: "art_1", name: "speech.wav", mime_type: "audio/wav", size_bytes: 2048 };
 		const usage = { input_tokens: 1, output_tokens: 7 };
 		const given = { text: "hi", artifacts: [file], artifact_id: "art_1", usage, model: "m", demo: false };
@@ -159,7 +159,7 @@ describe("an output", () => {
 });
 
 describe("words", () => {
-	it("say a state, and that a crash is no failure of the node", () => {
+	it("say a state, and that a crash is not a failure of the node", () => {
 		expect(stateWords(workflow([], { state: State.COMPLETED }))).toEqual({ tone: "good", text: "Done" });
 		const failed = (reasonCode: ReasonCode) => stateWords(workflow([], { state: State.FAILED, reasonCode })).text;
 		expect(failed(ReasonCode.PROTOCOL_ENVELOPE_INVALID)).toBe("Failed");
@@ -218,7 +218,7 @@ it("the lists are read often while something is under way", () => {
 	expect([isJobOver({ state: JobState.TIMEOUT }), isJobOver({ state: JobState.QUEUED })]).toEqual([true, false]);
 });
 
-it("a workflow has an address of its own", () => {
+it("a workflow has its own address", () => {
 	for (const hash of ["#/workflows", "#/workflow/wf_01JD"]) expect(formatRoute(parseRoute(hash))).toBe(hash);
 	expect(parseRoute("#/workflow/")).toEqual({ name: "home" });
 });

@@ -1,11 +1,12 @@
-/** Whose words are whose: the owner's page must not take another person's for the owner's own. */
+/** Authors: the page must not show another person's words as the owner's. */
 
 import { describe, expect, it } from "vitest";
-import { newChat, reduceChat, threadOf, waitingOf } from "../../packages/web/src/chat/chat.ts";
+import { newChat, reduceChat } from "../../packages/web/src/chat/chat.ts";
+import { threadOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
 import { partnerOf, writerOf } from "../../packages/web/src/chat/writer.ts";
 
 describe("the writer of a message", () => {
-	it("is nobody else for the owner, on the page and by the API", () => {
+	it("is undefined for the owner, on the page and by the API", () => {
 		expect(writerOf({})).toBeUndefined();
 		expect(writerOf({ channel: "web", sender: "owner" })).toBeUndefined();
 	});

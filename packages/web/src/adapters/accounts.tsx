@@ -1,19 +1,20 @@
-/** Accounts on chat platforms, each with its processes, its rate limit and whether the platform says that it works. */
+/** Accounts on chat platforms, each with its processes, its rate limit and the result of its last check. */
 
 import type { AccountJson, ProcessJson } from "@nexus-stream/protocol";
-import type { WebApp } from "../app/app.ts";
 import { formatRoute } from "../app/route.ts";
-import { plural } from "../app/words.ts";
+import { Countdown } from "../ui/clock.tsx";
+import { plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
-import { type AdaptersView, accountKey, type Health, ownErrorOf } from "./adapters.ts";
-import { ChannelMark, Countdown, Status } from "./channel-parts.tsx";
+import { Status } from "../ui/status.tsx";
+import { type AdaptersPage, accountKey, type Health, ownErrorOf } from "./adapters.ts";
+import { ChannelMark } from "./channel-parts.tsx";
 import { channelName, deliveryWords, processWords } from "./channels.ts";
 
 const VERBS = { monitor: "Listening", stream: "Streaming", send: "Sending" } as const;
 type Verb = keyof typeof VERBS;
 
-export function Accounts({ adapters, app }: { adapters: AdaptersView; app: WebApp }) {
-	const { accounts } = adapters;
+export function Accounts({ page }: { page: AdaptersPage }) {
+	const { accounts } = page.view.value;
 	return (
 		<section aria-labelledby="accounts-title">
 			<h2 id="accounts-title">Accounts</h2>
@@ -25,7 +26,7 @@ export function Accounts({ adapters, app }: { adapters: AdaptersView; app: WebAp
 			) : (
 				<ul class="accounts">
 					{accounts.map((account) => (
-						<Account key={accountKey(account)} account={account} adapters={adapters} app={app} />
+						<Account key={accountKey(account)} account={account} page={page} />
 					))}
 				</ul>
 			)}
@@ -33,10 +34,11 @@ export function Accounts({ adapters, app }: { adapters: AdaptersView; app: WebAp
 	);
 }
 
-function Account({ account, adapters, app }: { account: AccountJson; adapters: AdaptersView; app: WebApp }) {
+function Account({ account, page }: { account: AccountJson; page: AdaptersPage }) {
 	const { channel, processes, rate } = account;
+	const { health: checks, skewMs } = page.view.value;
 	const lastError = ownErrorOf(account);
-	const health = adapters.health[accountKey(account)];
+	const health = checks[accountKey(account)];
 	const verbs = (Object.keys(VERBS) as Verb[]).filter((verb) => processes[verb]);
 	return (
 		<li class="account" data-account={accountKey(account)}>
@@ -54,7 +56,7 @@ function Account({ account, adapters, app }: { account: AccountJson; adapters: A
 					type="button"
 					class="quiet"
 					aria-disabled={health?.isChecking}
-					onClick={() => app.adapters()?.check(account)}
+					onClick={() => page.actions.check(account)}
 					aria-label={`Check ${channelName(channel)} ${account.account}`}
 				>
 					<Icon name="shield" /> {health?.isChecking ? "Checking…" : "Check"}
@@ -63,11 +65,11 @@ function Account({ account, adapters, app }: { account: AccountJson; adapters: A
 			<dl class="processes">
 				{verbs.length === 0 && <p class="note">No process yet: one is started when it is needed.</p>}
 				{verbs.map((verb) => (
-					<Process key={verb} name={VERBS[verb]} process={processes[verb]!} skewMs={adapters.skewMs} />
+					<Process key={verb} name={VERBS[verb]} process={processes[verb]!} skewMs={skewMs} />
 				))}
 			</dl>
 			<p class="account-facts">
-				<Countdown until={rate.blocked_until} skewMs={adapters.skewMs} label="Rate limited for" />
+				<Countdown until={rate.blocked_until} skewMs={skewMs} label="Rate limited for" />
 				<Counts account={account} />
 				{account.garbage_lines > 0 && <span>{plural(account.garbage_lines, "line")} not understood</span>}
 			</p>
@@ -106,7 +108,7 @@ function Counts({ account }: { account: AccountJson }) {
 	);
 }
 
-/** What the platform said; there all the time, so that it is announced. */
+/** The result of the check. The element is always in the document, so that a screen reader announces its text. */
 const HealthNote = ({ health }: { health: Health | undefined }) => (
 	<p class="health" role="status" data-ok={health?.ok}>
 		{health?.ok !== undefined && (

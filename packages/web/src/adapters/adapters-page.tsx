@@ -1,56 +1,35 @@
-/** The adapters page: accounts and their processes, deliveries and how far they are, what came in, and who waits to be let in. */
+/** The adapters page: pairings to approve, accounts with their processes, deliveries with their progress, and received messages. */
 
-import type { EventJson, PairingJson } from "@nexus-stream/protocol";
-import type { WebApp } from "../app/app.ts";
-import { ageText } from "../app/words.ts";
-import { Head } from "../ui/head.tsx";
-import { Scrollable } from "../ui/scrollable.tsx";
+import type { EventJson } from "@nexus-stream/protocol";
+import { ageText } from "../ui/format.ts";
+import { ListPage, ListTable } from "../ui/list-page.tsx";
+import { Status } from "../ui/status.tsx";
 import { Accounts } from "./accounts.tsx";
-import { type AdaptersView, inboundOf, waitingPairings } from "./adapters.ts";
-import { ChannelMark, Notice, Status } from "./channel-parts.tsx";
+import { type AdaptersPage, inboundOf, waitingPairings } from "./adapters.ts";
+import { ChannelMark, RunLink } from "./channel-parts.tsx";
 import { channelName, dispositionWords } from "./channels.ts";
-import { Deliveries, RunLink } from "./deliveries.tsx";
+import { Deliveries } from "./deliveries.tsx";
 
-export function Adapters({ adapters, app }: { adapters: AdaptersView; app: WebApp }) {
-	const { phase, failure, notice } = adapters;
-	const now = Date.now() + adapters.skewMs;
+export function Adapters({ page }: { page: AdaptersPage }) {
+	const view = page.view.value;
+	const now = Date.now() + view.skewMs;
 	return (
-		<div class="adapters">
-			<Head app={app} title="Adapters">
-				<span class="link-state" data-state={failure === undefined ? "live" : "reconnecting"}>
-					<i /> {failure === undefined ? "Live" : "Trying again…"}
-				</span>
-			</Head>
-			<div class="scroll">
-				<div class="adapters-body">
-					{failure !== undefined && <Notice tone="bad">{failure}</Notice>}
-					{notice && <Notice tone={notice.tone}>{notice.text}</Notice>}
-					{phase === "loading" && <p class="note">Loading…</p>}
-					{phase === "ready" && (
-						<>
-							<Pairings pairings={waitingPairings(adapters.pairings, now)} adapters={adapters} app={app} />
-							<Accounts adapters={adapters} app={app} />
-							<Deliveries adapters={adapters} app={app} now={now} />
-							<Inbound events={inboundOf(adapters.events)} now={now} />
-						</>
-					)}
-				</div>
-			</div>
-		</div>
+		<ListPage title="Adapters" view={view}>
+			<Pairings page={page} now={now} />
+			<Accounts page={page} />
+			<Deliveries page={page} now={now} />
+			<Inbound events={inboundOf(view.events)} now={now} />
+		</ListPage>
 	);
 }
 
-interface PairingsProps {
-	pairings: readonly PairingJson[];
-	adapters: AdaptersView;
-	app: WebApp;
-}
-
-function Pairings({ pairings, adapters, app }: PairingsProps) {
+function Pairings({ page, now }: { page: AdaptersPage; now: number }) {
+	const { pairings: all, approving } = page.view.value;
+	const pairings = waitingPairings(all, now);
 	if (pairings.length === 0) return null;
 	return (
 		<section class="pairings" aria-labelledby="pairings-title">
-			<h2 id="pairings-title">Waiting to be let in</h2>
+			<h2 id="pairings-title">Waiting for approval</h2>
 			<ul>
 				{pairings.map(({ code, channel, account, sender, sender_name: name }) => (
 					<li key={code}>
@@ -67,16 +46,16 @@ function Pairings({ pairings, adapters, app }: PairingsProps) {
 							<button
 								type="button"
 								class="primary"
-								disabled={adapters.approving !== undefined}
-								onClick={() => app.adapters()?.approve(code)}
+								disabled={approving !== undefined}
+								onClick={() => page.actions.approve(code)}
 							>
-								{adapters.approving === code ? "Letting in…" : "Let in"}
+								{approving === code ? "Approving…" : "Approve"}
 							</button>
 						</span>
 					</li>
 				))}
 			</ul>
-			<p class="note">Let in only whom you know: compare the code with the one the person was told.</p>
+			<p class="note">Approve only people you know: compare the code with the one the person received.</p>
 		</section>
 	);
 }
@@ -84,27 +63,15 @@ function Pairings({ pairings, adapters, app }: PairingsProps) {
 function Inbound({ events, now }: { events: readonly EventJson[]; now: number }) {
 	return (
 		<section aria-labelledby="inbound-title">
-			<h2 id="inbound-title">Messages that came in</h2>
+			<h2 id="inbound-title">Received messages</h2>
 			{events.length === 0 ? (
 				<p class="blank">None yet. Every message is listed here, with what became of it.</p>
 			) : (
-				<Scrollable as="div" class="list-frame" label="Messages that came in">
-					<table class="list inbound">
-						<thead>
-							<tr>
-								<th>From</th>
-								<th>Message</th>
-								<th>What became of it</th>
-								<th>Age</th>
-							</tr>
-						</thead>
-						<tbody>
-							{events.map((event) => (
-								<InboundRow key={event.event_id} event={event} now={now} />
-							))}
-						</tbody>
-					</table>
-				</Scrollable>
+				<ListTable label="Received messages" class="inbound" columns={["From", "Message", "What became of it", "Age"]}>
+					{events.map((event) => (
+						<InboundRow key={event.event_id} event={event} now={now} />
+					))}
+				</ListTable>
 			)}
 		</section>
 	);

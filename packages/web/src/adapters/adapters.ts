@@ -1,6 +1,9 @@
-/** The adapters page as a value: accounts, deliveries, messages that came in, and who waits to be let in. */
+/** The adapters page: its state, its load and its actions. */
 
 import type { AccountJson, DeliveryJson, DeliveryState, EventJson, PairingJson } from "@nexus-stream/protocol";
+import { api } from "../app/api.ts";
+import type { ListView } from "../ui/list-page.tsx";
+import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
 
 export interface DeliveryFilter {
 	readonly state?: DeliveryState;
@@ -13,11 +16,8 @@ export interface Health {
 	readonly detail?: string;
 }
 
-export interface AdaptersView {
-	readonly phase: "loading" | "ready" | "failed";
-	/** Why what is shown may be old. */
-	readonly failure?: string;
-	/** The daemon's clock minus this one. */
+export interface AdaptersView extends ListView {
+	/** The daemon's clock minus the browser's. */
 	readonly skewMs: number;
 	readonly accounts: readonly AccountJson[];
 	readonly deliveries: readonly DeliveryJson[];
@@ -26,13 +26,12 @@ export interface AdaptersView {
 	readonly filter: DeliveryFilter;
 	/** By `channel/account`. */
 	readonly health: Readonly<Record<string, Health>>;
-	/** The code that is being approved. */
+	/** The pairing code whose approval is in flight. */
 	readonly approving?: string;
-	readonly notice?: { readonly tone: "quiet" | "bad"; readonly text: string };
 }
 
 export const NEW_ADAPTERS: AdaptersView = {
-	phase: "loading",
+	isLoaded: false,
 	skewMs: 0,
 	accounts: [],
 	deliveries: [],
@@ -45,17 +44,87 @@ export const NEW_ADAPTERS: AdaptersView = {
 export const accountKey = ({ channel, account }: Pick<AccountJson, "channel" | "account">): string =>
 	`${channel}/${account}`;
 
-/** Those who wait, newest first; what has run out needs a new message. */
+/** Pairings that can still be approved, newest first. After a code has expired the sender gets another one with the next message. */
 export const waitingPairings = (pairings: readonly PairingJson[], now: number): PairingJson[] =>
 	pairings.filter(({ approved_at, expires_at }) => approved_at === undefined && expires_at > now);
 
-/** What people wrote: a batch only stands for messages that are listed themselves. */
+/** Received messages without the batches, whose messages are listed themselves. */
 export const inboundOf = (events: readonly EventJson[]): EventJson[] =>
 	events.filter(({ batch }) => batch === undefined);
 
 export const channelsOf = (accounts: readonly AccountJson[], deliveries: readonly DeliveryJson[]): string[] =>
 	[...new Set([...accounts, ...deliveries].map(({ channel }) => channel))].toSorted();
 
-/** What went wrong with an account, unless the line of one of its processes says it already. */
+/** The account's error, unless the line of one of its processes shows the same one. */
 export const ownErrorOf = ({ processes, last_error: error }: AccountJson): string | undefined =>
 	Object.values(processes).some((process) => process?.last_error === error) ? undefined : error;
+
+const EVERY_MS = 2000;
+const BUSY_EVERY_MS = 750;
+const ROWS_MAX = 50;
+
+export interface AdaptersActions {
+	filter(filter: DeliveryFilter): void;
+	check(account: AccountJson): void;
+	approve(code: string): void;
+}
+
+export type AdaptersPage = PageHandle<AdaptersView, AdaptersActions>;
+
+export const openAdapters = (context: PageContext): AdaptersPage =>
+	createPage({
+		initial: NEW_ADAPTERS,
+		context,
+		connect: (page) => ({
+			load: () => load(page),
+			retryMs: () => EVERY_MS,
+			actions: {
+				filter(filter) {
+					page.change({ filter });
+					page.reload();
+				},
+				check: (account) => void check(page, account),
+				approve: (code) => void approve(page, code),
+			},
+		}),
+	});
+
+async function load(page: PageState<AdaptersView>): Promise<number> {
+	const { filter } = page.newest;
+	const [{ now, accounts }, { deliveries }, { events }, { pairings }] = await Promise.all([
+		api.accounts(),
+		api.deliveries({ ...filter, limit: ROWS_MAX }),
+		api.events({ limit: ROWS_MAX }),
+		api.pairings(),
+	]);
+	const skewMs = now - Date.now();
+	page.change({ failure: undefined, isLoaded: true, skewMs, accounts, events, pairings });
+	// Ignore the response to an outdated filter.
+	if (filter === page.newest.filter) page.change({ deliveries });
+	return deliveries.some(({ state }) => state === "active") ? BUSY_EVERY_MS : EVERY_MS;
+}
+
+async function check(page: PageState<AdaptersView>, account: AccountJson): Promise<void> {
+	const key = accountKey(account);
+	if (page.newest.health[key]?.isChecking) return;
+	const set = (health: Health) => page.change({ health: { ...page.newest.health, [key]: health } });
+	set({ isChecking: true });
+	try {
+		set({ isChecking: false, ...(await api.checkAccount(account.channel, account.account)) });
+	} catch (cause) {
+		set({ isChecking: false, ok: false, detail: page.messageOf(cause) });
+	}
+	page.reload();
+}
+
+async function approve(page: PageState<AdaptersView>, code: string): Promise<void> {
+	page.change({ approving: code });
+	try {
+		const { sender, sender_name: name } = await api.approve(code);
+		page.change({ notice: { tone: "quiet", text: `${name ?? sender} was approved.` } });
+	} catch (cause) {
+		page.change({ notice: { tone: "bad", text: page.messageOf(cause) } });
+	}
+	page.change({ approving: undefined });
+	page.reload();
+}

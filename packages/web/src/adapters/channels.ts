@@ -1,13 +1,7 @@
-/** The chat platforms' names and marks, and how the states of their accounts and deliveries are put for people. */
+/** Names and marks of the chat platforms, and the states of their accounts and deliveries in words. */
 
 import type { DeliveryJson, DeliveryMode, DeliveryState, EventJson, ProcessJson } from "@nexus-stream/protocol";
-
-export type Tone = "good" | "live" | "quiet" | "warn" | "bad";
-
-export interface Words {
-	readonly tone: Tone;
-	readonly text: string;
-}
+import type { Words } from "../ui/status.tsx";
 
 const NAMES: ReadonlyMap<string, string> = new Map([
 	["web", "Web page"],
@@ -62,7 +56,7 @@ const PROCESS_WORDS: Readonly<Record<ProcessJson["state"], Words>> = {
 
 export const processWords = (state: ProcessJson["state"]): Words => PROCESS_WORDS[state];
 
-/** What became of a message, and why. */
+/** How a message was handled, and why. */
 export function dispositionWords(event: Pick<EventJson, "disposition" | "because" | "run_id">): Words {
 	const why = event.because === undefined ? "" : `: ${event.because}`;
 	switch (event.disposition) {
@@ -94,12 +88,12 @@ export function dispositionWords(event: Pick<EventJson, "disposition" | "because
 	}
 }
 
-/** How far the platform has confirmed the text: what was only handed over may not have arrived. */
+/** The position up to which the platform has confirmed the text; messages without a confirmation may not have arrived. */
 export function confirmedOf({ position, messages }: Pick<DeliveryJson, "position" | "messages">): number {
 	const open = messages.filter(({ state }) => state !== "sent" && state !== "open");
 	const before = Math.min(position, ...open.map(({ from }) => from));
 	return Math.max(before, ...messages.map(({ state, shown = 0, to = 0 }) => (state === "sent" ? to : shown)));
 }
 
-/** An error in a person's words: the code before it is for programs. */
+/** An error without its code, which is for programs. */
 export const errorWords = (error: string): string => error.replace(/^[a-z]+(?:_[a-z]+)*: (?=\S)/, "");

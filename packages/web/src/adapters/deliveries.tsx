@@ -1,29 +1,28 @@
 /** Deliveries with their cursors: which part of which answer is in which message of which platform. */
 
 import type { DeliveryJson, DeliveryState, SentMessageJson } from "@nexus-stream/protocol";
-import type { WebApp } from "../app/app.ts";
-import { formatRoute } from "../app/route.ts";
-import { ageText, plural } from "../app/words.ts";
-import { Icon } from "../ui/icon.tsx";
-import { Scrollable } from "../ui/scrollable.tsx";
-import { type AdaptersView, channelsOf, type DeliveryFilter } from "./adapters.ts";
-import { ChannelMark, Status } from "./channel-parts.tsx";
+import { ageText, plural } from "../ui/format.ts";
+import { ListTable } from "../ui/list-page.tsx";
+import { Status } from "../ui/status.tsx";
+import { type AdaptersPage, type AdaptersView, channelsOf, type DeliveryFilter } from "./adapters.ts";
+import { ChannelMark, RunLink } from "./channel-parts.tsx";
 import { channelName, confirmedOf, deliveryWords, errorWords, MODE_WORDS } from "./channels.ts";
 
 const STATES: readonly DeliveryState[] = ["active", "complete", "failed", "unknown", "stale", "damaged"];
 
-export function Deliveries({ adapters, app, now }: { adapters: AdaptersView; app: WebApp; now: number }) {
-	const { deliveries, filter } = adapters;
-	const filtered = filter.state !== undefined || filter.channel !== undefined;
+export function Deliveries({ page, now }: { page: AdaptersPage; now: number }) {
+	const view = page.view.value;
+	const { deliveries, filter } = view;
+	const isFiltered = filter.state !== undefined || filter.channel !== undefined;
 	return (
 		<section aria-labelledby="deliveries-title">
 			<div class="section-head">
 				<h2 id="deliveries-title">Deliveries</h2>
-				<Filters adapters={adapters} onChange={(next) => app.adapters()?.filter(next)} />
+				<Filters view={view} onChange={page.actions.filter} />
 			</div>
 			{deliveries.length === 0 ? (
 				<p class="blank">
-					{filtered ? "None like that." : "None yet. An answer that goes to a platform is listed here."}
+					{isFiltered ? "None like that." : "None yet. An answer that goes to a platform is listed here."}
 				</p>
 			) : (
 				<DeliveriesTable deliveries={deliveries} now={now} />
@@ -32,69 +31,59 @@ export function Deliveries({ adapters, app, now }: { adapters: AdaptersView; app
 	);
 }
 
-function Filters({ adapters, onChange }: { adapters: AdaptersView; onChange(filter: DeliveryFilter): void }) {
-	const { filter } = adapters;
-	const { state: _state, ...withoutState } = filter;
-	const { channel: _channel, ...withoutChannel } = filter;
-	// The chosen channel stays a choice, also when the filter leaves nothing of it.
-	const channels = new Set([
-		...channelsOf(adapters.accounts, adapters.deliveries),
-		...(filter.channel ? [filter.channel] : []),
-	]);
+function Filters({ view, onChange }: { view: AdaptersView; onChange(filter: DeliveryFilter): void }) {
+	const { filter } = view;
+	// The chosen channel remains an option when the filter leaves no delivery of it.
+	const channels = new Set(channelsOf(view.accounts, view.deliveries));
+	if (filter.channel) channels.add(filter.channel);
 	return (
 		<div class="filters">
-			<select
-				aria-label="State"
-				value={filter.state ?? ""}
-				onChange={({ currentTarget: { value } }) =>
-					onChange(value === "" ? withoutState : { ...filter, state: value as DeliveryState })
-				}
-			>
-				<option value="">Any state</option>
-				{STATES.map((state) => (
-					<option key={state} value={state}>
-						{deliveryWords(state).text}
-					</option>
-				))}
-			</select>
-			<select
-				aria-label="Channel"
-				value={filter.channel ?? ""}
-				onChange={({ currentTarget: { value } }) =>
-					onChange(value === "" ? withoutChannel : { ...filter, channel: value })
-				}
-			>
-				<option value="">Any channel</option>
-				{[...channels].map((channel) => (
-					<option key={channel} value={channel}>
-						{channelName(channel)}
-					</option>
-				))}
-			</select>
+			<Choice
+				label="State"
+				any="Any state"
+				value={filter.state}
+				options={STATES.map((state) => [state, deliveryWords(state).text])}
+				onChange={(state) => onChange({ ...filter, state: state as DeliveryState | undefined })}
+			/>
+			<Choice
+				label="Channel"
+				any="Any channel"
+				value={filter.channel}
+				options={[...channels].map((channel) => [channel, channelName(channel)])}
+				onChange={(channel) => onChange({ ...filter, channel })}
+			/>
 		</div>
 	);
 }
 
+interface ChoiceProps {
+	label: string;
+	/** The option that filters nothing. */
+	any: string;
+	value: string | undefined;
+	options: readonly (readonly [value: string, text: string])[];
+	onChange(value: string | undefined): void;
+}
+
+const Choice = ({ label, any, value = "", options, onChange }: ChoiceProps) => (
+	<select aria-label={label} value={value} onChange={(event) => onChange(event.currentTarget.value || undefined)}>
+		<option value="">{any}</option>
+		{options.map(([option, text]) => (
+			<option key={option} value={option}>
+				{text}
+			</option>
+		))}
+	</select>
+);
+
+const COLUMNS = ["To", "State", "Mode", "Cursor", "Messages", "Age"];
+
 export const DeliveriesTable = ({ deliveries, now }: { deliveries: readonly DeliveryJson[]; now: number }) => (
-	<Scrollable as="div" class="list-frame" label="Deliveries">
-		<table class="list deliveries">
-			<thead>
-				<tr>
-					<th>To</th>
-					<th>State</th>
-					<th>Mode</th>
-					<th>Cursor</th>
-					<th>Messages</th>
-					<th>Age</th>
-				</tr>
-			</thead>
-			<tbody>
-				{deliveries.map((delivery) => (
-					<Row key={delivery.delivery_id} delivery={delivery} now={now} />
-				))}
-			</tbody>
-		</table>
-	</Scrollable>
+	<ListTable label="Deliveries" class="deliveries" columns={COLUMNS}>
+		{deliveries.map((delivery) => (
+			<Row key={delivery.delivery_id} delivery={delivery} now={now} />
+		))}
+	</ListTable>
 );
 
 function Row({ delivery, now }: { delivery: DeliveryJson; now: number }) {
@@ -136,14 +125,6 @@ function Row({ delivery, now }: { delivery: DeliveryJson; now: number }) {
 		</tr>
 	);
 }
-
-/** The way to a run in the inspector. A text that was sent by itself belongs to none. */
-export const RunLink = ({ runId }: { runId: string | undefined }) =>
-	runId?.startsWith("run_") ? (
-		<a class="inspect" href={formatRoute({ name: "run", runId })} title={runId}>
-			<Icon name="pulse" /> Run
-		</a>
-	) : null;
 
 const MESSAGE_WORDS: Readonly<Record<SentMessageJson["state"], string>> = {
 	intended: "being created",

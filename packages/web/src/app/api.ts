@@ -1,15 +1,15 @@
-/** The daemon as the page talks to it: over its own origin, with the cookie of the sign-in. */
+/** The client of the page: same origin, with the cookie of the sign-in. */
 
 import { createClient, type Source, type Stream, type StreamOptions } from "@nexus-stream/client";
 import { NexusError } from "@nexus-stream/protocol";
 
 const client = createClient({
-	// What the daemon says is for the page, what the client says for programs.
+	// Errors of the daemon are written for people; errors of the client (with a cause) are for programs and are replaced.
 	reword: (error, response) =>
 		error.cause === undefined ? error : new NexusError(error.code, failureOf(response), { cause: error }),
 });
 
-/** A gateway answers with these for a daemon that it does not reach. */
+/** The statuses of a gateway that cannot reach the daemon. */
 const GATEWAY_STATUSES: readonly number[] = [502, 503, 504];
 
 function failureOf(response: Response | undefined): string {

@@ -1,4 +1,4 @@
-/** Where the page is, as the part of the address behind the `#`. */
+/** The route of the page: the part of the address after the `#`. */
 
 export type PageRoute =
 	| { name: "home" }
@@ -50,7 +50,7 @@ function decode(text: string): string | undefined {
 	try {
 		return decodeURIComponent(text);
 	} catch {
-		// Not an address this page ever made: treated like no address.
+		// This page never wrote such an address; it opens the home page.
 		return undefined;
 	}
 }

@@ -1,31 +1,25 @@
-/** The side of the page: the way to the other pages, and the sessions, most recent first, with a mark where an answer is being written. */
+/** The side of the page: links to the pages, pending approvals, and the sessions, most recent first. */
 
-import type { ApprovalJson, SessionJson } from "@nexus-stream/protocol";
-import { useEffect, useRef } from "preact/hooks";
+import { type SessionJson, toNexusError } from "@nexus-stream/protocol";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { approvalTitle } from "../chat/approvals.ts";
 import { liveTurnOf } from "../chat/chat.ts";
-import { partnerOf, sessionName } from "../chat/writer.ts";
-import { Icon } from "../ui/icon.tsx";
+import { sessionTitle } from "../chat/words.ts";
+import { isOrdinary, partnerOf, sessionName } from "../chat/writer.ts";
+import { ageText, plural } from "../ui/format.ts";
+import { Icon, type IconName } from "../ui/icon.tsx";
 import type { WebApp } from "./app.ts";
-import { Pages } from "./pages.tsx";
-import { formatRoute } from "./route.ts";
-import { SignOut } from "./sign-out.tsx";
-import { type AppState, isOrdinary } from "./store.ts";
-import { ThemeButton } from "./theme-button.tsx";
-import { ageText, plural, sessionTitle } from "./words.ts";
+import { formatRoute, type PageRoute } from "./route.ts";
+import type { SessionList } from "./session-list.ts";
+import type { Theme } from "./theme.ts";
 
-export function Sessions({ state, app }: { state: AppState; app: WebApp }) {
+export function Sessions({ app }: { app: WebApp }) {
+	const { drawer, route, list, theme } = app.state;
+	const isOpen = drawer.value;
 	const close = useRef<HTMLButtonElement>(null);
 	useEffect(() => {
-		if (state.drawer) close.current?.focus();
-	}, [state.drawer]);
-	const open = state.chat?.session;
-	// Elsewhere the list is only a way back.
-	const current = state.route.name === "chat" || state.route.name === "run" ? open : undefined;
-	const now = Date.now();
-	const rows = state.sessions.filter((row) => isOrdinary(row) || row.session === open);
-	// It may be new, or older than what is listed.
-	const isUnlisted = open !== undefined && !rows.some(({ session }) => session === open);
+		if (isOpen) close.current?.focus();
+	}, [isOpen]);
 	return (
 		<div class="sessions">
 			<div class="sessions-head">
@@ -42,53 +36,65 @@ export function Sessions({ state, app }: { state: AppState; app: WebApp }) {
 					<Icon name="cross" />
 				</button>
 			</div>
-			<Pages route={state.route} />
-			<Pending pending={state.pending ?? []} state={state} />
+			<PageLinks route={route.value} />
+			<Pending list={list.value} />
 			<nav aria-label="Sessions">
-				<button type="button" class="new-session" onClick={app.newSession}>
+				<button type="button" class="new-session" onClick={() => app.newSession()}>
 					<Icon name="plus" /> New session
 				</button>
-				<ul>
-					{isUnlisted && (
-						<Row
-							session={open}
-							name={sessionTitle(state)}
-							hint={open}
-							current={open === current}
-							live={false}
-							meta=""
-						/>
-					)}
-					{rows.map((row) => {
-						const isCurrent = row.session === current;
-						const live =
-							row.session === open && state.chat ? liveTurnOf(state.chat) !== undefined : row.live_run_id !== undefined;
-						return (
-							<Row
-								key={row.session}
-								session={row.session}
-								name={sessionName(row)}
-								hint={row.title === "" ? row.session : `${row.session}: ${row.title}`}
-								current={isCurrent}
-								live={live}
-								meta={metaOf(row, now)}
-							/>
-						);
-					})}
-					{state.moreSessions && (
-						<li>
-							<button type="button" class="quiet older-sessions" onClick={app.olderSessions}>
-								Show older sessions
-							</button>
-						</li>
-					)}
-				</ul>
+				<Rows app={app} />
 			</nav>
 			<div class="sessions-foot">
-				<ThemeButton theme={state.theme} onChange={app.setTheme} />
+				<ThemeButton theme={theme.value} onChange={(next) => app.setTheme(next)} />
 				<SignOut app={app} />
 			</div>
 		</div>
+	);
+}
+
+function Rows({ app }: { app: WebApp }) {
+	const { route, list, chat: open } = app.state;
+	const { sessions, more } = list.value;
+	const chat = open.value?.view.value;
+	// On other pages the list is only a way back.
+	const isChatShown = route.value.name === "chat" || route.value.name === "run";
+	const current = isChatShown ? chat?.session : undefined;
+	const rows = sessions.filter((row) => isOrdinary(row) || row.session === chat?.session);
+	// The open session is not listed when it is new or older than the list.
+	const isUnlisted = chat !== undefined && !rows.some(({ session }) => session === chat.session);
+	const isLive = chat !== undefined && liveTurnOf(chat) !== undefined;
+	const now = Date.now();
+	return (
+		<ul>
+			{isUnlisted && (
+				<Row
+					session={chat.session}
+					name={sessionTitle({ sessions, chat })}
+					hint={chat.session}
+					isCurrent={chat.session === current}
+					isLive={false}
+					meta=""
+				/>
+			)}
+			{rows.map((row) => (
+				<Row
+					key={row.session}
+					session={row.session}
+					name={sessionName(row)}
+					hint={row.title === "" ? row.session : `${row.session}: ${row.title}`}
+					isCurrent={row.session === current}
+					isLive={row.session === chat?.session ? isLive : row.live_run_id !== undefined}
+					meta={metaOf(row, now)}
+				/>
+			))}
+			{more && (
+				<li>
+					<button type="button" class="quiet older-sessions" onClick={() => app.showOlderSessions()}>
+						Show older sessions
+					</button>
+				</li>
+			)}
+		</ul>
 	);
 }
 
@@ -97,47 +103,24 @@ const metaOf = (row: SessionJson, now: number): string =>
 		.filter(Boolean)
 		.join(" · ");
 
-/** What waits for a person in any session. */
-const Pending = ({ pending, state }: { pending: readonly ApprovalJson[]; state: AppState }) =>
-	pending.length === 0 ? null : (
-		<section class="waiting-for-you" aria-label="Waiting for you">
-			<h2>Waiting for you</h2>
-			<ul>
-				{pending.map(({ id, session, tool, kind, text }) => (
-					<li key={id}>
-						<a href={formatRoute({ name: "chat", session })} title={text}>
-							<span dir="auto">{kind === "approval" ? approvalTitle(kind, tool) : text}</span>
-							<small dir="auto">{nameIn(state, session)}</small>
-						</a>
-					</li>
-				))}
-			</ul>
-		</section>
-	);
-
-function nameIn({ sessions }: AppState, label: string): string {
-	const row = sessions.find(({ session }) => session === label);
-	return row ? sessionName(row) : label;
-}
-
 interface RowProps {
 	session: string;
 	name: string;
-	/** Which session it is, and how it began. */
+	/** The label of the session and its first message. */
 	hint: string;
 	meta: string;
-	current: boolean;
-	live: boolean;
+	isCurrent: boolean;
+	isLive: boolean;
 }
 
-const Row = ({ session, name, hint, meta, current, live }: RowProps) => (
+const Row = ({ session, name, hint, meta, isCurrent, isLive }: RowProps) => (
 	<li>
-		<a href={formatRoute({ name: "chat", session })} aria-current={current ? "page" : undefined} title={hint}>
+		<a href={formatRoute({ name: "chat", session })} aria-current={isCurrent ? "page" : undefined} title={hint}>
 			<span class="row-title" dir="auto">
 				{name}
 			</span>
 			<span class="row-meta">
-				{live && (
+				{isLive && (
 					<span class="live-mark">
 						<i /> live
 					</span>
@@ -147,3 +130,89 @@ const Row = ({ session, name, hint, meta, current, live }: RowProps) => (
 		</a>
 	</li>
 );
+
+/** Approvals and questions that wait for a person, in any session. */
+const Pending = ({ list: { pending, sessions } }: { list: SessionList }) =>
+	pending.length === 0 ? null : (
+		<section class="waiting-for-you" aria-label="Waiting for you">
+			<h2>Waiting for you</h2>
+			<ul>
+				{pending.map(({ id, session, tool, kind, text }) => (
+					<li key={id}>
+						<a href={formatRoute({ name: "chat", session })} title={text}>
+							<span dir="auto">{kind === "approval" ? approvalTitle(kind, tool) : text}</span>
+							<small dir="auto">{nameIn(sessions, session)}</small>
+						</a>
+					</li>
+				))}
+			</ul>
+		</section>
+	);
+
+function nameIn(sessions: SessionList["sessions"], label: string): string {
+	const row = sessions.find(({ session }) => session === label);
+	return row ? sessionName(row) : label;
+}
+
+interface PageLink {
+	name: string;
+	icon: IconName;
+	route: PageRoute;
+	/** The routes that belong to the page. */
+	of: readonly PageRoute["name"][];
+}
+
+const PAGES: readonly PageLink[] = [
+	{ name: "Chat", icon: "chat", route: { name: "home" }, of: ["home", "chat", "run"] },
+	{ name: "Lab", icon: "flask", route: { name: "lab" }, of: ["lab"] },
+	{ name: "Adapters", icon: "plug", route: { name: "adapters" }, of: ["adapters"] },
+	{ name: "Workflows", icon: "graph", route: { name: "workflows" }, of: ["workflows", "workflow"] },
+	{ name: "Memory", icon: "thought", route: { name: "memory" }, of: ["memory"] },
+];
+
+const PageLinks = ({ route }: { route: PageRoute }) => (
+	<nav class="pages" aria-label="Pages">
+		{PAGES.map(({ name, icon, route: to, of }) => (
+			<a key={name} href={formatRoute(to)} aria-current={of.includes(route.name) ? "page" : undefined}>
+				<Icon name={icon} /> {name}
+			</a>
+		))}
+	</nav>
+);
+
+const THEMES = {
+	auto: { next: "light", icon: "auto", name: "System colours" },
+	light: { next: "dark", icon: "sun", name: "Light" },
+	dark: { next: "auto", icon: "moon", name: "Dark" },
+} as const;
+
+const ThemeButton = ({ theme, onChange }: { theme: Theme; onChange(theme: Theme): void }) => (
+	<button type="button" class="quiet theme" onClick={() => onChange(THEMES[theme].next)} title="Change the colours">
+		<Icon name={THEMES[theme].icon} /> {THEMES[theme].name}
+	</button>
+);
+
+function SignOut({ app }: { app: WebApp }) {
+	const [failure, setFailure] = useState<string>();
+	const [isBusy, setBusy] = useState(false);
+	const signOut = async () => {
+		setBusy(true);
+		try {
+			await app.signOut();
+		} catch (cause) {
+			setFailure(toNexusError(cause).message);
+			setBusy(false);
+		}
+	};
+	return (
+		<button
+			type="button"
+			class="quiet sign-out"
+			disabled={isBusy}
+			onClick={() => void signOut()}
+			title={failure ?? "Sign this browser out"}
+		>
+			<Icon name={failure === undefined ? "leave" : "warn"} /> {failure === undefined ? "Sign out" : "Try again"}
+		</button>
+	);
+}

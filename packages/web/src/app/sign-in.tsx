@@ -1,4 +1,4 @@
-/** Shown when the daemon does not know this browser. */
+/** Shown while this browser is not signed in. */
 
 import { useState } from "preact/hooks";
 import type { WebApp } from "./app.ts";

@@ -1,4 +1,4 @@
-/** What a person is asked about a tool call, and what became of it, in words. Pure. */
+/** Approvals and questions of a tool call, and their decisions, in words. */
 
 import type { RunView, ToolApprovalStatus, ToolView } from "@nexus-stream/protocol";
 
@@ -8,11 +8,11 @@ export interface ShownApproval extends ToolApprovalStatus {
 
 /** Takes the answers. */
 export interface ApprovalActions {
-	/** False once it was decided: the frames of a run that has ended do not tell. */
+	/** False once it was decided, which the frames of an ended run do not show. */
 	isPending(id: string): boolean;
-	/** What became of a question that the frames of its run leave open. */
+	/** The decision on a question that is open in the frames of its run. */
 	decided?(id: string): Pick<ShownApproval, "state" | "by"> | undefined;
-	/** Another run goes on where this one was cut off. */
+	/** Another run continues this one. */
 	readonly isContinued?: boolean;
 	decide(id: string, decision: "approve" | "deny", remember: boolean): Promise<void>;
 	answer(id: string, text: string): Promise<void>;
@@ -23,21 +23,21 @@ export function approvalOf({ approval, question }: ToolView): ShownApproval | un
 	return question && { kind: "question", ...question };
 }
 
-/** With what the daemon knows of it where the frames tell nothing. */
+/** Adds the daemon's decision where the frames have none. */
 export const settledApproval = (approval: ShownApproval, actions: ApprovalActions | undefined): ShownApproval =>
 	approval.state === "pending" ? { ...approval, ...actions?.decided?.(approval.id) } : approval;
 
-/** A call that no person has allowed yet, in words that do not sound as if it ran. */
+/** Describes a call that was not allowed yet, so that it does not read as if it ran. */
 export function wantsWords({ args }: Pick<ToolView, "args">): string {
 	const { command } = (typeof args === "object" && args !== null ? args : {}) as { command?: unknown };
 	return typeof command === "string" && command !== "" ? `Wants to run: ${command}` : "Wants to run";
 }
 
-/** It can still be answered: also after its run was cut off, because the answer then starts the one that goes on. */
+/** Whether it can still be answered. After an interruption the answer starts the run that continues. */
 export const isOpen = ({ state, expires_at: expiresAt }: ShownApproval, now: number): boolean =>
 	state === "pending" && expiresAt > now;
 
-/** What a tool call waits for, as a heading. */
+/** The heading of an approval or question. */
 export const approvalTitle = (kind: ShownApproval["kind"], tool: string, agent?: string): string =>
 	kind === "approval" ? `Allow ${tool} to run?` : `${agent ?? "The agent"} asks`;
 
@@ -46,14 +46,14 @@ const DECIDED: Readonly<Record<ToolApprovalStatus["state"], string>> = {
 	approved: "Allowed",
 	denied: "Denied",
 	answered: "Answered",
-	expired: "Nobody answered in time",
+	expired: "Not answered in time",
 	withdrawn: "No longer asked",
 };
 
-/** What the daemon calls whoever has its token: on this page, the reader. */
+/** The daemon's name for the holder of its token, who is the reader of this page. */
 const OWNER = "the owner";
 
-/** Only a person's decision has an author. `later`: another run went on with it. */
+/** Only a person's decision has an author. `later`: another run continued with it. */
 export function decidedWords({ state, by }: Pick<ShownApproval, "state" | "by">, later = false): string {
 	const isDecided = state === "approved" || state === "denied" || state === "answered";
 	if (!isDecided) return DECIDED[state];
@@ -63,13 +63,13 @@ export function decidedWords({ state, by }: Pick<ShownApproval, "state" | "by">,
 
 const MINUTE_MS = 60_000;
 
-/** Seconds only in the last minute: a clock that ticks for ten of them distracts. */
+/** Seconds only in the last minute: a clock that ticks for ten minutes distracts. */
 export function timeLeftWords({ expires_at: expiresAt }: ShownApproval, now: number): string {
 	const leftMs = Math.max(0, expiresAt - now);
 	return leftMs > MINUTE_MS ? `${Math.ceil(leftMs / MINUTE_MS)} min left` : `${Math.ceil(leftMs / 1000)} s left`;
 }
 
-/** What a run's calls are waiting for a person to say. */
+/** The open approvals and questions of a run. */
 export const openAsksOf = ({ messages }: RunView): ShownApproval[] =>
 	messages
 		.flatMap(({ tools }) => tools.flatMap((tool) => approvalOf(tool) ?? []))

@@ -1,14 +1,14 @@
-/** Who speaks when: messages of agents that worked side by side stand side by side. Pure. */
+/** Arranges the messages of several agents: those that worked in parallel stand side by side. */
 
 import type { MessageView } from "@nexus-stream/protocol";
 
-/** One agent's messages of a stretch. */
+/** The messages of one agent in a stretch. */
 export interface SpeakerLane {
 	readonly agent: string | undefined;
 	readonly messages: readonly MessageView[];
 }
 
-/** What stands below each other; one with several lanes stands side by side. */
+/** A part of the answer; its lanes stand side by side. */
 export interface Stretch {
 	readonly key: string;
 	readonly lanes: readonly SpeakerLane[];
@@ -20,8 +20,8 @@ export function stretchesOf(messages: readonly MessageView[]): Stretch[] {
 	for (const message of messages) {
 		const { agent, startedAt, endedAt = Number.POSITIVE_INFINITY } = message;
 		const open = stretches.at(-1);
-		const isBeside = open !== undefined && agent !== undefined && startedAt < open.untilMs;
-		if (open && (isBeside || open.lanes.has(agent))) {
+		const isParallel = open !== undefined && agent !== undefined && startedAt < open.untilMs;
+		if (open && (isParallel || open.lanes.has(agent))) {
 			const lane = open.lanes.get(agent);
 			if (lane) lane.push(message);
 			else open.lanes.set(agent, [message]);

@@ -1,4 +1,4 @@
-/** Messages to try: the demo agent takes directives, which would mean nothing to anything else. */
+/** Messages to try. Only the demo agent understands directives. */
 
 export interface Prompt {
 	readonly title: string;
@@ -26,10 +26,10 @@ const ANY: readonly Prompt[] = [
 	{ title: "A short answer", text: "Say hello in one sentence" },
 ];
 
-/** A script tells its own story, whatever it is asked. */
+/** A script plays the same answers to any message. */
 const SCRIPTED: readonly Prompt[] = [{ title: "Play the script", text: "Show me what you can do" }];
 
-/** None until it is known what answers. */
+/** None until the daemon has named its engine. */
 function promptsOf(demo: readonly Prompt[], engine: string | undefined, scripted = false): readonly Prompt[] {
 	if (engine === undefined) return [];
 	if (engine === "demo") return demo;

@@ -1,4 +1,4 @@
-/** Messages that could not be sent, kept for this tab: whoever leaves the session or reloads the page loses none of them. */
+/** Messages that could not be sent, stored for this tab so that leaving the session or reloading the page loses none. */
 
 import type { OutgoingMessage } from "./chat.ts";
 
@@ -7,17 +7,18 @@ type Unsent = Pick<OutgoingMessage, "key" | "text" | "error">;
 const nameOf = (session: string) => `nexus.unsent.${session}`;
 
 export function unsentOf(session: string): OutgoingMessage[] {
-	const kept = sessionStorage.getItem(nameOf(session));
-	return kept === null ? [] : (JSON.parse(kept) as Unsent[]).map((message) => ({ ...message, state: "failed" }));
+	const stored = sessionStorage.getItem(nameOf(session)) ?? "[]";
+	return (JSON.parse(stored) as Unsent[]).map((message) => ({ ...message, state: "failed" }));
 }
 
 export function keepUnsent(session: string, outgoing: readonly OutgoingMessage[]): void {
-	const unsent = outgoing.filter(({ state }) => state === "failed");
-	const kept = unsent.map(({ key, text, error }): Unsent => ({ key, text, ...(error !== undefined && { error }) }));
+	const unsent = outgoing
+		.filter(({ state }) => state === "failed")
+		.map(({ key, text, error }): Unsent => ({ key, text, error }));
 	try {
-		if (kept.length === 0) sessionStorage.removeItem(nameOf(session));
-		else sessionStorage.setItem(nameOf(session), JSON.stringify(kept));
+		if (unsent.length === 0) sessionStorage.removeItem(nameOf(session));
+		else sessionStorage.setItem(nameOf(session), JSON.stringify(unsent));
 	} catch (cause) {
-		console.warn("nexus: a message that was not sent is too long to be kept:", cause);
+		console.warn("nexus: an unsent message is too long for the storage of this tab:", cause);
 	}
 }

@@ -1,9 +1,9 @@
-/** Who wrote a message or began a session, and what a session is called. Pure. */
+/** The author of a message or session, and the name of a session. */
 
 import type { SessionJson } from "@nexus-stream/protocol";
 import { channelName } from "../adapters/channels.ts";
 
-/** As messages, events and sessions have it. */
+/** The author fields of messages, events and sessions. */
 export interface Written {
 	readonly channel?: string;
 	readonly sender?: string;
@@ -16,38 +16,41 @@ const WEB = "web";
 const OWNER = "owner";
 const APP = "app:";
 
-/** Somebody else than the owner, whose page this is. */
+/** An author other than the owner of this page. */
 export interface Writer {
 	readonly name: string;
-	/** Left out for an application, which uses the API. */
+	/** Undefined for an application, which uses the API. */
 	readonly channel?: string;
-	/** Where they write. */
+	/** Where the person writes, in words. */
 	readonly origin: string;
 }
 
-/** Undefined: the owner wrote it. */
+/** Undefined when the owner wrote it. */
 export function writerOf({ channel = WEB, sender = OWNER, sender_name: name }: Written): Writer | undefined {
 	if (channel === WEB && sender === OWNER) return undefined;
 	if (channel === WEB && sender.startsWith(APP)) return { name: sender.slice(APP.length), origin: "application" };
 	return { name: name || sender, channel, origin: channelName(channel) };
 }
 
-/** Who a session is with; undefined: only the owner. */
+/** The other side of a session; undefined when only the owner writes in it. */
 export function partnerOf(session: Written): Writer | undefined {
 	const writer = writerOf(session);
 	if (!writer?.channel || !session.group) return writer;
 	return { ...writer, name: session.chat_name || "Group", origin: `${writer.origin} group` };
 }
 
-/** Made by this page for a new session: nobody chose it. */
-const MADE = /^chat-[0-9a-z]{26}$/;
+/** A label that this page generated for a new session. */
+const GENERATED = /^chat-[0-9a-z]{26}$/;
 export const newSessionLabel = (id: string): string => `chat-${id.toLowerCase()}`;
 
 export const UNNAMED = "New session";
 
-/** By whom it is with, by the label that a person gave it, or by its first message. */
+/** The name of the other side, the label that a person chose, or the first message. */
 export function sessionName({ session, title, ...row }: Pick<SessionJson, "session" | "title"> & Written): string {
 	const partner = partnerOf(row);
 	if (partner) return partner.name;
-	return MADE.test(session) ? title || UNNAMED : session;
+	return GENERATED.test(session) ? title || UNNAMED : session;
 }
+
+/** Every run of the channel lab has its own session, which is not listed. */
+export const isOrdinary = ({ session }: Pick<SessionJson, "session">): boolean => !session.startsWith("lab_");

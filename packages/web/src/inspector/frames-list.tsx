@@ -4,7 +4,7 @@ import type { FrameRecord } from "@nexus-stream/client";
 import type { Frame } from "@nexus-stream/protocol";
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { plural } from "../app/words.ts";
+import { plural } from "../ui/format.ts";
 import { Scrollable } from "../ui/scrollable.tsx";
 
 const ROW_PX = 28;
@@ -50,7 +50,7 @@ export function FramesList({ records, count, times, shown, onPick }: FramesListP
 					onInput={(event) => setFilter(event.currentTarget.value)}
 				/>
 			</div>
-			{/* biome-ignore lint/a11y/noStaticElementInteractions: the rows are buttons; their arrow keys are heard here */}
+			{/* biome-ignore lint/a11y/noStaticElementInteractions: the rows are buttons; this element handles their arrow keys */}
 			<div
 				class="frames-box"
 				ref={box}

@@ -1,20 +1,20 @@
-/** What a run's frames say about time: lanes, gaps and rates. Pure, so that the page and the tests compute the same. */
+/** Times of a run's frames: lanes, gaps and rates. */
 
 import type { FrameRecord, LinkPhase } from "@nexus-stream/client";
 import type { DeliveryJson, EndReason, LogEntryJson, Modality, RunJson, TraceJson } from "@nexus-stream/protocol";
+import type { PageView } from "../ui/page.ts";
 
-export interface InspectorState {
+export interface InspectorState extends PageView {
 	readonly runId: string;
 	readonly row?: RunJson;
-	/** Where the answer was sent. */
+	/** Deliveries of the answer. */
 	readonly deliveries?: readonly DeliveryJson[];
-	/** What happened beside words and tools: routing, attempts, reminders. */
+	/** The execution log: routing, attempts, reminders. */
 	readonly log?: readonly LogEntryJson[];
-	/** Grows in place; `count` says how much of it this state is about. */
+	/** Grows in place; `count` is its length in this state. */
 	readonly records: readonly FrameRecord[];
 	readonly count: number;
 	readonly link: LinkPhase;
-	readonly error?: string;
 }
 
 /** One stream on the time line. Times are milliseconds since the run's first frame. */
@@ -23,12 +23,12 @@ export interface TimelineLane {
 	readonly modality: Modality;
 	readonly label: string;
 	readonly beginMs: number;
-	/** The last thing heard of it so far. */
+	/** The time of its last frame so far. */
 	lastMs: number;
 	endMs?: number;
 	reason?: EndReason;
 	checksum?: string;
-	/** When each chunk came. */
+	/** The time of each chunk. */
 	readonly ticks: number[];
 	/** The record of each chunk, for the text under the pointer. */
 	readonly indexes: number[];
@@ -42,7 +42,7 @@ export interface Gap {
 
 export interface Analysis {
 	readonly lanes: readonly TimelineLane[];
-	/** Time of each record: never goes back, even when a clock did. */
+	/** Time of each record; never decreases, even when the daemon's clock did. */
 	readonly times: readonly number[];
 	readonly durationMs: number;
 	readonly firstTextMs?: number;
@@ -51,7 +51,7 @@ export interface Analysis {
 	readonly records: number;
 }
 
-/** Reads records as they come; `result` is a snapshot that shares the growing lists. */
+/** Takes records as they arrive; `result` is a snapshot that shares the growing lists. */
 export interface Analyser {
 	push(records: readonly FrameRecord[], from: number): void;
 	result(): Analysis;
@@ -110,7 +110,7 @@ export function createAnalyser(): Analyser {
 	};
 }
 
-/** Where a lane was silent for longer than the threshold between its begin and its end. */
+/** The silences of a lane that are longer than the threshold, between its begin and its end. */
 export function gapsOf(lane: TimelineLane, thresholdMs: number): Gap[] {
 	const gaps: Gap[] = [];
 	let last = lane.beginMs;
@@ -132,7 +132,7 @@ export function tokensPerSecond(analysis: Analysis, outputTokens: number | undef
 	return (tokens * 1000) / (durationMs - firstTextMs);
 }
 
-/** How many records have happened at a time: the first index whose time is later. */
+/** The number of records up to a time: the first index whose time is later. */
 export function countAt(times: readonly number[], atMs: number): number {
 	let low = 0;
 	let high = times.length;
@@ -147,12 +147,12 @@ export function countAt(times: readonly number[], atMs: number): number {
 export interface StageBar {
 	readonly stage: string;
 	readonly ms: number;
-	/** Begin and length as shares of the whole way. */
+	/** Begin and length as shares of the whole duration. */
 	readonly from: number;
 	readonly share: number;
 }
 
-/** The stages on one common scale; stages may overlap, and a clock may have gone back. */
+/** The stages on a common scale. Stages may overlap, and the clock may have been set back. */
 export function stageBars(stages: TraceJson["stages"]): StageBar[] {
 	const begin = Math.min(...stages.map(({ at }) => at));
 	const whole = Math.max(1, ...stages.map(({ at, ms }) => at - begin + ms));

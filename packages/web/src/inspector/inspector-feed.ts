@@ -1,112 +1,105 @@
 /** Reads all frames of one run, finished or not, through the same stream that a live reader follows. */
 
-import type { FrameRecord } from "@nexus-stream/client";
+import type { FrameRecord, LinkState, Stream } from "@nexus-stream/client";
 import { type NexusError, type TraceJson, toNexusError } from "@nexus-stream/protocol";
 import { api, openStream } from "../app/api.ts";
-import type { ScheduleFrame } from "../chat/frame-clock.ts";
-import { startPolling } from "../ui/poll.ts";
+import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
+import type { Delay } from "../ui/poll.ts";
 import type { InspectorState } from "./inspect.ts";
 
-/** What one tab can hold without becoming slow. */
+/** More frames would make the tab slow. */
 const RECORDS_MAX = 400_000;
 const DELIVERIES_MAX = 50;
 const LOG_ENTRIES_MAX = 500;
-const AGAIN_MS = 1000;
+const RETRY_MS = 1000;
 const TRACE_TRIES_MAX = 5;
 
-export interface InspectorFeedOptions {
-	runId: string;
-	onChange(state: InspectorState): void;
-	onSignedOut(): void;
-	schedule: ScheduleFrame;
-}
+export type InspectorPage = PageHandle<InspectorState, undefined>;
 
-export function openInspector(options: InspectorFeedOptions): { close(): void } {
-	const { runId } = options;
-	const records: FrameRecord[] = [];
-	let state: InspectorState = { runId, records, count: 0, link: "connecting" };
-	let due = false;
-	let closed = false;
-
-	function change(part: Partial<InspectorState>): void {
-		state = { ...state, ...part };
-		if (due || closed) return;
-		due = true;
-		options.schedule(() => {
-			due = false;
-			if (!closed) options.onChange({ ...state, count: records.length });
-		});
-	}
-
-	async function loadLog(session: string): Promise<void> {
-		try {
-			const { entries } = await api.log(session, { run: runId, limit: LOG_ENTRIES_MAX });
-			change({ log: entries });
-		} catch (cause) {
-			console.warn(`nexus: the log of ${runId} could not be read:`, toNexusError(cause).message);
-		}
-	}
-
-	async function loadRow(): Promise<void> {
-		try {
-			const row = await api.run(runId);
-			change({ row });
-			void loadLog(row.session);
-		} catch (cause) {
-			const error = toNexusError(cause);
-			if (error.code === "unauthenticated") options.onSignedOut();
-			// The stream says it, too, and better.
-			if (error.code !== "not_found") change({ error: error.message });
-		}
-	}
-
-	/** Deliveries may outlast the run they carry, and the trace is whole only after them. */
-	let traceTries = TRACE_TRIES_MAX;
-	const poller = startPolling(async () => {
-		try {
-			const { deliveries } = await api.deliveries({ run: runId, limit: DELIVERIES_MAX });
-			change({ deliveries });
-			if (deliveries.some(({ state }) => state === "active")) return AGAIN_MS;
-		} catch (cause) {
-			console.warn(`nexus: the deliveries of ${runId} could not be read:`, toNexusError(cause).message);
-			return undefined;
-		}
-		if (state.link !== "ended" || isWhole(state.row?.trace) || traceTries-- <= 0) return undefined;
-		await loadRow();
-		return AGAIN_MS;
+export const openInspector = (runId: string, context: PageContext): InspectorPage =>
+	createPage<InspectorState, undefined>({
+		initial: { runId, records: [], count: 0, link: "connecting" },
+		context,
+		connect: (page) => new InspectorFeed(page),
 	});
 
-	const stream = openStream(
-		{ run: runId },
-		{
-			onRecords(fresh) {
-				// Without their text: a tab holds many of them.
-				for (const { offset, frame } of fresh) records.push({ offset, frame });
-				if (records.length > RECORDS_MAX) {
-					stream.send({ type: "stop" });
-					change({ error: `Only the first ${RECORDS_MAX.toLocaleString()} frames are shown.` });
-				}
-				change({});
-			},
-			onState(link) {
-				change({ link: link.phase });
-				if (link.phase === "ended") void loadRow().then(poller.now);
-				if (link.phase === "refused") change({ error: refusal(link.error) });
-			},
-		},
-	);
-	void loadRow();
+class InspectorFeed implements PageSource<undefined> {
+	readonly actions = undefined;
+	readonly #page: PageState<InspectorState>;
+	readonly #runId: string;
+	readonly #records: FrameRecord[] = [];
+	readonly #stream: Stream;
+	#traceTries = TRACE_TRIES_MAX;
 
-	return {
-		close() {
-			closed = true;
-			poller.stop();
-			stream.send({ type: "stop" });
-		},
-	};
+	constructor(page: PageState<InspectorState>) {
+		this.#page = page;
+		this.#runId = page.newest.runId;
+		page.change({ records: this.#records });
+		this.#stream = openStream(
+			{ run: this.#runId },
+			{ onRecords: (fresh) => this.#onRecords(fresh), onState: (link) => this.#onState(link) },
+		);
+		void this.#loadRow();
+	}
+
+	#onRecords(fresh: readonly FrameRecord[]): void {
+		// Without the encoded text of each record, which would double the memory.
+		for (const { offset, frame } of fresh) this.#records.push({ offset, frame });
+		this.#page.change({ count: this.#records.length });
+		if (this.#records.length <= RECORDS_MAX) return;
+		this.#stream.send({ type: "stop" });
+		this.#page.change({ failure: `Only the first ${RECORDS_MAX.toLocaleString()} frames are shown.` });
+	}
+
+	#onState({ phase, error }: LinkState): void {
+		this.#page.change({ link: phase });
+		if (phase === "ended") void this.#loadRow().then(this.#page.reload);
+		if (phase === "refused") this.#page.change({ failure: refusal(error) });
+	}
+
+	/** Polls the deliveries, which may outlast the run, and then the trace, which is complete only after them. */
+	async load(): Promise<Delay> {
+		try {
+			const { deliveries } = await api.deliveries({ run: this.#runId, limit: DELIVERIES_MAX });
+			this.#page.change({ deliveries });
+			if (deliveries.some(({ state }) => state === "active")) return RETRY_MS;
+		} catch (cause) {
+			console.warn(`nexus: the deliveries of ${this.#runId} could not be read:`, toNexusError(cause).message);
+			return undefined;
+		}
+		const { link, row } = this.#page.newest;
+		if (link !== "ended" || isComplete(row?.trace) || this.#traceTries-- <= 0) return undefined;
+		await this.#loadRow();
+		return RETRY_MS;
+	}
+
+	async #loadRow(): Promise<void> {
+		try {
+			const row = await api.run(this.#runId);
+			this.#page.change({ row });
+			void this.#loadLog(row.session);
+		} catch (cause) {
+			const message = this.#page.messageOf(cause);
+			// The stream reports a missing run in more detail.
+			if (toNexusError(cause).code !== "not_found") this.#page.change({ failure: message });
+		}
+	}
+
+	async #loadLog(session: string): Promise<void> {
+		try {
+			const { entries } = await api.log(session, { run: this.#runId, limit: LOG_ENTRIES_MAX });
+			this.#page.change({ log: entries });
+		} catch (cause) {
+			console.warn(`nexus: the log of ${this.#runId} could not be read:`, toNexusError(cause).message);
+		}
+	}
+
+	close(): void {
+		this.#stream.send({ type: "stop" });
+	}
 }
 
-const isWhole = (trace: TraceJson | undefined): boolean =>
+const isComplete = (trace: TraceJson | undefined): boolean =>
 	trace?.stages.some(({ stage }) => stage === "complete") ?? false;
 
 function refusal(error: NexusError | undefined): string {

@@ -1,16 +1,15 @@
-/** The run inspector: when every piece of an answer came, whether it is whole, and the answer again at its own pace. */
+/** The run inspector: the time of every piece of an answer, its verification, and a replay at the original pace. */
 
 import type { RunView } from "@nexus-stream/protocol";
 import { useMemo, useRef } from "preact/hooks";
-import type { WebApp } from "../app/app.ts";
 import { formatRoute } from "../app/route.ts";
-import { isOrdinary } from "../app/store.ts";
-import { durationText, outcomeOf } from "../app/words.ts";
 import { Verified } from "../chat/view/answer.tsx";
-import { ExecutionLog } from "../chat/view/execution-log.tsx";
-import { DrawerButton } from "../ui/head.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { outcomeOf } from "../chat/words.ts";
+import { isOrdinary } from "../chat/writer.ts";
+import { durationText } from "../ui/format.ts";
+import { Head, PageFrame } from "../ui/list-page.tsx";
 import { Scrollable } from "../ui/scrollable.tsx";
+import { Notice } from "../ui/status.tsx";
 import { FramesList } from "./frames-list.tsx";
 import {
 	type Analyser,
@@ -21,78 +20,76 @@ import {
 	longestGapMs,
 	tokensPerSecond,
 } from "./inspect.ts";
+import type { InspectorPage } from "./inspector-feed.ts";
 import { PlayerBar, Replayed, useReplay, useViewAt } from "./replay-view.tsx";
 import { Timeline } from "./timeline-view.tsx";
-import { Trace } from "./trace.tsx";
+import { ExecutionLog, Trace } from "./trace.tsx";
 
-export function Inspector({ inspector, app }: { inspector: InspectorState; app: WebApp }) {
-	const { records, count, row } = inspector;
+export function Inspector({ page }: { page: InspectorPage }) {
+	const inspector = page.view.value;
+	const { records, count, row, failure } = inspector;
 	const analysis = useAnalysis(inspector);
 	const { player, send } = useReplay(analysis.durationMs);
 	const shown = countAt(analysis.times, player.atMs);
 	const view = useViewAt(records, Math.min(shown, count));
 	const complete = useViewAt(records, count);
 	const origin = records[0]?.frame.ts ?? 0;
-	const session = row?.session ?? complete.session;
-	const ofLab = session !== undefined && !isOrdinary({ session });
-	const back = formatRoute(ofLab ? { name: "lab" } : session ? { name: "chat", session } : { name: "home" });
-	const usage = complete.usage ?? row?.usage;
-	const outcome = outcomeOf(count === 0 ? undefined : complete, row);
-	const isGone = inspector.error !== undefined && count === 0;
+	const isGone = failure !== undefined && count === 0;
 	return (
-		<div class="inspector">
-			<header class="head">
-				<DrawerButton app={app} />
-				<a class="quiet back" href={back}>
-					<Icon name="left" /> <span>{ofLab ? "Lab" : "Session"}</span>
-				</a>
-				<h1>
-					Run <code>{inspector.runId}</code>
-				</h1>
-				<span class="status" data-tone={outcome?.tone ?? (isGone ? "bad" : "live")}>
-					{outcome?.title ?? (count > 0 ? "Live" : isGone ? "Not there" : "Loading")}
-				</span>
-				<Verified view={complete} />
-			</header>
-			<div class="scroll">
-				<div class="inspector-body">
-					{inspector.error !== undefined && (
-						<p class="outcome" data-tone="bad" role="alert">
-							<Icon name="warn" /> <span>{inspector.error}</span>
-						</p>
-					)}
-					{!isGone && (
-						<>
-							<Stats analysis={analysis} usage={usage} engine={row?.engine} />
-							<Timeline
-								analysis={analysis}
-								records={records}
-								atMs={player.atMs}
-								onSeek={(atMs) => send({ type: "seek", atMs })}
-							/>
-							<div class="replay">
-								<PlayerBar player={player} send={send} />
-								<Replayed view={view} player={player} origin={origin} />
-							</div>
-						</>
-					)}
-					<ExecutionLog entries={inspector.log ?? []} origin={origin} />
-					<Trace trace={row?.trace} deliveries={inspector.deliveries ?? []} />
-					{!isGone && (
-						<>
-							<StreamsTable analysis={analysis} />
-							<FramesList
-								records={records}
-								count={count}
-								times={analysis.times}
-								shown={shown}
-								onPick={(index) => send({ type: "seek", atMs: analysis.times[index] ?? 0 })}
-							/>
-						</>
-					)}
-				</div>
-			</div>
-		</div>
+		<PageFrame class="inspector" head={<InspectorHead inspector={inspector} complete={complete} isGone={isGone} />}>
+			{failure !== undefined && <Notice tone="bad">{failure}</Notice>}
+			{!isGone && (
+				<>
+					<Stats analysis={analysis} usage={complete.usage ?? row?.usage} engine={row?.engine} />
+					<Timeline
+						analysis={analysis}
+						records={records}
+						atMs={player.atMs}
+						onSeek={(atMs) => send({ type: "seek", atMs })}
+					/>
+					<div class="replay">
+						<PlayerBar player={player} send={send} />
+						<Replayed view={view} player={player} origin={origin} />
+					</div>
+				</>
+			)}
+			<ExecutionLog entries={inspector.log ?? []} origin={origin} />
+			<Trace trace={row?.trace} deliveries={inspector.deliveries ?? []} />
+			{!isGone && (
+				<>
+					<StreamsTable analysis={analysis} />
+					<FramesList
+						records={records}
+						count={count}
+						times={analysis.times}
+						shown={shown}
+						onPick={(index) => send({ type: "seek", atMs: analysis.times[index] ?? 0 })}
+					/>
+				</>
+			)}
+		</PageFrame>
+	);
+}
+
+function InspectorHead(props: { inspector: InspectorState; complete: RunView; isGone: boolean }) {
+	const { inspector, complete, isGone } = props;
+	const { row, count, runId } = inspector;
+	const session = row?.session ?? complete.session;
+	const isLab = session !== undefined && !isOrdinary({ session });
+	const back = formatRoute(isLab ? { name: "lab" } : session ? { name: "chat", session } : { name: "home" });
+	const outcome = outcomeOf(count === 0 ? undefined : complete, row);
+	const title = (
+		<>
+			Run <code>{runId}</code>
+		</>
+	);
+	return (
+		<Head title={title} back={{ href: back, label: isLab ? "Lab" : "Session" }}>
+			<span class="status" data-tone={outcome?.tone ?? (isGone ? "bad" : "live")}>
+				{outcome?.title ?? (count > 0 ? "Live" : isGone ? "Not there" : "Loading")}
+			</span>
+			<Verified view={complete} />
+		</Head>
 	);
 }
 

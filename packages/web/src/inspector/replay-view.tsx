@@ -2,11 +2,11 @@
 
 import type { FrameRecord } from "@nexus-stream/client";
 import { createFold, type Fold, type RunView } from "@nexus-stream/protocol";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { durationText } from "../app/words.ts";
-import { followEnd, STUCK, stepStick } from "../chat/stick.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Answer } from "../chat/view/answer.tsx";
+import { durationText } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
+import { useEndFollower } from "../ui/stick.ts";
 import { newPlayer, type Player, type PlayerInput, SPEEDS, stepPlayer } from "./replay.ts";
 
 export interface Replay {
@@ -38,7 +38,7 @@ export function useViewAt(records: readonly FrameRecord[], count: number): RunVi
 	}, [records, count]);
 }
 
-/** By itself the scrubber would move by one millisecond. */
+/** The step of an arrow key; the default of a range input would be one millisecond. */
 const ARROW_SHARE = 0.02;
 const ARROWS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
 
@@ -97,20 +97,10 @@ export function PlayerBar({ player, send }: Replay) {
 	);
 }
 
-/** Closer to the end than this counts as being there. */
-const AT_END_PX = 24;
-
-/** What was there at the moment. A whole answer is read from its beginning; before its end the newest words are in sight. */
+/** The answer at the position of the player. A whole answer is read from its start; before that the newest words are in view. */
 export function Replayed({ view, player, origin }: { view: RunView; player: Player; origin: number }) {
-	const box = useRef<HTMLElement>(null);
-	const stick = useRef(STUCK);
 	const isWhole = player.atMs >= player.durationMs;
-	useLayoutEffect(() => {
-		if (box.current && !isWhole) stick.current = followEnd(stick.current, box.current);
-	});
-	const onScroll = () => {
-		if (box.current) stick.current = stepStick(stick.current, box.current, AT_END_PX);
-	};
+	const { box, onScroll } = useEndFollower<HTMLElement>([player], !isWhole);
 	return (
 		<section class="replayed" ref={box} onScroll={onScroll} aria-label="The answer at this moment">
 			<Answer view={view} now={origin + player.atMs} />

@@ -1,13 +1,13 @@
-/** A player as a value: where a replay stands, how fast it goes, and what each button makes of it. */
+/** The player of a replay as a value: its position, its speed, and the effect of each button. */
 
 export const SPEEDS = [0.5, 1, 2, 4, 8, 16] as const;
 
 export interface Player {
 	readonly playing: boolean;
 	readonly speed: number;
-	/** Position in the run's own time. */
+	/** The position in the run, in milliseconds from its first frame. */
 	readonly atMs: number;
-	/** When `atMs` was true. */
+	/** The time at which `atMs` was computed. */
 	readonly asOf: number;
 	readonly durationMs: number;
 }
@@ -20,7 +20,7 @@ export type PlayerInput =
 	| { type: "duration"; durationMs: number }
 	| { type: "frame" };
 
-/** A new player stands at the end: the whole answer is shown until somebody presses play. */
+/** A new player stands at the end, so the whole answer is shown until a person presses play. */
 export const newPlayer = (durationMs: number): Player => ({
 	playing: false,
 	speed: 1,

@@ -1,6 +1,6 @@
 /** Draws the time line on a canvas: one lane per stream, a tick per chunk, hatching where nothing came. */
 
-import { durationText } from "../app/words.ts";
+import { durationText } from "../ui/format.ts";
 import { type Analysis, gapsOf, type TimelineLane } from "./inspect.ts";
 import { AXIS_PX, axisMarks, gapThresholdMs, LANE_PX, type VisibleSpan, xOf } from "./timeline.ts";
 

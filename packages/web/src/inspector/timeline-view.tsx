@@ -2,8 +2,8 @@
 
 import type { FrameRecord } from "@nexus-stream/client";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { durationText, plural } from "../app/words.ts";
-import { Icon } from "../ui/icon.tsx";
+import { durationText, plural } from "../ui/format.ts";
+import { Icon, type IconName } from "../ui/icon.tsx";
 import type { Analysis } from "./inspect.ts";
 import { AXIS_PX, LANE_PX, msOf, pan, tickNear, type VisibleSpan, wholeSpan, xOf, zoom } from "./timeline.ts";
 import { drawTimeline, heightOf, paletteOf } from "./timeline-draw.ts";
@@ -25,25 +25,14 @@ interface Hover {
 }
 
 export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
-	const frame = useRef<HTMLDivElement>(null);
+	const { frame, width } = useWidth();
 	const canvas = useRef<HTMLCanvasElement>(null);
-	const [width, setWidth] = useState(600);
 	const [zoomed, setZoomed] = useState<VisibleSpan>();
-	const [hover, setHover] = useState<Hover>();
-	const drag = useRef<{ x: number; moved: boolean } | undefined>(undefined);
 	const span = zoomed ?? wholeSpan(analysis.durationMs);
 	const height = heightOf(analysis.lanes.length);
 	const change = (next: VisibleSpan) => setZoomed(next.toMs - next.fromMs >= analysis.durationMs ? undefined : next);
-
-	useEffect(() => {
-		if (!frame.current) return undefined;
-		const observer = new ResizeObserver(
-			([entry]) => entry && setWidth(Math.max(100, Math.floor(entry.contentRect.width))),
-		);
-		observer.observe(frame.current);
-		return () => observer.disconnect();
-	}, []);
-
+	const { hover, handlers } = usePointer({ analysis, span, width, isZoomed: zoomed !== undefined, change, onSeek });
+	const middle = (span.fromMs + span.toMs) / 2;
 	useLayoutEffect(() => {
 		const element = canvas.current;
 		const context = element?.getContext("2d");
@@ -54,60 +43,20 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
 		drawTimeline(context, { analysis, span, widthPx: width, atMs, hover }, paletteOf(element));
 	});
-
-	const positionOf = (event: PointerEvent | WheelEvent) => {
-		const box = canvas.current?.getBoundingClientRect();
-		return { x: event.clientX - (box?.left ?? 0), y: event.clientY - (box?.top ?? 0) };
-	};
-	const onWheel = (event: WheelEvent) => {
-		if (!event.ctrlKey && Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-			event.preventDefault();
-			return change(pan(span, msOf(event.deltaX, span, width) - span.fromMs, analysis.durationMs));
-		}
-		if (!event.ctrlKey && !event.altKey) return;
-		event.preventDefault();
-		change(zoom(span, event.deltaY < 0 ? 1.3 : 1 / 1.3, msOf(positionOf(event).x, span, width), analysis.durationMs));
-	};
-	const onPointerMove = (event: PointerEvent) => {
-		const { x, y } = positionOf(event);
-		if (drag.current && event.buttons === 1) {
-			const byPx = drag.current.x - x;
-			if (Math.abs(byPx) < 3 && !drag.current.moved) return;
-			drag.current = { x, moved: true };
-			if (zoomed) change(pan(span, (byPx / width) * (span.toMs - span.fromMs), analysis.durationMs));
-			return;
-		}
-		const index = Math.floor((y - AXIS_PX) / LANE_PX);
-		const lane = analysis.lanes[index];
-		const reachMs = (TICK_REACH_PX / width) * (span.toMs - span.fromMs);
-		const tick = lane && tickNear(lane, msOf(x, span, width), reachMs);
-		setHover(tick === undefined ? undefined : { lane: index, tick, x });
-	};
-	const onPointerUp = (event: PointerEvent) => {
-		if (drag.current && !drag.current.moved) onSeek(msOf(positionOf(event).x, span, width));
-		drag.current = undefined;
-	};
-	const middle = (span.fromMs + span.toMs) / 2;
 	return (
 		<section class="timeline" aria-label="Time line">
 			<div class="timeline-tools">
 				<span class="note">One lane per stream, one tick per chunk; hatched: silence</span>
-				<button
-					type="button"
-					class="round"
-					aria-label="Zoom out"
+				<ZoomButton
+					label="Zoom out"
+					icon="zoomOut"
 					onClick={() => change(zoom(span, 0.5, middle, analysis.durationMs))}
-				>
-					<Icon name="zoomOut" />
-				</button>
-				<button
-					type="button"
-					class="round"
-					aria-label="Zoom in"
+				/>
+				<ZoomButton
+					label="Zoom in"
+					icon="zoomIn"
 					onClick={() => change(zoom(span, 2, zoomed ? middle : atMs, analysis.durationMs))}
-				>
-					<Icon name="zoomIn" />
-				</button>
+				/>
 			</div>
 			<div class="timeline-body">
 				<ol class="timeline-names">
@@ -121,13 +70,7 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 						style={{ width: `${width}px`, height: `${height}px` }}
 						role="img"
 						aria-label={`${plural(analysis.lanes.length, "stream")} over ${durationText(analysis.durationMs)}; the table below has the numbers`}
-						onWheel={onWheel}
-						onPointerDown={(event) => {
-							drag.current = { x: positionOf(event).x, moved: false };
-						}}
-						onPointerMove={onPointerMove}
-						onPointerUp={onPointerUp}
-						onPointerLeave={() => setHover(undefined)}
+						{...handlers}
 					/>
 					{hover && (
 						<HoverText
@@ -142,6 +85,81 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 			</div>
 		</section>
 	);
+}
+
+const ZoomButton = ({ label, icon, onClick }: { label: string; icon: IconName; onClick(): void }) => (
+	<button type="button" class="round" aria-label={label} onClick={onClick}>
+		<Icon name={icon} />
+	</button>
+);
+
+/** The width of the frame in pixels. */
+function useWidth() {
+	const frame = useRef<HTMLDivElement>(null);
+	const [width, setWidth] = useState(600);
+	useEffect(() => {
+		if (!frame.current) return undefined;
+		const observer = new ResizeObserver(
+			([entry]) => entry && setWidth(Math.max(100, Math.floor(entry.contentRect.width))),
+		);
+		observer.observe(frame.current);
+		return () => observer.disconnect();
+	}, []);
+	return { frame, width };
+}
+
+interface PointerOptions {
+	analysis: Analysis;
+	span: VisibleSpan;
+	width: number;
+	isZoomed: boolean;
+	change(span: VisibleSpan): void;
+	onSeek(atMs: number): void;
+}
+
+const positionOf = (event: MouseEvent) => {
+	const box = (event.currentTarget as Element).getBoundingClientRect();
+	return { x: event.clientX - box.left, y: event.clientY - box.top };
+};
+
+/** Zooms with the wheel, moves by dragging, seeks with a click, and finds the tick under the pointer. */
+function usePointer({ analysis, span, width, isZoomed, change, onSeek }: PointerOptions) {
+	const [hover, setHover] = useState<Hover>();
+	const drag = useRef<{ x: number; moved: boolean } | undefined>(undefined);
+	const { durationMs } = analysis;
+	const spanMs = span.toMs - span.fromMs;
+	const onWheel = (event: WheelEvent) => {
+		if (!event.ctrlKey && Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+			event.preventDefault();
+			return change(pan(span, msOf(event.deltaX, span, width) - span.fromMs, durationMs));
+		}
+		if (!event.ctrlKey && !event.altKey) return;
+		event.preventDefault();
+		change(zoom(span, event.deltaY < 0 ? 1.3 : 1 / 1.3, msOf(positionOf(event).x, span, width), durationMs));
+	};
+	const onPointerDown = (event: PointerEvent) => {
+		drag.current = { x: positionOf(event).x, moved: false };
+	};
+	const onPointerMove = (event: PointerEvent) => {
+		const { x, y } = positionOf(event);
+		if (drag.current && event.buttons === 1) {
+			const byPx = drag.current.x - x;
+			if (Math.abs(byPx) < 3 && !drag.current.moved) return;
+			drag.current = { x, moved: true };
+			if (isZoomed) change(pan(span, (byPx / width) * spanMs, durationMs));
+			return;
+		}
+		const index = Math.floor((y - AXIS_PX) / LANE_PX);
+		const lane = analysis.lanes[index];
+		const tick = lane && tickNear(lane, msOf(x, span, width), (TICK_REACH_PX / width) * spanMs);
+		setHover(tick === undefined ? undefined : { lane: index, tick, x });
+	};
+	const onPointerUp = (event: PointerEvent) => {
+		if (drag.current && !drag.current.moved) onSeek(msOf(positionOf(event).x, span, width));
+		drag.current = undefined;
+	};
+	const onPointerLeave = () => setHover(undefined);
+	return { hover, handlers: { onWheel, onPointerDown, onPointerMove, onPointerUp, onPointerLeave } };
 }
 
 function HoverText(props: {

@@ -1,9 +1,11 @@
-/** The way of a message through the pipeline: how long each stage took, what plugins did, and where the answer went. */
+/** The trace of a message through the pipeline (stages, hooks, deliveries), and the execution log of its run. */
 
-import type { DeliveryJson, TraceJson } from "@nexus-stream/protocol";
+import type { DeliveryJson, LogEntryJson, TraceJson } from "@nexus-stream/protocol";
 import { channelName } from "../adapters/channels.ts";
 import { DeliveriesTable } from "../adapters/deliveries.tsx";
-import { durationText } from "../app/words.ts";
+import { Speaker } from "../chat/view/answer.tsx";
+import { durationText } from "../ui/format.ts";
+import { Scrollable } from "../ui/scrollable.tsx";
 import { stageBars } from "./inspect.ts";
 
 export function Trace({ trace, deliveries }: { trace: TraceJson | undefined; deliveries: readonly DeliveryJson[] }) {
@@ -49,3 +51,38 @@ const Hooks = ({ hooks }: { hooks: TraceJson["hooks"] }) => (
 		))}
 	</ul>
 );
+
+/** A tool has an entry for its start and one for its end. */
+const kindWords = (kind: string, data: LogEntryJson["data"]): string =>
+	kind === "tool" && typeof data?.status === "string" ? `tool ${data.status}` : kind;
+
+export function ExecutionLog({ entries, origin }: { entries: readonly LogEntryJson[]; origin: number }) {
+	if (entries.length === 0) return null;
+	return (
+		<section class="streams" aria-label="Execution log">
+			<h2>Execution log</h2>
+			<Scrollable as="div" class="table-frame" label="Execution log">
+				<table>
+					<thead>
+						<tr>
+							<th>At</th>
+							<th>Agent</th>
+							<th>Kind</th>
+							<th>What</th>
+						</tr>
+					</thead>
+					<tbody>
+						{entries.map(({ id, at, agent, kind, text, data }) => (
+							<tr key={id}>
+								<td>{durationText(at - origin)}</td>
+								<td>{agent === undefined ? "" : <Speaker agent={agent} />}</td>
+								<td>{kindWords(kind, data)}</td>
+								<td dir="auto">{text}</td>
+							</tr>
+						))}
+					</tbody>
+				</table>
+			</Scrollable>
+		</section>
+	);
+}

@@ -1,29 +1,31 @@
-/** One platform of the lab: its screen, how far the delivery is, what can go wrong with it, and the calls that were made. */
+/** One platform of the lab: its screen, the progress of the delivery, buttons that inject faults, and the log of calls. */
 
-import type { LabCallJson, LabChannelJson, LabMessageJson } from "@nexus-stream/protocol";
+import type { LabCallJson, LabChannelJson, LabFaultKind, LabMessageJson } from "@nexus-stream/protocol";
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
-import { ChannelMark, Countdown, Status, Waited } from "../adapters/channel-parts.tsx";
-import { channelName, confirmedOf, MODE_WORDS, type Words } from "../adapters/channels.ts";
-import type { WebApp } from "../app/app.ts";
+import { ChannelMark } from "../adapters/channel-parts.tsx";
+import { channelName, confirmedOf, MODE_WORDS } from "../adapters/channels.ts";
 import { formatRoute } from "../app/route.ts";
-import { outcomeOf, plural } from "../app/words.ts";
-import { followEnd, STUCK, stepStick } from "../chat/stick.ts";
 import { Answer, Dots, Verified } from "../chat/view/answer.tsx";
+import { outcomeOf } from "../chat/words.ts";
+import { Countdown, useNow } from "../ui/clock.tsx";
+import { plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Scrollable } from "../ui/scrollable.tsx";
-import { cardWords, FAULTS, isOpen, type LabView, mannerOf, outcomeNote, pauseOf } from "./lab.ts";
+import { Status, type Words } from "../ui/status.tsx";
+import { useEndFollower } from "../ui/stick.ts";
+import { cardWords, FAULTS, isOpen, type LabView, mannerOf, outcomeNote, type PlatformPause, pauseOf } from "./lab.ts";
+import type { LabActions } from "./lab-feed.ts";
 import { PlatformText } from "./platform-text.tsx";
 
 export interface LabCardProps {
 	row: LabChannelJson;
 	lab: LabView;
-	/** Of the answer so far. */
+	/** The length of the answer so far. */
 	length: number;
-	app: WebApp;
+	actions: LabActions;
 }
 
-export function LabCard({ row, lab, length, app }: LabCardProps) {
+export function LabCard({ row, lab, length, actions }: LabCardProps) {
 	const { channel, messages, draft, delivery } = row;
 	const name = channelName(channel);
 	const pause = pauseOf(row, lab.state?.now ?? 0);
@@ -46,36 +48,43 @@ export function LabCard({ row, lab, length, app }: LabCardProps) {
 				)}
 				{messages.map((message, index) => (
 					<Bubble key={message.id} message={message} open={isOpen(row, index)} channel={channel}>
-						<Buttons message={message} channel={channel} app={app} />
+						<Buttons message={message} channel={channel} actions={actions} />
 					</Bubble>
 				))}
 				{draft && <Bubble message={draft} open draft channel={channel} />}
 				{row.typing && <Typing name={name} />}
 			</Screen>
 			<div class="lab-pause">
-				<Countdown until={row.rate_limited_until} skewMs={lab.skewMs} label="Rate limited, goes on in" />
-				{pause && <Waited pause={pause} skewMs={lab.skewMs} />}
+				<Countdown until={row.rate_limited_until} skewMs={lab.skewMs} label="Rate limited, resumes in" />
+				{pause && <Pause pause={pause} skewMs={lab.skewMs} />}
 			</div>
 			<Cursor row={row} length={length} />
 			{note !== undefined && <p class="lab-error">{note}</p>}
-			<fieldset class="lab-faults">
-				<legend class="sr">Have {name} misbehave</legend>
-				<span aria-hidden="true">Break the next call</span>
-				{FAULTS.map(({ kind, label, title }) => (
-					<button
-						key={kind}
-						type="button"
-						data-fault={kind}
-						title={`${name} ${title}`}
-						aria-label={`${name} ${title}`}
-						onClick={() => app.lab()?.fault(channel, kind)}
-					>
-						{label}
-					</button>
-				))}
-			</fieldset>
+			<Faults channel={channel} onFault={(kind) => actions.fault(channel, kind)} />
 			<Calls calls={row.calls} total={row.calls_total} name={name} />
 		</section>
+	);
+}
+
+function Faults({ channel, onFault }: { channel: string; onFault(kind: LabFaultKind): void }) {
+	const name = channelName(channel);
+	return (
+		<fieldset class="lab-faults">
+			<legend class="sr">Have {name} misbehave</legend>
+			<span aria-hidden="true">Break the next call</span>
+			{FAULTS.map(({ kind, label, title }) => (
+				<button
+					key={kind}
+					type="button"
+					data-fault={kind}
+					title={`${name} ${title}`}
+					aria-label={`${name} ${title}`}
+					onClick={() => onFault(kind)}
+				>
+					{label}
+				</button>
+			))}
+		</fieldset>
 	);
 }
 
@@ -90,7 +99,7 @@ const CardHead = (props: { channel: string; note?: string | undefined; children:
 	</header>
 );
 
-/** The same run where every token is shown: what the others are measured by. */
+/** The same run with every token: the reference for the other cards. */
 export function WebCard({ lab, length }: { lab: LabView; length: number }) {
 	const { web, text, runId } = lab;
 	const outcome = web && outcomeOf(web, undefined);
@@ -130,31 +139,34 @@ export function WebCard({ lab, length }: { lab: LabView; length: number }) {
 }
 
 interface ScreenProps {
-	/** Whatever the content is made of: when it changes, the end is followed. */
+	/** The content; the box scrolls to its end when it changes. */
 	of: unknown;
 	draft?: string | undefined;
 	typing?: boolean;
 	children: ComponentChildren;
 }
 
-/** Closer to the end than this counts as being there. */
-const AT_END_PX = 24;
-
-/** Follows its end while that is in sight. */
+/** Follows its end while that is in view. */
 function Screen({ of, draft, typing, children }: ScreenProps) {
-	const box = useRef<HTMLDivElement>(null);
-	const stick = useRef(STUCK);
-	useLayoutEffect(() => {
-		if (box.current) stick.current = followEnd(stick.current, box.current);
-	}, [of, draft, typing]);
-	const onScroll = () => {
-		if (box.current) stick.current = stepStick(stick.current, box.current, AT_END_PX);
-	};
+	const { box, onScroll } = useEndFollower<HTMLDivElement>([of, draft, typing]);
 	return (
-		// biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached by keyboard
+		// biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
 		<div class="lab-screen" ref={box} onScroll={onScroll} tabIndex={0}>
 			{children}
 		</div>
+	);
+}
+
+const SECOND_MS = 1000;
+
+/** Why a platform pauses, and for how long already. */
+function Pause({ pause, skewMs }: { pause: PlatformPause; skewMs: number }) {
+	const now = useNow(SECOND_MS, true);
+	const seconds = Math.floor(Math.max(0, now - (pause.since - skewMs)) / SECOND_MS);
+	return (
+		<span class="countdown" data-kind="waited">
+			<Icon name="pause" /> {pause.text} {seconds > 0 && <b>{seconds} s</b>}
+		</span>
 	);
 }
 
@@ -166,14 +178,14 @@ interface BubbleProps {
 	children?: ComponentChildren;
 }
 
-/** Of a question: pressed as a person on the platform does. */
-function Buttons({ message, channel, app }: { message: LabMessageJson; channel: string; app: WebApp }) {
+/** The buttons of a question, pressed on behalf of a person on the platform. */
+function Buttons({ message, channel, actions }: { message: LabMessageJson; channel: string; actions: LabActions }) {
 	if (!message.buttons || message.buttons.length === 0) return null;
 	return (
 		<fieldset class="lab-buttons">
 			<legend class="sr">Answer on {channelName(channel)}</legend>
 			{message.buttons.map((label) => (
-				<button key={label} type="button" onClick={() => app.lab()?.press(channel, message.id, label)}>
+				<button key={label} type="button" onClick={() => actions.press(channel, message.id, label)}>
 					{label}
 				</button>
 			))}
@@ -212,7 +224,7 @@ const timeText = (at: number): string =>
 	new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 const Typing = ({ name }: { name: string }) => (
-	<div class="lab-typing" role="img" aria-label={`${name} shows that somebody is typing`}>
+	<div class="lab-typing" role="img" aria-label={`${name} shows a typing indicator`}>
 		<Dots />
 	</div>
 );

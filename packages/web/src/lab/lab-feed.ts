@@ -1,19 +1,19 @@
-/** Keeps the channel lab up to date: asks what the platforms show, follows the run as the page would, and passes on what a person wants. */
+/** Keeps the channel lab up to date: polls the platforms, follows the run as the page does, and sends the person's commands. */
 
 import { createRunFolds, type Stream } from "@nexus-stream/client";
-import { type LabFaultKind, shownOf, toNexusError } from "@nexus-stream/protocol";
+import { type LabFaultKind, shownOf } from "@nexus-stream/protocol";
 import { channelName } from "../adapters/channels.ts";
 import { api, openStream } from "../app/api.ts";
-import type { ScheduleFrame } from "../chat/frame-clock.ts";
-import { startPolling } from "../ui/poll.ts";
+import type { ScheduleFrame } from "../ui/frame-clock.ts";
+import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
+import type { Delay } from "../ui/poll.ts";
 import { chosenOf, FAULTS, type LabView, NEW_LAB, pollDelay } from "./lab.ts";
 
 /** Long enough to be read. */
 const NOTICE_MS = 6000;
-/** A lab that was there is soon back: its daemon is being restarted. */
-const AGAIN_MS = 2000;
+const RETRY_MS = 2000;
 
-export interface LabFeed {
+export interface LabActions {
 	run(text: string): void;
 	stop(): void;
 	fault(channel: string, kind: LabFaultKind): void;
@@ -22,157 +22,145 @@ export interface LabFeed {
 	press(channel: string, message: string, label: string): void;
 	choose(channel: string, on: boolean): void;
 	retry(): void;
-	close(): void;
 }
 
-export interface LabFeedOptions {
-	/** Choices that an earlier visit made. */
-	before: LabView | undefined;
-	onChange(lab: LabView): void;
-	onSignedOut(): void;
-	schedule: ScheduleFrame;
-}
+export type LabPage = PageHandle<LabView, LabActions>;
 
-export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOptions): LabFeed {
-	let lab: LabView = { ...NEW_LAB, ...(before && { left: before.left, ...(before.text && { text: before.text }) }) };
-	let stream: Stream | undefined;
-	let due = false;
-	let closed = false;
+/** `before`: the view of an earlier visit, whose choices and text are kept. */
+export const openLab = (context: PageContext, before = NEW_LAB): LabPage =>
+	createPage({
+		initial: { ...NEW_LAB, excluded: before.excluded, text: before.text },
+		context,
+		connect: (page) => new LabFeed(page, context.schedule),
+	});
 
-	function change(part: Partial<LabView>): void {
-		lab = { ...lab, ...part };
-		if (due || closed) return;
-		due = true;
-		schedule(() => {
-			due = false;
-			if (!closed) onChange(lab);
-		});
+class LabFeed implements PageSource<LabActions> {
+	readonly actions: LabActions;
+	readonly #page: PageState<LabView>;
+	readonly #schedule: ScheduleFrame;
+	#stream: Stream | undefined;
+
+	constructor(page: PageState<LabView>, schedule: ScheduleFrame) {
+		this.#page = page;
+		this.#schedule = schedule;
+		this.actions = {
+			run: (text) => void this.#run(text),
+			stop: () => this.#stop(),
+			fault: (channel, kind) => this.#fault(channel, kind),
+			ask: (text) => void this.#send(() => api.labQuestion({ text, channels: chosenOf(page.newest) })),
+			press: (channel, message, label) => void this.#send(() => api.labPress({ channel, message, label })),
+			choose: (channel, on) => this.#choose(channel, on),
+			retry: () => page.reload(),
+		};
 	}
 
-	function wordsOf(cause: unknown): string {
-		const error = toNexusError(cause);
-		if (error.code === "unauthenticated") onSignedOut();
-		return error.message;
+	async load(): Promise<Delay> {
+		const page = this.#page;
+		const before = page.newest;
+		const state = await api.labState();
+		page.change({ failure: undefined, state, skewMs: state.now - Date.now() });
+		// A state that was requested before a run began does not name it.
+		const { isStarting, runId } = page.newest;
+		if (!before.isStarting && !isStarting && before.runId === runId) this.#follow(state.run_id);
+		return pollDelay(page.newest);
 	}
 
-	async function look(): Promise<number | undefined> {
-		const before = { isStarting: lab.isStarting, runId: lab.runId };
-		try {
-			const state = await api.labState();
-			const { failure: _, ...rest } = lab;
-			lab = rest;
-			change({ state, skewMs: state.now - Date.now() });
-			// What was asked before a run began knows nothing of it.
-			if (!before.isStarting && !lab.isStarting && before.runId === lab.runId) follow(state.run_id);
-			return pollDelay(lab);
-		} catch (cause) {
-			change({ failure: wordsOf(cause) });
-			return lab.state && AGAIN_MS;
-		}
+	/** A lab that has answered before is probably restarting with its daemon. */
+	retryMs(): Delay {
+		return this.#page.newest.state && RETRY_MS;
 	}
 
-	/** The page is one more reader of the same run. */
-	function follow(runId: string | undefined): void {
-		// What was asked may be answered when nobody looks any more.
-		if (closed || lab.runId === runId) return;
-		stream?.send({ type: "stop" });
-		const { web: _web, runId: _runId, ...rest } = lab;
-		lab = rest;
-		change(runId === undefined ? {} : { runId });
+	/** Reads the run as one more reader of its stream. */
+	#follow(runId: string | undefined): void {
+		const page = this.#page;
+		// The response may arrive after the page was closed.
+		if (page.isClosed || page.newest.runId === runId) return;
+		this.#stream?.send({ type: "stop" });
+		page.change({ runId, web: undefined });
 		if (runId === undefined) return;
-		void readText(runId);
+		void this.#readText(runId);
 		const folds = createRunFolds();
-		let viewDue = false;
-		stream = openStream(
+		let isDue = false;
+		const draw = () => {
+			isDue = false;
+			const web = folds.changed().at(-1);
+			if (web && page.newest.runId === runId) page.change({ web: shownOf(web) });
+		};
+		this.#stream = openStream(
 			{ run: runId },
 			{
-				onRecords(records) {
+				onRecords: (records) => {
 					for (const { frame } of records) folds.push(frame);
-					if (viewDue) return;
-					viewDue = true;
-					schedule(() => {
-						viewDue = false;
-						const web = folds.changed().at(-1);
-						if (web && lab.runId === runId) change({ web: shownOf(web) });
-					});
+					if (isDue) return;
+					isDue = true;
+					this.#schedule(draw);
 				},
-				onState: (link) => link.phase === "ended" && poller.now(),
+				onState: (link) => link.phase === "ended" && page.reload(),
 			},
 		);
 	}
 
-	/** Somebody else may have begun it, or this page before it was reloaded. */
-	async function readText(runId: string): Promise<void> {
+	/** Reads the message of a run that another tab, or this one before a reload, has started. */
+	async #readText(runId: string): Promise<void> {
 		try {
 			const { messages } = await api.run(runId);
 			const text = messages.find(({ role }) => role === "user")?.text;
-			if (text !== undefined && lab.runId === runId) change({ text });
+			if (text !== undefined && this.#page.newest.runId === runId) this.#page.change({ text });
 		} catch (cause) {
-			console.warn(`nexus: the message of ${runId} could not be read:`, wordsOf(cause));
+			console.warn(`nexus: the message of ${runId} could not be read:`, this.#page.messageOf(cause));
 		}
 	}
 
-	async function run(text: string): Promise<void> {
-		dropNotice();
-		change({ isStarting: true, text });
-		// It may have to be started again: that is watched meanwhile.
-		poller.now();
+	async #run(text: string): Promise<void> {
+		const page = this.#page;
+		page.change({ isStarting: true, text, notice: undefined });
+		// Shows the adapters starting, if the lab has to start first.
+		page.reload();
 		try {
-			const { run_id: runId } = await api.lab({ text, channels: chosenOf(lab) });
-			change({ isStarting: false });
-			follow(runId);
+			const { run_id: runId } = await api.lab({ text, channels: chosenOf(page.newest) });
+			page.change({ isStarting: false });
+			this.#follow(runId);
 		} catch (cause) {
-			change({ isStarting: false });
-			show({ tone: "bad", text: wordsOf(cause) });
+			page.change({ isStarting: false });
+			this.#show({ tone: "bad", text: page.messageOf(cause) });
 		}
-		poller.now();
+		page.reload();
 	}
 
-	async function tell(work: () => Promise<unknown>, done?: string): Promise<void> {
+	#stop(): void {
+		const { runId } = this.#page.newest;
+		if (runId !== undefined) void this.#send(() => api.abort(runId));
+	}
+
+	#fault(channel: string, kind: LabFaultKind): void {
+		const effect = FAULTS.find((fault) => fault.kind === kind)?.title ?? kind;
+		void this.#send(() => api.labFault({ channel, kind, count: 1 }), `${channelName(channel)} ${effect}.`);
+	}
+
+	async #send(request: () => Promise<unknown>, done?: string): Promise<void> {
 		try {
-			await work();
-			if (done !== undefined) show({ tone: "quiet", text: done });
+			await request();
+			if (done !== undefined) this.#show({ tone: "quiet", text: done });
 		} catch (cause) {
-			show({ tone: "bad", text: wordsOf(cause) });
+			this.#show({ tone: "bad", text: this.#page.messageOf(cause) });
 		}
-		poller.now();
+		this.#page.reload();
 	}
 
-	function show(notice: NonNullable<LabView["notice"]>): void {
-		change({ notice });
-		setTimeout(() => lab.notice === notice && dropNotice(), NOTICE_MS);
+	#show(notice: NonNullable<LabView["notice"]>): void {
+		const page = this.#page;
+		page.change({ notice });
+		setTimeout(() => page.newest.notice === notice && page.change({ notice: undefined }), NOTICE_MS);
 	}
 
-	function dropNotice(): void {
-		const { notice: _, ...rest } = lab;
-		lab = rest;
-		change({});
+	#choose(channel: string, on: boolean): void {
+		const excluded = new Set(this.#page.newest.excluded);
+		if (on) excluded.delete(channel);
+		else excluded.add(channel);
+		this.#page.change({ excluded });
 	}
 
-	const poller = startPolling(look);
-	return {
-		run: (text) => void run(text),
-		stop() {
-			const { runId } = lab;
-			if (runId !== undefined) void tell(() => api.abort(runId));
-		},
-		fault(channel, kind) {
-			const what = FAULTS.find((fault) => fault.kind === kind)?.title ?? kind;
-			void tell(() => api.labFault({ channel, kind, count: 1 }), `${channelName(channel)} ${what}.`);
-		},
-		ask: (text) => void tell(() => api.labQuestion({ text, channels: chosenOf(lab) })),
-		press: (channel, message, label) => void tell(() => api.labPress({ channel, message, label })),
-		choose(channel, on) {
-			const left = new Set(lab.left);
-			if (on) left.delete(channel);
-			else left.add(channel);
-			change({ left });
-		},
-		retry: poller.now,
-		close() {
-			closed = true;
-			poller.stop();
-			stream?.send({ type: "stop" });
-		},
-	};
+	close(): void {
+		this.#stream?.send({ type: "stop" });
+	}
 }

@@ -1,52 +1,43 @@
-/** The channel lab: one message, its answer on every platform at once, and buttons to make their lives hard. */
+/** The channel lab: one message, its answer on every platform at once, and buttons that inject faults. */
 
 import { useRef, useState } from "preact/hooks";
-import { ChannelMark, Notice } from "../adapters/channel-parts.tsx";
+import { ChannelMark } from "../adapters/channel-parts.tsx";
 import { channelName } from "../adapters/channels.ts";
-import type { WebApp } from "../app/app.ts";
-import { plural } from "../app/words.ts";
-import { labPrompts } from "../chat/prompts.ts";
-import { Head } from "../ui/head.tsx";
+import { labPrompts, type Prompt } from "../chat/prompts.ts";
+import { plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
+import { Head } from "../ui/list-page.tsx";
+import { Notice } from "../ui/status.tsx";
 import { chosenOf, isDelivering, type LabView, readiness, sourceLength } from "./lab.ts";
 import { LabCard, WebCard } from "./lab-card.tsx";
+import type { LabActions, LabPage } from "./lab-feed.ts";
 
 export interface LabProps {
-	lab: LabView;
-	/** What answers, once that is known. */
+	page: LabPage;
+	/** The engine that answers; undefined until the daemon has named it. */
 	engine: string | undefined;
-	app: WebApp;
 }
 
-export function Lab({ lab, engine, app }: LabProps) {
+export function Lab({ page: { view, actions }, engine }: LabProps) {
+	const lab = view.value;
 	const { state, failure, notice } = lab;
 	const length = sourceLength(lab.web);
-	const shown = (state?.channels ?? []).filter(({ channel, delivery }) => !lab.left.has(channel) || delivery);
+	const shown = (state?.channels ?? []).filter(({ channel, delivery }) => !lab.excluded.has(channel) || delivery);
 	return (
-		<div class="lab" data-run={state?.run_id}>
-			<Head app={app} title="Channel lab" />
+		<div class="page-frame lab" data-run={state?.run_id}>
+			<Head title="Channel lab" />
 			<div class="scroll">
-				<div class="lab-body">
+				<div class="page-body">
 					<p class="lab-intro">
 						One answer on every platform at once. The adapters are the real ones; the platforms are fakes that keep to
-						the documented limits, so nobody is written to.
+						the documented limits, so no real person receives a message.
 					</p>
-					<LabComposer lab={lab} engine={engine} app={app} />
-					{failure !== undefined && (
-						<div class="outcome" data-tone="bad" role="alert">
-							<Icon name="warn" />
-							<span>
-								<strong>The lab is not available.</strong> {failure}
-							</span>
-							<button type="button" class="quiet" onClick={() => app.lab()?.retry()}>
-								Try again
-							</button>
-						</div>
-					)}
+					<LabComposer lab={lab} engine={engine} actions={actions} />
+					{failure !== undefined && <NotAvailable failure={failure} onRetry={actions.retry} />}
 					<div class="lab-grid">
 						<WebCard lab={lab} length={length} />
 						{shown.map((row) => (
-							<LabCard key={row.channel} row={row} lab={lab} length={length} app={app} />
+							<LabCard key={row.channel} row={row} lab={lab} length={length} actions={actions} />
 						))}
 						{!state && failure === undefined && <p class="note lab-wait">Starting the platforms…</p>}
 					</div>
@@ -62,16 +53,32 @@ export function Lab({ lab, engine, app }: LabProps) {
 	);
 }
 
-function LabComposer({ lab, engine, app }: LabProps) {
+const NotAvailable = ({ failure, onRetry }: { failure: string; onRetry(): void }) => (
+	<div class="outcome" data-tone="bad" role="alert">
+		<Icon name="warn" />
+		<span>
+			<strong>The lab is not available.</strong> {failure}
+		</span>
+		<button type="button" class="quiet" onClick={onRetry}>
+			Try again
+		</button>
+	</div>
+);
+
+interface ComposerProps {
+	lab: LabView;
+	engine: string | undefined;
+	actions: LabActions;
+}
+
+function LabComposer({ lab, engine, actions }: ComposerProps) {
 	const presets = labPrompts(engine);
 	const [text, setText] = useState(lab.text ?? presets[0]?.text ?? "");
 	const field = useRef<HTMLTextAreaElement>(null);
-	const live = lab.web !== undefined && !lab.web.final;
-	const delivering = isDelivering(lab);
-	const busy = lab.isStarting || live || delivering;
-	const chosen = chosenOf(lab);
-	const may = !busy && text.trim() !== "" && chosen.length > 0 && lab.state !== undefined;
-	const run = () => may && app.lab()?.run(text.trim());
+	const isLive = lab.web !== undefined && !lab.web.final;
+	const isBusy = lab.isStarting || isLive || isDelivering(lab);
+	const isReady = !isBusy && text.trim() !== "" && chosenOf(lab).length > 0 && lab.state !== undefined;
+	const run = () => isReady && actions.run(text.trim());
 	const onKeyDown = (event: KeyboardEvent) => {
 		if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
 		event.preventDefault();
@@ -97,8 +104,8 @@ function LabComposer({ lab, engine, app }: LabProps) {
 					enterkeyhint="send"
 				/>
 				<div class="composer-buttons">
-					{live && (
-						<button type="button" class="stop" onClick={() => app.lab()?.stop()}>
+					{isLive && (
+						<button type="button" class="stop" onClick={actions.stop}>
 							<Icon name="stop" /> <span>Stop</span>
 						</button>
 					)}
@@ -106,48 +113,51 @@ function LabComposer({ lab, engine, app }: LabProps) {
 						type="button"
 						class="quiet lab-ask"
 						title="Puts the text to the platforms as a question, with buttons where they have them"
-						disabled={!may}
-						onClick={() => app.lab()?.ask(text.trim())}
+						disabled={!isReady}
+						onClick={() => actions.ask(text.trim())}
 					>
 						Ask it
 					</button>
-					<button type="submit" class="run" disabled={!may}>
-						<Icon name="play" /> <span>{lab.isStarting ? "Starting…" : busy ? "Running…" : "Run"}</span>
+					<button type="submit" class="run" disabled={!isReady}>
+						<Icon name="play" /> <span>{lab.isStarting ? "Starting…" : isBusy ? "Running…" : "Run"}</span>
 					</button>
 				</div>
 			</div>
-			<ul class="lab-presets" aria-label="Messages to try">
-				{presets.map((preset) => (
-					<li key={preset.text}>
-						<button
-							type="button"
-							title={preset.text}
-							onClick={() => {
-								setText(preset.text);
-								field.current?.focus();
-							}}
-						>
-							{preset.title}
-						</button>
-					</li>
-				))}
-			</ul>
-			<Choice lab={lab} app={app} busy={busy} />
+			<Presets
+				presets={presets}
+				onPick={(preset) => {
+					setText(preset);
+					field.current?.focus();
+				}}
+			/>
+			<Choice lab={lab} isBusy={isBusy} onChoose={actions.choose} />
 		</form>
 	);
 }
 
-function Choice({ lab, app, busy }: { lab: LabView; app: WebApp; busy: boolean }) {
+const Presets = ({ presets, onPick }: { presets: readonly Prompt[]; onPick(text: string): void }) => (
+	<ul class="lab-presets" aria-label="Messages to try">
+		{presets.map(({ title, text }) => (
+			<li key={text}>
+				<button type="button" title={text} onClick={() => onPick(text)}>
+					{title}
+				</button>
+			</li>
+		))}
+	</ul>
+);
+
+function Choice({ lab, isBusy, onChoose }: { lab: LabView; isBusy: boolean; onChoose: LabActions["choose"] }) {
 	const { ready, chosen } = readiness(lab);
 	return (
-		<fieldset class="lab-choice" disabled={busy}>
+		<fieldset class="lab-choice" disabled={isBusy}>
 			<legend class="sr">Platforms that take part</legend>
 			{(lab.state?.channels ?? []).map(({ channel, ready: isReady }) => (
 				<label key={channel} data-ready={isReady}>
 					<input
 						type="checkbox"
-						checked={!lab.left.has(channel)}
-						onChange={(event) => app.lab()?.choose(channel, event.currentTarget.checked)}
+						checked={!lab.excluded.has(channel)}
+						onChange={(event) => onChoose(channel, event.currentTarget.checked)}
 					/>
 					<ChannelMark channel={channel} /> {channelName(channel)}
 				</label>
@@ -159,7 +169,7 @@ function Choice({ lab, app, busy }: { lab: LabView; app: WebApp; busy: boolean }
 	);
 }
 
-/** The beginning and the end of a run on the platforms, for those who hear the page. */
+/** Announces the begin and the end of a delivery to screen readers. */
 function LabAnnouncer({ lab }: { lab: LabView }) {
 	const rows = (lab.state?.channels ?? []).filter(({ delivery }) => delivery);
 	const done = rows.filter(({ state }) => state === "complete").length;

@@ -1,35 +1,34 @@
-/** The channel lab as a person sees it, as a value. */
+/** The channel lab as a value: its state, and the words and delays that follow from it. */
 
 import type { LabCallJson, LabChannelJson, LabFaultKind, LabStateJson, RunView } from "@nexus-stream/protocol";
-import { channelName, confirmedOf, deliveryWords, errorWords, type Words } from "../adapters/channels.ts";
+import { channelName, confirmedOf, deliveryWords, errorWords } from "../adapters/channels.ts";
+import type { PageView } from "../ui/page.ts";
+import type { NoticeWords, Words } from "../ui/status.tsx";
 
-export interface LabView {
-	/** What the daemon last said; nothing until the lab has started. */
+export interface LabView extends PageView {
+	/** The daemon's last response; undefined until the lab has started. */
 	readonly state?: LabStateJson;
-	/** The daemon's clock minus this one. */
+	/** The daemon's clock minus the browser's. */
 	readonly skewMs: number;
-	/** Why the lab is not there. */
-	readonly failure?: string;
-	/** The last thing that was refused or arranged. */
-	readonly notice?: { readonly tone: "quiet" | "bad"; readonly text: string };
-	/** A run has been asked for and not begun. */
+	readonly notice?: NoticeWords;
+	/** A run was requested and has not begun. */
 	readonly isStarting: boolean;
 	readonly runId?: string;
 	readonly text?: string;
-	/** The run as the page itself shows it. */
+	/** The run as the page shows it. */
 	readonly web?: RunView;
 	/** Platforms that do not take part. */
-	readonly left: ReadonlySet<string>;
+	readonly excluded: ReadonlySet<string>;
 }
 
-export const NEW_LAB: LabView = { skewMs: 0, isStarting: false, left: new Set() };
+export const NEW_LAB: LabView = { skewMs: 0, isStarting: false, excluded: new Set() };
 
 const BUSY_POLL_MS = 250;
 const STARTING_POLL_MS = 500;
-/** A question: how it is decided may be said on another page, or take a moment. */
+/** While a question is open: its decision may come from another page. */
 const QUESTION_POLL_MS = 500;
 
-/** Undefined: nothing will change by itself. */
+/** Undefined when nothing changes without a command. */
 export function pollDelay({ state, web, runId }: LabView): number | undefined {
 	if (!state) return undefined;
 	const live = runId !== undefined && web !== undefined && !web.final;
@@ -40,10 +39,10 @@ export function pollDelay({ state, web, runId }: LabView): number | undefined {
 
 const isPaused = ({ rate_limited_until: until = 0 }: LabChannelJson, now: number): boolean => until > now;
 
-export const chosenOf = ({ state, left }: LabView): string[] =>
-	(state?.channels ?? []).map(({ channel }) => channel).filter((channel) => !left.has(channel));
+export const chosenOf = ({ state, excluded }: LabView): string[] =>
+	(state?.channels ?? []).map(({ channel }) => channel).filter((channel) => !excluded.has(channel));
 
-/** How many of the chosen platforms can show an answer from its first word on. */
+/** How many of the chosen platforms have a running adapter. */
 export function readiness(lab: LabView): { ready: number; chosen: number } {
 	const chosen = new Set(chosenOf(lab));
 	const rows = (lab.state?.channels ?? []).filter(({ channel }) => chosen.has(channel));
@@ -53,11 +52,11 @@ export function readiness(lab: LabView): { ready: number; chosen: number } {
 export const isDelivering = ({ state }: LabView): boolean =>
 	state?.channels.some((each) => each.state === "active") ?? false;
 
-/** The length of the answer so far: what a delivery's positions count in. */
+/** The length of the answer so far, in the unit of a delivery's positions. */
 export const sourceLength = (web: RunView | undefined): number =>
 	(web?.messages ?? []).reduce((sum, { text }) => sum + text.length, 0);
 
-/** How a platform lays out what people say. */
+/** How a platform lays out its messages. */
 export const mannerOf = (channel: string): "bubbles" | "rows" | "mail" =>
 	channel === "discord" || channel === "slack" ? "rows" : channel === "gmail" ? "mail" : "bubbles";
 
@@ -74,12 +73,12 @@ export function cardWords(row: LabChannelJson, now: number): Words {
 }
 
 export interface PlatformPause {
-	/** Since when, by the daemon's clock. */
+	/** The begin of the pause on the daemon's clock. */
 	readonly since: number;
 	readonly text: string;
 }
 
-/** Why nothing happens on a platform: a call of its delivery went wrong, and none has succeeded since. A rate limit has a countdown of its own. */
+/** Why a delivery pauses: one of its calls failed and none has succeeded since. A rate limit is shown by its own countdown instead. */
 export function pauseOf(row: LabChannelJson, now: number): PlatformPause | undefined {
 	if (row.state !== "active" || isPaused(row, now)) return undefined;
 	const at = row.calls.findLastIndex(
@@ -100,7 +99,7 @@ const PAUSES: Readonly<Partial<Record<LabFaultKind, (call: LabCallJson) => strin
 	reset_after_accept: () => "Connection broke; checking whether it arrived",
 };
 
-/** What to make of how a delivery ended. `length`: of the whole answer. */
+/** An explanation of how a delivery ended. `length`: of the whole answer. */
 export function outcomeNote({ channel, state, delivery }: LabChannelJson, length: number): string | undefined {
 	if (!delivery || state === "active") return undefined;
 	if (state !== "unknown") return delivery.error === undefined ? undefined : errorWords(delivery.error);

@@ -1,4 +1,4 @@
-/** Formatted text of a chat platform as runs of plain text with their marks. Pure; whatever comes in, every character comes out as text. */
+/** Splits formatted text of a chat platform into runs of plain text with their marks. Every character of the input is kept as text. */
 
 import type { RangeJson } from "@nexus-stream/protocol";
 
@@ -27,7 +27,7 @@ const OF_RANGE: Readonly<Record<string, Mark>> = {
 	spoiler: "spoiler",
 };
 
-/** A text whose marks are told beside it. */
+/** Text with formatting ranges (Telegram entities). */
 export function runsOfRanges(text: string, ranges: readonly RangeJson[]): MarkedText[] {
 	const spans = ranges.flatMap(({ type, offset, length }): Span[] => {
 		const mark = Object.hasOwn(OF_RANGE, type) ? OF_RANGE[type] : undefined;
@@ -39,11 +39,11 @@ export function runsOfRanges(text: string, ranges: readonly RangeJson[]): Marked
 }
 
 const FENCE = /```\n?([\s\S]*?)\n?```/g;
-/** A mark stands at the edge of words, on both sides. */
+/** Marks count only at word boundaries. */
 const INLINE = /(?<![\p{L}\p{N}])(?:`([^`\n]+)`|\*([^*\n]+)\*|_([^_\n]+)_|~([^~\n]+)~)(?![\p{L}\p{N}])/gu;
 const INLINE_MARKS: readonly Mark[] = ["code", "bold", "italic", "strike"];
 
-/** A text with `*bold*`, `_italic_`, `~struck~`, `` `code` `` and fences, as WhatsApp and Slack have it. */
+/** Text with `*bold*`, `_italic_`, `~struck~`, `` `code` `` and fences, as in WhatsApp and Slack. */
 export function runsOfMarks(text: string): MarkedText[] {
 	const found: MarkedText[] = [];
 	let at = 0;
@@ -71,7 +71,7 @@ function inline(text: string, around: readonly Mark[]): MarkedText[] {
 	return found;
 }
 
-/** Spans may overlap: the text is cut wherever one begins or ends. */
+/** Cuts the text wherever a span begins or ends, because spans may overlap. */
 function runs(text: string, spans: readonly Span[]): MarkedText[] {
 	const cuts = [...new Set([0, text.length, ...spans.flatMap(({ from, to }) => [from, to])])].toSorted((a, b) => a - b);
 	return cuts.slice(0, -1).map((from, index) => ({

@@ -1,4 +1,4 @@
-/** A message's text as its platform would show it. It only ever becomes text inside known elements. */
+/** A message's text as its platform would show it; its content only ever becomes text inside known elements. */
 
 import type { LabMessageJson } from "@nexus-stream/protocol";
 import type { ComponentChildren, VNode } from "preact";

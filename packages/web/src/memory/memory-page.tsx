@@ -1,43 +1,34 @@
-/** The memory page: what agents have noted, where it comes from, and a way to have it forgotten. */
+/** Lists the notes of agents with their origin, and lets a person search and forget them. */
 
-import { Notice } from "../adapters/channel-parts.tsx";
-import type { WebApp } from "../app/app.ts";
-import { Head } from "../ui/head.tsx";
-import { Scrollable } from "../ui/scrollable.tsx";
-import { bankWords, type MemoryView, provenanceWords } from "./memory.ts";
+import { Head, ListTable, Notices, PageFrame } from "../ui/list-page.tsx";
+import { bankWords, type MemoryPage, provenanceWords } from "./memory.ts";
 
-/** Which one a button forgets, for those who hear it. */
+/** How much of a note its button reads aloud. */
 const FORGET_CHARS_MAX = 80;
 
-export function Memory({ memory, app }: { memory: MemoryView; app: WebApp }) {
-	const { phase, failure, notice, items, query, enabled } = memory;
-	const isBlank = phase === "ready" && items.length === 0;
+export function Memory({ page }: { page: MemoryPage }) {
+	const view = page.view.value;
+	const { isLoaded, items, query, enabled } = view;
+	const isBlank = isLoaded && items.length === 0;
 	return (
-		<div class="adapters">
-			<Head app={app} title="Memory" />
-			<div class="scroll">
-				<div class="memory-body">
-					{!enabled && <SwitchedOff />}
-					<form class="memory-search" hidden={isBlank && query === ""} onSubmit={(event) => event.preventDefault()}>
-						<input
-							type="search"
-							placeholder="Search by words…"
-							aria-label="Search by words"
-							value={query}
-							onInput={(event) => app.memory()?.search(event.currentTarget.value)}
-						/>
-					</form>
-					{failure !== undefined && <Notice tone="bad">{failure}</Notice>}
-					{notice !== undefined && <Notice tone="quiet">{notice}</Notice>}
-					{phase === "loading" && <p class="note">Loading…</p>}
-					{isBlank && query !== "" && <p class="blank">No note has these words.</p>}
-					{isBlank && query === "" && enabled && (
-						<p class="blank">Nothing yet. What agents note about their work and about people is listed here.</p>
-					)}
-					{items.length > 0 && <Items memory={memory} app={app} />}
-				</div>
-			</div>
-		</div>
+		<PageFrame class="memory" head={<Head title="Memory" />}>
+			{!enabled && <SwitchedOff />}
+			<form class="memory-search" hidden={isBlank && query === ""} onSubmit={(event) => event.preventDefault()}>
+				<input
+					type="search"
+					placeholder="Search by words…"
+					aria-label="Search by words"
+					value={query}
+					onInput={(event) => page.actions.search(event.currentTarget.value)}
+				/>
+			</form>
+			<Notices view={view} />
+			{isBlank && query !== "" && <p class="blank">No note has these words.</p>}
+			{isBlank && query === "" && enabled && (
+				<p class="blank">Nothing yet. What agents note about their work and about people is listed here.</p>
+			)}
+			{items.length > 0 && <Items page={page} />}
+		</PageFrame>
 	);
 }
 
@@ -48,46 +39,33 @@ const SwitchedOff = () => (
 	</p>
 );
 
-function Items({ memory: { items, forgetting }, app }: { memory: MemoryView; app: WebApp }) {
+function Items({ page: { view, actions } }: { page: MemoryPage }) {
+	const { items, forgetting } = view.value;
 	const now = Date.now();
 	return (
-		<Scrollable as="div" class="list-frame" label="What is remembered">
-			<table class="list">
-				<thead>
-					<tr>
-						<th>Whose</th>
-						<th>What</th>
-						<th>From</th>
-						<th>
-							<span class="sr">Forget</span>
-						</th>
-					</tr>
-				</thead>
-				<tbody>
-					{items.map((item) => (
-						<tr key={item.memoryId}>
-							<td data-label="Whose">{bankWords(item.bank)}</td>
-							<td data-label="What" class="said">
-								<span class="said-text" dir="auto">
-									{item.text}
-								</span>
-							</td>
-							<td data-label="From">{provenanceWords(item, now)}</td>
-							<td>
-								<button
-									type="button"
-									class="quiet"
-									aria-label={`Forget: ${item.text.slice(0, FORGET_CHARS_MAX)}`}
-									disabled={forgetting !== undefined}
-									onClick={() => app.memory()?.forget(item.memoryId)}
-								>
-									{forgetting === item.memoryId ? "Forgetting…" : "Forget"}
-								</button>
-							</td>
-						</tr>
-					))}
-				</tbody>
-			</table>
-		</Scrollable>
+		<ListTable label="What is remembered" columns={["Whose", "What", "From", "(Forget)"]}>
+			{items.map((item) => (
+				<tr key={item.memoryId}>
+					<td data-label="Whose">{bankWords(item.bank)}</td>
+					<td data-label="What" class="said">
+						<span class="said-text" dir="auto">
+							{item.text}
+						</span>
+					</td>
+					<td data-label="From">{provenanceWords(item, now)}</td>
+					<td>
+						<button
+							type="button"
+							class="quiet"
+							aria-label={`Forget: ${item.text.slice(0, FORGET_CHARS_MAX)}`}
+							disabled={forgetting !== undefined}
+							onClick={() => actions.forget(item.memoryId)}
+						>
+							{forgetting === item.memoryId ? "Forgetting…" : "Forget"}
+						</button>
+					</td>
+				</tr>
+			))}
+		</ListTable>
 	);
 }

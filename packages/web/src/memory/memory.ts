@@ -1,26 +1,24 @@
-/** The memory page as a value: what agents have noted, and where it comes from. */
+/** The memory page: its state, its load and its actions. */
 
 import type { MemoryItem } from "@nexus-stream/client/gen/nexus/runtime/v1/memory_pb";
-import { msOf } from "../app/runtime.ts";
-import { ageText } from "../app/words.ts";
+import { loadRuntime, msOf } from "../app/runtime.ts";
+import { ageText } from "../ui/format.ts";
+import type { ListView } from "../ui/list-page.tsx";
+import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
 
-export interface MemoryView {
-	readonly phase: "loading" | "ready" | "failed";
-	/** Why what is shown may be old. */
-	readonly failure?: string;
-	/** Words that are looked for; empty = the newest. */
+export interface MemoryView extends ListView {
+	/** The searched words; empty lists the newest notes. */
 	readonly query: string;
 	readonly items: readonly MemoryItem[];
-	/** Agents may note and recall; until the daemon has said, nobody is told otherwise. */
+	/** Whether agents may note and recall; assumed until the daemon has answered. */
 	readonly enabled: boolean;
-	/** What is being forgotten. */
+	/** The id of the note whose removal is in flight. */
 	readonly forgetting?: string;
-	readonly notice?: string;
 }
 
-export const NEW_MEMORY: MemoryView = { phase: "loading", query: "", items: [], enabled: true };
+export const NEW_MEMORY: MemoryView = { isLoaded: false, query: "", items: [], enabled: true };
 
-/** Whose memory it is, in words. */
+/** The owner of a note, in words. */
 export function bankWords(bank: string): string {
 	const [kind = "", ...rest] = bank.split(":");
 	const name = rest.join(":");
@@ -31,4 +29,53 @@ export function provenanceWords({ agent, sender, channel, createdAt }: MemoryIte
 	const by = agent === "" ? "" : ` by ${agent}`;
 	const from = sender === "" ? "" : `, said by ${sender}${channel === "" ? "" : ` on ${channel}`}`;
 	return `${ageText(msOf(createdAt) ?? now, now)}${by}${from}`;
+}
+
+const ROWS_MAX = 100;
+const EVERY_MS = 5000;
+
+export interface MemoryActions {
+	search(query: string): void;
+	forget(id: string): void;
+}
+
+export type MemoryPage = PageHandle<MemoryView, MemoryActions>;
+
+export const openMemory = (context: PageContext): MemoryPage =>
+	createPage({
+		initial: NEW_MEMORY,
+		context,
+		connect: (page) => ({
+			load: () => load(page),
+			retryMs: () => EVERY_MS,
+			actions: {
+				search(query) {
+					page.change({ query: query.trim(), notice: undefined });
+					page.reload();
+				},
+				forget: (id) => void forget(page, id),
+			},
+		}),
+	});
+
+async function load(page: PageState<MemoryView>): Promise<number> {
+	const { query } = page.newest;
+	const { memory } = await loadRuntime();
+	const { items, enabled } = await memory.listMemory({ pageSize: ROWS_MAX, query });
+	// Ignore the response to an outdated query.
+	if (query === page.newest.query) page.change({ failure: undefined, isLoaded: true, items, enabled });
+	return EVERY_MS;
+}
+
+async function forget(page: PageState<MemoryView>, id: string): Promise<void> {
+	page.change({ forgetting: id });
+	try {
+		const { memory } = await loadRuntime();
+		await memory.forget({ memoryId: id });
+		page.change({ notice: { tone: "quiet", text: "Forgotten. Turns keep their text." } });
+	} catch (cause) {
+		page.change({ notice: { tone: "quiet", text: page.messageOf(cause) } });
+	}
+	page.change({ forgetting: undefined });
+	page.reload();
 }

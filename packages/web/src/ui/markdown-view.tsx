@@ -6,7 +6,7 @@ import { CodeBlock } from "./code-block.tsx";
 import { imageUrl, linkUrl } from "./safe-url.ts";
 import { Scrollable } from "./scrollable.tsx";
 
-/** Deeper than this nobody reads; what is left is shown as text, so that no answer can exhaust the stack. */
+/** Deeper levels are shown as plain text, so that no answer can exhaust the stack. */
 const DEPTH_MAX = 40;
 
 type Node = RootContent;
@@ -15,7 +15,7 @@ type Definitions = ReadonlyMap<string, Definition>;
 interface MarkdownContext {
 	readonly definitions: Definitions;
 	readonly depth: number;
-	/** Each top-level block is written in the direction of its own first letter; what it contains follows it. */
+	/** A top-level block takes the direction of its first letter; nested elements inherit it. */
 	readonly dir: "auto" | undefined;
 }
 
@@ -145,7 +145,7 @@ function link(url: string, children: ComponentChildren): ComponentChildren {
 	);
 }
 
-/** A picture from elsewhere would tell its server who reads what: it is a link until somebody clicks it. */
+/** A picture on another server is shown as a link: loading it would reveal the reader to that server. */
 function image(url: string, alt: string): ComponentChildren {
 	const src = imageUrl(url);
 	if (src !== undefined) return <img src={src} alt={alt} />;

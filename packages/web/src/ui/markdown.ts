@@ -49,7 +49,7 @@ const WHOLE_CHARS_MAX = 30_000;
 
 const FENCE = /^(`{3,}|~{3,})[^`\r\n]*\n/;
 const FENCE_LINE_CHARS_MAX = 1000;
-/** What the parser does more with than keep. */
+/** Characters that the parser does not keep as they are. */
 const UNUSUAL = /[\r\0]/;
 
 const EXTENSIONS = [gfm()];
@@ -106,7 +106,7 @@ export function grow(doc: Doc, text: string): Doc {
 	return { text, blocks, settled, tail, whole: false, defines, fence };
 }
 
-/** Gives the open block up: what there is of it stays plain text, and what follows begins anew. */
+/** Ends the open block: its text so far stays plain, and the following text starts a new document part. */
 function cutOff(before: readonly MarkdownBlock[], text: string, tail: number, defines: boolean): Doc {
 	const blocks = [...before, plain(text.slice(tail), tail)];
 	return { text, blocks, settled: blocks.length, tail: text.length, whole: false, defines };
@@ -114,7 +114,7 @@ function cutOff(before: readonly MarkdownBlock[], text: string, tail: number, de
 
 /**
  * A block is settled once a later block has begun with two complete lines. An unfinished line can still turn out to
- * continue the block before it ("para⏎#" becomes a heading or more of the paragraph), and a table is told by two lines.
+ * continue the block before it ("para⏎#" becomes a heading or more of the paragraph), and a table is recognized by two lines.
  */
 function settle(doc: Doc, blocks: readonly MarkdownBlock[], text: string): Pick<Doc, "settled" | "tail"> {
 	const lastLineFeed = text.lastIndexOf("\n");

@@ -1,21 +1,21 @@
-/** Asks again and again, as often as the last answer calls for, never twice at a time, and not while nobody looks. */
+/** Repeats a request at the interval that its last result asks for: one at a time, and only while the tab is visible. */
 
-/** Milliseconds until it is asked again; undefined = not until somebody wants it. */
-type Delay = number | undefined;
+/** Milliseconds until the next request; undefined: none until `now` is called. */
+export type Delay = number | undefined;
 
 export interface Poller {
-	/** Asks now, or once more right after what is being asked. */
+	/** Sends the request now, or once more right after the one in flight. */
 	now(): void;
 	stop(): void;
 }
 
-export interface Looking {
+export interface Visibility {
 	isHidden(): boolean;
-	/** Calls back when the page is looked at again; returns how to end that. */
+	/** Calls back when the tab becomes visible; returns the function that unsubscribes. */
 	onShown(callback: () => void): () => void;
 }
 
-const thisPage: Looking = {
+const thisTab: Visibility = {
 	isHidden: () => document.visibilityState !== "visible",
 	onShown(callback) {
 		const listener = () => document.visibilityState === "visible" && callback();
@@ -24,36 +24,36 @@ const thisPage: Looking = {
 	},
 };
 
-/** `ask` must not fail: what goes wrong is part of what it shows. */
-export function startPolling(ask: () => Promise<Delay>, looking: Looking = thisPage): Poller {
+/** `request` must not reject: the caller shows its failures. */
+export function startPolling(request: () => Promise<Delay>, visibility: Visibility = thisTab): Poller {
 	let timer: ReturnType<typeof setTimeout> | undefined;
-	let loading = false;
+	let inFlight = false;
 	let onceMore = false;
 	let stopped = false;
 
 	async function run(): Promise<void> {
 		clearTimeout(timer);
 		if (stopped) return;
-		if (loading) {
+		if (inFlight) {
 			onceMore = true;
 			return;
 		}
-		loading = true;
+		inFlight = true;
 		onceMore = false;
-		const delay = await ask();
-		loading = false;
+		const delay = await request();
+		inFlight = false;
 		if (onceMore) return run();
-		if (delay !== undefined && !stopped && !looking.isHidden()) timer = setTimeout(() => void run(), delay);
+		if (delay !== undefined && !stopped && !visibility.isHidden()) timer = setTimeout(() => void run(), delay);
 	}
 
-	const forget = looking.onShown(() => void run());
+	const unsubscribe = visibility.onShown(() => void run());
 	void run();
 	return {
 		now: () => void run(),
 		stop() {
 			stopped = true;
 			clearTimeout(timer);
-			forget();
+			unsubscribe();
 		},
 	};
 }

@@ -1,20 +1,21 @@
-/** Jobs: what waits, what runs, and the files they made. */
+/** The list of jobs with their states and files. */
 
 import { ScenarioJobState as JobState, type ScenarioJob } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
-import { Status } from "../adapters/channel-parts.tsx";
-import { RunLink } from "../adapters/deliveries.tsx";
-import type { WebApp } from "../app/app.ts";
+import { RunLink } from "../adapters/channel-parts.tsx";
 import { formatRoute } from "../app/route.ts";
 import { msOf, nameOf } from "../app/runtime.ts";
-import { ageText } from "../app/words.ts";
-import { Elapsed } from "../ui/elapsed.tsx";
+import { Elapsed } from "../ui/clock.tsx";
+import { ageText } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
-import { Scrollable } from "../ui/scrollable.tsx";
+import { CancelButton, ListTable } from "../ui/list-page.tsx";
+import { Status } from "../ui/status.tsx";
 import type { ShownFile } from "./workflow.ts";
-import { artifactPath, isJobOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsView } from "./workflows.ts";
+import { artifactPath, isJobOver, jobDetail, jobWords, KIND_WORDS, sizeText, type WorkflowsPage } from "./workflows.ts";
 
-export function Jobs({ view, app }: { view: WorkflowsView; app: WebApp }) {
-	const { jobs, queued, running, canceling } = view;
+const COLUMNS = ["Job", "State", "Took", "Files", "Application", "Submitted", "(Cancel)"];
+
+export function Jobs({ page: { view, actions } }: { page: WorkflowsPage }) {
+	const { jobs, queued, running, canceling } = view.value;
 	return (
 		<section aria-labelledby="jobs-title">
 			<div class="section-head">
@@ -29,34 +30,22 @@ export function Jobs({ view, app }: { view: WorkflowsView; app: WebApp }) {
 					workflow.
 				</p>
 			) : (
-				<Scrollable as="div" class="list-frame" label="Jobs">
-					<table class="list jobs-list">
-						<thead>
-							<tr>
-								<th>Job</th>
-								<th>State</th>
-								<th>Took</th>
-								<th>Files</th>
-								<th>Application</th>
-								<th>Submitted</th>
-								<th>
-									<span class="sr">Cancel</span>
-								</th>
-							</tr>
-						</thead>
-						<tbody>
-							{jobs.map((job) => (
-								<Row key={job.jobId} job={job} canceling={canceling.has(job.jobId)} app={app} />
-							))}
-						</tbody>
-					</table>
-				</Scrollable>
+				<ListTable label="Jobs" class="jobs-list" columns={COLUMNS}>
+					{jobs.map((job) => (
+						<Row
+							key={job.jobId}
+							job={job}
+							isCanceling={canceling.has(job.jobId)}
+							onCancel={() => actions.cancelJob(job.jobId)}
+						/>
+					))}
+				</ListTable>
 			)}
 		</section>
 	);
 }
 
-function Row({ job, canceling, app }: { job: ScenarioJob; canceling: boolean; app: WebApp }) {
+function Row({ job, isCanceling, onCancel }: { job: ScenarioJob; isCanceling: boolean; onCancel(): void }) {
 	const detail = jobDetail(job);
 	const startedAt = msOf(job.startedAt);
 	return (
@@ -91,15 +80,7 @@ function Row({ job, canceling, app }: { job: ScenarioJob; canceling: boolean; ap
 			</td>
 			<td class="row-do">
 				{!isJobOver(job) && (
-					<button
-						type="button"
-						class="quiet"
-						aria-label={`Cancel the job ${job.jobId}`}
-						disabled={canceling}
-						onClick={() => app.workflows()?.cancelJob(job.jobId)}
-					>
-						{canceling ? "Canceling…" : "Cancel"}
-					</button>
+					<CancelButton label={`Cancel the job ${job.jobId}`} isCanceling={isCanceling} onCancel={onCancel} />
 				)}
 			</td>
 		</tr>

@@ -1,180 +1,170 @@
-/** Follows one workflow to its end: its events, what its nodes gave, and the texts of those that write. */
+/** Follows one workflow to its end: its events, the outputs of its nodes, and the texts of the nodes that write. */
 
 import { createRunFolds, type Stream } from "@nexus-stream/client";
 import type { Runtime, RuntimeEvent } from "@nexus-stream/client/runtime";
-import { type RunView, shownOf, toNexusError } from "@nexus-stream/protocol";
+import { shownOf, toNexusError } from "@nexus-stream/protocol";
 import { openStream } from "../app/api.ts";
 import { loadRuntime } from "../app/runtime.ts";
-import type { ScheduleFrame } from "../chat/frame-clock.ts";
-import { startPolling } from "../ui/poll.ts";
-
+import type { ScheduleFrame } from "../ui/frame-clock.ts";
+import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
+import type { Delay } from "../ui/poll.ts";
 import { hasUnreadOutputs, newWorkflowView, textRunsOf, type WorkflowView, withEvent, withRead } from "./workflow.ts";
 
-/** A browser allows few connections to a server (six over HTTP/1.1). The others are read when one of these has ended. */
+/** A browser allows few connections to a server (six over HTTP/1.1). Further texts are read when one of these has ended. */
 const TEXTS_MAX = 3;
-/** Nodes that complete one after the other are read together. */
+/** Outputs of nodes that complete within this time are read together. */
 const READ_AFTER_MS = 200;
-const AGAIN_MS = 2000;
+const RETRY_MS = 2000;
 
-export interface WorkflowFeed {
+export interface WorkflowActions {
 	cancel(): void;
-	close(): void;
 }
 
-export interface WorkflowFeedOptions {
-	workflowId: string;
-	onChange(workflow: WorkflowView): void;
-	onSignedOut(): void;
-	schedule: ScheduleFrame;
-}
+export type WorkflowPage = PageHandle<WorkflowView, WorkflowActions>;
 
-export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: WorkflowFeedOptions): WorkflowFeed {
-	let view = newWorkflowView(workflowId);
-	let due = false;
-	const closing = new AbortController();
-	const { signal } = closing;
-	let readTimer: ReturnType<typeof setTimeout> | undefined;
-	/** Before it was, nobody knows which texts the outputs have. */
-	let wasAsked = false;
-	/** By the runs' ids; undefined once there is nothing more to read. */
-	const texts = new Map<string, Stream | undefined>();
-
-	function change(part: Partial<WorkflowView>): void {
-		view = { ...view, ...part };
-		if (due || signal.aborted) return;
-		due = true;
-		schedule(() => {
-			due = false;
-			if (!signal.aborted) onChange(view);
-		});
-	}
-
-	function dropFailure(): void {
-		const { failure: _, ...rest } = view;
-		view = rest;
-	}
-
-	function live(): void {
-		dropFailure();
-		change({ link: "live" });
-	}
-
-	function wordsOf(cause: unknown): string {
-		const error = toNexusError(cause);
-		if (error.code === "unauthenticated" && !signal.aborted) onSignedOut();
-		if (error.code === "not_found") return "There is no such workflow. It may have been removed by retention.";
-		return error.message;
-	}
-
-	async function follow(): Promise<void> {
-		try {
-			const runtime = await loadRuntime();
-			watchLink(runtime, { live, dropped: () => change({ link: "reconnecting" }) }, signal);
-			for await (const { workflow } of runtime.workflows.subscribeWorkflowEvents({ workflowId }, { signal })) {
-				live();
-				change(withEvent(view, workflow!));
-				readTexts();
-				readSoon();
-			}
-			change({ link: "ended" });
-		} catch (cause) {
-			if (!signal.aborted) change({ link: "refused", failure: wordsOf(cause) });
-		}
-	}
-
-	/** What nodes gave is in no event. */
-	const reader = startPolling(async () => {
-		try {
-			const { workflows } = await loadRuntime();
-			const { workflow } = await workflows.getWorkflow({ workflowId });
-			// As it is now: events came meanwhile.
-			change(withRead(view, workflow!));
-			readSoon();
-			return undefined;
-		} catch (cause) {
-			// The stream says it, too, and better.
-			console.warn(`nexus: what ${workflowId} gave could not be read:`, wordsOf(cause));
-			return view.link === "refused" ? undefined : AGAIN_MS;
-		} finally {
-			wasAsked = true;
-			readTexts();
-		}
+export const openWorkflow = (workflowId: string, context: PageContext): WorkflowPage =>
+	createPage({
+		initial: newWorkflowView(workflowId),
+		context,
+		connect: (page) => new WorkflowFeed(page, context.schedule),
 	});
 
-	function readSoon(): void {
-		if (readTimer !== undefined || signal.aborted || !hasUnreadOutputs(view)) return;
-		readTimer = setTimeout(() => {
-			readTimer = undefined;
-			reader.now();
+class WorkflowFeed implements PageSource<WorkflowActions> {
+	readonly actions: WorkflowActions = { cancel: () => void this.#cancel() };
+	readonly #page: PageState<WorkflowView>;
+	readonly #schedule: ScheduleFrame;
+	readonly #closing = new AbortController();
+	#readTimer: ReturnType<typeof setTimeout> | undefined;
+	/** Until the first read has ended, any text could already be in an output. */
+	#wasRead = false;
+	/** Streams by run id; undefined once the stream has ended. */
+	readonly #texts = new Map<string, Stream | undefined>();
+
+	constructor(page: PageState<WorkflowView>, schedule: ScheduleFrame) {
+		this.#page = page;
+		this.#schedule = schedule;
+		void this.#follow();
+	}
+
+	get #workflowId(): string {
+		return this.#page.newest.workflowId;
+	}
+
+	async #follow(): Promise<void> {
+		const page = this.#page;
+		const { signal } = this.#closing;
+		const workflowId = this.#workflowId;
+		const onLive = () => page.change({ failure: undefined, link: "live" });
+		try {
+			const runtime = await loadRuntime();
+			watchLink(runtime, { onLive, onDrop: () => page.change({ link: "reconnecting" }) }, signal);
+			for await (const { workflow } of runtime.workflows.subscribeWorkflowEvents({ workflowId }, { signal })) {
+				onLive();
+				page.change(withEvent(page.newest, workflow!));
+				this.#readTexts();
+				this.#readSoon();
+			}
+			page.change({ link: "ended" });
+		} catch (cause) {
+			if (!signal.aborted) page.change({ link: "refused", failure: this.#messageOf(cause) });
+		}
+	}
+
+	/** Reads the outputs, which are in no event. */
+	async load(): Promise<Delay> {
+		const page = this.#page;
+		try {
+			const { workflows } = await loadRuntime();
+			const { workflow } = await workflows.getWorkflow({ workflowId: this.#workflowId });
+			// Merged into the newest view, because events arrived meanwhile.
+			page.change(withRead(page.newest, workflow!));
+			this.#readSoon();
+			return undefined;
+		} catch (cause) {
+			// The stream reports the same failure in more detail.
+			console.warn(`nexus: the outputs of ${this.#workflowId} could not be read:`, this.#messageOf(cause));
+			return page.newest.link === "refused" ? undefined : RETRY_MS;
+		} finally {
+			this.#wasRead = true;
+			this.#readTexts();
+		}
+	}
+
+	#readSoon(): void {
+		if (this.#readTimer !== undefined || this.#page.isClosed || !hasUnreadOutputs(this.#page.newest)) return;
+		this.#readTimer = setTimeout(() => {
+			this.#readTimer = undefined;
+			this.#page.reload();
 		}, READ_AFTER_MS);
 	}
 
-	function readTexts(): void {
-		if (!wasAsked) return;
-		for (const runId of textRunsOf(view)) {
-			if ([...texts.values()].filter(Boolean).length >= TEXTS_MAX) return;
-			if (!texts.has(runId) && !signal.aborted) texts.set(runId, textOf(runId));
+	#readTexts(): void {
+		if (!this.#wasRead || this.#page.isClosed) return;
+		for (const runId of textRunsOf(this.#page.newest)) {
+			if ([...this.#texts.values()].filter(Boolean).length >= TEXTS_MAX) return;
+			if (!this.#texts.has(runId)) this.#texts.set(runId, this.#openText(runId));
 		}
 	}
 
-	function textOf(runId: string): Stream {
+	#openText(runId: string): Stream {
+		const page = this.#page;
 		const folds = createRunFolds();
-		let drawn = false;
+		let isDue = false;
 		const draw = () => {
-			drawn = false;
-			const text: RunView | undefined = folds.changed().at(-1);
-			if (text) change({ texts: { ...view.texts, [runId]: shownOf(text) } });
+			isDue = false;
+			const text = folds.changed().at(-1);
+			if (text) page.change({ texts: { ...page.newest.texts, [runId]: shownOf(text) } });
 		};
 		return openStream(
 			{ run: runId },
 			{
-				onRecords(records) {
+				onRecords: (records) => {
 					for (const { frame } of records) folds.push(frame);
-					if (drawn) return;
-					drawn = true;
-					schedule(draw);
+					if (isDue) return;
+					isDue = true;
+					this.#schedule(draw);
 				},
-				onState({ phase }) {
+				onState: ({ phase }) => {
 					if (phase !== "ended" && phase !== "refused" && phase !== "lost") return;
-					texts.set(runId, undefined);
-					readTexts();
+					this.#texts.set(runId, undefined);
+					this.#readTexts();
 				},
 			},
 		);
 	}
 
-	async function cancel(): Promise<void> {
-		if (view.canceling) return;
-		const { notice: _, ...rest } = view;
-		view = rest;
-		change({ canceling: true });
+	async #cancel(): Promise<void> {
+		const page = this.#page;
+		if (page.newest.canceling) return;
+		page.change({ canceling: true, notice: undefined });
 		try {
 			const { workflows } = await loadRuntime();
-			await workflows.cancelWorkflow({ workflowId });
-			change({ canceling: false });
+			await workflows.cancelWorkflow({ workflowId: this.#workflowId });
 		} catch (cause) {
-			change({ canceling: false, notice: wordsOf(cause) });
+			page.change({ notice: { tone: "bad", text: this.#messageOf(cause) } });
 		}
+		page.change({ canceling: false });
 	}
 
-	void follow();
-	return {
-		cancel: () => void cancel(),
-		close() {
-			closing.abort();
-			clearTimeout(readTimer);
-			reader.stop();
-			for (const stream of texts.values()) stream?.send({ type: "stop" });
-		},
-	};
+	#messageOf(cause: unknown): string {
+		const message = this.#page.messageOf(cause);
+		const isMissing = toNexusError(cause).code === "not_found";
+		return isMissing ? "There is no such workflow. It may have been removed by retention." : message;
+	}
+
+	close(): void {
+		this.#closing.abort();
+		clearTimeout(this.#readTimer);
+		for (const stream of this.#texts.values()) stream?.send({ type: "stop" });
+	}
 }
 
 /** Reports when the stream of events loses its connection, and when it has one again. */
-function watchLink(runtime: Runtime, { live, dropped }: { live(): void; dropped(): void }, signal: AbortSignal): void {
+function watchLink(runtime: Runtime, on: { onLive(): void; onDrop(): void }, signal: AbortSignal): void {
 	const isEvents = ({ procedure }: RuntimeEvent) => procedure.endsWith("/SubscribeWorkflowEvents");
 	const stops = [
-		runtime.on("runtime.disconnected", (event) => isEvents(event) && dropped()),
-		runtime.on("runtime.reconnected", (event) => isEvents(event) && live()),
+		runtime.on("runtime.disconnected", (event) => isEvents(event) && on.onDrop()),
+		runtime.on("runtime.reconnected", (event) => isEvents(event) && on.onLive()),
 	];
 	signal.addEventListener("abort", () => {
 		for (const stop of stops) stop();

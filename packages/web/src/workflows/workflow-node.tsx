@@ -1,4 +1,4 @@
-/** One node of a workflow: its state, its text as it comes, its error with what to do, and what it gave. */
+/** One node of a workflow: its state, its text so far, its error with advice, and its output. */
 
 import {
 	WorkflowNodeKind as Kind,
@@ -7,16 +7,16 @@ import {
 } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import type { MessageView, RunView } from "@nexus-stream/protocol";
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { Status } from "../adapters/channel-parts.tsx";
-import { RunLink } from "../adapters/deliveries.tsx";
+import { useMemo } from "preact/hooks";
+import { RunLink } from "../adapters/channel-parts.tsx";
 import { msOf, nameOf } from "../app/runtime.ts";
-import { followEnd, STUCK, stepStick } from "../chat/stick.ts";
 import { Answer, Dots } from "../chat/view/answer.tsx";
 import { Message } from "../chat/view/message.tsx";
-import { Elapsed } from "../ui/elapsed.tsx";
+import { Elapsed } from "../ui/clock.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Scrollable } from "../ui/scrollable.tsx";
+import { Status } from "../ui/status.tsx";
+import { useEndFollower } from "../ui/stick.ts";
 import { Files } from "./jobs.tsx";
 import { adviceOf, attemptWords, nodeKindWords, shownOutput, skippedWords, writes } from "./workflow.ts";
 import { stateWords } from "./workflows.ts";
@@ -25,9 +25,9 @@ interface NodeProps {
 	node: WorkflowNodeStatus;
 	nodes: readonly WorkflowNodeStatus[];
 	output: Readonly<Record<string, unknown>> | undefined;
-	/** What its run has written so far. */
+	/** The text of its run so far. */
 	text: RunView | undefined;
-	/** What it gives is what the workflow gives. */
+	/** Its output is part of the result of the workflow. */
 	isResult: boolean;
 	workflowId: string;
 }
@@ -61,7 +61,7 @@ export function WorkflowNode({ node, nodes, output, text, isResult, workflowId }
 	);
 }
 
-/** An attempt failed, and the next one is due. */
+/** Whether an attempt failed and the next one is due. */
 const isWaiting = ({ state }: WorkflowNodeStatus): boolean => state === State.QUEUED;
 
 function NodeError({ node, again }: { node: WorkflowNodeStatus; again: boolean }) {
@@ -81,7 +81,7 @@ function NodeError({ node, again }: { node: WorkflowNodeStatus; again: boolean }
 const withCode = (text: string): ComponentChildren =>
 	text.split("`").map((part, at) => (at % 2 === 1 ? <code>{part}</code> : part));
 
-/** The text of a node that writes: as it comes, and afterwards from what it gave. */
+/** The text of a node that writes: from its stream while it runs, afterwards from its output. */
 function Written({ node, text, output }: Pick<NodeProps, "node" | "text" | "output">) {
 	const given = useMemo(() => (output && !text ? shownOutput(output).text : undefined), [output, text]);
 	if (!writes(node)) return null;
@@ -105,20 +105,11 @@ function Written({ node, text, output }: Pick<NodeProps, "node" | "text" | "outp
 	) : null;
 }
 
-const AT_END_PX = 24;
-
-/** Follows the end of what grows, unless somebody scrolls up. */
+/** Follows the end of its growing content, unless the reader scrolls up. */
 function Growing({ label, mark, children }: { label: string; mark: unknown; children: ComponentChildren }) {
-	const box = useRef<HTMLElement>(null);
-	const stick = useRef(STUCK);
-	useLayoutEffect(() => {
-		if (box.current) stick.current = followEnd(stick.current, box.current);
-	}, [mark]);
-	const onScroll = () => {
-		if (box.current) stick.current = stepStick(stick.current, box.current, AT_END_PX);
-	};
+	const { box, onScroll } = useEndFollower<HTMLElement>([mark]);
 	return (
-		// biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached by keyboard
+		// biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
 		<section class="node-text" ref={box} onScroll={onScroll} tabIndex={0} aria-label={label}>
 			{children}
 		</section>
@@ -128,7 +119,7 @@ function Growing({ label, mark, children }: { label: string; mark: unknown; chil
 interface OutputProps {
 	output: Readonly<Record<string, unknown>>;
 	open: boolean;
-	/** Its text is there already. */
+	/** The text is already shown above. */
 	hasText: boolean;
 	workflowId: string;
 }

@@ -1,60 +1,51 @@
-/** One workflow: its graph, and every node with its state, its text as it comes, and what it gave. */
+/** One workflow: its graph, and every node with its state, its text so far and its output. */
 
 import type { Workflow as WorkflowMessage } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { useMemo, useRef } from "preact/hooks";
-import { Notice, Status } from "../adapters/channel-parts.tsx";
-import type { WebApp } from "../app/app.ts";
 import { formatRoute } from "../app/route.ts";
 import { msOf } from "../app/runtime.ts";
-import { ageText } from "../app/words.ts";
-import { Elapsed } from "../ui/elapsed.tsx";
-import { DrawerButton } from "../ui/head.tsx";
+import { Elapsed } from "../ui/clock.tsx";
+import { ageText } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
+import { Head, Notices, PageFrame } from "../ui/list-page.tsx";
+import { LinkBadge, Status } from "../ui/status.tsx";
 import { layersOf, resultNodesOf, type WorkflowView } from "./workflow.ts";
+import type { WorkflowPage } from "./workflow-feed.ts";
 import { WorkflowGraph } from "./workflow-graph.tsx";
 import { WorkflowNode } from "./workflow-node.tsx";
 import { isOver, stateWords } from "./workflows.ts";
 import { Progress } from "./workflows-page.tsx";
 
-export function Workflow({ view, app }: { view: WorkflowView; app: WebApp }) {
+export function Workflow({ page: { view: signal, actions } }: { page: WorkflowPage }) {
+	const view = signal.value;
 	const { workflow, failure, notice } = view;
+	const head = (
+		<Head
+			title={workflow?.name || <code>{view.workflowId}</code>}
+			back={{ href: formatRoute({ name: "workflows" }), label: "Workflows" }}
+		>
+			<Link view={view} />
+			{workflow && !isOver(workflow) && (
+				<button type="button" class="quiet cancel" disabled={view.canceling} onClick={actions.cancel}>
+					<Icon name="stop" /> {view.canceling ? "Canceling…" : "Cancel"}
+				</button>
+			)}
+		</Head>
+	);
 	return (
-		<div class="adapters workflow">
-			<header class="head">
-				<DrawerButton app={app} />
-				<a class="quiet back" href={formatRoute({ name: "workflows" })}>
-					<Icon name="left" /> <span>Workflows</span>
-				</a>
-				<h1 dir="auto">{workflow?.name || <code>{view.workflowId}</code>}</h1>
-				<Link view={view} />
-				{workflow && !isOver(workflow) && (
-					<button type="button" class="quiet cancel" disabled={view.canceling} onClick={() => app.workflow()?.cancel()}>
-						<Icon name="stop" /> {view.canceling ? "Canceling…" : "Cancel"}
-					</button>
-				)}
-			</header>
-			<div class="scroll">
-				<div class="workflow-body">
-					{failure !== undefined && <Notice tone="bad">{failure}</Notice>}
-					{notice !== undefined && <Notice tone="bad">{notice}</Notice>}
-					{!workflow && failure === undefined && <p class="note">Loading…</p>}
-					{workflow && <Summary workflow={workflow} />}
-					{workflow && <Nodes view={view} workflow={workflow} />}
-				</div>
-			</div>
-		</div>
+		<PageFrame class="workflow" head={head}>
+			<Notices view={{ failure, notice, isLoaded: workflow !== undefined }} />
+			{workflow && <Summary workflow={workflow} />}
+			{workflow && <Nodes view={view} workflow={workflow} />}
+		</PageFrame>
 	);
 }
 
-/** Whether what is shown is live; nothing once the workflow has ended. */
+/** Whether the shown state is live; nothing once the workflow has ended. */
 function Link({ view: { link } }: { view: WorkflowView }) {
 	if (link === "ended" || link === "refused") return null;
 	const label = link === "live" ? "Live" : link === "connecting" ? "Connecting…" : "Reconnecting…";
-	return (
-		<span class="link-state" data-state={link}>
-			<i /> {label}
-		</span>
-	);
+	return <LinkBadge state={link} label={label} />;
 }
 
 function Summary({ workflow }: { workflow: WorkflowMessage }) {

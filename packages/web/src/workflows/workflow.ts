@@ -1,4 +1,4 @@
-/** One workflow as a value: its nodes in the order of their dependencies, what they gave, and the texts as they come. */
+/** One workflow as a value: its nodes in the order of their dependencies, their outputs, and their texts so far. */
 
 import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
 import {
@@ -8,21 +8,21 @@ import {
 	type WorkflowNodeStatus,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import type { RunView } from "@nexus-stream/protocol";
-import { plural } from "../app/words.ts";
+import { plural } from "../ui/format.ts";
+import type { PageView } from "../ui/page.ts";
+import type { NoticeWords } from "../ui/status.tsx";
 
-export interface WorkflowView {
+export interface WorkflowView extends PageView {
 	readonly workflowId: string;
 	readonly link: "connecting" | "live" | "reconnecting" | "ended" | "refused";
-	/** As the last event told it. */
+	/** The snapshot of the last event. */
 	readonly workflow?: Workflow;
-	/** What nodes gave, by their ids. Events have none of it. */
+	/** Outputs by node id. Events do not carry them. */
 	readonly outputs: Readonly<Record<string, NodeOutputView>>;
-	/** What runs of nodes have written so far, by the runs' ids. */
+	/** The text of each node's run so far, by run id. */
 	readonly texts: Readonly<Record<string, RunView>>;
-	/** Why there is nothing to show, or what is shown may be old. */
-	readonly failure?: string;
 	readonly canceling: boolean;
-	readonly notice?: string;
+	readonly notice?: NoticeWords;
 }
 
 type NodeOutputView = Readonly<Record<string, unknown>>;
@@ -35,19 +35,19 @@ export const newWorkflowView = (workflowId: string): WorkflowView => ({
 	canceling: false,
 });
 
-/** An event's snapshot replaces what was known (close mode B). */
+/** Replaces the shown snapshot by the event's (close mode B). */
 export const withEvent = (view: WorkflowView, workflow: Workflow): WorkflowView => ({ ...view, workflow });
 
-/** What was read of it: outputs always, states only until the first event, because the stream is never behind. */
+/** Takes the outputs of a read. Its states count only until the first event, because the stream is never behind. */
 export const withRead = (view: WorkflowView, workflow: Workflow): WorkflowView => {
-	const given = workflow.nodes.flatMap(({ nodeId: id, state, output }) =>
-		// One that completed without a word has nothing that could still be read.
+	const outputs = workflow.nodes.flatMap(({ nodeId: id, state, output }) =>
+		// A completed node without an output counts as read: there is nothing left to fetch.
 		output || state === State.COMPLETED ? [[id, output ?? {}] as const] : [],
 	);
-	return { ...view, outputs: Object.fromEntries(given), workflow: view.workflow ?? workflow };
+	return { ...view, outputs: Object.fromEntries(outputs), workflow: view.workflow ?? workflow };
 };
 
-/** Nodes that gave something that has not been read yet. */
+/** Whether a completed node has an output that was not read yet. */
 export const hasUnreadOutputs = ({ workflow, outputs }: WorkflowView): boolean =>
 	workflow?.nodes.some(({ nodeId: id, state }) => state === State.COMPLETED && !outputs[id]) ?? false;
 
@@ -55,20 +55,20 @@ const WRITES: ReadonlySet<Kind> = new Set([Kind.AI_STREAM, Kind.AI_GENERATE, Kin
 
 export const writes = ({ kind }: Pick<WorkflowNodeStatus, "kind">): boolean => WRITES.has(kind);
 
-/** The runs to read for their text, in the order of the nodes: those whose text no output has. */
+/** The runs whose text is read from their stream, in the order of the nodes, because no output has it yet. */
 export const textRunsOf = ({ workflow, outputs }: WorkflowView): string[] =>
 	(workflow?.nodes ?? [])
 		.filter(writes)
 		.flatMap(({ nodeId, runId }) => (runId === "" || outputs[nodeId] ? [] : [runId]));
 
-/** Nodes by how far they are from the beginning. Within a layer, each is near what it depends on. */
+/** Nodes by their distance from the start. Within a layer, each is near the nodes that it depends on. */
 export function layersOf(nodes: readonly WorkflowNodeStatus[]): WorkflowNodeStatus[][] {
 	const byId = new Map(nodes.map((node) => [node.nodeId, node]));
 	const depths = new Map<string, number>();
 	const depthOf = (node: WorkflowNodeStatus): number => {
-		const known = depths.get(node.nodeId);
-		if (known !== undefined) return known;
-		// A definition has no cycle; with one this would still end.
+		const found = depths.get(node.nodeId);
+		if (found !== undefined) return found;
+		// The daemon refuses cycles; this value ends the recursion even if there were one.
 		depths.set(node.nodeId, 0);
 		const before = node.dependsOn.flatMap((id) => byId.get(id) ?? []);
 		const depth = before.length === 0 ? 0 : 1 + Math.max(...before.map(depthOf));
@@ -98,7 +98,7 @@ export interface WorkflowLayout {
 	readonly columns: number;
 	readonly rows: number;
 	readonly nodes: readonly PlacedNode[];
-	/** Without those that others imply: what has to wait for what can be seen, and little crosses. */
+	/** Without the edges that follow from other edges, so that few lines cross. */
 	readonly edges: readonly { readonly from: PlacedNode; readonly to: PlacedNode }[];
 }
 
@@ -112,7 +112,7 @@ export function graphOf(nodes: readonly WorkflowNodeStatus[]): WorkflowLayout {
 	const before = new Map<string, ReadonlySet<string>>();
 	const edges = placed.flatMap((to) => {
 		const { nodeId: id, dependsOn: direct } = to.node;
-		// Layer by layer: what is before them is known already.
+		// The layers are in order, so the ancestors of every direct dependency are complete.
 		const further = new Set(direct.flatMap((each) => [...(before.get(each) ?? [])]));
 		before.set(id, new Set([...direct, ...further]));
 		return direct.flatMap((each) => {
@@ -123,7 +123,7 @@ export function graphOf(nodes: readonly WorkflowNodeStatus[]): WorkflowLayout {
 	return { columns, rows: layers.length, nodes: placed, edges };
 }
 
-/** Those that nobody depends on: what they give is what the workflow gives. */
+/** The leaf nodes: their outputs are the result of the workflow. */
 export function resultNodesOf(nodes: readonly WorkflowNodeStatus[]): ReadonlySet<string> {
 	const needed = new Set(nodes.flatMap(({ dependsOn: before }) => before));
 	return new Set(nodes.map(({ nodeId: id }) => id).filter((id) => !needed.has(id)));
@@ -147,7 +147,7 @@ const KINDS: Readonly<Partial<Record<Kind, string>>> = {
 
 export const nodeKindWords = (kind: Kind): string => KINDS[kind] ?? "Unknown";
 
-/** Attempts that are worth a word. */
+/** Names the attempt, unless it is the first. */
 export function attemptWords({ attempt, afterCrash }: WorkflowNodeStatus): string | undefined {
 	const parts = [attempt > 1 && `Attempt ${attempt}`, afterCrash && "after a crash"].filter(Boolean).join(", ");
 	return parts === "" ? undefined : parts[0]!.toUpperCase() + parts.slice(1);
@@ -195,14 +195,14 @@ export interface ShownFile {
 }
 
 export interface ShownOutput {
-	/** Its text, if that is what it gave. */
+	/** The text, if the output has one. */
 	readonly text?: string;
-	/** Everything else, as JSON; long lists and texts are shortened. */
+	/** The other fields as JSON, with long lists and texts shortened. */
 	readonly json?: string;
-	/** Of a model call: who answered, and what it used. */
+	/** The model that answered and the tokens it used. */
 	readonly facts?: string;
 	readonly artifacts: readonly ShownFile[];
-	/** Something was left out. */
+	/** The text or the JSON is not complete. */
 	readonly cut: boolean;
 }
 
@@ -210,20 +210,20 @@ const TEXT_CHARS_MAX = 20_000;
 const VALUE_CHARS_MAX = 1000;
 const JSON_CHARS_MAX = 6000;
 const ITEMS_MAX = 8;
-/** Said elsewhere, or of no use to a person. */
-const ASIDE: ReadonlySet<string> = new Set(["text", "artifacts", "artifact_id", "run_id"]);
+/** Fields that are shown elsewhere or mean nothing to a person. */
+const HIDDEN_FIELDS: ReadonlySet<string> = new Set(["text", "artifacts", "artifact_id", "run_id"]);
 const FACTS: ReadonlySet<string> = new Set(["model", "usage", "demo"]);
 
-/** Undefined for what no model gave. */
+/** Undefined for an output that no model produced. */
 function factsOf({ model, usage, demo }: NodeOutputView): string | undefined {
 	if (typeof model !== "string") return undefined;
 	const { input_tokens: input = -1, output_tokens: written = -1 } = (usage ?? {}) as Record<string, number>;
-	// -1: the model did not say.
+	// -1: the model reported no count.
 	const tokens = [input >= 0 && `${plural(input, "token")} in`, written > 0 && `${written} out`].filter(Boolean);
 	return [demo === true ? "Demo, no model answered" : model, ...tokens].join(" · ");
 }
 
-/** As a node's output spells a file. */
+/** A file in the output of a node. */
 interface OutputFile {
 	artifact_id: string;
 	name: string;
@@ -253,7 +253,7 @@ export function shownOutput(output: NodeOutputView): ShownOutput {
 	const text = typeof output.text === "string" ? clip(output.text, TEXT_CHARS_MAX) : undefined;
 	const facts = factsOf(output);
 	const isShownElsewhere = (name: string) =>
-		name === "text" ? text !== undefined : ASIDE.has(name) || (facts !== undefined && FACTS.has(name));
+		name === "text" ? text !== undefined : HIDDEN_FIELDS.has(name) || (facts !== undefined && FACTS.has(name));
 	const rest = Object.entries(output).filter(([name]) => !isShownElsewhere(name));
 	const json = rest.length === 0 ? undefined : jsonText(Object.fromEntries(rest), short);
 	const artifacts = Array.isArray(output.artifacts) ? (output.artifacts as OutputFile[]).map(fileOf) : [];

@@ -1,52 +1,28 @@
 /** The workflows page: workflows and jobs, newest first, as they proceed. */
 
 import { type Workflow, WorkflowState } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
-import { Notice, Status } from "../adapters/channel-parts.tsx";
-import type { WebApp } from "../app/app.ts";
 import { formatRoute } from "../app/route.ts";
 import { msOf, nameOf } from "../app/runtime.ts";
-import { ageText } from "../app/words.ts";
+import { Elapsed } from "../ui/clock.tsx";
 import { CopyButton } from "../ui/code-block.tsx";
-import { Elapsed } from "../ui/elapsed.tsx";
-import { Head } from "../ui/head.tsx";
-import { Scrollable } from "../ui/scrollable.tsx";
+import { ageText } from "../ui/format.ts";
+import { CancelButton, ListPage, ListTable } from "../ui/list-page.tsx";
+import { Status } from "../ui/status.tsx";
 import { Jobs } from "./jobs.tsx";
-import { isOver, stateWords, type WorkflowsView } from "./workflows.ts";
+import { isOver, stateWords, type WorkflowsPage } from "./workflows.ts";
 
 const EXAMPLE = "nexus workflow run examples/workflows/summary.yaml";
 
-export function Workflows({ workflows: view, app }: { workflows: WorkflowsView; app: WebApp }) {
-	const { phase, failure, notice } = view;
+export function Workflows({ page }: { page: WorkflowsPage }) {
+	const view = page.view.value;
 	return (
-		<div class="adapters">
-			<Head app={app} title="Workflows">
-				<span class="link-state" data-state={failure === undefined ? "live" : "reconnecting"}>
-					<i /> {failure === undefined ? "Live" : "Trying again…"}
-				</span>
-			</Head>
-			<div class="scroll">
-				<div class="adapters-body">
-					{failure !== undefined && <Notice tone="bad">{failure}</Notice>}
-					{notice !== undefined && <Notice tone="bad">{notice}</Notice>}
-					{phase === "loading" && <p class="note">Loading…</p>}
-					{phase === "ready" && (
-						<>
-							<List view={view} app={app} />
-							<Jobs view={view} app={app} />
-						</>
-					)}
-				</div>
-			</div>
-		</div>
-	);
-}
-
-function List({ view, app }: { view: WorkflowsView; app: WebApp }) {
-	return (
-		<section aria-labelledby="workflows-title">
-			<h2 id="workflows-title">Workflows</h2>
-			{view.workflows.length === 0 ? <Empty /> : <Table view={view} app={app} />}
-		</section>
+		<ListPage title="Workflows" view={view}>
+			<section aria-labelledby="workflows-title">
+				<h2 id="workflows-title">Workflows</h2>
+				{view.workflows.length === 0 ? <Empty /> : <Table page={page} />}
+			</section>
+			<Jobs page={page} />
+		</ListPage>
 	);
 }
 
@@ -60,37 +36,26 @@ const Empty = () => (
 	</div>
 );
 
-const Table = ({ view, app }: { view: WorkflowsView; app: WebApp }) => (
-	<Scrollable as="div" class="list-frame" label="Workflows">
-		<table class="list workflows-list">
-			<thead>
-				<tr>
-					<th>Name</th>
-					<th>State</th>
-					<th>Nodes</th>
-					<th>Took</th>
-					<th>Application</th>
-					<th>Started</th>
-					<th>
-						<span class="sr">Cancel</span>
-					</th>
-				</tr>
-			</thead>
-			<tbody>
-				{view.workflows.map((workflow) => (
-					<Row
-						key={workflow.workflowId}
-						workflow={workflow}
-						canceling={view.canceling.has(workflow.workflowId)}
-						app={app}
-					/>
-				))}
-			</tbody>
-		</table>
-	</Scrollable>
-);
+const COLUMNS = ["Name", "State", "Nodes", "Took", "Application", "Started", "(Cancel)"];
 
-function Row({ workflow, canceling, app }: { workflow: Workflow; canceling: boolean; app: WebApp }) {
+function Table({ page: { view, actions } }: { page: WorkflowsPage }) {
+	const { workflows, canceling } = view.value;
+	return (
+		<ListTable label="Workflows" class="workflows-list" columns={COLUMNS}>
+			{workflows.map((workflow) => (
+				<Row
+					key={workflow.workflowId}
+					workflow={workflow}
+					isCanceling={canceling.has(workflow.workflowId)}
+					onCancel={() => actions.cancelWorkflow(workflow.workflowId)}
+				/>
+			))}
+		</ListTable>
+	);
+}
+
+function Row(props: { workflow: Workflow; isCanceling: boolean; onCancel(): void }) {
+	const { workflow, isCanceling, onCancel } = props;
 	const { workflowId, name, state, nodes, reason } = workflow;
 	const startedAt = msOf(workflow.startedAt);
 	return (
@@ -121,15 +86,7 @@ function Row({ workflow, canceling, app }: { workflow: Workflow; canceling: bool
 			</td>
 			<td class="row-do">
 				{!isOver(workflow) && (
-					<button
-						type="button"
-						class="quiet"
-						aria-label={`Cancel ${name || workflowId}`}
-						disabled={canceling}
-						onClick={() => app.workflows()?.cancelWorkflow(workflowId)}
-					>
-						{canceling ? "Canceling…" : "Cancel"}
-					</button>
+					<CancelButton label={`Cancel ${name || workflowId}`} isCanceling={isCanceling} onCancel={onCancel} />
 				)}
 			</td>
 		</tr>

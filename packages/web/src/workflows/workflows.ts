@@ -1,4 +1,4 @@
-/** Workflows and jobs as lists, as a value, and their states in words. */
+/** The page of workflows and jobs: its state, its load and its actions; and their states in words. */
 
 import {
 	ScenarioJobState as JobState,
@@ -7,24 +7,24 @@ import {
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
 import { type Workflow, WorkflowState } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
-import type { Words } from "../adapters/channels.ts";
+import type { Runtime } from "@nexus-stream/client/runtime";
+import { loadRuntime } from "../app/runtime.ts";
+import type { ListView } from "../ui/list-page.tsx";
+import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
+import type { Words } from "../ui/status.tsx";
 
-export interface WorkflowsView {
-	readonly phase: "loading" | "ready" | "failed";
-	/** Why what is shown may be old. */
-	readonly failure?: string;
+export interface WorkflowsView extends ListView {
 	readonly workflows: readonly Workflow[];
 	readonly jobs: readonly ScenarioJob[];
-	/** Jobs of this daemon, also those that are not listed. */
+	/** Counts of all jobs of this daemon, including jobs that are not listed. */
 	readonly queued: number;
 	readonly running: number;
-	/** Jobs and workflows that are being canceled. */
+	/** Ids of jobs and workflows whose cancellation is in flight. */
 	readonly canceling: ReadonlySet<string>;
-	readonly notice?: string;
 }
 
 export const NEW_WORKFLOWS: WorkflowsView = {
-	phase: "loading",
+	isLoaded: false,
 	workflows: [],
 	jobs: [],
 	queued: 0,
@@ -56,7 +56,7 @@ const JOB_WORDS: Readonly<Partial<Record<JobState, Words>>> = {
 
 const INTERRUPTED: Words = { tone: "bad", text: "Interrupted" };
 
-/** Of a workflow, or of one of its nodes. */
+/** The state of a workflow or of one of its nodes. */
 export const stateWords = ({ state, reasonCode }: Pick<Workflow, "state" | "reasonCode">): Words =>
 	state === WorkflowState.FAILED && reasonCode === ReasonCode.CRASHED ? INTERRUPTED : (WORDS[state] ?? UNKNOWN);
 
@@ -116,5 +116,55 @@ export function sizeText(bytes: number): string {
 	return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[step]}`;
 }
 
-/** Where an artifact is downloaded. */
+/** The download address of an artifact. */
 export const artifactPath = (artifactId: string): string => `/v1/artifacts/${encodeURIComponent(artifactId)}`;
+
+const ROWS_MAX = 50;
+
+export interface WorkflowsActions {
+	cancelWorkflow(workflowId: string): void;
+	cancelJob(jobId: string): void;
+}
+
+export type WorkflowsPage = PageHandle<WorkflowsView, WorkflowsActions>;
+
+/** `before`: the lists of an earlier visit, shown until they are read again. */
+export const openWorkflows = (context: PageContext, before = NEW_WORKFLOWS): WorkflowsPage =>
+	createPage({
+		initial: before,
+		context,
+		connect: (page) => ({
+			load: () => load(page),
+			retryMs: () => EVERY_MS,
+			actions: {
+				cancelWorkflow: (id) => void cancel(page, id, ({ workflows }) => workflows.cancelWorkflow({ workflowId: id })),
+				cancelJob: (id) => void cancel(page, id, ({ ai }) => ai.cancelScenarioJob({ jobId: id })),
+			},
+		}),
+	});
+
+async function load(page: PageState<WorkflowsView>): Promise<number> {
+	const runtime = await loadRuntime();
+	const [{ workflows }, { jobs, queued, running }] = await Promise.all([
+		runtime.workflows.listWorkflows({ pageSize: ROWS_MAX }),
+		runtime.ai.listScenarioJobs({ pageSize: ROWS_MAX }),
+	]);
+	page.change({ failure: undefined, isLoaded: true, workflows, jobs, queued, running });
+	return pollDelay(page.newest);
+}
+
+async function cancel(
+	page: PageState<WorkflowsView>,
+	id: string,
+	request: (runtime: Runtime) => Promise<unknown>,
+): Promise<void> {
+	if (page.newest.canceling.has(id)) return;
+	page.change({ canceling: new Set([...page.newest.canceling, id]), notice: undefined });
+	try {
+		await request(await loadRuntime());
+	} catch (cause) {
+		page.change({ notice: { tone: "bad", text: page.messageOf(cause) } });
+	}
+	page.change({ canceling: new Set([...page.newest.canceling].filter((other) => other !== id)) });
+	page.reload();
+}

@@ -1,12 +1,11 @@
-/** What a run has produced: live, finished or replayed, always drawn from the same fold. */
+/** The answer of a run: live, finished or replayed, always drawn from the same fold. */
 
 import type { RunView } from "@nexus-stream/protocol";
-import { outcomeOf } from "../../app/words.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { memo } from "../../ui/memo.ts";
-import { type SpeakerLane, stretchesOf } from "../lanes.ts";
+import { type SpeakerLane, stretchesOf, toneOf } from "../lanes.ts";
+import { outcomeOf } from "../words.ts";
 import { Message } from "./message.tsx";
-import { Speaker } from "./speaker.tsx";
 
 export const Answer = memo(({ view, now }: { view: RunView; now?: number | undefined }) => {
 	const outcome = outcomeOf(view, undefined);
@@ -40,7 +39,7 @@ export const Answer = memo(({ view, now }: { view: RunView; now?: number | undef
 	);
 });
 
-/** An agent that has shown nothing is not introduced. */
+/** The name of an agent stands above its messages, unless all of them are empty. */
 function LaneMessages({ lane: { agent, messages }, now }: { lane: SpeakerLane; now: number | undefined }) {
 	const isEmpty = messages.every(
 		({ text, parts, tools, reasoning }) => text === "" && parts.length + tools.length + reasoning.length === 0,
@@ -54,6 +53,14 @@ function LaneMessages({ lane: { agent, messages }, now }: { lane: SpeakerLane; n
 		</>
 	);
 }
+
+/** The name of the agent that says what follows, in a run of several agents. */
+export const Speaker = ({ agent }: { agent: string }) => (
+	<div class="speaker" data-tone={toneOf(agent)}>
+		<i aria-hidden="true" />
+		<span>{agent}</span>
+	</div>
+);
 
 export const Dots = () => (
 	<div class="dots" role="img" aria-label="Waiting for the first words">
@@ -75,8 +82,8 @@ export function OutcomeNote(props: { tone: "good" | "quiet" | "bad"; title: stri
 }
 
 /**
- * Whether what arrived is what was sent: every stream's count and checksum, as this page computed them itself. Damage is
- * always shown; the good mark only beside Done, where nobody can take it for a judgement on an answer that failed.
+ * Whether the answer arrived complete: this page verified the count and checksum of every stream. Damage is always shown; the good mark
+ * only for a run that is done, so that it is not read as a judgement on an answer that failed.
  */
 export function Verified({ view }: { view: RunView }) {
 	if (!view.final) return null;

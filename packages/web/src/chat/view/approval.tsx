@@ -1,8 +1,9 @@
-/** A person is asked: whether a tool may act, with all of its arguments, or a question of the agent. */
+/** The card of an approval, with all arguments of the tool call, or of a question from the agent. */
 
 import { toNexusError } from "@nexus-stream/protocol";
 import { createContext } from "preact";
-import { useContext, useEffect, useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
+import { useNow } from "../../ui/clock.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Scrollable } from "../../ui/scrollable.tsx";
 import {
@@ -16,14 +17,14 @@ import {
 } from "../approvals.ts";
 import { backToWriting } from "./composer.tsx";
 
-/** Nobody is there where an answer is only looked at. */
+/** Undefined where answers are only shown, as in the inspector. */
 export const ApprovalContext = createContext<ApprovalActions | undefined>(undefined);
 
 const TICK_MS = 1000;
 
 export function ApprovalCard({ approval, tool }: { approval: ShownApproval; tool: string }) {
 	const actions = useContext(ApprovalContext);
-	const now = useSeconds(approval.state === "pending");
+	const now = useNow(TICK_MS, approval.state === "pending");
 	const open = isOpen(approval, now) && actions?.isPending(approval.id) !== false;
 	const title = approvalTitle(approval.kind, tool);
 	if (!open || !actions) {
@@ -137,7 +138,7 @@ const Failure = ({ error }: { error: string | undefined }) =>
 		</p>
 	);
 
-/** One answer at a time. The decision itself comes back with the frames. */
+/** Sends one answer at a time. The frames of the run bring the decision back. */
 function useAnswering() {
 	const [busy, setBusy] = useState(false);
 	const [error, setError] = useState<string>();
@@ -150,14 +151,4 @@ function useAnswering() {
 		});
 	};
 	return { busy, error, act };
-}
-
-function useSeconds(running: boolean): number {
-	const [now, setNow] = useState(Date.now);
-	useEffect(() => {
-		if (!running) return undefined;
-		const timer = setInterval(() => setNow(Date.now()), TICK_MS);
-		return () => clearInterval(timer);
-	}, [running]);
-	return now;
 }

@@ -1,84 +1,57 @@
-/** The open session: its turns, newest at the bottom, and the place to write. */
+/** The open session: its turns, newest at the bottom, and the composer. */
 
 import type { ApprovalJson } from "@nexus-stream/protocol";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { WebApp } from "../../app/app.ts";
-import { connectionOf } from "../../app/words.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { type ChatState, decisionsOf, liveTurnOf, threadOf, waitingOf } from "../chat.ts";
-import { chatPrompts } from "../prompts.ts";
-import { followEnd, STUCK, stepStick } from "../stick.ts";
+import { followEnd, STUCK, stepStick } from "../../ui/stick.ts";
+import { type ChatState, decisionsOf, liveTurnOf, type TurnItem } from "../chat.ts";
+import { chatPrompts, type Prompt } from "../prompts.ts";
+import type { ChatPage } from "../session-feed.ts";
+import { threadOf, waitingOf } from "../thread.ts";
+import { announcement, connectionOf } from "../words.ts";
 import type { Writer } from "../writer.ts";
-import { Announcer } from "./announcer.tsx";
 import { backToWriting, Composer } from "./composer.tsx";
-import { EmptyState } from "./empty-state.tsx";
-import { questionsOf, Turn, UnansweredMessage, Waiting } from "./turn.tsx";
+import { questionsOf, Turn } from "./turn.tsx";
+import { UnansweredMessage, Waiting } from "./waiting.tsx";
 
-/** Closer to the end than this counts as being there. */
+/** A distance to the end below this counts as the end. */
 const AT_END_PX = 48;
 
 export interface ChatProps {
-	chat: ChatState;
-	/** What answers, once that is known. */
+	page: ChatPage;
+	/** The engine that answers; undefined until the daemon has named it. */
 	engine: string | undefined;
-	/** No model answers, but a script. */
+	/** A script answers instead of a model. */
 	scripted: boolean;
-	/** What waits for a person, in any session. */
+	/** Pending approvals and questions of all sessions. */
 	pending: readonly ApprovalJson[];
-	/** Whom the session is with, if not only with the owner. */
+	/** The other side of the session, unless only the owner writes in it. */
 	partner: Writer | undefined;
-	app: WebApp;
 }
 
-export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProps) {
+/** For buttons that disappear once they are pressed: the focus returns to the composer. */
+const thenWrite =
+	<Given extends unknown[]>(act: (...given: Given) => void) =>
+	(...given: Given) => {
+		act(...given);
+		backToWriting();
+	};
+
+export function Chat({ page, engine, scripted, pending, partner }: ChatProps) {
+	const chat = page.view.value;
+	const { outbox, runs } = page;
 	const live = liveTurnOf(chat);
-	const waiting = waitingOf(chat);
-	const thread = threadOf(chat);
-	const newest = chat.turns.at(-1);
-	const onSeen = useCallback((runId: string) => app.loadFrames(runId), [app]);
 	const scroll = useStickToEnd(chat);
-	/** For buttons that are gone once they have been pressed. */
-	const thenWrite =
-		<Given extends unknown[]>(act: (...given: Given) => void) =>
-		(...given: Given) => {
-			act(...given);
-			backToWriting();
-		};
-	const empty = chat.phase === "ready" && thread.length === 0 && waiting.length === 0;
+	const send = (text: string) => outbox.send(text);
 	return (
 		<div class="chat" data-link={connectionOf(chat).state}>
 			<div class="scroll" ref={scroll.box} onScroll={scroll.onScroll}>
 				<div class="thread" ref={scroll.content}>
-					{chat.older !== "none" && <Older loading={chat.older === "loading"} onClick={app.loadOlder} />}
+					{chat.older !== "none" && <Older isLoading={chat.older === "loading"} onClick={() => page.loadOlder()} />}
 					{chat.phase === "loading" && <p class="note">Loading…</p>}
-					{chat.phase === "failed" && <LoadFailed message={chat.error} onRetry={app.reload} />}
-					{empty && <EmptyState prompts={chatPrompts(engine, scripted)} onPick={thenWrite(app.send)} />}
-					{thread.map((item) =>
-						item.kind === "turn" ? (
-							<Turn
-								key={item.turn.runId}
-								turn={item.turn}
-								questions={JSON.stringify(item.retries ? [] : questionsOf(chat, item.turn))}
-								retries={item.retries}
-								pending={pendingOf(pending, item.turn.runId)}
-								decisions={JSON.stringify(decisionsOf(chat, item.turn))}
-								newest={item.turn === newest && waiting.length === 0}
-								onSeen={onSeen}
-								app={app}
-							/>
-						) : (
-							<UnansweredMessage key={item.event.event_id} event={item.event} />
-						),
-					)}
-					{waiting.map((message) => (
-						<Waiting
-							key={message.key}
-							message={message}
-							onRetry={thenWrite(app.retry)}
-							onDiscard={thenWrite(app.discard)}
-							onCancel={app.cancel}
-						/>
-					))}
+					{chat.phase === "failed" && <LoadFailed message={chat.error} onRetry={() => page.reload()} />}
+					{isEmpty(chat) && <EmptyState prompts={chatPrompts(engine, scripted)} onPick={thenWrite(send)} />}
+					<Thread page={page} pending={pending} />
 				</div>
 			</div>
 			<div class="dock">
@@ -92,12 +65,12 @@ export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProp
 					live={live !== undefined}
 					stopping={live?.stopping === true}
 					onSend={(text) => {
-						app.send(text);
+						send(text);
 						scroll.toEnd();
 					}}
-					onStop={thenWrite(app.stop)}
+					onStop={thenWrite(() => void runs.stop())}
 				/>
-				{partner && <Whither partner={partner} />}
+				{partner && <AnswerStaysHere partner={partner} />}
 				{scripted && <p class="scripted">Scripted: no model answers here.</p>}
 			</div>
 			<Announcer chat={chat} />
@@ -105,8 +78,49 @@ export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProp
 	);
 }
 
-/** Where the owner's words go in a session that somebody else began. */
-const Whither = ({ partner: { name, channel, origin: place } }: { partner: Writer }) => (
+const isEmpty = (chat: ChatState): boolean =>
+	chat.phase === "ready" && threadOf(chat).length === 0 && waitingOf(chat).length === 0;
+
+function Thread({ page, pending }: { page: ChatPage; pending: readonly ApprovalJson[] }) {
+	const chat = page.view.value;
+	const { outbox, runs, frames } = page;
+	const onSeen = useCallback((runId: string) => frames.load(runId), [frames]);
+	const waiting = waitingOf(chat);
+	const newest = chat.turns.at(-1);
+	return (
+		<>
+			{threadOf(chat).map((item) =>
+				item.kind === "turn" ? (
+					<Turn
+						key={item.turn.runId}
+						turn={item.turn}
+						questions={JSON.stringify(item.retries ? [] : questionsOf(chat, item.turn))}
+						retries={item.retries}
+						pending={pendingOf(pending, item.turn.runId)}
+						decisions={JSON.stringify(decisionsOf(chat, item.turn))}
+						newest={item.turn === newest && waiting.length === 0}
+						onSeen={onSeen}
+						runs={runs}
+					/>
+				) : (
+					<UnansweredMessage key={item.event.event_id} event={item.event} />
+				),
+			)}
+			{waiting.map((message) => (
+				<Waiting
+					key={message.key}
+					message={message}
+					onRetry={thenWrite((key, text) => outbox.retry(key, text))}
+					onDiscard={thenWrite((key) => outbox.discard(key))}
+					onCancel={(eventId) => void outbox.cancel(eventId)}
+				/>
+			))}
+		</>
+	);
+}
+
+/** Explains that answers to the owner are not sent to the other side. */
+const AnswerStaysHere = ({ partner: { name, channel, origin: place } }: { partner: Writer }) => (
 	<p class="scripted whither">
 		{channel === undefined
 			? `Session of ${name} (${place}). What you write is answered here, with its history as context.`
@@ -116,11 +130,11 @@ const Whither = ({ partner: { name, channel, origin: place } }: { partner: Write
 
 const pendingOf = (pending: readonly ApprovalJson[], runId: string): string =>
 	pending
-		.filter((asked) => asked.run_id === runId)
+		.filter((approval) => approval.run_id === runId)
 		.map(({ id }) => id)
 		.join();
 
-/** Follows the end while the reader is there, and leaves them alone when they are not. */
+/** Follows the end while it is in view, and keeps the position otherwise. */
 function useStickToEnd(chat: ChatState) {
 	const box = useRef<HTMLDivElement>(null);
 	const content = useRef<HTMLDivElement>(null);
@@ -147,14 +161,14 @@ function useStickToEnd(chat: ChatState) {
 		stick.current = STUCK;
 		setAway(false);
 	}, [chat.session]);
-	// Pictures and late blocks change the height without a new state.
+	// Pictures and blocks that are parsed late change the height without a new state.
 	useEffect(() => {
 		if (!content.current) return undefined;
 		const observer = new ResizeObserver(follow);
 		observer.observe(content.current);
 		return () => observer.disconnect();
 	}, []);
-	// Older turns come in above: what the reader looks at must not move.
+	// Older turns are inserted above; the visible part must not move.
 	useLayoutEffect(() => {
 		const element = box.current;
 		if (!element) return;
@@ -169,10 +183,10 @@ function useStickToEnd(chat: ChatState) {
 	return { box, content, onScroll, toEnd, away };
 }
 
-/** Not disabled while it loads: it would lose the focus of a person who goes on with it. */
-const Older = ({ loading, onClick }: { loading: boolean; onClick(): void }) => (
-	<button type="button" class="quiet older" onClick={onClick} aria-disabled={loading}>
-		{loading ? "Loading…" : "Show older messages"}
+/** Not disabled while it loads, because a disabled button loses the focus. */
+const Older = ({ isLoading, onClick }: { isLoading: boolean; onClick(): void }) => (
+	<button type="button" class="quiet older" onClick={onClick} aria-disabled={isLoading}>
+		{isLoading ? "Loading…" : "Show older messages"}
 	</button>
 );
 
@@ -187,3 +201,53 @@ const LoadFailed = ({ message, onRetry }: { message: string | undefined; onRetry
 		</button>
 	</div>
 );
+
+/** Messages to try in a new session. */
+function EmptyState({ prompts, onPick }: { prompts: readonly Prompt[]; onPick(text: string): void }) {
+	return (
+		<section class="empty">
+			<h2>Start with a message</h2>
+			<p>Answers appear while they are written, survive a lost connection, and can be replayed later.</p>
+			<ul>
+				{prompts.map(({ title, text }) => (
+					<li key={text}>
+						<button type="button" onClick={() => onPick(text)}>
+							<strong>{title}</strong>
+							<code>{text}</code>
+						</button>
+					</li>
+				))}
+			</ul>
+		</section>
+	);
+}
+
+/** Announces to screen readers when an answer begins, ends or is cut, and when the connection is lost or restored. */
+function Announcer({ chat }: { chat: ChatState }) {
+	const before = useRef<{ session: string; turn: TurnItem | undefined; link: string; ready: boolean }>({
+		session: "",
+		turn: undefined,
+		link: "",
+		ready: false,
+	});
+	const [text, setText] = useState("");
+	const turn = chat.turns.at(-1);
+	const link = connectionOf(chat).state;
+	useEffect(() => {
+		const last = before.current;
+		before.current = { session: chat.session, turn, link, ready: chat.phase === "ready" };
+		// The turns that were there when the session was opened are not announced.
+		if (last.session !== chat.session || !last.ready) return;
+		if (turn && turn !== last.turn) {
+			const said = announcement(last.turn, turn);
+			if (said) return setText(said);
+		}
+		if (link === "reconnecting" && last.link === "live") setText("Connection lost. Reconnecting.");
+		if (link === "live" && last.link === "reconnecting") setText("Connected again.");
+	}, [chat.session, chat.phase, turn, link]);
+	return (
+		<div class="sr" role="status" aria-live="polite">
+			{text || null}
+		</div>
+	);
+}

@@ -1,11 +1,11 @@
-/** Where a person writes: Enter sends, Shift+Enter makes a line, Escape stops the answer. */
+/** The input of the chat: Enter sends, Shift+Enter starts a new line, Escape stops the answer. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../../ui/icon.tsx";
 
 export interface ComposerProps {
 	session: string;
-	/** A run is being written: it can be stopped, and a message sent now waits for it. */
+	/** A run is live: it can be stopped, and a message sent now is queued. */
 	live: boolean;
 	stopping: boolean;
 	onSend(text: string): void;
@@ -74,7 +74,7 @@ export function Composer({ session, live, stopping, onSend, onStop }: ComposerPr
 	);
 }
 
-/** Where the focus goes when what had it is gone. On a touch screen it would open the keyboard over half the page. */
+/** Focuses the composer after the focused element disappeared; not on touch screens, where that would open the keyboard. */
 export function backToWriting(): void {
 	if (matchMedia("(hover: hover)").matches) document.querySelector<HTMLElement>(".chat textarea")?.focus();
 }

@@ -1,19 +1,18 @@
-/** One assistant message: its text as markdown, with everything else standing where it belongs in the text. */
+/** One assistant message: its text as markdown, with tools, reasoning and parts at their positions in the text. */
 
 import type { MessageView } from "@nexus-stream/protocol";
 import type { RootContent } from "mdast";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
-import { type Inset, insetsOf, placeInsets } from "../../app/insets.ts";
 import { type Doc, EMPTY_DOC, grow, nextStep } from "../../ui/markdown.ts";
 import { definitionsOf, renderBlock } from "../../ui/markdown-view.tsx";
 import { memo } from "../../ui/memo.ts";
+import { type Inset, insetsOf, placeInsets } from "../insets.ts";
 import { Part } from "./part.tsx";
-import { Reasoning } from "./reasoning.tsx";
-import { Tool } from "./tool.tsx";
+import { Reasoning, Tool } from "./tool.tsx";
 
 const NO_DEFINITIONS: ReturnType<typeof definitionsOf> = new Map();
-/** Parsing may take this share of the time: a text that is slow to parse is parsed less often while it grows. */
+/** The share of time that parsing may take: slow text is parsed less often while it grows. */
 const PARSE_SHARE = 0.15;
 
 /** The parsed text, grown piece by piece. */

@@ -1,11 +1,11 @@
-/** Cards, carousels, pictures and audio between the text; what the page does not know is shown as what it is. */
+/** Cards, carousels, pictures and audio between the text; other modalities are shown as their raw payload. */
 
 import { useRef } from "preact/hooks";
-import { type CardData, readCard, readCarousel } from "../../ui/card.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { memo } from "../../ui/memo.ts";
 import { mediaUrl } from "../../ui/safe-url.ts";
 import { Scrollable } from "../../ui/scrollable.tsx";
+import { type CardData, readCard, readCarousel } from "../card.ts";
 
 export interface PartProps {
 	modality: string;
@@ -40,7 +40,7 @@ export const Part = memo(({ modality, contentType, payload, complete }: PartProp
 });
 
 const Sound = ({ src }: { src: string }) => (
-	// biome-ignore lint/a11y/useMediaCaption: what an agent plays comes without a caption track
+	// biome-ignore lint/a11y/useMediaCaption: audio of an agent has no caption track
 	<audio class="part-audio" controls preload="metadata" src={src} aria-label="Audio from the agent" />
 );
 
@@ -77,7 +77,7 @@ function Carousel({ cards }: { cards: readonly CardData[] }) {
 	};
 	return (
 		<section class="carousel" aria-roledescription="carousel" aria-label={`${cards.length} cards`}>
-			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
 			<ul ref={list} tabIndex={0} onKeyDown={onKeyDown} aria-label="Cards, scroll with the arrow keys">
 				{cards.map((card, index) => (
 					<li key={index}>

@@ -1,8 +1,8 @@
-/** A tool call: what it is doing, how it ended, how long it took; its arguments and result on demand. */
+/** Tool calls and reasoning between the text: state and duration at a glance, the details on demand. */
 
-import type { ToolView } from "@nexus-stream/protocol";
+import type { ReasoningView, ToolView } from "@nexus-stream/protocol";
 import { useContext } from "preact/hooks";
-import { Elapsed } from "../../ui/elapsed.tsx";
+import { Elapsed } from "../../ui/clock.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Scrollable } from "../../ui/scrollable.tsx";
 import { approvalOf, isOpen, wantsWords } from "../approvals.ts";
@@ -29,7 +29,7 @@ export function Tool({ tool, now }: { tool: ToolView; now: number | undefined })
 	);
 }
 
-/** `waits`: for a person. A call that was cut off with its run has not run, and can still be allowed. */
+/** `waits`: for a person. A call that was interrupted with its run has not run, and can still be allowed. */
 function Call({ tool, now, waits }: { tool: ToolView; now: number | undefined; waits: boolean }) {
 	const isUndecided = tool.approval?.state === "pending";
 	const word = waits ? "waiting" : isUndecided ? "not run" : STATUS_WORD[tool.status];
@@ -64,7 +64,7 @@ function Call({ tool, now, waits }: { tool: ToolView; now: number | undefined; w
 	);
 }
 
-/** The whole value is in the frames; here it is for reading. */
+/** Longer values are cut; the inspector shows them whole. */
 const VALUE_CHARS_MAX = 20_000;
 
 function Value({ title, value }: { title: string; value: unknown }) {
@@ -74,5 +74,23 @@ function Value({ title, value }: { title: string; value: unknown }) {
 			<h4>{title}</h4>
 			<Scrollable as="pre">{text.length > VALUE_CHARS_MAX ? `${text.slice(0, VALUE_CHARS_MAX)}…` : text}</Scrollable>
 		</>
+	);
+}
+
+/** The reasoning of the model before its text, folded. */
+export function Reasoning({ reasoning, now }: { reasoning: ReasoningView; now: number | undefined }) {
+	const live = reasoning.state === "streaming";
+	return (
+		<details class="aside reasoning" data-state={live ? "live" : "done"}>
+			<summary>
+				<Icon name="thought" />
+				<span>{live ? "Thinking" : "Thought"}</span>
+				<Elapsed from={reasoning.startedAt} to={reasoning.endedAt} now={now} />
+				<Icon name="chevron" />
+			</summary>
+			<div class="aside-body" dir="auto">
+				{reasoning.text}
+			</div>
+		</details>
 	);
 }

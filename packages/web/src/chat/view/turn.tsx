@@ -1,8 +1,7 @@
-/** One turn: what the person wrote, what came back, and the facts about it. */
+/** One turn: the question, the answer, and the facts about the run. */
 
 import {
 	type ApprovalJson,
-	type EventJson,
 	isShown,
 	type MessageJson,
 	type MessageView,
@@ -11,39 +10,42 @@ import {
 } from "@nexus-stream/protocol";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { dispositionWords } from "../../adapters/channels.ts";
-import type { WebApp } from "../../app/app.ts";
 import { formatRoute } from "../../app/route.ts";
-import { durationText, outcomeOf, plural } from "../../app/words.ts";
 import { CopyButton } from "../../ui/code-block.tsx";
+import { durationText, plural } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { memo } from "../../ui/memo.ts";
 import type { ApprovalActions } from "../approvals.ts";
-import { type ChatState, isLive, type OutgoingMessage, type TurnItem, userMessagesOf } from "../chat.ts";
-import { type Writer, writerOf } from "../writer.ts";
+import { type ChatState, isLive, type TurnItem } from "../chat.ts";
+import type { RunActions } from "../run-actions.ts";
+import { userMessagesOf } from "../thread.ts";
+import { outcomeOf } from "../words.ts";
+import { writerOf } from "../writer.ts";
 import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
 import { ApprovalContext } from "./approval.tsx";
 import { backToWriting } from "./composer.tsx";
 import { Message } from "./message.tsx";
+import { Bubble } from "./waiting.tsx";
 
 export interface TurnProps {
 	turn: TurnItem;
-	/** JSON of the messages: compared by value, because this tab's own are made anew each time. */
+	/** JSON of the messages, compared by value: those of this tab are new objects each time. */
 	questions: string;
-	/** It answers the messages of an earlier turn once more. */
+	/** It answers the messages of an earlier turn again. */
 	retries: boolean;
-	/** What the run asks that is still open, as the daemon lists it: ids, separated by commas. */
+	/** The ids of the run's open approvals and questions, separated by commas. */
 	pending: string;
-	/** JSON of what became of questions that the run left open. */
+	/** JSON of the decisions on questions that were open when the run ended. */
 	decisions: string;
-	/** Nothing comes after it: it can be gone on with. */
+	/** Only the newest turn can be continued or retried. */
 	newest: boolean;
 	onSeen(runId: string): void;
-	app: Pick<WebApp, "approvalActionsOf" | "continueRun" | "retryRun" | "refreshRun">;
+	runs: RunActions;
 }
 
-export const Turn = memo(({ turn, questions, retries, pending, decisions, newest, onSeen, app }: TurnProps) => {
-	const actions = useApprovalActions(turn, pending, decisions, app);
-	useRefresh(turn, pending, app);
+export const Turn = memo(({ turn, questions, retries, pending, decisions, newest, onSeen, runs }: TurnProps) => {
+	const actions = useApprovalActions(turn, pending, decisions, runs);
+	useRefresh(turn, pending, runs);
 	const element = useRef<HTMLElement>(null);
 	const wantsFrames = !turn.view && turn.row?.frames_available === true && !isLive(turn);
 	useEffect(() => {
@@ -72,46 +74,41 @@ export const Turn = memo(({ turn, questions, retries, pending, decisions, newest
 			<ApprovalContext.Provider value={actions}>
 				{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
 			</ApprovalContext.Provider>
-			<Facts turn={turn} newest={newest} app={app} />
+			<Facts turn={turn} newest={newest} runs={runs} />
 		</article>
 	);
 });
 
-/** A live run tells by itself what it asks; of one that was cut off the daemon knows. */
-function useApprovalActions(
-	turn: TurnItem,
-	pending: string,
-	decisions: string,
-	app: TurnProps["app"],
-): ApprovalActions {
+/** The frames of a live run show its open questions; for an interrupted run the daemon lists them. */
+function useApprovalActions(turn: TurnItem, pending: string, decisions: string, runs: RunActions): ApprovalActions {
 	const { runId, row } = turn;
 	const live = isLive(turn);
 	const isContinued = row?.continued_by !== undefined;
 	return useMemo(() => {
 		const decided = JSON.parse(decisions) as ApprovalJson[];
 		return {
-			...app.approvalActionsOf(runId),
+			...runs.approvalsOf(runId),
 			isPending: (id) => live || pending.split(",").includes(id),
 			decided: (one) => decided.find(({ id }) => id === one),
 			isContinued,
 		};
-	}, [app, runId, live, pending, decisions, isContinued]);
+	}, [runs, runId, live, pending, decisions, isContinued]);
 }
 
-/** While a decision is open a run can be neither continued nor retried: once it is not, what can be done is another. */
-function useRefresh(turn: TurnItem, pending: string, app: TurnProps["app"]): void {
+/** A run with an open decision can be neither continued nor retried, so its row is read again after the decision. */
+function useRefresh(turn: TurnItem, pending: string, runs: RunActions): void {
 	const before = useRef(pending);
 	const { runId } = turn;
 	const live = isLive(turn);
 	useEffect(() => {
-		if (before.current !== "" && pending === "" && !live) app.refreshRun(runId);
+		if (before.current !== "" && pending === "" && !live) runs.refresh(runId);
 		before.current = pending;
-	}, [app, runId, pending, live]);
+	}, [runs, runId, pending, live]);
 }
 
 interface TurnMessage {
 	message: MessageJson;
-	/** What became of it, where that is more than being answered. */
+	/** How it was handled, unless it was simply answered. */
 	became?: string | undefined;
 }
 
@@ -122,23 +119,6 @@ export function questionsOf(chat: ChatState, turn: TurnItem): TurnMessage[] {
 		return { message, became: dispositionWords(event).text };
 	});
 }
-
-/** What a person wrote. Whose words they are is seen, and said to those who do not see on which side they stand. */
-const Bubble = ({ text, writer }: { text: string; writer: Writer | undefined }) => (
-	<>
-		{writer ? (
-			<span class="writer" dir="auto">
-				{writer.name} <small>{writer.origin}</small>
-				<span class="sr">:</span>
-			</span>
-		) : (
-			<span class="sr">You:</span>
-		)}
-		<div class="bubble" dir="auto">
-			{text}
-		</div>
-	</>
-);
 
 const Question = ({ message, became }: TurnMessage) => (
 	<div class="question" data-by={writerOf(message) ? "other" : "you"}>
@@ -152,7 +132,7 @@ const Question = ({ message, became }: TurnMessage) => (
 	</div>
 );
 
-/** Without frames only the settled text is left: no parts, no checksums. */
+/** The answer from the ledger, which has only the text: no parts, no checksums. */
 function LedgerAnswer({ row }: { row: RunJson | undefined }) {
 	if (!row || row.status === "running" || row.status === "stopping") return <Dots />;
 	const outcome = outcomeOf(undefined, row);
@@ -183,7 +163,7 @@ const plainMessage = (message: MessageJson, row: RunJson): MessageView => ({
 	startedAt: row.started_at,
 });
 
-function Facts({ turn, newest, app }: Pick<TurnProps, "turn" | "newest" | "app">) {
+function Facts({ turn, newest, runs }: Pick<TurnProps, "turn" | "newest" | "runs">) {
 	const { view, row } = turn;
 	if (isLive(turn) || (!view && !row)) return <Stopping turn={turn} />;
 	const startedAt = view?.startedAt ?? row?.started_at;
@@ -192,16 +172,16 @@ function Facts({ turn, newest, app }: Pick<TurnProps, "turn" | "newest" | "app">
 	const text = (view?.messages ?? row?.messages.filter(({ role }) => role === "assistant") ?? [])
 		.filter(isShown)
 		.map((message) => message.text)
-		.filter((said) => said !== "")
+		.filter(Boolean)
 		.join("\n\n");
 	return (
 		<footer class="facts">
-			{row?.rolled_back && <span>Rolled back: no later answer knows of it</span>}
+			{row?.rolled_back && <span>Rolled back: later answers do not include it</span>}
 			{view && <Verified view={view} />}
 			{startedAt !== undefined && endedAt !== undefined && <span>{durationText(endedAt - startedAt)}</span>}
 			{output >= 0 && <span>{plural(output, "token")}</span>}
 			{text !== "" && <CopyButton text={text} what="answer" />}
-			{newest && row && <Offers row={row} app={app} />}
+			{newest && row && <Offers row={row} runs={runs} />}
 			{row?.continued_by !== undefined && <span>Continued below</span>}
 			<a class="inspect" href={formatRoute({ name: "run", runId: turn.runId })}>
 				<Icon name="pulse" /> Inspect
@@ -210,23 +190,23 @@ function Facts({ turn, newest, app }: Pick<TurnProps, "turn" | "newest" | "app">
 	);
 }
 
-/** Continue goes on where the run was cut off: what its tools have done is not done again. Retry answers the message from the start. */
-function Offers({ row, app }: { row: RunJson; app: TurnProps["app"] }) {
+/** Continue resumes the run where it was interrupted, without repeating its tool calls. Retry answers the message from the start. */
+function Offers({ row, runs }: { row: RunJson; runs: RunActions }) {
 	const [state, setState] = useState<{ busy?: "continue" | "retry"; error?: string }>({});
-	const go = (what: "continue" | "retry", act: (runId: string) => Promise<void>) => () => {
-		setState({ busy: what });
-		act(row.run_id).then(backToWriting, (cause: unknown) => setState({ error: toNexusError(cause).message }));
+	const go = (action: "continue" | "retry") => () => {
+		setState({ busy: action });
+		runs[action](row.run_id).then(backToWriting, (cause: unknown) => setState({ error: toNexusError(cause).message }));
 	};
 	const isBusy = state.busy !== undefined;
 	return (
 		<>
 			{row.can_continue && (
-				<button type="button" class="quiet continue" disabled={isBusy} onClick={go("continue", app.continueRun)}>
+				<button type="button" class="quiet continue" disabled={isBusy} onClick={go("continue")}>
 					<Icon name="play" /> {state.busy === "continue" ? "Continuing…" : "Continue"}
 				</button>
 			)}
 			{row.can_retry && (
-				<button type="button" class="quiet retry" disabled={isBusy} onClick={go("retry", app.retryRun)}>
+				<button type="button" class="quiet retry" disabled={isBusy} onClick={go("retry")}>
 					<Icon name="again" /> {state.busy === "retry" ? "Retrying…" : "Retry"}
 				</button>
 			)}
@@ -242,56 +222,5 @@ function Stopping({ turn }: { turn: TurnItem }) {
 		<p class="facts stop-failed" role="alert">
 			Not stopped. {turn.stopError}
 		</p>
-	);
-}
-
-/** A message that no run shows, and why. */
-export const UnansweredMessage = ({ event }: { event: EventJson }) => (
-	<article class="turn" aria-label="Message without an answer">
-		<div class="question" data-state={event.disposition} data-by={writerOf(event) ? "other" : "you"}>
-			<Bubble text={event.text} writer={writerOf(event)} />
-			<span class="delivery">{dispositionWords(event).text}</span>
-		</div>
-	</article>
-);
-
-export interface WaitingProps {
-	message: OutgoingMessage;
-	onRetry(key: string, text: string): void;
-	onDiscard(key: string): void;
-	onCancel(eventId: string): void;
-}
-
-/** A message that no run shows yet. */
-export function Waiting({ message, onRetry, onDiscard, onCancel }: WaitingProps) {
-	const { eventId } = message;
-	return (
-		<article class="turn" aria-label="Message on its way">
-			<div class="question" data-state={message.state} data-by={message.writer ? "other" : "you"}>
-				<Bubble text={message.text} writer={message.writer} />
-				{message.state === "queued" && (
-					<span class="delivery">
-						Waiting for its turn
-						{eventId !== undefined && (
-							<button type="button" class="quiet" onClick={() => onCancel(eventId)}>
-								Cancel
-							</button>
-						)}
-					</span>
-				)}
-				{message.state === "failed" && (
-					<span class="delivery" role="alert">
-						Not sent. {message.error}
-						<button type="button" class="quiet" onClick={() => onRetry(message.key, message.text)}>
-							Try again
-						</button>
-						<button type="button" class="quiet" onClick={() => onDiscard(message.key)}>
-							Discard
-						</button>
-					</span>
-				)}
-			</div>
-			{(message.state === "sending" || message.state === "started") && <Dots />}
-		</article>
 	);
 }

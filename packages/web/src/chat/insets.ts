@@ -1,4 +1,4 @@
-/** Puts tools, reasoning and parts between the blocks of a message's text, where the protocol says they stand. */
+/** Places tools, reasoning and parts between the blocks of a message's text, at the positions that the protocol gives them. */
 
 import type { MessageView, PartView, ReasoningView, ToolView } from "@nexus-stream/protocol";
 import type { MarkdownBlock } from "../ui/markdown.ts";
@@ -10,7 +10,7 @@ export type Inset =
 
 export type MessageItem = { kind: "block"; block: MarkdownBlock; index: number } | Inset;
 
-/** Everything in a message that is not text, in the order a person should see it. */
+/** Everything in a message that is not text, in the order in which it is shown. */
 export function insetsOf(message: MessageView): Inset[] {
 	const insets: Inset[] = [
 		...message.reasoning.map((reasoning): Inset => ({ ...placed("reasoning", reasoning), reasoning })),
@@ -26,8 +26,8 @@ function placed<K extends Inset["kind"]>(kind: K, view: { messageId: string; aft
 }
 
 /**
- * Merges blocks and insets. A block is never torn apart: what stands inside one comes right after it. What belongs
- * behind text that is not shown yet (`shownChars`) waits.
+ * Merges blocks and insets. Blocks are never split: an inset inside a block comes right after it. An inset behind text that is not shown
+ * yet (`shownChars`) waits.
  */
 export function placeInsets(
 	blocks: readonly MarkdownBlock[],

@@ -1,14 +1,14 @@
-/** Work that is done at most once per animation frame, all of it in one go. */
+/** Runs work at most once per animation frame, all of it together. */
 
 export type ScheduleFrame = (run: () => void) => void;
 
-/** A hidden page gets no animation frames, but its title and its announcements must not stand still. */
+/** A hidden page gets no animation frames, but its title and its announcements must stay current. */
 const HIDDEN_FRAME_MS = 500;
 
 let queue: (() => void)[] = [];
 let flushing = false;
 
-/** What a callback schedules in its turn still runs in the same frame: folding and drawing are one frame, not two. */
+/** A callback that is scheduled by another callback still runs in the same frame: folding and drawing share one. */
 export const onNextFrame: ScheduleFrame = (run) => {
 	queue.push(run);
 	if (queue.length > 1 || flushing) return;

@@ -1,6 +1,6 @@
 /** Reads the JSON of cards and carousels: every field is checked, nothing unknown is trusted. */
 
-import { imageUrl, linkUrl } from "./safe-url.ts";
+import { imageUrl, linkUrl } from "../ui/safe-url.ts";
 
 export interface CardData {
 	readonly title: string;

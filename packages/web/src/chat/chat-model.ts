@@ -1,0 +1,105 @@
+/** The state of an open session, and the single reads that refresh a part of it. */
+
+import { type NexusError, toNexusError } from "@nexus-stream/protocol";
+import type { ReadonlySignal } from "@preact/signals";
+import { api } from "../app/api.ts";
+import { type PageContext, PageState } from "../ui/page.ts";
+import { type ChatAction, type ChatState, hasLooseEnds, newChat, reduceChat } from "./chat.ts";
+import { keepUnsent, unsentOf } from "./unsent.ts";
+
+const EVENTS_MAX = 100;
+const DECISIONS_MAX = 100;
+
+export interface ChatContext extends PageContext {
+	/** A run began, settled or asks a person: the list of sessions or the pending approvals have changed. */
+	onRunChange(): void;
+	/** This tab sent a message to the session. */
+	onSent(session: string): void;
+}
+
+export class ChatModel {
+	readonly session: string;
+	readonly context: ChatContext;
+	readonly #state: PageState<ChatState>;
+
+	constructor(session: string, context: ChatContext) {
+		this.session = session;
+		this.context = context;
+		this.#state = new PageState({ ...newChat(session), outgoing: unsentOf(session) }, context);
+	}
+
+	get view(): ReadonlySignal<ChatState> {
+		return this.#state.view;
+	}
+
+	/** Includes changes that are not drawn yet. */
+	get chat(): ChatState {
+		return this.#state.newest;
+	}
+
+	get isClosed(): boolean {
+		return this.#state.isClosed;
+	}
+
+	/** Ignored once the session is closed. */
+	dispatch(action: ChatAction): void {
+		if (this.isClosed) return;
+		const { outgoing } = this.chat;
+		this.#state.change(reduceChat(this.chat, action));
+		// Stored at once, so that a reload or another session loses no message.
+		if (this.chat.outgoing !== outgoing) keepUnsent(this.session, this.chat.outgoing);
+	}
+
+	/** Handles an expired sign-in; the caller handles the error. */
+	failed(cause: unknown): NexusError {
+		this.#state.messageOf(cause);
+		return toNexusError(cause);
+	}
+
+	async loadRow(runId: string): Promise<void> {
+		this.context.onRunChange();
+		await this.#read(`the run ${runId}`, async () => this.dispatch({ type: "row", row: await api.run(runId) }));
+	}
+
+	loadEvents(): Promise<void> {
+		return this.#read("the dispositions of the messages", async () => {
+			const { events } = await api.events({ session: this.session, limit: EVENTS_MAX });
+			this.dispatch({ type: "events", events });
+		});
+	}
+
+	async loadDecisions(): Promise<void> {
+		if (!hasLooseEnds(this.chat)) return;
+		await this.#read("the decisions", async () => {
+			const { approvals } = await api.approvals({ session: this.session, limit: DECISIONS_MAX });
+			this.dispatch({ type: "decisions", approvals });
+		});
+	}
+
+	loadPhase(): Promise<void> {
+		return this.#read("the session's phase", async () => {
+			const { phase } = await api.phase(this.session);
+			if (phase) this.dispatch({ type: "works", works: phase });
+		});
+	}
+
+	loadQueue(): Promise<void> {
+		return this.#read("the queue", async () => {
+			const { queued } = await api.turns(this.session, { limit: 1 });
+			this.dispatch({ type: "queue", queued });
+		});
+	}
+
+	/** A refresh that fails keeps the shown state. */
+	async #read(name: string, read: () => Promise<void>): Promise<void> {
+		try {
+			await read();
+		} catch (cause) {
+			console.warn(`nexus: ${name} could not be read:`, this.failed(cause).message);
+		}
+	}
+
+	close(): void {
+		this.#state.close();
+	}
+}
