@@ -3,15 +3,22 @@
  * parts of libraries that are never used, would take the daemon half of its start and a tenth of its memory.
  */
 
-import { chmodSync, globSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, globSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build, type Plugin, type UserConfig } from "vite";
 import { ROOT } from "./run.ts";
 import { isStale } from "./stale.ts";
 
-/** The names of a package's sources below a folder, without their ending. */
-const sourcesBelow = (name: string, folder: string): string[] =>
-	globSync(`${folder}/**/*.ts`, { cwd: join(ROOT, "packages", name, "src") }).map((file) => file.replace(/\.ts$/, ""));
+/** The names of a package's exported sources, without their ending. */
+function exportedSources(name: string): string[] {
+	const folder = join(ROOT, "packages", name);
+	const { exports } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+		exports: Record<string, { "nexus-source": string }>;
+	};
+	return Object.values(exports)
+		.flatMap(({ "nexus-source": source }) => globSync(source.replace("*", "**/*"), { cwd: folder }))
+		.map((file) => file.replace(/^(?:\.\/)?src\//, "").replace(/\.ts$/, ""));
+}
 
 /** Loaded at every start. The others stay what they are: loaded late, or tied to files of their own. */
 const INCLUDED = [
@@ -67,19 +74,10 @@ const directBuiltins: Plugin = {
 					),
 };
 
-/** The packages that are published, each with its entries. */
-const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
-	protocol: ["protocol", "clock", "defaults", "engine", "keyed-queue", "log", "markdown", "own", "retry"],
-	client: ["client", "runtime/runtime-client", ...sourcesBelow("client", "gen")],
-	adapter: [
-		"kit",
-		"host",
-		"platform/reply",
-		"serve/lines",
-		...sourcesBelow("adapter", "net"),
-		...sourcesBelow("adapter", "markdown"),
-	],
-};
+/** The published packages that are libraries, each with the sources that its `exports` name. */
+const LIBRARIES: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+	["protocol", "client", "adapter"].map((name) => [name, exportedSources(name)]),
+);
 export const PUBLISHED = [...Object.keys(LIBRARIES), "daemon"];
 
 /** The daemon contains the private packages, and the libraries that a start would otherwise open file by file. */
