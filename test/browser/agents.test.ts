@@ -175,7 +175,7 @@ describeInBrowser("several agents", () => {
 		await page.getByLabel("Search by words").fill("tea");
 		await expect.poll(() => rows.count()).toBe(1);
 		await page.getByRole("button", { name: "Forget: tea at five" }).click();
-		await page.locator(".outcome", { hasText: "turns keep what was said" }).waitFor();
+		await page.locator(".outcome", { hasText: "Turns keep their text" }).waitFor();
 		await expect.poll(() => rows.count()).toBe(0);
 		await page.getByLabel("Search by words").fill("");
 		await expect.poll(() => rows.count()).toBe(1);
