@@ -117,7 +117,7 @@ describeInBrowser("the channel lab", () => {
 			await expect.poll(() => notices(page)).toContainEqual(expect.stringContaining("Discord refuses the next call"));
 			await expect
 				.poll(() => card(page, "discord").locator(".countdown").allInnerTexts())
-				.toEqual([expect.stringMatching(/Rate limited, goes on in\s+\d\.\d s/)]);
+				.toEqual([expect.stringMatching(/Rate limited, resumes in\s+\d\.\d s/)]);
 			await page.unrouteAll({ behavior: "wait" });
 			await runIn(page, "count 60 5");
 			await expect.poll(() => states(page), { timeout: DELIVER_MS, interval: 250 }).toEqual(["complete", "complete"]);

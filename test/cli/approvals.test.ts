@@ -63,7 +63,7 @@ describe("without a terminal", () => {
 		expect((await run(["approvals"]).end()).out).toContain(`bash {"command":"ls"} (asked because ${shown})`);
 		expect(JSON.parse((await run(["approvals", "--json"]).end()).out)).toMatchObject({ because: shown });
 		const remembered = await run(["approve", id, "--remember"]).end();
-		expect(remembered.err).toContain("it can be approved only this once");
+		expect(remembered.err).toContain("it can be approved only once");
 		await run(["approve", id]).end();
 		expect((await sent.end()).out).toContain("approved");
 	});

@@ -37,7 +37,7 @@ describe("a run that failed", () => {
 	it("is continued, the newest of its session when none is named; its log tells the tool once", async () => {
 		const failed = await on("send", "what time is it?", "--session", "work");
 		expect([failed.code, failed.out]).toEqual([8, expect.stringContaining("I look.")]);
-		expect(failed.err).toMatch(/hint: `nexus continue run_\w+` goes on with it\n$/);
+		expect(failed.err).toMatch(/hint: `nexus continue run_\w+` continues it\n$/);
 		const again = await on("continue", "--session", "work");
 		expect(again.code).toBe(8);
 		const log = await on("log", "work", "--json");

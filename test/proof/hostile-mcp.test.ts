@@ -81,7 +81,7 @@ describe("a lying MCP server", () => {
 
 	test("cannot have a beginning of a command allowed", async () => {
 		const config = { ...GUESTS, approvals: { prefixes: { mcp__liar__turns: ["ls"] } } };
-		await expect(lied("changing", [answer(text("x"))], { rig: { config } })).rejects.toThrow(/exact arguments only/);
+		await expect(lied("changing", [answer(text("x"))], { rig: { config } })).rejects.toThrow(/exact arguments/);
 	});
 
 	test("that floods ends its call, and not the run", async () => {

@@ -75,10 +75,10 @@ describe("a forged button press", () => {
 	test.each([
 		["another person's id", "eve", "approve", (id: string) => id, /may not decide/],
 		["an approver of another chat", "max", "approve", (id: string) => id, /may not decide/],
-		["an unknown id", "boss", "approve", () => "Z9Z9-run_x", /not open/],
-		["the id of another run", "boss", "approve", (id: string) => `${id.slice(0, 5)}run_other`, /not open/],
-		["an invalid id", "boss", "approve", () => "'; drop table approvals; --", /not open/],
-		["a button that was not there", "boss", "c0", (id: string) => id, /not open/],
+		["an unknown id", "boss", "approve", () => "Z9Z9-run_x", /no longer open/],
+		["the id of another run", "boss", "approve", (id: string) => `${id.slice(0, 5)}run_other`, /no longer open/],
+		["an invalid id", "boss", "approve", () => "'; drop table approvals; --", /no longer open/],
+		["a button that was not there", "boss", "c0", (id: string) => id, /no longer open/],
 	])("%s: nothing happens, and the presser learns why", async (_, sender, button, forge, told) => {
 		const ran: string[] = [];
 		const parts = await waiting(ran);
@@ -134,7 +134,7 @@ describe("A28: a question", () => {
 			expect(await parts.press(other, "c0", askId)).toMatch(/Only the person who was asked/);
 			expect((await parts.say(other, `answer ${id} one`)).disposition).toMatchObject({ state: "answered" });
 		}
-		expect((await parts.say("ann", `approve ${id}`)).disposition).toMatchObject({ because: "not a way to decide it" });
+		expect((await parts.say("ann", `approve ${id}`)).disposition).toMatchObject({ because: "the wrong command for this approval" });
 		expect(parts.broker.approvals.pending()).toHaveLength(1);
 		expect(await parts.press("ann", "c1", askId)).toBeUndefined();
 		await parts.runSettled(runId!);

@@ -119,7 +119,7 @@ else createInterface({ input: process.stdin }).on("line", (text) => { const line
 		[
 			"a question that cannot be shown was sent",
 			'if (line.type === "ask" || line.type === "asked") sent(line);',
-			"is none",
+			"an invalid question is refused",
 		],
 		["expected an answer to", 'if (line.type === "ask") sent(line);', "as often as one likes"],
 		[

@@ -41,7 +41,7 @@ describe("a wrap", () => {
 		expect(() => unwrap({ ...wrap, content: `${wrap.content}A` }, bot)).toThrow(/wrap's signature/);
 		expect(() => unwrap(wrap, eve)).toThrow();
 		const note = finalizeEvent({ kind: 1, created_at: 1, tags: [], content: "" }, ann.secret);
-		expect(() => unwrap(createWrap(note, bot.pubkey), bot)).toThrow(/no seal/);
+		expect(() => unwrap(createWrap(note, bot.pubkey), bot)).toThrow(/is not a seal/);
 	});
 
 	test("that is too large is not decrypted", () => {
