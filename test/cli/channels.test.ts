@@ -121,7 +121,7 @@ describe("a running daemon", () => {
 
 /** The command with its own terminal, and the screen of that. */
 function inTerminal(at: Awaited<ReturnType<typeof place>>, ...args: string[]) {
-	const quoted = [process.execPath, NEXUS, ...args].map((word) => `'${word}'`).join(" ");
+	const quoted = [process.execPath, "--conditions=nexus-source", NEXUS, ...args].map((word) => `'${word}'`).join(" ");
 	const child = spawn("script", ["-qefc", quoted, "/dev/null"], {
 		cwd: at.folder,
 		env: { ...process.env, NEXUS_DATA: at.data },
