@@ -51,10 +51,11 @@ test("ST11: a monitor's messages wait for those of their own chat only, and a co
 	});
 	try {
 		await until(() => heard.length >= 3);
-		expect(heard).toEqual(["1", "3", "4"]);
+		// Different chats and a command start in any order.
+		expect(heard.toSorted()).toEqual(["1", "3", "4"]);
 		door.open();
 		await until(() => heard.length === 5);
-		expect(heard).toEqual(["1", "3", "4", "2", "5"]);
+		expect(heard.slice(3)).toEqual(["2", "5"]);
 		// They are numbered as they came.
 		expect(ids).toEqual(ids.toSorted());
 	} finally {

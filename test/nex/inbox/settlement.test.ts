@@ -88,7 +88,7 @@ describe("a turn that the Ledger refuses", () => {
 			expect(finalEnd(all)).toMatchObject({ reason: "error", error });
 			expect(look.turns({ limit: 1 })[0]).toMatchObject({ status: "completed" });
 			expect(broker.unsaved).toBe(0);
-			expect(logged.at(-1)).toContain("without what the ledger refuses");
+			expect(logged.at(-1)).toContain("without the parts that the ledger refuses");
 		},
 	);
 

@@ -14,7 +14,7 @@ export interface EventCursor extends Cursor {
 	first(): Promise<RestEvent | "silent" | undefined>;
 }
 
-/** `established` resolves when the procedure waits for its first event. Closing the cursor calls `left`. */
+/** `established` resolves when the stream counts as open although it has no event yet. Closing the cursor calls `left`. */
 export function eventCursor<Message>(
 	messages: AsyncIterable<Message>,
 	eventOf: (message: Message) => RestEvent,

@@ -5,6 +5,7 @@ import { create, type DescMessage, type JsonValue, type Message, toJson } from "
 import { createContextValues, createHandlerContext } from "@connectrpc/connect";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError } from "@nexus-stream/protocol";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { type Context, Hono } from "hono";
 import { type AppEnv, failure, honoPath, jsonReader, notAllowed, sendJson } from "../http/app.ts";
 import { type Caller, principalOfCaller, requireAuth, whenEnded } from "../http/gate.ts";
@@ -163,16 +164,24 @@ function continued({ method: { input } }: HttpRoute, request: Message, headers: 
 	return after;
 }
 
+const RESUME_WAIT_MS = 1000;
+
 async function sendEvents(
 	{ route, outgoing }: Arrival,
 	messages: Answers,
 	{ after, context }: { after: number | undefined; context: ReturnType<typeof contextOf> },
-	{ readers, admitStream }: TranscodeParts,
+	{ readers, admitStream, clock }: TranscodeParts,
 ): Promise<Response> {
+	const isEndless = route.closes === "D";
+	// A slow store looks silent: give it time before a reader that may have everything gets an open stream.
+	const silent =
+		isEndless || after === undefined
+			? context.established
+			: context.established.then(() => sleep(clock, RESUME_WAIT_MS));
 	const cursor = eventCursor(
 		messages,
 		(message) => eventOf(route, message),
-		context.established,
+		silent,
 		() => context.abort(),
 	);
 	try {
@@ -185,7 +194,6 @@ async function sendEvents(
 			cursor.close();
 			return new Response(null, { status: 204 });
 		}
-		const isEndless = route.closes === "D";
 		const begins = isEndless ? context.responseHeader.get(BEGINS_HEADER) : null;
 		readers.open(outgoing, { cursor, dialect: eventDialect(begins), closes: isEndless ? undefined : route.closes });
 		return RESPONSE_ALREADY_SENT;
