@@ -76,7 +76,7 @@ describe.each(stores)("receipts %s", (_name, open) => {
 		expect(await ledger.receipts.get("msg_2")).toBeUndefined();
 		write(receiptWrites.settle("msg_1", 9));
 		expect(await ledger.receipts.get("msg_1")).toMatchObject({ settledAt: 9 });
-		expect(() => write(receiptWrites.settle("msg_1", 10))).toThrow(conflict("Nobody waits for a receipt of msg_1."));
+		expect(() => write(receiptWrites.settle("msg_1", 10))).toThrow(conflict("No sender waits for a receipt of msg_1."));
 		write(receiptWrites.forget(5));
 		expect(await ledger.receipts.get("msg_1")).toBeDefined();
 		write(receiptWrites.forget(6));

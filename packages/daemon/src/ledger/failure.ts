@@ -1,4 +1,4 @@
-/** What a failing store means for a person: one clear NexusError that says what to do. */
+/** Turns the failure of a store into one clear NexusError that says what to do. */
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { SchemaTooNew, sqliteFailure } from "../std/sqlite.ts";

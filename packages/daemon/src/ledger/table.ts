@@ -1,4 +1,4 @@
-/** What every kind of stored thing is made of in a SQLite file: its tables, its statements, and who applies its writes. */
+/** The parts of every kind of stored thing in a SQLite file: its tables, its statements, and the applier of its writes. */
 
 import type { SQLInputValue, SQLOutputValue } from "node:sqlite";
 import { idsAfter, Refused } from "@nexus-stream/protocol";
@@ -58,7 +58,7 @@ export function statement({ db }: SqliteFile, sql: string): Statement {
 	};
 }
 
-/** Not every store takes U+0000 in text. Changes the list itself, which nobody else has. */
+/** Not every store takes U+0000 in text. Changes the list in place: no other code holds it. */
 function storable(values: SQLInputValue[]): SQLInputValue[] {
 	for (let n = 0; n < values.length; n++) {
 		const value = values[n];
@@ -94,7 +94,7 @@ export const pageEnd = (table: string, id: string, cursor: string): string =>
 /** The daemons that use the file, one row per start. The Bus keeps it. */
 export const NODE_TABLE = `CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, name TEXT NOT NULL, renewed_at INTEGER NOT NULL, dead INTEGER NOT NULL DEFAULT 0) STRICT`;
 
-/** Whether the row's owner lives, as a condition. A node that nobody knows is dead. */
+/** SQL condition: the row's owner lives. An unknown node counts as dead. */
 export const ownerLives = (table: string): string =>
 	`EXISTS (SELECT 1 FROM node WHERE node.id = ${table}.node AND node.dead = 0)`;
 

@@ -4,14 +4,14 @@ import { type Reading, writesOf } from "../../std/write.ts";
 
 export type ApprovalState = "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
 
-/** Whose message the run answers, and where it was written. */
+/** The author of the message that the run answers, and the chat it was written in. */
 export interface Requester {
 	channel: string;
 	account: string;
 	/** The platform's id of the sender. */
 	sender: string;
 	senderName?: string;
-	/** The run answers nobody else. */
+	/** The run answers no other author. */
 	only: boolean;
 	chat: { id: string; type: "direct" | "group" };
 	/** Where answers in this chat go; left out when clients pull them. */
@@ -29,7 +29,7 @@ export interface Approval {
 	kind: "approval" | "question";
 	/** Whole: what is approved is what is run. */
 	args: unknown;
-	/** Of tool and arguments. */
+	/** Hash of the tool's name and its arguments. */
 	digest: string;
 	question?: string;
 	choices?: readonly string[];
@@ -38,20 +38,20 @@ export interface Approval {
 	because?: string;
 	state: ApprovalState;
 	createdAt: number;
-	/** Nobody can decide it any more from then on. */
+	/** No answer is accepted from this time on. */
 	expiresAt: number;
 	decidedAt?: number;
-	/** Who decided, in words. */
+	/** The person who decided, as shown to readers. */
 	by?: string;
 	reason?: string;
-	/** What was answered. */
+	/** The text of the answer. */
 	text?: string;
 }
 
 /** Which question, as it was opened. */
 export type OpenQuestion = Pick<Approval, "id" | "runId" | "session" | "tool" | "agent">;
 
-/** What ends the wait. */
+/** The decision, or the timeout or withdrawal, that ends the wait. */
 export type Decided = Pick<Approval, "by" | "reason" | "text"> & {
 	state: Exclude<ApprovalState, "pending">;
 	at: number;
@@ -79,9 +79,9 @@ export interface StoredApprovals {
 export interface ApprovalOps {
 	/** An id that another pending row has is a conflict. */
 	open(approval: Approval): void;
-	/** Of a pending row only: the first answer wins, later ones are a conflict. What would be too late for its time is, too. */
+	/** Decides a pending row: the first answer wins. A later answer, or one after `expiresAt`, is a conflict. */
 	decide(question: OpenQuestion, decided: Decided): void;
-	/** Withdraws what the run still asks; nothing is no conflict. */
+	/** Withdraws the run's pending questions; a run without any does not cause a conflict. */
 	withdrawRun(runId: string, decided: Decided): void;
 	/** Withdraws what the session's earlier runs still ask. */
 	withdrawSession(session: string, decided: Decided): void;

@@ -2,7 +2,7 @@
 
 import { type Reading, writesOf } from "../../std/write.ts";
 
-/** What decides whether a checkpoint can be used, without its data. */
+/** The fields that decide whether a checkpoint can be used, without its data. */
 export interface CheckpointInfo {
 	runId: string;
 	session: string;
@@ -17,11 +17,11 @@ export interface StoredCheckpoint extends CheckpointInfo {
 	root: string;
 	/** The engine's, as JSON text; `null` = the run's beginning. */
 	data: string;
-	/** What earlier runs had shown since the data was made. */
+	/** Text that earlier runs showed after the data was made. */
 	shown: string;
 	/** Characters that each assistant message of the run had when the data was made, by its id. */
 	lengths: Readonly<Record<string, number>>;
-	/** What became of the question that an earlier run was cut off at; JSON. */
+	/** The outcome of the question at which an earlier run was cut off; JSON. */
 	answer?: unknown;
 }
 

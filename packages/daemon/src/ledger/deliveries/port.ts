@@ -1,4 +1,7 @@
-/** Deliveries: how far each (run, account, target) has come on its platform. What is owed after a crash is computed from these rows (I7). */
+/**
+ * Deliveries: how far each (run, account, target) has come on its platform. After a crash the daemon computes from these rows what is still to be
+ * sent (I7).
+ */
 
 import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol";
 import { type Reading, writesOf } from "../../std/write.ts";
@@ -30,11 +33,11 @@ export interface DeliveryMessage {
 	abandoned?: true;
 	/** How often it was changed after it had been created; absent = never. */
 	edits?: number;
-	/** What a send says, as long as its outcome is not known: it is looked up or said again by exactly this text. */
+	/** Text of a send whose outcome is still unknown: the send is looked up, or repeated, with exactly this text. */
 	text?: string;
 	/** How much of `text`, in UTF-16 units, is out in the messages before this one. */
 	done?: number;
-	/** What is told with `text` about the run: said again with it. */
+	/** Facts about the run that are sent with `text`, and repeated with it. */
 	facts?: Readonly<Record<string, unknown>>;
 }
 
@@ -58,12 +61,12 @@ export interface NewDelivery {
 }
 
 export interface Delivery extends NewDelivery {
-	/** Decided once, when it begins; a stream that fails goes on as blocks. */
+	/** Chosen once, when the delivery begins; a stream that fails continues as blocks. */
 	mode?: DeliveryMode;
 	state: DeliveryState;
 	/** Everything before this source position is in finished messages. */
 	cursor: number;
-	/** What the next message has to begin with. */
+	/** Text that the next message has to begin with. */
 	carry?: string;
 	error?: string;
 	/** Last progress. */
@@ -125,10 +128,10 @@ export interface DeliveryOps {
 	 * is failed when it is.
 	 */
 	failed(id: string, nonce: string, outcome: { messageId: string; error: string }, now: number): void;
-	/** Nobody can tell whether the message exists. */
+	/** The daemon cannot find out whether the message exists. */
 	doubt(id: string, nonce: string, now: number): void;
 	finish(id: string, state: Exclude<DeliveryState, "active">, error: string | undefined, now: number): void;
-	/** Makes one that has ended active again, from where it was, and the committing daemon's: somebody asked for what is still owed. */
+	/** Makes an ended delivery active again, from where it stopped, and the committing daemon its owner: the rest was requested. */
 	reopen(id: string, now: number): void;
 	/** Makes unfinished deliveries of dead daemons this one's (ST19). */
 	adopt(ids: readonly string[]): void;

@@ -1,10 +1,10 @@
-/** The execution log: what happened in the runs of a session beside their words, in order, for whoever asks later how it came about. */
+/** The execution log: the events of a session's runs apart from their text, in order. It explains afterwards how an answer came about. */
 
 import { type Reading, writesOf } from "../../std/write.ts";
 
 export interface StoredEntry {
 	session: string;
-	/** Left out: nobody's run did it. */
+	/** Left out: the event does not belong to a run. */
 	runId?: string;
 	/** In milliseconds since the epoch. */
 	at: number;

@@ -11,11 +11,11 @@ export interface Grant {
 	sender: string;
 	agent?: string;
 	tool: string;
-	/** Of the approved arguments; left out where a prefix is granted. */
+	/** Hash of the approved arguments; left out where a prefix is granted. */
 	digest?: string;
 	/** A configured beginning of the command: every plain command that begins with it. */
 	prefix?: string;
-	/** Who granted it, in words. */
+	/** The person who granted it, as shown to readers. */
 	by: string;
 	createdAt: number;
 }
@@ -27,7 +27,7 @@ export interface Grants {
 
 export interface GrantOps {
 	save(grant: Grant): void;
-	/** One that is not there is a conflict. */
+	/** Removes a grant; an unknown id is a conflict. */
 	revoke(id: string): void;
 }
 

@@ -8,7 +8,7 @@ export interface StoredAttachment {
 	data: string;
 }
 
-/** What became of an inbound message (I10). */
+/** The outcome of an inbound message (I10). */
 export type Disposition =
 	| { state: "started"; runId: string }
 	| { state: "queued" }
@@ -23,7 +23,7 @@ export type Disposition =
 	| { state: "answered"; because: string }
 	/** It had been accepted, and had to make room. */
 	| { state: "dropped"; because: string }
-	/** Whoever runs the daemon took it back while it waited. */
+	/** It was cancelled on request before its run began. */
 	| { state: "cancelled" }
 	/** It was no question to the agent: a command, which was carried out. */
 	| { state: "handled"; because: string };
@@ -34,7 +34,7 @@ export interface Origin {
 	account: string;
 	/** The platform's id of the message: the same message redelivered has the same. */
 	sourceId?: string;
-	/** Who wrote, in the platform's words. */
+	/** The author, as the platform names them. */
 	sender: string;
 	senderName?: string;
 }
@@ -46,7 +46,7 @@ export interface QueueSettings {
 	 * more comes, then answer together. `reject`: refuse. `inject`: hand it to the run, or let it follow when that takes nothing more.
 	 */
 	mode: "interrupt" | "followup" | "collect" | "reject" | "inject";
-	/** What `inject` is with an engine that cannot take messages during a run. */
+	/** The mode that replaces `inject` with an engine that cannot take messages during a run. */
 	fallback?: Exclude<QueueSettings["mode"], "inject">;
 	/** `interrupt`: the session starts over without the stopped turn in the context. */
 	rollback?: boolean;
@@ -54,7 +54,7 @@ export interface QueueSettings {
 	collectMs: number;
 	/** How many may wait. */
 	messagesMax: number;
-	/** What gives way when one more comes. */
+	/** Chooses the message that gives way when the queue is full and one more comes. */
 	atCap: "drop_oldest" | "drop_newest" | "summarise";
 }
 
@@ -73,7 +73,7 @@ export interface InboundEvent {
 	batch?: string[];
 	/** The caller's trace: the run that answers it is a part of it. */
 	traceId?: string;
-	/** What the pipeline knows of it; a JSON object. */
+	/** Facts that the pipeline knows about the message; a JSON object. */
 	facts?: Record<string, unknown>;
 }
 
@@ -92,11 +92,11 @@ export interface StoredInbox {
 	bySource(channel: string, account: string, sourceId: string): Reading<InboundEvent | undefined>;
 	/** Newest first. */
 	list(query: EventQuery): Reading<InboundEvent[]>;
-	/** Those that joined the run while it was under way, oldest first. */
+	/** Events that joined the run while it was under way, oldest first. */
 	joined(session: string, runId: string): Reading<InboundEvent[]>;
 	/** The newest of a session that was handled as this and came before an event. */
 	handled(session: string, as: string, before: string): Reading<InboundEvent | undefined>;
-	/** Who wrote these, as far as they are on record. */
+	/** The authors of these events, as far as they are on record. */
 	authors(eventIds: readonly string[]): Reading<Pick<InboundEvent, "eventId" | "origin" | "facts">[]>;
 	/** Accepted, not started, oldest first; of one session or of all. */
 	queued(session?: string): Reading<InboundEvent[]>;
@@ -117,7 +117,7 @@ export interface InboxOps {
 
 const writes = writesOf<InboxOps>("inbox", ["accept", "dispose", "forgetRejected", "adopt"]);
 
-/** What somebody who waits for a message's turn listens to on the Bus. */
+/** The Bus topic that wakes a caller waiting for the message's turn. */
 export const disposedCall = (eventId: string): string => `inbox:${eventId}`;
 
 export const inboxWrites: typeof writes = {

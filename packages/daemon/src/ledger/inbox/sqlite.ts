@@ -82,7 +82,7 @@ function reads(file: SqliteFile): AtOnce<StoredInbox> {
 	};
 }
 
-/** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
+/** A message that was not accepted does not create or rename a session; neither does an event that only stands for others. */
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
 	!["rejected", "dropped", "cancelled", "handled", "answered"].includes(state) && batch === undefined;
 

@@ -8,7 +8,7 @@ export interface NoteOwner {
 }
 
 export interface StoredNotes {
-	/** What was noted, oldest first. */
+	/** The account's notes, oldest first. */
 	list(owner: NoteOwner): Reading<string[]>;
 	/** The account's state, by key; the one that was set last comes last. */
 	state(owner: NoteOwner): Reading<[key: string, value: string][]>;

@@ -1,4 +1,4 @@
-/** Pairings: who of the strangers on a public platform asked to be let in, and who was. */
+/** Pairings: the strangers on a public platform who asked for access, and those who were approved. */
 
 import { type Reading, writesOf } from "../../std/write.ts";
 
@@ -11,15 +11,15 @@ export interface Person {
 
 export interface Pairing extends Person {
 	senderName?: string;
-	/** What the sender was told; a person who runs the daemon approves it. */
+	/** The code that was sent to the sender; a person who runs the daemon approves it. */
 	code: string;
 	state: "pending" | "approved";
-	/** Where the sender is told; the platform's own address. */
+	/** Where messages to the sender go; the platform's own address. */
 	target: Record<string, unknown>;
 	createdAt: number;
 	/** A code that is still pending then is worth nothing. */
 	expiresAt: number;
-	/** When the sender was last told the code. */
+	/** When the code was last sent to the sender. */
 	sentAt: number;
 	approvedAt?: number;
 }
@@ -36,7 +36,7 @@ export interface Pairings {
 export interface PairingOps {
 	/** One per person: saves it new or in place of the one before. A code that another person has is a conflict. */
 	save(pairing: Pairing): void;
-	/** One that is not there is a conflict. */
+	/** Removes a person's pairing; a person without one is a conflict. */
 	remove(person: Person): void;
 	/** Removes the pending ones whose time is over. */
 	expire(now: number): void;

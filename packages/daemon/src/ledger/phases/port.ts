@@ -23,7 +23,7 @@ export interface Phases {
 export interface PhaseOps {
 	/** The session has a phase from now on, if it had none. */
 	begin(session: string, name: string, at: number): void;
-	/** Leaves the phase before, whatever it was. The same one again is no change. */
+	/** Leaves the previous phase, whatever it was. Entering the current phase again changes nothing. */
 	enter(session: string, name: string, because: string, at: number): void;
 	/** Adds to what was done in it; nothing happens in a session without a phase. */
 	count(session: string, turns: number, completions: number): void;

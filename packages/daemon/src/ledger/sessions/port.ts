@@ -20,7 +20,7 @@ export interface SessionOrigin {
 	account: string;
 	sender: string;
 	senderName?: string;
-	/** What the pipeline knows of the chat; a JSON object. */
+	/** Facts that the pipeline knows about the chat; a JSON object. */
 	chat?: Record<string, unknown>;
 }
 

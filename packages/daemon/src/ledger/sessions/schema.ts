@@ -1,5 +1,5 @@
 /**
- * The tables of sessions, turns and inbox, up to when each kind of thing got an area of its own. Closed: the next step of one of them goes
+ * The tables of sessions, turns and inbox, up to when each kind of thing got a separate area. Closed: the next step of one of them goes
  * into its own folder.
  */
 

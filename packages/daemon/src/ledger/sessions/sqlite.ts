@@ -31,7 +31,7 @@ export const sessionsInSqlite: SqliteTable<AtOnce<StoredSessions>> = {
 	},
 };
 
-/** What the writes of other things do to their session. */
+/** The changes that writes of other things make to their session. */
 export function sessionUse(file: SqliteFile) {
 	const touch = statement(
 		file,
@@ -58,7 +58,7 @@ export function sessionUse(file: SqliteFile) {
 		/** It got a turn; `text` is what the turn answers. */
 		settled: (session: string, startedAt: number, endedAt: number, text: string) =>
 			countTurn.run(session, startedAt, endedAt, titleOf(text)),
-		/** What it told of a settled run is different now. */
+		/** Counts a new revision, because the content of a settled run has changed. */
 		changed: (runId: string) => changed.run(runId),
 	};
 }

@@ -12,7 +12,7 @@ export interface StoredMessage {
 	messageId?: string;
 	/** Which agent said it, in a run of several. */
 	agent?: string;
-	/** Hidden words: no later run is told of them, and nobody who chats is shown them. */
+	/** Hidden text: later runs do not get it, and the chat does not show it. */
 	visible?: false;
 	text: string;
 	attachments?: StoredAttachment[];
@@ -20,17 +20,17 @@ export interface StoredMessage {
 	eventId?: string;
 	/** Cards, pictures, sound … of an assistant message, in order. */
 	parts?: StoredPart[];
-	/** What was thought before and between the text; only where it is to be kept. */
+	/** The model's reasoning before and between the text; only where it is to be kept. */
 	reasoning?: string;
-	/** What of it the model gets back, signed by its provider. */
+	/** The part of the reasoning that the model gets back, signed by its provider. */
 	signedReasoning?: SignedReasoning[];
 }
 
-/** What an assistant message showed beside its text. */
+/** A card, picture or other content that an assistant message showed in addition to its text. */
 export interface StoredPart {
 	modality: string;
 	contentType: string;
-	/** For whoever cannot see it: a card's title, what kind of file it is. */
+	/** Replaces the part for readers who cannot see it: a card's title, the kind of a file. */
 	description: string;
 	bytes: number;
 	/** After how many characters of the message's text it stands. */
@@ -50,7 +50,7 @@ export interface StoredToolCall {
 	summary?: string;
 	/** JSON text. */
 	result?: string;
-	/** What it answered in parts, where that is more than text. */
+	/** The tool's answer in parts, where it is more than text. */
 	content?: ContentPart[];
 	/** After how many characters of the message's text it was made. */
 	after?: number;
@@ -77,9 +77,9 @@ export interface Turn {
 	usageBy?: UsageShare[];
 	messages: StoredMessage[];
 	toolCalls: StoredToolCall[];
-	/** It was interrupted, and the session started over without it: no model is told of it. */
+	/** It was interrupted, and the session started over without it: no model gets it. */
 	rolledBack?: true;
-	/** The run that this one goes on from, and the one that goes on from it. */
+	/** The run that this one continues, and the run that continues this one. */
 	continues?: string;
 	continuedBy?: string;
 	/** How the message came to be a run and the answer was delivered; absent for a run that came by another way. */
@@ -90,13 +90,13 @@ export interface Turn {
 export interface Trace {
 	channel: string;
 	account: string;
-	/** Who wrote, in the platform's words. */
+	/** The author, as the platform names them. */
 	sender: string;
 	/** In order; times are milliseconds, `at` since the epoch. */
 	stages: StageTiming[];
 	/** Calls of plugins, in order. */
 	hooks: HookCall[];
-	/** Ids of the deliveries that the answer was owed to. */
+	/** Ids of the deliveries that bring the answer to its readers. */
 	deliveries: string[];
 }
 
@@ -127,7 +127,7 @@ export interface Turns {
 export interface TurnOps {
 	/** Saves a settled run with everything that belongs to it (I5). The same run again is a duplicate. */
 	settle(turn: Turn): void;
-	/** Another run goes on from this one. Refused unless it is its session's newest turn, was cut off, and nobody goes on from it yet. */
+	/** Another run continues this one. Refused unless it is its session's newest turn, was cut off, and has not been continued yet. */
 	continued(runId: string, by: string): void;
 	/** Replaces the trace of a settled run: deliveries end later than the run. */
 	retrace(runId: string, trace: Trace): void;

@@ -29,7 +29,7 @@ const APPS_MAX = 1000;
 const NAME_CHARS_MAX = 200;
 /** Other daemons of the same store read the list again. */
 const TOPIC = "apps";
-/** What a look-up may show by its timing: a part of the hash, of which nobody can make a token. */
+/** A look-up may leak this part of the hash by its timing. No caller can derive a token from it. */
 const KEY_CHARS = 16;
 
 interface AppTokenEntry {
@@ -59,7 +59,7 @@ export function createApplications(deps: ApplicationDeps): Applications {
 		}
 	};
 	const reload = async () => take(await rows.apps.list());
-	/** What was committed counts from here on; other daemons are told. */
+	/** Applies the committed list here, and makes the other daemons read it again. */
 	const changed = async () => {
 		await reload();
 		await bus.call(TOPIC);

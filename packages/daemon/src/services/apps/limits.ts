@@ -2,7 +2,7 @@
 
 export interface MessageLimits {
 	payloadBytesMax: number;
-	/** Of one sender, within any second. */
+	/** Messages of one sender within any second. */
 	perSecondMax: number;
 	/** Bytes of one sender's payloads within a day: they are kept for seven. */
 	bytesPerDayMax: number;
@@ -30,7 +30,7 @@ export interface RateStep {
 	allowed: boolean;
 }
 
-/** What is refused does not count. */
+/** A refused message does not count. */
 export function stepRate(state: SendTimes, now: number, perSecondMax: number): RateStep {
 	const recent = state.filter((at) => at > now - WINDOW_MS);
 	return recent.length < perSecondMax ? { state: [...recent, now], allowed: true } : { state: recent, allowed: false };
@@ -38,7 +38,7 @@ export function stepRate(state: SendTimes, now: number, perSecondMax: number): R
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** What a sender has sent since its day began. */
+/** Bytes that a sender has sent since its day began. */
 export interface Volume {
 	readonly since: number;
 	readonly bytes: number;
@@ -49,7 +49,7 @@ export interface VolumeStep {
 	allowed: boolean;
 }
 
-/** What is refused does not count. */
+/** A refused message does not count. */
 export function stepVolume(state: Volume | undefined, now: number, bytes: number, bytesPerDayMax: number): VolumeStep {
 	const today = state && now - state.since < DAY_MS ? state : { since: now, bytes: 0 };
 	const next = { since: today.since, bytes: today.bytes + bytes };
@@ -71,7 +71,7 @@ export interface PairStep {
 	allowed: boolean;
 }
 
-/** One direction alone is no loop, however busy: its sender's rate limits it. */
+/** Messages in one direction alone are not a loop, however many: the sender's rate limits them. */
 export function stepPair(state: Pair, from: string, now: number, limits: MessageLimits): PairStep {
 	if (state.openUntil !== undefined && now < state.openUntil) return { state, allowed: false };
 	const sent = [...state.sent.filter(({ at }) => at > now - WINDOW_MS), { from, at: now }];

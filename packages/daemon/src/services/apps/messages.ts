@@ -46,7 +46,7 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 		if (id === OWNER_APP || apps.has(id)) return id;
 		throw new NexusError("not_found", `there is no application ${id}`);
 	};
-	/** Now and then, beside a message: receipts that nobody can settle any more. */
+	/** From time to time a send also removes receipts that can no longer be settled. */
 	const sweep = (now: number) => {
 		if (now - sweptAt < SWEEP_MS) return [];
 		sweptAt = now;
@@ -103,7 +103,7 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 					ADMIT_MS_MAX,
 				);
 			} catch (cause) {
-				// Two at once: the first one was told.
+				// Two acknowledgements came at once: the sender gets the first.
 				if (cause instanceof Refused && cause.refusal === "conflict") return;
 				throw cause;
 			}

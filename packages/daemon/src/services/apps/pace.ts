@@ -1,4 +1,4 @@
-/** Who has sent how much lately: the shell around the steps in `limits.ts`. In memory, and only of those who sent within the last day. */
+/** Counts how much each sender has sent lately: the shell around the steps in `limits.ts`. In memory, and only for senders of the last day. */
 
 import { NexusError } from "@nexus-stream/protocol";
 import {
@@ -23,7 +23,7 @@ export interface MessageRateLimiter {
 	take(from: string, to: string, bytes: number): void;
 }
 
-/** `now` is a time that nobody sets back. */
+/** `now` is a monotonic time: it is never set back. */
 export function createPace(limits: MessageLimits, now: () => number): MessageRateLimiter {
 	const senders = new Map<string, SendTimes>();
 	const volumes = new Map<string, Volume>();
@@ -38,7 +38,7 @@ export function createPace(limits: MessageLimits, now: () => number): MessageRat
 			if (!volume.allowed) throw overQuota(from, limits);
 			const pair = stepPair(pairs.get(key) ?? QUIET, from, at, limits);
 			pairs.set(key, pair.state);
-			// One that the breaker refused was not sent.
+			// A message that the breaker refused was not sent, so it does not count.
 			if (!pair.allowed) throw loopDetected(from, to, (pair.state.openUntil ?? at) - at);
 			senders.set(from, rate.state);
 			volumes.set(from, volume.state);

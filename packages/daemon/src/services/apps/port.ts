@@ -20,7 +20,7 @@ export interface Applications extends AppTokens {
 	has(id: string): boolean;
 	/** Oldest first, removed ones included. */
 	list(): AppInfo[];
-	/** The token is told here and never again. Rejects with `conflict` for one that exists, with `invalid` for a name that cannot be one. */
+	/** Returns the token, which is never shown again. Rejects with `conflict` for an application that exists, with `invalid` for an unusable name. */
 	add(app: { id: string; name?: string }, principal: Principal): Promise<{ app: AppInfo; token: string }>;
 	/** Its token is worth nothing from now on, and its streams end. What it made stays. */
 	remove(id: string, principal: Principal): Promise<void>;
@@ -38,7 +38,7 @@ export interface NewAppMessage {
 	idempotencyKey?: string;
 }
 
-/** What a recipient did with a message, as its sender hears of it. */
+/** A recipient's report about a message, as its sender gets it. */
 export interface Acknowledgement {
 	/** Empty: the caller's own. */
 	app: string;
@@ -59,7 +59,7 @@ export interface AppMessageRecord {
 	payload?: string;
 	requireAck: boolean;
 	sentAt: number;
-	/** Of the event. */
+	/** Time of the event. */
 	at: number;
 	reason?: string;
 }
@@ -69,6 +69,6 @@ export interface AppMessages {
 	send(message: NewAppMessage, principal: Principal): Promise<{ messageId: string }>;
 	/** The sender hears of it once; said again, nothing happens. */
 	acknowledge(acknowledgement: Acknowledgement, principal: Principal): Promise<void>;
-	/** What an application gets. `after` undefined: from now on; 0: from the earliest kept. Rejects with `expired` when that is gone. */
+	/** Opens an application's messages. `after` undefined: from now on; 0: from the earliest kept. Rejects with `expired` when that is gone. */
 	open(app: string, after: number | undefined, principal: Principal): Promise<Cursor>;
 }

@@ -96,7 +96,7 @@ function receiptApplier(file: SqliteFile): ApplierOf<ReceiptOps> {
 		add(_, { messageId, from, to, subjectUserId = null, messageType, sentAt }) {
 			add.run(messageId, from, to, subjectUserId, messageType, sentAt);
 		},
-		settle: (_, messageId, at) => must(settle.run(at, messageId), `Nobody waits for a receipt of ${messageId}.`),
+		settle: (_, messageId, at) => must(settle.run(at, messageId), `No sender waits for a receipt of ${messageId}.`),
 		forget(_, before) {
 			forget.run(before);
 		},

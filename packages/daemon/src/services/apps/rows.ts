@@ -3,7 +3,7 @@
 import { type Reading, writesOf } from "../../std/write.ts";
 
 export interface App {
-	/** What requests call it: `app_id`. */
+	/** The name that requests use: `app_id`. */
 	id: string;
 	/** For people. */
 	name: string;
@@ -22,7 +22,7 @@ export interface AppRows {
 export interface AppOps {
 	/** A new one, or a removed one with a new token. One whose token is good is a conflict, and so is more than `appsMax` of those. */
 	add(app: Omit<App, "revokedAt">, limits: { appsMax: number }): void;
-	/** One that is not there, or was removed before, is a conflict. */
+	/** Revokes the application's token; an unknown or already removed application is a conflict. */
 	revoke(id: string, at: number): void;
 }
 
@@ -46,7 +46,7 @@ export interface ReceiptRows {
 
 export interface ReceiptOps {
 	add(receipt: Omit<Receipt, "settledAt">): void;
-	/** One that is not there, or is settled, is a conflict: the sender hears of it once. */
+	/** Settles a receipt; an unknown or settled one is a conflict, so that the sender gets one outcome. */
 	settle(messageId: string, at: number): void;
 	/** Removes those that were sent before this time. */
 	forget(before: number): void;

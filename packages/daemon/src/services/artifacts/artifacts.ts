@@ -33,7 +33,7 @@ export interface ArtifactsDeps {
 export const createArtifacts = (deps: ArtifactsDeps): Artifacts => new ArtifactService(deps);
 
 const newArtifactId = () => `art_${randomBytes(16).toString("hex")}`;
-/** Whoever adds or removes rows holds it: no id of an artifact looks like this. */
+/** Lock key for adding and removing rows; no artifact's id looks like this. */
 const ROOM = "room";
 /** Rows of one step of a sweep. */
 const SWEEP_ROWS = 500;
@@ -226,7 +226,7 @@ class ArtifactService implements Artifacts {
 	}
 
 	async #take(id: string, { offset, chunk }: ArtifactPiece) {
-		// Another piece may have made it whole, or somebody cancelled it.
+		// Another piece may have completed it, or a caller cancelled it.
 		const row = await this.#deps.rows.artifacts.get(id);
 		if (!row) throw noArtifact(id);
 		if (row.complete) return { artifact: row, receivedBytes: row.sizeBytes, transferId: "" };
@@ -308,7 +308,7 @@ class ArtifactService implements Artifacts {
 		return removed;
 	}
 
-	/** Those that get no more pieces hold memory, and the room that they announced. */
+	/** Removes uploads that get no more pieces: they hold memory, and the space that they announced. */
 	async #sweepUploads(): Promise<number> {
 		const idleSince = this.#deps.clock.now() - this.#limits.uploadIdleMs;
 		let removed = 0;
@@ -325,7 +325,7 @@ class ArtifactService implements Artifacts {
 		}
 	}
 
-	/** Not while the same content is being added: whoever adds it is given this one. */
+	/** Waits while the same content is being added, because the adding caller may get this artifact. */
 	#expire(id: string, now = this.#deps.clock.now()): Promise<boolean> {
 		const { rows } = this.#deps;
 		const { signal } = this.#closed;

@@ -14,11 +14,11 @@ export interface ArtifactFiles {
 	received(id: string): Promise<number>;
 	/** Writes a piece of an unfinished one; returns how much is there then. */
 	write(id: string, offset: number, chunk: Uint8Array): Promise<number>;
-	/** Of an unfinished one, in hex. */
+	/** SHA-256 of an unfinished file, in hex. */
 	sum(id: string): Promise<string>;
 	/** Makes it whole: its bytes are on the disk before it has its name. */
 	finish(id: string): Promise<void>;
-	/** Makes a whole one unfinished again: its row never heard that it was whole. */
+	/** Makes a whole file unfinished again, because its row was not marked complete. */
 	reopen(id: string): Promise<void>;
 	read(id: string, offset: number, length: number): Promise<Uint8Array>;
 	stream(id: string, from: number, to: number): AsyncIterable<Uint8Array>;
@@ -86,7 +86,7 @@ async function writeAt(path: string, offset: number, chunk: Uint8Array): Promise
 				done += bytesWritten;
 			}
 		} catch (cause) {
-			// What came of the piece before the disk was full is no piece: it comes again.
+			// The part that was written before the disk was full is cut off: the caller sends the whole piece again.
 			await file.truncate(offset).catch(() => {});
 			throw diskFailure(cause);
 		}

@@ -1,9 +1,9 @@
-/** What artifacts may take. */
+/** Limits on the size, number and age of artifacts. */
 
 export interface ArtifactLimits {
-	/** Of one. */
+	/** Bytes of one artifact. */
 	artifactBytesMax: number;
-	/** Of all of an application, and of all. What is being uploaded counts with what it announced. */
+	/** Bytes of all artifacts of one application, and of all applications. An upload counts with its announced size. */
 	bytesPerAppMax: number;
 	bytesMax: number;
 	countPerAppMax: number;
@@ -12,7 +12,7 @@ export interface ArtifactLimits {
 	uploadsPerAppMax: number;
 	/** They are removed after this time. */
 	ageMsMax: number;
-	/** A download that nobody goes on with is over after this time. */
+	/** A download that is not continued ends after this time. */
 	transferIdleMs: number;
 	/** An upload that gets no piece for this time is removed. */
 	uploadIdleMs: number;

@@ -51,7 +51,7 @@ export interface Artifacts {
 		bytesMax: number,
 		principal: Principal,
 	): Promise<{ artifact: ArtifactInfo; chunk: Uint8Array }>;
-	/** The bytes from `from` up to, and without, `to`, as a transfer of its own. */
+	/** The bytes from `from` up to, and without, `to`, as a separate transfer. */
 	stream(artifact: ArtifactInfo, from: number, to: number): AsyncIterable<Uint8Array>;
 	/** All of a small one, for a model call. */
 	whole(id: string, appId: string, bytesMax: number): Promise<{ artifact: ArtifactInfo; data: Uint8Array }>;
@@ -81,10 +81,10 @@ export interface NewTransfer {
 	sha256?: string;
 }
 
-/** A transfer, for whoever moves its bytes. */
+/** A transfer, as the code that moves its bytes sees it. */
 export interface Transfer {
 	readonly info: TransferInfo;
-	/** Aborts when somebody cancels it. */
+	/** Aborts when a caller cancels the transfer. */
 	readonly signal: AbortSignal;
 	/** Throws `precondition` while it is paused, `aborted` once it was cancelled. */
 	check(): void;
@@ -103,9 +103,9 @@ export interface Transfers {
 	cancel(id: string, principal: Principal): Promise<TransferInfo>;
 	/** Called with every change from now on; returns how to stop it. */
 	subscribe(listener: (transfer: TransferInfo) => void): () => void;
-	/** `canceled` is called when somebody cancels it, before anybody is told. */
+	/** `canceled` runs when a caller cancels the transfer, before the listeners get the change. */
 	begin(transfer: NewTransfer, canceled?: () => Promise<void>): Transfer;
-	/** What others move, such as a platform's attachment: it is shown, and cannot be paused or cancelled here. */
+	/** Shows a transfer that other code moves, such as a platform's attachment. It cannot be paused or cancelled here. */
 	report(transfer: TransferInfo): void;
 	/** As the given `fetch`, except that the body it brings is a transfer of the daemon's own. */
 	tracked(fetch: DownloadFetch, appId: string): DownloadFetch;

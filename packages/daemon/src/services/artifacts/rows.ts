@@ -10,7 +10,7 @@ export interface StoredArtifact {
 	mimeType: string;
 	/** As announced, until it is whole. */
 	sizeBytes: number;
-	/** What is expected, until it is whole. */
+	/** The announced hash, until the artifact is complete. */
 	sha256?: string;
 	createdAt: number;
 	expiresAt: number;
@@ -18,7 +18,7 @@ export interface StoredArtifact {
 }
 
 export interface ArtifactUsage {
-	/** Those that are not whole count with what they announced. */
+	/** Unfinished artifacts count with their announced size. */
 	bytes: number;
 	count: number;
 }
@@ -31,20 +31,20 @@ export interface ArtifactRows {
 	unfinished(): Reading<StoredArtifact[]>;
 	/** How many are not whole yet, of all and of one application. */
 	unfinishedCount(appId: string): Reading<{ all: number; own: number }>;
-	/** Those of an application, whole or not, at most so many. */
+	/** Artifacts of an application, complete or not, at most `limit`. */
 	of(appId: string, limit: number): Reading<StoredArtifact[]>;
 	/** Expired at a time, at most so many. */
 	expired(at: number, limit: number): Reading<StoredArtifact[]>;
-	/** Of one application, or of all. */
+	/** Usage of one application, or of all. */
 	usage(appId?: string): Reading<ArtifactUsage>;
 }
 
 export interface StoredArtifactOps {
 	add(artifact: StoredArtifact): void;
-	/** Of one that is not whole only. */
+	/** Marks an unfinished artifact complete; any other is a conflict. */
 	complete(id: string, sha256: string): void;
 	renew(id: string, expiresAt: number): void;
-	/** Nothing is no conflict. */
+	/** Removes the row; a missing row does not cause a conflict. */
 	remove(id: string): void;
 }
 

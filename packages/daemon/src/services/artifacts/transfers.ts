@@ -6,14 +6,14 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import { seesApp } from "../kit/principal.ts";
 import type { DownloadFetch, Transfer, TransferInfo, Transfers } from "./port.ts";
 
-/** Those that are over are shown so long, and at most so many. */
+/** Ended transfers are shown for this long, and at most this many. */
 const OVER_SHOWN_MS = 60 * 60_000;
 const OVER_SHOWN_MAX = 200;
 
 interface TransferEntry {
 	info: TransferInfo;
 	readonly stop: AbortController;
-	/** Somebody else moves it. */
+	/** Code outside of this table moves its bytes. */
 	readonly foreign: boolean;
 	canceled(): Promise<void>;
 	/** Called when it is resumed or over. */
@@ -23,7 +23,7 @@ interface TransferEntry {
 const isOver = ({ state }: TransferInfo): boolean => state !== "running" && state !== "paused";
 
 export interface TransferTable extends Transfers {
-	/** Forgets what was over long ago, and ends downloads that nobody goes on with. */
+	/** Forgets transfers that ended long ago, and ends downloads that are not continued. */
 	sweep(): void;
 	/** Ends what waits. */
 	close(): void;
@@ -75,7 +75,7 @@ export function createTransfers(clock: Clock, idleMs: number): TransferTable {
 		resume: async (id, principal) => change(movable(id, principal), { state: "running" }),
 		async cancel(id, principal) {
 			const one = movable(id, principal);
-			// What breaks off by this has not failed.
+			// Set first, so that a transfer broken off by the cancellation does not count as failed.
 			one.info = { ...one.info, state: "canceled" };
 			one.stop.abort(wasCanceled());
 			await one.canceled();
@@ -195,7 +195,7 @@ async function* passing(body: AsyncIterable<Uint8Array>, transfer: Transfer): As
 		transfer.fail(failureOf(cause));
 		throw cause;
 	} finally {
-		// Whoever read it did not want the rest.
+		// The reader stopped before the end.
 		transfer.fail(new NexusError("aborted", "the rest was not read"));
 	}
 }

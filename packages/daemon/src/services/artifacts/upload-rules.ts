@@ -1,4 +1,4 @@
-/** What an upload may announce. A name is for people: it is never a path here. */
+/** Checks what an upload announces. A name is for people: it is never used as a path. */
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { ArtifactPiece, NewArtifact } from "./port.ts";
@@ -22,7 +22,7 @@ export function checkedAnnouncement(
 	return { appId, name, mimeType: type, sizeBytes, sha256: sum || undefined };
 }
 
-/** Of what a provider or a request calls it: a file is sent with it, in a header. */
+/** Makes a type from a provider or a request safe to send in a header. */
 export function safeMimeType(mimeType: string): string {
 	const type = mimeType.trim().toLowerCase();
 	return MIME_TYPE.test(type) ? type : UNKNOWN_TYPE;

@@ -42,9 +42,9 @@ export interface ExportedLog {
 
 export interface AuditLog {
 	list(query: AuditLogQuery): Promise<AuditList>;
-	/** What is on record after a place, or from the earliest kept on. That somebody exports it is on record, too. */
+	/** Reads the log after a position, or from the earliest kept event. The export itself is recorded, too. */
 	export(after: number | undefined, caller: string): Promise<ExportedLog>;
-	/** Somebody wants a run to stop. It is told beside the run's end, because the run does not wait for it. */
+	/** A caller asked for a run to stop. Recorded apart from the run's end, because the run does not wait for it. */
 	abortAsked(runId: string, caller: string): void;
 	/** A client's message was not taken: nothing else is on record of it. */
 	messageRefused(session: string, cause: unknown): void;
@@ -62,12 +62,12 @@ export interface AuditLogParts {
 }
 
 const EVENTS_PER_READ = 500;
-/** Of one list: what fits no filter is passed over, but not all of it in one call. */
+/** Limit of one list: it skips events that do not match the filter, but not all of the log in one call. */
 const EVENTS_LOOKED_AT_MAX = 20_000;
 
 export function createAuditLog({ bus, rows, notices, audit, clock, log }: AuditLogParts): AuditLog {
 	const refusals = new Flood();
-	/** Of what nobody waits for. */
+	/** Records an event without making the caller wait. */
 	const tell = (entry: AuditEntry) =>
 		void bus.write([audit(entry)], PATIENCE_MS).catch((cause: unknown) => {
 			log.error({ operation: entry.operation, err: cause }, "an audit event could not be recorded");

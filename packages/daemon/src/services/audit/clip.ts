@@ -1,4 +1,4 @@
-/** Names and ids come from models, platforms and callers: in what is told of them they are short, and one line. */
+/** Names and ids come from models, platforms and callers: records hold them shortened, and on one line. */
 
 import { clipBytes } from "../../std/clip.ts";
 

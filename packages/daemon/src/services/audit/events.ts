@@ -3,7 +3,7 @@
 import type { Reason } from "@nexus-stream/protocol";
 import { clipped } from "./clip.ts";
 
-/** As it is kept and as it is told. */
+/** An event as it is stored and as readers get it. */
 export interface AgentEvent {
 	event_type: "started" | "message" | "tool" | "approval" | "settled";
 	/** In milliseconds since the epoch. */

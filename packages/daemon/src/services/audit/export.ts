@@ -34,7 +34,7 @@ export function auditSpelling(format: AuditFormat, filter: AuditFilter): AuditSp
 /** Where the last field begins. Nothing inside of a string looks like it: the quotes there are escaped. */
 const PAYLOAD = ',"payload":{';
 
-/** What a file begins with. One that goes on after a cut has it already. */
+/** Header line of a file. An export that continues after a cut has it already. */
 export const auditHeader = (format: AuditFormat, after: number | undefined): string =>
 	format === "csv" && after === undefined ? `${COLUMNS.join(",")}\n` : "";
 
@@ -66,7 +66,7 @@ function csvLine({ sequence, timestamp, ...record }: AuditRecord, text: string, 
 	return `${what},${who},${payload}\n`;
 }
 
-/** What begins like a formula would be one in a spreadsheet. */
+/** A spreadsheet would run a value that begins like this as a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 const SPECIAL = /^[=+\-@\t\r]|[",\r\n]/;
 const QUOTED = /[",\r\n]/;

@@ -8,7 +8,7 @@ export class Flood {
 	#reported = 0;
 	#untold = 0;
 
-	/** Undefined: this one is only counted. Otherwise how many were, since the last one that was told. */
+	/** Undefined: this refusal is only counted. Otherwise the number of refusals that were only counted since the last recorded one. */
 	next(now: number): { untold: number } | undefined {
 		const minute = Math.floor(now / MINUTE_MS);
 		if (minute !== this.#minute) this.#reported = 0;

@@ -1,6 +1,6 @@
 /**
- * What is told of every change, in the change's own commit: the audit log, and the events of agents and of memory. It looks at the writes
- * themselves, so that no way to a change can leave it out. Ids, names and states: never what somebody said (Z28).
+ * Records every change in the change's own commit: the audit log, and the events of agents and of memory. It reads the writes
+ * themselves, so that no path to a change can skip it. Records hold ids, names and states, never the text of a message.
  */
 
 import { type Reason, reasonOfEnd, traceIdOf } from "@nexus-stream/protocol";
@@ -87,7 +87,7 @@ export function createTelling(clock: Clock): Tell {
 		if (isNew && log?.kind === "run") begun(telling, log, writes);
 		const tell = ({ table, op, args }: Write) => TELLERS[table]?.[op]?.(telling, ...args);
 		for (const write of writes) if (write.table !== "turns") tell(write);
-		// The end of a run is the last that is told of it.
+		// The end of a run is the last record about it.
 		for (const write of writes) if (write.table === "turns") tell(write);
 		return telling.writes;
 	};
@@ -112,7 +112,7 @@ const callerOf = ({ channel, account, sender }: Person): string => `${channel}/$
 const runIn = (disposition: Disposition): { run_id?: string } =>
 	"runId" in disposition && disposition.runId !== undefined ? { run_id: disposition.runId } : {};
 
-/** What an audit calls what became of a message. */
+/** The audit's operation for each outcome of a message. */
 const OPERATION_OF: Readonly<Record<Disposition["state"], string>> = {
 	started: "accepted",
 	queued: "accepted",
@@ -280,7 +280,7 @@ const pairings: Tellers<PairingOps> = {
 
 type AnyTeller = (telling: Telling, ...args: readonly unknown[]) => void;
 
-/** By thing and operation: what is not here is told to nobody. */
+/** By thing and operation: a write that is missing here is not recorded. */
 const TELLERS = { inbox, turns, execution, approvals, deliveries, memory, grants, pairings } as unknown as Readonly<
 	Record<string, Readonly<Record<string, AnyTeller | undefined>> | undefined>
 >;

@@ -20,7 +20,7 @@ export interface NoticeParts {
 }
 
 export function noticeLogs({ bus, rows: { notices } }: NoticeParts): NoticeLogs {
-	/** Those who follow a topic ask for the same rows: they are read once. */
+	/** Followers of a topic ask for the same rows: this cache reads them once. */
 	const recent = new Map<string, Batch>();
 	const read = async (topic: string, after: number): Promise<Batch | undefined> => {
 		const known = recent.get(topic);

@@ -1,4 +1,4 @@
-/** What is told beside what happens, in the same commit: the audit log, and the events of agents and of memory. */
+/** Records that commit together with the change they describe: the audit log, and the events of agents and of memory. */
 
 import type { Reason } from "@nexus-stream/protocol";
 import type { Write } from "../../std/write.ts";
@@ -13,7 +13,7 @@ export interface AuditEntry {
 	userId?: string;
 	reason?: Reason;
 	traceId?: string;
-	/** Who did it: an address, an account, an agent. */
+	/** The caller: an address, an account, an agent. */
 	caller?: string;
 	payload?: AuditPayload;
 }

@@ -23,7 +23,7 @@ export interface AuditRecord {
 	payload?: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** Longer texts are cut: what is told has ids and names only. */
+/** Longer texts are cut, because records hold only ids and names. */
 const VALUE_BYTES_MAX = 256;
 
 export function auditText(entry: AuditEntry, at: number): string {

@@ -16,7 +16,7 @@ const STEPS: readonly string[] = [
 		text TEXT NOT NULL,
 		PRIMARY KEY (topic, seq)
 	) STRICT, WITHOUT ROWID;
-	-- So that a topic goes on counting when all of it was forgotten.
+	-- Lets a topic keep counting after all of its rows were forgotten.
 	CREATE TABLE notice_forgotten (topic TEXT PRIMARY KEY, up_to INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 	`,
 	`
@@ -29,7 +29,7 @@ const STEPS: readonly string[] = [
 
 const FORGOTTEN = "ifnull((SELECT up_to FROM notice_forgotten WHERE topic = ?1), 0)";
 
-/** Of one read: what a reader holds in memory. */
+/** Limit of one read: a reader holds this much in memory. */
 const READ_CHARS_MAX = 256 * 1024;
 
 export const noticesInSqlite: SqliteTable<AtOnce<NoticeRows>> = {
@@ -101,7 +101,7 @@ function applier(file: SqliteFile): ApplierOf<NoticeOps> {
 		SELECT ?1, ifnull(max(seq), ${FORGOTTEN}) + ?4, ?4, ?2, ?3, ?5, iif(?5 IS NULL, NULL, octet_length(?3))
 		FROM notice WHERE topic = ?1`,
 	);
-	// What is kept has no hole: the clock may have been set back between two of them.
+	// Forgets only from the start, so that the kept rows have no gap: the clock may have been set back between two of them.
 	const oldest = statement(
 		file,
 		`SELECT max(seq) AS up_to FROM (SELECT seq FROM notice WHERE topic = ?1 AND seq < ifnull(

@@ -1,5 +1,5 @@
 /**
- * Notices: endless logs whose records commit with what they tell of. A log of the Bus has one writer and is no part of another's unit, so
+ * Notices: endless logs whose records commit with the change they describe. A log of the Bus has one writer and cannot be part of another's unit, so
  * these are rows. Each topic counts its own records, densely, from 1.
  */
 
@@ -23,16 +23,16 @@ export interface NoticePage {
 	text: string;
 }
 
-/** What is kept of a topic: `first` to `last`; `first` is `last + 1` when nothing is. */
+/** The kept records of a topic: `first` to `last`; `first` is `last + 1` when nothing is kept. */
 export interface NoticeRange {
 	first: number;
 	last: number;
 }
 
 export interface NoticeRows {
-	/** What follows a place: about so many at most, fewer when they are large. It may begin before the place. Undefined at the end. */
+	/** Records after a position: about `limit` at most, fewer when they are large. The page may begin before the position. Undefined at the end. */
 	read(topic: string, after: number, limit: number): Reading<NoticePage | undefined>;
-	/** What is before a place, newest first. */
+	/** Records before a position, newest first. */
 	newest(topic: string, before: number, limit: number): Reading<Notice[]>;
 	range(topic: string): Reading<NoticeRange>;
 	/** Whether the oldest of a topic is from before a time. */
@@ -50,7 +50,7 @@ export interface NoticeOps {
 	forget(topic: string, before: number, limit: number): void;
 }
 
-/** What a reader of notices listens to on the Bus. */
+/** The Bus topic that wakes the readers of a topic's notices. */
 export const noticeCall = (topic: string): string => `notices:${topic}`;
 
 const { post, forget } = writesOf<NoticeOps>("notices", ["post", "forget"]);

@@ -6,7 +6,7 @@ export const MEMORY_TOPIC = "memory";
 
 const APP_PREFIX = "app:";
 
-/** What an application is sent. */
+/** Topic of the messages to an application. */
 export const appTopic = (appId: string): string => `${APP_PREFIX}${appId}`;
 
 const DAY_MS = 24 * 60 * 60_000;

@@ -1,4 +1,4 @@
-/** What a connector may be made of: names, address, key, models. Says what is wrong with the rest. */
+/** Checks a connector's names, address, key and models, and says what is wrong with them. */
 
 import { type Guard, urlProblem } from "@nexus-stream/adapter/net/address-guard";
 import { NexusError } from "@nexus-stream/protocol";
@@ -41,7 +41,7 @@ function endpointUrl(text: string): URL {
 	return url;
 }
 
-/** What can be wrong with credentials of a request before anybody looks at where they lead. */
+/** Checks credentials in a request before their address is looked up. */
 export function checkInline({ providerType, endpoint, apiKey }: InlineCredential): void {
 	if (checkType(providerType).key === undefined) throw wrong(`${providerType} takes no key of a request`);
 	checkKey(apiKey);

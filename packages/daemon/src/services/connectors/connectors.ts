@@ -22,11 +22,11 @@ export type { SecretKey } from "./keys.ts";
 export { defaultModelOf } from "./provider-types.ts";
 
 export interface ConnectorDeps extends StoreDeps {
-	/** What `default` is. */
+	/** The answerer behind the connector `default`. */
 	configured: ConfiguredAnswerer;
-	/** What connectors of the type `demo` say. */
+	/** The engine behind connectors of the type `demo`. */
 	offline(): Promise<Engine>;
-	/** What is done with a fetch of an address that a provider's answer names. */
+	/** Wraps the fetch of an address that a provider's answer names. */
 	fetched?(fetch: ProviderFetch): ProviderFetch;
 	/** Applications whose own addresses follow `rules`, too. Those of others have to be on the internet. */
 	inlineApps?: readonly string[] | undefined;
@@ -60,7 +60,7 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 		fetch: fetchBy(own),
 		inline: (app) => (isStrict(app) ? { fetch: fetchBy(strict), rules: STRICT } : { fetch: fetchBy(own), rules }),
 	});
-	/** An error that a provider's call has told already is not told again by whoever made the call. */
+	/** Errors that a provider's call has reported already: the caller's own report of the same error is ignored. */
 	const told = new WeakSet<Error>();
 
 	const health = watchHealth({
@@ -147,7 +147,7 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 	};
 }
 
-/** What a request of an application names may lead to the internet alone. */
+/** An address in an application's request may lead only to the internet. */
 const STRICT: GuardRules = {};
 
 /** Says nothing of what the owner's network has at that address. */

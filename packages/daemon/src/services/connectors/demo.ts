@@ -26,7 +26,7 @@ const wordsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N
 
 export const DEMO_DIMENSIONS = 64;
 
-/** Each word points in a direction of its own, so that texts with the same words are near each other. Of length 1. */
+/** Each word points in a different direction, so that texts with the same words are near each other. Of length 1. */
 function vectorOf(text: string): number[] {
 	const sum = Array<number>(DEMO_DIMENSIONS).fill(0);
 	for (const word of wordsOf(text)) {

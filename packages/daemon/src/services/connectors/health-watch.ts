@@ -1,4 +1,4 @@
-/** Keeps the health of all providers in memory, and looks at them while somebody wants to know. */
+/** Keeps the health of all providers in memory, and probes them while they are in use or have subscribers. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import {
@@ -13,13 +13,13 @@ import {
 import type { ProviderHealth, ProviderHealthFeed } from "./port.ts";
 
 export interface HealthWatch extends ProviderHealthFeed {
-	/** It is there, and in this state until somebody looks; `isProbed`: it can be looked at. */
+	/** Adds a provider, whose state stays as it is until the next probe or call; `isProbed`: it can be probed. */
 	know(name: string, isProbed: boolean): void;
 	forget(name: string): void;
 	/** Its address or key has changed: what was known counts no more. */
 	reset(name: string): void;
 	outcome(name: string, outcome: HealthOutcome): void;
-	/** Somebody uses it: it is looked after for a while. */
+	/** A caller uses it: it is probed for a while. */
 	used(name: string): void;
 	close(): void;
 }
@@ -29,7 +29,7 @@ export interface WatchDeps {
 	/** Never rejects: how a look at it went; undefined when that says nothing. */
 	probe(name: string, signal: AbortSignal): Promise<HealthOutcome | undefined>;
 	times?: HealthTimes;
-	/** How long after its last use a provider is looked after although nobody subscribes. */
+	/** How long after its last use a provider is probed without subscribers. */
 	inUseMs?: number;
 }
 
@@ -57,7 +57,7 @@ export function watchHealth({ clock, probe, times = HEALTH_TIMES, inUseMs = IN_U
 		watched.cancel?.();
 		watched.cancel = undefined;
 		if (watched.isProbing || !isWanted(watched)) return;
-		// Whoever uses it will tell how it went: only silence after that is a reason to look.
+		// Calls report how they went: only silence after the last one is a reason to probe.
 		const earliest = listeners.size > 0 ? 0 : watched.usedAt + times.probeMs;
 		const ms = Math.max(0, Math.max(nextProbeAt(watched.health, times), earliest) - clock.now());
 		watched.cancel = clock.after(ms, () => void look(name, watched));

@@ -16,7 +16,7 @@ export const HEALTH_TIMES: HealthTimes = { probeMs: 60_000, backOffMs: 5_000, ba
 
 export type HealthOutcome =
 	| { ok: true }
-	/** A request that was wrong says nothing about its provider: it is no outcome. */
+	/** A wrong request says nothing about its provider, so it does not count as an outcome. */
 	| { ok: false; fault: "unauthorized" | "unavailable"; reason: string };
 
 export const newHealth = (name: string, now: number): ProviderHealth => ({
@@ -46,7 +46,7 @@ export function afterOutcome(
 
 function stateAfter(outcome: HealthOutcome, failures: number, failuresMax: number): ProviderHealth["state"] {
 	if (outcome.ok) return "healthy";
-	// The next try will not be let in, either.
+	// The provider will refuse the next try, too.
 	if (outcome.fault === "unauthorized") return "unauthorized";
 	return failures < failuresMax ? "degraded" : "unavailable";
 }
@@ -56,12 +56,12 @@ export function nextProbeAt(health: ProviderHealth, times: HealthTimes = HEALTH_
 	if (health.checkedAt === undefined) return health.changedAt;
 	const { consecutiveFailures: failures } = health;
 	if (failures === 0) return health.checkedAt + times.probeMs;
-	// Whoever gave a wrong key has to change it first; until then every look is one more refusal.
+	// The owner has to change a wrong key first; until then every probe is one more refusal.
 	if (health.state === "unauthorized") return health.checkedAt + times.backOffMsMax;
 	return health.checkedAt + Math.min(times.backOffMsMax, times.backOffMs * 2 ** Math.min(failures - 1, 30));
 }
 
-/** Readers are told of these; that it was looked at once more without a change is no news. */
+/** Readers get these changes; another probe with the same result is not one. */
 export const isNews = (before: ProviderHealth, after: ProviderHealth): boolean =>
 	before.state !== after.state ||
 	before.reason !== after.reason ||

@@ -155,7 +155,7 @@ async function picture(wire: Wire, address: string, signal: AbortSignal): Promis
 	return { mimeType: type ?? "application/octet-stream", data: Buffer.concat(chunks) };
 }
 
-/** What an answer says it is, if that is of this kind. */
+/** The content type of an answer, if it is of this kind. */
 function typeIn({ headers }: Response, kind: "audio" | "image"): string | undefined {
 	const type = headers.get("content-type")?.split(";")[0]?.trim().toLowerCase() ?? "";
 	return type.startsWith(`${kind}/`) && /^[a-z]+\/[a-z0-9.+-]{1,40}$/.test(type) ? type : undefined;

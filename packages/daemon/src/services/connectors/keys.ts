@@ -11,7 +11,7 @@ export interface SecretKey {
 	make(): Buffer;
 }
 
-/** What a key is bound to: it cannot be opened for anything else. */
+/** The connector that a key is bound to: the key cannot be opened for another. */
 export interface KeyBinding {
 	id: string;
 	appId?: string | undefined;
@@ -66,7 +66,7 @@ const unusable = (id: string, why: string, cause?: unknown): NexusError =>
 	);
 
 const HINT_CHARS = 4;
-/** Of a shorter one, four characters would be too much of it. */
+/** Four characters would reveal too much of a shorter key. */
 const HINT_KEY_CHARS_MIN = 12;
 
 export const keyHint = (apiKey: string): string =>

@@ -1,4 +1,4 @@
-/** From a connector to its provider. Opens what is stored at the moment of the call: it may have been changed since somebody looked it up. */
+/** From a connector to its provider. Opens the stored connector at the moment of the call: it may have changed since the caller looked it up. */
 
 import type { GuardRules } from "@nexus-stream/adapter/net/address-guard";
 import { NexusError } from "@nexus-stream/protocol";
@@ -14,13 +14,13 @@ import { type ProviderFetch, WIRE_LIMITS } from "./wire.ts";
 
 export interface OpenerDeps extends Pick<StoreDeps, "rows" | "secret"> {
 	standard: BuiltIn;
-	/** What connectors of the type `demo` are. */
+	/** The engine behind connectors of the type `demo`. */
 	offline: () => Promise<Parameters<typeof demoProvider>[0]>;
 	/** Behind the guard. */
 	fetch: ProviderFetch;
 	/** Behind the guard that an application's own addresses pass, and its rules. */
 	inline(app: string | undefined): { fetch: ProviderFetch; rules: GuardRules };
-	/** What is done with a fetch of an address that a provider's answer names. */
+	/** Wraps the fetch of an address that a provider's answer names. */
 	fetched?(fetch: ProviderFetch): ProviderFetch;
 }
 

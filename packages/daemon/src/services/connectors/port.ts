@@ -107,7 +107,7 @@ export interface Provider {
 }
 
 export interface Connectors {
-	/** Those that the caller may use, `default` first. */
+	/** Connectors that the caller may use, `default` first. */
 	list(principal: Principal): Promise<ConnectorInfo[]>;
 	/** Undefined also for one of another application. */
 	find(id: string, principal: Principal): Promise<ConnectorInfo | undefined>;

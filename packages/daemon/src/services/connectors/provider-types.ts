@@ -1,4 +1,4 @@
-/** The kinds of model providers: where each is, what it can do, and which model it is asked for when nobody names one. */
+/** The kinds of model providers: their addresses, their abilities, and the default model of each. */
 
 import { own } from "@nexus-stream/protocol/own";
 import { usualModel } from "../../engine/engine.ts";
@@ -48,7 +48,7 @@ const PROVIDER_TYPES: Readonly<Record<string, ProviderType>> = {
 	},
 };
 
-/** Of the connector `default` when a model is configured: its address is the operator's, and is not shown. */
+/** Type of the connector `default` when a model is configured: its address is the operator's, and is not shown. */
 export const CONFIGURED = "configured";
 export const DEMO = "demo";
 export const ANTHROPIC = "anthropic";
@@ -56,7 +56,7 @@ export const ANTHROPIC = "anthropic";
 export const providerTypeNames: readonly string[] = Object.keys(PROVIDER_TYPES);
 export const providerType = (name: string): ProviderType | undefined => own(PROVIDER_TYPES, name);
 
-/** The model that is asked when nobody names one: the connector's own for what it is there for first, else its provider's usual one. */
+/** The model for a request that names none: the connector's default for text or for its only kind, else the provider's usual one. */
 export function defaultModelOf(
 	connector: Pick<ConnectorInfo, "providerType"> & Partial<Pick<ConnectorInfo, "defaultModel" | "kinds">>,
 	kind: ScenarioKind,

@@ -1,4 +1,4 @@
-/** A provider whose calls tell how it is: whoever uses it need not. */
+/** A provider whose calls report its health, so that callers need not. */
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { HealthOutcome } from "./health.ts";
@@ -7,7 +7,7 @@ import { ProviderFailure } from "./wire.ts";
 
 type Report = (outcome: { ok: true } | { ok: false; error: Error }) => void;
 
-/** What an error says about the provider's health; undefined: nothing. */
+/** The health outcome that an error stands for; undefined: the error says nothing about the provider. */
 export function outcomeOf(error: Error): HealthOutcome | undefined {
 	const failed = (fault: "unauthorized" | "unavailable"): HealthOutcome => ({
 		ok: false,

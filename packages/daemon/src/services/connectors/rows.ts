@@ -10,7 +10,7 @@ export interface StoredConnector {
 	endpoint?: string;
 	/** Encrypted: the Ledger never sees a key. */
 	sealedKey?: string;
-	/** What lists show of the key. */
+	/** The part of the key that lists show. */
 	keyHint?: string;
 	enabled: boolean;
 	defaultModel?: string;
@@ -33,7 +33,7 @@ export interface ConnectorOps {
 	add(connector: StoredConnector, connectorsMax: number): void;
 	/** A conflict unless the stored one has the revision before. */
 	replace(connector: StoredConnector): void;
-	/** One that is not there is a conflict. */
+	/** Removes a connector; an unknown id is a conflict. */
 	remove(id: string): void;
 }
 

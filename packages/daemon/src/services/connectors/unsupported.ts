@@ -1,4 +1,4 @@
-/** What is said when a provider cannot do something. */
+/** The errors for a provider that cannot do something. */
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { ScenarioKind } from "./port.ts";

@@ -28,7 +28,7 @@ export const WIRE_LIMITS = {
 /** Nothing else leaves: libraries take more headers out of the environment. */
 const HEADERS_SENT = ["accept", "content-type", "user-agent", "anthropic-version", "anthropic-beta"];
 
-/** What a failure says about the provider's health; undefined: nothing, the request was at fault. */
+/** The provider's fault in a failure; undefined: the request was at fault. */
 export type Fault = "unauthorized" | "unavailable";
 
 export class ProviderFailure extends NexusError {
@@ -78,7 +78,7 @@ export class Wire {
 		}
 	}
 
-	/** What was thrown, as one of ours. The caller's own abort stays what it is. */
+	/** Turns a thrown value into a NexusError. The caller's own abort stays as it is. */
 	failure(cause: unknown, signal?: AbortSignal): Error {
 		if (signal?.aborted) return toNexusError(signal.reason, "aborted");
 		if (cause instanceof NexusError) return cause;
@@ -184,7 +184,7 @@ function bounded(response: Response, bytesMax: number, tooLarge: () => Error): R
 	return new Response(body.pipeThrough(counter), { status, statusText, headers });
 }
 
-/** What a refusal says in the shape that OpenAI gave it and the others copy; else all of it. */
+/** The message of a refusal, in the shape that OpenAI gave it and the others copy; else the whole body. */
 function wordsIn(body: string): string {
 	try {
 		const { error } = JSON.parse(body) as { error?: { message?: unknown } };
@@ -208,7 +208,7 @@ async function firstOf({ body }: Response, bytesMax: number): Promise<string> {
 			bytes += (value as Uint8Array).byteLength;
 		}
 	} catch {
-		// What was read so far has to do.
+		// The part that was read so far has to do.
 	}
 	await reader.cancel().catch(() => {});
 	return Buffer.concat(chunks).subarray(0, bytesMax).toString("utf8");
