@@ -13,9 +13,6 @@ export function createInTurn(): InTurn {
 	};
 }
 
-/** One at a time for each key. Rejects when the signal aborts before its turn has come. */
-export type KeyedLock = <T>(key: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
-
 /** Resolves with how to release it; rejects when the signal aborts first. */
 export type Lock = (signal: AbortSignal) => Promise<() => void>;
 
@@ -38,23 +35,6 @@ export function createLock(): Lock {
 			throw cause;
 		} finally {
 			signal.removeEventListener("abort", fail);
-		}
-	};
-}
-
-export function createKeyedLock(): KeyedLock {
-	const locks = new Map<string, { lock: Lock; users: number }>();
-	return async (key, signal, work) => {
-		const own = locks.get(key) ?? { lock: createLock(), users: 0 };
-		locks.set(key, own);
-		own.users++;
-		let release = () => {};
-		try {
-			release = await own.lock(signal);
-			return await work();
-		} finally {
-			release();
-			if (--own.users === 0) locks.delete(key);
 		}
 	};
 }

@@ -4,10 +4,10 @@ import { createHash, randomBytes } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
 import { ADMIT_MS_MAX } from "../../bus/bus.ts";
-import { createKeyedLock } from "../../std/lock.ts";
 import { appOf, type Principal, seesApp } from "../kit/principal.ts";
 import type { Quota } from "../kit/quota.ts";
 import { type ArtifactFiles, artifactFiles } from "./files.ts";
@@ -43,7 +43,7 @@ class ArtifactService implements Artifacts {
 	readonly #deps: ArtifactsDeps;
 	readonly #limits: ArtifactLimits;
 	readonly #files: ArtifactFiles;
-	readonly #lock = createKeyedLock();
+	readonly #queue = createKeyedQueue();
 	readonly #closed = new AbortController();
 	/** Files that have no row yet. */
 	readonly #storing = new Set<string>();
@@ -103,7 +103,7 @@ class ArtifactService implements Artifacts {
 	 */
 	#add(row: StoredArtifact, mayBe: (same: StoredArtifact) => boolean): Promise<StoredArtifact> {
 		const { bus, rows } = this.#deps;
-		return this.#lock(ROOM, this.#closed.signal, async () => {
+		return this.#inTurn(ROOM, async () => {
 			const same = await rows.artifacts.same(row);
 			if (same && mayBe(same)) {
 				await bus.write([artifactWrites.renew(same.id, row.expiresAt)], ADMIT_MS_MAX);
@@ -216,7 +216,7 @@ class ArtifactService implements Artifacts {
 			piece.id === undefined
 				? await this.#add(this.#row(newArtifactId(), checkedAnnouncement(appId, piece)), () => true)
 				: await this.#owned(piece.id, appId);
-		return this.#lock(row.id, this.#closed.signal, () => this.#take(row.id, piece));
+		return this.#inTurn(row.id, () => this.#take(row.id, piece));
 	}
 
 	async #owned(id: string, appId: string): Promise<StoredArtifact> {
@@ -270,7 +270,7 @@ class ArtifactService implements Artifacts {
 		const sum = sha256 === undefined ? {} : { sha256 };
 		const begun = this.transfers.begin(
 			{ kind: "upload", appId, name, artifactId: id, totalBytes: sizeBytes, ...sum },
-			() => this.#lock(id, this.#closed.signal, () => this.#remove(id)),
+			() => this.#inTurn(id, () => this.#remove(id)),
 		);
 		this.#uploads.set(id, begun);
 		return begun;
@@ -328,9 +328,8 @@ class ArtifactService implements Artifacts {
 	/** Waits while the same content is being added, because the adding caller may get this artifact. */
 	#expire(id: string, now = this.#deps.clock.now()): Promise<boolean> {
 		const { rows } = this.#deps;
-		const { signal } = this.#closed;
-		return this.#lock(id, signal, () =>
-			this.#lock(ROOM, signal, async () => {
+		return this.#inTurn(id, () =>
+			this.#inTurn(ROOM, async () => {
 				const row = await rows.artifacts.get(id);
 				if (!row || row.expiresAt > now) return false;
 				this.#uploads.get(id)?.fail(new NexusError("expired", "it was not finished in time"));
@@ -338,6 +337,10 @@ class ArtifactService implements Artifacts {
 				return true;
 			}),
 		);
+	}
+
+	#inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+		return this.#queue.run(key, work, this.#closed.signal);
 	}
 
 	async close(): Promise<void> {
