@@ -60,7 +60,7 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 		expect(await ledger.approvals.get("run_1", "K7Q2")).toEqual(approvalOf("K7Q2", row as Partial<Approval>));
 	});
 
-	test("A2: nobody decides when the time is over; the end of it is still on record", async () => {
+	test("A2: no decision is taken when the time is over; the end of it is still on record", async () => {
 		const { ledger, write } = openStore();
 		write(open(approvalOf("K7Q2")));
 		expect(() => write(decide(approvalOf("K7Q2"), approved({ at: 100 })))).toThrow(/time is over/);

@@ -138,7 +138,7 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 		expect((await ledger.deliveries.get("dlv_1"))!.messages[1]).toMatchObject({ state: "unknown" });
 	});
 
-	it("what has ended is listed, newest first, and no longer owed", async () => {
+	it("ended deliveries are listed, newest first, and are no longer pending", async () => {
 		const { ledger, write } = open();
 		for (const n of [1, 2, 3, 4])
 			write(w.open({ ...request, id: `dlv_${n}`, runId: `run_${n}`, account: n % 2 ? "a" : "b" }));
@@ -200,7 +200,7 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 		expect((await ledger.deliveries.ofMessage({ channel: "c", account: "a", messageId: "m1" }))?.nonce).toBe("n2");
 	});
 
-	it("a failure that is told before the message's own answer is not forgotten by it", async () => {
+	it("a failure that is reported before the message's own answer is not forgotten by it", async () => {
 		const { ledger, write } = open();
 		write(w.open(request));
 		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one" }, 2));

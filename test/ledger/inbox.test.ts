@@ -115,7 +115,7 @@ describe.each(stores)("inbox %s", (_name, open) => {
 		expect(await idsOf(ledger.inbox.list({ limit: 9 }))).toEqual(["evt_5", "evt_4", "evt_3"]);
 		write(forgetRejected(2));
 		expect(await ledger.inbox.list({ limit: 9 })).toHaveLength(3);
-		// A page whose last event is forgotten goes on where it stood.
+		// A page whose last event is forgotten continues where it stood.
 		write(accept(eventOf("evt_0")));
 		expect(await idsOf(ledger.inbox.list({ limit: 9, before: "evt_4a" }))).toEqual(["evt_4", "evt_3"]);
 	});
@@ -158,7 +158,7 @@ describe.each(stores)("sessions %s", (_name, open) => {
 		expect(await ledger.sessions.get("other")).toBeUndefined();
 	});
 
-	test("what was not let in makes no session; neither does an event that stands for others", async () => {
+	test("a rejected event makes no session; neither does an event that stands for others", async () => {
 		const { ledger, write } = open();
 		write(accept(eventOf("evt_1", { session: "s1", disposition: rejected })));
 		write(accept(eventOf("evt_2", { session: "s2", batch: ["evt_0"] })));

@@ -21,7 +21,7 @@ describe.each(stores)("jobs %s", (_name, open) => {
 		expect(await ids({})).toEqual(["job_4", "job_3", "job_2", "job_1"]);
 		expect(await ids({ appId: "app", limit: 2 })).toEqual(["job_3", "job_2"]);
 		expect(await ids({ before: "job_2" })).toEqual(["job_1"]);
-		// One that is forgotten since.
+		// A job that was forgotten since.
 		expect(await ids({ before: "job_2a" })).toEqual(["job_2", "job_1"]);
 		expect(await ids({ before: "job_0" })).toEqual([]);
 		expect(await ids({ states: ["running", "failed"] })).toEqual(["job_4"]);

@@ -41,7 +41,7 @@ describe.each(stores)("notices %s", (_, open) => {
 		expect(ledger.notices.range("audit")).toEqual({ first: 5, last: 5 });
 	});
 
-	it("Z1: forgets the oldest of one topic, in steps, without a hole, and goes on counting", () => {
+	it("Z1: forgets the oldest of one topic, in steps, without a hole, and continues to count", () => {
 		const { ledger, write } = open();
 		write(...[1, 2, 9, 3, 4].map((at) => post("app:a", `at ${at}`, at)), post("audit", "kept", 1));
 		expect(ledger.notices.isOlder("app:a", 5)).toBe(true);

@@ -1,4 +1,4 @@
-/** A Ledger on a store of its own, and how a test commits to it. */
+/** A Ledger on its own store, and how a test commits to it. */
 
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
@@ -8,7 +8,7 @@ import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlit
 import type { CommitFacts, Write } from "../../packages/daemon/src/std/write.ts";
 import { freshFolder } from "../runtime/folder.ts";
 
-/** What a store does with one unit of a commit. */
+/** Applies one unit of a commit, as a store does. */
 export function commit(file: SqliteFile, writes: readonly Write[], facts: CommitFacts = { node: 1, now: 1 }): void {
 	file.transaction(() => {
 		for (const write of writes) file.tables.apply(write, facts);

@@ -1,4 +1,4 @@
-/** What a new kind of stored thing costs: its port, its SQLite part, and its name in the list. */
+/** The cost of a new kind of stored row: its port, its SQLite part, and its name in the list. */
 
 import { expect, onTestFinished, test } from "vitest";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";

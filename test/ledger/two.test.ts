@@ -124,7 +124,7 @@ describe("two ledgers on one store", () => {
 		expect(() => left.write(deliveryWrites.adopt(["dlv_1"]))).toThrow(conflict);
 	});
 
-	test("ST17: a snapshot and the chain that it is asked with are of one moment, whoever commits meanwhile", async () => {
+	test("ST17: a snapshot and the chain that it is asked with are of one moment, whichever process commits meanwhile", async () => {
 		const { left, right } = two();
 		left.write(turnWrites.settle(turnOf("run_1")), turnWrites.settle(turnOf("run_2")));
 		left.write(inboxWrites.accept(eventOf("evt_1")), inboxWrites.accept(eventOf("evt_other", { session: "other" })));

@@ -1,4 +1,4 @@
-/** Whoever asks is told soon that nothing can be stored; what nobody waits for has the time that it takes. */
+/** A waiting caller soon learns that nothing can be stored; work that no caller waits for may take its time. */
 
 import { expect, it } from "vitest";
 import { ADMIT_MS_MAX, type Bus } from "../../packages/daemon/src/bus/bus.ts";

@@ -81,7 +81,7 @@ test("Z22: a message is in its recipient's log, and in no other; the reader keep
 	expect(await recordsOf(await messages.open("", 0, as("b")))).toHaveLength(2);
 });
 
-test("Z25: an application writes in its own name only; nobody is told of one that is not there", async () => {
+test("Z25: an application writes in its own name only, and only to applications that exist", async () => {
 	const { send, known } = rig();
 	await expect(send("a", "b", { from: "c" })).rejects.toMatchObject({ code: "forbidden" });
 	await expect(send("a", "nobody")).rejects.toMatchObject({ code: "not_found" });

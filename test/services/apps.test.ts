@@ -19,7 +19,7 @@ async function applications(store = storeForTest(), more: Partial<Parameters<typ
 	return { apps, store };
 }
 
-test("Z25: a token is told once, proves its application, and only its hash is kept", async () => {
+test("Z25: a token is shown once, proves its application, and only its hash is kept", async () => {
 	const { apps, store } = await applications();
 	const { app, token } = await apps.add({ id: "shop", name: "Web shop" }, OWNER);
 	expect(app).toEqual({ id: "shop", name: "Web shop", createdAt: 1000 });
@@ -56,7 +56,7 @@ test("Z25: a removed application's token is worth nothing at once, in every daem
 	expect(apps.authenticate(again.token)?.ended.aborted).toBe(false);
 });
 
-test.each(["", "owner", "-x", "a b", "a/b", "x".repeat(65)])("%j is no application's name", async (id) => {
+test.each(["", "owner", "-x", "a b", "a/b", "x".repeat(65)])("%j is not a valid application name", async (id) => {
 	const { apps } = await applications();
 	await expect(apps.add({ id }, OWNER)).rejects.toMatchObject({ code: "invalid" });
 });

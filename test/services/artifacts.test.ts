@@ -83,7 +83,7 @@ describe("an artifact", () => {
 		expect(await artifacts.find(id, OWNER)).toMatchObject({ id });
 	});
 
-	it("I11: has limits of its own size, of its application's bytes and count, and of all bytes", async () => {
+	it("I11: is limited in its own size, its application's bytes and count, and all bytes", async () => {
 		const limits = { artifactBytesMax: 10, bytesPerAppMax: 14, bytesMax: 20, countPerAppMax: 3 };
 		const { artifacts, files } = rig({ limits });
 		let made = 0;
@@ -229,7 +229,7 @@ describe("an upload", () => {
 	it.each([
 		["before its last piece", 5],
 		["between its name and its row", 11],
-	])("goes on after a crash %s", async (_, received) => {
+	])("continues after a crash %s", async (_, received) => {
 		const dead = rig({ dies: true });
 		const { artifact } = await dead.artifacts.upload(first, APP);
 		const part = join(dead.dir, `${artifact.id}.part`);
@@ -312,7 +312,7 @@ describe("transfers", () => {
 		expect(transfers.list(APP)).toMatchObject([{ state: "canceled" }]);
 	});
 
-	it("the daemon's own fetches are told without what may be secret, and can be cancelled", async () => {
+	it("the daemon's own fetches are reported without what may be secret, and can be cancelled", async () => {
 		const { artifacts, seen } = rig();
 		const { transfers } = artifacts;
 		const get = transfers.tracked(async () => new Response("picture"), "app");
@@ -360,7 +360,7 @@ describe("transfers", () => {
 		expect(names.at(-1)).toBe("999");
 	});
 
-	it("I11: those that are over go after an hour, and downloads that nobody goes on with end", async () => {
+	it("I11: transfers that are over go after an hour, and abandoned downloads end", async () => {
 		const { artifacts, clock } = rig();
 		const { id } = await artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, data);
 		await artifacts.read(id, 0, 4, APP);

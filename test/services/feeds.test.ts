@@ -30,7 +30,7 @@ function healthRig() {
 	return { clock, now, health };
 }
 
-test("Z2: samples are taken once a second while somebody watches, and never otherwise", () => {
+test("Z2: samples are taken once a second while a listener is subscribed, and never otherwise", () => {
 	const { clock, now, health } = healthRig();
 	clock.advance(5000);
 	expect(now.samples).toBe(0);
@@ -66,7 +66,7 @@ test("the processor is counted in thousandths since the sample before", () => {
 	expect(health.current()).toMatchObject({ status: "DEGRADED", reason: "because", cpuMilli: 250 });
 });
 
-test("Y10: another status is told in the tick in which it changes", () => {
+test("Y10: another status is reported in the tick in which it changes", () => {
 	const { now, health } = healthRig();
 	const told: RuntimeHealth[] = [];
 	health.subscribe((sample) => told.push(sample));
@@ -116,7 +116,7 @@ const bot = (more: Partial<PlatformStatus> = {}): PlatformStatus => ({
 });
 
 test.each<[string, Partial<PlatformStatus>, string, string?]>([
-	["nobody asked its adapter yet", {}, "connecting"],
+	["its adapter was not asked yet", {}, "connecting"],
 	["its adapter cannot be asked", { infoError: "no such file" }, "disconnected", "no such file"],
 	["it will be listened to", { info }, "connecting"],
 	["its adapter only sends, when it has to", { info: { supports: ["send"] } }, "connected"],
@@ -153,14 +153,14 @@ test.each<[string, Partial<PlatformStatus>, string, string?]>([
 	]);
 });
 
-test("R4-65: changes of an account are told once each; one that is gone was removed", async () => {
+test("R4-65: changes of an account are reported once each; one that is gone was removed", async () => {
 	const { accounts, become, told, clock, platform } = await accountRig();
 	accounts.subscribe((session) => told.push(session));
 	become(bot());
 	become(bot());
 	clock.advance(10);
 	become(bot({ info, processes: { monitor: { state: "running" } } }));
-	// Time alone ends a pause: nobody calls.
+	// Time alone ends a pause, without a call.
 	platform.accounts = [bot({ info, processes: { monitor: { state: "running" } }, pausedUntil: 1 })];
 	clock.advance(1000);
 	become();
@@ -173,7 +173,7 @@ test("R4-65: changes of an account are told once each; one that is gone was remo
 	expect(accounts.list()).toEqual([]);
 });
 
-test("Z24: sign-ins are told when they begin, expire and are signed out, and shown for a day after", async () => {
+test("Z24: sign-ins are reported when they begin, expire and are signed out, and shown for a day after", async () => {
 	const { accounts, signIns, told, clock } = await accountRig();
 	accounts.subscribe((session) => told.push(session));
 	const [short, long] = [await signIns.open("192.0.2.1", 1000), await signIns.open("192.0.2.2", 5000)];

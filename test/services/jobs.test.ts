@@ -97,7 +97,7 @@ describe("a job", () => {
 		expect((await rig.get(id)).error).toMatchObject({ code: "timeout", reason: "TIMEOUT" });
 	});
 
-	it("R4-50: nobody of another application sees, cancels or reads it", async () => {
+	it("R4-50: another application cannot see, cancel or read it", async () => {
 		const rig = jobsRig();
 		const { id } = await rig.jobs.submit(admittedOf());
 		const other = appPrincipal("other");
@@ -141,7 +141,7 @@ describe("a job", () => {
 		expect(told).toEqual(expect.arrayContaining([40, 80]));
 	});
 
-	it("tells beside it what happened, in its commits", async () => {
+	it("writes audit entries in its commits", async () => {
 		const told: string[] = [];
 		const rig = jobsRig({
 			audit: ({ operation, payload }) => {
@@ -336,7 +336,7 @@ describe("a text", () => {
 		expect((await progress()).length).toBeGreaterThanOrEqual(3);
 	});
 
-	it("I11: stands in the last record of its job alone, however often progress is told", async () => {
+	it("I11: stands in the last record of its job alone, however often progress is reported", async () => {
 		const clock = manualClock(1000);
 		const rig = textRig({ clock });
 		const { id } = await rig.jobs.submit(admittedOf(HELLO, { timeoutMs: 1e9 }));
@@ -373,7 +373,7 @@ const chunk = (runId: string, seq_no: number, payload: string) =>
 	encodeFrame({ type: "stream.chunk", message_id: `${runId}.1`, seq_no, payload, is_partial: true, ts: 1 });
 
 describe("after a crash (Z18)", () => {
-	it("what waited goes on; what ran ends as crashed, unless another attempt is allowed, which is flagged", async () => {
+	it("a waiting job resumes; a running one ends as crashed, unless another attempt is allowed, which is flagged", async () => {
 		const path = tempPath();
 		const dead = jobsRig({ path, dies: true, limits: { runningMax: 2 } });
 		const ran = await dead.jobs.submit(admittedOf());
@@ -428,7 +428,7 @@ describe("after a crash (Z18)", () => {
 		});
 	});
 
-	it("Z3: a job that retention removed is expired for whoever subscribes", async () => {
+	it("Z3: subscribing to a job that retention removed reports it as expired", async () => {
 		const clock = manualClock(Date.now());
 		const { jobs } = jobsRig({ clock });
 		const id = newId("job", clock.now());
@@ -554,7 +554,7 @@ describe("when the daemon stops", () => {
 		await until("it is asked", () => told.signal !== undefined);
 		const closing = rig.jobs.close(1000, 300);
 		clock.advance(1000);
-		await until("it is told to stop", () => told.signal!.aborted);
+		await until("it is asked to stop", () => told.signal!.aborted);
 		clock.advance(150);
 		await closing;
 		expect(clock.now()).toBeLessThanOrEqual(1000 + 1000 + 300);
@@ -573,7 +573,7 @@ describe("when the daemon stops", () => {
 		await until("it is asked", () => told.signal !== undefined);
 		const closing = rig.jobs.close(1000, 300);
 		clock.advance(1000);
-		await until("it is told to stop", () => told.signal!.aborted);
+		await until("it is asked to stop", () => told.signal!.aborted);
 		clock.advance(150);
 		await until("its end is to be recorded", () => seal.mock.calls.length === 1);
 		clock.advance(150);

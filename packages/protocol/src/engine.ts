@@ -224,7 +224,7 @@ export interface EngineContext {
 	answer?(id: string, signal: AbortSignal): Promise<ApprovalOutcome>;
 	/**
 	 * Messages that arrived during the run and are handed to it, oldest first; from then on they are this run's. Where there are some, `checkpoint`
-	 * is asked for the one that knows them, which commits with them: a run that goes on from there has read them.
+	 * is asked for the one that knows them, which commits with them: a run that resumes from there has read them.
 	 */
 	inbox?: { take(checkpoint?: (arrived: readonly EngineMessage[]) => unknown): Promise<readonly EngineMessage[]> };
 }

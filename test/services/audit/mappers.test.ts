@@ -1,4 +1,4 @@
-/** Z28: what is told commits with its action, and holds ids and states only. */
+/** Z28: an audit entry commits with its action, and holds ids and states only. */
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -33,7 +33,7 @@ const asked = toolOf("bash", {
 	execute: async () => textResult(`done ${MARK}`),
 });
 
-describe("what is told of a run", () => {
+describe("audit entries of a run", () => {
 	it("Z22: message, start, tools and end, once each, with the run's own records", async () => {
 		const answers = [answer(asks("look", { command: `ls ${MARK}` })), answer(text(`Fine ${MARK}.`))];
 		const rig = await toldRig({ answers, tools: [marked] });
@@ -63,7 +63,7 @@ describe("what is told of a run", () => {
 		expect(settled?.trace_id).toBe(started?.trace_id);
 	});
 
-	it("Z28: nothing of it holds what somebody said, an argument, a result, an answer or a secret", async () => {
+	it("Z28: no entry holds a message's text, an argument, a result, an answer or a secret", async () => {
 		const answers = [
 			answer(
 				text(`thinking ${MARK}`),
@@ -143,7 +143,7 @@ describe("what is told of a run", () => {
 		expect(rig.everything()).not.toContain(MARK);
 	});
 
-	it("an approval is told when it is asked and when it is decided, for its session and agent", async () => {
+	it("an approval is recorded when it is requested and when it is decided, for its session and agent", async () => {
 		const answers = [answer(asks("bash", { command: "ls" })), answer(text("Done."))];
 		const rig = await toldRig({ answers, tools: [asked] });
 		const { runId } = await rig.nex.receive({ ...person, message: messageOf("go") } as never);
@@ -164,7 +164,7 @@ describe("what is told of a run", () => {
 		});
 	});
 
-	it("a run that a dead daemon left is told as crashed by the one that settles it", async () => {
+	it("a run that a dead daemon left is recorded as crashed by the one that settles it", async () => {
 		const path = tempFile();
 		const forever = toolOf("look", { execute: () => new Promise(() => {}) });
 		const first = await toldRig({ path, dies: true, answers: [answer(asks("look"))], tools: [forever] });
@@ -180,7 +180,7 @@ describe("what is told of a run", () => {
 	});
 });
 
-describe("what is told of any change", () => {
+describe("audit entries of any change", () => {
 	it("Z28: commits with it, or not at all", async () => {
 		const { bus, told, agentEvents } = toldStore();
 		const accept = (id: string) => inboxWrites.accept(eventOf(id, { idempotencyKey: "same" }));
@@ -207,7 +207,7 @@ describe("what is told of any change", () => {
 		]);
 	});
 
-	it("I11: a flood of refusals is told by its first ones, then counted", async () => {
+	it("I11: a flood of refusals is recorded by its first ones, then counted", async () => {
 		const clock = manualClock(0);
 		const { bus, events } = toldStore({ clock });
 		const refuse = (n: number) =>

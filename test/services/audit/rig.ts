@@ -1,4 +1,4 @@
-/** A daemon's inside with everything told: a model that is played, tools, approvals, messages from a platform. */
+/** The inside of an audited daemon: a scripted model, tools, approvals, messages from a platform. */
 
 import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
 import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
@@ -48,7 +48,7 @@ export function toldStore({ clock = manualClock(1000), path, dies }: ToldOptions
 		audit,
 		auditLog,
 		lines,
-		/** All that is told, spelled as in an export. */
+		/** All audit entries, spelled as in an export. */
 		everything: () =>
 			["audit", "agents", "memory"]
 				.flatMap((topic) => lines(topic).map((line, n) => auditLine(n + 1, line)))

@@ -83,7 +83,7 @@ describe("connectors: Z26 keys at rest", () => {
 		["owner", "UPDATE connector SET app_id = 'thief'", "c"],
 		["endpoint", "UPDATE connector SET endpoint = 'https://thief.example/v1'", "c"],
 		["provider", "UPDATE connector SET provider_type = 'openai'", "c"],
-	])("whoever changes the %s in the file cannot use the key", async (_, sql, id) => {
+	])("a row whose %s was changed in the file cannot use the key", async (_, sql, id) => {
 		const { connectors, store } = rig();
 		await connectors.create(compatible, OWNER);
 		store.file.db.exec(sql);

@@ -16,7 +16,7 @@ type Answer = (seen: Seen, response: ServerResponse) => void;
 export interface FakeProvider {
 	url: string;
 	seen: Seen[];
-	/** What is answered from now on at a path, in place of the usual. */
+	/** Replaces the usual answer at a path from now on. */
 	on(path: string, answer: Answer): void;
 	/** Ids of the requests whose connection the caller has closed. */
 	closed: string[];

@@ -68,14 +68,14 @@ describe("provider health: who looks when", () => {
 		return { clock, probes, watch, settled: () => new Promise((resolve) => setImmediate(resolve)) };
 	}
 
-	test("Z2: nobody subscribes and nobody uses it: it is never looked at", async () => {
+	test("Z2: without a subscriber and without use it is never probed", async () => {
 		const { clock, probes, watch } = watched();
 		clock.advance(3_600_000);
 		expect(probes).toEqual([]);
 		expect(watch.list()).toEqual([{ name: "c", state: "unknown", consecutiveFailures: 0, changedAt: 1_000_000 }]);
 	});
 
-	test("while somebody subscribes: at once, then each minute, backed off when it fails, and no more once they left", async () => {
+	test("with a subscriber: at once, then each minute, backed off when it fails, and no more once it left", async () => {
 		const { clock, probes, watch, settled } = watched([OK, DOWN, DOWN, OK]);
 		const seen: string[] = [];
 		const leave = watch.subscribe(({ state }) => seen.push(state));
@@ -108,7 +108,7 @@ describe("provider health: who looks when", () => {
 		expect(probes.length).toBeLessThanOrEqual(5);
 	});
 
-	test("one that is removed is told as such once, and not looked at again", async () => {
+	test("a removed connector is reported as such once, and not probed again", async () => {
 		const { clock, probes, watch, settled } = watched();
 		const seen: ProviderHealth[] = [];
 		watch.subscribe((health) => seen.push(health));

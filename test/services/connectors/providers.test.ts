@@ -90,7 +90,7 @@ describe("connectors: text", () => {
 		]);
 	});
 
-	test("K-STREAM-003: a stream that breaks off has the usage that was told, and -1 for the rest", async () => {
+	test("K-STREAM-003: a stream that breaks off has the usage that was reported, and -1 for the rest", async () => {
 		const { fake, provider } = await opened("anthropic", "/v1");
 		fake.on("/v1/messages", (_, response) => {
 			response.writeHead(200, { "content-type": "text/event-stream" });
@@ -205,7 +205,7 @@ describe("connectors: failures of a provider", () => {
 		expect(error).toMatchObject({ code: "engine_failed", reason: "AI_PROVIDER_FAILED" });
 	});
 
-	test("nobody there", async () => {
+	test("no server at the endpoint", async () => {
 		const gone = createServer();
 		await new Promise<void>((resolve) => gone.listen(0, "127.0.0.1", resolve));
 		const { port } = gone.address() as AddressInfo;
@@ -290,7 +290,7 @@ describe("connectors: speech, pictures, embeddings, transcription", () => {
 		expect(fake.seen.at(-1)!.headers.authorization).toBeUndefined();
 	});
 
-	test("Z20: what is fetched from elsewhere is handed to whoever watches it, and nothing else is", async () => {
+	test("Z20: downloads from elsewhere are handed to the watcher, and nothing else is", async () => {
 		const urls: string[] = [];
 		const { fake, provider } = await opened(
 			"openai-compatible",

@@ -8,7 +8,7 @@ import { gate, type Play, tempFile, text } from "../../broker/rig.ts";
 import { until } from "../../until.ts";
 import { appPrincipal, failing, OWNER, realtimeRig, textOf, typesOf } from "./rig.ts";
 
-/** Repeats what it was told, in two tokens. */
+/** Repeats its input, in two tokens. */
 const echo: Play = async function* ({ messages }) {
 	yield text("You said: ");
 	yield text(messages.findLast(({ role }) => role === "user")!.text);
@@ -81,7 +81,7 @@ describe("realtime: text", () => {
 		await expect(realtime.cursor(id, 7, OWNER)).rejects.toMatchObject({ code: "invalid" });
 	});
 
-	it("a run that fails ends its answer with FAILED and a reason; the session goes on", async () => {
+	it("a run that fails ends its answer with FAILED and a reason; the session continues", async () => {
 		let isBroken = true;
 		const { open, say, listenTo } = realtimeRig(async function* (...args) {
 			yield text("so ");
@@ -140,7 +140,7 @@ describe("realtime: interruption", () => {
 		expect(events.find(({ type }) => type === "interrupted")).toMatchObject({ runId: expect.stringMatching(/^run_/) });
 	});
 
-	it("a person who stops the run is no new input: FAILED with ABORTED", async () => {
+	it("a person who stops the run gives no new input: FAILED with ABORTED", async () => {
 		const { play, asked } = patient();
 		const { open, say, listenTo, broker } = realtimeRig(play);
 		const { id } = await open();
@@ -333,7 +333,7 @@ describe("realtime: whose it is", () => {
 		expect(asked[0]).toMatchObject({ session, owner: false, deniedTools: expect.arrayContaining(["bash"]) });
 	});
 
-	it("a run's id or another log is no realtime session", async () => {
+	it("a run's id or another log is not a realtime session", async () => {
 		const { submit, realtime } = realtimeRig(echo);
 		const { runId } = await submit({ session: "main", text: "hello" });
 		await expect(realtime.cursor(runId!, 0, OWNER)).rejects.toMatchObject({ code: "not_found" });

@@ -20,7 +20,7 @@ export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: 
 export const appPrincipal = (appId: string): Principal => ({ ...OWNER, owner: false, appId });
 
 export interface PlayedConnectors extends Pick<Connectors, "find" | "open" | "report"> {
-	/** What was to be spoken, in order. */
+	/** Sentences given to the speech provider, in order. */
 	readonly spoken: string[];
 	readonly reports: { id: string; ok: boolean }[];
 }

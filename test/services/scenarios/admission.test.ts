@@ -7,7 +7,7 @@ import type { ScenarioRequest } from "../../../packages/daemon/src/services/scen
 import { grpcStatusOf, NexusError, reasonOf } from "../../../packages/protocol/src/protocol.ts";
 import { appPrincipal, connectorOf, HELLO, OWNER, requestOf, rig, saying } from "./rig.ts";
 
-/** What a request is made of before it is sent: each fault changes its part. */
+/** The parts of a request before it is sent: each fault changes its part. */
 interface Draft {
 	head: ScenarioRequest["head"];
 	spec: ScenarioRequest["spec"];
@@ -69,7 +69,7 @@ const app: Fault = {
 };
 const managedSource: Fault = {
 	step: 4,
-	name: "a key beside a connector",
+	name: "a key in addition to a connector",
 	status: INVALID,
 	reason: "AI_REQUEST_CREDENTIAL_CONFLICT",
 	spoil: ({ metadata }) =>
@@ -333,7 +333,7 @@ describe("who calls", () => {
 		expect(await send(draft).admitted).toMatchObject({ model: "large", timeoutMs: 5000 });
 	});
 
-	test("a node of a workflow may ask for more time than a call that somebody waits for", async () => {
+	test("a node of a workflow may ask for more time than a call with a waiting client", async () => {
 		const draft = managedDraft();
 		Object.assign(draft.head, { timeoutMs: 3_600_000 });
 		expect(await send(draft, { timeoutMsMax: 3_600_000 }).admitted).toMatchObject({ timeoutMs: 3_600_000 });
@@ -355,7 +355,7 @@ const inlineQuery: Fault = {
 	spoil: ({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example/?sk-secret"),
 };
 test.each([inlineType, inlineQuery])(
-	"R4-31: $name is told before where it leads and which model it asks",
+	"R4-31: $name is reported before faults of the endpoint and the model",
 	async (fault) => {
 		const draft = inlineDraft();
 		inlineEndpoint.spoil(draft);

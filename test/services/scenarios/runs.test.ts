@@ -1,4 +1,4 @@
-/** A model call without a session: its log, its clocks, its end, whoever ends it. */
+/** A model call without a session: its log, its clocks, and each way that it ends. */
 
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -117,7 +117,7 @@ describe("Z4: a run without a session", () => {
 		await scenarios.abort(runId, OWNER);
 	});
 
-	test("Z1, Z3: retention removes it after its day, and whoever reads it is told so", async () => {
+	test("Z1, Z3: retention removes it after its day, and its readers learn so", async () => {
 		const clock = manualClock(1000);
 		const { scenarios, bus, frames } = rig(saying("a"), { clock });
 		const { runId } = await scenarios.start(admittedOf());
@@ -262,7 +262,7 @@ describe("I3: every log ends", () => {
 		expect(await scenarios.recover()).toBe(0);
 	});
 
-	test("what belongs beside its end cannot keep a log from ending", async () => {
+	test("refused writes that accompany its end cannot keep a log from ending", async () => {
 		const audit = ({ operation }: { operation: string }) =>
 			idempotencyWrites.forget(operation === "started" ? 0 : 1, 1);
 		const { scenarios, frames, file } = rig(saying("all of it"), { audit });

@@ -64,7 +64,7 @@ describe("a shared secret", () => {
 		await expect(verifier()(await signed(claims))).rejects.toMatchObject(refused);
 	});
 
-	test("so is one that somebody else signed, one without a signature, and what is no token", async () => {
+	test("so is one with another signer's signature, one without a signature, and nonsense", async () => {
 		const verify = verifier();
 		await expect(verify(await signed({}, "another secret that is long enough!!"))).rejects.toMatchObject(refused);
 		const [, body] = (await signed({})).split(".");
@@ -85,7 +85,7 @@ describe("a shared secret", () => {
 		for (const unusable of ["/nowhere", fileWith("short")]) {
 			const failure = verifier({ secretFile: unusable })(token);
 			await expect(failure).rejects.toThrow(`cannot be read from ${unusable}`);
-			// What is no NexusError is logged, and its words are told to no caller.
+			// An error that is not a NexusError is logged, and callers never see its message.
 			await expect(failure).rejects.not.toBeInstanceOf(NexusError);
 		}
 	});

@@ -11,7 +11,7 @@ import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";
 export const owner: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
 export const app = (appId: string): Principal => ({ owner: false, appId, address: "127.0.0.1", isPrivate: true });
 
-/** What a job is to do, by what it is asked. */
+/** The outcome of a job, by its request. */
 export type JobScript = (job: Job, request: AdmittedScenario) => Promise<Partial<Job>> | Partial<Job>;
 
 /** The test ended before its jobs. */

@@ -53,7 +53,7 @@ describe("a definition", () => {
 		["an unknown kind", { nodes: [{ id: "a", kind: "AI_DANCE" }] }, /node a: there is no kind AI_DANCE; known are AI_/],
 		["a kind of every object", { nodes: [{ id: "a", kind: "toString" }] }, /node a: there is no kind toString/],
 		["two nodes of one id", { nodes: [noop("a"), noop("a")] }, /node a: there are two of this id; rename one/],
-		["an id that is no name", { nodes: [noop("a b")] }, /node "a b": use 1 to 64 letters/],
+		["an id that is not a name", { nodes: [noop("a b")] }, /node "a b": use 1 to 64 letters/],
 		[
 			"an id that begins with no letter",
 			{ nodes: [noop("_a")] },
@@ -63,12 +63,12 @@ describe("a definition", () => {
 		[
 			"an input that no object can have",
 			{ nodes: [noop("a")], input: JSON.parse('{"__proto__":1}') },
-			/input: __proto__ is no name; rename it/,
+			/input: __proto__ is not a valid name; rename it/,
 		],
 		[
 			"an edge with a name that no object can have",
 			{ nodes: [noop("a"), noop("b")], edges: [{ ...edge, to_input: "__proto__" }] },
-			/node b: __proto__ is no name of an input/,
+			/node b: __proto__ is not a valid name of an input/,
 		],
 		["an id that is taken", { nodes: [noop("input")] }, /node input: this is the name of the workflow's own input/],
 		["a dependency that is not there", { nodes: [noop("a", "b")] }, /node a: there is no node b; add it/],
@@ -105,7 +105,7 @@ describe("a definition", () => {
 			{ nodes: [template("a", "{{input.topic}}")] },
 			/node a: the workflow has no input topic/,
 		],
-		["a path that is none", { nodes: [template("a", "{{a..b}}")] }, /node a: "a..b" is no path/],
+		["an invalid path", { nodes: [template("a", "{{a..b}}")] }, /node a: invalid path "a..b"/],
 		[
 			"too many attempts",
 			{ nodes: [{ ...noop("a"), retry_max_attempts: 11 }] },

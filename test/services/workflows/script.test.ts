@@ -37,7 +37,7 @@ test("I11: what a script throws is cut where it is thrown, whatever it throws", 
 	expect(await thrown("String.prototype.slice = () => 'w'.repeat(4 << 20); throw 'x'.repeat(4 << 20)")).toBe(
 		"x".repeat(errorCharsMax),
 	);
-	expect(await thrown("throw { get message() { throw 'again' } }")).toBe("it threw something that cannot be told");
+	expect(await thrown("throw { get message() { throw 'again' } }")).toBe("it threw something that cannot be described");
 	expect(await thrown("throw null")).toContain("null");
 	expect(await thrown("return (function f() { return f() + 1 })()")).toContain("stack overflow");
 });

@@ -123,7 +123,7 @@ describe("a step", () => {
 		expect(one.states()).toEqual({ if: "completed", fix: "failed", join: "skipped" });
 	});
 
-	test("N_OF_M goes on with n, and is skipped when there cannot be n any more", () => {
+	test("N_OF_M continues with n, and is skipped when there cannot be n any more", () => {
 		const nodes = [noop("a"), noop("b"), noop("c"), merge("two", { mode: "N_OF_M", n: 2 }, "a", "b", "c")];
 		const one = walk({ nodes });
 		one.report("a", { type: "completed" });
@@ -148,7 +148,7 @@ describe("a step", () => {
 		});
 	});
 
-	test("a failure that a merge makes up for is none of the workflow", () => {
+	test("a failure that a merge makes up for does not fail the workflow", () => {
 		const nodes = [noop("a"), noop("a2", "a"), noop("b"), merge("m", { mode: "ANY" }, "a2", "b"), noop("end", "m")];
 		const one = walk({ nodes });
 		one.report("a", { type: "failed", error: broken, retryable: false });
@@ -200,7 +200,7 @@ describe("a step", () => {
 		expect(one.give({ type: "cancel", reason: "again" })).toEqual([]);
 	});
 
-	test("a model's call is told from its job's submission to its end, each event with the workflow of that moment", () => {
+	test("a model's call is reported from its job's submission to its end, each event with the workflow of that moment", () => {
 		const one = walk({ nodes: [call("a")] });
 		one.report("a", { type: "submitted", jobId: "job_1" });
 		one.report("a", { type: "running", runId: "run_1", jobId: "job_1" });

@@ -24,8 +24,8 @@ describe("paths", () => {
 		['$["__proto__"]', undefined],
 	])("%s", (path, value) => expect(at(path)).toEqual(value));
 
-	test.each(["", "a.", "a[", "a[x]", "a[1", "..a", "a b", "a()", 'a["\\q"]', "$$"])("%j is none", (path) => {
-		expect(() => parsePath(path)).toThrow(/is no path/);
+	test.each(["", "a.", "a[", "a[x]", "a[1", "..a", "a b", "a()", 'a["\\q"]', "$$"])("%j is invalid", (path) => {
+		expect(() => parsePath(path)).toThrow(/invalid path/);
 	});
 });
 
@@ -81,7 +81,7 @@ describe("conditions", () => {
 		expect(holds(given, data)).toBe(expected);
 	});
 
-	test("what is none is refused, and so is one that is too deep", () => {
+	test("an invalid condition is refused, and so is one that is too deep", () => {
 		expect(condition.safeParse({ path: "a", op: "matches", value: "(a+)+" }).success).toBe(false);
 		expect(condition.safeParse({ eval: "1" }).success).toBe(false);
 		let deep: unknown = "a";

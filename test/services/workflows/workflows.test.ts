@@ -176,7 +176,7 @@ describe("a workflow", () => {
 		expect(JSON.stringify(events)).not.toContain("answer to");
 	});
 
-	test("runs nodes beside one another", async () => {
+	test("runs nodes in parallel", async () => {
 		const gate = Promise.withResolvers<Partial<import("../../../packages/daemon/src/services/jobs/port.ts").Job>>();
 		const one = rig({ script: () => gate.promise });
 		const { workflow_id: id } = await one.submit([call("a", "1"), call("b", "2"), call("c", "3")]);
@@ -428,7 +428,7 @@ describe("the service", () => {
 		expect((await one.bus.describe(id))!.bytes).toBeLessThan(120_000);
 	});
 
-	test("I11: what a node throws is cut, and told once for each attempt", async () => {
+	test("I11: an error that a node throws is cut, and reported once for each attempt", async () => {
 		const one = rig({
 			script: () => ({ state: "failed", error: { code: "engine_failed", message: "x".repeat(100_000) } }),
 		});
@@ -533,7 +533,7 @@ describe("the service", () => {
 		]);
 	});
 
-	test("as many run as may; the next one waits, is told so, and begins when there is room", async () => {
+	test("as many run as may; the next one waits, is reported as waiting, and begins when there is room", async () => {
 		const gate = Promise.withResolvers<object>();
 		const one = rig({ script: () => gate.promise, limits: { workflowsRunningMax: 1, workflowsWaitingMax: 1 } });
 		const first = await one.submit([call("a", "x")]);
@@ -601,7 +601,7 @@ test("what another daemon runs is its own: it is neither taken over nor cancelle
 	expect((await one.ended(id)).state).toBe("completed");
 });
 
-describe("whoever submits", () => {
+describe("the submitter", () => {
 	const definition = { nodes: [noop("a")] };
 	const submit = (headers: Record<string, string>, userId = "") =>
 		rig().workflows.submit({ appId: "notes", userId, definition, metadata: (name) => headers[name] }, owner);
@@ -624,10 +624,10 @@ describe("whoever submits", () => {
 	});
 });
 
-describe("Z18: after kill -9 a workflow goes on", () => {
+describe("Z18: after kill -9 a workflow continues", () => {
 	const inFile = () => join(freshFolder(), "nexus.db");
 
-	test("completed nodes never run again, what waits goes on, and a call that was running has crashed", async () => {
+	test("completed nodes never run again, waiting ones continue, and a call that was running has crashed", async () => {
 		const script: JobScript = (_, { spec }) =>
 			spec.kind === "text" && spec.messages[0]!.text === "hang" ? new Promise(() => {}) : { text: "ok" };
 		const one = rig({ script, path: inFile() });
@@ -669,7 +669,7 @@ describe("Z18: after kill -9 a workflow goes on", () => {
 		const agent: WorkflowNodeJson = { id: "ask", kind: "AGENT_RUN", config: { session: "s", text: "t" } };
 		const { workflow_id: id } = await one.submit([agent]);
 		await until(
-			"its run is told",
+			"its run is reported",
 			async () => (await one.workflows.find(id, owner))!.workflow.nodes[0]!.run_id === "run_1",
 		);
 		const restarted = one.restart();

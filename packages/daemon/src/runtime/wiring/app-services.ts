@@ -1,4 +1,4 @@
-/** Who may call, and how the daemon, its accounts and its sign-ins are: made from what the daemon has. */
+/** Wires the services for applications and their messages, sign-ins, accounts and health. */
 
 import type { ReadinessJson } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -22,7 +22,7 @@ export interface AppServiceParts extends Pick<Store, "bus" | "rows"> {
 	nex: Pick<Nex, "stats">;
 	outbound: Pick<Outbound, "accounts" | "onAccounts">;
 	readiness(): ReadinessJson;
-	/** Beside sessions: what waits, and what is under way. */
+	/** Waiting and active work, in addition to sessions. */
 	work(): Pick<RuntimeHealth, "queueDepth" | "activeWorkflows" | "activeInferenceJobs">;
 	notices: NoticeLogs;
 	audit: Audit;
@@ -33,7 +33,7 @@ export interface AppServiceParts extends Pick<Store, "bus" | "rows"> {
 
 export interface AppServices {
 	services: Pick<Services, "apps" | "appMessages" | "signIns" | "accounts" | "health">;
-	/** Before the ports open: until then nobody but the owner's token is known. */
+	/** Call it before the ports open: until then only the owner's token is known. */
 	load(): Promise<void>;
 	close(): void;
 }

@@ -1,4 +1,4 @@
-/** What the audit log is told of the daemon's own configuration: names and a digest, never a value. */
+/** Audit entries about the daemon's own configuration: names and a digest, never a value. */
 
 import { createHmac } from "node:crypto";
 import type { AccountChanges } from "../../nex/nex.ts";
@@ -6,7 +6,7 @@ import type { AuditPayload } from "../../services/audit/port.ts";
 import type { NexusConfig } from "../config/config.ts";
 import { packageVersion } from "../package.ts";
 
-/** Two starts with the same digest had the same configuration. Keyed with the token: nobody can guess a short secret by it. */
+/** Two starts with the same digest had the same configuration. Keyed with the token, so that a short secret cannot be guessed from it. */
 export const startedWith = (config: NexusConfig, token: string, engine: string): AuditPayload => ({
 	version: packageVersion(),
 	engine,

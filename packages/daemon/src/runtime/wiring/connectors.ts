@@ -20,7 +20,7 @@ export interface ConnectorParts {
 	config: NexusConfig;
 	clock: Clock;
 	audit?: Audit | undefined;
-	/** What the daemon fetches for itself is shown there. */
+	/** Tracks the daemon's own downloads. */
 	transfers: Pick<Transfers, "tracked">;
 }
 
@@ -35,7 +35,7 @@ export function openConnectors(parts: ConnectorParts, env: Environment = process
 		audit,
 		secret: secretKey(dataPaths(config.data), env),
 		configured: configuredOf(engine, config, env),
-		// What answers when nothing is configured.
+		// The engine that answers when nothing is configured.
 		offline: () => loadEngine(chooseEngine(undefined, {}, {}), { base: config.base }),
 		rules: { ...config.connectors, section: "connectors." },
 		inlineApps: config.connectors?.inlineApps,
@@ -51,7 +51,7 @@ export function configuredOf(engine: Engine, config: NexusConfig, env: Environme
 		const model = entry.model(sectionFor(entry, config), env);
 		return model ? { model } : { engine };
 	} catch {
-		// Each of its agents has a model of its own, or a program has made it: it runs, so it can be asked.
+		// Each of its agents has its own model, or a program has made it: it runs, so it can be asked.
 		return { engine };
 	}
 }

@@ -1,4 +1,4 @@
-/** What the daemon offers to the agents of its engine, and what it keeps from them. */
+/** Services that the daemon offers to its engine's agents, and the files that it protects from them. */
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";

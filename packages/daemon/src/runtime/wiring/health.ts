@@ -3,7 +3,7 @@
 import type { HealthFeed } from "../../edge/edge.ts";
 import type { RuntimeHealthFeed } from "../../services/health/port.ts";
 
-/** A store that refuses commits says nothing by itself: the samples find out, while somebody listens. */
+/** A store that refuses commits raises no event: samples detect it, and they are taken only while a listener is subscribed. */
 export const stateFeed = (health: RuntimeHealthFeed): HealthFeed => ({
 	state: () => health.current().status,
 	subscribe(listener) {

@@ -44,7 +44,7 @@ export function openJobs({ config, ...parts }: JobParts): Jobs {
 	return createJobs({ ...made, limits: config.jobs });
 }
 
-/** What came with a message of a platform: its adapter has fetched it. */
+/** Reports the attachments of a platform's message as transfers: its adapter has fetched them. */
 export function reportAttachments(
 	transfers: Pick<Transfers, "report">,
 	{ channel, account, message: { eventId, attachments = [] } }: ChannelMessage,

@@ -28,7 +28,7 @@ export interface Services {
 	/** Endless logs: events of agents, of memory and for applications. */
 	readonly notices: NoticeLogs;
 	readonly apps: Applications;
-	/** What each of them stores. */
+	/** Storage used by each application, and its limit. */
 	readonly quota: Quota;
 	readonly clearApp: ClearApp;
 	readonly appMessages: AppMessages;

@@ -44,11 +44,11 @@ export interface ServiceParts {
 
 export interface RunningServices {
 	services: Services;
-	/** Before the ports open: settles or goes on with what a dead daemon left. */
+	/** Call it before the ports open: resumes or settles the work that a dead daemon left. */
 	recover(): Promise<void>;
 	/** Refuses new work at once, waits for what is under way, and aborts what is left at the deadline; jobs have `graceMs` to end then. */
 	drain(deadlineMs: number, graceMs: number): Promise<void>;
-	/** Lets go of everything: nobody reads any more. */
+	/** Releases everything; no reader may be left. */
 	close(): Promise<void>;
 }
 
@@ -123,7 +123,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
 		},
 		async drain(deadlineMs, graceMs) {
-			// First whoever would begin more work.
+			// First the services that would begin more work.
 			await Promise.all([
 				workflows.close(deadlineMs),
 				jobs.close(deadlineMs, graceMs),

@@ -1,4 +1,4 @@
-/** The `grpc.jwt` section of `nexus.yaml`: whose user tokens are taken (Z10). What cannot be used is told at the start. */
+/** The `grpc.jwt` section of `nexus.yaml`: the issuer whose user tokens are accepted (Z10). An unusable section fails the start. */
 
 import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";

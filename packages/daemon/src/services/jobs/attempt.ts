@@ -1,4 +1,4 @@
-/** One attempt of a job: asks the provider, and makes artifacts of what is no text. */
+/** One attempt of a job: calls the provider and stores output that is not text as artifacts. */
 
 import { decodeFrame, type ErrorCode, isErrorCode, NexusError, newRunId, toNexusError } from "@nexus-stream/protocol";
 import { type Batch, follow } from "../../bus/bus.ts";
@@ -17,7 +17,7 @@ export interface AttemptDeps {
 	limits: Pick<JobLimits, "inlineBytesMax" | "audioBytesMax">;
 }
 
-/** What an attempt adds to the job's snapshot. */
+/** Fields that an attempt adds to the job's snapshot. */
 export type Findings = Partial<
 	Pick<Job, "text" | "artifacts" | "embeddings" | "usage" | "demo" | "runId" | "progress">
 >;
@@ -25,9 +25,9 @@ export type Findings = Partial<
 export interface JobAttempt {
 	admitted: AdmittedScenario;
 	signal: AbortSignal;
-	/** What is known so far. */
+	/** Reports the results so far. */
 	found(findings: Findings): void;
-	/** What commits with the beginning of its run: whatever happens then, the job knows its run. */
+	/** Writes that commit with the run's beginning, so that the job knows its run even after a crash. */
 	begins(runId: string): readonly Write[];
 }
 
@@ -79,7 +79,7 @@ async function stream(deps: AttemptDeps, attempt: JobAttempt): Promise<void> {
 	}
 }
 
-/** That the text grows; what it is, its run's log says. What cannot be read is no reason to fail: the outcome has all of it. */
+/** Reports that the text grows; the text itself is in the run's log. An unreadable log does not fail the job: the outcome has the whole text. */
 async function tellText({ scenarios }: AttemptDeps, { found }: JobAttempt, runId: string, over: AbortSignal) {
 	try {
 		for await (const _ of follow(await scenarios.cursor(runId, 0, DAEMON), over)) found({});
@@ -88,7 +88,7 @@ async function tellText({ scenarios }: AttemptDeps, { found }: JobAttempt, runId
 	}
 }
 
-/** What the log of its run has of a text that is being written; undefined when it is longer than a message may be. */
+/** The text so far, from its run's log; undefined when there is none yet, or when it is longer than a message may be. */
 export async function textSoFar(deps: AttemptDeps, job: Pick<Job, "kind" | "runId">): Promise<string | undefined> {
 	// In the worst case a character is four bytes.
 	const text = await loggedText(deps, job, deps.limits.inlineBytesMax / 4);
@@ -176,7 +176,7 @@ async function draw(deps: AttemptDeps, { admitted, signal, found }: JobAttempt, 
 	}
 }
 
-/** Inputs of one call: their progress can be told. */
+/** Inputs per provider call, so that progress can be reported between calls. */
 const INPUTS_PER_CALL = 64;
 
 async function embed(deps: AttemptDeps, { admitted, signal, found }: JobAttempt, spec: SpecOf<"embed">): Promise<void> {

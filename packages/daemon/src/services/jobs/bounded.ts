@@ -8,7 +8,7 @@ export interface Bounds {
 	limitMs: number;
 	/** From the stop on; asked for at the stop. */
 	graceMs(): number;
-	/** Aborted by the time limit, or by whoever stops the work. */
+	/** Aborted by the time limit, or by the caller that stops the work. */
 	stop: AbortController;
 }
 

@@ -1,4 +1,4 @@
-/** Jobs: each is a row and a log that change in one commit. What a dead daemon left goes on, or is settled as crashed. */
+/** Jobs: each is a row and a log that change in one commit. A restart resumes queued jobs, and retries running ones or settles them as crashed. */
 
 import { NexusError, newId, reasonOfFailure, toNexusError } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
@@ -42,7 +42,7 @@ export interface JobsDeps extends Omit<AttemptDeps, "limits"> {
 	clock: Clock;
 	log: Log;
 	limits?: Partial<JobLimits>;
-	/** What is told beside a submission and an end, in their commits. */
+	/** Audit entries that commit with a submission and with an end. */
 	audit?: Audit;
 	/** Left out: applications store what they like. */
 	quota?: Pick<Quota, "holding">;
@@ -66,7 +66,7 @@ class JobService implements Jobs {
 	readonly #arriving = new Map<string, string>();
 	/** Nothing is started any more; then nothing is written. */
 	#phase: "open" | "stopping" | "closed" = "open";
-	/** How long a provider that was told to stop is waited for. */
+	/** How long to wait for a provider after its signal was aborted. */
 	#graceMs: number;
 
 	constructor(deps: JobsDeps) {
@@ -146,7 +146,7 @@ class JobService implements Jobs {
 	}
 
 	#step(input: ScheduleInput): void {
-		// Those that wait are for the next daemon.
+		// Queued jobs stay queued for the next daemon.
 		const limits = this.#phase === "open" ? this.#limits : { runningMax: 0, runningPerAppMax: 0 };
 		const { schedule, starts, tickAt } = stepSchedule(this.#schedule, input, this.#now(), limits);
 		this.#schedule = schedule;
@@ -333,7 +333,7 @@ class JobService implements Jobs {
 		return this.#queue(live);
 	}
 
-	/** What a text has come to is what its run's log has of it, and not what was recorded of that. */
+	/** Takes the text from the run's log, which may have more of it than the job's last record. */
 	async #salvage(live: LiveJob): Promise<void> {
 		const { log } = this.#deps;
 		const found = (findings: Findings) => {

@@ -1,4 +1,4 @@
-/** What jobs may take. */
+/** Limits of jobs. */
 
 export interface JobLimits {
 	/** Jobs that run at a time, of all applications and of one. */
@@ -17,7 +17,7 @@ export interface JobLimits {
 	progressMs: number;
 	/** A larger text or larger embeddings become an artifact. */
 	inlineBytesMax: number;
-	/** Of a recording that is transcribed. */
+	/** Size of a recording to transcribe. */
 	audioBytesMax: number;
 }
 

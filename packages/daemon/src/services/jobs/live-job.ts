@@ -22,13 +22,13 @@ export interface LiveJobDeps {
 }
 
 export class LiveJob {
-	/** What was asked for is read when it runs: many may wait. */
+	/** The job without its request, which is read when it runs: many jobs may wait. */
 	job: Job;
-	/** Of the attempt that runs. */
+	/** Stops the running attempt. */
 	stop: AbortController | undefined;
 	/** The attempt, until all of it is recorded. */
 	attempt: Promise<void> | undefined;
-	/** Why somebody wants it to end. */
+	/** The reason for the cancellation, once it was requested. */
 	canceled: NexusError | undefined;
 	/** For the audit log. */
 	canceledBy: string | undefined;
@@ -62,7 +62,7 @@ export class LiveJob {
 		return done;
 	}
 
-	/** What an attempt has found. Recorded at most once in an interval; the newest snapshot counts. */
+	/** Takes an attempt's results. Recorded at most once in an interval; the newest snapshot counts. */
 	progress(stop: AbortController, findings: Findings): void {
 		// An attempt that was given up tells nothing any more.
 		if (this.stop !== stop) return;

@@ -66,9 +66,9 @@ export interface Jobs {
 	cursor(id: string, after: number | undefined, principal: Principal): Promise<Cursor>;
 	/** Resolves with the job once it is terminal. */
 	settled(id: string): Promise<Job>;
-	/** Settles or goes on with what a dead daemon left. */
+	/** Resumes or settles the jobs that a dead daemon left. */
 	recover(): Promise<number>;
 	readonly counts: { queued: number; running: number };
-	/** What has not ended at the deadline is stopped, and waited for no longer than `graceMs` (I12). */
+	/** Stops the jobs that have not ended at the deadline, and waits for them no longer than `graceMs` (I12). */
 	close(deadlineMs: number, graceMs?: number): Promise<void>;
 }

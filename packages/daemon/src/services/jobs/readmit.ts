@@ -12,7 +12,7 @@ export const readmission =
 	(connectors: Pick<Connectors, "find" | "checkEndpoint" | "endpointOf">): Readmit =>
 	async ({ connector: { id, appId }, ...scenario }) => {
 		const connector = await connectors.find(id, DAEMON);
-		// One of the same name that was made for somebody else is not the one that was admitted.
+		// A connector of the same name that belongs to another application is not the one that was admitted.
 		if (!connector || connector.appId !== appId)
 			throw new NexusError("not_found", `there is no connector ${id} any more`, { reason: "AI_CONNECTOR_NOT_FOUND" });
 		if (!connector.enabled)

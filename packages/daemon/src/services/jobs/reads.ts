@@ -1,4 +1,4 @@
-/** What is asked about jobs. Everything comes from what is durable; only a place in the queue is told as it is now. */
+/** Job queries. Everything is read from the store except the live queue position. */
 
 import { LOG_KINDS, NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -22,7 +22,7 @@ export interface JobReadsDeps {
 	bus: Bus;
 	rows: { jobs: JobRows };
 	clock: Pick<Clock, "now">;
-	/** What the run of a text has said so far. */
+	/** Text that the job's run has written so far. */
 	textOf(job: Job): Promise<string | undefined>;
 }
 

@@ -14,7 +14,7 @@ export interface StoredJob {
 }
 
 export interface StoredJobChange extends Pick<StoredJob, "id" | "state" | "job" | "finishedAt"> {
-	/** What it has come to, as JSON; left out: it stays as it is. */
+	/** The result so far, as JSON; left out: unchanged. */
 	result?: unknown;
 }
 
@@ -31,7 +31,7 @@ export interface JobRows {
 	get(id: string): Reading<(StoredJob & { result?: unknown }) | undefined>;
 	/** The same without its result. */
 	head(id: string): Reading<StoredJob | undefined>;
-	/** What was admitted. */
+	/** The admitted scenario. */
 	scenario(id: string): Reading<unknown>;
 	/** Newest first. Reads neither requests nor results. */
 	list(query: StoredJobQuery): Reading<StoredJob[]>;
@@ -44,7 +44,7 @@ export interface JobRows {
 export interface StoredJobOps {
 	/** `scenario` is what was admitted, as JSON. Never a key: connectors have theirs. */
 	submit(job: StoredJob, scenario: unknown): void;
-	/** Of a job that is not terminal only: what has ended never changes. */
+	/** Changes only a job that is not terminal: an ended job never changes. */
 	change(change: StoredJobChange): void;
 	/** Forgets some that ended before a time, at most so many; of all or of one application. */
 	forget(before: number, rowsMax: number, appId?: string): void;

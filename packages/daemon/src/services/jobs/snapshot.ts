@@ -5,7 +5,7 @@ import type { AdmittedScenario, ScenarioSpec } from "../scenarios/port.ts";
 import type { Findings } from "./attempt.ts";
 import type { Job, JobEvent, JobState } from "./port.ts";
 
-/** What a row keeps of an admitted scenario. The connector is looked up again when the job runs; its key is never here. */
+/** Stored form of an admitted scenario. The connector is looked up again when the job runs; its key is never stored here. */
 export interface JobScenario {
 	appId: string;
 	userId: string;

@@ -20,7 +20,7 @@ type NewRealtimeEvent = RealtimeEvent extends infer Event
 	: never;
 
 export interface AnswersOptions {
-	/** Of the session's chain of runs, from where the listener came in. */
+	/** Reads the session's chain of runs from where the listener joined. */
 	cursor: Cursor;
 	/** Undefined: answers are text alone. */
 	voice?(runId: string): Voice;
@@ -63,7 +63,7 @@ export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers 
 				return current?.voice?.push(frame.payload);
 			case "stream.end":
 				texts.delete(frame.message_id);
-				// Of a run that had begun before, nothing was heard here.
+				// A run that began before the listener joined is not reported.
 				return frame.final && current ? settle(current, frame) : undefined;
 			default:
 				return frame satisfies never;

@@ -1,4 +1,4 @@
-/** Realtime sessions: talk in turns, by voice or text. What is heard and said is a log of its own. */
+/** Realtime sessions: conversations in turns, by voice or text. Each has its own log of inputs and answers. */
 
 import type { Reason } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
@@ -7,13 +7,13 @@ import type { Principal } from "../kit/principal.ts";
 export interface OpenRealtime {
 	appId: string;
 	userId: string;
-	/** The label of the session whose turns these are; empty: one of its own. */
+	/** Label of the session that the turns belong to; empty: a separate session. */
 	session: string;
-	/** Who understands audio; without it only text can be appended. */
+	/** The connector that transcribes audio; without it only text can be appended. */
 	transcription?: { connectorId: string; model?: string };
-	/** Who speaks the answers; without it they are text alone. */
+	/** The connector that speaks the answers; without it they are text alone. */
 	speech?: { connectorId: string; model?: string; voice?: string; mimeType?: string };
-	/** Of the audio that will be appended. */
+	/** Type of the audio that will be appended. */
 	inputMimeType: string;
 }
 
@@ -35,7 +35,7 @@ export interface RealtimeInput {
 export interface RealtimeTaken {
 	/** Buffered so far. */
 	audioBytes: number;
-	/** Of the message that a commit became. */
+	/** Event id of the message that a commit created. */
 	eventId?: string;
 }
 
@@ -72,9 +72,9 @@ export interface RealtimeLimits {
 	sessionsPerAppMax: number;
 	/** Without input and without an answer under way, a session closes after this. */
 	idleMs: number;
-	/** Of one input, until it is committed. */
+	/** Audio of one input, until it is committed. */
 	audioBytesMax: number;
-	/** Of the inputs of all sessions together. */
+	/** Audio of all sessions' inputs together. */
 	audioBytesTotalMax: number;
 	textCharsMax: number;
 	/** Calls of one session that may wait for one another. */
@@ -84,7 +84,7 @@ export interface RealtimeLimits {
 	/** A session whose log has grown to this is closed. */
 	logBytesMax: number;
 	transcribeMs: number;
-	/** Of one sentence. */
+	/** Time to speak one sentence. */
 	speakMs: number;
 	/** Sentences that may wait to be spoken before the answer's text waits, too. */
 	sentencesMax: number;

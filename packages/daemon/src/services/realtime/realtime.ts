@@ -75,7 +75,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	async function submit(session: string, app: string | undefined, text: string, key: string | undefined) {
 		const { eventId, disposition } = await deps.submit({ session, text, interrupt: true, app, idempotencyKey: key });
 		if (disposition.state === "rejected")
-			throw new NexusError("forbidden", `the message was not let in: ${disposition.because ?? "a plugin refused it"}`);
+			throw new NexusError("forbidden", `the message was rejected: ${disposition.because ?? "a plugin refused it"}`);
 		return eventId;
 	}
 
@@ -136,7 +136,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		}
 	}
 
-	/** What the session says from now on, and the log of its own. */
+	/** A cursor on the session's runs from now on, and the writer of the realtime session's new log. */
 	async function logsOf(id: string, { appId, session }: Meta) {
 		const chain = chainOf(session);
 		const { head } = (await bus.describeChain(chain)) ?? { head: 0 };
@@ -220,7 +220,7 @@ type SpeechHandler = (runId: string, audio: Uint8Array, mimeType: string) => Pro
 
 const STOPPED = { reason: "STOPPING", message: "the daemon stopped: open another session" } as const;
 
-/** One that cannot be closed keeps no daemon from starting. */
+/** An orphan that cannot be closed does not keep the daemon from starting. */
 async function closeOrphans(bus: Bus, clock: Clock, log: Log): Promise<number> {
 	let closed = 0;
 	for (const { log: id } of await bus.list({ kind: "realtime", orphaned: true })) {

@@ -5,13 +5,13 @@ const CHARS_MIN = 12;
 /** A longer one is cut where it has a space. */
 const CHARS_MAX = 400;
 
-/** What a sentence ends with, and the quotes and brackets that may follow it; Latin ones count only before a space. */
+/** The end of a sentence, with the quotes and brackets that may follow it; Latin punctuation counts only before a space. */
 const END = /[.!?…]["'”’»)\]]*(?=\s)|[。！？]["'”’»）」』]*|\n/gu;
 
 export interface Sentences {
-	/** Those that are whole now. Joined, all of them are the text. */
+	/** Returns the sentences that are complete now. Joined, all results are the text. */
 	push(delta: string): string[];
-	/** What is left. */
+	/** Returns the rest. */
 	end(): string[];
 }
 
@@ -44,7 +44,7 @@ function cutAt(text: string): number {
 	for (let match = END.exec(text); match; match = END.exec(text)) {
 		const at = match.index + match[0].length;
 		if (at > CHARS_MAX) break;
-		// What closes a quotation may still come.
+		// A closing quotation mark may still come.
 		if (at === text.length && !match[0].endsWith("\n")) break;
 		if (at >= CHARS_MIN) return at;
 	}

@@ -1,4 +1,4 @@
-/** One realtime session: input that waits for its commit, the log of what was heard and said, and the clock that closes it. */
+/** One realtime session: input that waits for its commit, the log of inputs and answers, and the timer that closes it. */
 
 import { NexusError, type Reason } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -83,7 +83,7 @@ export class RealtimeSession {
 
 	#remember(inputId: string, taken: Promise<RealtimeTaken>): void {
 		this.#taken.set(inputId, taken);
-		// What failed was not taken.
+		// Forget an input that failed, so that it can be sent again.
 		taken.catch(() => this.#taken.delete(inputId));
 		const [oldest] = this.#taken.keys();
 		if (this.#taken.size > this.#deps.limits.inputIdsMax && oldest !== undefined) this.#taken.delete(oldest);
@@ -114,7 +114,7 @@ export class RealtimeSession {
 		if (audio.length > 0 && !transcribe)
 			throw new NexusError(
 				"precondition",
-				"nobody here understands audio: open the session with transcription_connector_id, or append text",
+				"this session cannot transcribe audio: open it with transcription_connector_id, or append text",
 				{ reason: "AI_CONNECTOR_ID_REQUIRED" },
 			);
 		const audioBytes = before.audioBytes + audio.length;
@@ -131,7 +131,7 @@ export class RealtimeSession {
 		return { text: all, audio: audio.length > 0 ? [...before.audio, audio] : before.audio, audioBytes };
 	}
 
-	/** What was written and what was said. */
+	/** The appended text, with the transcript of the appended audio. */
 	async #words(): Promise<string> {
 		const { text, audio, audioBytes } = this.#buffered;
 		if (text.trim() === "" && audioBytes === 0)
@@ -198,7 +198,7 @@ export class RealtimeSession {
 			throw new NexusError("precondition", "this realtime session is closed: open another one");
 	}
 
-	/** Ends the log, with why where nobody asked for it. A run under way goes on in its session. */
+	/** Ends the log, with a reason where no client asked for the end. A run under way continues in its session. */
 	async close(why?: Closing): Promise<void> {
 		if (this.#closed.signal.aborted) return;
 		this.#closed.abort(new NexusError("aborted", "the realtime session was closed"));

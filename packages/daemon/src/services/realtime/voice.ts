@@ -26,7 +26,7 @@ export interface Voice {
 	silence(): void;
 }
 
-/** What a piece of audio is at most in the log. */
+/** Largest piece of audio in the log. */
 const PIECE_BYTES = 48 * 1024;
 
 export function createVoice({ speak, heard, limits, clock }: VoiceOptions): Voice {

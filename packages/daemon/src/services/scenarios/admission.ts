@@ -16,7 +16,7 @@ export interface AdmissionDeps {
 	verifyUser: VerifyUserToken;
 }
 
-/** On whose behalf a call is when nobody says it. */
+/** The user of a call that names none. */
 const OWNER_USER = "owner";
 
 export async function admitScenario(

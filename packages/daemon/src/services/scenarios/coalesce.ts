@@ -1,6 +1,6 @@
 /** Text chunks of at least 32 bytes (K-STREAM-006): small tokens are joined at the edge, while the log keeps each. Pure. */
 
-/** Of UTF-8, in a chunk that is neither the first nor the last, and whose text did not wait too long. */
+/** Minimum of UTF-8 in a chunk that is neither the first nor the last, and whose text did not wait too long. */
 const CHUNK_BYTES_MIN = 32;
 /** A chunk is not joined with more than that: a reader that catches up gets few, and none that is large. */
 const CHUNK_CHARS_MAX = 16 * 1024;
@@ -8,7 +8,7 @@ const CHUNK_CHARS_MAX = 16 * 1024;
 export interface Token {
 	/** Whole characters. */
 	text: string;
-	/** Of its record. */
+	/** Offset of its record. */
 	offset: number;
 }
 
@@ -26,7 +26,7 @@ export const NOTHING_HELD: Held = { text: "", bytes: 0, sequence: 0, begun: fals
 
 export interface TextChunk {
 	text: string;
-	/** Offset of the last record in it: a reader that goes on after it misses nothing and gets nothing twice. */
+	/** Offset of the last record in it: a reader that resumes after it misses nothing and gets nothing twice. */
 	sequence: number;
 }
 
@@ -53,7 +53,7 @@ export function coalesce(before: Held, tokens: readonly Token[], ends = false): 
 	return { held: { text, bytes, sequence, begun }, chunks };
 }
 
-/** What has waited long enough goes as it is. */
+/** Sends text that has waited long enough, however small it is. */
 export const release = ({ text, sequence }: Held): { held: Held; chunk: TextChunk } => ({
 	held: { text: "", bytes: 0, sequence, begun: true },
 	chunk: { text, sequence },

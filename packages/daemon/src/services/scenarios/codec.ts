@@ -85,7 +85,7 @@ function textOf({ systemPrompt, messages, temperature, maxTokens }: TextGenerate
 	};
 }
 
-/** What is not empty. */
+/** Drops the empty fields. */
 const given = <T extends Record<string, string>>(fields: T): Partial<T> =>
 	Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "")) as Partial<T>;
 
@@ -101,16 +101,16 @@ export function audioTypeIn({ records }: Batch): string | undefined {
 
 type Event = MessageInitShape<typeof StreamScenarioResponseSchema>;
 
-/** What a reader's next event depends on beside the records. Never changed: readers share it. */
+/** State that a reader's next event depends on, in addition to the records. Never changed: readers share it. */
 interface ScenarioReadState {
 	readonly held: Held;
-	/** Of the sound that has begun. */
+	/** Type of the audio that has begun. */
 	readonly mimeType: string;
-	/** Of an embedding, what the next record goes on with. */
+	/** The beginning of an embedding value that the next record continues. */
 	readonly value: string;
 }
 
-/** What a batch becomes for the readers that come to it at the same place. */
+/** The events of a batch for all readers that reach it in the same state. */
 interface ScenarioReadStep {
 	readonly before: ScenarioReadState;
 	readonly events: readonly Event[];

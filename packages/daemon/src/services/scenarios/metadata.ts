@@ -1,4 +1,4 @@
-/** What a request says beside its body, in metadata. Credentials come here only. */
+/** Metadata that accompanies a request's body. Credentials come here only. */
 
 import { NexusError } from "@nexus-stream/protocol";
 
@@ -10,7 +10,7 @@ const NAMES = {
 	apiKey: "x-nexus-provider-api-key",
 } as const;
 
-/** Of one value. */
+/** Size of one value. */
 const VALUE_BYTES_MAX = 4096;
 
 export type KeySource = "managed" | "inline";

@@ -1,4 +1,4 @@
-/** What a run has come to, as its log says it: the same for whoever asks, whenever. */
+/** The outcome of a run, computed from its log alone: every reader gets the same at any time. */
 
 import {
 	type ChunkFrame,
@@ -39,7 +39,7 @@ class OutcomeCollector {
 	readonly #audio: Buffer[] = [];
 	readonly #vectors: number[][] = [];
 	#mimeType = "";
-	/** Of a value that goes on in the next chunk. */
+	/** The beginning of a value that the next chunk continues. */
 	#partial = "";
 	/** By the id of a stream. */
 	readonly #modalities = new Map<string, string>();

@@ -6,7 +6,7 @@ import type { Write } from "../../std/write.ts";
 import type { ConnectorInfo, InlineCredential, Media, Provider, ScenarioKind } from "../connectors/port.ts";
 import type { Principal } from "../kit/principal.ts";
 
-/** What is asked of a model, after it was parsed (step 1). JSON: a job keeps it. */
+/** A parsed request to a model (step 1). JSON: a job keeps it. */
 export type ScenarioSpec =
 	| {
 			kind: "text";
@@ -41,7 +41,7 @@ export interface ScenarioRequest {
 	idempotencyKey?: string;
 	/** Jobs and workflows: a key that comes with the request could not survive a restart. */
 	durable?: boolean;
-	/** What `timeoutMs` may be at most, where nobody waits for the answer; as its kind has it if left out. */
+	/** Upper limit of `timeoutMs` for a call that no client waits for; left out: the limit of its kind. */
 	timeoutMsMax?: number;
 }
 
@@ -52,7 +52,7 @@ export interface AdmittedScenario {
 	spec: ScenarioSpec;
 	model: string;
 	timeoutMs: number;
-	/** Whose call it is, for the audit log; nothing else may depend on it. */
+	/** The caller, for the audit log; nothing else may depend on it. */
 	caller?: string;
 	source: { connector: ConnectorInfo } | { inline: InlineCredential };
 }
@@ -69,7 +69,7 @@ export interface ScenarioOutcome {
 	error?: { code: string; message: string; reason: Reason };
 }
 
-/** What is known of a run from its beginning on. */
+/** Facts of a run that are known from its beginning on. */
 export interface ScenarioFacts {
 	appId: string;
 	userId: string;
@@ -87,18 +87,18 @@ export interface StartedScenario {
 	runId: string;
 	/** False: an earlier request with the same key made it. */
 	isFirst: boolean;
-	/** Read from the log, when somebody asks. Never rejects. */
+	/** Read from the log on demand. Never rejects. */
 	readonly outcome: Promise<ScenarioOutcome>;
 }
 
 export interface StartOptions {
 	idempotencyKey?: string;
 	runId?: string;
-	/** What is to be transcribed. */
+	/** The audio to transcribe. */
 	audio?: Media;
-	/** What commits with the log's beginning. */
+	/** Writes that commit with the log's beginning. */
 	begin?: readonly Write[];
-	/** Nobody waits for it: a store that cannot be written is waited for. */
+	/** No client waits for the beginning: it may wait for a store that cannot be written. */
 	patient?: true;
 }
 

@@ -18,9 +18,9 @@ import type { Principal } from "../kit/principal.ts";
 import { audioTypeIn, scenarioReaders, scenarioRequestOf } from "./codec.ts";
 import type { AdmittedScenario, ScenarioFacts, ScenarioOutcome, ScenarioRequest, Scenarios } from "./port.ts";
 
-/** Of the answer in one message; a larger one is read as a stream. */
+/** Size of an answer in one message; a larger one is read as a stream. */
 const ANSWER_BYTES_MAX = 900 * 1024;
-/** Of audio that is to be transcribed at once. */
+/** Size of audio that is transcribed in one call. */
 const AUDIO_BYTES_MAX = 25 * 1024 * 1024;
 
 /** No token waits longer: in the daemon's busy loop (`flushMsMax`), and then for others to be sent with. */
@@ -96,7 +96,7 @@ function whenCancelled({ signal }: HandlerContext, abort: () => void): void {
 	else signal.addEventListener("abort", abort, { once: true });
 }
 
-/** What was said of the sound before the reader's place. */
+/** Type of the audio, as recorded before the reader's offset. */
 async function audioTypeOf(
 	{ scenarios }: ScenarioRpcParts,
 	runId: string,

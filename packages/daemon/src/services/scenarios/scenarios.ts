@@ -31,7 +31,7 @@ import {
 import { scrubbedError, scrubbedProvider } from "./scrub.ts";
 import { noUserTokens, type VerifyUserToken } from "./user-token.ts";
 
-/** Of the text, or of the audio as base64 (12 MiB of sound). */
+/** Characters of the text, or of the audio as base64 (12 MiB of sound). */
 const ANSWER_CHARS_MAX = 16 * 1024 * 1024;
 
 /** Model calls of one application at a time: an answer is in memory while it comes. */
@@ -233,7 +233,7 @@ type AuditedFacts = Pick<ScenarioFacts, "appId" | "userId" | "model" | "connecto
 
 const factsOf = ({ meta }: LogInfo): ScenarioFacts => meta as ScenarioFacts;
 
-/** What makes two requests the same. A key of a request is in nothing that is kept. */
+/** The fields by which requests with one idempotency key are compared. A request's own credential is in nothing that is stored. */
 function bodyOf({ spec, model, userId, timeoutMs, source }: AdmittedScenario, audio?: Media): unknown {
 	const heard = audio && createHash("sha256").update(audio.data).digest("hex");
 	const asked = { call: "scenario", spec, model, userId, timeoutMs, heard };

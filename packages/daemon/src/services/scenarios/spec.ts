@@ -6,7 +6,7 @@ import { SCENARIO_TIMEOUT_MS, type ScenarioHead, type ScenarioSpec } from "./por
 
 const ID_CHARS_MAX = 200;
 const MESSAGES_MAX = 1000;
-/** Of all texts of a request together. */
+/** Characters of all texts of a request together. */
 const TEXT_CHARS_MAX = 1024 * 1024;
 const SPEECH_CHARS_MAX = 64 * 1024;
 const PROMPT_CHARS_MAX = 32 * 1024;
@@ -89,7 +89,7 @@ function checkLength(name: string, text: string, charsMax: number): void {
 	if (text === "" || text.length > charsMax) throw invalid(`${name} must have 1 to ${charsMax} characters`);
 }
 
-/** They are kept with the call, and told to the provider as they are. */
+/** These names are stored with the call, and sent to the provider unchanged. */
 function checkNames(part: string, names: Readonly<Record<string, string | undefined>>): void {
 	for (const [name, value = ""] of Object.entries(names))
 		if (value.length > ID_CHARS_MAX) throw invalid(`${part}.${name} has more than ${ID_CHARS_MAX} characters`);

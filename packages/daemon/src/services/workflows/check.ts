@@ -1,4 +1,4 @@
-/** What can be known of a workflow's nodes before they run: whether a script can be read, and whether there is a connector. */
+/** Checks of a workflow's nodes before they run: a script must parse, and a connector must exist. */
 
 import { compileFunction } from "node:vm";
 import { wordsOf } from "@nexus-stream/protocol";
@@ -25,7 +25,7 @@ function lineOf(cause: unknown): string {
 
 type FindConnector = (id: string) => Promise<ConnectorInfo | undefined>;
 
-/** One that is named by a placeholder is known when its node runs. */
+/** Skips a connector that is named by a placeholder: it is known only when its node runs. */
 export async function checkConnectors({ nodes }: Plan, find: FindConnector, appId: string): Promise<void> {
 	const known = new Set<string>();
 	for (const { id, config } of nodes) {

@@ -12,12 +12,12 @@ import type { WorkflowEvent, WorkflowRun } from "./step.ts";
 
 /** The records at these offsets are whole: 1, 257, 513 … */
 const WHOLE_EVERY = 256;
-/** What a reader is given at a time, about: a stored page may stand for hundreds of times its size. */
+/** About how much a reader gets at a time: a stored page may expand to hundreds of times its size. */
 const EXPANDED_CHARS_MAX = 256 * 1024;
 
 type StoredEvent = WorkflowEventJson | (Omit<WorkflowEventJson, "workflow"> & { change: WorkflowChange });
 
-/** `before`: what the record before told; undefined in front of a record that has to be whole. */
+/** `before` is the state in the previous record; undefined where this record has to be whole. */
 export function recordOf(
 	head: WorkflowHead,
 	plan: Plan,

@@ -32,7 +32,7 @@ export interface ExecutionDeps {
 	log: Log;
 	limits: WorkflowLimits;
 	perform: PerformDeps;
-	/** What commits beside the end. */
+	/** Writes that commit with the end. */
 	ended(head: WorkflowHead, run: WorkflowRun, canceledBy?: string): readonly Write[];
 }
 
@@ -54,7 +54,7 @@ export class WorkflowExecution {
 	#writer: LogWriter;
 	/** As it is durable. */
 	#run: WorkflowRun;
-	/** What the newest record tells; undefined before the first one that this daemon writes. */
+	/** The state in the newest record; undefined before the first one that this daemon writes. */
 	#recordedRun: WorkflowRun | undefined;
 	#inputs: WorkflowInput[] = [];
 	#isTaking = false;
@@ -94,7 +94,7 @@ export class WorkflowExecution {
 		if (!this.#isTaking) this.#taken = this.#take();
 	}
 
-	/** Whoever asks first is on record with it. */
+	/** Records the first caller that cancels. */
 	cancel(reason: string, caller: string): void {
 		this.#canceledBy ??= caller;
 		this.give({ type: "cancel", reason });
@@ -111,7 +111,7 @@ export class WorkflowExecution {
 			]);
 	}
 
-	/** Lets go of it as it is: it goes on at the next start. */
+	/** Stops working on it without changing it: the next start resumes it. */
 	leave(): void {
 		this.#hasLeft = true;
 		this.#cancelTick();
@@ -119,16 +119,16 @@ export class WorkflowExecution {
 		this.#over.resolve();
 	}
 
-	/** What came meanwhile is one commit. */
+	/** Commits the inputs that came meanwhile together. */
 	async #take(): Promise<void> {
 		this.#isTaking = true;
 		try {
-			// Whoever gives several inputs in one go gets one commit for them.
+			// A caller that gives several inputs at once gets one commit for them.
 			await Promise.resolve();
 			while (this.#inputs.length > 0 && !this.#hasLeft) await this.#turn();
 			this.#setTick();
 		} catch (cause) {
-			this.#deps.log.error({ err: cause, workflow: this.head.id }, "a workflow stopped; it goes on at the next start");
+			this.#deps.log.error({ err: cause, workflow: this.head.id }, "a workflow stopped; the next start resumes it");
 			this.leave();
 		} finally {
 			this.#isTaking = false;
@@ -141,7 +141,7 @@ export class WorkflowExecution {
 		let run = before;
 		const records: string[] = [];
 		const commands: NodeCommand[] = [];
-		// What computes at once gives the next input before anything is committed.
+		// A node that computes at once gives the next input before anything is committed.
 		for (let input = this.#inputs.shift(); input; input = this.#inputs.shift()) {
 			const now = clock.now();
 			const next = step(this.plan, run, input, now, this.#limitsNow());
@@ -260,7 +260,7 @@ export class WorkflowExecution {
 			run: this.#run.nodes.get(id)!,
 			again: again === true,
 		});
-		// Whoever was stopped meanwhile counts no more, and neither does its output.
+		// An attempt that was stopped meanwhile does not count any more, and neither does its output.
 		if (!signal.aborted) this.#keep(id, output);
 		return { type: "completed" };
 	}
@@ -276,7 +276,7 @@ export class WorkflowExecution {
 	}
 }
 
-/** What computes a value says what is wrong with the workflow, and not with a request. */
+/** A value that cannot be computed is a fault of the workflow, not of a request. */
 function failed(cause: unknown, { errorCharsMax }: WorkflowLimits): NodeReport {
 	const error = toNexusError(cause);
 	const failure: WorkflowErrorJson = { code: error.code, message: clip(error.message, errorCharsMax) };

@@ -1,4 +1,4 @@
-/** What the configuration of each kind of node looks like. */
+/** Configuration schema of each kind of node. */
 
 import { z } from "zod";
 import { condition } from "./condition.ts";
@@ -8,7 +8,7 @@ const text = z.string().max(64 * 1024);
 const filled = text.min(1);
 const name = z.string().min(1).max(256);
 
-/** Of every call of a model. */
+/** Fields of every model call. */
 const call = { connector_id: name.optional(), model: name.optional() };
 
 const generate = z

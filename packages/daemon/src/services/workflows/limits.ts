@@ -1,15 +1,15 @@
-/** What a workflow may ask for. */
+/** Limits of workflows. */
 
 import { NexusError } from "@nexus-stream/protocol";
 
 export interface WorkflowLimits {
-	/** Of the definition as JSON text. */
+	/** Size of the definition as JSON text. */
 	definitionBytesMax: number;
 	nodesMax: number;
 	edgesMax: number;
 	/** All outputs of a workflow together, as they weigh in a message: an answer with all of them has to fit one. */
 	outputsBytesMax: number;
-	/** Of what went wrong: it is told with every later event. */
+	/** Length of an error message: every later event repeats it. */
 	errorCharsMax: number;
 	/** Nodes of one workflow at a time. */
 	nodesRunningMax: number;
@@ -20,9 +20,9 @@ export interface WorkflowLimits {
 	workflowsWaitingMax: number;
 	workflowsWaitingPerAppMax: number;
 	attemptsMax: number;
-	/** Of one back-off, however many attempts there were. */
+	/** The longest back-off, however many attempts there were. */
 	backoffMsMax: number;
-	/** Of one node. */
+	/** Upper limit of one node's timeout. */
 	timeoutMsMax: number;
 	/** Time that a script may take when its node names none, and at most. */
 	scriptMs: number;
@@ -32,7 +32,7 @@ export interface WorkflowLimits {
 	scriptsRunningMax: number;
 	/** A thread for scripts ends when it was not needed for so long. */
 	scriptIdleMs: number;
-	/** What the store refused is tried again this often. */
+	/** How often a commit that the store refused is retried. */
 	commitRetryMs: number;
 }
 

@@ -2,7 +2,7 @@
 
 import type { WorkflowJson } from "./port.ts";
 
-/** Of all that are kept together; those that were listed longest ago go first. */
+/** Nodes of all kept workflows together; the workflows that were listed longest ago go first. */
 const NODES_MAX = 20_000;
 
 export class ListedWorkflows {

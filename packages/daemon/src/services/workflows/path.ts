@@ -22,7 +22,7 @@ export function parsePath(text: string): PathSegment[] {
 	while (rest !== "") {
 		const [taken, step] = stepAt(rest) ?? [];
 		if (taken === undefined || steps.length === STEPS_MAX)
-			throw new NexusError("invalid", `${JSON.stringify(text)} is no path: use names, [0], ["name"] and [*]`);
+			throw new NexusError("invalid", `invalid path ${JSON.stringify(text)}: use names, [0], ["name"] and [*]`);
 		steps.push(step!);
 		rest = rest.slice(taken);
 	}
@@ -67,10 +67,10 @@ export function valueAt(value: unknown, steps: readonly PathSegment[]): unknown 
 function stepInto(value: unknown, step: string | number): unknown {
 	if (Array.isArray(value)) return typeof step === "number" ? (value.at(step) as unknown) : undefined;
 	if (typeof value !== "object" || value === null || typeof step === "number") return undefined;
-	// What every object inherits is no data.
+	// Inherited properties are not data.
 	return Object.hasOwn(value, step) ? (value as Record<string, unknown>)[step] : undefined;
 }
 
-/** What the path begins with: the name of an input. */
+/** The first segment of the path: the name of an input. */
 export const rootOf = (steps: readonly PathSegment[]): string | undefined =>
 	typeof steps[0] === "string" ? steps[0] : undefined;

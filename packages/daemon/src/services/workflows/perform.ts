@@ -30,12 +30,12 @@ export interface NodeAttempt {
 	run: NodeRun;
 	again: boolean;
 	scope: Scope;
-	/** Aborted with `LEAVE`: nobody listens any more, and what is under way goes on. Otherwise it has to stop. */
+	/** Aborted with `LEAVE`: the daemon stops listening, and the work under way continues. With another reason it has to stop. */
 	signal: AbortSignal;
 	report(report: NodeReport): void;
 }
 
-/** The daemon stops: what acts outside goes on, and is looked up at the next start. */
+/** Abort reason when the daemon stops: jobs and runs continue, and are looked up at the next start. */
 export const LEAVE = Symbol("leave");
 
 /** Resolves with its output; rejects with a NexusError, whose code says whether another attempt may help. */
@@ -58,7 +58,7 @@ export async function perform(deps: PerformDeps, attempt: NodeAttempt): Promise<
 const isObject = (value: unknown): value is NodeOutput =>
 	typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The same for the same attempt: whoever asks again gets what the first request made. */
+/** The same for the same attempt: a repeated request gets the result of the first one. */
 const keyOf = ({ workflowId, node, run }: NodeAttempt): string => `workflow/${workflowId}/${node.id}/${run.attempt}`;
 
 async function runJob(deps: PerformDeps, attempt: NodeAttempt): Promise<NodeOutput> {
@@ -66,7 +66,7 @@ async function runJob(deps: PerformDeps, attempt: NodeAttempt): Promise<NodeOutp
 	const { principal, signal, report } = attempt;
 	const job = await jobOf(deps, attempt);
 	report({ type: "submitted", jobId: job.id });
-	// Whether it was told to stop is known best at the end: until then it may still complete.
+	// Only the end shows whether the cancellation came in time: until then the job may still complete.
 	const stop = () => {
 		if (signal.reason !== LEAVE)
 			void jobs.cancel(job.id, "the workflow does not need it any more", principal).catch(() => {});
@@ -85,7 +85,7 @@ async function runJob(deps: PerformDeps, attempt: NodeAttempt): Promise<NodeOutp
 	}
 }
 
-/** A job that was submitted before the daemon died is looked up; only one that nobody can have begun is submitted. */
+/** Looks up a job that was submitted before the daemon died, and submits one only if none can have begun. */
 async function jobOf({ jobs, scenarios }: PerformDeps, attempt: NodeAttempt): Promise<Job> {
 	const { again, run, node, scope, principal, appId, userId, workflowId } = attempt;
 	if (again && run.jobId !== undefined) {
@@ -112,7 +112,7 @@ async function jobOf({ jobs, scenarios }: PerformDeps, attempt: NodeAttempt): Pr
 const HAS_RUN: ReadonlySet<WorkflowNodeKind> = new Set(["AI_GENERATE", "AI_STREAM", "AI_TTS"] as const);
 
 function tell({ job }: JobEvent, { node, report }: NodeAttempt): void {
-	// Whoever hears that the node has started can read its text: only then it has (Z17).
+	// A reader that sees the node start can read its text: report the start only when the run is known (Z17).
 	if (job.state !== "running" || (HAS_RUN.has(node.kind) && job.runId === undefined)) return;
 	report({ type: "running", jobId: job.id, runId: job.runId });
 	if (job.progress >= 0) report({ type: "progress", percent: Math.floor(job.progress) });

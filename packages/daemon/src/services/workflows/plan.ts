@@ -9,7 +9,7 @@ import { type PathSegment, parsePath, rootOf } from "./path.ts";
 import type { WorkflowDefinitionJson, WorkflowEdgeJson, WorkflowNodeJson, WorkflowNodeKind } from "./port.ts";
 import { pathsIn } from "./template.ts";
 
-/** A value of another node under a name of its own. */
+/** Another node's value, under the name that this node gives it. */
 export interface PlannedInput {
 	name: string;
 	from: string;
@@ -27,9 +27,9 @@ interface PlannedBase {
 	timeoutMs: number;
 	/** It acts outside of the workflow. */
 	external: boolean;
-	/** Of a merge: how many of those it depends on have to complete. */
+	/** For a merge: how many of its dependencies have to complete. */
 	needs?: number;
-	/** Of a branch: who goes on when its condition holds, and who when not. */
+	/** For a branch: the nodes that follow when its condition holds, and those when not. */
 	targets?: { true: readonly string[]; false: readonly string[] };
 }
 
@@ -46,7 +46,7 @@ export interface Plan {
 
 const NODE_ID = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
 const NODE_ID_RULE = "use 1 to 64 letters, digits, _ and -, and begin with a letter";
-/** What the workflow itself was given. */
+/** The name of the workflow's own input. */
 const INPUT = "input";
 const BACKOFF_MS = 1000;
 
@@ -134,14 +134,15 @@ function whereIn(definition: unknown, { path }: z.core.$ZodIssue): string {
 		.join(": ");
 }
 
-/** What a value under this name becomes is not a field of an object: it would be lost. */
+/** Assigning to this name does not make a field of an object: the value would be lost. */
 const NO_NAME = "__proto__";
 
 /** In the definition as it arrived: some of it is gone once it has its shape. */
 function checkNames({ input }: WorkflowDefinitionJson, { nodes, edges }: Shaped): void {
-	if (input !== undefined && Object.hasOwn(input, NO_NAME)) throw invalid(`input: ${NO_NAME} is no name; rename it`);
+	if (input !== undefined && Object.hasOwn(input, NO_NAME))
+		throw invalid(`input: ${NO_NAME} is not a valid name; rename it`);
 	for (const { to_node: node, to_input: name } of edges)
-		if (name === NO_NAME) throw invalid(`node ${node}: ${NO_NAME} is no name of an input; rename it`);
+		if (name === NO_NAME) throw invalid(`node ${node}: ${NO_NAME} is not a valid name of an input; rename it`);
 	for (const node of nodes) checkId(node.id);
 }
 
@@ -257,7 +258,7 @@ function needsOf(node: string, { mode, n }: { mode: string; n?: number | undefin
 	return mode === "ALL" ? dependencyCount : (n ?? 1);
 }
 
-/** What it reads has to be something that it waits for, or a part of the workflow's input that is there. */
+/** A node may read only nodes that it waits for, and parts of the workflow's input that exist. */
 function checkPaths(node: PlannedNode, input: Readonly<Record<string, unknown>>): void {
 	const names = new Set([INPUT, ...node.dependsOn, ...node.inputs.map(({ name }) => name)]);
 	for (const steps of pathsOf(node)) {

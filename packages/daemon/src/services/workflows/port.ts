@@ -11,7 +11,7 @@ export interface NewWorkflow {
 	/** As it arrived: it is checked whole. */
 	definition: unknown;
 	idempotencyKey?: string | undefined;
-	/** What came beside the body, by its name in lower case: a user token, and no credentials. */
+	/** Request metadata, by its name in lower case: a user token, and no credentials. */
 	metadata?(name: string): string | undefined;
 }
 
@@ -32,10 +32,10 @@ export interface Workflows {
 	 * the terminal event comes again, whatever `after` is (Z5).
 	 */
 	cursor(id: string, after: number | undefined, principal: Principal): Promise<Cursor>;
-	/** Goes on with what a dead daemon left, once jobs and runs are settled. */
+	/** Resumes the workflows that a dead daemon left, once jobs and runs are settled. */
 	recover(): Promise<number>;
 	readonly counts: { waiting: number; running: number };
-	/** Starts no further node, and gives those under way until the deadline. What is left goes on at the next start. */
+	/** Starts no further node, and gives those under way until the deadline. The next start resumes the rest. */
 	close(deadlineMs: number): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export interface AgentTurn {
 export interface AgentTurns {
 	/** Resolves once the message is on record. The same key gives the same turn. */
 	start(turn: { session: string; text: string; idempotencyKey: string }): Promise<AgentTurn>;
-	/** Of a run that began before; undefined when nobody knows it. */
+	/** Outcome of a run that began before; undefined when the run is unknown. */
 	outcomeOf(runId: string): Promise<AgentOutcome | undefined>;
 	abort(runId: string): Promise<void>;
 }
@@ -78,14 +78,14 @@ export type WorkflowNodeKind =
 	| "CONTROL_NOOP"
 	| "AGENT_RUN";
 
-/** Of a workflow and of its nodes; `skipped` is a node's only. */
+/** State of a workflow or of a node; only a node can be `skipped`. */
 export type WorkflowState = "accepted" | "queued" | "running" | "completed" | "failed" | "canceled" | "skipped";
 
 export interface WorkflowNodeJson {
 	id: string;
 	kind: WorkflowNodeKind;
 	depends_on?: string[];
-	/** What its kind needs: docs/workflows.md. */
+	/** Settings of its kind: docs/workflows.md. */
 	config?: Record<string, unknown>;
 	/** Attempts in all, also after a crash. Default: 1. */
 	retry_max_attempts?: number;
@@ -99,7 +99,7 @@ export interface WorkflowEdgeJson {
 	/** A field of its output; left out: all of it. */
 	from_output?: string;
 	to_node: string;
-	/** What it is called there; left out: as the node it comes from. */
+	/** The name of the value there; left out: the id of the node that it comes from. */
 	to_input?: string;
 }
 
@@ -121,7 +121,7 @@ export interface WorkflowNodeStatusJson {
 	node_id: string;
 	kind: WorkflowNodeKind;
 	state: WorkflowState;
-	/** What it waits for: `depends_on`, its edges, and the branches that lead to it. */
+	/** The nodes that it waits for: `depends_on`, its edges, and the branches that lead to it. */
 	depends_on: string[];
 	attempt: number;
 	/** The attempt before, or this very one, was cut off when the daemon died. */
@@ -147,7 +147,7 @@ export interface WorkflowJson {
 	error?: WorkflowErrorJson;
 	progress_percent: number;
 	nodes: WorkflowNodeStatusJson[];
-	/** What the nodes gave that nobody depends on, by their ids. Not in events and lists. */
+	/** Outputs of the leaf nodes, by node id. Not in events and lists. */
 	output?: Record<string, unknown>;
 	created_at: number;
 	started_at?: number;

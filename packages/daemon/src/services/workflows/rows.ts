@@ -2,7 +2,7 @@
 
 import { type Reading, writesOf } from "../../std/write.ts";
 
-/** What may change while it runs. */
+/** Fields that may change while it runs. */
 export interface WorkflowProgress {
 	state: string;
 	error?: unknown;
@@ -25,7 +25,7 @@ export interface StoredWorkflow extends WorkflowProgress {
 export interface StoredNode {
 	nodeId: string;
 	state: string;
-	/** What never changes of it, for lists; a JSON value. Taken when the workflow is created; older ones have none. */
+	/** The node's fields that never change, for lists; a JSON value. Stored when the workflow is created; older rows have none. */
 	shape?: unknown;
 	/** A JSON value. */
 	status: unknown;

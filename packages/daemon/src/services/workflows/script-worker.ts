@@ -1,4 +1,4 @@
-/** The thread behind `script.ts`: runs one script at a time in QuickJS, each in a WebAssembly instance of its own, with no host function. */
+/** The thread behind `script.ts`: runs one script at a time in QuickJS, each in its own WebAssembly instance, with no host function. */
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,7 +14,7 @@ import type { ScriptAnswer, ScriptTask, ScriptThread, ThreadAnswer } from "./scr
 
 const STACK_BYTES_MAX = 256 * 1024;
 const PAGE_BYTES = 64 * 1024;
-/** What the library begins with, in pages. */
+/** The library's initial memory, in pages. */
 const PAGES_MIN = 256;
 
 const { memoryBytesMax, resultCharsMax, wordsCharsMax } = workerData as ScriptThread;
@@ -39,7 +39,7 @@ function newInstance() {
 	return { quickJs, memory };
 }
 
-/** Made while nobody waits for it: an instance takes longer than most scripts, and its memory wakes the garbage collector. */
+/** Made while no script waits for it: an instance takes longer than most scripts, and its memory wakes the garbage collector. */
 let next = newInstance();
 
 /**
@@ -68,7 +68,7 @@ const HARNESS = `(function () {
 			try {
 				return "!" + words(thrown, wordsCharsMax);
 			} catch {
-				return "!it threw something that cannot be told";
+				return "!it threw something that cannot be described";
 			}
 		}
 	};
@@ -110,7 +110,7 @@ function textOf(context: QuickJSContext, handle: QuickJSHandle, charsMax: number
 	return context.getNumber(context.getProp(handle, "length")) <= charsMax ? context.getString(handle) : undefined;
 }
 
-/** Of what no script can catch: a syntax error, or the end of memory or stack. */
+/** Describes an error that no script can catch: a syntax error, or the end of memory or stack. */
 function wordsOfError(context: QuickJSContext, error: QuickJSHandle): string {
 	const [name, message] = ["name", "message"].map((key) => textOf(context, context.getProp(error, key), wordsCharsMax));
 	return message === undefined ? "out of memory" : `${name ?? "Error"}: ${message}`;
@@ -122,6 +122,6 @@ parentPort!.on("message", (task: ScriptTask) => {
 		parentPort!.postMessage({ ...answer, grown } satisfies ThreadAnswer);
 		if (!grown) next = newInstance();
 	};
-	// One that has no memory left may fail anywhere.
+	// An instance that has no memory left may fail anywhere.
 	run(task).then(answered, (cause: unknown) => answered({ failure: String(cause).slice(0, wordsCharsMax) }));
 });

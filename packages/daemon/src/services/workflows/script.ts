@@ -13,12 +13,12 @@ export interface ScriptTask {
 	deadlineMs: number;
 }
 
-/** What holds for every script of a thread. */
+/** Limits of every script of a thread. */
 export interface ScriptThread {
 	memoryBytesMax: number;
-	/** Of what a script returns, as JSON. */
+	/** Length of a script's result, as JSON. */
 	resultCharsMax: number;
-	/** Of what it throws. */
+	/** Length of the error that it throws. */
 	wordsCharsMax: number;
 }
 
@@ -35,14 +35,14 @@ export type ScriptAnswer = { json: string } | { failure: string } | { late: true
 export type ThreadAnswer = ScriptAnswer & { grown: boolean };
 
 export interface Scripts {
-	/** What the script returned. Rejects with `invalid` for what the script threw, `too_large`, `timeout`, or the signal's reason. */
+	/** Resolves with the script's result. Rejects with `invalid` for an error that it threw, `too_large`, `timeout`, or the signal's reason. */
 	run(script: ScriptRun, signal: AbortSignal): Promise<unknown>;
 	close(): void;
 }
 
 /** A thread that does not even heed the interrupt is ended this long after the deadline; its start may take a while, too. */
 const GRACE_MS = 5000;
-/** Of the thread's own heap; scripts have theirs. In a small one the collector runs for every other instance, which costs more than the script. */
+/** The thread's own heap; scripts have theirs. With a small heap the collector runs for every other instance, which costs more than the script. */
 const THREAD_MB_MAX = 256;
 
 export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
@@ -74,7 +74,7 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 				const worker = take();
 				const answer = await answerOf(worker, task, signal, clock);
 				if ("late" in answer) {
-					// Whatever it was busy with, nobody waits for it.
+					// The result is no longer wanted, so the thread may end in the middle of its work.
 					void worker.terminate();
 					throw new NexusError("timeout", `the script ran longer than ${deadlineMs} ms`);
 				}
@@ -107,7 +107,7 @@ function startWorker(limits: WorkflowLimits, gone: (worker: Worker) => void): Wo
 		workerData,
 		resourceLimits: { maxOldGenerationSizeMb: THREAD_MB_MAX },
 	});
-	// One may die while it has nothing to do: nobody else listens then, and the daemon must not go with it.
+	// A thread may die while it is idle and has no other listener; its error must not end the daemon.
 	worker.on("error", () => {}).on("exit", () => gone(worker));
 	// A process that has nothing else to do must be able to end.
 	worker.unref();

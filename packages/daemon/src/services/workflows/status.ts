@@ -1,20 +1,20 @@
-/** A workflow as it is told and as it is stored. */
+/** A workflow as clients see it and as it is stored. */
 
 import type { Plan, PlannedNode } from "./plan.ts";
 import type { WorkflowErrorJson, WorkflowJson, WorkflowNodeStatusJson, WorkflowState } from "./port.ts";
 import type { StoredNode, StoredWorkflow, WorkflowProgress } from "./rows.ts";
 import { type NodeRun, percentOf, type WorkflowRun } from "./step.ts";
 
-/** What never changes. */
+/** Fields that never change. */
 export type WorkflowHead = Pick<StoredWorkflow, "id" | "appId" | "userId" | "name">;
 
-/** What may change of a workflow, and the nodes that did, without what never does. */
+/** A workflow's fields that may change, and the nodes that did, without the fields that never change. */
 export interface WorkflowChange {
 	workflow: Pick<WorkflowJson, "state" | "progress_percent" | "error" | "started_at" | "finished_at">;
 	nodes: readonly Omit<WorkflowNodeStatusJson, "kind" | "depends_on">[];
 }
 
-/** What never changes of a node, for whoever has no plan at hand. */
+/** The node's fields that never change, for callers that have no plan. */
 export type NodeShape = Pick<PlannedNode, "id" | "kind" | "dependsOn">;
 
 export const workflowJson = (
@@ -70,7 +70,7 @@ export function withOutputs(json: WorkflowJson, plan: Plan, outputs: ReadonlyMap
 
 export type NodeOutput = Record<string, unknown>;
 
-/** What an event tells after the one that told `before`. */
+/** The change from `before`, the state in the previous event. */
 export const changeOf = (run: WorkflowRun, before: WorkflowRun): WorkflowChange => ({
 	workflow: changing(run),
 	nodes: [...run.nodes].flatMap(([id, node]) => (before.nodes.get(id) === node ? [] : [nodeChange(id, node)])),
@@ -95,7 +95,7 @@ export const newStoredNode = ({ id, kind, dependsOn }: PlannedNode, run: NodeRun
 	shape: { id, kind, dependsOn } satisfies NodeShape,
 });
 
-/** What the store has of a workflow, as it was when it was committed last. */
+/** Restores a workflow from its rows, as of the last commit. */
 export function restored(stored: Omit<StoredWorkflow, "definition">, nodes: readonly StoredNode[]) {
 	const run: WorkflowRun = {
 		state: stored.state as WorkflowState,

@@ -11,13 +11,13 @@ export interface NodeRun {
 	/** It is being performed. */
 	readonly active?: true;
 	readonly afterCrash?: true;
-	/** The daemon began to stop during the attempt: that it runs again at the next start is no crash. */
+	/** The daemon began to stop during the attempt: running again at the next start does not count as a crash. */
 	readonly stopping?: true;
 	/** When the next attempt may begin. */
 	readonly dueAt?: number;
 	/** When the attempt has to be over. */
 	readonly deadlineAt?: number;
-	/** Of a branch: what its condition was. */
+	/** For a branch: the value of its condition. */
 	readonly taken?: boolean;
 	readonly runId?: string;
 	readonly jobId?: string;
@@ -36,7 +36,7 @@ export interface WorkflowRun {
 	readonly nodes: ReadonlyMap<string, NodeRun>;
 }
 
-/** What a node's attempt reports; of an attempt that is over, nothing counts any more. */
+/** Reports of a node's attempt; those of an attempt that is over are ignored. */
 export type NodeReport =
 	| { type: "submitted"; jobId: string }
 	| { type: "running"; runId?: string; jobId?: string }
@@ -59,7 +59,7 @@ export type NodeCommand =
 	/** `again`: this very attempt may have begun before the daemon died. What acts outside is then looked up, not done twice. */
 	{ type: "perform"; node: string; attempt: number; again?: true } | { type: "stop"; node: string; attempt: number };
 
-/** Told with the workflow as it was then. */
+/** An event with the workflow as it was at that moment. */
 export interface WorkflowEvent {
 	type: WorkflowEventType;
 	node?: string;
@@ -167,7 +167,7 @@ class Transition {
 		for (const { id, external } of this.#plan.nodes) {
 			const node = this.#node(id);
 			if (!node.active) continue;
-			// What a deadline was measured from is gone: the attempt has its whole time again.
+			// The time that the deadline was measured from is lost: the attempt has its whole time again.
 			const { deadlineAt: _, stopping, ...rest } = node;
 			const flag = stopping ? {} : { afterCrash: true as const };
 			this.#set(id, { ...rest, ...(!external && { ...flag, ...this.#deadline(id) }) });
@@ -231,7 +231,7 @@ class Transition {
 		this.#tell("canceled");
 	}
 
-	/** Whatever has become possible, or impossible. */
+	/** Queues or skips the nodes whose dependencies are decided, starts those that have room, and finishes when all are over. */
 	goOn(): void {
 		if (this.#run.state !== "running") return;
 		// In the order of the plan: who is skipped is known before those are looked at who wait for it.
@@ -264,7 +264,7 @@ class Transition {
 		const attempt = node.attempt + 1;
 		const afterCrash = error?.code === "crashed" ? { afterCrash: true as const } : {};
 		this.#set(id, { ...node, attempt, active: true, ...afterCrash });
-		// One that acts outside is running when that has begun.
+		// An external node is running only when its job or run has begun.
 		if (!external) this.#running(id, {});
 		this.#commands.push({ type: "perform", node: id, attempt });
 	}
@@ -348,7 +348,7 @@ function ended({
 	return node;
 }
 
-/** Those that a node goes on from. */
+/** The completed dependencies whose way leads to a node. */
 export const doneBefore = (plan: Plan, run: WorkflowRun, { id, dependsOn }: PlannedNode): string[] =>
 	dependsOn.filter((before) => pathState(plan, run, before, id) === "done");
 
@@ -363,7 +363,7 @@ function pathState(plan: Plan, run: WorkflowRun, from: string, to: string): "ope
 	return other.includes(to) && !chosen.includes(to) ? "gone" : "done";
 }
 
-/** Whose failure, or absence, a merge has made up for: every way from it ends in one that completed without it. */
+/** The nodes whose failure or absence a merge has made up for: every way from such a node ends in one that completed without it. */
 function madeUpFor(plan: Plan, nodes: WorkflowRun["nodes"]): ReadonlySet<string> {
 	const found = new Set<string>();
 	for (const { id } of plan.nodes.toReversed()) {

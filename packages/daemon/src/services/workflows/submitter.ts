@@ -1,11 +1,11 @@
-/** On whose behalf a workflow is submitted, by what comes beside its body. */
+/** Finds the user on whose behalf a workflow is submitted, from the request and its metadata. */
 
 import { NexusError } from "@nexus-stream/protocol";
 import { metadataOf } from "../scenarios/metadata.ts";
 import type { VerifyUserToken } from "../scenarios/user-token.ts";
 import type { NewWorkflow } from "./port.ts";
 
-/** On whose behalf it is when nobody says it. */
+/** The user of a request that names none. */
 const OWNER_USER = "owner";
 
 /** Credentials of a request are refused: its nodes run later, perhaps after a restart (Z26). */

@@ -6,7 +6,7 @@ import { type PathSegment, parsePath, valueAt } from "./path.ts";
 const PLACEHOLDER = /\{\{([^{}]*)\}\}/g;
 const WHOLE = /^\{\{([^{}]*)\}\}$/;
 
-/** What the nodes before gave, by the names under which a node sees them. */
+/** The values that a node sees, by their names. */
 export type Scope = Readonly<Record<string, unknown>>;
 
 /** The paths that a value names, in all its texts. */
@@ -15,7 +15,7 @@ export function pathsIn(value: unknown): PathSegment[][] {
 	return typeof value === "object" && value !== null ? Object.values(value).flatMap(pathsIn) : [];
 }
 
-/** What may be filled in: few placeholders can name the same long text again and again. */
+/** Characters that may still be filled in: few placeholders can repeat the same long text many times. */
 export interface Room {
 	charsLeft: number;
 }

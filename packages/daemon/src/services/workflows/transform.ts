@@ -7,7 +7,7 @@ import type { Plan, PlannedNode } from "./plan.ts";
 import type { NodeOutput } from "./status.ts";
 import { fill, type Scope } from "./template.ts";
 
-/** What a node sees: the workflow's input, what those gave that it goes on from, and its edges' values by their names. */
+/** The values that a node sees: the workflow's input, the outputs of its completed dependencies, and its edges' values by their names. */
 export function scopeOf(
 	plan: Plan,
 	node: PlannedNode,
@@ -25,7 +25,7 @@ export function scopeOf(
 
 export interface Computed {
 	output: NodeOutput;
-	/** Of a branch. */
+	/** For a branch: the value of its condition. */
 	taken?: boolean;
 }
 
@@ -49,7 +49,7 @@ export function compute(node: PlannedNode, scope: Scope, done: readonly string[]
 	}
 }
 
-/** Whoever comes after an ANY does not know which way was taken: `value` is what came on it. */
+/** A node after an ANY merge does not know which way was taken: `value` is the output that came on it. */
 function merged(mode: "ALL" | "ANY" | "N_OF_M", scope: Scope, done: readonly string[]): NodeOutput {
 	if (mode === "ANY") return { from: done[0], value: scope[done[0]!] };
 	return { from: done, outputs: Object.fromEntries(done.map((before) => [before, scope[before]])) };
@@ -62,9 +62,9 @@ function extracted(config: { path: string; default?: unknown }, scope: Scope): u
 	throw new NexusError("invalid", `there is nothing at ${config.path}; set a default if that is all right`);
 }
 
-/** What a value weighs in a message, in bytes: every number there takes more than its digits. */
+/** The size of a value in a message, in bytes: every number there takes more than its digits. */
 export function weightOf(value: unknown): number {
-	// What is escaped takes up to six times its length where it is stored.
+	// An escaped character takes up to six times its length where it is stored.
 	if (typeof value === "string") return Buffer.byteLength(JSON.stringify(value)) + 6;
 	if (typeof value !== "object" || value === null) return 12;
 	if (Array.isArray(value)) return value.reduce<number>((sum, each) => sum + weightOf(each), 12);

@@ -1,4 +1,4 @@
-/** Places that applications take in turns: whoever asks for many at once waits behind those who ask for few. */
+/** Slots that applications take in turns: one that asks for many at once waits behind those that ask for few. */
 
 export interface ScriptSlots {
 	/** Resolves when there is a place; rejects with the signal's reason. */
@@ -13,7 +13,7 @@ interface WaitingScript {
 
 export function createTurns(places: number): ScriptSlots {
 	const waiting = new Set<WaitingScript>();
-	/** When an application had its last turn, of those since somebody waits. */
+	/** The last turn of each application since all slots were free. */
 	const served = new Map<string, number>();
 	let taken = 0;
 	let turn = 0;

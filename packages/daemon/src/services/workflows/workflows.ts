@@ -1,4 +1,4 @@
-/** The service: takes workflows in, keeps those under way, and goes on with what a dead daemon left. */
+/** The workflow service: accepts workflows, runs them, and resumes those that a dead daemon left. */
 
 import { LOG_KINDS, NexusError, newId, reasonOfFailure } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
@@ -66,7 +66,7 @@ class WorkflowService implements Workflows {
 	readonly #running = new Map<string, WorkflowExecution>();
 	readonly #waiting = new Map<string, WorkflowExecution>();
 	readonly #ended = new ListedWorkflows();
-	/** Those that are not durable yet. */
+	/** Submissions that are not durable yet. */
 	#arriving = 0;
 	#scripts: Scripts | undefined;
 	#isClosing = false;
@@ -181,7 +181,7 @@ class WorkflowService implements Workflows {
 		];
 	}
 
-	/** Begins it, goes on with it, or lets it wait for its turn. */
+	/** Begins it, resumes it, or lets it wait for its turn. */
 	#take(begun: Begun): void {
 		const execution = new WorkflowExecution(this.#execution, begun);
 		const { id, appId } = begun.head;
@@ -326,7 +326,7 @@ function countOf(executions: ReadonlyMap<string, WorkflowExecution>, appId: stri
 
 const headOf = ({ id, appId, userId, name }: StoredWorkflow): WorkflowHead => ({ id, appId, userId, name });
 
-/** Whoever submitted it, as far as it matters to what it does. */
+/** The submitter, as far as it matters to the workflow's work. */
 const principalOf = ({ owner, appId, userId }: StoredWorkflow): Principal => ({
 	owner,
 	appId: owner ? undefined : appId,
