@@ -28,9 +28,9 @@ class LongestFirst extends BaseSequencer {
 const WAITING = ["adapter", "cli", "nex/outbound", "proof", "runtime"].map((folder) => `test/${folder}/**/*.test.ts`);
 /** They share a browser and a daemon. */
 const BROWSER = ["test/browser/*.test.ts"];
-/** What they measure is disturbed by others, or fills a disk. */
+/** Run alone: other tests would disturb their measurements, or they fill a disk. */
 const ALONE = ["slow-reader", "disk-full", "disk-full-work"].map((name) => `test/proof/${name}.test.ts`);
-/** What stands on a store: it runs a second time behind a bad connection to it (ST27). */
+/** Tests that use a store: they run a second time over a bad connection to it (ST27). */
 const STORED = ["broker", "nex/inbox", "edge"].map((folder) => `test/${folder}/**/*.test.ts`);
 const STORED_AND_WAITING = ["test/nex/outbound/**/*.test.ts"];
 const ALL = ["test/**/*.test.ts", "test/**/*.test.tsx"];
@@ -51,7 +51,7 @@ export default defineConfig({
 		sequence: { sequencer: LongestFirst },
 		testTimeout: LIMIT_MS,
 		hookTimeout: LIMIT_MS,
-		// A second, the default, is short for a browser beside three daemons.
+		// The default of one second is too short for a browser that runs in parallel with three daemons.
 		expect: { poll: { timeout: 30_000 } },
 		projects: [
 			{

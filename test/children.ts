@@ -15,10 +15,10 @@ export function linkPackages(folder: string): void {
 export const NEXUS = built("cli/main.js");
 export const ADAPTER = built("platforms/main.js");
 
-/** An adapter that takes its time from whoever starts it: `<adapter> <verb> …`. */
+/** An adapter that takes its time from the process that starts it: `<adapter> <verb> …`. */
 export const timedAdapter = (channel: string): string[] => [
 	process.execPath,
-	// Of a library: Node is silent about those in node_modules only.
+	// A library causes this warning; Node silences only those from node_modules.
 	"--disable-warning=DEP0040",
 	built("time/adapter.js"),
 	channel,

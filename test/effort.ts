@@ -5,7 +5,7 @@ export const FULL_EFFORT = 10;
 export const effort = Number(process.env.NEXUS_EFFORT || 1);
 if (!(effort > 0)) throw new Error(`NEXUS_EFFORT must be a positive number, not "${process.env.NEXUS_EFFORT}"`);
 
-/** Of one test or hook: only what hangs takes this long. A full proof makes ten times the work within one test. */
+/** The time limit of one test or hook, which only a hanging one reaches. A full proof does ten times the work within one test. */
 export const LIMIT_MS = 120_000 * Math.max(1, effort);
 
 /** The share of `full`, the count of `npm run proof`, that this run makes; at least `least`. */

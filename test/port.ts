@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 
 /**
- * A port that stays this process's own while its daemon is down, because the one above it is held: whoever looks for a port this way takes
- * both. Below the range that outgoing connections take theirs from: a client that connects to a port in that range while nobody listens
- * may be connected to itself.
+ * A port that stays reserved for this process while its daemon is down, because the process holds the port above it: every search with
+ * this function takes both. It is below the range of ephemeral ports: a client that connects to a port in that range while no server
+ * listens there may be connected to itself.
  */
 export async function ownPort(): Promise<number> {
 	for (let tries = 0; tries < 1000; tries++) {
@@ -26,7 +26,7 @@ export async function ownPort(): Promise<number> {
 	throw new Error("no free port between 20000 and 30000");
 }
 
-/** Undefined: somebody else has the port. */
+/** Undefined: another process has the port. */
 function listen(port: number): Promise<Server | undefined> {
 	const server = createServer();
 	return new Promise((resolve) => {

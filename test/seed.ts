@@ -12,7 +12,7 @@ const { NEXUS_SEED, CI } = process.env;
 export const chooseSeed = (): number =>
 	NEXUS_SEED ? Number(NEXUS_SEED) : CI && CI !== "false" ? CI_SEED : Date.now() % 1_000_000;
 
-/** Of this run. A file that is run without `npm test` chooses its own, and a failure prints it. */
+/** The seed of this run. A file that is run without `npm test` chooses its own, and a failure prints it. */
 export const seed = chooseSeed();
 
 fc.configureGlobal({ seed });

@@ -19,7 +19,7 @@ export interface TestStore {
 	bus: Bus;
 	ledger: Ledger;
 	rows: ServiceRows;
-	/** What is on record, read past everything that stands before the file. */
+	/** The stored rows, read directly from the file past all layers in front of it. */
 	stored: { readonly [Table in keyof Tables]: AtOnce<Tables[Table]> };
 	close(): Promise<void>;
 }

@@ -5,7 +5,7 @@ import { LIMIT_MS } from "./effort.ts";
 /** Under the time limit of a test, so that a hang is reported by what was waited for. */
 const DEADLINE_MS = LIMIT_MS - 20_000;
 const LOOK_EVERY_MS = 5;
-/** What is only a few turns of the event loop away is seen at once. */
+/** Looks without a pause first: a condition that is only a few turns of the event loop away is seen at once. */
 const QUICK_LOOKS = 50;
 
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {

@@ -69,7 +69,7 @@ describe("A31: approvals by the API", () => {
 		await rig.close();
 	});
 
-	test("what is no decision is refused, and so is whoever has no token", async () => {
+	test("an invalid decision is refused, and so is a caller without the token", async () => {
 		const { rig, runId, row } = await rigAsking(APPROVAL);
 		const path = `/v1/runs/${runId}/approvals/${row.id}`;
 		expect((await rig.post(path, { decision: "yes" })).status).toBe(400);

@@ -22,7 +22,7 @@ const routes: [string, Pick<Route, "apps" | "auth" | "path" | "method">][] = [
 		},
 	]),
 ];
-/** What is an application's own. */
+/** Paths of resources that belong to one application. */
 const APP_SCOPED = /^\/v1\/(?:jobs|workflows|artifacts|scenarios|app-messages|transfers)(?:\/|$)/;
 
 const NOTHING_STORED = {
@@ -71,7 +71,7 @@ describe("an application's token over HTTP", () => {
 		expect(status).toBe(403);
 	});
 
-	it("it signs nobody in", async () => {
+	it("it cannot be used to sign in", async () => {
 		const token = bearer.authorization.slice("Bearer ".length);
 		const answer = await fetch(`${rig.url}/v1/sign-in`, {
 			method: "POST",
@@ -81,7 +81,7 @@ describe("an application's token over HTTP", () => {
 		await expectError(answer, 401, "unauthenticated");
 	});
 
-	it("once removed it is nobody's; the list says so", async () => {
+	it("once removed it is refused; the list says so", async () => {
 		const { token } = (await (await rig.post("/v1/apps", { app_id: "gone", name: "Gone" })).json()) as {
 			token: string;
 		};
@@ -107,7 +107,7 @@ describe("an application's token over HTTP", () => {
 });
 
 describe("signing out", () => {
-	it("Z24: ends the sign-in and what it has open, and nobody else's", async () => {
+	it("Z24: ends the sign-in and the streams it has open, and leaves other sign-ins alone", async () => {
 		const rig = await createRig();
 		try {
 			const signIn = async () => {

@@ -81,7 +81,7 @@ describe("bodies", () => {
 		expect(rig.broker.liveRuns()).toEqual([]);
 	});
 
-	it("P6.1: a text that is no UTF-8 is refused, not changed", async () => {
+	it("P6.1: a text that is not UTF-8 is refused, not changed", async () => {
 		const body = Buffer.concat([Buffer.from('{"text":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
 		const send = () => fetch(`${rig.url}/v1/sessions/s/messages`, { method: "POST", headers: BEARER, body });
 		await expectError(await send(), 400, "invalid");

@@ -97,7 +97,7 @@ async function rigWith(
 const bodyOf = async (response: Response | Promise<Response>): Promise<unknown> => (await response).json();
 
 describe("accounts, deliveries and pairings", () => {
-	it("are told with their processes, cursors and codes", async () => {
+	it("are listed with their processes, cursors and codes", async () => {
 		const { rig, seen } = await rigWith();
 		expect(await bodyOf(rig.get("/v1/accounts"))).toEqual({
 			now: expect.any(Number),
@@ -167,7 +167,7 @@ describe("accounts, deliveries and pairings", () => {
 		expect((await rig.post("/v1/deliveries", { ...place, text: "hi", target: {} })).status).toBe(400);
 	});
 
-	it("are taken up anew when they were stored or removed since the start", async () => {
+	it("are reloaded when they were stored or removed since the start", async () => {
 		const { channels } = platforms();
 		const changes = {
 			added: [{ channel: "slack", id: "main" }],

@@ -49,7 +49,7 @@ describe("limits", () => {
 		await rig.close();
 	});
 
-	it("what is no HTTP is 400", async () => {
+	it("a request that is not HTTP is 400", async () => {
 		const rig = await createRig();
 		const client = rawClient(rig.port, "HELLO nexus\r\n\r\n");
 		await client.closed;
@@ -154,7 +154,7 @@ describe("lifecycle", () => {
 		const answer = rig.post(`/v1/runs/${runId}/abort`).catch((cause: unknown) => cause);
 		const silent = rawClient(rig.port, "");
 		await waitFor(() => rig.edge.stats().requests === 2);
-		// Else for ever.
+		// Without the deadline this would wait forever.
 		await rig.edge.close(150);
 		expect(await answer).toBeInstanceOf(Error);
 		await silent.closed;

@@ -1,4 +1,4 @@
-/** Who may call: token, cookie, sign-in codes, Host and Origin. */
+/** Which callers are admitted: token, cookie, sign-in codes, Host and Origin. */
 
 import { createHmac } from "node:crypto";
 import { request } from "node:http";
@@ -335,7 +335,7 @@ describe("auth", () => {
 		await expect(auth.signIn({ token: "x" }, "a")).rejects.toThrow("wrong token");
 	});
 
-	it("Z28: failed sign-ins are told per address and minute", async () => {
+	it("Z28: failed sign-ins are reported per address and minute", async () => {
 		const { auth, clock, signIns } = await make();
 		const told: [string, number][] = [];
 		signIns.refused = (address, count) => void told.push([address, count]);

@@ -62,7 +62,7 @@ describe("jobs over HTTP", () => {
 		await expectError(await cancel("job_none"), 404, "not_found");
 	});
 
-	it("R4-45: stream to their terminal and close cleanly; a browser that has it all is told so", async () => {
+	it("R4-45: stream to their terminal and close cleanly; a browser that has everything gets 204", async () => {
 		const { rig, submit, calls } = await started();
 		const { id } = await submit();
 		await until("it runs", () => calls.length === 1);

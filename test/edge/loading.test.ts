@@ -1,4 +1,4 @@
-/** What answers requests is loaded by the first one: a load that fails, and clients that hang up meanwhile. */
+/** The first request loads the request listener: a load that fails, and clients that hang up meanwhile. */
 
 import type { AddressInfo, Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";

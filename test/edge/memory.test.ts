@@ -99,7 +99,7 @@ it("A31: memory is listed by bank, searched by words, and forgotten", async () =
 	expect(await (await rig.get("/v1/memory/changes?before=4")).text()).not.toContain("tea");
 });
 
-it("A17: nobody without the token reads or removes any of it", async () => {
+it("A17: a caller without the token can neither read nor remove any of it", async () => {
 	const rig = await withNotes();
 	for (const [method, path] of [
 		["GET", "/v1/memory"],

@@ -35,7 +35,7 @@ describe("page", () => {
 		expect((await fetch(`${rig.url}/`, { method: "HEAD" })).status).toBe(200);
 	});
 
-	it("named files may be kept for ever; the page itself is asked for again and answers 304", async () => {
+	it("files with a hash in their name may be cached forever; the page itself is revalidated and answers 304", async () => {
 		const script = await get("/assets/app-1234.js");
 		expect(script.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
 		expect(script.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");

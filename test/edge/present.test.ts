@@ -1,11 +1,11 @@
-/** What the API tells of a run with several agents. */
+/** The API's view of a run with several agents. */
 
 import { expect, it } from "vitest";
 import { turnView } from "../../packages/daemon/src/edge/api/present.ts";
 import { RunView } from "../../packages/daemon/src/edge/api/schema.ts";
 import { fullTurn } from "../ledger/rig.ts";
 
-it("A31: messages and tool calls name their agent, hidden words are marked, usage is told per agent", () => {
+it("A31: messages and tool calls name their agent, hidden words are marked, usage is listed per agent", () => {
 	const run = JSON.parse(JSON.stringify(turnView(fullTurn, true, undefined)));
 	expect(RunView.parse(run)).toEqual(run);
 	expect(run.messages[2]).toMatchObject({ agent: "lead", visible: false });

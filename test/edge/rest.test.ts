@@ -218,7 +218,7 @@ describe("REST", () => {
 	});
 
 	it.each(["/v1/runs", "/v1/sessions/s/turns", "/v1/events", "/v1/deliveries", "/v1/audit", "/v1/sessions"])(
-		"P6.5: a place that is none in a list is 400: %s",
+		"P6.5: a position that is not an id of the list's items is 400: %s",
 		async (path) => {
 			for (const before of ["nonsense", "run_1", "abc_01JD0000000000000000000000"]) {
 				const answer = await rig.get(`${path}?before=${before}`);
@@ -266,7 +266,7 @@ describe("REST", () => {
 
 	it("P6.5: sessions are listed most recent first, with the live run", async () => {
 		await completed("a", "first of a", "x");
-		// What is used in one millisecond is equally recent.
+		// Sessions used in the same millisecond are equally recent.
 		await waitFor(async () => Date.now() > (await rig.ledger.sessions.get("a"))!.updatedAt);
 		const { runId } = await rig.start("b", "first of b");
 		const { sessions } = (await expectAnswer("listSessions", await rig.get("/v1/sessions"))) as { sessions: object[] };
@@ -403,9 +403,9 @@ describe("REST", () => {
 		["a label that is too long", `/v1/sessions/${"a".repeat(129)}/messages`, { text: "x" }],
 		["no text", "/v1/sessions/s/messages", {}],
 		["an empty message", "/v1/sessions/s/messages", { text: "  " }],
-		["a text that is none", "/v1/sessions/s/messages", { text: 1 }],
+		["a text that is a number", "/v1/sessions/s/messages", { text: 1 }],
 		[
-			"an attachment that is no base64",
+			"an attachment that is not base64",
 			"/v1/sessions/s/messages",
 			{ text: "x", attachments: [{ name: "a", content_type: "b", data: "%%" }] },
 		],

@@ -82,7 +82,7 @@ export interface RigOptions {
 	open?: OpenStore;
 	agents?: MethodParts["agents"];
 	memory?: MemoryConfig;
-	/** Made anew with every start. */
+	/** Created again at every start. */
 	services?(store: { bus: Bus; rows: ServiceRows }): Partial<Services>;
 }
 

@@ -1,4 +1,4 @@
-/** ST17: a page of turns, the queue, the live run and the stream's offset are of one moment, whoever commits meanwhile. */
+/** ST17: a page of turns, the queue, the live run and the stream's offset are of one moment, even if other writers commit meanwhile. */
 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -45,7 +45,7 @@ function rig() {
 	return {
 		bus,
 		broker,
-		/** What others do while the next page is read: after its chain, and before its first turn. There has to be one. */
+		/** Runs `work` while the next page is read: after its chain, and before its first turn, of which there has to be one. */
 		meanwhile(work: () => void) {
 			asked.file.db.exec("CREATE TEMP VIEW turns AS SELECT * FROM main.turns WHERE meanwhile()");
 			meanwhile = () => {
@@ -72,7 +72,7 @@ function rig() {
 const NOTHING = { turns: [], live: undefined, queued: [], offset: 0 };
 
 describe("ST17: a page of turns", () => {
-	it("goes on behind the newest turn when all is settled, and at the beginning of a run that is not", async () => {
+	it("continues after the newest turn when all is settled, and at the beginning of a run that is not", async () => {
 		const { begin, settle, page, broker } = rig();
 		expect(await page()).toEqual(NOTHING);
 		await settle(await begin("run_1"));
@@ -120,7 +120,7 @@ describe("ST17: a page of turns", () => {
 		expect(await page()).toEqual({ turns: ["run_0", "run_1"], live: undefined, queued: ["evt_2"], offset: 4 });
 	});
 
-	it("begins at a run that nobody here can tell of: of another daemon, or too young", async () => {
+	it("begins at a run that this broker does not know: of another daemon, or too young", async () => {
 		const { begin, settle, page } = rig();
 		await settle(await begin("run_1"));
 		await begin("run_2");
@@ -134,7 +134,7 @@ describe("ST17: a page of turns", () => {
 		expect(await page()).toEqual({ turns: ["run_1"], live: undefined, queued: [], offset: 2 });
 	});
 
-	it("goes on behind what was removed, when no frames are left", async () => {
+	it("continues after the removed records, when no frames are left", async () => {
 		const { bus, begin, settle, page } = rig();
 		await settle(await begin("run_1"));
 		await removeUpTo(bus, "run_1");

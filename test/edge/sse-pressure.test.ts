@@ -28,7 +28,7 @@ describe("SSE under pressure", () => {
 		await rig.close();
 	});
 
-	it("I6: a reader that does not read holds up nobody, is pulled for no more, and can finish later", async () => {
+	it("I6: a reader that does not read holds up no other, causes no further reads, and can finish later", async () => {
 		const rig = await createRig();
 		const { runId, puppet } = await rig.start("s");
 		const path = `/v1/runs/${runId}/stream`;

@@ -1,4 +1,4 @@
-/** What callers without a token may take of the main port: requests, bodies, connections, guesses (I11). */
+/** Limits of callers without a token on the main port: requests, bodies, connections, guesses (I11). */
 
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";

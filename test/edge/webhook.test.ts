@@ -119,7 +119,7 @@ it("P6.15: one address cannot take all requests and bytes of an account", async 
 	expect((await from("192.0.2.1", "{}")).status).toBe(429);
 	expect((await from("192.0.2.2", "{}")).status).toBe(200);
 	expect((await from("192.0.2.2", "x".repeat(501))).status).toBe(429);
-	// What was refused or has gone counts no more.
+	// Requests that were refused or hung up no longer count.
 	for (const { socket } of silent) socket.destroy();
 	await waitFor(async () => (await from("192.0.2.1", "x".repeat(500))).status === 200);
 });

@@ -173,7 +173,7 @@ describe("WebSocket", () => {
 	});
 
 	it("I11: who takes nothing for stalledReaderMs while data waits is disconnected; who is idle is not", async () => {
-		// Who does not answer pings is dropped for that: here none are sent.
+		// A client that does not answer pings would be dropped for that: here none are sent.
 		await remake({ limits: { stalledReaderMs: 1000, heartbeatMs: 600_000 } });
 		const { runId, puppet } = await rig.start("s");
 		const [idle, stalled] = [await connect(), await connect()];

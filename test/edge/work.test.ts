@@ -33,7 +33,7 @@ const put = (path: string, body: unknown) =>
 	});
 
 describe("POST /v1/runs/{run}/continue", () => {
-	it("starts the run that goes on, and both runs say so", async () => {
+	it("starts the continuing run, and both runs say so", async () => {
 		const { runId } = await rig.start("main");
 		puppetOf(runId).say("half");
 		puppetOf(runId).fail("cut off");

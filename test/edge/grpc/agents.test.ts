@@ -59,7 +59,7 @@ describe("RuntimeAgentService", () => {
 		});
 	});
 
-	it("P8.7: events that do not match move a quiet reader on: it is given its place, which is no event", async () => {
+	it("P8.7: events that do not match move a quiet reader on: it is sent its position, which is not an event", async () => {
 		const clock = manualClock(Date.now());
 		const kit = await startGrpcKit({ ...auditOptions(), clock, limits: { heartbeatMs: 1e9 } });
 		onTestFinished(() => kit.close());

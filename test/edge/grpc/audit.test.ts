@@ -75,7 +75,7 @@ describe("ExportAuditEvents", () => {
 		expect(events).toMatchObject([{ sequence: 6n, operation: "exported", payload: { head: 5 } }]);
 	});
 
-	it("Z23: each gzip chunk is a member of its own, and one that was cut goes on after the last whole one", async () => {
+	it("Z23: each gzip chunk is a separate member, and an export that was cut resumes after the last whole one", async () => {
 		const { client, fill } = await started();
 		await fill(3000);
 		const { messages } = await readStream(client.exportAuditEvents({ gzip: true }));

@@ -18,7 +18,7 @@ const batches = fc.array(fc.array(token, { maxLength: 8 }), { maxLength: 20 });
 
 const FIRST = 2;
 
-/** What was read before which batches is released, because it waited too long. */
+/** Before which batches the held text is released because it waited too long. */
 const waits = fc.array(fc.boolean(), { maxLength: 20 });
 
 const numbered = (all: readonly (readonly string[])[]): Token[][] => {
@@ -28,7 +28,7 @@ const numbered = (all: readonly (readonly string[])[]): Token[][] => {
 
 interface Answer {
 	chunks: TextChunk[];
-	/** Of those, what waited too long. */
+	/** The chunks that were released because they waited too long. */
 	released: Set<TextChunk>;
 	rest: string;
 }

@@ -97,7 +97,7 @@ test("Z2: provider health begins with the current states, then tells every chang
 		["c", ProviderState.HEALTHY],
 	]);
 	await connectors.remove("c", OWNER);
-	await until("it is told as removed", () => has("c", ProviderState.REMOVED));
+	await until("it is reported as removed", () => has("c", ProviderState.REMOVED));
 	stop.abort();
 	expect((await reading).error?.code).toBe(Code.Canceled);
 });

@@ -7,7 +7,7 @@ import { waitFor } from "../rig.ts";
 import { methods, procedureOf } from "./descriptors.ts";
 import { type Ended, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
-/** What a method might do when it is cut: take it for its end, not notice, fail in its own way, or go on talking. */
+/** Ways a method may react to a cut: take it for its end, not notice, fail in its own way, or keep sending. */
 const MANNERS = {
 	async *returns({ signal }: HandlerContext) {
 		yield {};

@@ -27,7 +27,7 @@ const RECALL = "/nexus.runtime.v1.RuntimeMemoryService/Recall";
 
 interface RawAnswer {
 	headers: IncomingHttpHeaders;
-	/** Those of the headers when there are none. */
+	/** The headers, if the answer has no trailers. */
 	trailers: IncomingHttpHeaders;
 }
 
@@ -84,7 +84,7 @@ it.each(PROTOCOLS)(
 	},
 );
 
-it.each(PROTOCOLS)("what is no NexusError is INTERNAL over %s without a word of it, and logged", async (protocol) => {
+it.each(PROTOCOLS)("an unexpected error is INTERNAL over %s without its text, and logged", async (protocol) => {
 	const logged: unknown[] = [];
 	const log = { ...silentLog, error: (facts: object) => void logged.push(facts) };
 	const memory = (await start({ deps: { log } })).client(RuntimeMemoryService, protocol);

@@ -8,7 +8,7 @@ type FakeParts = { bus: Bus };
 
 import { feedStream, logStream, principalOf } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
 
-/** What the methods do is decided by the test that calls them. */
+/** The test that calls the methods decides how they behave. */
 export const strings = {
 	/** Called by `recall`, which waits for it. */
 	recall: (): void | Promise<void> => {},

@@ -22,7 +22,7 @@ it("P8.2: garbage messages, envelopes and metadata are answered with a status, e
 	const { statuses } = await fuzzCalls({ url, token: TOKEN, count, seed });
 	expect([...statuses.values()].reduce((sum, each) => sum + each, 0)).toBe(count);
 	expect([...statuses.keys()]).not.toContain("none");
-	// 2, UNKNOWN, is what a library says when nobody thought of it.
+	// 2, UNKNOWN, is a library's status for an error that the daemon did not handle.
 	expect([...statuses.keys()]).not.toContain("2");
 	expect(failures).toEqual([]);
 	expect((await createClient(Health, createGrpcTransport({ baseUrl: url })).check({})).status).toBe(1);

@@ -61,7 +61,7 @@ function call(session: ClientHttp2Session, token: string, random: Random): Promi
 	return new Promise((resolve, reject) => {
 		const stream = session.request(headers);
 		let status: string | undefined;
-		// Methods that answer for ever are hung up on once they have answered something.
+		// Streams without an end are cancelled after their first message.
 		const isOpen = method.methodKind !== "unary";
 		stream.on("response", (got) => {
 			const isGrpc = /^application\/grpc(\+|$)/.test(String(got["content-type"]));
@@ -142,7 +142,7 @@ function varint(value: number): Buffer {
 const pick = <T>(random: Random, items: readonly T[]): T => items[Math.floor(random() * items.length)]!;
 const garbageBytes = (random: Random, max: number): Buffer =>
 	Buffer.from(Array.from({ length: Math.floor(random() * max) }, () => Math.floor(random() * 256)));
-/** What a header may hold. */
+/** Characters that a header may contain. */
 const garbageText = (random: Random, max: number): string =>
 	Array.from({ length: Math.floor(random() * max) }, () => String.fromCharCode(33 + Math.floor(random() * 94))).join(
 		"",

@@ -53,7 +53,7 @@ const typesOf = (events: readonly SubscribeScenarioJobEventsResponse[]) =>
 		.filter((type) => type !== "PROGRESS");
 
 describe("a job over gRPC", () => {
-	it("I11: a reason without end is refused: it would be kept with the job, which nobody could read then", async () => {
+	it("I11: an oversized reason is refused: it would be stored with the job and make it unreadable", async () => {
 		const { ai } = await started();
 		const { job } = await ai.submitScenarioJob({ scenario: SCENARIO });
 		const refused = await errorOf(ai.cancelScenarioJob({ jobId: job!.jobId, reason: "x".repeat(2 ** 20) }));

@@ -13,13 +13,13 @@ export type Protocol = (typeof PROTOCOLS)[number];
 export interface GrpcKitOptions extends Omit<RigOptions, "services"> {
 	/** As they are, or made of the store. */
 	services?: Partial<Services> | RigOptions["services"];
-	/** Of the gRPC port. */
+	/** TLS of the gRPC port. */
 	tls?: GrpcTls;
 }
 
 export interface GrpcKit {
 	rig: Rig;
-	/** Of the gRPC port. */
+	/** The URL of the gRPC port. */
 	grpcUrl: string;
 	/** As `host:port`. */
 	grpcTarget: string;
@@ -88,7 +88,7 @@ export async function readStream<Message>(
 	}
 }
 
-/** What a call is refused with. */
+/** The error that a call is refused with. */
 export async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
 	try {
 		await call;

@@ -1,4 +1,4 @@
-/** Who keeps a place: a call whose request does not arrive, or whose client takes no byte of the answer, does not (P6.15, P8.5). */
+/** A call whose request does not arrive, or whose client takes no byte of the answer, loses its place (P6.15, P8.5). */
 
 import { constants } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -64,7 +64,7 @@ const hasHeaders = (raw: RawHttp2, stream: number) => raw.of(stream).some(({ typ
 it("P8.2: an unknown method or service is one frame of headers that ends the stream: UNIMPLEMENTED, Trailers-Only", async () => {
 	const { kit, raw } = await start(65_535);
 	call(raw, kit, 1, `${SERVICES}.RuntimeAiService/Nothing`);
-	call(raw, kit, 3, "/nexus.runtime.v1.Nobody/Nothing");
+	call(raw, kit, 3, "/nexus.runtime.v1.Absent/Nothing");
 	for (const stream of [1, 3]) {
 		await waitFor(() => hasHeaders(raw, stream));
 		const frames = raw.of(stream);

@@ -76,7 +76,7 @@ it("P8.5, Z13: connections are pinged, and one whose peer does not answer is dro
 	await client.check({});
 	await waitFor(() => kit.rig.edge.stats().grpcConnections === 2);
 	clock.advance(1000);
-	// Who answers has done so by the end of another call.
+	// A client that answers the ping has done so by the end of another call.
 	await client.check({});
 	clock.advance(1000);
 	await closed;

@@ -1,4 +1,4 @@
-/** What tools and probes ask of every gRPC server: its health, and which services it has (Z12). */
+/** Health and reflection, which tools and probes request from every gRPC server (Z12). */
 
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
@@ -48,7 +48,7 @@ it("P8.4, Z12, Y10: a watcher gets the current status first, then changes, and D
 		seen.push(status),
 	);
 	await waitFor(() => seen.length === 1);
-	// Nobody says so: it is looked at once a second, while somebody watches.
+	// No event reports the change: the daemon polls once a second while a client watches.
 	state = "DEGRADED";
 	clock.advance(999);
 	expect((await probe.check({})).status).toBe(Status.NOT_SERVING);
@@ -81,7 +81,7 @@ it("P8.4, Z12: an unknown service is NOT_FOUND to a check; a watch says so and s
 	);
 });
 
-it("nobody looks at the state while nobody watches", () => {
+it("the state is not polled while no client watches", () => {
 	let looks = 0;
 	const clock = manualClock();
 	const health = feedOf(() => {

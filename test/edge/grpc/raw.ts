@@ -18,7 +18,7 @@ export interface RawFrame {
 
 export interface RawHttp2 {
 	readonly frames: RawFrame[];
-	/** Those of a stream, without the empty words of HTTP/2. */
+	/** The frames of a stream so far. */
 	of(stream: number): RawFrame[];
 	request(stream: number, headers: Readonly<Record<string, string>>, body?: Buffer, end?: boolean): void;
 	/** Lets the server send so many bytes more: of a stream, and on the connection. */

@@ -25,7 +25,7 @@ const nameOf = ({ parent, name }: DescMethod) => `${parent.typeName}/${name}`;
 const OWNERS_OF_APPS = ["ListApps", "AddApp", "ClearApp", "RemoveApp"];
 const OWNER_ONLY = ["Audit", "Agent", "Account", "Memory", "Connector", "Realtime"];
 
-/** What the call is refused with; undefined when it is not. */
+/** The error that the call is refused with; undefined when it succeeds. */
 async function call(transport: Transport, method: DescMethod): Promise<ConnectError | undefined> {
 	try {
 		if (method.methodKind === "unary") await transport.unary(method as never, undefined, undefined, undefined, {});
@@ -84,7 +84,7 @@ describe("Z25: an application's token", () => {
 		expect(statusOf(refusal)).toEqual({ code: "PermissionDenied", reason: "REASON_CODE_FORBIDDEN" });
 	});
 
-	it("is nobody's once the application is removed", async () => {
+	it("is refused once the application is removed", async () => {
 		const owner = { owner: true, address: "", isPrivate: true };
 		const gone = (await kit.rig.apps.add({ id: "gone" }, owner)).token;
 		await kit.rig.apps.remove("gone", owner);

@@ -47,7 +47,7 @@ async function start(protocol: Protocol = "grpc") {
 }
 
 it.each(PROTOCOLS)(
-	"Z21: a turn by voice over %s: heard, answered, spoken; closing ends the events with OK",
+	"Z21: a turn by voice over %s: transcribed, answered, spoken; closing ends the events with OK",
 	async (protocol) => {
 		const { runtime } = await start(protocol);
 		const connectors = { transcriptionConnectorId: "ear", speechConnectorId: "voice" };
@@ -80,7 +80,7 @@ it.each(PROTOCOLS)(
 	},
 );
 
-it("Z21: audio that nobody understands is FAILED_PRECONDITION; a session that is not there NOT_FOUND", async () => {
+it("Z21: audio without a transcription connector is FAILED_PRECONDITION; an unknown session is NOT_FOUND", async () => {
 	const { runtime } = await start();
 	const { realtimeSessionId } = await runtime.realtime.openRealtimeSession({ appId: "app" });
 	const audioChunk = Buffer.from("hello");

@@ -1,4 +1,4 @@
-/** What all procedures share: pages and places are checked in the same way, whatever is listed or read. */
+/** Checks that all procedures share: page tokens and positions are validated in the same way, whatever is listed or read. */
 
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
@@ -19,7 +19,7 @@ import { errorOf, statusOf } from "./kit.ts";
 const having = (field: string) => methods.filter(({ input }) => input.fields.some(({ name }) => name === field));
 const INVALID = { code: "InvalidArgument", reason: "REASON_CODE_PROTOCOL_ENVELOPE_INVALID" };
 
-/** What a call is refused with, unary or not. */
+/** The error that a call is refused with, unary or not. */
 async function refusal(transport: Transport, method: DescMethod, request: object): Promise<ConnectError | undefined> {
 	const call = createClient(method.parent, transport) as unknown as Record<
 		string,
@@ -74,7 +74,7 @@ it("a page token that no list gave is refused by every list", async () => {
 			expect([method.name, statusOf(await refusal(transport, method, { pageToken }))]).toEqual([method.name, INVALID]);
 });
 
-it("an application that nobody can be called is refused by every procedure that names one", async () => {
+it("an invalid application id is refused by every procedure that takes one", async () => {
 	const transport = await start();
 	const definition = { nodes: [{ nodeId: "a", kind: WorkflowNodeKind.CONTROL_NOOP }] };
 	const named = having("app_id").map((method) => [method, { appId: "a b" }] as const);

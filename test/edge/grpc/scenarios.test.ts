@@ -252,7 +252,7 @@ describe("StreamScenario, text", () => {
 		expect(await bus.list()).toEqual([]);
 	});
 
-	test("Z26: a key in metadata is used once, and is nowhere in what the caller is told", async () => {
+	test("Z26: a key in metadata is used once, and is nowhere in the answers to the caller", async () => {
 		const play: Play = async function* () {
 			yield { type: "alive" };
 			throw new Error("the key sk-secret is wrong");

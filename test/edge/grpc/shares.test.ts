@@ -1,4 +1,4 @@
-/** What strangers and single applications may take of what all share: streams, time and lines of the log. */
+/** The shares of strangers and of single applications in common resources: streams, time and lines of the log. */
 
 import { connect as connectTls } from "node:tls";
 import { expect, it, onTestFinished } from "vitest";

@@ -82,7 +82,7 @@ it.each([
 		onTestFinished(() => void vi.restoreAllMocks());
 		const { bus } = kit.rig;
 		const log = await textLog(bus, "s1", "first");
-		/** Each a commit, and so while it is new a batch, of its own. */
+		/** Commits each record separately; while it is new, it is a separate batch. */
 		const say = async (records: number) => {
 			for (let n = 0; n < records; n++) {
 				log.append(textRecord(TEXT));

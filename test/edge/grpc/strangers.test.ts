@@ -1,4 +1,4 @@
-/** What callers without a token may take of the gRPC port (I11): a few streams, small bodies, and no connection of the owner. */
+/** Limits of callers without a token on the gRPC port (I11): a few streams, small bodies, and no connection of the owner. */
 
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import { gzipSync } from "node:zlib";
@@ -27,7 +27,7 @@ async function start(options?: GrpcKitOptions) {
 
 interface Call {
 	stream: ClientHttp2Stream;
-	/** Of gRPC, once it is known. */
+	/** The gRPC status, once it is known. */
 	status(): string | undefined;
 	/** The status of gRPC, or the code of the reset. */
 	ended: Promise<string | number>;
@@ -71,7 +71,7 @@ it("P8.5: a body that is late, large or compressed is refused", async () => {
 	expect(await whole(stranger, CHECK)).toBe("0");
 	const late = open(stranger, CHECK);
 	late.stream.write(EMPTY.subarray(0, 3));
-	// What comes later is answered, so the body of the first is being waited for.
+	// A later call is answered, so the daemon is waiting for the body of the first.
 	expect(await whole(stranger, CHECK)).toBe("0");
 	clock.advance(5000);
 	await waitFor(() => late.status() === "4");

@@ -33,7 +33,7 @@ async function start(options?: GrpcKitOptions): Promise<GrpcKit> {
 	return kit;
 }
 
-/** A call whose answer nobody reads. */
+/** A call whose client does not read the answer. */
 function openRaw(url: string, runId: string) {
 	const session = connect(url);
 	onTestFinished(() => session.destroy());

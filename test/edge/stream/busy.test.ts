@@ -55,7 +55,7 @@ afterEach(async () => {
 });
 
 const encode = chunkEncoder("m1");
-/** Each in a commit of its own. */
+/** Commits each payload separately. */
 const say = async (...payloads: string[]) => {
 	for (const payload of payloads) {
 		log.append(encode(2, payload, 0));

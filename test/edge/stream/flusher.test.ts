@@ -369,7 +369,7 @@ describe("flushing by load", () => {
 			for (let each = 0; each < 4; each++) simulation.say(each, "token");
 			simulation.advance(2);
 		}
-		// Nobody reads: a reader holds the writes that it had room for, whatever came after them.
+		// No client reads: each reader holds only the writes that it had room for, however many records followed.
 		expect(simulation.readers.every(({ batches }) => batches.length === 4)).toBe(true);
 		expect(simulation.flusher.deferred).toBeGreaterThan(deferred);
 		expect(heldChars() / 200).toBeLessThan(64 * frameOf("token", 9999).length);

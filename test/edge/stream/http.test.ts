@@ -60,7 +60,7 @@ describe("HTTP answers", () => {
 		await bus.close();
 	});
 	const get = (after = 0) => fetch(`http://127.0.0.1:${port}/?after=${after}`);
-	/** Each a commit, and so a batch, of its own. */
+	/** Commits each record separately, so that each is a separate batch. */
 	const say = async (...records: string[]) => {
 		for (const record of records) {
 			log.append(record);

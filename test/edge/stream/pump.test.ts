@@ -126,7 +126,7 @@ function judge({ broken, transport, streams }: Playing): void {
 		expect(encoder.offsets).toEqual(upTo(whole ? cursor.head : encoder.offsets.length));
 		const ends = outcome === "ended" || (whole && closes !== "D");
 		expect(outcome === "ended").toBe(ends);
-		// What was encoded was written, once and in order, between the opening and the end.
+		// All that was encoded was written, once and in order, between the opening and the end.
 		expect(sent[0]?.type).toBe("open");
 		expect(sent.findIndex(({ type }) => type === "end")).toBe(ends ? sent.length - 1 : -1);
 		const firsts = sent.flatMap((data) => (data.type === "records" ? [data.first] : []));

@@ -33,7 +33,7 @@ export class ScriptedCursor implements Cursor {
 	readonly #batchMax: number;
 	readonly #broken: string[];
 	#inFlight: { settle(): void; fail(cause: Error): void } | undefined;
-	/** What its wakes name; undefined: nothing that could be put off. */
+	/** The log that its wakes name; undefined: a wake that cannot be deferred. */
 	grown: Grown | undefined;
 	#listener: Wake | undefined;
 
@@ -77,7 +77,7 @@ export class ScriptedCursor implements Cursor {
 		this.#inFlight?.settle();
 	}
 
-	/** Of the read in flight, or else of the next one. */
+	/** Fails the read in flight, or else the next one. */
 	fail(cause: Error): void {
 		if (this.#inFlight) this.#inFlight.fail(cause);
 		else this.fault = cause;

@@ -56,7 +56,7 @@ function open(storage: Storage, shared = false): Bus {
 	return bus;
 }
 
-/** What each of many readers is sent, batch by batch. */
+/** The batches that each of many readers is sent. */
 async function followers(bus: Bus): Promise<Batch[][]> {
 	const sent: Batch[][] = [];
 	for (let n = 0; n < READERS; n++) {
@@ -117,7 +117,7 @@ it("I6: what waits for a flush when its log is cut, or ends, is one batch for al
 	const said = totalOf(sent[0]!);
 	seen.reads = 0;
 	let tokens = 0;
-	// Across several cuts, and until somebody waits.
+	// Across several cuts, and until a reader waits.
 	while (tokens < 100 || totalOf(sent[0]!) === said + tokens) {
 		await say(writer, token(++tokens));
 		clock.advance(1);
@@ -135,7 +135,7 @@ it("I6: what waits for a flush when its log is cut, or ends, is one batch for al
 	expect(seen.reads).toBe(0);
 });
 
-it("I6: a small tail that is cut to free the journal makes nobody read a page either", async () => {
+it("I6: a small tail that is cut to free the journal makes no reader read a page either", async () => {
 	const tidied = Promise.withResolvers<{ more: boolean; lagging: ReadonlySet<number> }>();
 	const { seen, storage } = counted({ tidy: () => tidied.promise });
 	const bus = open(storage);

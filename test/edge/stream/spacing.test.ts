@@ -36,7 +36,7 @@ const writes = fc.double({ min: 0, max: 3, noNaN: true });
 const spread = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
 
 describe("spacing", () => {
-	it("I11: stays between none and the limit, and is none as long as the loop has room", () => {
+	it("I11: stays between zero and the limit, and is zero as long as the loop has room", () => {
 		fc.assert(
 			fc.property(fc.array(sample, { maxLength: 60 }), (samples) => {
 				const { ms } = after(samples);

@@ -14,7 +14,7 @@ import { waitFor, watchCursors } from "../rig.ts";
 
 const READERS = 50;
 const RECORD = "x".repeat(4096);
-/** What one chunk of HTTP adds to a batch. */
+/** The bytes that one HTTP chunk adds to a batch. */
 const CHUNK_BYTES_MAX = 16;
 
 /** SSE, and the longest text that it made of one batch. */
@@ -63,7 +63,7 @@ it("I6: 50 SSE readers that never read hold one batch each, and no more when the
 		await bus.close();
 	});
 	await waitFor(() => readers.count === READERS);
-	/** Each a commit, and so a batch, of its own. */
+	/** Commits each record separately, so that each is a separate batch. */
 	const say = async (records: number) => {
 		for (let n = 0; n < records; n++) {
 			log.append(RECORD);

@@ -19,7 +19,7 @@ import { createReaders, createSockets, createSources, Flusher } from "./stream/s
 
 export * from "./port.ts";
 
-/** What is known of the open port. */
+/** The state of the open port. */
 interface Door {
 	url: string;
 	port: number;
@@ -129,7 +129,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		if (caller.proxied) connections.enter(caller.address, ended);
 		return caller;
 	};
-	/** While the daemon stops, too: a remote procedure has a status of its own for that. */
+	/** Admits while the daemon stops, too: remote procedures answer that with their own status. */
 	const enterRpc: Admit = (request, ended) => {
 		door.requests++;
 		return enter(request, ended);
@@ -186,7 +186,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 /** For a caller without a token to read its answer, and to send the rest of its body. */
 const LINGER_MS = 1000;
 
-/** Of a body that was refused for its size, the rest is not read. */
+/** Stops reading a body that was refused for its size. */
 function hangUp(request: IncomingMessage, bytesMax: number, clock: Clock): void {
 	const { socket } = request;
 	// A turn later: Node has just begun to read on.

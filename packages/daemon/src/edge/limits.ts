@@ -11,7 +11,7 @@ export interface EdgeLimits {
 	/** Webhook requests that wait for their adapters, all together and for one account; further ones are refused at once. */
 	webhookRequestsMax: number;
 	webhookRequestsPerAccountMax: number;
-	/** Those of an account's requests that one address may have waiting: anybody can send them, and the account has room for others. */
+	/** Waiting requests to one account from one address: anybody can send them, and the account keeps room for others. */
 	webhookRequestsPerClientMax: number;
 	/** Bytes of their bodies, counted as they arrive. */
 	webhookBytesMax: number;
@@ -26,9 +26,9 @@ export interface EdgeLimits {
 	connectionsPerClientMax: number;
 	/** SSE readers, WebSockets and streams of remote procedures together. */
 	streamsMax: number;
-	/** Those of one application. */
+	/** Streams of one application. */
 	streamsPerAppMax: number;
-	/** Those of all who have no token: they watch the daemon's health. */
+	/** Streams of all callers without a token: they watch the daemon's health. */
 	streamsTokenlessMax: number;
 	/** Requests without a token that are open, on both ports together and from one client; one more cuts the oldest. */
 	tokenlessRequestsMax: number;

@@ -36,16 +36,16 @@ export type LabFault = Required<LabFaultRequest>;
 
 /** The channel lab: one run on every platform at once, through the real adapters and fake platforms. */
 export interface Lab {
-	/** Sends a message in a session of its own, and its answer to the given channels, or all. */
+	/** Sends a message in a separate session, and its answer to the given channels, or all. */
 	send(text: string, channels?: readonly string[]): Promise<LabRun>;
-	/** What the fake platforms show, with how far the deliveries of the newest run are. */
+	/** The messages on the fake platforms, with the progress of the newest run's deliveries. */
 	state(): Promise<LabState>;
 	fault(fault: LabFault): Promise<void>;
 	/** Puts a question to the given channels, or all, and resolves with its id. The first button that is pressed decides it everywhere. */
 	ask(text: string, channels?: readonly string[]): Promise<string>;
 	/** Presses a button of a message, as a person there does. */
 	press(channel: string, message: string, label: string): Promise<void>;
-	/** Those of the lab, once it was used. */
+	/** The lab's accounts; empty while it is not running. */
 	accounts(): AccountStatus[];
 	deliveries(query: Parameters<Outbound["deliveries"]>[0]): Promise<DeliveryInfo[]>;
 	health(channel: string): ReturnType<Outbound["health"]>;
@@ -59,7 +59,7 @@ export interface LabRun {
 }
 
 export interface LabState {
-	/** By the daemon's clock, which the other times are told by. */
+	/** By the daemon's clock, as all other times here. */
 	now: number;
 	runId?: string;
 	/** A question waits to be decided, or something of it is on its way. */
@@ -140,7 +140,7 @@ export interface EdgeDeps {
 	bus: Bus;
 	ledger: Ledger;
 	broker: Broker;
-	/** What answers. */
+	/** The engine that answers. */
 	engine?: { name: string; scripted?: boolean };
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
@@ -149,7 +149,7 @@ export interface EdgeDeps {
 	/** Decides what runs wait for; without it nothing is remembered for a session. */
 	approvals?: Nex["approvals"];
 	trust?: Nex["trust"];
-	/** Goes on with a run that was cut off, as a new run. */
+	/** Continues a run that was cut off, as a new run. */
 	proceed(runId: string): Promise<{ runId: string }>;
 	/** Answers the messages of a run that was cut off with a new run. */
 	retry(runId: string): Promise<{ runId: string }>;

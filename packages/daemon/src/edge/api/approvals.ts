@@ -1,4 +1,4 @@
-/** The handlers about approvals and questions, and how they are told as JSON. Whoever has the token decides as the owner. */
+/** Handlers for approvals and questions, and their JSON views. A caller with the token decides as the owner. */
 
 import { type ApprovalJson, type GrantJson, NexusError, shownJson, shownText } from "@nexus-stream/protocol";
 import type { Approval, Grant } from "../../ledger/ledger.ts";

@@ -1,4 +1,4 @@
-/** The handlers about chat platforms, and how they are told as JSON. */
+/** Handlers for chat platforms, and their JSON views. */
 
 import {
 	type AccountJson,

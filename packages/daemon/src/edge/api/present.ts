@@ -39,7 +39,7 @@ const messageView = (message: StoredMessage): MessageJson =>
 		reasoning: message.reasoning,
 	});
 
-/** Stored as JSON text; what is no JSON is shown as the text it is. */
+/** Parses stored JSON text; a text that is not JSON is returned unchanged. */
 function jsonValue(text: string | undefined): unknown {
 	if (text === undefined) return undefined;
 	try {
@@ -74,7 +74,7 @@ const runView = (run: Turn | LiveRun) => ({
 	tool_calls: run.toolCalls.map(toolCallView),
 });
 
-/** What a person may do with a run that was cut off; undefined for one that has completed. */
+/** The actions a person may take on a run that was cut off; undefined for a completed run. */
 export interface Offers {
 	canContinue: boolean;
 	canRetry: boolean;
@@ -125,7 +125,7 @@ export function queuedView(event: InboundEvent): QueuedJson {
 	return defined({ event_id, text, received_at, channel, account, sender, sender_name });
 }
 
-/** Who wrote; undefined for the owner, whose own page and command line show it. */
+/** The author of a message; undefined for the owner, whose own page and command line show it. */
 export function writerOf(origin: EventSender | undefined) {
 	if (!origin || (origin.channel === "web" && origin.sender === "owner")) return undefined;
 	const { channel, account, sender, senderName } = origin;

@@ -1,4 +1,4 @@
-/** What exists, as the API tells it: events, runs, sessions and turns, from Ledger, Broker and Bus together. */
+/** Queries of the API: events, runs, sessions and turns, read from Ledger, Broker and Bus together. */
 
 import {
 	type EventJson,
@@ -28,7 +28,7 @@ export interface Reads {
 
 export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsMax: number): Reads {
 	const clamp = (limit: number | undefined) => Math.min(limit ?? LIMIT_DEFAULT, listItemsMax);
-	/** The owner's words are not marked: only somebody else's have a name. */
+	/** Adds the author to messages of other people; the owner's messages carry no name. */
 	const withWriters = async (run: RunJson): Promise<RunJson> => {
 		const eventIds = run.messages.flatMap(({ event_id: eventId }) => eventId ?? []);
 		const authors = eventIds.length === 0 ? [] : await ledger.inbox.authors(eventIds);
@@ -78,7 +78,7 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 				session: session || undefined,
 				before: before || undefined,
 			});
-			// One that settled in between is a turn.
+			// A run that settled between the two reads is already among the turns.
 			const others = live.filter(({ runId }) => turns.every((turn) => turn.runId !== runId));
 			const runs = await Promise.all([...others.map(running), ...turns.map(settled)]);
 			return { runs: runs.sort((left, right) => (left.run_id < right.run_id ? 1 : -1)).slice(0, most) };
@@ -124,7 +124,7 @@ async function takeSnapshot(
 	const { log: runId, base, sealedAt } = newest;
 	// Frames without a turn are all that there is of a run, also when it has ended and its turn could not be saved.
 	const offset = newestTurn?.runId === runId ? base + newest.head : base;
-	// It may have settled since, or the Broker has not been told yet that it began.
+	// The run may have settled since, or the Broker may not yet know that it began.
 	const found = broker.live(runId) ?? before.find((run) => run.runId === runId);
 	return { turns, queued, live: sealedAt === undefined ? found : undefined, offset };
 }

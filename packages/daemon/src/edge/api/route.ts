@@ -17,10 +17,10 @@ export interface Route {
 	body?: z.ZodType;
 	/** The handler reads the body itself, as the bytes it is, once it knows that it wants it. */
 	raw?: true;
-	/** Of success. */
+	/** The HTTP status of success. */
 	status: number;
 	answer: { type: string; schema?: z.ZodType };
-	/** Of a file that is asked for in another format. */
+	/** The content type of a file that was requested in another format. */
 	otherType?: string;
 	/** A part of the answer may be asked for by a Range. */
 	ranges?: true;

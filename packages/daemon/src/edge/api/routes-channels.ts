@@ -56,7 +56,7 @@ export const CHANNEL_ROUTES = {
 		method: "POST",
 		path: "/v1/deliveries",
 		summary:
-			"Delivers a run, live or finished, or a text, to a target on a platform. The same run and chat, however the chat is spelled, is the same delivery; so is the same text with the same `idempotency_key`. One that failed or became stale goes on where it stopped.",
+			"Delivers a run, live or finished, or a text, to a target on a platform. The same run and chat, however the chat is spelled, is the same delivery; so is the same text with the same `idempotency_key`. A delivery that failed or became stale resumes where it stopped.",
 		auth: true,
 		body: shape.DeliveryRequest,
 		status: 202,
@@ -66,7 +66,7 @@ export const CHANNEL_ROUTES = {
 	listPairings: route({
 		method: "GET",
 		path: "/v1/pairings",
-		summary: "Senders who asked to be let in, and those who were, newest first.",
+		summary: "Pairing requests of senders, pending and approved, newest first.",
 		auth: true,
 		status: 200,
 		answer: json(shape.PairingList),
@@ -75,7 +75,7 @@ export const CHANNEL_ROUTES = {
 	approvePairing: route({
 		method: "POST",
 		path: "/v1/pairings/{code}/approve",
-		summary: "Lets the sender in who was told this code, and tells them.",
+		summary: "Approves the pairing code and notifies its sender.",
 		auth: true,
 		params: shape.pairingParams,
 		status: 200,
@@ -105,7 +105,7 @@ export const CHANNEL_ROUTES = {
 	postLab: route({
 		method: "POST",
 		path: "/v1/lab",
-		summary: "Sends a message in a session of its own and its answer to fake platforms, through the real adapters.",
+		summary: "Sends a message in a separate session, and its answer to fake platforms through the real adapters.",
 		auth: true,
 		body: shape.LabRequest,
 		status: 202,

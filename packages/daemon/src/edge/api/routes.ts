@@ -88,7 +88,8 @@ export const ROUTES = {
 	continueRun: route({
 		method: "POST",
 		path: "/v1/runs/{run}/continue",
-		summary: "Goes on with a run that was stopped, failed or crashed, as a new run; asked twice, it is the same one.",
+		summary:
+			"Continues a run that was stopped, failed or crashed, as a new run; a repeated request returns the same run.",
 		auth: true,
 		params: shape.runParams,
 		status: 202,
@@ -309,7 +310,7 @@ export type RouteId = keyof typeof ROUTES;
 
 type Parsed<R, K extends string> = R extends { [key in K]: infer S extends z.ZodType } ? z.infer<S> : undefined;
 
-/** What a handler of the route answers with: what its schema says, or a response of its own making. */
+/** The return value of a route's handler: the body that its schema describes, or a complete response. */
 export type RouteResponse<Id extends RouteId> =
 	| Response
 	| ((typeof ROUTES)[Id] extends { answer: { schema: infer S extends z.ZodType } } ? z.infer<S> : object);
@@ -317,7 +318,7 @@ export type RouteResponse<Id extends RouteId> =
 /** Reads the body. Throws `too_large`, the reason of the signal, or what `arrived` throws, which hears of bytes as they come. */
 export type RawBody = (bytesMax: number, arrived: (bytes: number) => void, signal: AbortSignal) => Promise<Buffer>;
 
-/** What a handler of the route is given: already checked. */
+/** The input of a route's handler, already validated. */
 export interface RouteInput<Id extends RouteId> {
 	params: Parsed<(typeof ROUTES)[Id], "params">;
 	query: Parsed<(typeof ROUTES)[Id], "query">;

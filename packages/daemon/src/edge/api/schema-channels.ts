@@ -19,7 +19,7 @@ export const deliveriesQuery = z.object({
 	before: beforeId("dlv", "the id of a delivery").describe("A delivery id: only older ones."),
 });
 
-const lab = z.literal(true).exactOptional().describe("It belongs to the channel lab: nobody real reads there.");
+const lab = z.literal(true).exactOptional().describe("It belongs to the channel lab, which has no real readers.");
 
 const ProcessView = component(
 	"AdapterProcess",

@@ -31,7 +31,7 @@ export const sessionLabel = z
 	.refine(isSessionLabel)
 	.describe("1 to 128 letters, digits and . _ : @ + - beginning with a letter or digit.");
 
-/** Digits and nothing else: `1e3`, `0x10` or an empty text would otherwise pass as numbers that nobody meant. */
+/** Digits and nothing else: `1e3`, `0x10` or an empty text would otherwise pass as numbers that the caller did not mean. */
 const whole = (least: number, error: string) =>
 	z
 		.string()
@@ -56,7 +56,7 @@ export const sessionAfterQuery = z.object({
 export const limit = whole(1, "must be a whole number above 0")
 	.optional()
 	.describe("How many at most; the daemon may give fewer.");
-/** Where a list goes on: what is no id of its items would be a place in nothing. */
+/** Where a list continues: the id of one of its items. Any other text is refused, as it is not a position in the list. */
 export const beforeId = (prefix: string, what: string) =>
 	z
 		.string()
@@ -177,7 +177,7 @@ const MessageView = component(
 		message_id: z.string().exactOptional().describe("The stream that carried it."),
 		event_id: z.string().exactOptional(),
 		agent: z.string().exactOptional().describe("Which agent said it, in a run of several."),
-		visible: z.literal(false).exactOptional().describe("Hidden words: only whoever inspects the run is shown them."),
+		visible: z.literal(false).exactOptional().describe("Hidden words: shown only to a person who inspects the run."),
 		attachments: z
 			.array(
 				z.object({
@@ -271,7 +271,7 @@ export const RunView = component(
 		rolled_back: z
 			.literal(true)
 			.exactOptional()
-			.describe("It was interrupted, and the session started over without it: no later run is told of it."),
+			.describe("It was interrupted, and the session started over without it: no later run has it in its history."),
 		messages: z.array(MessageView),
 		tool_calls: z.array(ToolCallView),
 		continues: z.string().exactOptional().describe("The run that was cut off and that this one continues."),
@@ -297,7 +297,7 @@ const SessionView = component(
 		turns: count,
 		title: z.string().describe("The beginning of the first message that was answered; empty until then."),
 		live_run_id: z.string().exactOptional(),
-		channel: z.string().exactOptional().describe("Of a session that somebody else began: on which platform."),
+		channel: z.string().exactOptional().describe("The platform of a session that a person other than the owner began."),
 		account: z.string().exactOptional(),
 		sender: z.string().exactOptional().describe("Who began it, in the platform's words."),
 		sender_name: z.string().exactOptional(),
@@ -364,7 +364,7 @@ export const ReadinessView = component(
 	} satisfies Fields<wire.ReadinessJson>),
 );
 
-/** What a WebSocket client says. */
+/** Chosen by the client, in its WebSocket messages. */
 const subscriptionId = z.string().min(1).max(128);
 export const WebSocketClientMessage = component(
 	"WebSocketClientMessage",

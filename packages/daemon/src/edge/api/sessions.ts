@@ -1,4 +1,4 @@
-/** What a session works on, and how its runs came about. */
+/** A session's settings and phase, and the log of its runs. */
 
 import { type LogEntryJson, NexusError, type PhaseJson } from "@nexus-stream/protocol";
 import type { Broker } from "../../broker/broker.ts";

@@ -142,7 +142,7 @@ const rawBody =
 		return collected(incoming, bytesMax, arrived, signal);
 	};
 
-/** What comes after a refusal is thrown away, but the connection stays open: the client gets to see the answer. */
+/** The rest of a refused body is discarded, but the connection stays open so that the client receives the answer. */
 function collected(
 	incoming: IncomingMessage,
 	bytesMax: number,
@@ -196,7 +196,7 @@ export function failure(cause: unknown, log: Log): Response {
 	return Response.json(shown.toJSON(), { status, headers: failureHeaders(error) });
 }
 
-/** A store that cannot be written is no fault of the request, and passes. */
+/** A full or unwritable store is a temporary condition and not the request's fault: the client may try again. */
 function refusalOf(cause: unknown): NexusError | undefined {
 	for (let inner = cause; inner instanceof Error; inner = inner.cause) {
 		const kind = sqliteFailure(inner)?.kind;

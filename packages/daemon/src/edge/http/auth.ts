@@ -1,4 +1,4 @@
-/** Who is calling: the owner's token, an application's, the cookie of a sign-in, and the one-time codes that a cookie is got with. */
+/** Authentication: the owner's token, an application's token, the cookie of a sign-in, and the one-time codes that give a cookie. */
 
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
@@ -8,25 +8,25 @@ import { clientKey } from "./strangers.ts";
 
 export type Credential = { code: string } | { token: string };
 
-/** What a caller has proved, and until when that holds. */
+/** The identity that a caller has proved, and until when that holds. */
 export interface Proof {
 	by: "owner" | "app" | "sign-in";
-	/** Whose token it is, of an application. */
+	/** The application that the token belongs to. */
 	appId?: string;
-	/** Of a page. */
+	/** The sign-in of a page. */
 	signInId?: string;
 	/** Aborts when it is taken back: what was opened by it ends. */
 	ended?: AbortSignal;
 }
 
 export interface Auth {
-	/** Who sent this token; undefined: nobody who is known. */
+	/** The sender of this token; undefined if the token is unknown. */
 	authenticate(bearer: string): Proof | undefined;
 	/** Counts a token that is not good; says for how long its answer is held back. A good token is never held back. */
 	refuse(address: string): number;
 	/** Tokens and codes that were not good, since start. */
 	readonly failures: number;
-	/** Whose cookie it is, if it is still good. */
+	/** The sign-in that the cookie belongs to, if the cookie is still valid. */
 	byCookie(value: string): Proof | undefined;
 	newCode(): string;
 	/**
@@ -70,7 +70,7 @@ const same = (left: Buffer, right: string): boolean => timingSafeEqual(left, dig
 export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): Auth {
 	if (token === "") throw new NexusError("config", "the edge needs a token that is not empty");
 	const tokenDigest = digest(token);
-	/** Whoever can read the store knows the ids, and cannot make a cookie of one. */
+	/** Keyed with the token: a reader of the store learns the ids, but cannot make a cookie from one. */
 	const sign = (id: string) => createHmac("sha256", token).update(`nexus sign-in ${id}`).digest("base64url");
 	const codes = createCodes(limits, clock);
 	const failures = createFailures(limits.signInFailuresPerMinuteMax, clock, signIns);
@@ -136,7 +136,7 @@ function createCodes(limits: AuthLimits, clock: Clock) {
 	};
 }
 
-/** The first failure of an address is told at once, those of the following minute together. */
+/** Reports the first failure of an address at once, and those of the following minute together. */
 function createFailures(perMinuteMax: number, clock: Clock, signIns: Pick<SignIns, "refused">) {
 	const now = elapsing(clock);
 	const windows = new Map<string, { since: number; count: number }>();

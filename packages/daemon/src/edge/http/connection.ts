@@ -1,4 +1,4 @@
-/** Connections before they are requests: how many there may be, and what a broken or too slow request is told. */
+/** Connections before they are requests: their limits, and the answers to a broken or too slow request. */
 
 import type { EventEmitter } from "node:events";
 import type { Server } from "node:http";
@@ -25,14 +25,14 @@ export interface Connections {
 
 export function guardConnections(server: Server, limits: EdgeLimits, proxies: Proxies, lobby: Lobby): Connections {
 	const open = new Set<Socket>();
-	/** Those that are in the lobby while they are idle. */
+	/** Connections that return to the lobby while they are idle. */
 	const unproven = new WeakSet<Socket>();
 	const perClient = createCounts();
 	/** Whether an answer is under way, in which an error text would be garbage. */
 	const answering = new WeakMap<Socket, { headersSent: boolean }>();
 	const admits = (socket: Socket): boolean => {
 		const address = socket.remoteAddress ?? "";
-		// Those who share a proxy's connections are counted by their requests.
+		// Clients that share a proxy's connections are counted by their requests.
 		return proxies.isTrusted(address) || perClient.add(address, socket) <= limits.connectionsPerClientMax;
 	};
 	const isProxy = ({ remoteAddress = "" }: Socket): boolean => proxies.isTrusted(remoteAddress);
@@ -107,7 +107,7 @@ function clientError(code: string | undefined): [status: number, NexusError] {
 	}
 }
 
-/** For clients: what is no NexusError may name paths of this machine. Whoever calls this logs the cause. */
+/** For clients: an error other than a NexusError is hidden, as it may name paths of this machine. The caller logs the cause. */
 export const shownOf = (cause: unknown): NexusError => (cause instanceof NexusError ? cause : failed(cause));
 
 const failed = (cause: unknown) =>

@@ -10,7 +10,7 @@ import type { Auth, Proof } from "./auth.ts";
 import type { Proxies } from "./proxies.ts";
 
 export interface Caller {
-	/** What the caller has proved, if anything. */
+	/** The identity that the caller has proved, if any. */
 	proof?: Proof;
 	/** The client's own, also behind proxies that are trusted. */
 	address: string;
@@ -33,7 +33,7 @@ export interface RequestGate {
 	identify(request: Identifiable): Caller;
 }
 
-/** Of the connection only its address is needed, and whether it is encrypted. */
+/** A request to identify. The connection contributes only its address and whether it is encrypted. */
 export interface Identifiable {
 	headers: IncomingMessage["headers"];
 	socket: Pick<IncomingMessage["socket"], "remoteAddress"> & { encrypted?: boolean };
@@ -78,7 +78,7 @@ export function principalOfCaller({ proof, address, https }: Caller): Principal 
 	return { ...whoOf(proof), address, isPrivate };
 }
 
-/** The owner, or an application; whoever has proved nothing is nobody. */
+/** Owner, application, or unauthenticated. */
 const whoOf = (proof: Proof | undefined): Pick<Principal, "owner" | "appId"> =>
 	proof?.appId === undefined ? { owner: proof !== undefined } : { owner: false, appId: proof.appId };
 

@@ -1,4 +1,4 @@
-/** What a handler of a route is. */
+/** The type of a route's handler. */
 
 import type { ServerResponse } from "node:http";
 import type { RouteId, RouteInput, RouteResponse } from "../api/routes.ts";

@@ -1,6 +1,6 @@
 /**
- * What answers requests. The first request loads it: with WebSocket's, its libraries take an idle daemon 7 MB, which one that only
- * serves chat platforms never needs, and no start has to wait for them.
+ * The request listener, loaded by the first request: its libraries and those of WebSocket cost an idle daemon 7 MB, which a daemon that
+ * only serves chat platforms never needs, and no start has to wait for them.
  */
 
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
@@ -19,7 +19,7 @@ export interface ListenerParts extends HandlerParts {
 	/** Throws when the request is refused. */
 	admit: Admit;
 	holdStream: HoldStream;
-	/** Lets in and answers remote procedures, where there are any. */
+	/** Admits remote procedures, if there are any. */
 	enterRpc: Admit;
 	rpc?: Pick<RpcServer, "answer" | "rest"> | undefined;
 }

@@ -35,10 +35,10 @@ const GRACE_MS = 1000;
 /** Connections that wait, and how long; the one that waits longest is closed first. They are not read, and cost a few kB each. */
 const WAITING_MAX = 1024;
 const WAITING_MS_MAX = 5000;
-/** Of an address that is refused, once more than a few wait. */
+/** How long connections of a refused address may wait, once more than a few do. */
 const REFUSED_WAITING_MS_MAX = 500;
 const REFUSED_WAITING_MIN = 64;
-/** Of addresses that are refused one connection in this time is read all the same: it may be the owner's. */
+/** One connection of a refused address is still read in this time: it may be the owner's. */
 const PACE_MS = 5;
 /** In one turn of the loop; Node takes one new connection in each. */
 const SERVED_PER_TURN_MAX = 8;
@@ -104,7 +104,7 @@ export function createLobby(limits: LobbyLimits, clock: Clock, isRefused: (key: 
 		add(socket, key);
 		serve();
 	};
-	/** What waits too long was sent by a client that has given up. */
+	/** A client that has waited this long has given up. */
 	const dropOld = () => {
 		const time = now();
 		const isOld = ({ key, since }: WaitingGuest) =>

@@ -7,8 +7,8 @@ import { NexusError } from "@nexus-stream/protocol";
 
 export interface ClientAddress {
 	/**
-	 * The rightmost address that is no trusted proxy. When a proxy's headers do not tell, that proxy's own behind a question mark: whoever
-	 * confuses them must not count as who sits at the proxy itself.
+	 * The rightmost address that is not a trusted proxy. If a proxy's headers do not name one, the proxy's own address after a question mark:
+	 * a client that garbles the headers must not count as a client on the proxy's own machine.
 	 */
 	address: string;
 	/** The request came over a trusted proxy. */
@@ -53,7 +53,8 @@ export function createProxies(trusted: readonly string[]): Proxies {
 }
 
 function add(list: BlockList, entry: string): void {
-	if (!isAddressBlock(entry)) throw new NexusError("config", `trustedProxies: ${entry} is no address or CIDR block`);
+	if (!isAddressBlock(entry))
+		throw new NexusError("config", `trustedProxies: ${entry} is not an address or CIDR block`);
 	const [address = "", bits] = entry.split("/");
 	const family = isIPv4(address) ? "ipv4" : "ipv6";
 	if (bits === undefined) list.addAddress(address, family);
@@ -62,7 +63,7 @@ function add(list: BlockList, entry: string): void {
 
 const unclear = (proxy: string): string => `?${proxy}`;
 
-/** From the proxy that speaks to us outwards, past those that are trusted; a hop that is no address ends the way at the proxy that named it. */
+/** Walks from our peer outwards past trusted proxies; a hop that is not an address ends the walk at the proxy that named it. */
 function nearestStranger(hops: readonly Hop[], peer: string, isTrusted: (address: string) => boolean) {
 	let nearest = { address: peer, proto: undefined as string | undefined };
 	for (const { address, proto } of hops.toReversed()) {
@@ -87,7 +88,7 @@ function readPath(value: string | string[] | undefined): Hop[] | undefined {
 	return path?.map((hop) => ({ address: addressOf(hop), proto: undefined }));
 }
 
-/** What the browser spoke is said first; proxies behind add what they spoke to each other. */
+/** The browser's protocol comes first; later proxies append the protocol between them. */
 const firstOf = (value: string | string[] | undefined): string | undefined =>
 	joined(value)?.split(",")[0]?.trim().toLowerCase();
 

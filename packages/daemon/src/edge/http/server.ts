@@ -21,7 +21,7 @@ const HEADERS: readonly (readonly [name: string, value: string])[] = [
 /** How often at least requests are looked at that do not arrive. */
 const CHECK_MS_MAX = 30_000;
 
-/** What a request of HTTP/1.1 may take, on either port. */
+/** Limits of an HTTP/1.1 request, on either port. */
 export function requestOptions(limits: EdgeLimits) {
 	// A part of the request cannot take longer than the whole; Node would refuse to start.
 	const headersTimeout = Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs);
@@ -82,15 +82,15 @@ export function serve(server: Server, { load, upgrade, closing, clientOf, log }:
 			if (closing()) setImmediate(() => server.closeIdleConnections());
 		});
 		listener()
-			// Who hung up meanwhile will not close again: it would count as there for ever.
+			// A client that hung up meanwhile emits no second `close`: its request would count as open forever.
 			.then((answer) => (incoming.socket.destroyed ? undefined : answer(incoming, outgoing)))
 			.catch((cause: unknown) => {
-				// What the gate refuses is an answer: strangers must not be able to fill the log.
+				// A refusal by the gate is an answer and not logged: strangers must not be able to fill the log.
 				if (!(cause instanceof NexusError)) log.error({ err: cause }, "an answer could not be sent");
 				fail(outgoing, cause);
 			});
 	});
-	// What a client expects besides `100-continue` may be ignored; Node would refuse it without a body.
+	// Expectations other than `100-continue` may be ignored; Node would refuse them with an empty answer.
 	server.on("checkExpectation", (incoming, outgoing) => void server.emit("request", incoming, outgoing));
 	server.on("upgrade", (request, socket, head) => {
 		try {
@@ -120,7 +120,7 @@ export const jsonHeaders = (text: string) => ({
 	"content-length": Buffer.byteLength(text),
 });
 
-/** Without the query: what stands there is nobody's business but the handler's. */
+/** Without the query, which only the handler may see. */
 export const pathOf = (request: IncomingMessage): string => (request.url ?? "").split("?", 1)[0]!;
 
 export async function listen(

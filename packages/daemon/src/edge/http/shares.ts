@@ -1,4 +1,4 @@
-/** How many streams one application, and all who have no token, may have open: nobody keeps the others out. */
+/** Limits of open streams for one application and for all callers without a token, so that neither can keep the others out. */
 
 import type { EventEmitter } from "node:events";
 import { NexusError } from "@nexus-stream/protocol";

@@ -1,4 +1,4 @@
-/** What callers without a token may take, on both ports together: how many of their requests are open, and how many calls each makes. */
+/** Limits of callers without a token, on both ports together: their open requests, and the calls of each client. */
 
 import type { EventEmitter } from "node:events";
 import { isIPv6 } from "node:net";

@@ -54,7 +54,7 @@ function answerOf({ status, headers, body }: Awaited<ReturnType<Channels["outbou
 	const hasBody = status !== 204 && status !== 304;
 	return new Response(hasBody ? body : null, {
 		status,
-		// What an adapter says is data: nothing in it may run on the daemon's origin.
+		// An adapter's answer is data: nothing in it may run on the daemon's origin.
 		headers: { "content-type": "text/plain; charset=utf-8", ...Object.fromEntries(kept), ...WEBHOOK_HEADERS },
 	});
 }
@@ -78,7 +78,7 @@ function createIntake(limits: EdgeLimits, log: Log) {
 	const all: Load = { requests: 0, bytes: 0 };
 	const accounts = createLoads();
 	const clients = createLoads();
-	/** Said once, and again only after a time without refusals: whoever floods requests does not flood the log. */
+	/** Logged once, and again only after a time without refusals: a flood of requests must not flood the log. */
 	let refusing = false;
 	const refuse = (account: string, code: "busy" | "unavailable", words: string): never => {
 		if (!refusing) log.warn({ account, requests: all.requests, bytes: all.bytes }, words);

@@ -27,7 +27,7 @@ export interface HttpRoute {
 	answer: DescField | undefined;
 	/** The answer is a file: the bytes of this field of every message of the stream. */
 	file: DescField | undefined;
-	/** Of success. */
+	/** The HTTP status of success. */
 	status: number;
 	/** How a stream closes; undefined for a unary procedure. */
 	closes: CloseMode | undefined;

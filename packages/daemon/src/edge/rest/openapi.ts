@@ -12,7 +12,7 @@ import {
 } from "../api/openapi.ts";
 import type { HttpRoute } from "./http-rules.ts";
 
-/** What `proto/` says about a procedure, a message, a field or an enum, by its full name. */
+/** The comments in `proto/` on procedures, messages, fields and enums, by full name. */
 export type Comments = Readonly<Record<string, string>>;
 
 export function describeRoutes(routes: readonly HttpRoute[], comments: Comments = {}): Described {

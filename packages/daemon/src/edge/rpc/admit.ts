@@ -23,7 +23,7 @@ export interface AdmitParts {
 	admitStream(): void;
 	/** Counts a stream of its caller, or throws `busy`. */
 	holdStream: HoldStream;
-	/** New work and subscriptions are refused, reading goes on (Z6). */
+	/** While stopping, new work and subscriptions are refused; reads continue (Z6). */
 	stopping(): boolean;
 	limits: EdgeLimits;
 	clock: Clock;
@@ -42,7 +42,7 @@ export const CALL = createContextKey<RpcCall | undefined>(undefined);
 
 /** Needs no token: probes send none. */
 const OPEN_SERVICE = "grpc.health.v1.Health";
-/** What neither begins work nor stays open. */
+/** Procedures that neither begin work nor stay open. */
 const PASSES_WHILE_STOPPING = /^(Get|List|Recall|Check|Abort|Cancel)/;
 
 /** Throws with the status that the call is refused with. */

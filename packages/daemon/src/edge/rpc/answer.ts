@@ -48,7 +48,7 @@ export async function send(
 		gone = true;
 		wake();
 	});
-	// What breaks is told by `close`.
+	// `close` reports a broken connection.
 	writable.on("error", drained);
 	const begin = () => {
 		if (!writable.headersSent && !gone) writable.writeHead(answer.status, Object.fromEntries(answer.header ?? []));
@@ -69,13 +69,13 @@ export function keepOpen(response: RpcResponse, everyMs: number): void {
 	if (!("stream" in response)) response.socket?.setKeepAlive(true, everyMs);
 }
 
-/** Of HTTP/1.1: its socket knows whether the peer takes bytes. A silent answer is no stalled one. */
+/** For HTTP/1.1, whose socket knows whether the peer takes bytes. An answer that has nothing to send is not stalled. */
 export function whenIdle(response: RpcResponse, idleMs: number, look: () => void): void {
 	if ("stream" in response) return;
 	response.setTimeout(idleMs, look);
 }
 
-/** Of HTTP/2 what arrived counts, read or not. */
+/** Has the whole request arrived? With HTTP/2 unread bytes count, too. */
 const isWhole = (request: RpcRequest): boolean =>
 	request.complete || ("stream" in request && request.stream.state?.remoteClose === 1);
 
@@ -109,7 +109,7 @@ export function endLate(request: RpcRequest, response: RpcResponse, ms: number):
 	else reset(response, constants.NGHTTP2_CANCEL);
 }
 
-/** Whoever still sends the request is told that it is not needed. */
+/** Signals a client that still sends its request that the rest is not needed. */
 function closeAfterEnd(response: RpcResponse): void {
 	if ("stream" in response) response.stream?.close(constants.NGHTTP2_NO_ERROR);
 }

@@ -9,11 +9,11 @@ export interface Direct {
 	whenDrained(go: () => void): void;
 }
 
-/** What waits in a connection for its reader: one more message is written while it has less than this. */
+/** Unsent bytes of a connection: another message is written while there are fewer than this. */
 const WAITING_BYTES_MAX = 16 * 1024;
 /** Where a message keeps its bytes: one that several readers get is encoded for the first of them. */
 const BYTES = Symbol("bytes");
-/** Of a message in gRPC, gRPC-web and Connect alike: no flags, as answers are not compressed, and the length. */
+/** A message's head in gRPC, gRPC-web and Connect alike: no flags, as answers are not compressed, and the length. */
 const HEAD_BYTES = 5;
 /** In which messages are protobuf; the others have JSON. */
 const BINARY = /^application\/(grpc|grpc\+proto|grpc-web|grpc-web\+proto|connect\+proto)$/;

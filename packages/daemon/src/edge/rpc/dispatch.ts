@@ -125,7 +125,7 @@ async function call(
 
 const ENCODINGS = ["grpc-encoding", "content-encoding", "connect-content-encoding"];
 
-/** What a caller without a token sends: little, and as it is (I11). */
+/** The body of a caller without a token: small and uncompressed (I11). */
 async function* smallBody(
 	{ body, header }: UniversalServerRequest,
 	{ tokenlessBodyBytesMax: bytesMax }: EdgeLimits,

@@ -16,7 +16,7 @@ import type { EdgeLimits } from "../port.ts";
 
 export interface DoorParts {
 	limits: EdgeLimits;
-	/** Who calls. */
+	/** Identifies the caller. */
 	identify(request: Identifiable): Caller;
 	lobby: Pick<Lobby, "leave">;
 	strangers: Strangers;

@@ -9,8 +9,8 @@ export const REASON_DOMAIN = "nexus.runtime.v1";
 export const REASON_TRAILER = "x-nexus-reason-code";
 
 /**
- * What a client sees of an error. What is no NexusError may name paths or keys of this machine: it is logged instead, unless the call was cut.
- * Then the signal's reason is what counts, whatever it made the method do.
+ * The error as a client sees it. An error other than a NexusError may name paths or keys of this machine and is logged instead, unless
+ * the call was cut: then the signal's reason counts, whatever it made the method do.
  */
 export function toConnectError(cause: unknown, log: Log, signal?: AbortSignal): ConnectError {
 	if (signal?.aborted) return cutBy(signal);
@@ -26,7 +26,7 @@ const statusOf = (error: NexusError): ConnectError => refusal(error.code, error.
 export const refusal = (code: ErrorCode, message: string, reason: Reason = reasonOf(code), cause?: unknown) =>
 	withReason(new ConnectError(message, grpcStatusOf(code) as Code, undefined, undefined, cause), reason);
 
-/** Who goes away without a word leaves no reason that would be a status. */
+/** A client that hangs up leaves a reason that is not a status. */
 const cutBy = ({ reason }: AbortSignal): ConnectError =>
 	reason instanceof ConnectError ? explained(reason) : refusal("aborted", "the call was cancelled");
 

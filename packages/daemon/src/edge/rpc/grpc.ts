@@ -23,10 +23,10 @@ export interface RpcParts {
 	limits: EdgeLimits;
 	flusher: Flusher;
 	readers: Readers;
-	/** Who calls on the gRPC port. */
+	/** Identifies the caller on the gRPC port. */
 	identify(request: Identifiable): Caller;
 	connections: Connections;
-	/** Of the gRPC port. */
+	/** The lobby of the gRPC port. */
 	lobby: Lobby;
 	strangers: Strangers;
 	/** Throws `busy` when no further stream may open. */
@@ -38,7 +38,7 @@ export interface RpcParts {
 }
 
 export interface RpcServer {
-	/** Answers a call that the gate of the main port let in. */
+	/** Answers a call that the gate of the main port admitted. */
 	answer: Dispatch;
 	/** The same procedures over plain HTTP, for requests that the main port admitted. */
 	rest(): Promise<Rest>;
@@ -56,13 +56,13 @@ export interface RpcServer {
 	readonly connections: number;
 }
 
-/** Of the time to stop, what is kept for the last statuses to be written. */
+/** The part of the stopping time that is reserved for writing the last statuses. */
 const FLUSH_MS = 500;
 
-/** What a call costs the loop, as so much of a backlog: of many that come at once, few are taken up in one turn. */
+/** The cost of a call to the event loop, in characters of a backlog: of many calls at once, few begin in one turn. */
 const CALL_CHARS = 64 * 1024;
 
-/** Counted before it goes on: whoever is next looks at what is left. */
+/** Spends before the call continues, so that the next call sees what is left of the turn. */
 async function takeTurn(flusher: Flusher): Promise<void> {
 	if (flusher.isTurnSpent) await new Promise<void>((resolve) => flusher.nextTurn(() => spendOn(flusher, resolve)));
 	else flusher.spend(CALL_CHARS);
@@ -100,7 +100,7 @@ export function createRpc(parts: RpcParts): RpcServer {
 	const stop = async () => {
 		if (isStopping) return;
 		isStopping = true;
-		// What was just said, that the daemon is stopping, reaches the subscribers of its health before they are cut.
+		// The news that the daemon is stopping reaches the subscribers of its health before they are cut.
 		await setImmediate();
 		dispatcher?.cut(["B", "D", undefined]);
 	};
@@ -151,7 +151,7 @@ export function createRpc(parts: RpcParts): RpcServer {
 	};
 }
 
-/** Hung up while it waited: nobody will tell again. */
+/** Did the client hang up while the call waited? No later event reports that. */
 const isGone = (request: RpcRequest): boolean =>
 	"stream" in request ? request.stream.destroyed : request.socket.destroyed;
 

@@ -44,7 +44,7 @@ const unary =
 		}
 	};
 
-/** A caller whose deadline has passed, or that is cut, is answered then: what the method does goes on without it. */
+/** Answers a caller as soon as its deadline passes or it is cut; the method keeps running without it. */
 function keptTime<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
 	return new Promise((resolve, reject) => {
 		const cut = () => reject(signal.reason as Error);

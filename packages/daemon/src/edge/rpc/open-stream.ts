@@ -12,7 +12,7 @@ export interface StreamParts {
 	establish(): void;
 	/** How messages are written without Connect, if they can be. */
 	direct: Direct | undefined;
-	/** What a client sees of an error, or of a cut when the signal has aborted. */
+	/** The error that a client sees, or the cut if the signal has aborted. */
 	shown(cause: unknown, signal: AbortSignal): ConnectError;
 }
 
@@ -30,12 +30,12 @@ export class OpenStream {
 		this.#parts.establish();
 	}
 
-	/** A cut is an error: whoever reads must not take it for an end (Z7). */
+	/** A cut is an error: the reader must not take it for an end (Z7). */
 	cut(cause: ConnectError): void {
 		this.#parts.controller.abort(cause);
 	}
 
-	/** What a method yields, as Connect takes it: a cut reaches a method that waits, and one that merely returns then is no clean end. */
+	/** A method's messages, for Connect. A cut reaches a method that waits; if the method then merely returns, the stream still fails. */
 	carry<Message>(begin: () => AsyncIterable<Message>, signal: AbortSignal): AsyncIterable<Message> {
 		let inner: AsyncIterator<Message>;
 		try {
@@ -82,7 +82,7 @@ export class OpenStream {
 		return { [Symbol.asyncIterator]: () => iterator };
 	}
 
-	/** Writes a message and goes on, or gives it to Connect. What passes through Connect stays in its pipeline until the next message. */
+	/** Writes a message and continues, or gives it to Connect, which keeps a message in its pipeline until the next one. */
 	#write<Message>(
 		result: IteratorYieldResult<Message>,
 		give: (result: IteratorResult<Message>) => void,

@@ -1,4 +1,4 @@
-/** What a call is answered with, as bytes: whether its client takes any of them (Z8). */
+/** The bytes of a call's answer, and whether its client takes any of them (Z8). */
 
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse, ServerHttp2Session } from "node:http2";
@@ -18,7 +18,7 @@ export class OutgoingResponse {
 	readonly #response: RpcResponse;
 	readonly #reset: () => void;
 	#writtenBytes = 0;
-	/** Of those, what the client had taken at the last look. */
+	/** How many of them the client had taken at the last look. */
 	#takenBytes = 0;
 	/** Looks in a row at which it had taken nothing more. */
 	#stillLooks = NOT_WAITING;
@@ -35,7 +35,7 @@ export class OutgoingResponse {
 		return this.#response;
 	}
 
-	/** Of HTTP/2; undefined for HTTP/1.1, whose socket is watched by its own time-out. */
+	/** The HTTP/2 session; undefined for HTTP/1.1, whose socket is watched by its own time-out. */
 	get session(): ServerHttp2Session | undefined {
 		return "stream" in this.#response ? (this.#response.stream?.session as ServerHttp2Session | undefined) : undefined;
 	}

@@ -7,19 +7,19 @@ import { type Flusher, Pump, type Transport } from "../stream/stream.ts";
 
 export interface OutletStream<Message> {
 	cursor: Cursor;
-	/** What the records of a batch become; none is allowed. */
+	/** The messages for the records of a batch; may be empty. */
 	messages(batch: Batch): readonly Message[];
 	closes: CloseMode;
-	/** What follows the last record of a log that has ended. */
+	/** The messages after the last record of a log that has ended. */
 	end?(): readonly Message[];
-	/** What no message has told the reader yet, and how long it may wait for one. */
+	/** Content that no message has brought to the reader yet, and how long it may wait for one. */
 	held?: { msMax: number; any(): boolean; take(): Message };
 }
 
 interface OutletServing {
 	flusher: Flusher;
 	clock: Clock;
-	/** Told when the reader waits and nothing is at hand. */
+	/** Established when the reader waits and nothing is at hand. */
 	stream: { establish(): void };
 }
 
@@ -41,7 +41,7 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 	readonly #held: OutletStream<Message>["held"];
 	/** Waits for the time of what is held; undefined while nothing is. */
 	#cancelHeld: (() => void) | undefined;
-	/** What is held has waited long enough. */
+	/** The held content has waited long enough. */
 	#isHeldDue = false;
 
 	/** An abort of the signal cuts it: what waits is refused with the signal's reason. */

@@ -15,7 +15,7 @@ export type { OutletStream } from "./outlet.ts";
 /** Set before any method runs. Without a principal only those are called that need no token. */
 export const PRINCIPAL = createContextKey<Principal | undefined>(undefined);
 
-/** What serves the stream of a call. */
+/** The parts that serve the stream of a call. */
 export interface Serving {
 	flusher: Flusher;
 	clock: Clock;
@@ -36,7 +36,7 @@ function servingOf({ values }: HandlerContext): Serving {
 	return serving;
 }
 
-/** Where a log's stream begins: whoever asked for "from now on" and is cut before the first message goes on from there. */
+/** Where a log's stream begins: a client that asked for "from now on" and is cut before the first message resumes there. */
 export const BEGINS_HEADER = "x-nexus-after";
 
 /** Serves a log, by the pump that serves it over HTTP. A cut is an error, never a clean end. */
@@ -67,16 +67,16 @@ export function opening<Message>(open: () => Promise<AsyncIterable<Message>>): A
 }
 
 export interface Feed<State> {
-	/** What is so now. */
+	/** The current states. */
 	current(): readonly State[];
 	/** Called with every change from now on; returns how to stop it. */
 	subscribe(listener: (state: State) => void): () => void;
-	/** Of what it is the state. */
+	/** Identifies the thing whose state it is. */
 	key(state: State): string;
 }
 
 interface Backlog<State> {
-	/** What one reader has not got yet, by key. */
+	/** States that one reader has not received yet, by key. */
 	readonly waiting: Map<string, State>;
 	stop(): void;
 }
@@ -84,7 +84,7 @@ interface Backlog<State> {
 function backlogOf<State>({ current, subscribe, key }: Feed<State>, grown: () => void): Backlog<State> {
 	const waiting = new Map<string, State>();
 	const take = (state: State) => {
-		// Anew at the end: changes arrive in their order.
+		// Moves the key to the end, so that changes arrive in order.
 		waiting.delete(key(state));
 		waiting.set(key(state), state);
 		grown();
@@ -136,14 +136,14 @@ export function pageSizeOf(size: number, most: number, field = "page_size"): num
 	return Math.min(size === 0 ? PAGE_SIZE_DEFAULT : size, most);
 }
 
-/** What `next_page_token` said, which is the id of the last item; empty begins at the newest. */
+/** Takes a `next_page_token`, which is the id of the last item; an empty one begins at the newest. */
 export function pageTokenOf(token: string, prefix: string): { before?: string } {
 	if (token === "") return {};
 	if (isIdOf(prefix, token)) return { before: token };
 	throw new NexusError("invalid", "page_token: take next_page_token as the page before gave it");
 }
 
-/** A sequence that a stream or a list has told. */
+/** A sequence number that a stream or a list gave out. */
 export function sequenceNumberOf(sequence: bigint): number {
 	if (sequence <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(sequence);
 	throw new NexusError("invalid", `${sequence} is larger than any sequence`);

@@ -94,7 +94,7 @@ export function createGrpcServer(parts: GrpcServerParts): GrpcServer {
 			parts.lobby.close();
 			const closed = new Promise<void>((resolve) => front.close(() => resolve()));
 			for (const session of connections.keys()) session.close();
-			// Of HTTP/1.1, what is idle.
+			// Closes idle HTTP/1.1 connections.
 			loaded?.close();
 			return closed;
 		},
@@ -143,7 +143,7 @@ async function createHttp2(
 	const server = tls
 		? http2.createSecureServer({ ...options, ...tls, ...http1Options(limits) }, answerHttp1(parts, socketOf))
 		: http2.createServer(options);
-	// What Node makes of a stream for a listener of requests is made once the token is checked.
+	// The door creates Node's request and response objects only after it has checked the token.
 	server.removeAllListeners("stream");
 	const door = createDoor(parts, http2);
 	const peers = new WeakMap<ServerHttp2Session, Peer>();
@@ -180,5 +180,5 @@ const remoteOf = ({ remoteAddress, remotePort }: Pick<Socket, "remoteAddress" | 
 
 const http1Options = (limits: EdgeLimits) => ({ allowHTTP1: true, ...requestOptions(limits) });
 
-/** What one connection may hold of streams that are not read; Node's own limit of 10 is for a page and its pictures. */
+/** Memory that one connection's unread streams may hold; Node's default of 10 suits a page and its pictures. */
 const SESSION_MEGABYTES_MAX = 64;

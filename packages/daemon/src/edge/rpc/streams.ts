@@ -6,19 +6,19 @@ import type { CloseMode } from "@nexus-stream/protocol";
 import type { OpenStream } from "./open-stream.ts";
 import type { OutgoingResponse } from "./outgoing.ts";
 
-/** Of a connection between two looks: more than pings and their answers. */
+/** Progress of a connection between two looks: more than pings and their answers. */
 const CREPT_BYTES_MIN = 256;
 /** A reader counts as stalled when it took nothing between so many looks. */
 const STILL_LOOKS_MAX = 4;
 
 export class RpcStreams {
 	readonly #open = new Set<OpenStream>();
-	/** Of every call that is open, streaming or not. */
+	/** The responses of all open calls, streaming or not. */
 	readonly #outgoing = new Set<OutgoingResponse>();
 	/** How far each connection was at the last look. */
 	readonly #windows = new WeakMap<ServerHttp2Session, { window: number; bytes: number }>();
 	#stalled = 0;
-	/** Who waits for streams to end. */
+	/** Callbacks that wait for streams to end. */
 	readonly #leaving: (() => void)[] = [];
 
 	get count(): number {
@@ -47,7 +47,7 @@ export class RpcStreams {
 		while (this.#some(modes)) await new Promise<void>((resolve) => this.#leaving.push(resolve));
 	}
 
-	/** Of these modes, or all. */
+	/** Cuts the streams of these modes, or all. */
 	cut(cause: () => ConnectError, modes?: readonly (CloseMode | undefined)[]): void {
 		for (const stream of [...this.#open]) if (!modes || modes.includes(stream.closes)) stream.cut(cause());
 	}

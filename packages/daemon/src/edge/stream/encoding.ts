@@ -4,7 +4,7 @@ import type { Batch } from "../../bus/bus.ts";
 import type { StreamFormat } from "./dialect.ts";
 import type { Encoder } from "./pump.ts";
 
-/** What is written as it is: bytes, or a text of ASCII alone, which the socket takes at half the cost of encoding it. */
+/** Written unchanged: bytes, or a text of ASCII alone, which the socket takes at half the cost of encoding it. */
 export type Encoded = string | Buffer;
 
 type Encode = (batch: Batch) => Encoded | undefined;
@@ -54,7 +54,7 @@ function onWire(encoder: Encoder<string>, coding: Coding, isShared = false): Enc
 
 /** From here on a batch is a piece of a backlog, whose readers come one after another; a smaller one is read by all who follow in the same tick. */
 const BACKLOG_CHARS_MIN = 1024;
-/** Of the batches of backlogs that were made something of, all together. */
+/** Characters of all cached backlog batches together. */
 const MADE_CHARS_MAX = 4 * 1024 * 1024;
 
 /** Keeps what the newest batches of backlogs became, for the readers that come to them next. Bounded, so that a long replay leaves nothing behind. */

@@ -24,7 +24,7 @@ const SAMPLE_MS = 100;
 const SLOT_MS = 4;
 /** So many are worth a write of their own: merging more of them saves nothing, and keeps them from the log's tail in memory. */
 const MERGED_RECORDS_MAX = 16;
-/** Of a backlog, what all readers together take in one turn of the event loop: about two milliseconds. */
+/** Backlog that all readers together take in one turn of the event loop: about two milliseconds. */
 const BACKLOG_CHARS_PER_TURN_MAX = 512 * 1024;
 /** Successive multiples of it, modulo 1, lie apart however many there are. */
 const GOLDEN_RATIO = 0.618_033_988_749_895;
@@ -34,11 +34,11 @@ interface LogPace {
 	readonly log: Grown;
 	/** In the spacing, 0 to 1: logs that grow in the same commit are not flushed in the same tick. */
 	readonly phase: number;
-	/** What was last decided about: one decision for all readers that a commit wakes. */
+	/** The head at the last decision: all readers that a commit wakes share one decision. */
 	decidedHead: number;
 	flushedHead: number;
 	flushedAt: number;
-	/** Who waits, and in which slot. Without a slot nobody does. */
+	/** The readers that wait, and their slot. Without a slot no reader waits. */
 	readonly waiting: Set<Serve>;
 	slot: number | undefined;
 }
@@ -59,7 +59,7 @@ export class Flusher {
 	/** By slot, in the order of waiting; few at a time, and none while the loop has room. */
 	readonly #slots = new Map<number, Set<LogPace>>();
 	#deferred = 0;
-	/** Of a backlog, taken in this turn of the loop. */
+	/** Backlog that was taken in this turn of the loop. */
 	#backlogChars = 0;
 	/** Readers of a backlog that wait for a later turn, in turn. */
 	#resting: Serve[] = [];
@@ -230,7 +230,7 @@ export class Flusher {
 /** Ends, begins, tools, parts and a stream's first piece never wait; further pieces of a text may. */
 const mayWait = (log: Grown): boolean => isMergeable(log) && log.newest!.records.every(continuesText);
 
-/** What grows meanwhile is at hand at the flush, once for all readers. */
+/** Records that arrive before the flush are in memory then, read once for all readers. */
 const isMergeable = ({ sealedAt, newest }: Grown): boolean => sealedAt === undefined && newest !== undefined;
 
 function loopUtilisation(): () => number {

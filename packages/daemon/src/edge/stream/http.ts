@@ -13,7 +13,7 @@ import { type CloseReason, Pump, type Transport } from "./pump.ts";
 export interface StreamResponse {
 	cursor: Cursor;
 	dialect: StreamFormat;
-	/** As the endpoint declares it; undefined for an answer that is no stream. */
+	/** As the endpoint declares it; undefined for an answer that is not a stream. */
 	closes: CloseMode | undefined;
 }
 

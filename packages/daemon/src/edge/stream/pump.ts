@@ -7,7 +7,7 @@ import type { Flusher } from "./flusher.ts";
 /** Why a connection is closed: it said everything, a read failed, its peer took nothing for too long, or the daemon stops. */
 export type CloseReason = "ended" | "failed" | "stalled" | "stopping";
 
-/** A connection as the pump sees it. Whoever makes it calls the pump's `drained`, `timedOut` and `gone`. */
+/** A connection as the pump sees it. Its creator calls the pump's `drained`, `timedOut` and `gone`. */
 export interface Transport<Data> {
 	/** Takes the data whole. False: it is full, and `drained` follows, though never from inside this call. */
 	write(data: Data): boolean;
@@ -32,7 +32,7 @@ export interface Encoder<Data> {
 export interface Subscription<Data> {
 	readonly cursor: Cursor;
 	readonly encoder: Encoder<Data>;
-	/** D never ends by itself (PROTOCOL §5). Undefined: an answer of a known length, which is no stream. */
+	/** D never ends by itself (PROTOCOL §5). Undefined: an answer of a known length, which is not a stream. */
 	readonly closes: CloseMode | undefined;
 	/** Everything was written, the encoder's end included; the cursor is closed. */
 	ended(): void;
@@ -75,7 +75,7 @@ export class Pump<Data> {
 	readonly #transport: Transport<Data>;
 	readonly #flusher: Flusher;
 	readonly #served = new Set<Served<Data>>();
-	/** Those in phase `queued`, in turn: a long replay does not hold up the others. Linked: an array's shift costs more than all else here. */
+	/** Readers in phase `queued`, in turn: a long replay does not hold up the others. Linked: an array's shift costs more than all else here. */
 	#first: Served<Data> | undefined;
 	#last: Served<Data> | undefined;
 	#room = true;
@@ -133,7 +133,7 @@ export class Pump<Data> {
 		this.#run();
 	};
 
-	/** The transport saw no progress for a long time. Without data waiting that is no fault of the reader. */
+	/** The transport saw no progress for a long time. Without data waiting that is not the reader's fault. */
 	readonly timedOut = (): void => {
 		if (this.#transport.waiting) this.close("stalled");
 	};
@@ -218,7 +218,7 @@ export class Pump<Data> {
 		}
 	}
 
-	/** What a promise brought. Others may have filled the transport meanwhile. */
+	/** Takes the result of an asynchronous read. Other readers may have filled the transport meanwhile. */
 	#arrive(served: Served<Data>, batch: Batch | undefined): void {
 		if (served.phase === "over") return;
 		if (!this.#room) {

@@ -52,13 +52,13 @@ async function createServer({ wsMessageBytesMax }: EdgeLimits): Promise<WebSocke
 			request.method === "GET"
 				? (["invalid", "Sec-WebSocket-Version: 13"] as const)
 				: (["method_not_allowed", "Allow: GET"] as const);
-		const error = new NexusError(code, `this is no WebSocket handshake: ${cause.message}`);
+		const error = new NexusError(code, `not a WebSocket handshake: ${cause.message}`);
 		refuse(socket as Socket, error, httpStatusOf(code), [header]);
 	});
 	return server;
 }
 
-/** A socket that breaks while nobody else listens would end the process. */
+/** An error listener: without one, a socket that breaks would end the process. */
 const ignore = () => {};
 
 export function createSockets(parts: SocketParts, load = createServer): Sockets {
