@@ -12,7 +12,7 @@ export interface BlocksOptions {
 	settings: Settings;
 	target: Target;
 	blocks: readonly string[];
-	/** Looked at when a block's line was written, and after every status: true kills the process, and another one goes on. */
+	/** Looked at when a block's line was written, and after every status: true kills the process, and another one continues. */
 	dies?: (status: SendStatus | { type: "written" }, deaths: number) => boolean | Promise<boolean>;
 	deadlineMs?: number;
 }
@@ -21,7 +21,7 @@ export interface BlocksDelivered {
 	messageIds: string[];
 	statuses: SendStatus[];
 	deaths: number;
-	/** Blocks of which nobody can tell whether they were sent; they are not repeated. */
+	/** Blocks with an unknown outcome; they are not repeated. */
 	unknown: string[];
 }
 

@@ -1,4 +1,4 @@
-/** Questions with buttons, the same on every platform that has them: asked once, pressed by whoever the platform says, settled for good. */
+/** Questions with buttons, the same on every platform that has them: asked once, pressed by the person that the platform names, settled for good. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Press } from "../../packages/adapter/src/kit.ts";
@@ -26,10 +26,10 @@ interface World {
 	fake: Fake & Required<Pick<Fake, "buttons" | "press">>;
 	settings: Record<string, string>;
 	to: string;
-	/** What the platform says of whoever presses, and where. */
+	/** The presser and the chat, as the platform reports them. */
 	from: string;
 	chat: InboundChoice["chat"];
-	/** What only the n-th press's presser reads. */
+	/** The note that only the presser of the n-th press reads. */
 	note(nth: number): Promise<string>;
 }
 
@@ -48,16 +48,16 @@ const WORLDS: Record<string, () => Promise<World>> = {
 		const fake = await createSlackFake(PATIENT);
 		const note = async () => {
 			const told = () => fake.calls.filter(({ name }) => name === "chat.postEphemeral");
-			await until("the presser is told", () => told().length > 0);
+			await until("the presser has a note", () => told().length > 0);
 			const { user, text } = told().at(-1)!.body as { user: string; text: string };
-			return `${user === "U77" ? "" : "somebody else reads: "}${text}`;
+			return `${user === "U77" ? "" : "another user reads: "}${text}`;
 		};
 		return { fake, settings: fake.settings, to: "C1", from: "U77", chat: { id: "C1", type: "group" }, note };
 	},
 	async discord() {
 		const fake = await createDiscordFake();
 		const note = async (nth: number) => {
-			await until("the presser is told", () => fake.notes(nth).length > 0);
+			await until("the presser has a note", () => fake.notes(nth).length > 0);
 			return fake.notes(nth).join();
 		};
 		const settings = { token: fake.token, api_url: fake.url };
@@ -105,17 +105,17 @@ describe.each(Object.keys(WORLDS))("%s", (channel) => {
 		expect(await session.find?.({ to: world.to }, "n1", "Run it?")).toEqual({ messageId });
 	});
 
-	it("A13: a press is told with the presser that the platform names, and the buttons' data holds nobody", async () => {
+	it("A13: a press is reported with the presser that the platform names, and the buttons' data names no person", async () => {
 		const { messageId } = await ask();
 		listen();
 		await world.fake.press(world.to, 0, "Deny", world.from);
-		await until("the press is heard", () => heard.length === 1);
+		await until("the press is received", () => heard.length === 1);
 		expect(heard[0]).toMatchObject({ id: "K7Q2", choice: "deny", messageId, chat: world.chat });
 		expect(heard[0]?.from.id).toBe(world.from);
 		expect(JSON.stringify(world.fake.calls[0]?.body)).toContain(buttonData("K7Q2", "deny"));
 	});
 
-	it("A9: each of two presses is told, and only its presser reads what is said to it", async () => {
+	it("A9: each of two presses is reported, and only its presser reads the reply to it", async () => {
 		await ask();
 		listen("Ada has approved it already.");
 		for (const count of [0, 1]) {

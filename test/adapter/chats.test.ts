@@ -7,7 +7,7 @@ import { isSameChat } from "../../packages/platforms/src/platforms.ts";
 const NPUB = "npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6";
 const NPUB_HEX = "3bf0c63fcb93463407af97a5e5ee64fa883d107ef9e558472c4eb9aaaefa459d";
 
-/** What an inbound message stores, then what a person types for the same chat, then other chats. */
+/** The target that an inbound message stores, then targets that a person may type for the same chat, then other chats. */
 const CHATS: Readonly<Record<string, { stored: Target; same: readonly Target[]; other: readonly Target[] }>> = {
 	telegram: {
 		stored: { to: "1001", direct: true },

@@ -13,7 +13,7 @@ import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { faultOf, memory, openAccount, openSession, sendOptions } from "./session.ts";
 
-/** What gateways, proxies and captive portals say in a platform's place. */
+/** Answers that gateways, proxies and captive portals give in a platform's place. */
 const ANSWERS: [string, { status: number; body?: string | object }][] = [
 	["502 with a gateway's JSON", { status: 502, body: { message: "upstream" } }],
 	["500 with a gateway's JSON", { status: 500, body: { error: "internal", code: "E1" } }],
@@ -160,7 +160,7 @@ describe.each(CHANNELS)("%s", (channel) => {
 			await session.close?.();
 		});
 
-	test("I7: a send behind a gateway's 502 shows its text once, and says so or that nobody knows", async () => {
+	test("I7: a send behind a gateway's 502 shows its text once, and is reported as sent or as unknown", async () => {
 		const { session, sent } = await openAccount(platform, place.settings, { clock: leaping(), state: memory() });
 		session.pace = () => ({ targetIntervalMs: 0 });
 		const said: (StreamStatus | SendStatus)[] = [];

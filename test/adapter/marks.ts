@@ -11,7 +11,7 @@ const MARKUP = [
 export const anyMarkdown: fc.Arbitrary<string> = fc
 	.array(fc.oneof(fc.constantFrom(...MARKUP), fc.stringMatching(/^[a-z ]{1,8}$/)), { maxLength: 30 })
 	.map((parts) => parts.join(""))
-	// The language of a code block is no part of what it says.
+	// The language of a code block is not part of its text: its letters would count as lost.
 	.filter((markdown) => !/(?:```|~~~)[^\n]*[a-z]/.test(markdown));
 
 /** Letters that are fewer in the rendering than in the markdown. */

@@ -26,7 +26,7 @@ export interface AdapterProcess {
 	end(): Promise<number | null>;
 }
 
-/** Of the adapters here, and of the fakes that they call: a second of a platform's pace is 100 ms, which is long beside a call. */
+/** The time of the adapters here and of the fakes that they call: a second of a platform's pace is 100 ms, which is long compared with a call. */
 export const TIME = fastTime(10);
 
 export function startAdapter(
@@ -34,7 +34,7 @@ export function startAdapter(
 	verb: string,
 	settings: Settings,
 	onLine: (line: Record<string, unknown>) => void = () => {},
-	/** Where its account and its memory are; without one it has a folder of its own, which goes with it. */
+	/** The folder of its account and its memory; without one the process gets a new folder, which is removed at its end. */
 	kept?: string,
 	time: TestTime = TIME,
 ): AdapterProcess {
@@ -80,7 +80,7 @@ export function startAdapter(
 		stderr: () => errors,
 		write: (line) => void child.stdin.write(`${JSON.stringify(line)}\n`),
 		reads() {
-			// A line that is no object is reported, and nothing else comes of it.
+			// The adapter reports a line that is not an object, and otherwise ignores it.
 			child.stdin.write("?\n");
 			return saidOnStderr.promise;
 		},
@@ -109,7 +109,7 @@ export interface Delivered {
 	daemon: Daemon;
 	statuses: StreamStatus[];
 	deaths: number;
-	/** When the first process was told of the delivery, by `TIME`. */
+	/** When the first process got the delivery, by `TIME`. */
 	begun: number;
 }
 

@@ -15,7 +15,7 @@ it("is the pieces in order, wherever a character was cut", () => {
 			for (let n = 1; n < places.length; n++) {
 				text.push(all.slice(places[n - 1], places[n]));
 				expect(text.length).toBe(places[n]);
-				// Asked for in the middle, it goes on as if it had not been.
+				// Reading it in the middle does not change what follows.
 				if (n % 3 === 0) expect(text.toString()).toBe(all.slice(0, places[n]).toWellFormed());
 			}
 			expect(text.toString()).toBe(all.toWellFormed());

@@ -16,7 +16,7 @@ const TIME = fastTime(10);
 const LIMIT_MS = 60_000;
 /** These send finished messages only. */
 const WITHOUT_STREAM: readonly string[] = ["whatsapp", "sms", "imessage", "gmail"];
-/** What these show early is no message. */
+/** These show text early, but send messages only when they are complete. */
 const COMPLETE_ONLY: readonly string[] = ["nostr"];
 
 /** These ask with buttons, the others in words. */

@@ -108,7 +108,7 @@ else createInterface({ input: process.stdin }).on("line", (text) => { const line
 	const GOOD =
 		'if (line.type === "ask") isOne(line) ? sent(line) : refused(line); if (line.type === "asked") line.messageId === "m" ? sent(line) : refused(line);';
 
-	it("one that keeps the promises passes; pressing is skipped where nobody can", async () => {
+	it("one that keeps the promises passes; pressing is skipped when the run cannot press buttons", async () => {
 		const { cases } = await runConformance(adapter(GOOD), { limitMs: LIMIT_MS, only: "ask" });
 		expect(cases.map(({ result }) => result)).toEqual(["passed", "passed", "passed", "passed"]);
 		const { cases: presses } = await runConformance(adapter(GOOD), { limitMs: LIMIT_MS, only: "choice" });

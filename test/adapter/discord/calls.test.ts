@@ -29,7 +29,7 @@ const faultOf = async (work: Promise<unknown> | undefined): Promise<PlatformErro
 };
 
 describe("messages", () => {
-	test("a message is created and edited; nobody is called by it", async () => {
+	test("a message is created and edited, and notifies no user", async () => {
 		const session = await open();
 		const { messageId } = await session.create({ to: "77" }, "one", options());
 		await session.edit?.({ to: "77" }, messageId, "two", options());
@@ -103,7 +103,7 @@ describe("messages", () => {
 		expect((await faultOf(session.create({ to: "#general" }, "x", options("e")))).fault).toBe("invalid");
 	});
 
-	test("typing: an empty answer that claims to be JSON is no failure", async () => {
+	test("typing: an empty answer that claims to be JSON is not a failure", async () => {
 		const session = await open();
 		await session.typing?.({ to: "77" }, true);
 		await session.typing?.({ to: "77" }, false);

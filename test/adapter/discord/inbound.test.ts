@@ -64,7 +64,7 @@ describe("a dispatch as a message", () => {
 		expect(found).toMatchObject({ message: { text: "look at this" }, files: [{ name: "a.txt", bytes: 3 }] });
 	});
 
-	test("a sticker and a poll are told in words, forwarded ones too", () => {
+	test("a sticker and a poll are described in words, forwarded ones too", () => {
 		const sticker_items = [{ id: "1", name: "wave", format_type: 1 }];
 		const answers = ["yes", "no"].map((text) => ({ poll_media: { text } }));
 		const poll = { question: { text: "Tea?" }, answers };
@@ -80,7 +80,7 @@ describe("a dispatch as a message", () => {
 		expect(readMessage(data({ guild_id: "5" }), ME)?.message.mention).toBe(false);
 	});
 
-	test("an answer to somebody else says what is answered", () => {
+	test("a reply to another person quotes what it answers", () => {
 		const referenced_message = { author: { id: "9", username: "bo", global_name: "Bo" }, content: "We ship on Friday" };
 		const found = readMessage(data({ type: 19, content: "why?", referenced_message }), ME);
 		expect(found?.message.text).toBe("why?\n[in reply to Bo: We ship on Friday]");
@@ -128,15 +128,15 @@ describe("from the gateway", () => {
 		await fake.inject({ text: "one" });
 		await fake.inject({ text: "two" });
 		await fake.inject({ text: "three" });
-		// One that is not safe yet holds up none behind it, and confirms none.
-		await until("3 messages are heard", () => taken.length === 3);
+		// A message that is not safe yet does not delay the later ones, but they are not confirmed before it.
+		await until("3 messages are received", () => taken.length === 3);
 		first.abort();
 		await monitor;
 		await until("the gateway is left", () => fake.gateway.connections === 0);
 		await fake.inject({ text: "four" });
 		const again: InboundMessage[] = [];
 		const next = (await open()).monitor?.(async (message) => void again.push(message), stopping.signal);
-		await until("3 messages are heard", () => again.length === 3);
+		await until("3 messages are received", () => again.length === 3);
 		stopping.abort();
 		await next;
 		expect(taken).toEqual(["one", "two", "three"]);
@@ -150,7 +150,7 @@ describe("from the gateway", () => {
 		await until("the gateway is connected", () => fake.gateway.connections === 1);
 		fake.gateway.drop(4000);
 		await fake.inject({ text: "meanwhile" });
-		await until("one message is heard", () => seen.length === 1);
+		await until("one message is received", () => seen.length === 1);
 		stopping.abort();
 		await monitor;
 		expect(fake.gateway.begun).toEqual(["identify", "resume"]);
@@ -162,7 +162,7 @@ describe("from the gateway", () => {
 		await until("the gateway is connected", () => fake.gateway.connections === 1);
 		await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt" });
 		await fake.inject({ text: "and", file: Buffer.from("x"), fileBytes: 99_000_000, fileName: "b.txt" });
-		await until("2 messages are heard", () => seen.length === 2);
+		await until("2 messages are received", () => seen.length === 2);
 		stopping.abort();
 		await monitor;
 		expect(seen[0]?.attachments).toEqual([

@@ -78,7 +78,7 @@ describe("a mail as a message", () => {
 		expect(second?.text).toBe("one & two\nthree\n\n> old");
 	});
 
-	test("our own, programs', lists' and unwanted mails are none", async () => {
+	test("our own, programs', lists' and unwanted mails are dropped", async () => {
 		const headers = (fields: object) => ({ mail: { headers: fields } });
 		await fake.inject({ text: "own", from: GMAIL_ADDRESS });
 		await fake.inject({ text: "auto", ...headers({ "Auto-Submitted": "auto-replied" }) });
@@ -120,11 +120,11 @@ describe("the mailbox", () => {
 			seen.push(message.text);
 			return seen.length === 1 ? Promise.resolve() : new Promise(() => {});
 		}, first.signal);
-		await until("2 messages are heard", () => seen.length === 2);
+		await until("2 messages are received", () => seen.length === 2);
 		first.abort();
 		await never;
 		const going = (await open(state)).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
-		await until("5 messages are heard", () => seen.length === 5);
+		await until("5 messages are received", () => seen.length === 5);
 		stopping.abort();
 		await going;
 		expect(seen).toEqual(["one", "two", "one", "two", "three"]);

@@ -14,7 +14,7 @@ import { memory, openSession } from "../session.ts";
 const ME = "nexus@example.com";
 const read = (text: string, isReply = true) => withoutQuote(text, { isReply, me: ME });
 
-/** What mail programs write above our own mail when a person answers it. */
+/** Lines that mail programs write above our own mail when a person answers it. */
 const ATTRIBUTIONS = [
 	`On Mon, Jan 5, 2026 at 3:04 PM Nexus <${ME}> wrote:`,
 	`On Mon, Jan 5, 2026 at 3:04 PM Nexus <\n${ME}> wrote:`,
@@ -50,9 +50,9 @@ describe("a quotation", () => {
 	test.each(ATTRIBUTIONS)("of our mail is taken off: %j", (attribution) => {
 		expect(read(`yes\n\n${attribution}\n> old\n>\n> older\n`)).toBe("yes");
 		expect(read(`yes\r\n\r\n${attribution.replaceAll("\n", "\r\n")}\r\n\r\n> old\r\n`)).toBe("yes");
-		// Nothing was said, or the quotation is what was said: it is told as it is.
+		// A mail that is only a quotation stays as it is.
 		expect(read(`${attribution}\n> old`)).toBe(`${attribution}\n> old`);
-		// Who answers nothing quotes what they like.
+		// A mail that is not a reply may quote anything.
 		expect(read(`yes\n\n${attribution}\n> old`, false)).toContain("> old");
 	});
 
@@ -102,7 +102,7 @@ describe("every fetched mail", () => {
 		await fake.close();
 	});
 
-	test("I10: is a message, or a line of the log says why it is none", async () => {
+	test("I10: is a message, or a line of the log says why it is not", async () => {
 		fake = await createGmailFake({ units: 10_000 });
 		const reply = { mail: { inReplyTo: "<x@y>" } };
 		await fake.inject({ text: "Call me at 5\n\nBob wrote:\n> Hello", ...reply });

@@ -82,7 +82,7 @@ describe.each(["bluebubbles", "imsg"])("%s", (backend) => {
 		expect(await session.find?.(target, "a", "other")).toEqual(first);
 	});
 
-	test("I7: an earlier one of which nobody knows who made it is not it; without another message in between nobody can tell", async () => {
+	test("I7: an earlier message of unknown origin is not it; without another message in between the look-up cannot decide", async () => {
 		const clock = standingClock();
 		await fake.close();
 		fake = await createIMessageFake({ clock });

@@ -69,17 +69,17 @@ describe("a message of BlueBubbles", () => {
 		["something taken back", { dateRetracted: 5 }],
 		["nothing", { text: "\uFFFC" }],
 		["in no chat", { chats: [] }],
-	])("%s is none", (_, more) => {
+	])("not read as a message: %s", (_, more) => {
 		expect(readBlueBubbles(message(more), "nexus")).toBeUndefined();
 	});
 
-	test("a hidden attachment (a link's preview) is no file", () => {
+	test("a hidden attachment (a link's preview) is not a file", () => {
 		const attachments = [{ guid: "a", hideAttachment: true }];
 		expect(readBlueBubbles(message({ attachments }), "nexus")?.files).toEqual([]);
 	});
 });
 
-test("a message of imsg carries the number of its chat; reactions and our own are none", () => {
+test("a message of imsg carries the number of its chat; reactions and our own are dropped", () => {
 	const given = { id: 9, chat_id: 7, chat_guid: "iMessage;-;ann@example.org", guid: "G9", sender: "ann@example.org" };
 	const said = { ...given, is_from_me: false, text: "hi", created_at: "2026-01-02T03:04:05Z" };
 	expect(readImsg(said, "nexus")?.message).toMatchObject({
@@ -130,15 +130,15 @@ describe("from the Mac", () => {
 				seen.push(inbound);
 				return new Promise(() => {});
 			}, first.signal);
-			await until("one message is heard", () => seen.length === 1);
+			await until("one message is received", () => seen.length === 1);
 			first.abort();
 			await never;
 			const going = (await open(backend, state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-			await until("2 messages are heard", () => seen.length === 2);
+			await until("2 messages are received", () => seen.length === 2);
 			const filePath = join(folder, "a.txt");
 			writeFileSync(filePath, "content");
 			await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt", filePath });
-			await until("3 messages are heard", () => seen.length === 3);
+			await until("3 messages are received", () => seen.length === 3);
 			stopping.abort();
 			await going;
 			expect(seen.map(({ text }) => text)).toEqual(["one", "one", "read"]);
@@ -149,17 +149,17 @@ describe("from the Mac", () => {
 		},
 	);
 
-	test("imsg: listening goes on after the cursor, because an earlier row may still come", async () => {
+	test("imsg: listening resumes after the cursor, because an earlier row may still come", async () => {
 		await fake.inject({ text: "held" });
 		const state = memory();
 		state.set("last_row", "1");
 		await fake.inject({ text: "overtakes", cursor: 1 });
 		const seen: InboundMessage[] = [];
 		const going = (await open("imsg", state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-		await until("one message is heard", () => seen.length === 1);
+		await until("one message is received", () => seen.length === 1);
 		expect(state.get("last_row")).toBe("1");
 		await fake.inject({ text: "next" });
-		await until("row 3 was heard", () => state.get("last_row") === "3");
+		await until("row 3 is recorded", () => state.get("last_row") === "3");
 		stopping.abort();
 		await going;
 	});
@@ -172,14 +172,14 @@ describe("from the Mac", () => {
 		await fake.inject({ text: "last year", at: Date.now() - 365 * 86_400_000 });
 		await fake.inject({ text: "now" });
 		const going = (await open(backend, state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-		await until("row 3 was heard", () => state.get("last_row") === "3");
+		await until("row 3 is recorded", () => state.get("last_row") === "3");
 		stopping.abort();
 		await going;
 		expect(seen.map(({ text }) => text)).toEqual(["now"]);
 	});
 
 	test.each(["bluebubbles", "imsg"])(
-		"%s: what the account writes to itself is not heard as a person's",
+		"%s: what the account writes to itself is not taken for a person's message",
 		async (backend) => {
 			const state = memory();
 			await fake.inject({ text: "before" });
@@ -189,17 +189,17 @@ describe("from the Mac", () => {
 			const going = session.monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
 			await session.create({ to: OWN_CHAT }, "An answer", sendOptions("n1"));
 			await session.create({ to: OWN_CHAT }, "Nexus here: “another”", sendOptions("n2"));
-			// Somebody else says the same in another minute.
+			// A person wrote the same a minute earlier.
 			await fake.inject({ text: "An answer", to: OWN_CHAT, at: Date.now() - 60_000 });
 			await fake.inject({ text: "hello", to: OWN_CHAT });
-			await until("hello is heard", () => seen.some(({ text }) => text === "hello"));
+			await until("hello is received", () => seen.some(({ text }) => text === "hello"));
 			stopping.abort();
 			await going;
 			expect(seen.map(({ text }) => text)).toEqual(["An answer", "hello"]);
 		},
 	);
 
-	test("a person who says as short a thing as the agent is heard", async () => {
+	test("a person's message with the same short text as the agent's is received", async () => {
 		const state = memory();
 		state.set("last_row", "0");
 		const seen: InboundMessage[] = [];
@@ -207,7 +207,7 @@ describe("from the Mac", () => {
 		await session.create({ to: "iMessage;-;+15550009" }, "OK", sendOptions("n1"));
 		const going = session.monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
 		await fake.inject({ text: "OK", to: "iMessage;-;+15550009", at: Date.now() + 5000 });
-		await until("OK is heard", () => seen.some(({ text }) => text === "OK"));
+		await until("OK is received", () => seen.some(({ text }) => text === "OK"));
 		stopping.abort();
 		await going;
 		expect(seen.map(({ text }) => text)).toEqual(["OK"]);
@@ -225,18 +225,18 @@ describe("from the Mac", () => {
 		});
 	});
 
-	test("imsg: what comes while nobody listens is not lost, also before anything was heard", async () => {
+	test("imsg: messages that come while no process listens are not lost, also before the first one was received", async () => {
 		await fake.inject({ text: "long ago" });
 		const state = memory();
 		const first = new AbortController();
 		const silent = (await open("imsg", state)).monitor?.(async () => {}, first.signal);
-		await until("row 1 was heard", () => state.get("last_row") === "1");
+		await until("row 1 is recorded", () => state.get("last_row") === "1");
 		first.abort();
 		await silent;
 		await fake.inject({ text: "meanwhile" });
 		const seen: InboundMessage[] = [];
 		const going = (await open("imsg", state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-		await until("one message is heard", () => seen.length === 1);
+		await until("one message is received", () => seen.length === 1);
 		expect(seen[0]?.text).toBe("meanwhile");
 		stopping.abort();
 		await going;
@@ -250,9 +250,9 @@ describe("from the Mac", () => {
 			async (inbound) => void seen.push(inbound),
 			stopping.signal,
 		);
-		await until("row 1 was heard", () => state.get("last_row") === "1");
+		await until("row 1 is recorded", () => state.get("last_row") === "1");
 		await fake.inject({ text: "new" });
-		await until("one message is heard", () => seen.length === 1);
+		await until("one message is received", () => seen.length === 1);
 		expect(seen[0]?.text).toBe("new");
 		const wrong = await open("bluebubbles", memory(), { password: "wrong" });
 		expect((await faultOf(wrong.monitor?.(async () => {}, stopping.signal))).fault).toBe("denied");

@@ -50,7 +50,7 @@ describe("a platform call", () => {
 		expect(said).toMatchObject([{ call: "create", ms: 1000, ok: false }]);
 	});
 
-	it("that is answered is told with its time", async () => {
+	it("that is answered is reported with its duration", async () => {
 		const { clock, call, said } = world();
 		const asked = call("create", {}, async () => {
 			clock.advance(7);

@@ -28,7 +28,7 @@ class Memory {
 	readonly messages: Shown[] = [];
 	readonly writes: { to: string; at: number; name: string }[] = [];
 	refusals = 0;
-	/** Calls begun although the account was told to wait. */
+	/** Calls begun although the platform had asked the account to wait. */
 	disobedient = 0;
 	private blockedUntil = 0;
 	private readonly clock: ManualClock;

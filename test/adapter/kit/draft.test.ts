@@ -241,7 +241,7 @@ describe("draft", () => {
 		expect(play([...opened, tool], { tools: false }).effects.at(-1)).not.toMatchObject({ type: "want", rank: "edit" });
 	});
 
-	it("I7: a creation whose outcome nobody can tell is reported and not repeated", () => {
+	it("I7: a creation with an unknown outcome is reported and not repeated", () => {
 		const { said, draft } = play([
 			token("a"),
 			{ type: "due" },
@@ -305,7 +305,7 @@ describe("draft", () => {
 		expect(after("denied")).not.toMatchObject({ type: "want" });
 	});
 
-	it("tools apart: a preview has the calls beside its text, and a change of them waits for no interval", () => {
+	it("tools apart: a preview carries the tool calls separately from its text, and a change of them waits for no interval", () => {
 		const apart = { style: "preview", tools: true, early: true, toolsApart: true } as const;
 		const call = { type: "tool_status", toolName: "bash", toolCallId: "c1", summary: "ls /" } as const;
 		const text = play([token("a"), { type: "due" }, { type: "edited" }], apart);
@@ -361,7 +361,7 @@ describe("draft", () => {
 		expect(play([token("abcdefg")], {}, begun).effects).toEqual([{ type: "want", rank: "edit", paced: true }]);
 	});
 
-	it("goes on with the error message that was open when the process died", () => {
+	it("continues the error message that was open when the process died", () => {
 		const begun = beginDraft({ ...rules, errorText: "Sorry." }, { position: 10, ordinal: 2, messageId: "m2" });
 		const { calls, said } = play(
 			[{ type: "error" }, { type: "due" }, { type: "edited" }],

@@ -1,4 +1,4 @@
-/** What an adapter of the kit says of messages that begin before there is text: when it announces them, and when it takes them back. */
+/** When an adapter of the kit announces a message that has no text yet, and when it withdraws it. */
 
 import { expect, it } from "vitest";
 import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";

@@ -22,7 +22,7 @@ interface Stored {
 	order: number;
 }
 
-/** What a person sees in one chat. */
+/** The texts that a person sees in one chat. */
 export function visibleIn(folder: string, to: string): string[] {
 	return storedIn(folder)
 		.filter(([, message]) => message.to === to)

@@ -357,7 +357,7 @@ describe("gate, shell", () => {
 	});
 
 	it.each([Number.NaN, -5])(
-		"a wait of %s is none: the account slows down, and obeys what is said later",
+		"a wait of %s does not count: the account slows down by itself, and obeys a later valid wait",
 		async (wrong) => {
 			const { clock, told, gate, job } = rig();
 			const runs: number[] = [];
@@ -381,7 +381,7 @@ describe("gate, shell", () => {
 		},
 	);
 
-	it("I6: calls nothing while nobody reads what it reports", async () => {
+	it("I6: calls nothing while its reports are not read", async () => {
 		const read = Promise.withResolvers<void>();
 		const clock = manualClock();
 		const gate = new RateGate({ clock, random: () => 0.5, onRateLimited() {}, ready: () => read.promise });

@@ -36,7 +36,7 @@ describe("lines, reading", () => {
 		expect(read(Buffer.from(`{"text":"a\u2028b\u2029c\u0085d\\re"}\r\n`), []).values).toEqual([{ text }]);
 	});
 
-	it("reports garbage and goes on after it", () => {
+	it("reports garbage and continues after it", () => {
 		const bytes = Buffer.from('{"a":1}\nnot json\n[1]\n7\n\n  \n{"b":2}');
 		const { values, faults } = read(bytes, [3, 9, 14]);
 		expect(values).toEqual([{ a: 1 }, { b: 2 }]);
@@ -92,7 +92,7 @@ describe("lines, writing", () => {
 		expect(writer.full).toBe(false);
 	});
 
-	it("tells once when nobody reads any more, and waits for nobody", async () => {
+	it("reports a broken pipe once, and then waits for no reader", async () => {
 		const broken: string[] = [];
 		const output = new Writable({ write: (_chunk, _encoding, done) => done(new Error("EPIPE")) });
 		const writer = createLineWriter(output, (cause) => broken.push(cause.message));
@@ -106,7 +106,7 @@ describe("lines, writing", () => {
 });
 
 describe("a line that may have reached the other side", () => {
-	/** A pipe that takes one piece at a time, when told to. */
+	/** A pipe that takes one piece at a time: `next` makes room for the next one. */
 	function pipe() {
 		const taken: string[] = [];
 		let done: ((error?: Error) => void) | undefined;
@@ -121,7 +121,7 @@ describe("a line that may have reached the other side", () => {
 	}
 	const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-	it("is told when it is handed over, not when it waits behind a full pipe", async () => {
+	it("is reported when it is handed over, not while it waits behind a full pipe", async () => {
 		const { output, next, taken } = pipe();
 		const writer = createLineWriter(output, () => {});
 		const begun: string[] = [];
@@ -137,7 +137,7 @@ describe("a line that may have reached the other side", () => {
 		expect(taken).toHaveLength(2);
 	});
 
-	it("is never told when the pipe broke before its turn", async () => {
+	it("is never reported when the pipe broke before its turn", async () => {
 		const { output, next } = pipe();
 		const writer = createLineWriter(output, () => {});
 		const begun: string[] = [];

@@ -1,4 +1,4 @@
-/** Listening goes on for as long as the process lives: what a round brought must not stay with it. */
+/** An adapter listens for as long as its process lives, so a finished round must leave nothing in memory. */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -70,7 +70,7 @@ test("a round that was under way when the signal aborts is not waited for, one t
 	).rejects.toMatchObject({ fault: "denied" });
 });
 
-/** A hurried clock that notes what was waited for; its time passes only when it is told to. */
+/** A hurried clock that notes what was waited for; only `pass` moves its time. */
 function noted() {
 	let now = 0;
 	const waits: number[] = [];
@@ -114,7 +114,7 @@ test("a connection that held for a while is tried again at once when it breaks; 
 	expect(waits).toEqual([1000, 2000, 4000, 1000, 1000, 2000]);
 });
 
-test("I11: nothing is kept of calls that were answered while their process lives on, and its end is heard", async () => {
+test("I11: the client keeps nothing of answered calls while their process lives, and reports the end of the process", async () => {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-rpc-"));
 	onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
 	const server = join(folder, "server.mjs");

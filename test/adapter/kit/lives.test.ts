@@ -74,7 +74,7 @@ describe("a delivery in the kit", () => {
 		expect(texts()).toEqual([]);
 	});
 
-	it("is left to the next process when no more lines come and an ack is owed, now or later", async () => {
+	it("is left to the next process when no more lines come and an ack is missing, now or later", async () => {
 		const waits = world();
 		waits.deliveries.accept({ ...start, ...named });
 		waits.deliveries.accept({ type: "token", text: "hello", ...named });

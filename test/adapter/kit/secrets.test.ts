@@ -25,7 +25,7 @@ describe.each(CHANNELS)("%s", (channel) => {
 	const settings = { ...numbers, ...Object.fromEntries(secrets) };
 
 	test.each(["example.com", "localhost:8081", "ftp://example.com", `example.com/${SECRET}`])(
-		"an api_url that is no address (%s) is refused before anything is called, without being shown",
+		"an api_url that is not an address (%s) is refused before any call, without being shown",
 		async (address) => {
 			const setting = channel === "nostr" ? "relays" : "api_url";
 			const opened = (async () => await openSession(platform, { ...settings, [setting]: address }))();

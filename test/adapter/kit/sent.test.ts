@@ -80,7 +80,7 @@ describe("I7: a message that is recognised by its text", () => {
 	const HOUR = 60 * 60_000;
 	const lost = () => Promise.reject(new PlatformError("unknown_outcome", "reset"));
 
-	/** A chat whose platform has a clock of its own, `skewMs` ahead of ours. */
+	/** A chat on a platform whose clock is `skewMs` ahead of ours. */
 	function chat(skewMs: number) {
 		const clock = manualClock(1_800_000_000_000);
 		const sent = new SentLog(openNotes(file()), clock);
@@ -120,7 +120,7 @@ describe("I7: a message that is recognised by its text", () => {
 		},
 	);
 
-	test("one that came after every known message and before the call may be it by another clock: nobody can tell", async () => {
+	test("one that came after every known message and before the call may be it by another clock: the look-up cannot decide", async () => {
 		const { clock, sent, make, create, find } = chat(HOUR / 2);
 		await create("a", "m1");
 		clock.advance(10_000);
@@ -155,7 +155,7 @@ describe("I7: a message that is recognised by its text", () => {
 		await expect(find("a")).rejects.toMatchObject({ fault: "invalid" });
 	});
 
-	test("without a note of when the call left, or the platform's word on when a message was made, nobody can tell", async () => {
+	test("without a note of when the call left, or the platform's time of a message, the look-up cannot decide", async () => {
 		const { make, find, sent } = chat(0);
 		appendFileSync(file(), '\n{"nonce":"a","at":"leaving"}');
 		expect(await find("a")).toBeUndefined();
@@ -189,7 +189,7 @@ describe("ST26: what the daemon keeps", () => {
 		return { clock, said, recorder, sent, answer };
 	}
 
-	test("I7: a message leaves once its note is on record; what came of it is said, and waited for by nobody", async () => {
+	test("I7: a message leaves once its note is on record; its outcome is reported too, but without waiting for an answer", async () => {
 		const { said, sent, answer } = kept();
 		let left = false;
 		const work = async () => {

@@ -1,4 +1,4 @@
-/** What adapters say about their accounts' settings, and what of it a process insists on. */
+/** The settings that adapters declare for their accounts, and the ones that a process requires. */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Which tool runs, on platforms that stream by themselves: beside the message, never in it. */
+/** Platforms that stream by themselves show the running tool next to the message, never in it. */
 
 import { expect, it } from "vitest";
 import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";

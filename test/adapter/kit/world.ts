@@ -52,7 +52,7 @@ interface Row {
 	state: "intended" | "open" | "sent";
 }
 
-/** What the daemon has on disk. */
+/** The state of a delivery that the daemon keeps on disk. */
 export class Daemon {
 	cursor = 0;
 	rows: Row[] = [];

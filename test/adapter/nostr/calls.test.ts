@@ -122,7 +122,7 @@ describe("answers", () => {
 		expect(events.map(({ id }) => id)).toEqual([made.messageId]);
 		expect(events[0]!.tags).toContainEqual(["run", "r1"]);
 		expect(await second.find?.(THREAD, "n1", "once")).toEqual(made);
-		// What is known to be out is not even sent again.
+		// An event that is known to be published is not sent again.
 		const calls = fakes[0]!.calls.length;
 		expect(await (await open({}, state)).create(THREAD, "once", sendOptions())).toEqual(made);
 		expect(fakes[0]!.calls.length).toBe(calls);
@@ -258,7 +258,7 @@ describe("relays", () => {
 		fakes.shift();
 	});
 
-	test("too few: in doubt, because somebody may read it; a second try reaches the rest with the same event", async () => {
+	test("too few: in doubt, because a reader may have it; a second try reaches the rest with the same event", async () => {
 		const session = await open({ quorum: "2" }, memory());
 		fakes[0]!.fault({ kind: "5xx", count: 1 });
 		const error = await faultOf(session.create(THREAD, "x", sendOptions()));
@@ -281,7 +281,7 @@ describe("relays", () => {
 		fakes = [await createNostrFake()];
 	});
 
-	test("one that wants to know who writes is told, and then takes it", async () => {
+	test("one that requires authentication gets it, and then takes the event", async () => {
 		await Promise.all(fakes.map((fake) => fake.close()));
 		fakes = [await createNostrFake({ isClosed: true })];
 		const { messageId } = await (await open()).create(THREAD, "x", sendOptions());

@@ -1,4 +1,4 @@
-/** What is known of a run, told where an answer is sent in whole messages. */
+/** Messages that are sent whole carry the facts of their run: agent, model, usage. */
 
 import { expect, onTestFinished, test } from "vitest";
 import { createOutbound } from "../../../packages/daemon/src/nex/nex.ts";

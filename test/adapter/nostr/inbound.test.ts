@@ -68,7 +68,7 @@ describe("a public event as a message", () => {
 		});
 	});
 
-	test("a reply to somebody else that only carries us along does not address us", () => {
+	test("a reply to another person that only carries us along does not address us", () => {
 		const tags = [["e", ROOT, "", "root"], ["e", "b".repeat(64), "", "reply", bob.pubkey], toUs];
 		expect(readPublic(said(NOTE, tags), me)?.mention).toBe(false);
 		const link = `ask nostr:${nprofileEncode({ pubkey: bot.pubkey, relays: ["wss://r"] })} again`;
@@ -110,7 +110,7 @@ describe("a public event as a message", () => {
 		["one that does not name us", said(NOTE, [["p", bob.pubkey]])],
 		["a reaction", said(7, [toUs], "+")],
 		["an empty one", said(NOTE, [toUs], "  ")],
-	])("%s is none", (_, event) => {
+	])("not read as a message: %s", (_, event) => {
 		expect(readPublic(event, me)).toBeUndefined();
 	});
 
@@ -130,7 +130,7 @@ describe("a public event as a message", () => {
 		}
 	});
 
-	test("a crowd is not told of every answer", () => {
+	test("an answer notifies only a few people of a crowd", () => {
 		const crowd = Array.from({ length: 200 }, (_, index) => ["p", index.toString(16).padStart(64, "0")]);
 		const tags = readPublic(said(NOTE, [toUs, ...crowd]), me)?.target.tags as string[][];
 		expect(tags.filter(([name]) => name === "p")).toHaveLength(20);
@@ -164,7 +164,7 @@ describe("a rumor as a message", () => {
 		expect(readRumor(rumor([toUs, ["p", bob.pubkey], ["e", OURS]]), me)?.mention).toBe(true);
 	});
 
-	test("a file is told in words; our own copy and reactions are none", () => {
+	test("a file is described in words; our own copy and reactions are dropped", () => {
 		expect(readRumor(rumor([toUs], "https://x", 15), me)?.text).toBe("[file]");
 		expect(readRumor(rumor([["p", ann.pubkey]], "x", CHAT_MESSAGE, bot), me)).toBeUndefined();
 		expect(readRumor(rumor([toUs], "+", 7), me)).toBeUndefined();

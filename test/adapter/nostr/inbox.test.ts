@@ -1,4 +1,4 @@
-/** What is heard from real relays: once, in order, checked, and again when it was not safe. */
+/** Messages from real relays arrive once, in order and checked; one that was not safe arrives again. */
 
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
@@ -55,7 +55,7 @@ const note = (text: string, created_at = now(), keys = ann) =>
 const wrap = (text: string, created_at = now(), keys = ann) =>
 	wrapFor(keys, rumorOf(keys, { kind: CHAT_MESSAGE, created_at, tags: [toUs] }, text), AGENT.pubkey);
 
-test("R2-87: a mention and a private message, from both relays and in two wraps, are heard once each", async () => {
+test("R2-87: a mention and a private message, from both relays and in two wraps, are received once each", async () => {
 	const seen: InboundMessage[] = [];
 	await listen(async (message) => void seen.push(message));
 	const said = note("public");
@@ -68,14 +68,14 @@ test("R2-87: a mention and a private message, from both relays and in two wraps,
 	// Each relay's own order is kept: when this has come from both, so has everything before.
 	await fakes[0]!.put(note("end 0"));
 	await fakes[1]!.put(note("end 1"));
-	await until("both ends are heard", () => seen.filter(({ text }) => text.startsWith("end")).length === 2);
+	await until("both ends are received", () => seen.filter(({ text }) => text.startsWith("end")).length === 2);
 	expect(seen.map(({ eventId }) => eventId).filter((id) => id === said.id)).toHaveLength(1);
 	expect(seen.filter(({ text }) => text === "private")).toMatchObject([
 		{ eventId: rumor.id, from: { id: ann.pubkey }, chat: { type: "direct" } },
 	]);
 });
 
-test("a wrap that is dated back is heard after a pause, an old rumor in a new wrap is not, stored ones in order", async () => {
+test("a wrap that is dated back is received after a pause, an old rumor in a new wrap is not; stored ones come in order", async () => {
 	const state = memory();
 	state.set("begun", String(now() - 7 * 86_400));
 	for (const { url } of fakes) state.set(`heard:${url}`, String(now() - 3600));
@@ -86,9 +86,9 @@ test("a wrap that is dated back is heard after a pause, an old rumor in a new wr
 	await fakes[0]!.put(note("third", now() - 30));
 	const seen: string[] = [];
 	await listen(async ({ text }) => void seen.push(text), state);
-	await until("three messages are heard", () => seen.length >= 3);
+	await until("three messages are received", () => seen.length >= 3);
 	await fakes[0]!.put(note("fourth"));
-	await until("the last is heard", () => seen.includes("fourth"));
+	await until("the last is received", () => seen.includes("fourth"));
 	expect(seen).toEqual(["first", "second", "third", "fourth"]);
 });
 
@@ -107,14 +107,14 @@ test("a message that was not safe comes again; one that was moves the position",
 	}, state);
 	await until("it listens", () => fakes[0]!.connections > 0);
 	await fakes[0]!.put(note("safe", now() - 1));
-	await until("it is heard", () => first.length === 1);
+	await until("it is received", () => first.length === 1);
 	await fakes[0]!.put(note("lost"));
-	await until("both are heard", () => first.length === 2);
+	await until("both are received", () => first.length === 2);
 	await stop();
 	expect(Number(state.get(`heard:${fakes[0]!.url}`))).toBeLessThanOrEqual(now() - 1);
 	const second: string[] = [];
 	await listen(async ({ text }) => void second.push(text), state);
-	await until("it is heard again", () => second.includes("lost"));
+	await until("it is received again", () => second.includes("lost"));
 });
 
 test("a time in the future does not hide what comes later", async () => {
@@ -122,25 +122,25 @@ test("a time in the future does not hide what comes later", async () => {
 	const seen: string[] = [];
 	await listen(async ({ text }) => void seen.push(text), state);
 	await fakes[0]!.put(note("from the future", now() + 86_400));
-	await until("it is heard", () => seen.length === 1);
+	await until("it is received", () => seen.length === 1);
 	await until("it is noted", () => state.get(`heard:${fakes[0]!.url}`) !== undefined);
 	expect(Number(state.get(`heard:${fakes[0]!.url}`))).toBeLessThanOrEqual(now());
 });
 
-test("a relay that vanishes is listened to again; only when none can be heard is the account deaf", async () => {
+test("a relay that vanishes is listened to again; only when no relay can be reached is the account deaf", async () => {
 	const seen: string[] = [];
 	const { heard } = await listen(async ({ text }) => void seen.push(text));
 	await until("it listens", () => fakes.every(({ connections }) => connections > 0));
 	fakes[0]!.dropConnections();
 	await fakes[0]!.put(note("after the break"));
-	await until("it is heard", () => seen.includes("after the break"));
+	await until("it is received", () => seen.includes("after the break"));
 	expect(heard.some((error) => error !== undefined)).toBe(false);
 	for (const fake of fakes) await fake.close();
 	await until("it is deaf", () => heard.at(-1) !== undefined);
 	fakes = [await createNostrFake()];
 });
 
-/** Whatever it is asked for, it brings these. */
+/** A relay that answers every request with these events. */
 async function lyingRelay(events: readonly Event[]) {
 	const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
 	await new Promise<void>((resolve) => server.once("listening", resolve));
@@ -162,7 +162,7 @@ async function lyingRelay(events: readonly Event[]) {
 	return { url, close };
 }
 
-test("what a relay or a stranger forges is not heard", async () => {
+test("what a relay or a stranger forges is dropped", async () => {
 	const honest = note("honest");
 	const forged = rumorOf(ann, { kind: CHAT_MESSAGE, created_at: now(), tags: [toUs] }, "as Ann");
 	const chosen = {
@@ -182,15 +182,15 @@ test("what a relay or a stranger forges is not heard", async () => {
 	const seen: string[] = [];
 	await listen(async ({ text }) => void seen.push(text), memory(), liar.url);
 	stops.push(() => liar.close());
-	await until("the honest one is heard", () => seen.length > 0);
+	await until("the honest one is received", () => seen.length > 0);
 	expect(seen).toEqual(["honest"]);
 });
 
-test("a relay that serves only those it knows is told who we are", async () => {
+test("a relay that serves only known clients gets our authentication", async () => {
 	await Promise.all(fakes.map((fake) => fake.close()));
 	fakes = [await createNostrFake({ isClosed: true })];
 	const seen: string[] = [];
 	await listen(async ({ text }) => void seen.push(text));
 	await fakes[0]!.put(note("hello"));
-	await until("it is heard", () => seen.includes("hello"));
+	await until("it is received", () => seen.includes("hello"));
 });

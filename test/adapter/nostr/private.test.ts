@@ -1,4 +1,4 @@
-/** What comes in a wrap is checked before it counts. */
+/** The content of a wrap is checked before it counts. */
 
 import { nsecEncode } from "nostr-tools/nip19";
 import { encrypt, getConversationKey } from "nostr-tools/nip44";
@@ -24,7 +24,7 @@ describe("a wrap", () => {
 		expect(JSON.stringify(one)).not.toContain(ann.pubkey);
 	});
 
-	test("of somebody else's rumor is refused: the seal's key must be the rumor's", () => {
+	test("around another author's rumor is refused: the seal's key must be the rumor's", () => {
 		const forged = { ...rumorOf(ann, intent, "send money"), id: "" };
 		const seal = createSeal({ ...forged, id: getEventHash(forged) }, eve.secret, bot.pubkey);
 		expect(() => unwrap(createWrap(seal, bot.pubkey), bot)).toThrow(/another author/);

@@ -50,7 +50,7 @@ function looks(text: string, tokens: readonly { at: number; end: number }[], lat
 	return inputs;
 }
 
-/** What a reader has who heard all pieces. */
+/** The text of a reader who received all pieces. */
 const read = (pieces: readonly AnswerPiece[]): string =>
 	pieces.reduce((text, { from, content }) => text.slice(0, from) + content, "");
 

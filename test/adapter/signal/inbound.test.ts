@@ -61,7 +61,7 @@ describe("an envelope as a message", () => {
 		expect(readEnvelope(envelope({ message: "and?", ...GROUP }), ME)?.message.mention).toBe(false);
 	});
 
-	test("an answer to somebody else says what is answered", () => {
+	test("a reply to another person quotes what it answers", () => {
 		const quote = { authorNumber: "+15551230002", authorUuid: "u2", text: "We ship on Friday" };
 		const found = readEnvelope(envelope({ message: "why?", quote, ...GROUP }), ME)?.message;
 		expect(found).toMatchObject({ text: "why?\n[in reply to +15551230002: We ship on Friday]", mention: false });
@@ -81,7 +81,7 @@ describe("an envelope as a message", () => {
 			"[contact Bo Lee +491]",
 		],
 		["a company", { contacts: [{ name: { given: null }, organization: "Acme" }] }, "[contact Acme]"],
-	])("%s is told in words", (_, data, text) => {
+	])("%s is described in words", (_, data, text) => {
 		expect(readEnvelope(envelope(data), ME)?.message.text).toBe(text);
 	});
 
@@ -95,7 +95,7 @@ describe("an envelope as a message", () => {
 		["a new expiry time", envelope({ isExpirationUpdate: true })],
 		["an error of signal-cli", { exception: { message: "x" } }],
 		["nothing", undefined],
-	])("%s is none", (_, payload) => {
+	])("not read as a message: %s", (_, payload) => {
 		expect(readEnvelope(payload, ME)).toBeUndefined();
 	});
 });
@@ -116,7 +116,7 @@ describe("the event stream", () => {
 	const open = (state = memory(), more: Record<string, string> = {}) =>
 		openSession(platform, { number: SIGNAL_NUMBER, api_url: fake.url, ...more }, { state });
 
-	test("a message that was not safe comes again; one that was does not; a broken stream goes on", async () => {
+	test("a message that was not safe comes again; one that was does not; a broken stream is resumed", async () => {
 		const state = memory();
 		const seen: InboundMessage[] = [];
 		// A stream without a position begins now; with any it brings what is kept.
@@ -127,14 +127,14 @@ describe("the event stream", () => {
 			return new Promise(() => {});
 		}, first.signal);
 		await fake.inject({ text: "one" });
-		await until("one message is heard", () => seen.length === 1);
+		await until("one message is received", () => seen.length === 1);
 		first.abort();
 		await never;
 		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until("2 messages are heard", () => seen.length === 2);
+		await until("2 messages are received", () => seen.length === 2);
 		fake.dropEvents();
 		await fake.inject({ text: "two" });
-		await until("3 messages are heard", () => seen.length === 3);
+		await until("3 messages are received", () => seen.length === 3);
 		stopping.abort();
 		await going;
 		expect(seen.map(({ text }) => text)).toEqual(["one", "one", "two"]);
@@ -148,7 +148,7 @@ describe("the event stream", () => {
 		await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt" });
 		await fake.inject({ text: "gone", attachments: [{ id: "404", contentType: "text/plain" }] });
 		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until("2 messages are heard", () => seen.length === 2);
+		await until("2 messages are received", () => seen.length === 2);
 		stopping.abort();
 		await going;
 		const data = Buffer.from("content").toString("base64");
@@ -165,7 +165,7 @@ describe("the event stream", () => {
 		const mentions = [{ number: SIGNAL_NUMBER, uuid: "u", start: 0, length: 1 }];
 		await fake.inject({ text: "\uFFFC hi", to: "group:abc=", mentions });
 		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until("one message is heard", () => seen.length === 1);
+		await until("one message is received", () => seen.length === 1);
 		stopping.abort();
 		await going;
 		expect(seen).toMatchObject([{ text: "hi", mention: true }]);

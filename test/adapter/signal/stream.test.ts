@@ -56,7 +56,7 @@ test("I7: through 429s and broken edits the text arrives once", async () => {
 	expect(statuses.some(({ type }) => type === "rate_limited")).toBe(true);
 });
 
-test("I7: a creation of which nobody knows is flagged, never repeated", async () => {
+test("I7: a creation with an unknown outcome is flagged, never repeated", async () => {
 	fake.fault({ kind: "reset_after_accept", count: 1, call: "send" });
 	const { daemon } = await deliver({ ...wish(), tokens: ["once"] });
 	expect(daemon.error).toMatchObject({ code: "unknown_outcome" });

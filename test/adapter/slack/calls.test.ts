@@ -103,7 +103,7 @@ describe("streams", () => {
 		});
 	});
 
-	test("what an agent writes calls nobody, though streams take Slack's own marks", async () => {
+	test("an agent's text notifies no member, though streams take Slack's own marks", async () => {
 		const session = await open();
 		const { messageId } = await session.start(inThread, "hi <@U2> and <!chan", sendOptions());
 		await session.append(inThread, messageId, "nel> <!--", sendOptions());
@@ -189,7 +189,7 @@ describe("attachments", () => {
 		expect(fake.visible("C1")).toEqual([]);
 	});
 
-	test("a failure before the last step happened to nobody", async () => {
+	test("a failure before the last step is `unavailable`, because nothing was posted", async () => {
 		for (const call of ["getUploadURL", "upload"]) {
 			fake.fault({ kind: "reset_after_accept", count: 1, call });
 			expect((await faultOf((await open()).attach(inThread, file, sendOptions()))).fault).toBe("unavailable");
@@ -198,7 +198,7 @@ describe("attachments", () => {
 	});
 });
 
-describe("I7: looking up a message of which nobody knows whether it was created", () => {
+describe("I7: looking up a message that may have been created", () => {
 	/** A session whose account's notes are lost. */
 	const forgetful = async (settings: Record<string, string> = {}): Promise<Required<OpenSession>> =>
 		(await openSession(platform, { ...fake.settings, ...settings })) as Required<OpenSession>;

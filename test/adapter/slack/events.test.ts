@@ -158,7 +158,7 @@ describe("Events API", () => {
 			"x-slack-signature": "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
 		};
 		const request = { method: "POST", query: new URLSearchParams(), headers, body: Buffer.from(body) };
-		// The signature holds; the body is a command, which is no JSON.
+		// The signature holds, but the body is a command and not JSON.
 		expect(openRequest(request, "8f742231b10e8888abcd99yyyzzz85a5", 1531420618_000)).toMatchObject({ status: 400 });
 		expect(openRequest(request, "8f742231b10e8888abcd99yyyzzz85a6", 1531420618_000)).toMatchObject({ status: 401 });
 	});

@@ -49,7 +49,7 @@ test("whatever the markdown: no letter is lost, and nothing but our own links st
 	);
 });
 
-test("nobody is called by a stream, wherever it is divided, and it says the same", () => {
+test("a stream notifies no member, wherever it is divided, and its text stays the same", () => {
 	const word = fc.constantFrom(
 		"<",
 		"!",

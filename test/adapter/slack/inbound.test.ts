@@ -41,7 +41,7 @@ describe("what is a message", () => {
 		});
 	});
 
-	test("a group message that does not name us is no mention", () => {
+	test("a group message that does not name us is not a mention", () => {
 		expect(read({ ...inChannel })?.message.mention).toBe(false);
 	});
 

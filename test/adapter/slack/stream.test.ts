@@ -26,7 +26,7 @@ const timesOf = (fake: SlackFake, name: string): number[] =>
 
 const writesOf = (fake: SlackFake): number => fake.calls.filter(({ name }) => name.startsWith("chat.")).length;
 
-/** Every test has a workspace of its own: they wait a lot, so they wait together. */
+/** Every test has its own workspace: they wait a lot, so they wait in parallel. */
 async function withFake(work: (fake: SlackFake) => Promise<void>, options: SlackFakeOptions = {}): Promise<void> {
 	const fake = await createSlackFake({ clock: TIME.clock, ...options });
 	try {
@@ -79,7 +79,7 @@ describe.concurrent("the adapter as a process", () => {
 		}),
 	);
 
-	test.each(BOTH)("I7: a creation of which nobody knows is looked up and written on %s", (_, target) =>
+	test.each(BOTH)("I7: a creation with an unknown outcome is looked up and continued %s", (_, target) =>
 		withFake(async (fake) => {
 			const call = target === inThread ? "chat.startStream" : "chat.postMessage";
 			fake.fault({ kind: "reset_after_accept", count: 1, call });

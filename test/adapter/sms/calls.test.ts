@@ -81,7 +81,7 @@ describe("a message that may have been sent", () => {
 		expect(await (await open({}, state)).find?.({ to: TO }, "a", "other")).toEqual(first);
 	});
 
-	test("I7: is not an earlier one of which nobody knows who made it; without another message in between nobody can tell", async () => {
+	test("I7: is not an earlier message of unknown origin; without another message in between the look-up cannot decide", async () => {
 		const clock = standingClock();
 		await fake.close();
 		fake = await createSmsFake({ clock });

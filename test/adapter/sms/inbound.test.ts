@@ -89,7 +89,7 @@ describe("a message that was taken and did not arrive", () => {
 			...more,
 		});
 
-	test("is asked about, and told with its cause", async () => {
+	test("is reported with its cause, because its status was requested", async () => {
 		await session.create({ to: "+15551230001" }, "hello", {
 			nonce: "n1",
 			final: true,
@@ -104,7 +104,7 @@ describe("a message that was taken and did not arrive", () => {
 		});
 	});
 
-	test.each(["queued", "sent", "delivered"])("%s is no failure", async (MessageStatus) => {
+	test.each(["queued", "sent", "delivered"])("%s is not a failure", async (MessageStatus) => {
 		const fields = report({ MessageStatus });
 		expect(await post(fields, fake.sign(HOOK, fields))).toMatchObject({ status: 200, failures: [] });
 	});
@@ -115,6 +115,6 @@ test.each([
 	["STOP, which Twilio answers itself", { OptOutType: "STOP" }],
 	["our own number", { From: TWILIO_NUMBER }],
 	["an empty text", { Body: " " }],
-])("%s is no message", (_, fields) => {
+])("not read as a message: %s", (_, fields) => {
 	expect(readMessage(fake.fieldsOf({ text: "x", ...fields }), 0)).toBeUndefined();
 });

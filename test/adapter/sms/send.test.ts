@@ -27,7 +27,7 @@ test("I7: killed before, while and after a block is sent, every block arrives on
 		...wish(),
 		async dies(status, count) {
 			if (status.type !== moments[count]) return false;
-			// Killed when Twilio has the message and the daemon has not heard of it.
+			// Killed when Twilio has the message and the daemon has no report of it.
 			if (status.type === "written") await until("the platform has the message", () => fake.visible(TO).length > 0);
 			return true;
 		},

@@ -1,4 +1,4 @@
-/** The line reader beside the parser: two readings of one markdown must not differ, or a cut would tear what the platform shows as one. */
+/** The line reader and the parser must read a markdown alike, or a cut would tear what the platform shows as one piece. */
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

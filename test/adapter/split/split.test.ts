@@ -169,7 +169,7 @@ describe("where a cut goes", () => {
 		]);
 	});
 
-	it("closes a fence that nobody closed", () => {
+	it("closes a fence that the text leaves open", () => {
 		expect(standalone("```\nhalf", 0)).toBe("```\nhalf\n```");
 		expect(cut("```\nhalf", 0, { fits: () => true, more: true })).toBeUndefined();
 	});
@@ -184,7 +184,7 @@ describe("where a cut goes", () => {
 			const head = cut(source.slice(0, at), 0, all);
 			const tail = cut(source.slice(at), 0, { ...all, at: head?.next });
 			const texts = [head?.text ?? "", tail?.text ?? ""];
-			// The first marks of a closer are code for as long as nobody knows better.
+			// The first marks of a closing fence count as code until the rest of it has come.
 			const shown = letters(
 				fencedCode(texts[0] ?? "").replace(/\n(?:`{1,2}|~{1,3})$/, "") + fencedCode(texts[1] ?? ""),
 			);
@@ -228,7 +228,7 @@ describe("where a cut goes", () => {
 			"- -     ```\n        some code `code` `code` and more\n        \n        ```\n  10) ```\n          code\n      ```\n",
 			60,
 		],
-		["- ## a heading that is too long for a single message, and goes on\n  2. ```\n     code\n     ```\n", 50],
+		["- ## a heading that is too long for a single message, and runs on\n  2. ```\n     code\n     ```\n", 50],
 		["A paragraph of words\n\n- 10) ```\n      code\n      ```\n", 40],
 		["-     code of an item which is too long for a message, really\n10) ```\n    code\n    ```\n", 50],
 		["3.\n   +\n\n   ```\n   code code code code\n   code code code code\n   ```\n", 40],
@@ -243,7 +243,7 @@ describe("where a cut goes", () => {
 		expect(letters(pieces.map(({ text }) => fencedCode(text)).join("\n"))).toBe(letters(fencedCode(source)));
 	});
 
-	it("goes on in a quote: its marks are not taken for text", () => {
+	it("continues in a quote: its marks are not taken for text", () => {
 		expect(split("> one two three four five\n> six seven\n> eight", 30)).toEqual([
 			"> one two three four five",
 			"> six seven\n> eight",

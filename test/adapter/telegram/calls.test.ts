@@ -108,7 +108,7 @@ describe("attachments", () => {
 		expect(message?.replyTo).toBe(5);
 	});
 
-	test("a picture that is none goes as a document", async () => {
+	test("a file that Telegram does not take as a picture goes as a document", async () => {
 		await send("image/jpeg", "broken picture", "x.jpg");
 		expect(fake.raw("42").map(({ file }) => file?.kind)).toEqual(["document"]);
 	});

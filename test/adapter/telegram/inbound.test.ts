@@ -112,7 +112,7 @@ describe("an update as a message", () => {
 		expect(found).toMatchObject({ text: `[in reply to Bo: ${"x".repeat(1000)}…]`, mention: true });
 	});
 
-	test("somebody else's mention does not", () => {
+	test("another user's mention does not address us", () => {
 		const entities = [{ type: "mention", offset: 0, length: 6 }];
 		expect(readUpdate(update({ chat: GROUP, text: "@other hi", entities }), ME)?.message).toMatchObject({
 			text: "@other hi",
@@ -128,7 +128,7 @@ describe("an update as a message", () => {
 		expect(readUpdate(update(fields), ME)).toBeUndefined();
 	});
 
-	test("an edited message is no new one", () => {
+	test("an edited message is not a new one", () => {
 		const { message, ...rest } = update({ text: "x" });
 		expect(readUpdate({ ...rest, edited_message: message } as unknown as Update, ME)).toBeUndefined();
 	});
@@ -171,7 +171,7 @@ describe("an update as a message", () => {
 			{ location: { latitude: 1, longitude: 2 }, venue: { title: "Café", address: "Main St 1" } },
 			"[location 1, 2 Café, Main St 1]",
 		],
-	])("%s is told in words", (_, message, text) => {
+	])("%s is described in words", (_, message, text) => {
 		expect(readUpdate(update(message), ME)).toMatchObject({ files: [], message: { text } });
 	});
 });
@@ -200,26 +200,26 @@ describe("from the platform", () => {
 			taken.push(message);
 			return new Promise(() => {});
 		}, first.signal);
-		await until("one message is heard", () => taken.length === 1);
+		await until("one message is received", () => taken.length === 1);
 		first.abort();
 		await never;
 		expect(fake.pending()).toBe(1);
 		const safe = (await open()).monitor?.(async (message) => void taken.push(message), stopping.signal);
-		await until("2 messages are heard", () => taken.length === 2);
+		await until("2 messages are received", () => taken.length === 2);
 		await fake.inject({ text: "two" });
-		await until("3 messages are heard and confirmed", () => taken.length === 3 && fake.pending() === 0);
+		await until("3 messages are received and confirmed", () => taken.length === 3 && fake.pending() === 0);
 		stopping.abort();
 		await safe;
 		expect(taken.map(({ text }) => text)).toEqual(["one", "one", "two"]);
 		expect(taken[0]?.eventId).toBe(taken[1]?.eventId);
 	});
 
-	test("polling goes on after failures, and takes an old webhook away", async () => {
+	test("polling continues after failures, and takes an old webhook away", async () => {
 		const seen: string[] = [];
 		fake.fault({ kind: "5xx", count: 1, call: "deleteWebhook" });
 		const polling = (await open()).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
 		await fake.inject({ text: "late" });
-		await until("one message is heard", () => seen.length === 1);
+		await until("one message is received", () => seen.length === 1);
 		stopping.abort();
 		await polling;
 		expect(fake.calls.filter(({ name }) => name === "deleteWebhook")).toHaveLength(2);
@@ -286,7 +286,7 @@ describe("from the platform", () => {
 		const polling = (await open()).monitor?.(async (message) => void seen.push(message), stopping.signal);
 		await fake.inject({ text: "read this", file: Buffer.from("content"), fileName: "a.txt" });
 		await fake.inject({ text: "and this", file: Buffer.from("x"), fileBytes: 99_000_000, fileName: "b.txt" });
-		await until("2 messages are heard", () => seen.length === 2);
+		await until("2 messages are received", () => seen.length === 2);
 		stopping.abort();
 		await polling;
 		expect(seen[0]?.attachments).toEqual([

@@ -28,7 +28,7 @@ test("I7: an answer grows by edits, at least 500 ms apart, and is complete", asy
 	expectPaced(fake, "editMessageText", delivered, 500);
 });
 
-test("I7: an answer full of links goes on in further messages before Telegram ignores them", async () => {
+test("I7: an answer full of links continues in further messages before Telegram ignores them", async () => {
 	const urls = Array.from({ length: 130 }, (_, index) => `https://example.org/${index}/${"x".repeat(60)}`);
 	const tokens = urls.map((url, index) => `- [source ${index}](${url})\n`);
 	await deliver({ channel: "telegram", settings: settings(), target: { to: "42" }, tokens });
@@ -52,7 +52,7 @@ test("I7: an adapter killed while it writes is resumed in the same message", asy
 	expect(fake.visible("42").every((text) => text.length <= 4096)).toBe(true);
 });
 
-test("I7: a creation of which nobody knows is flagged, never repeated", async () => {
+test("I7: a creation with an unknown outcome is flagged, never repeated", async () => {
 	fake.fault({ kind: "reset_after_accept", count: 1, call: "sendMessage" });
 	const { daemon } = await deliver({
 		channel: "telegram",
@@ -129,7 +129,7 @@ test("I7: when the daemon dies, a call that is under way is waited for, and what
 		adapter.write({ type: "ack", nonce: adapter.lines[0]?.nonce, delivery: "d1", runId: "run_1" });
 		await until("the call is made", () => fake.calls.length === 1);
 		adapter.child.stdout?.destroy();
-		// What it says of this one reaches nobody.
+		// The adapter's report of this delivery reaches no reader.
 		begin(2);
 		await adapter.end();
 		expect(readFileSync(join(folder, "state.json.sent"), "utf8")).toContain('"at":"sent"');

@@ -24,7 +24,7 @@ describe("messages", () => {
 		expect(fake.raw("15550001")[0]?.quoted).toBeUndefined();
 	});
 
-	test("a person whose number is hidden is written to by their id, which is no number", async () => {
+	test("a person whose number is hidden is written to by their id, which is not a number", async () => {
 		const session = await open();
 		await session.create({ to: "US.13491208655302741918" }, "hi", sendOptions("n8"));
 		expect(fake.raw("US.13491208655302741918")).toMatchObject([{ text: "hi", nonce: "n8" }]);
@@ -91,14 +91,14 @@ describe("attachments", () => {
 		expect(error).toMatchObject({ fault: "invalid", message: expect.stringContaining("image/jpeg") });
 	});
 
-	test("an upload without an answer happened to nobody", async () => {
+	test("an upload without an answer is `unavailable`, because nothing was sent", async () => {
 		fake.fault({ kind: "reset_after_accept", count: 1, call: "media" });
 		expect((await faultOf(send("image/png"))).fault).toBe("unavailable");
 		expect(fake.visible(ANN.to)).toEqual([]);
 	});
 });
 
-describe("I7: looking up a message of which nobody knows whether it was sent", () => {
+describe("I7: looking up a message that may have been sent", () => {
 	test("its status names the nonce, in whichever process it comes", async () => {
 		const state = memory();
 		fake.fault({ kind: "reset_after_accept", count: 1, call: "messages" });
@@ -117,7 +117,7 @@ describe("I7: looking up a message of which nobody knows whether it was sent", (
 		expect(await (await open({}, state)).find(ANN, "n9", "once")).toEqual({ messageId });
 	});
 
-	test("without a status nobody can tell, and that is said", async () => {
+	test("without a status the look-up cannot decide, and reports that", async () => {
 		let now = 0;
 		const clock = {
 			now: () => now,

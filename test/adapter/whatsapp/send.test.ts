@@ -85,7 +85,7 @@ describe.concurrent("the adapter as a process", () => {
 			// In real time: what it waits for is another process.
 		}, REAL_TIME));
 
-	test("I7: killed when the platform has taken a block, it is not said twice; what nobody can tell is flagged", () =>
+	test("I7: killed when the platform has taken a block, it is not said twice; an unknown outcome is flagged", () =>
 		withFake(async (fake) => {
 			const blocks = ["block one", "block two"];
 			fake.fault({ kind: "slow", count: 1, ms: 3000 });
