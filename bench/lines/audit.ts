@@ -9,6 +9,7 @@ import {
 } from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
 import type { AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
 import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
@@ -62,6 +63,7 @@ export async function fillAudit(folder: string, events: number): Promise<void> {
 	mkdirSync(join(folder, "data"), { recursive: true, mode: 0o700 });
 	const file = openSqlite(join(folder, "data", "nexus.db"), "process");
 	sqliteLedger(file);
+	serviceRows(file);
 	const bus = createBus({ storage: sqliteStorage(file) });
 	const tell = createAudit(systemClock);
 	try {

@@ -241,7 +241,9 @@ describeInBrowser("the chat", () => {
 	it("words a failure for people", async () => {
 		const { page } = await openSession(world.context, world.daemon, "fail");
 		await say(page, "fail");
-		await expect.poll(() => page.textContent('.outcome[data-tone="bad"]')).toContain("asked the scripted engine to fail");
+		await expect
+			.poll(() => page.textContent('.outcome[data-tone="bad"]'))
+			.toContain("asked the scripted engine to fail");
 	});
 
 	it("shows what another tab does in the same session", async () => {

@@ -134,7 +134,9 @@ describe("A28: a question", () => {
 			expect(await parts.press(other, "c0", askId)).toMatch(/Only the person who was asked/);
 			expect((await parts.say(other, `answer ${id} one`)).disposition).toMatchObject({ state: "answered" });
 		}
-		expect((await parts.say("ann", `approve ${id}`)).disposition).toMatchObject({ because: "the wrong command for this approval" });
+		expect((await parts.say("ann", `approve ${id}`)).disposition).toMatchObject({
+			because: "the wrong command for this approval",
+		});
 		expect(parts.broker.approvals.pending()).toHaveLength(1);
 		expect(await parts.press("ann", "c1", askId)).toBeUndefined();
 		await parts.runSettled(runId!);
