@@ -253,7 +253,7 @@ describe("I7: looking up a message that may have been created", () => {
 		await session.stop(inThread, done.messageId, sendOptions("n1"));
 		expect(await other.find(inThread, "n2", "Hello *you*")).toBeUndefined();
 		await loseStart(session, "Hello **yo", "n2");
-		// Without the account's notes nobody knows whether it is as young as the call.
+		// Without the account's notes the age of the message is unknown.
 		expect((await faultOf(other.find(inThread, "n2", "Hello *you*"))).message).toContain("it is unknown whether");
 		expect((await faultOf(session.find(inThread, "n2", "Something else"))).message).toContain("it is unknown whether");
 		const messageId = (fake.raw("C1") as { ts: string }[]).at(-1)?.ts;
