@@ -7,7 +7,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { Host } from "./host.ts";
 import { oneLine } from "./terminal.ts";
 
-export type Settings = Record<string, string>;
+export type AccountSettings = Record<string, string>;
 
 /** The problem with a value, in words; undefined when there is none. */
 export const faultOf = ({ pattern, prompt }: AdapterSetting, value: string): string | undefined =>
@@ -17,9 +17,9 @@ export const faultOf = ({ pattern, prompt }: AdapterSetting, value: string): str
 export async function ask(
 	host: Host,
 	wanted: readonly AdapterSetting[],
-	known: Settings,
+	known: AccountSettings,
 	isAgain: boolean,
-): Promise<Settings> {
+): Promise<AccountSettings> {
 	const answers = { ...known };
 	const lines = reader(host);
 	try {

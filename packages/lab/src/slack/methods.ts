@@ -1,6 +1,6 @@
 /** The Web API methods of the fake Slack, with the refusals of the real ones. */
 
-import { BOT, type SlackStore, type StoredMessage, wireMessage } from "./store.ts";
+import { BOT, type SlackMessage, type SlackStore, wireMessage } from "./store.ts";
 
 export type SlackArgs = Record<string, string | undefined>;
 
@@ -30,7 +30,7 @@ export function methodsOf(options: MethodOptions): Record<string, (args: SlackAr
 		if (options.foreign?.includes(channel)) refuse("not_in_channel");
 		return channel;
 	};
-	const messageOf = (args: SlackArgs): StoredMessage => {
+	const messageOf = (args: SlackArgs): SlackMessage => {
 		const message = store.get(channelOf(args), args.ts ?? "") ?? refuse("message_not_found");
 		return message.user === BOT.user ? message : refuse("cant_update_message");
 	};
@@ -80,9 +80,9 @@ export function methodsOf(options: MethodOptions): Record<string, (args: SlackAr
 function streamMethods(
 	{ store, streaming = true }: MethodOptions,
 	channelOf: (args: SlackArgs) => string,
-	messageOf: (args: SlackArgs) => StoredMessage,
+	messageOf: (args: SlackArgs) => SlackMessage,
 ): Record<string, (args: SlackArgs) => object> {
-	const streamOf = (args: SlackArgs): StoredMessage => {
+	const streamOf = (args: SlackArgs): SlackMessage => {
 		const message = messageOf(args);
 		return message.streaming ? message : refuse("message_not_in_streaming_state");
 	};
@@ -114,7 +114,7 @@ function streamMethods(
 }
 
 function readMethods(store: SlackStore, channelOf: (args: SlackArgs) => string) {
-	const page = (messages: StoredMessage[], args: SlackArgs): object => {
+	const page = (messages: SlackMessage[], args: SlackArgs): object => {
 		const since = messages.filter(({ ts }) => Number(ts) > Number(args.oldest ?? 0));
 		const from = Number(args.cursor ?? 0);
 		const to = from + Number(args.limit ?? 100);
@@ -181,7 +181,7 @@ interface Block {
 }
 
 /** Limits as in the documents: 3,000 characters of a section, 25 elements, 75 characters of a label, 2,000 of a value. */
-function buttonsOf({ blocks }: SlackArgs): Partial<Pick<StoredMessage, "buttons">> {
+function buttonsOf({ blocks }: SlackArgs): Partial<Pick<SlackMessage, "buttons">> {
 	if (blocks === undefined) return {};
 	const given = JSON.parse(blocks) as Block[];
 	const elements = given.flatMap(({ elements = [] }) => elements);

@@ -6,7 +6,7 @@ import type { Fake } from "../fake.ts";
 import { createBucket, type FakeReply, type FakeRequest, serveFake } from "../http.ts";
 import { methodsOf, type SlackArgs, SlackRefusal } from "./methods.ts";
 import { createSockets } from "./socket.ts";
-import { BOT, readable, SlackStore, type StoredMessage } from "./store.ts";
+import { BOT, readable, type SlackMessage, SlackStore } from "./store.ts";
 
 export interface SlackFakeOptions {
 	/** `off`: no call is too many. */
@@ -27,7 +27,7 @@ export interface SlackFakeOptions {
 export const PATIENT: SlackFakeOptions = { ackMs: 60_000 };
 
 export interface SlackFake extends Fake {
-	raw(to: string): StoredMessage[];
+	raw(to: string): SlackMessage[];
 	readonly settings: Record<string, string>;
 	/** An event callback as the Events API would send it. */
 	event(message: SlackInbound): object;
@@ -192,7 +192,7 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 	};
 }
 
-const isOurs = (message: StoredMessage): boolean => message.user === BOT.user;
+const isOurs = (message: SlackMessage): boolean => message.user === BOT.user;
 const methodOf = ({ path }: FakeRequest): string => /^\/api\/([\w.]+)$/.exec(path)?.[1] ?? "";
 const refuse = (error: string): FakeReply => ({ status: 200, body: { ok: false, error } });
 

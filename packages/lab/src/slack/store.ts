@@ -12,7 +12,7 @@ export interface StoredFile {
 	shares: { channel: string; ts: string }[];
 }
 
-export interface StoredMessage {
+export interface SlackMessage {
 	ts: string;
 	channel: string;
 	thread_ts?: string;
@@ -30,7 +30,7 @@ export interface StoredMessage {
 export const BOT = { user: "UBOT", bot: "BBOT", team: "TTEAM" } as const;
 
 export class SlackStore {
-	readonly messages: StoredMessage[] = [];
+	readonly messages: SlackMessage[] = [];
 	readonly files = new Map<string, StoredFile>();
 	readonly #clock: Clock;
 	#counter = 0;
@@ -45,23 +45,23 @@ export class SlackStore {
 		return `${Math.floor(this.#clock.now() / 1000)}.${String(this.#counter).padStart(6, "0")}`;
 	}
 
-	add(message: Partial<StoredMessage> & { channel: string; text: string }): StoredMessage {
+	add(message: Partial<SlackMessage> & { channel: string; text: string }): SlackMessage {
 		const ours = message.user === undefined ? { user: BOT.user, bot_id: BOT.bot } : { user: message.user };
 		const stored = { markdown: false, streaming: false, files: [], buttons: [], ts: this.stamp(), ...message, ...ours };
 		this.messages.push(stored);
 		return stored;
 	}
 
-	get(channel: string, ts: string): StoredMessage | undefined {
+	get(channel: string, ts: string): SlackMessage | undefined {
 		return this.messages.find((message) => message.channel === channel && message.ts === ts);
 	}
 
-	remove(message: StoredMessage): void {
+	remove(message: SlackMessage): void {
 		this.messages.splice(this.messages.indexOf(message), 1);
 	}
 
 	/** `place` is a channel, or channel/thread. */
-	in(place: string): StoredMessage[] {
+	in(place: string): SlackMessage[] {
 		const [channel, thread] = place.split("/");
 		return this.messages.filter(
 			(message) => message.channel === channel && (thread === undefined || message.thread_ts === thread),
@@ -77,7 +77,7 @@ export class SlackStore {
 }
 
 /** As a person reads it: links show their label, entities their character. */
-export function readable({ text, markdown, files }: StoredMessage): string {
+export function readable({ text, markdown, files }: SlackMessage): string {
 	const names = files.map((file) => `[${file.title ?? file.name}]`).join("");
 	if (markdown) return text + names;
 	const plain = text.replace(/<([^<>|]*)(?:\|([^<>]*))?>/g, (_, link: string, label?: string) => label ?? link);
@@ -85,7 +85,7 @@ export function readable({ text, markdown, files }: StoredMessage): string {
 }
 
 /** As the API shows it. */
-export function wireMessage(message: StoredMessage, withMetadata: boolean): object {
+export function wireMessage(message: SlackMessage, withMetadata: boolean): object {
 	const { ts, thread_ts, user, bot_id, text, metadata, files } = message;
 	return {
 		type: "message",

@@ -16,7 +16,7 @@ import {
 	removeAccount,
 	storeAccount,
 } from "../../runtime/runtime.ts";
-import { ask, faultOf, type Settings } from "../ask.ts";
+import { type AccountSettings, ask, faultOf } from "../ask.ts";
 import { clientFor } from "../client.ts";
 import { type CommandExit, type Declarations, each, type Local, onThisMachine } from "../command.ts";
 import { configSourceOf, type Host } from "../host.ts";
@@ -101,7 +101,7 @@ export async function add(local: Local, channel: string, options: AddAdapterOpti
 	const { settings: wanted } = await askAdapter(config, channel);
 	const given = givenSettings(host, options, wanted);
 	const configured = config.channels?.[channel]?.accounts?.[options.account]?.settings ?? {};
-	const check = (settings: Settings) => checkAccount(config, { channel, account: options.account, settings });
+	const check = (settings: AccountSettings) => checkAccount(config, { channel, account: options.account, settings });
 	let settings = given;
 	for (let isAgain = false; ; isAgain = true) {
 		if (host.stdin.isTTY) settings = await ask(host, wanted, settings, isAgain);
@@ -121,7 +121,7 @@ export async function add(local: Local, channel: string, options: AddAdapterOpti
 	return 0;
 }
 
-function refuseMissing(wanted: readonly AdapterSetting[], settings: Settings): void {
+function refuseMissing(wanted: readonly AdapterSetting[], settings: AccountSettings): void {
 	const missing = wanted.filter(
 		(setting) => setting.required && !settings[setting.name] && appliesTo(setting, wanted, settings),
 	);
@@ -163,8 +163,8 @@ export async function remove(local: Local, channel: string, options: Where): Com
 }
 
 /** From flags; a name that the adapter does not know is a typing mistake. */
-function givenSettings(host: Host, options: AddAdapterOptions, wanted: readonly AdapterSetting[]): Settings {
-	const settings: Settings = {};
+function givenSettings(host: Host, options: AddAdapterOptions, wanted: readonly AdapterSetting[]): AccountSettings {
+	const settings: AccountSettings = {};
 	const take = (flag: string, pairs: readonly string[] = [], value: (text: string) => string) => {
 		for (const pair of pairs) {
 			const at = pair.indexOf("=");
