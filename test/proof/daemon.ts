@@ -54,7 +54,9 @@ export async function daemonIn(
 			return log;
 		},
 		async start() {
-			child = spawn(process.execPath, [...nodeFlags, NEXUS, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+			child = spawn(process.execPath, ["--conditions=nexus-source", ...nodeFlags, NEXUS, ...args], {
+				stdio: ["ignore", "pipe", "pipe"],
+			});
 			child.stderr?.setEncoding("utf8").on("data", (text: string) => {
 				log = (log + text).slice(-20_000);
 			});
