@@ -86,7 +86,11 @@ async function start(script: string, args: readonly string[], memory?: string): 
 	const preload = memory === undefined ? [] : ["--expose-gc", "--import", new URL("./memory.ts", import.meta.url).href];
 	const env = memory === undefined ? process.env : { ...process.env, BENCH_MEMORY: memory };
 	const spawnedAt = performance.now();
-	const child = spawn(process.execPath, [...preload, script, ...args], { stdio: ["ignore", "pipe", "pipe"], env });
+	const child = spawn(
+		process.execPath,
+		[...(script.endsWith(".ts") ? ["--conditions=nexus-source"] : []), ...preload, script, ...args],
+		{ stdio: ["ignore", "pipe", "pipe"], env },
+	);
 	owned(child);
 	let complaint = "";
 	child.stderr.setEncoding("utf8").on("data", (text: string) => {
