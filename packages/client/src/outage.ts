@@ -32,7 +32,7 @@ export const NO_OUTAGE: Outage = { attempt: 0, doubts: 0, lostAt: 0 };
 
 const DOUBTS_MAX = 5;
 
-/** The step after a failure: another attempt after a delay, or the reason why there is none. */
+/** The step after a failure: another attempt after a delay, or the reason to give up. */
 export type RetryStep = { outage: Outage; delayMs: number } | "refused" | "lost";
 
 /** `random` spreads the attempts of readers that lost the same server. */

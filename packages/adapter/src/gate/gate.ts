@@ -19,7 +19,7 @@ export interface GateJob {
 
 export interface GateTicket {
 	raise(rank: Rank, paced: boolean): void;
-	/** A job that is running runs to its end but is no longer tried again. */
+	/** A running job finishes its attempt, but is not retried. */
 	cancel(): void;
 }
 

@@ -22,7 +22,7 @@ export type SplitRules = Pick<FitRules, "fits" | "share">;
 
 export interface MarkdownCut {
 	to: number;
-	/** Empty when the range shows nothing (white space only): there is no message to send for it. */
+	/** Empty when the range contains only white space: the caller sends no message for it. */
 	text: string;
 	/** The state at `to`, for the next cut. */
 	next: MarkdownState;

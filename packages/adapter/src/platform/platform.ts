@@ -47,7 +47,7 @@ export interface Platform {
 /** The values of an account by the names of its settings. */
 export type Settings<Name extends string> = Readonly<Record<Name, string>>;
 
-/** The account's settings as `info` declares them: the default where a value is absent, "" where there is none. */
+/** The account's settings as `info` declares them. An absent value becomes its default, or "" if the setting has no default. */
 export function settingsOf<Name extends string>(
 	{ settings }: { readonly settings: readonly (AdapterSetting & { readonly name: Name })[] },
 	account: Account,

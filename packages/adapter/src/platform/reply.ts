@@ -4,7 +4,7 @@ import { graphemeAtOrBefore } from "../markdown/boundary.ts";
 
 const CHARS_MAX = 1000;
 
-/** `who` wrote the quoted message. Empty when there is no text to quote. */
+/** Quotes a message of the author `who`. Empty when the message has no text. */
 export function inReplyTo(who: string | undefined, text: string): string {
 	const words = text.replace(/\s+/g, " ").trim();
 	if (words === "") return "";

@@ -9,7 +9,7 @@ import { oneLine } from "./terminal.ts";
 
 export type AccountSettings = Record<string, string>;
 
-/** The problem with a value, in words; undefined when there is none. */
+/** The problem with a value as text; undefined when the value is valid. */
 export const faultOf = ({ pattern, prompt }: AdapterSetting, value: string): string | undefined =>
 	pattern === undefined || new RegExp(pattern, "u").test(value) ? undefined : `that does not fit; expected: ${prompt}`;
 

@@ -88,7 +88,7 @@ export function createTerminal(stdout: OutputStream, stderr: OutputStream, env: 
 export function endOnClosedPipe(host: Host): void {
 	for (const stream of [host.stdout, host.stderr])
 		stream.on("error", (cause: NodeJS.ErrnoException) => {
-			// The terminal was closed: there is no reader to report to, and the command ends by its signal.
+			// The terminal was closed: the output has no reader, and the signal ends the command.
 			if (cause.code === "EIO") return;
 			if (cause.code !== "EPIPE") throw cause;
 			host.exit(0);

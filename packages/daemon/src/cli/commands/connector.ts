@@ -186,7 +186,7 @@ export async function remove(context: CommandContext, ids: readonly string[]): C
 	return 0;
 }
 
-/** From a variable, a file or a pipe; undefined when a person is to be asked, or there is none. */
+/** Reads the value from a variable, a file or a pipe; undefined when the command must prompt for it, or the user gave none. */
 async function givenKey(host: Host, { keyEnv, keyFile }: KeyOptions): Promise<string | undefined> {
 	if (keyEnv !== undefined) {
 		const value = host.env[keyEnv];
