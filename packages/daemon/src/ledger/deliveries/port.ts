@@ -101,16 +101,13 @@ export interface Deliveries {
 	ofMessage(place: MessageAddress): Reading<{ delivery: Delivery; nonce: string } | undefined>;
 }
 
-/** What a platform reported about a message that it had accepted. */
+/** A message that a platform had accepted and did not deliver. */
 export interface MissedMessage {
 	messageId: string;
 	error: string;
 }
 
-/**
- * The daemon that runs a delivery decides what becomes of its messages (`nex/delivery/live-delivery.ts`); the store keeps the result. A delivery or
- * nonce that is not there is a conflict.
- */
+/** The daemon that runs a delivery applies the rules of its messages; the store keeps the result. A delivery or nonce that is not there is a conflict. */
 export interface DeliveryOps {
 	/** The same run, account and target is a duplicate, in whatever order the target's fields are. */
 	open(delivery: NewDelivery): void;
