@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { startProcess } from "../../packages/daemon/src/nex/accounts/line-process.ts";
-import { createLines } from "../../packages/daemon/src/nex/delivery/stream/stream-lines.ts";
+import { createLines } from "../../packages/daemon/src/nex/delivery/stream/stream-pusher.ts";
 import { PROCESS_LIMITS } from "../../packages/daemon/src/nex/limits.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";

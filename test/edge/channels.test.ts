@@ -4,12 +4,13 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Channels, EdgeDeps, Lab, LabFault } from "../../packages/daemon/src/edge/edge.ts";
+import type { Delivery } from "../../packages/daemon/src/ledger/ledger.ts";
 import type { WireWebhookRequest } from "../../packages/daemon/src/nex/accounts/webhooks.ts";
-import type { DeliverRequest, DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
+import type { DeliverRequest } from "../../packages/daemon/src/nex/nex.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { createRig, type Rig } from "./rig.ts";
 
-const DELIVERY: DeliveryInfo = {
+const DELIVERY: Delivery = {
 	id: "dlv_00000000000000000000000001",
 	runId: "run_1",
 	channel: "telegram",
@@ -254,7 +255,7 @@ describe("the channel lab", () => {
 	function oneChannelLab() {
 		const faults: LabFault[] = [];
 		const presses: string[][] = [];
-		const delivery: DeliveryInfo = { ...DELIVERY, id: "dlv_00000000000000000000000002", account: "lab", createdAt: 7 };
+		const delivery: Delivery = { ...DELIVERY, id: "dlv_00000000000000000000000002", account: "lab", createdAt: 7 };
 		const message = { id: "1", text: "*Hi*", style: "marks" as const, created_at: 1, updated_at: 3, edits: 2 };
 		const lab: Lab = {
 			send: async (text, channels = ["telegram"]) => ({

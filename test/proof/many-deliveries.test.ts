@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
+import type { Delivery } from "../../packages/daemon/src/ledger/ledger.ts";
 import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";
@@ -27,7 +27,7 @@ const sourceOf = (n: number): string[] => sentencesOf(SENTENCES, `chat ${n}`);
 
 let fake: TelegramFake;
 let rig: Rig;
-let rows: DeliveryInfo[] = [];
+let rows: Delivery[] = [];
 const pids = new Set<number>();
 let bytes = 0;
 let atOnce = 0;
@@ -59,7 +59,7 @@ afterAll(async () => {
 });
 
 /** A delivery whose answer has begun, and what writes the rest of it. */
-async function begin(n: number): Promise<() => Promise<DeliveryInfo>> {
+async function begin(n: number): Promise<() => Promise<Delivery>> {
 	const run = await beginRun(rig.bus, `chat-${n}`);
 	const request = {
 		runId: run.runId,

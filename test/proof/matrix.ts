@@ -1,7 +1,8 @@
 /** The daemon's outbound side with every bundled adapter as a real process, and fake platforms around it. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { DeliveryInfo, PlatformCall } from "../../packages/daemon/src/nex/nex.ts";
+import type { Delivery } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { PlatformCall } from "../../packages/daemon/src/nex/port.ts";
 import { LIMIT_MS } from "../effort.ts";
 import { beginRun, createRigWith, FAST, onlyMessages, type Rig } from "../nex/outbound/rig.ts";
 import type { TestTime } from "../time/time.ts";
@@ -120,7 +121,7 @@ async function deliverOne(
 	{ channel, target }: FakePlatform,
 	chat: number,
 	sentences: readonly string[],
-): Promise<DeliveryInfo> {
+): Promise<Delivery> {
 	const run = await beginRun(rig.bus, `${channel}-${chat}`);
 	const account = { channel, id: "main" };
 	const { id } = await rig.outbound.deliver({ runId: run.runId, account, target: target(chat) });

@@ -1,7 +1,7 @@
 /** The outcome of answers on a platform: each judged by its own record, all of them as a table. */
 
 import { pieceOf } from "../../packages/adapter/src/nonce.ts";
-import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
+import type { Delivery } from "../../packages/daemon/src/ledger/ledger.ts";
 import type { FakeCall } from "../../packages/lab/src/fake.ts";
 import { type FakePlatform, letters } from "./fake-platforms.ts";
 
@@ -27,7 +27,7 @@ export interface Line {
 }
 
 /** A delivery as the ledger has it. */
-export type Outcome = Pick<DeliveryInfo, "id" | "state" | "error" | "messages" | "updatedAt">;
+export type Outcome = Pick<Delivery, "id" | "state" | "error" | "messages" | "updatedAt">;
 
 /** Whether the record of a delivery has a creation of which its adapter cannot know what came of it: only then it may be flagged. */
 export type Doubt = (row: Outcome, to: string) => boolean;

@@ -3,8 +3,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
-import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
-import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
+import type { Delivery, Turn } from "../../packages/daemon/src/ledger/ledger.ts";
 import { RunCounts } from "../../packages/daemon/src/runtime/observe/run-counts.ts";
 import { openTracing, tracingConfig } from "../../packages/daemon/src/runtime/observe/tracing.ts";
 import { type Daemon, dataPaths, readToken, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
@@ -138,7 +137,7 @@ describe("OpenTelemetry", () => {
 			updatedAt: 3000,
 			endedAt: 2500,
 			messages: [],
-		} as unknown as DeliveryInfo;
+		} as unknown as Delivery;
 		const outbound = { deliveries: async () => [row], settled: async () => row };
 		const tracing = await openTracing(
 			{ endpoint: fake.url },

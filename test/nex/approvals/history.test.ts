@@ -8,7 +8,8 @@ import { codingEngine } from "../../../packages/daemon/src/engine/pi-coding-agen
 import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import { memorySource } from "../../../packages/daemon/src/engine/tools/memory.ts";
 import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
-import type { InboundConfig, QueueConfig } from "../../../packages/daemon/src/nex/nex.ts";
+import type { QueueConfig } from "../../../packages/daemon/src/nex/inbox/config.ts";
+import type { InboundConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { createMemory, MEMORY_DEFAULTS } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { gate, until } from "../../broker/rig.ts";

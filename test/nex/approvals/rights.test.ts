@@ -8,7 +8,7 @@ import {
 	OWNER_RIGHTS,
 	rightsOf,
 } from "../../../packages/daemon/src/nex/access/rights.ts";
-import { chatCommandIn } from "../../../packages/daemon/src/nex/approvals/command.ts";
+import { chatCommandIn } from "../../../packages/daemon/src/nex/approvals/prompts.ts";
 
 const question = (fields: Partial<AclQuestion> = {}): AclQuestion => ({
 	channel: "telegram",

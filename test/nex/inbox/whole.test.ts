@@ -2,7 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
-import { createNex, type InboundChannelConfig, type Nex } from "../../../packages/daemon/src/nex/nex.ts";
+import type { InboundChannelConfig } from "../../../packages/daemon/src/nex/inbox/config.ts";
+import { createNex, type Nex } from "../../../packages/daemon/src/nex/nex.ts";
 import { engineOf, type Play, until } from "../../broker/rig.ts";
 import { type Look, lookInto, openStore } from "../../store.ts";
 import { createRigWith, type Rig } from "../outbound/rig.ts";

@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { MARKDOWN_START } from "../../../packages/adapter/src/host.ts";
-import { createBlockMachine } from "../../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
+import { createBlocks } from "../../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
 import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
 import type { SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
 
@@ -19,7 +19,7 @@ it.each([
 	["done", { type: "stream_end", runId: "run_1", final: true }],
 	["failed", { type: "stream_error", error: "broken", partial: true }],
 ])("whole: text over the limit, ended messages and parts wait for the end (%s)", (_how, end) => {
-	const machine = createBlockMachine(delivering, MARKDOWN_START);
+	const machine = createBlocks(delivering, MARKDOWN_START, { minChars: 1, maxChars: 9, idleMs: 1 });
 	const events = [
 		{ type: "token", text: "One sentence. ".repeat(5) },
 		{ type: "stream_end", runId: "run_1", final: false },

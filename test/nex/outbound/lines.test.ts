@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
-import { createLines } from "../../../packages/daemon/src/nex/delivery/stream/stream-lines.ts";
+import { createLines } from "../../../packages/daemon/src/nex/delivery/stream/stream-pusher.ts";
 
 const token = (text: string, offset: number): SourceEvent => ({ event: { type: "token", text }, position: 0, offset });
 

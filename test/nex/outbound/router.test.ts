@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
-import { modeOf } from "../../../packages/daemon/src/nex/delivery/router.ts";
+import { modeOf } from "../../../packages/daemon/src/nex/delivery/delivery-runner.ts";
 
 const info = (supports: readonly string[], more: object = {}) =>
 	({ channel: "chat", supports, ...more }) as unknown as AdapterInfo;

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { modeOf } from "../../../packages/daemon/src/nex/delivery/router.ts";
+import { modeOf } from "../../../packages/daemon/src/nex/delivery/delivery-runner.ts";
 import { atEffort } from "../../effort.ts";
 import {
 	beginRun,

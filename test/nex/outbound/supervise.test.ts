@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import type { InboundMessage, StreamLine } from "../../../packages/adapter/src/host.ts";
-import { createLines } from "../../../packages/daemon/src/nex/delivery/stream/stream-lines.ts";
+import { createLines } from "../../../packages/daemon/src/nex/delivery/stream/stream-pusher.ts";
 import {
 	RESTART_RULES,
 	type Supervision,

@@ -7,8 +7,9 @@ import {
 	stepTyping,
 	type TypingInput,
 	type TypingRules,
+	typingInputOf,
+	typingRulesOf,
 } from "../../../packages/daemon/src/nex/delivery/stream/typing.ts";
-import { typingInputOf, typingRulesOf } from "../../../packages/daemon/src/nex/delivery/stream/typing-rules.ts";
 import { platform as discord } from "../../../packages/platforms/src/discord/discord.ts";
 import { platform as imessage } from "../../../packages/platforms/src/imessage/imessage.ts";
 import { platform as telegram } from "../../../packages/platforms/src/telegram/telegram.ts";

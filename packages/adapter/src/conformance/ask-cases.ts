@@ -1,8 +1,7 @@
 /** The cases of questions with buttons (docs/adapter-protocol.md §4.1). */
 
-import type { Case } from "./case.ts";
 import type { AdapterLine, AdapterProcess } from "./process.ts";
-import { expect, type Rig, SkippedCase } from "./rig.ts";
+import { type Case, expect, type Rig, SkippedCase } from "./rig.ts";
 
 const CHOICES = [
 	{ id: "approve", label: "Approve" },

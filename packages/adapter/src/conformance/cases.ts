@@ -4,9 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ASK_CASES } from "./ask-cases.ts";
-import { type Case, repeated, WORDS } from "./case.ts";
 import type { AdapterLine } from "./process.ts";
-import { expect, type Rig, SkippedCase } from "./rig.ts";
+import { type Case, expect, type Rig, repeated, SkippedCase, WORDS } from "./rig.ts";
 import { STREAM_CASES } from "./stream-cases.ts";
 
 async function stopped(

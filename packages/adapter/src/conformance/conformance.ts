@@ -2,10 +2,9 @@
 
 import { readInfo } from "../info.ts";
 import type { AdapterInfo } from "../port.ts";
-import type { Case } from "./case.ts";
 import { CASES } from "./cases.ts";
 import { AdapterProcess } from "./process.ts";
-import { type ConformanceOptions, expect, Rig, SkippedCase } from "./rig.ts";
+import { type Case, type ConformanceOptions, expect, Rig, SkippedCase } from "./rig.ts";
 
 export type { ConformanceOptions } from "./rig.ts";
 

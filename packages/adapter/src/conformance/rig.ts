@@ -219,3 +219,18 @@ export function expect(holds: boolean, otherwise: string): asserts holds {
 
 /** A case cannot be tried with this adapter; the reason is shown. */
 export class SkippedCase extends Error {}
+
+type Need = AdapterInfo["supports"][number] | AdapterField;
+
+export interface Case {
+	name: string;
+	/** Verbs and fields that the adapter needs for it. */
+	needs?: Need | readonly Need[];
+	run(rig: Rig): Promise<void>;
+}
+
+export const WORDS = "The quick brown fox jumps over the lazy dog. ";
+export const NONCE_CHARS_MAX = 25;
+
+export const repeated = (text: string, length: number): string =>
+	text.repeat(Math.ceil(length / text.length)).slice(0, length);

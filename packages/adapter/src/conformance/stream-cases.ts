@@ -1,8 +1,7 @@
 /** The cases of the `stream` verb: deliveries, messages, intents and resuming (docs/adapter-protocol.md §5, §6). */
 
-import { type Case, NONCE_CHARS_MAX, repeated, WORDS } from "./case.ts";
 import type { AdapterLine } from "./process.ts";
-import { DeliveryDriver, expect, isEnd, SkippedCase } from "./rig.ts";
+import { type Case, DeliveryDriver, expect, isEnd, NONCE_CHARS_MAX, repeated, SkippedCase, WORDS } from "./rig.ts";
 
 const PLAIN_CASES: Case[] = [
 	{

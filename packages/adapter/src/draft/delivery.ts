@@ -17,8 +17,7 @@ import {
 } from "../serve/context.ts";
 import { stepDraft } from "./draft.ts";
 import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRules, NO_TOOLS } from "./draft-state.ts";
-import { type Addressed, perform } from "./perform.ts";
-import { factsOf } from "./run-facts.ts";
+import { type Addressed, factsOf, perform } from "./perform.ts";
 
 export type StartLine = Extract<StreamLine, { type: "stream_start" }>;
 

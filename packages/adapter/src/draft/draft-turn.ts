@@ -2,8 +2,7 @@
 
 import { compose, remainder, unclosed, type View } from "../markdown/compose.ts";
 import { stateAfter } from "../markdown/outline.ts";
-import { advance, announce, sent } from "./draft-moves.ts";
-import { giveUp } from "./draft-outcome.ts";
+import { advance, announce, giveUp, sent } from "./draft-outcome.ts";
 import {
 	type Calling,
 	type Draft,

@@ -5,8 +5,7 @@
 
 import { compose, type View } from "../markdown/compose.ts";
 import { START } from "../markdown/markdown-state.ts";
-import { advance, announce, skipUnseen } from "./draft-moves.ts";
-import { created, edited, failed, found, removed } from "./draft-outcome.ts";
+import { advance, announce, created, edited, failed, found, removed, skipUnseen } from "./draft-outcome.ts";
 import {
 	type Draft,
 	type DraftInput,

@@ -2,7 +2,7 @@
 
 import { PlatformError } from "../platform/platform-error.ts";
 import type { SendOptions, Session } from "../platform/session.ts";
-import type { DeliveryFields, Target } from "../port.ts";
+import type { DeliveryFields, RunFacts, Target } from "../port.ts";
 import type { AdapterContext } from "../serve/context.ts";
 import type { DraftCall, DraftInput } from "./draft-state.ts";
 
@@ -87,4 +87,14 @@ function needed<Name extends "editing" | "streaming" | "previewing">(
 	const capability = session[name];
 	if (capability === undefined) throw new PlatformError("invalid", `This platform has no ${name}.`);
 	return capability;
+}
+
+const WORDS = ["agent", "model", "phase"] as const;
+
+/** Facts about the run of an answer, read from a line; absent and invalid fields are ignored. */
+export function factsOf(line: object): RunFacts {
+	const given = line as Record<string, unknown>;
+	const words = WORDS.flatMap((name) => (typeof given[name] === "string" ? [[name, given[name]]] : []));
+	const counts = Object.entries(given.usage ?? {}).filter(([, count]) => typeof count === "number");
+	return { ...Object.fromEntries(words), ...(counts.length > 0 ? { usage: Object.fromEntries(counts) } : {}) };
 }

@@ -4,8 +4,8 @@
  */
 
 import type { Code, List, ListItem, Nodes, PhrasingContent, RootContent, Table } from "mdast";
+import { lengthOf } from "./length.ts";
 import { parseMarkdown } from "./markdown.ts";
-import { tableText } from "./table.ts";
 
 export interface MarkupDialect {
 	/** Escapes the characters that the chat would read as markup. */
@@ -168,3 +168,24 @@ function plainOf(node: Nodes): string {
 	if (node.type === "break") return " ";
 	return "children" in node ? node.children.map(plainOf).join("") : "";
 }
+
+/** The first row is the head. */
+export function tableText(rows: readonly (readonly string[])[]): string {
+	const columns = Math.max(0, ...rows.map((row) => row.length));
+	const cells = rows.map((row) =>
+		Array.from({ length: columns }, (_, at) => (row[at] ?? "").replace(/\s+/g, " ").trim()),
+	);
+	const widths = Array.from({ length: columns }, (_, at) => Math.max(1, ...cells.map((row) => widthOf(row[at] ?? ""))));
+	const line = (row: readonly string[]) =>
+		row
+			.map((cell, at) => padded(cell, widths[at] ?? 0))
+			.join(" | ")
+			.trimEnd();
+	const [head = [], ...body] = cells;
+	const rule = widths.map((width) => "-".repeat(width)).join("-+-");
+	return [line(head), rule, ...body.map(line)].join("\n");
+}
+
+const widthOf = (text: string): number => lengthOf(text, "grapheme");
+
+const padded = (text: string, width: number): string => text + " ".repeat(Math.max(0, width - widthOf(text)));

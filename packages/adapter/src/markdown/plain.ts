@@ -2,8 +2,7 @@
 
 import type { Code, List, ListItem, Nodes, RootContent } from "mdast";
 import { parseMarkdown } from "./markdown.ts";
-import { writtenOut } from "./marks.ts";
-import { tableText } from "./table.ts";
+import { tableText, writtenOut } from "./marks.ts";
 
 export const renderPlain = (markdown: string): string => blocks(parseMarkdown(markdown).children);
 

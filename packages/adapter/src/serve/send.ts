@@ -2,7 +2,7 @@
 
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import { sleep } from "@nexus-stream/protocol/retry";
-import { factsOf } from "../draft/run-facts.ts";
+import { factsOf } from "../draft/perform.ts";
 import { splitAll } from "../markdown/split.ts";
 import { pieceNonce } from "../nonce.ts";
 import { harmless, PlatformError } from "../platform/platform-error.ts";

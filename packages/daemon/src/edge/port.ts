@@ -7,16 +7,8 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Mcp } from "../engine/engine.ts";
-import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
-import type {
-	Accepted,
-	AccountChanges,
-	AccountStatus,
-	ClientMessage,
-	DeliveryInfo,
-	Nex,
-	Outbound,
-} from "../nex/nex.ts";
+import type { Delivery, InboundEvent, Ledger } from "../ledger/ledger.ts";
+import type { Accepted, AccountChanges, AccountStatus, ClientMessage, Nex, Outbound } from "../nex/nex.ts";
 import type { Write } from "../std/write.ts";
 import type { EdgeLimits } from "./limits.ts";
 
@@ -47,7 +39,7 @@ export interface Lab {
 	press(channel: string, message: string, label: string): Promise<void>;
 	/** The lab's accounts; empty while it is not running. */
 	accounts(): AccountStatus[];
-	deliveries(query: Parameters<Outbound["deliveries"]>[0]): Promise<DeliveryInfo[]>;
+	deliveries(query: Parameters<Outbound["deliveries"]>[0]): Promise<Delivery[]>;
 	health(channel: string): ReturnType<Outbound["health"]>;
 }
 
@@ -68,7 +60,7 @@ export interface LabState {
 		channel: string;
 		/** Its adapter has been started. */
 		ready: boolean;
-		delivery?: DeliveryInfo;
+		delivery?: Delivery;
 		messages: LabMessageJson[];
 		/** A preview below the messages, on platforms that have one. */
 		draft?: LabMessageJson;

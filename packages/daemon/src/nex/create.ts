@@ -8,8 +8,8 @@ import { answerOf, type Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Approval, InboundEvent, Ledger, Pairing, Person } from "../ledger/ledger.ts";
+import { createTrust, type Trust } from "./access/history.ts";
 import { createPairingService } from "./access/pairing.ts";
-import { createTrust, type Trust } from "./access/trust.ts";
 import { type ChatApprovals, createApprovals } from "./approvals/approvals.ts";
 import {
 	checkInboundConfig,

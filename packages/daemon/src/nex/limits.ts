@@ -1,7 +1,6 @@
 /** Every limit of outbound delivery, with its default. */
 
 import { RESTART_RULES, type RestartRules } from "../std/supervision.ts";
-import { TYPING_TTL_MS } from "./delivery/stream/typing.ts";
 
 export interface ProcessLimits {
 	/** Longest line on stdout. */
@@ -63,6 +62,7 @@ export interface OutboundLimits {
 	nonceWindowMs: number;
 	/** Longest token line. */
 	tokenCharsMax: number;
+	/** Without progress the typing indicator ends after this: long enough for a slow tool or a reasoning model, short enough for a dead one. */
 	typingTtlMs: number;
 	/** Inbound messages of an account that wait to be durable. */
 	inboundWaitingMax: number;
@@ -87,7 +87,7 @@ export const OUTBOUND_LIMITS: OutboundLimits = {
 	retryMsMax: 60_000,
 	nonceWindowMs: 60_000,
 	tokenCharsMax: 64 * 1024,
-	typingTtlMs: TYPING_TTL_MS,
+	typingTtlMs: 5 * 60_000,
 	inboundWaitingMax: 64,
 	webhookMs: 25_000,
 	webhooksHeldMax: 16,

@@ -100,8 +100,6 @@ export interface DeliverOptions {
 	ask?: Question;
 }
 
-export type DeliveryInfo = Delivery;
-
 /** A delivery and the write that records it. */
 export interface PlannedDelivery {
 	delivery: NewDelivery;
@@ -151,7 +149,7 @@ export interface DeliveryPort {
 	 * Resolves once the delivery is on record; the same run, account and chat is the same delivery. A failed or stale delivery resumes where it
 	 * stopped, unless it is unknown which of its messages were created.
 	 */
-	deliver(request: DeliverRequest): Promise<DeliveryInfo>;
+	deliver(request: DeliverRequest): Promise<Delivery>;
 	/**
 	 * The delivery of a run that is about to begin, and the write that records it. The write must commit with the run's begin, so that neither
 	 * exists without the other (I7). Nothing happens before `launch`. Throws `not_found` for an account that is not configured.
@@ -160,8 +158,8 @@ export interface DeliveryPort {
 	/** Starts a planned delivery whose write is durable. */
 	launch(delivery: NewDelivery): void;
 	/** Resolves when the delivery has ended, or this process stops working on it. */
-	settled(delivery: string): Promise<DeliveryInfo>;
-	deliveries(query: DeliveryQuery): Promise<DeliveryInfo[]>;
+	settled(delivery: string): Promise<Delivery>;
+	deliveries(query: DeliveryQuery): Promise<Delivery[]>;
 	/** Recorded deliveries of an account, by state. */
 	counts(channel: string, account: string): Promise<DeliveryCounts>;
 	/** Deliveries that run or wait in this process. */
@@ -174,7 +172,7 @@ export interface QuestionPort {
 	 * Sends a question to a chat: with a button for each choice where the platform has them, otherwise with the replies to write. Resolves once
 	 * it is on record. The same id is asked only once in a chat, also after a crash.
 	 */
-	ask(request: AskRequest): Promise<DeliveryInfo>;
+	ask(request: AskRequest): Promise<Delivery>;
 	/** Shows the outcome in every chat that was asked: in place of the buttons, or as a message. Resolves when each chat was tried. */
 	settleQuestion(id: string, text: string): Promise<void>;
 }

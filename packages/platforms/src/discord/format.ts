@@ -1,7 +1,7 @@
 /** Markdown as Discord reads it: the source as it is, except where Discord reads it differently. */
 
 import { parseMarkdown } from "@nexus-stream/adapter/markdown/markdown";
-import { tableText } from "@nexus-stream/adapter/markdown/table";
+import { tableText } from "@nexus-stream/adapter/markdown/marks";
 import type { Nodes, Parents, Table } from "mdast";
 
 interface Change {

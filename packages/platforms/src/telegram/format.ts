@@ -1,7 +1,7 @@
 /** Markdown as Telegram's HTML: the few tags that messages may have, everything else in letters and line breaks. */
 
 import { parseMarkdown } from "@nexus-stream/adapter/markdown/markdown";
-import { tableText } from "@nexus-stream/adapter/markdown/table";
+import { tableText } from "@nexus-stream/adapter/markdown/marks";
 import type { BlockContent, Code, List, ListItem, Nodes, PhrasingContent, RootContent, Table } from "mdast";
 
 export function render(markdown: string): string {

@@ -11,8 +11,8 @@ import {
 	toNexusError,
 } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import type { DeliveryCounts, Pairing } from "../../ledger/ledger.ts";
-import type { AccountName, AccountStatus, DeliverOptions, DeliverRequest, DeliveryInfo } from "../../nex/nex.ts";
+import type { Delivery, DeliveryCounts, Pairing } from "../../ledger/ledger.ts";
+import type { AccountChanges, AccountStatus, DeliverRequest } from "../../nex/nex.ts";
 import { defined } from "../../std/defined.ts";
 import type { Handlers } from "../http/handler.ts";
 import { webhookHandlers } from "../http/webhook.ts";
@@ -69,7 +69,7 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 			const { reload } = needed();
 			if (!reload) throw new NexusError("not_found", "the accounts of this daemon are fixed");
 			const { added, changed, removed } = await reload();
-			const named = (names: readonly AccountName[]) => names.map(({ channel, id }) => ({ channel, account: id }));
+			const named = (names: AccountChanges["added"]) => names.map(({ channel, id }) => ({ channel, account: id }));
 			return { added: named(added), changed: named(changed), removed: named(removed) };
 		},
 		async checkAccount({ params: { channel, account } }) {
@@ -98,7 +98,7 @@ function deliveryHandlers(deps: EdgeDeps & { clock: Clock }, needed: () => Chann
 	const deliverText = async (request: Omit<DeliverRequest, "runId">, text: string, key: string | undefined) => {
 		const { outbound } = needed();
 		const log = newId("txt", clock.now());
-		let first: DeliveryInfo | undefined;
+		let first: Delivery | undefined;
 		const asked = { key, body: { ...request, text }, result: log };
 		const { id: runId } = await deps
 			.deliverOnce(asked, async (writes) => {
@@ -123,7 +123,7 @@ function deliveryHandlers(deps: EdgeDeps & { clock: Clock }, needed: () => Chann
 		},
 		async postDelivery({ body }) {
 			const { channel, account, target, disable_streaming: disableStreaming, tools, reasoning } = body;
-			const options = defined({ disableStreaming, tools, reasoning }) as DeliverOptions;
+			const options = defined({ disableStreaming, tools, reasoning }) as NonNullable<DeliverRequest["options"]>;
 			const place = {
 				account: { channel, id: account },
 				target,
@@ -200,7 +200,7 @@ const accountView = (status: AccountStatus, states: DeliveryCounts): AccountJson
 		last_error: status.lastError,
 	});
 
-export const deliveryView = (delivery: DeliveryInfo): DeliveryJson =>
+export const deliveryView = (delivery: Delivery): DeliveryJson =>
 	defined({
 		delivery_id: delivery.id,
 		run_id: delivery.runId,

@@ -1,13 +1,14 @@
 /** The authors of a run's history: a guest's text never acts with the owner's rights, however old it is (A10). */
 
 import { shownText } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import { own } from "@nexus-stream/protocol/own";
 import type { PassedOn } from "../../broker/broker.ts";
-import type { Ledger, Origin } from "../../ledger/ledger.ts";
-import { OUTSIDE_TOOLS } from "../approvals/config.ts";
-import type { InboundConfig } from "../inbox/config.ts";
+import type { Bus } from "../../bus/bus.ts";
+import { executionWrites, type Ledger, type Origin, trustWrites } from "../../ledger/ledger.ts";
+import { type InboundConfig, OUTSIDE_TOOLS } from "../inbox/config.ts";
 import { type InboxMessage, type MessageFacts, recordedRights, rightsTogether } from "../inbox/message.ts";
 import { commonRights, GUEST_RIGHTS, narrows, type Rights } from "./rights.ts";
-import type { Trust } from "./trust.ts";
 
 export interface HistoryDeps {
 	ledger: Pick<Ledger, "inbox">;
@@ -110,3 +111,33 @@ const nameOf = ({ name, sender, channel }: Author): string =>
 	`${name === undefined ? "" : `${short(name)} `}(${short(sender)}) on ${channel}`;
 
 const short = (text: string): string => shownText(text).replaceAll("\n", " ").slice(0, NAME_CHARS_MAX).toWellFormed();
+
+/** Whether a session's history is trusted: the owner's setting, otherwise the configuration. */
+export interface Trust {
+	of(session: string): Promise<boolean>;
+	/** Applies to the session's next runs. */
+	set(session: string, trusted: boolean): Promise<void>;
+}
+
+export interface TrustDeps {
+	bus: Pick<Bus, "write">;
+	ledger: Pick<Ledger, "trust">;
+	config(): Pick<InboundConfig, "sessions">;
+	clock: Clock;
+}
+
+/** The owner waits for the commit. */
+const WRITE_MS_MAX = 1000;
+
+export const createTrust = ({ bus, ledger, config, clock }: TrustDeps): Trust => ({
+	async of(session) {
+		const set = await ledger.trust.get(session);
+		return set ?? own(config().sessions, session)?.trustHistory === true;
+	},
+	async set(session, trusted) {
+		const at = clock.now();
+		const text = trusted ? "the owner trusts the history" : "the owner trusts the history no longer";
+		const entry = { session, at, kind: "note", text, data: { trust_history: trusted } };
+		await bus.write([trustWrites.set(session, trusted, at), executionWrites.add([entry])], WRITE_MS_MAX);
+	},
+});

@@ -5,21 +5,22 @@ import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type ApprovalDecision, type ApprovalsPort, isPersons } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
-import type { Approval, Grant, Ledger } from "../../ledger/ledger.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
+import { type Approval, type Grant, type InboundEvent, inboxWrites, type Ledger } from "../../ledger/ledger.ts";
 import type { AclQuestion } from "../access/acl.ts";
 import type { PairingService } from "../access/pairing.ts";
 import { isApprovedIn, mayApprove } from "../access/rights.ts";
 import { type InboundConfig, rulesOf } from "../inbox/config.ts";
 import type { ChannelChoice } from "../inbox/listening.ts";
-import type { Destination } from "../inbox/message.ts";
+import type { Destination, InboxMessage } from "../inbox/message.ts";
 import type { QuestionPort } from "../port.ts";
-import { type ChatCommand, chatCommandIn } from "./command.ts";
 import { createGrants } from "./grants.ts";
 import {
 	ALWAYS,
 	APPROVE,
 	askIdOf,
+	type ChatCommand,
+	chatCommandIn,
 	choiceAt,
 	choicesOf,
 	DENY,
@@ -63,8 +64,8 @@ export interface ChatApprovals {
 	load(): Promise<void>;
 	/** Whether a message decides an existing approval; such a message needs no mention. */
 	decides(text: string): Promise<boolean>;
-	/** Handles a message that decides an approval; undefined when the message is for the agent. `reply` is sent to its sender. */
-	takeMessage(person: ChatPerson, text: string): Promise<({ id: string } & DecisionOutcome) | undefined>;
+	/** Records a message that decides an approval, and replies to its sender (A12); undefined when the message is for the agent. */
+	takeMessage(message: InboxMessage): Promise<InboundEvent | undefined>;
 	/** Handles a pressed button; resolves with the text for the person who pressed it. */
 	pressed(choice: ChannelChoice): Promise<string | undefined>;
 	/** A decision of the operator. */
@@ -73,7 +74,7 @@ export interface ChatApprovals {
 }
 
 export function createApprovals(deps: ChatApprovalsDeps): ChatApprovals {
-	const { approvals, ledger, config, log } = deps;
+	const { approvals, bus, ledger, config, tell, log } = deps;
 	const grants = createGrants({ ...deps, config: () => config().approvals ?? {} });
 	const service = new ApprovalService(deps, grants);
 	return {
@@ -92,13 +93,19 @@ export function createApprovals(deps: ChatApprovalsDeps): ChatApprovals {
 			const command = chatCommandIn(text);
 			return command !== undefined && (await ledger.approvals.find(command.id)) !== undefined;
 		},
-		async takeMessage(person, text) {
-			const command = chatCommandIn(text);
+		async takeMessage(message) {
+			const command = chatCommandIn(message.text);
 			if (!command) return undefined;
-			const row = await ledger.approvals.find(command.id);
-			if (!row)
-				return { id: command.id, because: "there is no such question", reply: `There is no question ${command.id}.` };
-			return { id: command.id, ...(await service.byCommand(person, row, command)) };
+			const { origin, facts } = message;
+			const { channel, account, sender, senderName } = origin;
+			const { because, reply } = await service.byCommand(
+				{ channel, account, sender, senderName, chat: facts.chat },
+				command,
+			);
+			const event: InboundEvent = { ...message, attachments: [], disposition: { state: "answered", because } };
+			await bus.write([inboxWrites.accept(event)], ADMIT_MS_MAX);
+			if (reply !== undefined && facts.target) tell({ channel, account, target: facts.target }, reply);
+			return event;
 		},
 		pressed: (choice) => service.byButton(choice),
 		decide: (runId, id, decision, remember) => service.decide(runId, id, decision, remember),
@@ -141,7 +148,9 @@ class ApprovalService {
 		if (!live && isPersons(row)) onLateAnswer(row);
 	}
 
-	async byCommand(person: ChatPerson, row: Approval, { verb, rest }: ChatCommand): Promise<DecisionOutcome> {
+	async byCommand(person: ChatPerson, { verb, id, rest }: ChatCommand): Promise<DecisionOutcome> {
+		const row = await this.#deps.ledger.approvals.find(id);
+		if (!row) return { because: "there is no such question", reply: `There is no question ${id}.` };
 		const fault = await this.#fault(person, row);
 		if (fault !== undefined) return { because: fault, reply: fault };
 		const isQuestion = row.kind === "question";

@@ -6,7 +6,7 @@ import { own } from "@nexus-stream/protocol/own";
 import type { Bus } from "../../bus/bus.ts";
 import { type Approval, type Grant, grantWrites, type Ledger } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import type { ApprovalsConfig } from "./config.ts";
+import type { ApprovalsConfig } from "../inbox/config.ts";
 
 export interface SessionGrants {
 	load(): Promise<void>;

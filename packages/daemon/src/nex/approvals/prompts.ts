@@ -1,4 +1,4 @@
-/** The texts and buttons of approvals and questions. */
+/** The texts, buttons and commands of approvals and questions. Pure. */
 
 import { shownJson, shownText } from "@nexus-stream/protocol";
 import type { Approval } from "../../ledger/ledger.ts";
@@ -83,4 +83,22 @@ function fenced(text: string): string {
 	const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
 	const fence = "`".repeat(longest + 1);
 	return `${fence}\n${text}\n${fence}`;
+}
+
+/** A decision written in a chat: `approve K7Q2`, `deny K7Q2 because …`, `answer K7Q2 …`. A bare "yes" never decides. */
+export interface ChatCommand {
+	verb: "approve" | "deny" | "answer";
+	id: string;
+	/** The text after the id. */
+	rest: string;
+}
+
+/** The second and fourth characters of an id are digits, so that no ordinary sentence matches. */
+const COMMAND = /^\s*(?:<?@\S+>?[,:]?\s+)?\/?(approve|deny|answer)\s+`?([a-z][2-9][a-z][2-9])`?(?:[\s:,]+([\s\S]*))?$/i;
+
+export function chatCommandIn(text: string): ChatCommand | undefined {
+	const found = COMMAND.exec(text);
+	if (!found) return undefined;
+	const [, verb, id, rest = ""] = found;
+	return { verb: verb!.toLowerCase() as ChatCommand["verb"], id: id!.toUpperCase(), rest: rest.trim() };
 }

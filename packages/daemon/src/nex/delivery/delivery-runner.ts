@@ -1,7 +1,7 @@
 /** Runs every delivery to completion: waits for its turn, gets the adapter's info, routes it, and records the outcome. */
 
 import type { AdapterInfo, Target } from "@nexus-stream/adapter/host";
-import { toNexusError } from "@nexus-stream/protocol";
+import { type DeliveryMode, NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -12,11 +12,13 @@ import { createInTurn } from "../../std/lock.ts";
 import type { ChannelAccount } from "../accounts/account.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { OutboundLimits } from "../limits.ts";
-import type { DeliverOptions } from "../port.ts";
+import type { DeliverOptions, StreamingConfig } from "../port.ts";
+import { deliverBySend } from "./blocks/send-delivery.ts";
 import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
-import { LiveDelivery } from "./live-delivery.ts";
+import { isAttachmentNonce, LiveDelivery } from "./live-delivery.ts";
 import { DeliveryRecord, type Records } from "./record.ts";
-import { route } from "./router.ts";
+import { doubtOf } from "./stream/half-shown.ts";
+import { deliverByStream } from "./stream/stream-delivery.ts";
 
 export interface DeliveryRunnerDeps {
 	bus: Bus;
@@ -196,4 +198,51 @@ export function createLanes() {
 			return queue.run(key, work, signal);
 		},
 	};
+}
+
+export function modeOf(info: AdapterInfo, config: StreamingConfig, options: DeliverOptions): DeliveryMode {
+	const can = (verb: "stream" | "send") => info.supports.includes(verb);
+	if (!can("stream") && !can("send")) {
+		throw new NexusError("invalid", `The adapter of ${info.channel} supports neither stream nor send.`);
+	}
+	if (options.ask) return "whole";
+	const { enabled, mode } = config;
+	const isWhole = enabled === false || options.disableStreaming === true || mode === "accumulate" || mode === "off";
+	if (can("stream") && ((!isWhole && mode !== "blocks") || !can("send"))) return "stream";
+	return isWhole || info.delivery === "whole" ? "whole" : "blocks";
+}
+
+/** Runs a delivery to completion, also when its adapter dies on the way. */
+export async function route(context: DeliveryContext, options: DeliverOptions): Promise<DeliveryOutcome> {
+	const { live, info, account } = context;
+	const begun = live.row.mode !== undefined;
+	if (!begun) {
+		live.given = 0;
+		live.setMode(modeOf(info, account.streaming, options));
+		await live.recorded();
+	}
+	return finalOutcome(context, await deliver(context, begun));
+}
+
+/** A completely sent text is still `damaged` or `unknown` when the stored answer was damaged, or the outcome of a message is unknown. */
+function finalOutcome({ live, damage }: DeliveryContext, outcome: DeliveryOutcome): DeliveryOutcome {
+	if (outcome.state === "complete" && damage !== undefined)
+		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
+	const doubt = doubtOf(live);
+	if (outcome.state === "complete" && doubt !== undefined) return { state: "unknown", error: doubt };
+	const doubtful = live.row.messages.some(({ state, nonce }) => state === "unknown" && isAttachmentNonce(nonce));
+	if (outcome.state !== "complete" || !doubtful) return outcome;
+	return { state: "unknown", error: "The text is there; an image, a file or the like may or may not be." };
+}
+
+async function deliver(context: DeliveryContext, begun: boolean): Promise<DeliveryOutcome> {
+	const { live, info, log } = context;
+	if (live.row.mode !== "stream") return deliverBySend(context);
+	const outcome = await deliverByStream(context, begun);
+	if (outcome.state !== "degraded") return outcome;
+	log.warn({ ...factsOf(context.live), error: outcome.error }, "streaming failed; the remainder is sent in blocks");
+	if (!info.supports.includes("send")) return { state: "failed", error: outcome.error };
+	live.setMode("blocks");
+	await live.recorded();
+	return deliverBySend(context);
 }

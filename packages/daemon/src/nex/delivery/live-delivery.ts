@@ -5,8 +5,18 @@ import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { type Delivery, type DeliveryMessage, deliveryWrites, type MissedMessage } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import { isAttachmentNonce } from "./attachments/attachment-nonce.ts";
 import type { DeliveryRecord } from "./record.ts";
+
+/** All other nonces are entirely hexadecimal. */
+const ATTACHMENT = /^x[0-9a-f]{19}(?:\.\d+)?$/;
+
+export const isAttachmentNonce = (nonce: string): boolean => ATTACHMENT.test(nonce);
+
+export const attachmentNonce = (delivery: string, offset: number, which: string): string =>
+	`x${nonceOf(`${delivery}#${offset}${which}`, 0).slice(1)}`;
+
+/** The line that a nonce belongs to. */
+export const lineOf = (nonce: string): string => pieceOf(nonce).line;
 
 export const isUnfinished = ({ state }: DeliveryMessage): boolean => state === "intended" || state === "open";
 

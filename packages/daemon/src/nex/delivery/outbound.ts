@@ -21,7 +21,6 @@ import type {
 	AdapterConfig,
 	AskRequest,
 	DeliverRequest,
-	DeliveryInfo,
 	Outbound,
 	PlatformCall,
 	RunDelivery,
@@ -68,13 +67,13 @@ class OutboundService implements Outbound {
 		return recover({ ...this.#parts, closing: () => this.#isClosing });
 	}
 
-	async deliver(request: DeliverRequest): Promise<DeliveryInfo> {
+	async deliver(request: DeliverRequest): Promise<Delivery> {
 		this.#refuseWhenClosing();
 		// Deliveries begin in the order of the calls, however long each takes to be recorded.
 		return this.#begin(await this.#inTurn(take(this.#plan, request)));
 	}
 
-	async ask(request: AskRequest): Promise<DeliveryInfo> {
+	async ask(request: AskRequest): Promise<Delivery> {
 		this.#refuseWhenClosing();
 		return this.#begin(await ask(this.#plan, request));
 	}
@@ -93,7 +92,7 @@ class OutboundService implements Outbound {
 		this.#launch(newRow(delivery));
 	}
 
-	async settled(id: string): Promise<DeliveryInfo> {
+	async settled(id: string): Promise<Delivery> {
 		const { runner, deliveries } = this.#parts;
 		await runner.settled(id);
 		const row = await deliveries.get(id);
@@ -101,7 +100,7 @@ class OutboundService implements Outbound {
 		return row;
 	}
 
-	async deliveries(query: DeliveryQuery): Promise<DeliveryInfo[]> {
+	async deliveries(query: DeliveryQuery): Promise<Delivery[]> {
 		return (await this.#parts.deliveries.list(query)).map((row) => this.#current(row));
 	}
 
@@ -176,7 +175,7 @@ class OutboundService implements Outbound {
 		records.close();
 	}
 
-	#begin({ delivery, due }: RecordedDelivery): DeliveryInfo {
+	#begin({ delivery, due }: RecordedDelivery): Delivery {
 		if (due) this.#launch(delivery);
 		return this.#current(delivery);
 	}
@@ -186,7 +185,7 @@ class OutboundService implements Outbound {
 		if (!this.#isClosing) this.#parts.runner.launch(row);
 	}
 
-	#current(row: Delivery): DeliveryInfo {
+	#current(row: Delivery): Delivery {
 		return structuredClone(this.#parts.runner.live(row.id)?.row ?? row);
 	}
 

@@ -3,11 +3,10 @@
 import { createHash } from "node:crypto";
 import { isSessionLabel, NexusError } from "@nexus-stream/protocol";
 import { own } from "@nexus-stream/protocol/own";
-import type { Engine } from "../../engine/engine.ts";
+import type { ApprovalPolicy, Engine } from "../../engine/engine.ts";
 import type { QueueSettings } from "../../ledger/ledger.ts";
 import { type AclConfig, aclOf } from "../access/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../access/pairing.ts";
-import type { ApprovalsConfig } from "../approvals/config.ts";
 import { HOOK_LIMITS, type HookLimits, type Hooks } from "../plugins/hooks.ts";
 
 export interface QueueConfig {
@@ -238,4 +237,27 @@ export function checkSessionRule(rule: SessionRule, where: string): void {
 		"config",
 		`${where}: ${JSON.stringify(rule)} is not allowed; allowed: chat, sender, or the label of a session (letters, digits and . _ : @ + -)`,
 	);
+}
+
+/** The configuration of approvals: the operator's chat and the policy by tool. */
+export interface ApprovalsConfig {
+	/** Where the operator is asked when no member of the requester's chat may decide. */
+	to?: ApprovalsTarget;
+	/** By tool, for all agents without a policy; a trailing `*` matches any rest. */
+	policy?: Readonly<Record<string, ApprovalPolicy>>;
+	/** Tools whose results are untrusted text; a trailing `*` matches any rest. Default: `mcp__*` and `bash`. */
+	outside?: readonly string[];
+	/** By tool: command prefixes that "allow for this session" allows with any arguments. */
+	prefixes?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** `bash` as well, because a command may fetch any text. */
+export const OUTSIDE_TOOLS: readonly string[] = ["mcp__*", "bash"];
+
+export interface ApprovalsTarget {
+	channel: string;
+	account: string;
+	/** The chat's id on the platform. */
+	to: string;
+	thread?: string;
 }

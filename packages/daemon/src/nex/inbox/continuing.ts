@@ -3,7 +3,7 @@
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Broker, Continuation } from "../../broker/broker.ts";
-import type { InboundEvent, Ledger, Turn } from "../../ledger/ledger.ts";
+import type { Ledger, Turn } from "../../ledger/ledger.ts";
 import { type InboxMessage, recorded } from "./message.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -19,9 +19,8 @@ export type Answered = NonNullable<Continuation["answer"]>;
 export class Continuing {
 	readonly #deps: ContinuingDeps;
 	readonly #sessions: Sessions;
-	/** Calls whose new run has not begun yet, by the interrupted run. */
+	/** Calls whose new run has not begun yet, by verb and interrupted run. */
 	readonly #beginning = new Map<string, Promise<{ runId: string }>>();
-	readonly #retrying = new Map<string, Promise<{ runId: string }>>();
 
 	constructor(deps: ContinuingDeps, sessions: Sessions) {
 		this.#deps = deps;
@@ -30,11 +29,7 @@ export class Continuing {
 
 	/** A second call returns the same new run. Rejects with `not_found`, or with `conflict` and the reason. */
 	continue(runId: string, answer: Answered | undefined): Promise<{ runId: string }> {
-		const pending = this.#beginning.get(runId);
-		if (pending) return pending;
-		const begun = this.#begin(runId, answer).finally(() => this.#beginning.delete(runId));
-		this.#beginning.set(runId, begun);
-		return begun;
+		return this.#once(`continue ${runId}`, () => this.#begin(runId, answer));
 	}
 
 	/**
@@ -42,10 +37,12 @@ export class Continuing {
 	 * Rejects as `continue` does.
 	 */
 	retry(runId: string): Promise<{ runId: string }> {
-		const pending = this.#retrying.get(runId);
-		if (pending) return pending;
-		const begun = this.#again(runId).finally(() => this.#retrying.delete(runId));
-		this.#retrying.set(runId, begun);
+		return this.#once(`retry ${runId}`, () => this.#again(runId));
+	}
+
+	#once(key: string, begin: () => Promise<{ runId: string }>): Promise<{ runId: string }> {
+		const begun = this.#beginning.get(key) ?? begin().finally(() => this.#beginning.delete(key));
+		this.#beginning.set(key, begun);
 		return begun;
 	}
 
@@ -58,25 +55,18 @@ export class Continuing {
 		const messages = await this.#userMessagesOf(turn);
 		if (messages.length === 0)
 			throw new NexusError("conflict", `run ${runId} cannot be retried: its messages are not on record`);
-		const { runId: id } = await this.#sessions.resume({
-			session: turn.session,
-			messages,
-			begin: () => [],
-			settle: () => [],
-		});
-		return { runId: id };
+		return this.#sessions.resume({ session: turn.session, messages });
 	}
 
 	/** All user messages of the run and of the runs that it continues, oldest first. */
 	async #userMessagesOf(last: Turn): Promise<InboxMessage[]> {
-		const { ledger, clock } = this.#deps;
-		const userMessages: Turn["messages"][number][] = [];
+		const { ledger } = this.#deps;
+		const userMessages: Turn["messages"] = [];
 		for (let turn: Turn | undefined = last; turn; ) {
 			userMessages.unshift(...turn.messages.filter(({ role }) => role === "user"));
 			turn = turn.continues === undefined ? undefined : await ledger.turns.get(turn.continues);
 		}
-		const events = await Promise.all(userMessages.map(async ({ eventId = "" }) => ledger.inbox.get(eventId)));
-		return events.filter((event) => event !== undefined).map((event) => restarted(event, clock.now()));
+		return this.#restarted(userMessages);
 	}
 
 	async #begin(runId: string, answer: Answered | undefined): Promise<{ runId: string }> {
@@ -104,32 +94,30 @@ export class Continuing {
 		const messages = await this.#messagesOf(root);
 		if (!root || messages.length === 0)
 			throw new NexusError("conflict", `run ${runId} cannot be continued: its messages are not on record`);
-		const { runId: id } = await this.#sessions.resume({
+		return this.#sessions.resume({
 			session: root.session,
 			messages,
-			begin: () => [],
-			settle: () => [],
 			continues: answer ? { ...continues, answer } : continues,
 		});
-		return { runId: id };
 	}
 
 	/** The messages that started the first run; later user messages are in the checkpoint. */
 	async #messagesOf(root: Turn | undefined): Promise<InboxMessage[]> {
-		const { ledger, clock } = this.#deps;
 		const all = root?.messages ?? [];
 		const answered = all.findIndex(({ role }) => role === "assistant");
-		const first = all.slice(0, answered < 0 ? all.length : answered);
-		const events = await Promise.all(first.map(async ({ eventId = "" }) => ledger.inbox.get(eventId)));
+		const first = await this.#restarted(all.slice(0, answered < 0 ? all.length : answered));
 		// Messages that joined the run before its first text are in the checkpoint, too.
-		const isInitial = (event: InboundEvent | undefined) =>
-			event !== undefined && event.disposition.state !== "injected";
-		return events.filter(isInitial).map((event) => restarted(event!, clock.now()));
+		return first.filter(({ disposition }) => disposition.state !== "injected");
 	}
-}
 
-/** The recorded message with fresh timings, so that the new run gets its own trace. */
-function restarted(event: InboundEvent, now: number): InboxMessage {
-	const message = recorded(event);
-	return { ...message, facts: { ...message.facts, timings: [], queuedAt: now } };
+	/** The recorded messages with fresh timings, so that the new run gets its own trace. */
+	async #restarted(messages: Turn["messages"]): Promise<InboxMessage[]> {
+		const { ledger, clock } = this.#deps;
+		const events = await Promise.all(messages.map(async ({ eventId = "" }) => ledger.inbox.get(eventId)));
+		return events.flatMap((event) => {
+			if (!event) return [];
+			const message = recorded(event);
+			return [{ ...message, facts: { ...message.facts, timings: [], queuedAt: clock.now() } }];
+		});
+	}
 }

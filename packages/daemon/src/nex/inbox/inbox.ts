@@ -8,15 +8,14 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";
-import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
+import type { Bus } from "../../bus/bus.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { InboundEvent, Ledger } from "../../ledger/ledger.ts";
 import { decide } from "../access/acl.ts";
+import type { Trust } from "../access/history.ts";
 import { type PairingService, pairingText } from "../access/pairing.ts";
 import { rightsOf } from "../access/rights.ts";
-import type { Trust } from "../access/trust.ts";
 import type { ChatApprovals } from "../approvals/approvals.ts";
-import { takeDecision } from "../approvals/inbound.ts";
 import type { Hooks } from "../plugins/hooks.ts";
 import type { DeliveryPort } from "../port.ts";
 import { timed } from "./answer.ts";
@@ -175,7 +174,7 @@ export class Inbox {
 
 	/** A decision or a command skips plugins and queue, because the run it concerns waits for it. */
 	async #handle(inbound: ChannelMessage, message: InboxMessage, label: string): Promise<InboundEvent | undefined> {
-		const decided = await takeDecision(this.#deps, message, ADMIT_MS_MAX);
+		const decided = await this.#deps.approvals.takeMessage(message);
 		if (decided) return decided;
 		const command = commandIn(inbound);
 		const deps = { ...this.#deps, sessions: this.#sessions, stops: this.#stops };

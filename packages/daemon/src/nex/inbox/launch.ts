@@ -20,10 +20,9 @@ export interface Start {
 	session: string;
 	/** Oldest first. */
 	messages: readonly InboxMessage[];
-	/** Writes of the messages' dispositions that commit with the run's begin. */
-	begin(runId: string): Write[];
-	/** Writes of the messages' dispositions that commit with the run's turn. */
-	settle(turn: Turn): Write[];
+	/** Writes of the messages' dispositions that commit with the run's begin, and with its turn; none when they are on record already. */
+	begin?(runId: string): Write[];
+	settle?(turn: Turn): Write[];
 	/** Messages that arrive during the run and may join it. */
 	inbox: RunInbox;
 	/** The interrupted run that this one continues: its messages are those of that run. */
@@ -150,8 +149,8 @@ export class Launcher {
 			...requestOf(run, this.#deps.config().approvals?.policy, this.#history),
 			inbox,
 			continues,
-			begin: [...begin(run.runId), ...planned.map(({ write }) => write)],
-			settle: (turn) => [traceWrite(run, stagesOf(turn, this.#isCompleteWithTurn(run))), ...settle(turn)],
+			begin: [...(begin?.(run.runId) ?? []), ...planned.map(({ write }) => write)],
+			settle: (turn) => [traceWrite(run, stagesOf(turn, this.#isCompleteWithTurn(run))), ...(settle?.(turn) ?? [])],
 			patienceMs,
 		});
 	}

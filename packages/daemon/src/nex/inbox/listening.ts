@@ -77,20 +77,21 @@ export function createListening(deps: ListeningDeps): InboundListener {
 		cancels.add(cancel);
 	}
 
+	const add: InboundListener["add"] = (accounts) => {
+		if (stopped) return;
+		for (const [channel, group] of Map.groupBy(accounts, (account) => account.channel))
+			void listen(
+				channel,
+				group.map(({ id }) => id),
+			);
+	};
+
 	return {
 		start() {
-			for (const [channel, { accounts = {} }] of Object.entries(config.channels ?? {})) {
-				const names = Object.keys(accounts);
-				if (names.length > 0) void listen(channel, names);
-			}
+			for (const [channel, { accounts = {} }] of Object.entries(config.channels ?? {}))
+				add(Object.keys(accounts).map((id) => ({ channel, id })));
 		},
-		add(accounts) {
-			if (stopped) return;
-			for (const [channel, group] of Map.groupBy(accounts, (account) => account.channel)) {
-				const ids = group.map(({ id }) => id);
-				void listen(channel, ids);
-			}
-		},
+		add,
 		stop() {
 			stopped = true;
 			for (const cancel of cancels) cancel();

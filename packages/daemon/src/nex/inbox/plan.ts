@@ -136,6 +136,3 @@ export const joined = ({ eventId, text, attachments, facts }: InboxMessage): Joi
 	attachments,
 	context: facts.hooks.attached.length > 0 ? facts.hooks.attached : undefined,
 });
-
-export const joinWrites = (messages: readonly InboxMessage[], runId: string): Write[] =>
-	messages.map(({ eventId }) => inboxWrites.dispose(eventId, { state: "injected", runId }, ["queued"]));

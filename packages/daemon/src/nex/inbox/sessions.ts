@@ -15,18 +15,7 @@ import { COLLECT_MS, type InboxLimits } from "./config.ts";
 import type { Launched, Start } from "./launch.ts";
 import { LiveSession, type SessionEvents } from "./live-session.ts";
 import type { InboxMessage } from "./message.ts";
-import {
-	type Active,
-	dispose,
-	idOf,
-	joined,
-	joiningOf,
-	joinWrites,
-	plan,
-	QUEUED,
-	startWrites,
-	superseded,
-} from "./plan.ts";
+import { type Active, dispose, idOf, joined, joiningOf, plan, QUEUED, startWrites, superseded } from "./plan.ts";
 import type { LaneEffect, SessionLane } from "./queue.ts";
 import { rejectUnstarted } from "./refusals.ts";
 import { batchOf } from "./summary.ts";
@@ -85,43 +74,35 @@ export class Sessions {
 
 	/** Starts a run without a new message. Rejects with `conflict` when the session has a run or waiting messages. */
 	async resume(start: Omit<Start, "inbox">): Promise<{ runId: string }> {
-		const { launched } = await this.#input(start.session, async (session) => this.#resume(session, start));
-		return await launched.established;
-	}
-
-	#resume(session: LiveSession, start: Omit<Start, "inbox">): { launched: Launched } {
-		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; try again when it is back.");
-		if (!session.isIdle)
-			throw new NexusError("conflict", `Session ${session.label} is busy; wait until its run has ended.`);
-		this.#refuseWhenFull();
-		session.occupy();
-		const active: Active = { messages: [...start.messages], abort: () => launched.abort() };
-		const inbox = this.#inboxOf(session, active);
-		const launched = this.#deps.launch({ ...start, inbox, patienceMs: ADMIT_MS_MAX });
-		session.active = active;
-		launched.established.then(
-			({ runId, saved }) => {
-				active.runId = runId;
-				return saved.then((turn) => turn && this.#free(session));
-			},
-			() => this.#free(session),
-		);
-		return { launched };
+		const { established } = await this.#input(start.session, async (session) => {
+			if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; try again when it is back.");
+			if (!session.isIdle)
+				throw new NexusError("conflict", `Session ${session.label} is busy; wait until its run has ended.`);
+			this.#refuseWhenFull();
+			session.occupy();
+			const run = this.#launch(session, { ...start, patienceMs: ADMIT_MS_MAX });
+			run.established.catch(() => this.#free(session));
+			return run;
+		});
+		return established;
 	}
 
 	/** Queues the messages that waited in an earlier daemon, oldest first. */
 	async restore(messages: readonly InboxMessage[]): Promise<void> {
 		const bySession = Map.groupBy(messages, (message) => message.session);
 		await Promise.all(
-			[...bySession].map(([label, own]) => this.#input(label, (session) => this.#restore(session, own))),
+			[...bySession].map(([label, own]) =>
+				this.#input(label, async (session) => {
+					session.restore(own);
+					this.#take(session, "tick");
+				}),
+			),
 		);
 	}
 
 	/** Messages that wait for their turn. */
 	get waitingInAll(): number {
-		let waiting = 0;
-		for (const session of this.#sessions.values()) waiting += session.waiting.size;
-		return waiting;
+		return [...this.#sessions.values()].reduce((sum, { waiting }) => sum + waiting.size, 0);
 	}
 
 	get closed(): boolean {
@@ -172,11 +153,6 @@ export class Sessions {
 		return { outcome: this.#start(session, [message], recorded, ADMIT_MS_MAX).then(() => message) };
 	}
 
-	async #restore(session: LiveSession, messages: readonly InboxMessage[]): Promise<void> {
-		session.restore(messages);
-		this.#take(session, "tick");
-	}
-
 	/** The session's run has settled, or could not start: the next messages get their turn. */
 	#free(session: LiveSession): Promise<void> {
 		return this.#input(session.label, async () => this.#take(session, "free"));
@@ -216,24 +192,18 @@ export class Sessions {
 		recorded: boolean,
 		patienceMs?: number,
 	): Promise<void> {
-		const { launch, clock } = this.#deps;
-		const active: Active = { messages: [...messages], abort: () => launched.abort() };
-		const batch = messages.length > 1 ? batchOf(messages, clock.now()) : undefined;
-		const launched = launch({
+		const batch = messages.length > 1 ? batchOf(messages, this.#deps.clock.now()) : undefined;
+		const { active, established } = this.#launch(session, {
 			session: session.label,
 			messages,
 			begin: (runId) => startWrites(messages, batch, runId, recorded),
 			settle: (turn) => (active.stoppedBy ? superseded(turn, active, batch) : []),
-			inbox: this.#inboxOf(session, active),
 			patienceMs,
 		});
-		session.active = active;
 		try {
-			const { runId, saved } = await launched.established;
+			const { runId } = await established;
 			session.failures = 0;
-			active.runId = runId;
 			for (const message of messages) message.disposition = { state: batch ? "batched" : "started", runId };
-			void saved.then((turn) => turn && this.#free(session));
 		} catch (cause) {
 			const isFinal = !recorded || (!this.#closed && (await rejectUnstarted(this.#deps, messages, cause)));
 			// Not awaited: the caller gets its answer before later inputs are handled.
@@ -243,8 +213,21 @@ export class Sessions {
 		}
 	}
 
-	#inboxOf(session: LiveSession, active: Active): RunInbox {
-		return { take: (join) => this.#input(session.label, () => this.#handOver(session, active, join)) };
+	/** Frees the session when the run has settled; the caller does so when it could not begin. */
+	#launch(
+		session: LiveSession,
+		start: Omit<Start, "inbox">,
+	): { active: Active; established: Promise<{ runId: string }> } {
+		const active: Active = { messages: [...start.messages], abort: () => launched.abort() };
+		const take: RunInbox["take"] = (join) => this.#input(session.label, () => this.#handOver(session, active, join));
+		const launched = this.#deps.launch({ ...start, inbox: { take } });
+		session.active = active;
+		const established = launched.established.then(({ runId, saved }) => {
+			active.runId = runId;
+			void saved.then((turn) => turn && this.#free(session));
+			return { runId };
+		});
+		return { active, established };
 	}
 
 	/** Waiting messages join the run in the commit that adds them to its log. */
@@ -254,7 +237,7 @@ export class Sessions {
 		const messages = joiningOf(session.lane, session.waiting, active.messages);
 		if (messages.length === 0) return;
 		const { runId } = active;
-		if (!(await join(messages.map(joined), joinWrites(messages, runId)))) return;
+		if (!(await join(messages.map(joined), dispose(messages.map(idOf), { state: "injected", runId }, QUEUED)))) return;
 		for (const message of messages) message.disposition = { state: "injected", runId };
 		active.messages.push(...messages);
 		this.#leave(session, messages.map(idOf));

@@ -2,17 +2,12 @@
 
 import { z } from "zod";
 import type { ApprovalLimits } from "../../broker/broker.ts";
-import type {
-	AclConfig,
-	ApprovalsConfig,
-	BlocksConfig,
-	ChannelConfig,
-	InboundChannelConfig,
-	QueueConfig,
-	SessionConfig,
-	StreamingConfig,
-} from "../../nex/nex.ts";
+import type { ChannelConfig, InboundConfig } from "../../nex/nex.ts";
 import { byName, byTool, count, group, ms, oneOf, say, text, toolGlob } from "../../std/config-words.ts";
+
+/** A schema for each setting of a part of the configuration. */
+type SchemaOf<T> = Record<keyof NonNullable<T>, z.ZodType>;
+type InboundChannel = NonNullable<InboundConfig["channels"]>[string];
 
 const yesNo = say(z.boolean(), "true or false");
 
@@ -37,7 +32,7 @@ const acl = group({
 	deny: denied,
 	groups: oneOf(["mention", "always", "never"]),
 	unknown: oneOf(["pair", "deny", "allow"]),
-} satisfies Record<keyof AclConfig, z.ZodType>);
+} satisfies SchemaOf<InboundChannel["acl"]>);
 
 const queue = group({
 	mode: oneOf(["interrupt", "steer", "followup", "collect", "reject", "inject"]),
@@ -46,7 +41,7 @@ const queue = group({
 	collectMs: ms,
 	messagesMax: count,
 	atCap: oneOf(["drop_oldest", "drop_newest", "summarise"]),
-} satisfies Record<keyof QueueConfig, z.ZodType>);
+} satisfies SchemaOf<InboundChannel["queue"]>);
 
 const session = text("chat, sender, or the label of one session for all");
 const agent = text("a name that `acl` uses");
@@ -61,7 +56,7 @@ const blocks = group({
 		z.union([z.null(), z.strictObject({ min: wait, max: wait })]),
 		"{ min, max } in milliseconds, or null for none",
 	),
-} satisfies Record<keyof BlocksConfig, z.ZodType>);
+} satisfies SchemaOf<ChannelConfig["blocks"]>);
 
 const streaming = group({
 	enabled: yesNo,
@@ -70,7 +65,7 @@ const streaming = group({
 	tools: yesNo,
 	parts: yesNo,
 	placeholder: say(z.string(), "a text; empty = nothing"),
-} satisfies Record<keyof StreamingConfig, z.ZodType>);
+} satisfies SchemaOf<ChannelConfig["streaming"]>);
 
 const account = group({
 	settings: say(
@@ -100,7 +95,7 @@ const channel = {
 	blocks,
 	typing: group({ enabled: yesNo, intervalMs: ms }),
 	errorText: say(z.string(), "a text; empty = nothing"),
-} satisfies Record<keyof ChannelConfig | keyof InboundChannelConfig, z.ZodType>;
+} satisfies SchemaOf<ChannelConfig> & SchemaOf<InboundChannel>;
 
 export const channels = byName(group(channel), "a map from names of channels to their configuration");
 /** How people are asked; the limits are the Broker's. */
@@ -121,10 +116,10 @@ export const approvals = group({
 		say(z.array(z.string().min(1)), "a list of beginnings of commands"),
 		"a map from tools to beginnings of commands",
 	),
-} satisfies Record<keyof ApprovalsConfig | keyof ApprovalLimits, z.ZodType>);
+} satisfies SchemaOf<InboundConfig["approvals"]> & SchemaOf<ApprovalLimits>);
 
 export const sessions = byName(
-	group({ queue, trustHistory: yesNo } satisfies Record<keyof SessionConfig, z.ZodType>),
+	group({ queue, trustHistory: yesNo } satisfies SchemaOf<NonNullable<InboundConfig["sessions"]>[string]>),
 	"a map from labels of sessions to their configuration",
 );
 export const plugins = say(z.array(z.string().min(1)), "a list of modules; relative to this file");

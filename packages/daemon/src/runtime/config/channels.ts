@@ -2,12 +2,12 @@
 
 import { resolve } from "node:path";
 import { own } from "@nexus-stream/protocol/own";
-import type { AccountConfig, AdapterConfig, ChannelConfig, InboundConfig } from "../../nex/nex.ts";
+import type { ChannelConfig, InboundConfig } from "../../nex/nex.ts";
 import { readAccounts, type StoredAccount } from "../data/stored-accounts.ts";
 import type { NexusConfig } from "./config.ts";
 
 export interface NexConfig {
-	adapters: AdapterConfig;
+	adapters: Readonly<Record<string, ChannelConfig>>;
 	inbound: InboundConfig;
 }
 
@@ -46,7 +46,7 @@ const agentsOf = (config: object): string[] => {
 };
 
 /** Channels with an adapter of one's own and no account: nothing starts them. */
-export const idleChannels = (adapters: AdapterConfig): string[] =>
+export const idleChannels = (adapters: Readonly<Record<string, ChannelConfig>>): string[] =>
 	Object.keys(adapters).filter((name) => {
 		const { command, accounts } = adapters[name]!;
 		return command !== undefined && Object.keys(accounts).length === 0;
@@ -67,7 +67,7 @@ function withStored(name: string, channel: FileChannel, stored: readonly StoredA
 function outboundOf(channel: FileChannel, base: string): ChannelConfig {
 	const { acl: _acl, queue: _queue, session: _session, agent: _agent, busyText: _busy, ...outbound } = channel;
 	const accounts = Object.entries(channel.accounts ?? {}).map(
-		([id, { settings = {}, streaming }]): [string, AccountConfig] => [id, { settings, streaming }],
+		([id, { settings = {}, streaming }]): [string, ChannelConfig["accounts"][string]] => [id, { settings, streaming }],
 	);
 	return {
 		errorText: ERROR_TEXT,

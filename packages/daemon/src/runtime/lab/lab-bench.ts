@@ -12,13 +12,7 @@ import { own } from "@nexus-stream/protocol/own";
 import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
 import type { LabState } from "../../edge/edge.ts";
 import { sqliteLedger } from "../../ledger/ledger.ts";
-import {
-	type AdapterConfig,
-	type ChannelConfig,
-	createOutbound,
-	type DeliverRequest,
-	type Outbound,
-} from "../../nex/nex.ts";
+import { type ChannelConfig, createOutbound, type DeliverRequest, type Outbound } from "../../nex/nex.ts";
 import { openSqlite } from "../../std/sqlite.ts";
 
 export const LAB_ACCOUNT = "lab";
@@ -32,7 +26,7 @@ export interface BenchOptions {
 	dataDir: string;
 	log: Log;
 	/** How the channels are set up for real: what is tuned there is seen in the lab. */
-	tuned?: AdapterConfig;
+	tuned?: Readonly<Record<string, ChannelConfig>>;
 	/** The program that hosts the fake platforms; the bundled one when left out. */
 	host?: string;
 }
@@ -66,7 +60,7 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 	const { url, channels } = await readyOf(host);
 	host.once("exit", onLost);
 	const file = openSqlite(":memory:", "process");
-	const adapters: AdapterConfig = Object.fromEntries(
+	const adapters: Readonly<Record<string, ChannelConfig>> = Object.fromEntries(
 		Object.entries(channels).map(([channel, { settings }]) => [channel, labChannel(settings, own(tuned, channel))]),
 	);
 	// Deliveries of the lab live in memory: nothing of them is needed after it.

@@ -5,8 +5,8 @@ import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { RunObserver } from "../../broker/broker.ts";
 import type { EngineEvent } from "../../engine/engine.ts";
-import type { Turn } from "../../ledger/ledger.ts";
-import type { DeliveryInfo, Outbound } from "../../nex/nex.ts";
+import type { Delivery, Turn } from "../../ledger/ledger.ts";
+import type { Outbound } from "../../nex/nex.ts";
 import type { Exported, SpanFacts } from "./otlp.ts";
 
 export interface TracingConfig {
@@ -186,16 +186,7 @@ const toolSpan = (
 	},
 });
 
-const deliverySpan = ({
-	id,
-	channel,
-	account,
-	state,
-	mode,
-	createdAt,
-	endedAt,
-	updatedAt,
-}: DeliveryInfo): SpanFacts => ({
+const deliverySpan = ({ id, channel, account, state, mode, createdAt, endedAt, updatedAt }: Delivery): SpanFacts => ({
 	name: "delivery",
 	startedAt: createdAt,
 	endedAt: endedAt ?? updatedAt,

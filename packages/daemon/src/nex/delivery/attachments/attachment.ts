@@ -6,8 +6,8 @@
 import type { WireAttachment } from "@nexus-stream/adapter/host";
 import type { Delivery, DeliveryMessage } from "../../../ledger/ledger.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
+import { attachmentNonce, isAttachmentNonce } from "../live-delivery.ts";
 import type { SourceEvent, SourcePartEvent } from "../source.ts";
-import { attachmentNonce, isAttachmentNonce } from "./attachment-nonce.ts";
 import { contentOf } from "./part-content.ts";
 
 export interface DeliveryAttachment {

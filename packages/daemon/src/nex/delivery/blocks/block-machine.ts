@@ -1,13 +1,15 @@
-/** Collects the text of one answer into messages: blocks while it is written, or the whole answer at its end. */
+/** Yields the messages of an answer as they become ready: blocks while it is written, or the whole answer at its end. Owns the timers of the block pipeline. */
 
-import type { AdapterInfo, MarkdownState } from "@nexus-stream/adapter/host";
+import { type AdapterInfo, type MarkdownState, stateAt } from "@nexus-stream/adapter/host";
 import { CHANNEL_BLOCKS } from "@nexus-stream/platforms";
 import { own } from "@nexus-stream/protocol/own";
+import { sleep } from "@nexus-stream/protocol/retry";
 import type { BlocksConfig } from "../../port.ts";
 import { errorAttachment, isErrorSent, unsentAttachment } from "../attachments/attachment.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
-import { isEnd, type SourceEvent } from "../source.ts";
+import { isEnd, readSource, type SourceEvent } from "../source.ts";
 import { continuedText, continuesBlindly, doubtOf } from "../stream/half-shown.ts";
+import { type Typing, typingInputOf } from "../stream/typing.ts";
 import {
 	type BlockInput,
 	type BlockMachine,
@@ -22,7 +24,7 @@ import { createMailMachine } from "./mail.ts";
 /** For channels whose adapter defines no limits in its info. */
 const BLOCK_RULES = { minChars: 800, maxChars: 1200, idleMs: 1000, humanDelayMs: { min: 800, max: 2500 } };
 
-export interface ChannelBlocks extends BlockRules {
+interface ChannelBlocks extends BlockRules {
 	/** Delay between two blocks; undefined = none. */
 	humanDelayMs: { min: number; max: number } | undefined;
 }
@@ -40,49 +42,59 @@ export function blocksOf(
 	return { minChars, maxChars, idleMs: rules.idleMs, humanDelayMs: humanDelayMs ?? undefined };
 }
 
-/** `markdown`: the state where the delivery continues. */
-export function createBlockMachine(context: DeliveryContext, markdown: MarkdownState): BlockMachine {
-	const { live, info, account, question } = context;
-	const whole = live.row.mode === "whole";
-	// The buttons of a question belong to its last message, so the whole text is one line.
-	if (whole && (question || info.delivery === "whole")) return createMailMachine(context);
-	const { textMax } = info.limits;
-	if (whole) {
-		const rules = { minChars: textMax, maxChars: textMax, idleMs: Infinity };
-		return heldToEnd(createBlocks(context, markdown, rules, undefined));
-	}
-	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks, account.channel);
-	return createBlocks(context, markdown, rules, humanDelayMs);
-}
-
-/** Holds all messages back until the answer has ended. */
-function heldToEnd(machine: BlockMachine): BlockMachine {
-	let ended = false;
-	return {
-		take(each, now) {
-			machine.take(each, now);
-			ended ||= isEnd(each.event);
-		},
-		tick: (now) => machine.tick(now),
-		get wakeAt() {
-			return machine.wakeAt;
-		},
-		ready: () => (ended ? machine.ready() : undefined),
-		humanDelayMs: machine.humanDelayMs,
-	};
-}
-
-function createBlocks(
+/** Starts at the delivery's cursor. Reads on only when the consumer has handled the last block. */
+export async function* readBlocks(
 	context: DeliveryContext,
-	markdown: MarkdownState,
-	rules: BlockRules,
-	humanDelayMs: BlockMachine["humanDelayMs"],
-): BlockMachine {
-	const { live, options } = context;
+	typing: Typing,
+): AsyncGenerator<DeliveryBlock, void, undefined> {
+	const { live, account, info, question, bus, signal, log, clock } = context;
+	const whole = live.row.mode === "whole";
+	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks, account.channel);
+	// The buttons of a question belong to its last message, so the whole text is one line.
+	const isMail = whole && (question !== undefined || info.delivery === "whole");
+	const machine = isMail ? createMailMachine(context) : createBlocks(context, await markdownStateAt(context), rules);
+	const over = new AbortController();
+	const reading = AbortSignal.any([signal, over.signal]);
+	const source = readSource(bus, live.row.runId, {
+		position: live.reach,
+		signal: reading,
+		log,
+		onDamage: (reason) => {
+			context.damage = reason;
+		},
+	});
+	let next = source.next();
+	let ended = false;
+	try {
+		while (!ended && !signal.aborted) {
+			const arrived = await earlier(context, next, machine.wakeAt);
+			if (arrived === undefined) machine.tick(clock.now());
+			else if (arrived.done) ended = true;
+			else {
+				take(machine, typing, arrived.value, clock.now());
+				next = source.next();
+			}
+			yield* withDelays(context, machine, whole ? undefined : humanDelayMs);
+		}
+	} finally {
+		over.abort();
+		next.catch(() => {}); // No longer awaited.
+		await source.return();
+	}
+}
+
+/** `markdown`: the state where the delivery continues. */
+export function createBlocks(context: DeliveryContext, markdown: MarkdownState, channel: BlockRules): BlockMachine {
+	const { live, info, options } = context;
+	const whole = live.row.mode === "whole";
+	const { textMax } = info.limits;
+	const rules = whole ? { minChars: textMax, maxChars: textMax, idleMs: Infinity } : channel;
 	const { row } = live;
 	let state = beginBlocks(live.reach, markdown);
 	/** The next block is the first one after a message that was abandoned halfway. */
 	let isBlind = continuesBlindly(context);
+	/** With `whole`, all messages wait for the end of the answer. */
+	let isHeld = whole;
 	let wakeAt: number | undefined;
 	const ready: DeliveryBlock[] = [];
 	const step = (input: BlockInput, now: number) => {
@@ -111,6 +123,7 @@ function createBlocks(
 	return {
 		take(each, now) {
 			const { event } = each;
+			if (isEnd(event)) isHeld = false;
 			if (event.type === "token") step(event, now);
 			else if (event.type === "part") attach(each, now);
 			else if (event.type === "stream_end" || event.type === "stream_error") {
@@ -133,7 +146,71 @@ function createBlocks(
 		get wakeAt() {
 			return wakeAt;
 		},
-		ready: () => ready.shift(),
-		humanDelayMs,
+		ready: () => (isHeld ? undefined : ready.shift()),
 	};
+}
+
+/** The next events of the source; undefined when `wakeAt` came first. */
+async function earlier<T>(
+	{ clock, signal }: DeliveryContext,
+	next: Promise<T>,
+	wakeAt: number | undefined,
+): Promise<T | undefined> {
+	if (wakeAt === undefined) return next;
+	const enough = new AbortController();
+	const limit = sleep(clock, Math.max(0, wakeAt - clock.now()), AbortSignal.any([signal, enough.signal]));
+	try {
+		return await Promise.race([next, limit.then(() => undefined)]);
+	} finally {
+		enough.abort();
+	}
+}
+
+function take(machine: BlockMachine, typing: Typing, events: readonly SourceEvent[], now: number): void {
+	for (const each of events) {
+		const input = typingInputOf(each.event, false);
+		if (input) typing.take(input);
+		machine.take(each, now);
+	}
+}
+
+/** Delays every block but the first, as a person who types would. */
+async function* withDelays(
+	context: DeliveryContext,
+	machine: BlockMachine,
+	humanDelayMs: ChannelBlocks["humanDelayMs"],
+): AsyncGenerator<DeliveryBlock, void, undefined> {
+	const { live, clock, random, signal } = context;
+	for (let block = machine.ready(); block; block = machine.ready()) {
+		if (humanDelayMs && live.row.messages.length > 0) {
+			await sleep(clock, humanDelayMs.min + random() * (humanDelayMs.max - humanDelayMs.min), signal);
+		}
+		if (signal.aborted) return;
+		yield block;
+	}
+}
+
+/** The markdown state at the cursor, so that a code fence that was open before a crash is opened again. */
+async function markdownStateAt({ live, bus, signal, log }: DeliveryContext): Promise<MarkdownState> {
+	const { reach: cursor } = live;
+	const { runId } = live.row;
+	let begin = 0;
+	let text = "";
+	const collect = (events: readonly SourceEvent[]) => {
+		for (const { event, position } of events) {
+			if (position > cursor) return;
+			if (event.type === "token") text += event.text;
+			if (event.type !== "stream_end" || event.final !== false) continue;
+			begin = position;
+			text = "";
+		}
+	};
+	if (cursor > 0) {
+		for await (const events of readSource(bus, runId, { position: 0, signal, log })) {
+			collect(events);
+			// The event at the cursor shows whether a new message begins there.
+			if (begin === cursor || begin + text.length > cursor) break;
+		}
+	}
+	return stateAt(text, cursor - begin);
 }

@@ -44,7 +44,6 @@ export interface BlockMachine {
 	readonly wakeAt: number | undefined;
 	/** The next message that is ready; each is returned once. */
 	ready(): DeliveryBlock | undefined;
-	readonly humanDelayMs: { min: number; max: number } | undefined;
 }
 
 export interface BlockState {

@@ -3,7 +3,8 @@
 import type { WireAttachment } from "@nexus-stream/adapter/host";
 import { attachmentOf, isWanted } from "../attachments/attachment.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
-import { isEnd, type SourceEvent } from "../source.ts";
+import { isAttachmentNonce, lineOf } from "../live-delivery.ts";
+import { isEnd, readSource, type SourceEvent } from "../source.ts";
 import { type BlockMachine, type DeliveryBlock, toolNote } from "./block-step.ts";
 
 /** A line to an adapter holds 4 MiB. */
@@ -36,7 +37,6 @@ export function createMailMachine(context: DeliveryContext): BlockMachine {
 			done = undefined;
 			return block;
 		},
-		humanDelayMs: undefined,
 	};
 }
 
@@ -91,8 +91,35 @@ function createMail(context: DeliveryContext): Mail {
 }
 
 /** The files of the mail of a run that has ended. */
-export function mailFiles(context: DeliveryContext, events: readonly SourceEvent[]): readonly WireAttachment[] {
+function mailFiles(context: DeliveryContext, events: readonly SourceEvent[]): readonly WireAttachment[] {
 	const mail = createMail(context);
 	for (const each of events) mail.take(each);
 	return mail.content().files;
+}
+
+export async function recallFiles(context: DeliveryContext, nonce: string): Promise<void> {
+	const { live, info, bus, signal, log, files } = context;
+	const line = lineOf(nonce);
+	const mail = live.row.mode === "whole" && info.delivery === "whole";
+	if (!mail && !isAttachmentNonce(line)) return;
+	const read: SourceEvent[] = [];
+	for await (const events of readSource(bus, live.row.runId, { position: 0, signal, log })) {
+		const parts = events.filter(({ event }) => event.type === "part");
+		if (mail) read.push(...parts);
+		const found = mail ? undefined : filesAt(context, parts, line);
+		if (!found) continue;
+		files.set(line, found);
+		return;
+	}
+	if (mail && read.length > 0) files.set(line, mailFiles(context, read));
+}
+
+function filesAt(context: DeliveryContext, events: readonly SourceEvent[], line: string) {
+	for (const { event, offset } of events) {
+		if (event.type !== "part") continue;
+		const attachment = attachmentOf(context, event, offset);
+		if (attachment?.nonce === line) return attachment.attachments ?? [];
+		if (attachment?.instead?.nonce === line) return [];
+	}
+	return undefined;
 }

@@ -6,14 +6,12 @@ import type { DeliveryMessage } from "../../../ledger/ledger.ts";
 import { speaks } from "../../accounts/account.ts";
 import type { OnPiece, SendAnswer, SendRequest } from "../../accounts/send-port.ts";
 import { type DeliveryAttachment, errorAttachment } from "../attachments/attachment.ts";
-import { recallFiles } from "../attachments/attachment-files.ts";
-import { isAttachmentNonce, lineOf } from "../attachments/attachment-nonce.ts";
 import { type DeliveryContext, type DeliveryOutcome, factsOf } from "../delivery-context.ts";
-import { isUnfinished } from "../live-delivery.ts";
-import { createTyping, type Typing } from "../stream/typing.ts";
-import { typingRulesOf } from "../stream/typing-rules.ts";
-import { readBlocks } from "./block-feed.ts";
+import { isAttachmentNonce, isUnfinished, lineOf } from "../live-delivery.ts";
+import { createTyping, NO_TYPING, type Typing, typingRulesOf } from "../stream/typing.ts";
+import { readBlocks } from "./block-machine.ts";
 import type { DeliveryBlock } from "./block-step.ts";
+import { recallFiles } from "./mail.ts";
 
 export async function deliverBySend(context: DeliveryContext): Promise<DeliveryOutcome> {
 	const { live, account, info, clock } = context;
@@ -60,7 +58,7 @@ export async function sendError(context: DeliveryContext): Promise<DeliveryOutco
 	const attachment = errorAttachment(context);
 	const isSent = live.row.messages.some(({ nonce }) => nonce === attachment?.nonce);
 	return attachment && !isSent && info.supports.includes("send")
-		? sendAttachment(context, attachment, QUIET)
+		? sendAttachment(context, attachment, NO_TYPING)
 		: undefined;
 }
 
@@ -68,11 +66,8 @@ export async function sendError(context: DeliveryContext): Promise<DeliveryOutco
 export async function settleAttachment(context: DeliveryContext): Promise<DeliveryOutcome | undefined> {
 	const { messages } = context.live.row;
 	const unfinished = messages.find((message) => isUnfinished(message) && isAttachmentNonce(message.nonce));
-	return unfinished && settle(context, unfinished, QUIET);
+	return unfinished && settle(context, unfinished, NO_TYPING);
 }
-
-/** Shows no typing indicator. */
-export const QUIET: Typing = { take() {} };
 
 /** Settles a message that an earlier process, or the stream, left unfinished. */
 async function settle(

@@ -1,9 +1,8 @@
 /** Continues after an adapter with only the basic fields stopped halfway: text that it may have shown is never sent again (ADR 17). */
 
 import { speaks } from "../../accounts/account.ts";
-import { isAttachmentNonce } from "../attachments/attachment-nonce.ts";
 import type { DeliveryContext, DeliveryOutcome } from "../delivery-context.ts";
-import type { LiveDelivery } from "../live-delivery.ts";
+import { isAttachmentNonce, type LiveDelivery } from "../live-delivery.ts";
 import { isEnd, readSource } from "../source.ts";
 
 /** A delivery can be resumed only when its adapter reports intents and positions. */

@@ -1,9 +1,10 @@
 /** Attachments of a streamed text: sent by the `send` verb after the text before them was sent and before the text after them is written. */
 
 import { type DeliveryAttachment, showsPart, unsentAttachment } from "../attachments/attachment.ts";
-import { QUIET, sendAttachment } from "../blocks/send-delivery.ts";
+import { sendAttachment } from "../blocks/send-delivery.ts";
 import type { DeliveryContext, DeliveryOutcome } from "../delivery-context.ts";
 import { readSource } from "../source.ts";
+import { NO_TYPING } from "./typing.ts";
 
 export class StreamAttachments {
 	readonly #context: DeliveryContext;
@@ -58,7 +59,7 @@ export class StreamAttachments {
 			this.hold();
 			return;
 		}
-		this.#sending = sendAttachment(this.#context, attachment, QUIET);
+		this.#sending = sendAttachment(this.#context, attachment, NO_TYPING);
 		await this.#sending;
 	}
 
@@ -70,7 +71,7 @@ export class StreamAttachments {
 			for (const each of events) {
 				if (each.event.type === "part" && showsPart(this.#context, each.event)) continue;
 				const attachment = unsentAttachment(this.#context, each);
-				const outcome = attachment && (await sendAttachment(this.#context, attachment, QUIET));
+				const outcome = attachment && (await sendAttachment(this.#context, attachment, NO_TYPING));
 				if (outcome) return outcome;
 			}
 		}

@@ -14,8 +14,7 @@ import { isResumable, isUnshown, leaveHalfShown } from "./half-shown.ts";
 import { StreamAttachments } from "./stream-attachments.ts";
 import { type Push, StreamPusher } from "./stream-pusher.ts";
 import { StreamReports } from "./stream-reports.ts";
-import { createTyping, type Typing } from "./typing.ts";
-import { typingInputOf, typingRulesOf } from "./typing-rules.ts";
+import { createTyping, type Typing, typingInputOf, typingRulesOf } from "./typing.ts";
 
 /** `begun`: an earlier process may have written some of it. */
 export async function deliverByStream(context: DeliveryContext, begun: boolean): Promise<DeliveryOutcome> {

@@ -2,8 +2,8 @@
 
 import type { StreamLine, StreamStatus } from "@nexus-stream/adapter/host";
 import { speaks } from "../../accounts/account.ts";
-import { isAttachmentNonce } from "../attachments/attachment-nonce.ts";
 import type { DeliveryContext, DeliveryOutcome } from "../delivery-context.ts";
+import { isAttachmentNonce } from "../live-delivery.ts";
 import { leaveRefused } from "./half-shown.ts";
 
 type StatusOf<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T }>;

@@ -1,7 +1,10 @@
 /** The typing indicator as a pure step: five triggers turn it on, it is renewed before it expires, and it always ends. */
 
 import type { Activity } from "@nexus-stream/adapter/host";
+import type { ToolStatusEvent } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { DeliveryContext } from "../delivery-context.ts";
+import type { SourceEvent } from "../source.ts";
 
 export interface TypingRules {
 	/** How often it is renewed. */
@@ -15,9 +18,6 @@ export interface TypingRules {
 	/** The platform shows the name of the running tool, so a change is shown immediately. */
 	showsTools: boolean;
 }
-
-/** Long enough for a slow tool or a reasoning model; short enough not to keep people waiting for a dead one. */
-export const TYPING_TTL_MS = 300_000;
 
 export interface TypingState {
 	/** When the indicator was last shown; undefined while it is off. */
@@ -127,13 +127,16 @@ export interface Typing {
 	take(input: TypingInput): void;
 }
 
+/** Shows no typing indicator. */
+export const NO_TYPING: Typing = { take() {} };
+
 /** Owns the timer. `show` writes the line. */
 export function createTyping(
 	rules: TypingRules | undefined,
 	clock: Clock,
 	show: (on: boolean, doing: Activity) => void,
 ): Typing {
-	if (!rules) return { take() {} };
+	if (!rules) return NO_TYPING;
 	let state = QUIET;
 	let wake: { at: number; cancel: () => void } | undefined;
 	const take = (input: TypingInput) => {
@@ -158,4 +161,50 @@ export function createTyping(
 		wake = { at, cancel };
 	};
 	return { take };
+}
+
+/** Undefined when the platform has no typing indicator, or the configuration disables it. */
+export function typingRulesOf({ info, account, limits }: DeliveryContext): TypingRules | undefined {
+	const { typing } = account.config;
+	if (
+		typing?.enabled === false ||
+		account.streaming.mode === "off" ||
+		!info.typing ||
+		!info.supports.includes("typing")
+	)
+		return undefined;
+	const { expiryMs, text: showsTools = false, beside } = info.typing;
+	return {
+		intervalMs: typing?.intervalMs ?? info.typing.intervalMs,
+		expiryMs,
+		ttlMs: limits.typingTtlMs,
+		showsTools,
+		besideText: beside || undefined,
+	};
+}
+
+/** The trigger of an event. `visible`: the text visibly grows, and the platform shows no indicator next to it. */
+export function typingInputOf(event: SourceEvent["event"], visible: boolean): TypingInput | undefined {
+	switch (event.type) {
+		case "stream_start":
+			return { type: "run_start" };
+		case "token":
+			return visible ? undefined : { type: "text" };
+		case "tool_status":
+			return toolInputOf(event);
+		case "reasoning":
+			return { type: "reasoning" };
+		case "stream_end":
+			return event.final === false ? { type: "message_start" } : undefined;
+		case "stream_error":
+		case "part":
+			return undefined;
+		default:
+			return event satisfies never;
+	}
+}
+
+function toolInputOf({ status, toolCallId: id, toolName: tool, summary }: ToolStatusEvent): TypingInput {
+	if (status === "started") return { type: "tool_start", id, tool, text: summary ?? tool };
+	return status === "progress" ? { type: "tool_progress" } : { type: "tool_end", id };
 }
