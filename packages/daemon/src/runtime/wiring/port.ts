@@ -7,7 +7,7 @@ import type { Applications, AppMessages } from "../../services/apps/port.ts";
 import type { Artifacts } from "../../services/artifacts/port.ts";
 import type { AuditLog } from "../../services/audit/audit.ts";
 import type { NoticeLogs } from "../../services/audit/notices.ts";
-import type { Connectors } from "../../services/connectors/port.ts";
+import type { ConnectorService } from "../../services/connectors/port.ts";
 import type { RuntimeHealthFeed } from "../../services/health/port.ts";
 import type { Jobs } from "../../services/jobs/port.ts";
 import type { Quota } from "../../services/kit/quota.ts";
@@ -18,7 +18,7 @@ import type { Workflows } from "../../services/workflows/port.ts";
 
 /** All services of the runtime contract. */
 export interface Services {
-	readonly connectors: Connectors;
+	readonly connectors: ConnectorService;
 	readonly scenarios: Scenarios;
 	readonly artifacts: Artifacts;
 	readonly jobs: Jobs;
