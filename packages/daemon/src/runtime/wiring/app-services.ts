@@ -7,7 +7,7 @@ import type { Broker } from "../../broker/broker.ts";
 import type { Nex, Outbound } from "../../nex/nex.ts";
 import { createAccountSessions } from "../../services/accounts/accounts.ts";
 import { createApplications } from "../../services/apps/apps.ts";
-import { createAppMessages } from "../../services/apps/messages.ts";
+import { AppMessageLogs } from "../../services/apps/messages.ts";
 import type { NoticeLogs } from "../../services/audit/notices.ts";
 import type { Audit } from "../../services/audit/port.ts";
 import { createRuntimeHealth } from "../../services/health/health.ts";
@@ -48,7 +48,7 @@ export function createAppServices(parts: AppServiceParts): AppServices {
 	return {
 		services: {
 			apps,
-			appMessages: createAppMessages({ bus, rows, apps, notices, quota, clock }),
+			appMessages: new AppMessageLogs({ bus, rows, apps, notices, quota, clock }),
 			signIns,
 			accounts,
 			health,

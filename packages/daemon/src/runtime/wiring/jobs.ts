@@ -5,8 +5,8 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
 import type { ChannelMessage } from "../../nex/nex.ts";
-import { createArtifacts } from "../../services/artifacts/artifacts.ts";
-import type { Artifacts, Transfers } from "../../services/artifacts/port.ts";
+import { StoredArtifacts } from "../../services/artifacts/artifacts.ts";
+import type { ArtifactService, Artifacts, Transfers } from "../../services/artifacts/port.ts";
 import type { Audit } from "../../services/audit/port.ts";
 import type { Connectors } from "../../services/connectors/port.ts";
 import { createJobs } from "../../services/jobs/jobs.ts";
@@ -26,9 +26,9 @@ interface JobServiceParts {
 	log: Log;
 }
 
-export function openArtifacts({ bus, rows, config, quota, clock, log }: JobServiceParts): Artifacts {
+export function openArtifacts({ bus, rows, config, quota, clock, log }: JobServiceParts): ArtifactService {
 	const made = { dir: join(config.data, "artifacts"), bus, rows, quota, clock, log };
-	return createArtifacts({ ...made, limits: config.artifacts });
+	return new StoredArtifacts({ ...made, limits: config.artifacts });
 }
 
 export interface JobParts extends JobServiceParts {

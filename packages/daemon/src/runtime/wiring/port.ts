@@ -4,7 +4,7 @@ import type { MemoryPort } from "../../engine/engine.ts";
 import type { AccountSessions } from "../../services/accounts/port.ts";
 import type { ClearApp } from "../../services/apps/clearing.ts";
 import type { Applications, AppMessages } from "../../services/apps/port.ts";
-import type { Artifacts } from "../../services/artifacts/port.ts";
+import type { ArtifactService } from "../../services/artifacts/port.ts";
 import type { AuditLog } from "../../services/audit/audit.ts";
 import type { NoticeLogs } from "../../services/audit/notices.ts";
 import type { ConnectorService } from "../../services/connectors/port.ts";
@@ -20,7 +20,7 @@ import type { Workflows } from "../../services/workflows/port.ts";
 export interface Services {
 	readonly connectors: ConnectorService;
 	readonly scenarios: Scenarios;
-	readonly artifacts: Artifacts;
+	readonly artifacts: ArtifactService;
 	readonly jobs: Jobs;
 	readonly realtime: Realtime;
 	readonly workflows: Workflows;
