@@ -8,13 +8,13 @@ import {
 	createAssistantMessageEventStream,
 	type Model,
 } from "@earendil-works/pi-ai";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
 import { type LoadedModel, PI_LIMITS, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
 import { piModel } from "../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { reasonActEngine, setupOf } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import { textResult } from "../../packages/daemon/src/engine/tool.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import type { Figure } from "../figure.ts";

@@ -1,11 +1,11 @@
 /** Events that an engine yields at once: taken as if each had been yielded alone, within the same limits. */
 
 import { copyFileSync } from "node:fs";
+import type { EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { follow } from "../../packages/daemon/src/bus/bus.ts";
-import type { EngineEvent, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
 import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";

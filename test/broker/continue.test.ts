@@ -1,8 +1,8 @@
 /** Continuing an interrupted run: its request, what later turns read, and when it is refused (A1). */
 
+import type { Engine, EngineEvent, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
-import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
 import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import { storeForTest } from "../store.ts";
 import { ask, finalEnd, framesOf, gate, text, verified } from "./rig.ts";

@@ -3,10 +3,10 @@
 import { tmpdir } from "node:os";
 import type { AgentTool } from "@earendil-works/pi-agent-core";
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
+import type { Engine, EngineEvent, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
 import { codingEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";

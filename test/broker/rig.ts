@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Engine, EngineContext, EngineEvent, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
 import { onTestFinished } from "vitest";
 import {
 	type Broker,
@@ -11,13 +12,6 @@ import {
 	type ExecuteRequest,
 } from "../../packages/daemon/src/broker/broker.ts";
 import { type Bus, follow } from "../../packages/daemon/src/bus/bus.ts";
-import type {
-	Engine,
-	EngineContext,
-	EngineEvent,
-	EngineRequest,
-	EngineYield,
-} from "../../packages/daemon/src/engine/engine.ts";
 import { inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import type { Clock } from "../../packages/protocol/src/clock.ts";
 import {

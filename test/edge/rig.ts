@@ -5,16 +5,15 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { createParser } from "eventsource-parser";
 import { expect } from "vitest";
-
 import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import type { Bus, Cursor } from "../../packages/daemon/src/bus/bus.ts";
 import { ROUTES, type Route, type RouteId } from "../../packages/daemon/src/edge/api/routes.ts";
 import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../packages/daemon/src/edge/edge.ts";
 import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
 import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
-import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../packages/daemon/src/nex/nex.ts";
 import type { ServiceRows } from "../../packages/daemon/src/runtime/data/tables.ts";

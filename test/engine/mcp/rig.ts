@@ -2,8 +2,9 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { createMcp, type Mcp, type McpConfig } from "../../../packages/daemon/src/engine/engine.ts";
-import type { Tool, ToolContext, ToolQuestion } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { createMcp, type Mcp } from "../../../packages/daemon/src/engine/engine.ts";
+import type { McpConfig } from "../../../packages/daemon/src/engine/mcp/mcp.ts";
+import type { Tool, ToolContext, ToolQuestion } from "../../../packages/daemon/src/engine/tool.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
 import type { ApprovalOutcome, EngineRequest } from "../../../packages/protocol/src/engine.ts";
 import type { Log } from "../../../packages/protocol/src/log.ts";

@@ -8,7 +8,7 @@ import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.t
 import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { scriptedModel } from "../../../packages/daemon/src/engine/reason-act/model/scripted.ts";
 import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { type Tool, textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import type { ApprovalOutcome } from "../../../packages/protocol/src/engine.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
 import { type Answers, answer, asks, completes, messageOf, modelOf, routes, teamOf, text, toolOf } from "./kit.ts";

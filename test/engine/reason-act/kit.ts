@@ -7,7 +7,8 @@ import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason
 import type { LlmEvent, ModelPort, ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { reasonActEngine, setupFor, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import type { LoopSetup } from "../../../packages/daemon/src/engine/reason-act/setup.ts";
-import { type Tool, textResult, toolRegistry } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
+import { toolRegistry } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 
 type Part = AssistantMessage["content"][number];

@@ -6,7 +6,7 @@ import { type Broker, createBroker } from "../../../packages/daemon/src/broker/b
 import type { Checkpoint } from "../../../packages/daemon/src/engine/reason-act/checkpoint.ts";
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
-import { type Tool, textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 import { rig, verified } from "../../broker/rig.ts";
 import { atEffort } from "../../effort.ts";

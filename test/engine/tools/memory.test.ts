@@ -1,8 +1,8 @@
 /** `remember`, `recall`, `forget` and `learn`: whose bank a run may read and write, and how a note is shown. */
 
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Bus, createBus, sqliteStorage } from "../../../packages/daemon/src/bus/bus.ts";
-import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import { memorySource } from "../../../packages/daemon/src/engine/engine.ts";
 import type { MemoryPort } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { checkpointWrites, type Ledger, sqliteLedger } from "../../../packages/daemon/src/ledger/ledger.ts";

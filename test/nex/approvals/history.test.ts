@@ -2,12 +2,12 @@
 
 import { tmpdir } from "node:os";
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { Engine } from "../../../packages/daemon/src/engine/engine.ts";
 import { codingEngine } from "../../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
 import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import { memorySource } from "../../../packages/daemon/src/engine/tools/memory.ts";
-import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { InboundConfig, QueueConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { createMemory, MEMORY_DEFAULTS } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";

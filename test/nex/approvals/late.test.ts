@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
 import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import { approvalWrites, checkpointWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
 import { createNex } from "../../../packages/daemon/src/nex/nex.ts";
 import { tempFile } from "../../broker/rig.ts";

@@ -1,9 +1,9 @@
 /** Deliveries of runs with several agents: messages in the order of their begins, whole, and hidden words never (A7, A8). */
 
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
-import type { EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
 import { readSource, type SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { createFold, decodeFrame, newRunId, type RunView } from "../../../packages/protocol/src/protocol.ts";

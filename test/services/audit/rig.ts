@@ -2,7 +2,7 @@
 
 import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
 import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import type { Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import type { Tool } from "../../../packages/daemon/src/engine/tool.ts";
 import { createNex } from "../../../packages/daemon/src/nex/nex.ts";
 import { createAuditLog } from "../../../packages/daemon/src/services/audit/audit.ts";
 import type { AgentEvent, MemoryEvent } from "../../../packages/daemon/src/services/audit/events.ts";

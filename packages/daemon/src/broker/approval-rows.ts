@@ -1,7 +1,7 @@
 /** Stored approvals as writes, outcomes and errors. Pure. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import type { ApprovalOutcome } from "../engine/engine.ts";
+import type { ApprovalOutcome } from "@nexus-stream/protocol/engine";
 import type { Approval, Decided, OpenQuestion } from "../ledger/ledger.ts";
 import { defined } from "../std/defined.ts";
 

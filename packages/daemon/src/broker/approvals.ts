@@ -2,9 +2,9 @@
 
 import { NexusError, type Random, Refused } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { ApprovalOutcome } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
-import type { ApprovalOutcome } from "../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided, type Ledger } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
 import { answerOf, conflict, openOf, rowFields } from "./approval-rows.ts";

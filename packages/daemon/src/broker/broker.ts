@@ -3,9 +3,9 @@
 import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "@nexus-stream/protocol";
 import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
-import type { Engine } from "../engine/engine.ts";
 import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus } from "../ledger/ledger.ts";
 import { APPROVAL_LIMITS, type ApprovalLimits, Approvals, type ApprovalsPort } from "./approvals.ts";
 import { checkPhase } from "./frames/recorder.ts";

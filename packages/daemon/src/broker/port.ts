@@ -1,6 +1,6 @@
 /** The Broker runs one turn: EngineEvents become frames on the Bus; the settled run becomes a turn in the Ledger. */
 
-import type { Attachment, Continued, EngineEvent, EngineRequest, ToolApproval } from "../engine/engine.ts";
+import type { Attachment, Continued, EngineEvent, EngineRequest, ToolApproval } from "@nexus-stream/protocol/engine";
 import type { Requester, StoredMessage, StoredPhase, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
 import type { Reading, Write } from "../std/write.ts";
 import type { ApprovalsPort } from "./approvals.ts";

@@ -2,11 +2,12 @@
 
 import type { ReadinessJson } from "@nexus-stream/protocol";
 import { systemClock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
 import { createEdge, type Edge, type EdgeDeps } from "../edge/edge.ts";
-import type { Engine, EngineServices, Mcp, MemoryPort } from "../engine/engine.ts";
+import type { EngineServices, Mcp, MemoryPort } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { once } from "../services/kit/once.ts";
 import { OWNER_APP } from "../services/kit/principal.ts";

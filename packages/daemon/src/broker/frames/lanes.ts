@@ -1,7 +1,7 @@
 /** The messages of one run, agent by agent: which text, reasoning and part streams are open, and when each ends. */
 
 import { type Align, NexusError } from "@nexus-stream/protocol";
-import type { EngineEvent } from "../../engine/engine.ts";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import { checkAgent, checkPart, isNamed, malformed, type PartEvent } from "../run/engine-event.ts";
 import { partPiecesOf, piecesOf } from "./pieces.ts";
 import { DONE, type FramedStream, type RunStreams, type Speaker } from "./streams.ts";

@@ -4,9 +4,9 @@
  */
 
 import { isToolDone, NexusError, Refused, wordsOf } from "@nexus-stream/protocol";
+import type { Engine, EngineEvent, ExecutionEntry } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { LogWriter } from "../../bus/bus.ts";
-import type { Engine, EngineEvent, ExecutionEntry } from "../../engine/engine.ts";
 import {
 	checkpointWrites,
 	executionWrites,

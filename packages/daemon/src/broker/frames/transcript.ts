@@ -1,7 +1,7 @@
 /** The messages and tool calls of one run so far, from which its turn is made. No I/O. */
 
 import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "@nexus-stream/protocol";
-import type { EngineEvent } from "../../engine/engine.ts";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
 import type { LiveToolCall } from "../port.ts";
 import { type Ending, statusOf, unpairedSummary } from "../settle/ending.ts";

@@ -1,7 +1,7 @@
 /** Whether an interrupted run can be continued, and from where (A1), or its messages answered by a new run. */
 
 import { isShown, NexusError } from "@nexus-stream/protocol";
-import type { Continued, Engine } from "../../engine/engine.ts";
+import type { Continued, Engine } from "@nexus-stream/protocol/engine";
 import type { CheckpointInfo, Ledger, StoredCheckpoint, Turn } from "../../ledger/ledger.ts";
 import { answerOf, isPersons } from "../approval-rows.ts";
 import type { Continuation } from "../port.ts";

@@ -1,7 +1,7 @@
 /** Validates the events of an engine: user code may yield anything. Throws `engine_failed` with what to yield instead. */
 
 import { contentText, isToolDone, NexusError, type ToolApprovalStatus, wordsOf } from "@nexus-stream/protocol";
-import type { EngineEvent, ToolApproval } from "../../engine/engine.ts";
+import type { EngineEvent, ToolApproval } from "@nexus-stream/protocol/engine";
 import { clipped, clippedText } from "../frames/pieces.ts";
 import { checkedContent } from "../frames/tool-content.ts";
 

@@ -1,7 +1,7 @@
 /** Starts the engine: builds its request and opens its iterator. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import type { Engine, EngineContext, EngineRequest, EngineYield } from "../../engine/engine.ts";
+import type { Engine, EngineContext, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { defined } from "../../std/defined.ts";
 import { assembleContext, chosenTurns, contextMessage, userMessage } from "../context.ts";

@@ -1,9 +1,9 @@
 /** Dependencies of every run of a Broker. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
-import type { Engine } from "../../engine/engine.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Approvals } from "../approvals.ts";
 import type { History } from "../history.ts";

@@ -1,8 +1,8 @@
 /** One run of an engine: its events become frames, a transcript and records, and it settles exactly once as a turn. */
 
 import { Refused, toNexusError } from "@nexus-stream/protocol";
+import type { EngineContext, EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
 import type { LogWriter } from "../../bus/bus.ts";
-import type { EngineContext, EngineEvent, EngineYield } from "../../engine/engine.ts";
 import { type Turn, turnWrites } from "../../ledger/ledger.ts";
 import { type Driven, Driver } from "../driver.ts";
 import type { Framer } from "../frames/framer.ts";

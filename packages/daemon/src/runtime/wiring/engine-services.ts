@@ -13,7 +13,6 @@ import {
 	type Mcp,
 	type MemoryPort,
 	memorySource,
-	type ToolSource,
 } from "../../engine/engine.ts";
 import { MEMORY_DEFAULTS } from "../../services/memory/memory.ts";
 import { createCounters } from "../../std/counters.ts";
@@ -63,7 +62,7 @@ export function createEngineServices(
 	};
 }
 
-function sourcesOf(config: NexusConfig, { memory, mcp }: Offered): ToolSource[] {
+function sourcesOf(config: NexusConfig, { memory, mcp }: Offered): EngineServices["toolSources"] {
 	const limits = withDefaults(MEMORY_DEFAULTS, config.memory);
 	const noting = memory && limits.enabled ? [memorySource(memory, limits)] : [];
 	return mcp ? [...noting, mcp.source] : noting;

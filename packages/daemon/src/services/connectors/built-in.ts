@@ -1,6 +1,7 @@
 /** The connector `default`: what the daemon is configured with. Its address and key are the operator's, so no guard stands before them. */
 
-import type { ConfiguredModel, Engine } from "../../engine/engine.ts";
+import type { Engine } from "@nexus-stream/protocol/engine";
+import type { ConfiguredModel } from "../../engine/engine.ts";
 import { DEFAULT_ID } from "./checks.ts";
 import { demoProvider } from "./demo.ts";
 import { engineText } from "./engine-provider.ts";

@@ -3,7 +3,7 @@
 import { AddressRefused, type GuardRules } from "@nexus-stream/adapter/net/address-guard";
 import type { GuardedFetch, ResolveName } from "@nexus-stream/adapter/net/guarded-fetch";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
-import type { Engine } from "../../engine/engine.ts";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { loadOnce } from "../../std/load-once.ts";
 import { type Principal, requireOwner } from "../kit/principal.ts";
 import { builtIn, type ConfiguredAnswerer } from "./built-in.ts";

@@ -1,6 +1,6 @@
 /** The offline provider: made-up answers that are the same for the same request, and labelled wherever there is room for a label. */
 
-import type { Engine } from "../../engine/engine.ts";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { seededRandom, seedOf } from "../../std/seed.ts";
 import { demoVoice } from "./demo-voice.ts";
 import { engineText } from "./engine-provider.ts";

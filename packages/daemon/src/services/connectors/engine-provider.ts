@@ -1,7 +1,7 @@
 /** Text of the daemon's own engine, asked without a session and without tools: what `default` is where no model can be asked by itself. */
 
 import { newId } from "@nexus-stream/protocol";
-import type { Engine, EngineMessage } from "../../engine/engine.ts";
+import type { Engine, EngineMessage } from "@nexus-stream/protocol/engine";
 import type { TextEvent, TextRequest } from "./port.ts";
 
 /** No tool is offered, so none can take longer. */

@@ -1,7 +1,7 @@
 /** The kinds of model providers: their addresses, their abilities, and the default model of each. */
 
 import { own } from "@nexus-stream/protocol/own";
-import { usualModel } from "../../engine/engine.ts";
+import { ENGINES } from "../../engine/engine.ts";
 import type { ConnectorInfo, ScenarioKind } from "./port.ts";
 
 export interface ProviderType {
@@ -14,6 +14,9 @@ export interface ProviderType {
 }
 
 export const ALL_KINDS: readonly ScenarioKind[] = ["text", "speech", "image", "embed", "transcribe"];
+
+const usualModel = (provider: string): string | undefined =>
+	ENGINES.map(({ usualModels }) => own(usualModels, provider)).find((model) => model !== undefined);
 
 const PROVIDER_TYPES: Readonly<Record<string, ProviderType>> = {
 	openai: {

@@ -1,8 +1,8 @@
 /** The tool `bash`: approving a command trusts it with everything that the daemon's user may do. */
 
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import type { EnvironmentVariables } from "../../environment.ts";
-import type { Tool } from "../port.ts";
+import type { EnvironmentVariables } from "../../entry.ts";
+import type { Tool } from "../../tool.ts";
 import { runCommand } from "./command.ts";
 
 export interface BashOptions {
