@@ -2,8 +2,8 @@
 
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
+import { COMPLETED, CRASHED } from "../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
-import { COMPLETED, CRASHED } from "../../packages/daemon/src/broker/settle/ending.ts";
 import {
 	type BeginFrame,
 	type ChunkFrame,

@@ -2,7 +2,7 @@
 
 import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { BrokerLimits } from "../../packages/daemon/src/broker/limits.ts";
+import type { BrokerLimits } from "../../packages/daemon/src/broker/port.ts";
 import type { ContentPart } from "../../packages/protocol/src/protocol.ts";
 import { request, rig, text } from "./rig.ts";
 

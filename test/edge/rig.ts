@@ -27,7 +27,7 @@ import { createMemory, type MemoryConfig } from "../../packages/daemon/src/servi
 import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
-
+import { quiet } from "../quiet.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { type OpenStore, openStore } from "../store.ts";
 import { until } from "../until.ts";
@@ -130,7 +130,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 	let stop = async () => {};
 	const start = async () => {
 		const { bus, ledger, rows, close } = open(join(dir, "nexus.db"));
-		const broker = createBroker({ bus, ledger, engine, log: silentLog });
+		const broker = createBroker({ ...quiet, bus, ledger, engine, log: silentLog });
 		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
 		await nex.recover();

@@ -2,8 +2,8 @@
 
 import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { expect, test } from "vitest";
+import { ABORTED, COMPLETED, type Ending } from "../../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../../packages/daemon/src/broker/frames/framer.ts";
-import { ABORTED, COMPLETED, type Ending } from "../../../packages/daemon/src/broker/settle/ending.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { decodeFrame, type Frame } from "../../../packages/protocol/src/protocol.ts";
 import { started, text, verified } from "../../broker/rig.ts";

@@ -2,7 +2,7 @@
 
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
-import type { BrokerLimits } from "../../../packages/daemon/src/broker/broker.ts";
+import type { BrokerLimits } from "../../../packages/daemon/src/broker/port.ts";
 import { type Delivery, deliveryWrites, type QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
 import type { NexOptions, NexOutbound } from "../../../packages/daemon/src/nex/create.ts";
 import {

@@ -9,6 +9,7 @@ import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { createFold, decodeFrame, newRunId, type RunView } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
+import { quiet } from "../../quiet.ts";
 import { recordsOf } from "./framed.ts";
 import { createRig, type Rig, until } from "./rig.ts";
 
@@ -42,7 +43,7 @@ const viewOf = (records: readonly string[]): RunView => {
 
 /** Writes the records in groups, and reads them meanwhile from a position. */
 async function readFrom(records: readonly string[], group: number, position: number): Promise<SourceEvent[]> {
-	const bus = createBus({ storage: memoryStorage() });
+	const bus = createBus({ ...quiet, storage: memoryStorage() });
 	const runId = newRunId();
 	const writer = await bus.create({ log: runId, kind: "run" }, records.slice(0, 1));
 	const found: SourceEvent[] = [];

@@ -1,8 +1,8 @@
 /** Runs as the Broker frames them: with agents, models and phases. */
 
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
+import { COMPLETED, type Ending } from "../../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../../packages/daemon/src/broker/frames/framer.ts";
-import { COMPLETED, type Ending } from "../../../packages/daemon/src/broker/settle/ending.ts";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
 import { newRunId } from "../../../packages/protocol/src/protocol.ts";
 

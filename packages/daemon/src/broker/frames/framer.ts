@@ -2,8 +2,8 @@
 
 import { type Frame, isToolDone, type Usage, type UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
+import { type Ending, unpairedSummary } from "../ending.ts";
 import { checkedTool, checkSigned, malformed, reportOf, type ToolEvent } from "../run/engine-event.ts";
-import { type Ending, unpairedSummary } from "../settle/ending.ts";
 import { AgentLanes } from "./lanes.ts";
 import {
 	type Append,

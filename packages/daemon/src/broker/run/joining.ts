@@ -9,7 +9,7 @@ import type { Framer } from "../frames/framer.ts";
 import type { Recorder } from "../frames/recorder.ts";
 import type { Transcript } from "../frames/transcript.ts";
 import type { Joining, RunInbox } from "../port.ts";
-import { storedQuestion } from "./run-log.ts";
+import { storedQuestion } from "./run-parts.ts";
 
 export interface JoinedRun {
 	inbox: RunInbox | undefined;

@@ -5,21 +5,17 @@ import type { EngineContext, EngineEvent, EngineYield } from "@nexus-stream/prot
 import type { LogWriter } from "../../bus/bus.ts";
 import { type Turn, turnWrites } from "../../ledger/ledger.ts";
 import { type Driven, Driver } from "../driver.ts";
+import { ABORTED, type Ending, failureOf, SHUT_DOWN, settle, UNWRITTEN } from "../ending.ts";
 import type { Framer } from "../frames/framer.ts";
 import type { Recorder } from "../frames/recorder.ts";
-import { ToolStarts } from "../frames/tool-starts.ts";
 import type { Transcript } from "../frames/transcript.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "../port.ts";
-import { ABORTED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "../settle/ending.ts";
-import { settle } from "../settle/settlement.ts";
 import { alarmMessage } from "../watchdog.ts";
-import { isOutcome, type ToolEvent } from "./engine-event.ts";
-import { engineRequestOf, iteratorOf } from "./engine-run.ts";
+import { isOutcome, type ToolEvent, ToolStarts } from "./engine-event.ts";
 import { RunJoining } from "./joining.ts";
 import { type NamedEvent, opening, RunApprovals } from "./run-approvals.ts";
-import type { RunDeps } from "./run-deps.ts";
-import { chainOf } from "./run-log.ts";
-import { metaOf, partsOf } from "./run-parts.ts";
+import type { RunDeps } from "./run-parts.ts";
+import { chainOf, engineRequestOf, iteratorOf, metaOf, partsOf } from "./run-parts.ts";
 
 export class Run {
 	readonly request: ExecuteRequest;

@@ -117,7 +117,7 @@ export interface McpParts {
 	/** The client's identity for servers. */
 	version: string;
 	log: Log;
-	clock?: Clock;
+	clock: Clock;
 	random?: () => number;
 	rules?: RestartRules;
 }

@@ -2,7 +2,7 @@
 
 import { isAddressBlock } from "@nexus-stream/adapter/net/address-block";
 import { z } from "zod";
-import type { BrokerLimits } from "../../broker/broker.ts";
+import type { BROKER_LIMITS } from "../../broker/broker.ts";
 import type { EdgeLimits } from "../../edge/edge.ts";
 import { ENGINES, type EngineChoice, type EngineSections, sharedSchemas } from "../../engine/engine.ts";
 import type { InboxLimits } from "../../nex/nex.ts";
@@ -36,7 +36,7 @@ const brokerLimits = {
 	interTokenMs: watchdog,
 	totalMs: watchdog,
 	toolMs: watchdog,
-} satisfies Record<keyof (BrokerLimits & InboxLimits), z.ZodType>;
+} satisfies Record<keyof (typeof BROKER_LIMITS & InboxLimits), z.ZodType>;
 
 const edgeLimits = {
 	bodyBytesMax: bytes,
