@@ -1,8 +1,8 @@
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
-import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/settle/ending.ts";
-import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import { type ChunkFrame, decodeFrame, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { finalEnd, text, verified } from "./rig.ts";
 

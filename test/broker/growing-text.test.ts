@@ -1,7 +1,7 @@
 import { constants } from "node:buffer";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { GrowingText } from "../../packages/daemon/src/broker/frames/growing-text.ts";
+import { GrowingText } from "../../packages/daemon/src/broker/frames/text.ts";
 import { atEffort } from "../effort.ts";
 
 it("is the pieces in order, wherever a character was cut", () => {

@@ -1,9 +1,9 @@
 import { getEventListeners } from "node:events";
+import type { EngineEvent, EngineMessage } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createDemo, demoEngine, paceFrom, scriptOf, waitMs } from "../../packages/daemon/src/engine/demo/demo.ts";
 import { shorten, tokensOf } from "../../packages/daemon/src/engine/demo/words.ts";
-import type { EngineEvent, EngineMessage } from "../../packages/daemon/src/engine/engine.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { countOf, oneByOne, playOut, requestOf, settle, start, textOf } from "./demo-play.ts";

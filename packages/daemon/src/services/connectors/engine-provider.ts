@@ -1,7 +1,7 @@
 /** Providers made of the daemon's own engine: text without a session and without tools, and the offline demonstration of the other kinds. */
 
 import { newId } from "@nexus-stream/protocol";
-import type { Engine, EngineMessage } from "../../engine/engine.ts";
+import type { Engine, EngineMessage } from "@nexus-stream/protocol/engine";
 import { seededRandom, seedOf } from "../../std/seed.ts";
 import type { OpenProvider } from "./http-provider.ts";
 import type { Media, ScenarioKind, TextEvent, TextRequest } from "./port.ts";
