@@ -75,7 +75,7 @@ const directBuiltins: Plugin = {
 };
 
 /**
- * Node looks for a package anew for every file that imports it; so one file imports the protocol for all others. Forty look-ups take a
+ * Node searches for a package once per file that imports it; so one file imports the protocol for all others. Forty look-ups take a
  * start 20 ms, and have Node optimise its path functions: 5 MB of the optimiser's code.
  */
 const oneImport = (specifier: string): Plugin => ({
