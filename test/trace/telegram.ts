@@ -8,6 +8,7 @@ import { createNex, createOutbound } from "../../packages/daemon/src/nex/nex.ts"
 import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import type { Rig } from "../edge/rig.ts";
+import { quiet } from "../quiet.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { openPlainStore } from "../store.ts";
 import { fastTime } from "../time/time.ts";
@@ -73,7 +74,7 @@ export async function receiveFromTelegram() {
 			yield* [];
 		},
 	};
-	const broker = createBroker({ bus, ledger, engine, log: silentLog });
+	const broker = createBroker({ bus, ledger, engine, ...quiet });
 	const outbound = createOutbound({ bus, ledger, dataDir, adapters, log: silentLog });
 	const config = { channels: { telegram: { acl: { unknown: "allow" as const }, accounts: { main: {} } } } };
 	const nex = createNex({ broker, bus, ledger, outbound, config, log: silentLog });
