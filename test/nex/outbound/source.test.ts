@@ -9,6 +9,7 @@ import { encodeFrame, newRunId, type StreamEvent } from "../../../packages/proto
 import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
 import { createToFrames } from "../../protocol/to-frames.ts";
+import { quiet } from "../../quiet.ts";
 
 const said: fc.Arbitrary<StreamEvent> = fc.oneof(
 	{
@@ -23,7 +24,7 @@ const said: fc.Arbitrary<StreamEvent> = fc.oneof(
 
 /** Writes a run whose records become visible in groups, and reads it from a position. */
 async function readFrom(events: readonly StreamEvent[], group: number, position: number): Promise<SourceEvent[]> {
-	const bus = createBus({ storage: memoryStorage() });
+	const bus = createBus({ ...quiet, storage: memoryStorage() });
 	const runId = newRunId();
 	const frames = createToFrames({ runId, session: "s", now: () => 1 });
 	const start: StreamEvent = { type: "stream_start", runId, sessionLabel: "s", target: null };
