@@ -1,4 +1,4 @@
-/** The weight of the code that a browser loads before it can show a chat. */
+/** The weight of the files that a browser loads before it can show a chat. */
 
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
