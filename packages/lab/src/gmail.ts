@@ -100,12 +100,8 @@ export async function createGmailFake(options: GmailFakeOptions = {}): Promise<G
 			({ labelIds, mail }) => labelIds.includes("SENT") && (mail.to ?? []).some(({ address }) => address === to),
 		);
 	return {
-		url: http.url,
+		...http,
 		settings: { ...GMAIL_CREDENTIALS, api_url: http.url, token_url: `${http.url}/token` },
-		begun: http.begun,
-		calls: http.calls,
-		fault: http.fault,
-		close: http.close,
 		messages: world.messages,
 		watched: world.watched,
 		raw: sentTo,

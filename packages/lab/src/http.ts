@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { createFaults, type FakeCall, type FakeFault } from "./fake.ts";
 
 /** A caller that keeps another time than this process says which. */
@@ -29,10 +30,23 @@ export interface FakeReply {
 	body?: string | Buffer | object;
 }
 
+/** Thrown by a handler: the platform refuses the call with this reply. */
+export class FakeRefusal extends Error {
+	readonly reply: FakeReply;
+
+	constructor(message: string, reply: FakeReply) {
+		super(message);
+		this.reply = reply;
+	}
+}
+
 export interface FakeHandlers {
 	/** The name of the call in `calls` and in `fault({call})`; undefined = not recorded and never faulty. */
 	name(request: FakeRequest): { name: string; to: string; body?: unknown } | undefined;
+	/** May throw a refusal. */
 	handle(request: FakeRequest): FakeReply | Promise<FakeReply>;
+	/** Answers a request itself, before its body is read; false when the request is not of that kind. */
+	stream?(incoming: IncomingMessage, response: ServerResponse): boolean;
 	/** How the platform says 429 or 5xx. */
 	refuse(fault: FakeFault, request: FakeRequest): FakeReply;
 	clock?: Clock;
@@ -54,6 +68,7 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 	const calls: FakeCall[] = [];
 	const begun = clock.now();
 	const server = createServer((incoming, response) => {
+		if (handlers.stream?.(incoming, response)) return;
 		answer(incoming, response).catch((cause) => {
 			if (!response.headersSent) send(response, { status: 500, body: `fake failed: ${String(cause)}` });
 		});
@@ -62,7 +77,7 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 	async function answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
 		const request = await readRequest(incoming, response, clock);
 		const named = handlers.name(request);
-		if (!named) return send(response, await handlers.handle(request));
+		if (!named) return send(response, await handle(handlers, request));
 		const asked = clock.now();
 		const fault = faults.next(named.name);
 		const record = (status: number) => {
@@ -88,11 +103,11 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 			record(0);
 			return send(response, foreign(fault));
 		}
-		const reply = await handlers.handle(request);
+		const reply = await handle(handlers, request);
 		record(reply.status);
 		if (fault?.kind === "reset_after_accept") return void incoming.socket.destroy();
 		if (fault?.kind === "foreign") return send(response, foreign(fault));
-		if (fault?.kind === "slow") await new Promise<void>((resolve) => clock.after(fault.ms ?? 200, resolve));
+		if (fault?.kind === "slow") await sleep(clock, fault.ms ?? 200);
 		send(response, reply);
 	}
 
@@ -110,6 +125,15 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 			await new Promise<void>((resolve) => server.close(() => resolve()));
 		},
 	};
+}
+
+async function handle(handlers: FakeHandlers, request: FakeRequest): Promise<FakeReply> {
+	try {
+		return await handlers.handle(request);
+	} catch (cause) {
+		if (cause instanceof FakeRefusal) return cause.reply;
+		throw cause;
+	}
 }
 
 function foreign({ answer = { status: 502, body: { message: "upstream" } } }: FakeFault): FakeReply {
@@ -195,4 +219,18 @@ export function createBucket(capacity: number, refillMs: number): { take(now: nu
 			return 0;
 		},
 	};
+}
+
+export type Rate = readonly [capacity: number, refillMs: number];
+
+/** One bucket per key, each begun with its first call. */
+export class Buckets {
+	readonly #buckets = new Map<string, ReturnType<typeof createBucket>>();
+
+	/** 0 = taken; else how many milliseconds to wait. */
+	take(key: string, rate: Rate, now: number): number {
+		const bucket = this.#buckets.get(key) ?? createBucket(...rate);
+		this.#buckets.set(key, bucket);
+		return bucket.take(now);
+	}
 }

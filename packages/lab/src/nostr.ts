@@ -6,6 +6,7 @@ import { type AnswerPiece, CHAT_MESSAGE, GIFT_WRAP, NOTE, STREAM } from "@nexus-
 import { type Keys, readKeys } from "@nexus-stream/platforms/nostr/keys";
 import { type Rumor, rumorOf, unwrap, wrapFor } from "@nexus-stream/platforms/nostr/private";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { EventRepository, type Filter, LogLevel, type Event as RelayEvent } from "@nostr-relay/common";
 import { NostrRelay } from "@nostr-relay/core";
 import { Validator } from "@nostr-relay/validator";
@@ -95,61 +96,78 @@ function nameOf(event: Event): string {
 const inThread = (event: Event, root: string): boolean =>
 	event.tags.some(([name, id]) => /^e$/i.test(name ?? "") && id === root);
 
-export async function createNostrFake(options: NostrFakeOptions = {}): Promise<NostrFake> {
-	const { clock = systemClock, port = 0, isClosed = false } = options;
-	const memory = new Memory();
-	const relay = new NostrRelay(memory, {
-		hostname: isClosed ? "127.0.0.1" : undefined,
-		logLevel: LogLevel.ERROR,
-		filterResultCacheTtl: 0,
-		eventHandlingResultCacheTtl: 0,
-	});
-	const validator = new Validator({ maxContentLength: 200_000 });
-	const server = new WebSocketServer({ port, host: "127.0.0.1" });
-	await new Promise<void>((resolve) => server.once("listening", resolve));
-	const begun = clock.now();
-	const calls: FakeCall[] = [];
-	const received: Event[] = [];
-	const faults = createFaults();
+/** The relay behind its sockets, with recorded calls and with faults on demand. */
+class FaultyRelay {
+	readonly calls: FakeCall[] = [];
+	readonly received: Event[] = [];
+	readonly faults = createFaults();
+	readonly memory = new Memory();
+	readonly relay: NostrRelay;
+	readonly begun: number;
+	readonly #clock: Clock;
+	readonly #isClosed: boolean;
+	readonly #validator = new Validator({ maxContentLength: 200_000 });
 
-	async function accept(socket: WebSocket, data: RawData): Promise<void> {
-		const line = await validator.validateIncomingMessage(data as Buffer);
+	constructor(clock: Clock, isClosed: boolean) {
+		this.#clock = clock;
+		this.#isClosed = isClosed;
+		this.begun = clock.now();
+		this.relay = new NostrRelay(this.memory, {
+			hostname: isClosed ? "127.0.0.1" : undefined,
+			logLevel: LogLevel.ERROR,
+			filterResultCacheTtl: 0,
+			eventHandlingResultCacheTtl: 0,
+		});
+	}
+
+	connect(socket: WebSocket): void {
+		const { relay } = this;
+		relay.handleConnection(socket, "127.0.0.1");
+		socket.on("message", (data) => {
+			this.#accept(socket, data).catch((cause: unknown) => socket.send(JSON.stringify(["NOTICE", String(cause)])));
+		});
+		socket.on("close", () => relay.handleDisconnect(socket));
+		socket.on("error", () => {});
+	}
+
+	async #accept(socket: WebSocket, data: RawData): Promise<void> {
+		const line = await this.#validator.validateIncomingMessage(data as Buffer);
 		if (line[0] !== "EVENT") {
-			await relay.handleMessage(socket, line);
+			await this.relay.handleMessage(socket, line);
 			return;
 		}
-		if (isClosed && !relay.isAuthorized(socket)) {
+		if (this.#isClosed && !this.relay.isAuthorized(socket)) {
 			socket.send(JSON.stringify(["OK", line[1].id, false, "auth-required: who are you?"]));
 			return;
 		}
-		await take(socket, line as ["EVENT", Event]);
+		await this.#take(socket, line as ["EVENT", Event]);
 	}
 
-	async function take(socket: WebSocket, line: ["EVENT", Event]): Promise<void> {
+	async #take(socket: WebSocket, line: ["EVENT", Event]): Promise<void> {
 		const [, event] = line;
 		const name = nameOf(event);
-		const fault = faults.next(name);
+		const fault = this.faults.next(name);
 		const status = fault && ["hang", "reset_before"].includes(fault.kind) ? 0 : fault?.kind === "429" ? 429 : 200;
 		const call: FakeCall = {
 			name,
-			at: clock.now() - begun,
+			at: this.#clock.now() - this.begun,
 			to: tagOf(event, "e") || tagOf(event, "p"),
 			status,
 			body: event.kind === 24_112 ? { ...event, stop: true } : event,
 		};
 		if (fault && fault.kind !== "watched") call.fault = fault.kind;
-		calls.push(call);
-		await react(socket, line, fault);
+		this.calls.push(call);
+		await this.#react(socket, line, fault);
 		// A hanging call has no answer, so its duration is unknown.
-		if (fault?.kind !== "hang") call.ms = clock.now() - begun - call.at;
+		if (fault?.kind !== "hang") call.ms = this.#clock.now() - this.begun - call.at;
 	}
 
-	async function react(socket: WebSocket, line: ["EVENT", Event], fault: FakeFault | undefined): Promise<void> {
+	async #react(socket: WebSocket, line: ["EVENT", Event], fault: FakeFault | undefined): Promise<void> {
 		const [, event] = line;
 		const refuse = (reason: string) => socket.send(JSON.stringify(["OK", event.id, false, reason]));
 		const handle = async () => {
-			received.push(event);
-			await relay.handleMessage(socket, line);
+			this.received.push(event);
+			await this.relay.handleMessage(socket, line);
 		};
 		switch (fault?.kind) {
 			case "429":
@@ -162,12 +180,12 @@ export async function createNostrFake(options: NostrFakeOptions = {}): Promise<N
 				return socket.terminate();
 			case "reset_after_accept":
 			case "foreign":
-				received.push(event);
-				await relay.handleEvent(event);
+				this.received.push(event);
+				await this.relay.handleEvent(event);
 				if (fault.answer?.body !== undefined) return socket.send(wordsOf(fault.answer.body));
 				return socket.terminate();
 			case "slow":
-				await new Promise<void>((resolve) => clock.after(fault.ms ?? 200, resolve));
+				await sleep(this.#clock, fault.ms ?? 200);
 				return await handle();
 			case "watched": {
 				const name = nameOf(event);
@@ -179,17 +197,15 @@ export async function createNostrFake(options: NostrFakeOptions = {}): Promise<N
 				await handle();
 		}
 	}
+}
 
-	server.on("connection", (socket) => {
-		relay.handleConnection(socket, "127.0.0.1");
-		socket.on("message", (data) => {
-			accept(socket, data).catch((cause: unknown) => socket.send(JSON.stringify(["NOTICE", String(cause)])));
-		});
-		socket.on("close", () => relay.handleDisconnect(socket));
-		socket.on("error", () => {});
-	});
-
-	const stored = (filter: Filter) => memory.find(filter) as Event[];
+export async function createNostrFake(options: NostrFakeOptions = {}): Promise<NostrFake> {
+	const { clock = systemClock, port = 0, isClosed = false } = options;
+	const faulty = new FaultyRelay(clock, isClosed);
+	const { relay, memory, begun, calls, received, faults } = faulty;
+	const server = new WebSocketServer({ port, host: "127.0.0.1" });
+	await new Promise<void>((resolve) => server.once("listening", resolve));
+	server.on("connection", (socket) => faulty.connect(socket));
 	const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 	const raw = (to: string): (Event | Rumor)[] => {
 		if (!to.startsWith("thread:")) return rumorsFor(memory.events as Event[], to);
@@ -205,7 +221,7 @@ export async function createNostrFake(options: NostrFakeOptions = {}): Promise<N
 		calls,
 		received,
 		settings: { secret_key: AGENT_SECRET, relays: url },
-		stored,
+		stored: (filter) => memory.find(filter) as Event[],
 		raw,
 		visible: (to) => raw(to).map(({ content }) => content),
 		draft: (to) => draftOf(received, to.slice("thread:".length)),

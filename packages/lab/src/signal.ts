@@ -1,6 +1,6 @@
 /** A signal-cli daemon with `--http`: JSON-RPC, an event stream that can be resumed, edits, typing, attachments. */
 
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { Fake } from "./fake.ts";
 import { createBucket, type FakeHttp, type FakeReply, type FakeRequest, serveFake } from "./http.ts";
@@ -88,18 +88,11 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 			return { name, to: placeOf(params), body: params };
 		},
 		handle: (request) => handle(world, request),
+		stream: (incoming, response) => listen(world, incoming, response),
 		refuse: ({ kind, ms = 1000 }, request) => {
 			if (kind !== "429") return { status: 500 };
 			return failure(request, new Refusal(-5, "Failed to send message due to rate limiting", "RATE_LIMIT_FAILURE"), ms);
 		},
-	});
-	// An event stream stays open, so it is answered before the fake's reading of whole requests.
-	const [answer] = http.server.listeners("request") as ((request: unknown, response: unknown) => void)[];
-	http.server.removeAllListeners("request");
-	http.server.on("request", (request, response) => {
-		if (request.url?.startsWith("/api/v1/events"))
-			listen(world, request.url, request.headers["last-event-id"], response);
-		else answer?.(request, response);
 	});
 	const of = (to: string) => world.messages.get(to) ?? [];
 	const drop = () => {
@@ -108,10 +101,7 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 	};
 	const push = (envelope: object) => publish(world, envelope);
 	return {
-		url: http.url,
-		begun: http.begun,
-		calls: http.calls,
-		fault: http.fault,
+		...http,
 		close() {
 			drop();
 			return http.close();
@@ -124,30 +114,31 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 		},
 		dropEvents: drop,
 		push,
-		inject({ text, from = "+15551230001", to, file, fileName, ...extra }) {
-			const id = `file${world.files.size + 1}.bin`;
-			if (file) world.files.set(id, file as Buffer);
-			const timestamp = ++world.timestamp;
-			const attachment = { id, contentType: "text/plain", filename: fileName ?? null, size: (file as Buffer)?.length };
-			push({
-				source: from,
-				sourceNumber: from,
-				sourceUuid: `uuid-of-${from}`,
-				sourceName: "Ann",
-				sourceDevice: 1,
-				timestamp,
-				dataMessage: {
-					timestamp,
-					message: text,
-					expiresInSeconds: 0,
-					viewOnce: false,
-					groupInfo: to?.startsWith("group:")
-						? { groupId: to.slice(6), groupName: "Team", type: "DELIVER" }
-						: undefined,
-					attachments: file ? [attachment] : undefined,
-					...extra,
-				},
-			});
+		inject: (message) => push(envelopeOf(world, message)),
+	};
+}
+
+function envelopeOf(world: World, message: Parameters<Fake["inject"]>[0]): object {
+	const { text, from = "+15551230001", to, file, fileName, ...extra } = message;
+	const id = `file${world.files.size + 1}.bin`;
+	if (file) world.files.set(id, file as Buffer);
+	const timestamp = ++world.timestamp;
+	const attachment = { id, contentType: "text/plain", filename: fileName ?? null, size: (file as Buffer)?.length };
+	return {
+		source: from,
+		sourceNumber: from,
+		sourceUuid: `uuid-of-${from}`,
+		sourceName: "Ann",
+		sourceDevice: 1,
+		timestamp,
+		dataMessage: {
+			timestamp,
+			message: text,
+			expiresInSeconds: 0,
+			viewOnce: false,
+			groupInfo: to?.startsWith("group:") ? { groupId: to.slice(6), groupName: "Team", type: "DELIVER" } : undefined,
+			attachments: file ? [attachment] : undefined,
+			...extra,
 		},
 	};
 }
@@ -155,9 +146,14 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 /** A quiet daemon is not a dead one. */
 const KEEP_ALIVE_MS = 15_000;
 
-function listen(world: World, url: string, after: string | string[] | undefined, response: ServerResponse): void {
-	const account = new URL(url, "http://fake").searchParams.get("account");
-	if (account !== SIGNAL_NUMBER) return void response.writeHead(400).end();
+function listen(world: World, { url = "", headers }: IncomingMessage, response: ServerResponse): boolean {
+	const { pathname, searchParams } = new URL(url, "http://fake");
+	if (pathname !== "/api/v1/events") return false;
+	if (searchParams.get("account") !== SIGNAL_NUMBER) {
+		response.writeHead(400).end();
+		return true;
+	}
+	const after = headers["last-event-id"];
 	response.writeHead(200, { "content-type": "text/event-stream" });
 	response.write(":\n");
 	// An id of another run brings everything that is kept.
@@ -177,6 +173,7 @@ function listen(world: World, url: string, after: string | string[] | undefined,
 		cancel();
 		world.listeners.delete(response);
 	});
+	return true;
 }
 
 const write = (response: ServerResponse, { id, data }: { id: number; data: string }) =>

@@ -45,13 +45,15 @@ export interface SmsFake extends Fake {
 	/** The value of `X-Twilio-Signature`. */
 	sign(url: string, fields: URLSearchParams): string;
 	/** The fields of a webhook for a person's message. */
-	fieldsOf(message: {
-		text: string;
-		from?: string;
-		to?: string;
-		media?: Buffer;
-		[extra: string]: unknown;
-	}): URLSearchParams;
+	fieldsOf(message: SmsInbound): URLSearchParams;
+}
+
+export interface SmsInbound {
+	text: string;
+	from?: string;
+	to?: string;
+	media?: Buffer;
+	[extra: string]: unknown;
 }
 
 interface World {
@@ -102,37 +104,12 @@ export async function createSmsFake(options: SmsFakeOptions = {}): Promise<SmsFa
 					)
 				: refusal(500, 20500, "Internal Server Error"),
 	});
-	const sign = (url: string, fields: URLSearchParams): string => {
-		const signed = [...fields]
-			.sort(([a], [b]) => (a < b ? -1 : 1))
-			.reduce((text, [name, value]) => text + name + value, url);
-		return createHmac("sha1", TWILIO_TOKEN).update(signed).digest("base64");
-	};
 	const fake: SmsFake = {
-		url: http.url,
-		begun: http.begun,
-		calls: http.calls,
-		fault: http.fault,
-		close: http.close,
+		...http,
 		raw: (to) => world.messages.filter((each) => each.to === to),
 		visible: (to) => fake.raw(to).map(({ body }) => body),
 		sign,
-		fieldsOf(message) {
-			const { text, from = "+15551230001", to = TWILIO_NUMBER, media, ...extra } = message;
-			const sid = sidOf(media ? "MM" : "SM", ++world.count);
-			if (media) world.media.set(`${ROOT}/Messages/${sid}/Media/ME1`, media);
-			return new URLSearchParams({
-				MessageSid: sid,
-				AccountSid: TWILIO_SID,
-				SmsStatus: "received",
-				From: from,
-				To: to,
-				Body: text,
-				NumMedia: media ? "1" : "0",
-				...(media ? { MediaUrl0: `${http.url}${ROOT}/Messages/${sid}/Media/ME1`, MediaContentType0: "image/png" } : {}),
-				...(extra as Record<string, string>),
-			});
-		},
+		fieldsOf: (message) => fieldsOf(world, http.url, message),
 		async inject(message) {
 			const url = options.webhookUrl;
 			if (url === undefined) throw new Error("the fake has no webhookUrl");
@@ -142,6 +119,31 @@ export async function createSmsFake(options: SmsFakeOptions = {}): Promise<SmsFa
 		},
 	};
 	return fake;
+}
+
+function sign(url: string, fields: URLSearchParams): string {
+	const signed = [...fields]
+		.sort(([a], [b]) => (a < b ? -1 : 1))
+		.reduce((text, [name, value]) => text + name + value, url);
+	return createHmac("sha1", TWILIO_TOKEN).update(signed).digest("base64");
+}
+
+function fieldsOf(world: World, url: string, message: SmsInbound): URLSearchParams {
+	const { text, from = "+15551230001", to = TWILIO_NUMBER, media, ...extra } = message;
+	const sid = sidOf(media ? "MM" : "SM", ++world.count);
+	const path = `${ROOT}/Messages/${sid}/Media/ME1`;
+	if (media) world.media.set(path, media);
+	return new URLSearchParams({
+		MessageSid: sid,
+		AccountSid: TWILIO_SID,
+		SmsStatus: "received",
+		From: from,
+		To: to,
+		Body: text,
+		NumMedia: media ? "1" : "0",
+		...(media ? { MediaUrl0: url + path, MediaContentType0: "image/png" } : {}),
+		...(extra as Record<string, string>),
+	});
 }
 
 const sidOf = (kind: string, count: number): string => `${kind}${count.toString(16).padStart(32, "0")}`;

@@ -2,8 +2,9 @@
 
 import { createHmac } from "node:crypto";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { type Backoff, backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { Fake } from "./fake.ts";
-import { createBucket, type FakeReply, type FakeRequest, readForm, serveFake } from "./http.ts";
+import { Buckets, FakeRefusal, type FakeReply, type FakeRequest, type Rate, readForm, serveFake } from "./http.ts";
 
 export interface WhatsAppMessage {
 	id: string;
@@ -48,8 +49,8 @@ export interface WhatsAppFake extends Fake {
 
 export interface WhatsAppFakeOptions {
 	/** Messages to one person: so many at once, then one every so many milliseconds. */
-	pairRate?: [capacity: number, refillMs: number];
-	accountRate?: [capacity: number, refillMs: number];
+	pairRate?: Rate;
+	accountRate?: Rate;
 	/** The platform's clock. Rate limits use the caller's time. */
 	clock?: Clock;
 }
@@ -58,6 +59,7 @@ const PHONE = "1066100";
 const APP_SECRET = "app-secret-of-the-fake";
 const TEXT_CHARS_MAX = 4096;
 const WEBHOOK_TRIES = 4;
+const WEBHOOK_BACKOFF: Backoff = { firstMs: 100, maxMs: 800 };
 /** Content types that may be uploaded. */
 const MEDIA_TYPES: ReadonlySet<string> = new Set([
 	...["audio/aac", "audio/mp4", "audio/mpeg", "audio/amr", "audio/ogg", "audio/opus"],
@@ -68,35 +70,32 @@ const MEDIA_TYPES: ReadonlySet<string> = new Set([
 	),
 ]);
 
-class Refusal extends Error {
-	readonly status: number;
-	readonly error: object;
-
+class Refusal extends FakeRefusal {
 	constructor(status: number, code: number, details: string, more: object = {}) {
-		super(details);
-		this.status = status;
-		this.error = { message: `(#${code}) ${details}`, type: "OAuthException", code, error_data: { details }, ...more };
+		const error = { message: `(#${code}) ${details}`, type: "OAuthException", code, error_data: { details }, ...more };
+		super(details, { status, body: { error } });
 	}
 }
 
-const replyOf = ({ status, error }: Refusal): FakeReply => ({ status, body: { error } });
+const invalid = (details: string): Refusal => new Refusal(400, 100, details);
 
 export async function createWhatsAppFake(options: WhatsAppFakeOptions = {}): Promise<WhatsAppFake> {
-	const { clock = systemClock } = options;
-	const world = new World(options, clock);
+	const world = new World(options);
 	const http = await serveFake({
-		clock,
+		clock: options.clock,
 		name: (request) => {
 			const name = nameOf(request);
 			return name === undefined ? undefined : { name, to: addresseeOf(request.json), body: request.json };
 		},
 		handle: (request) => world.handle(request, http.url),
 		refuse: ({ kind }) =>
-			kind === "429"
-				? replyOf(new Refusal(400, 130429, "Message failed to send because too many were sent."))
-				: replyOf(new Refusal(500, 131000, "Something went wrong.")),
+			(kind === "429"
+				? new Refusal(400, 130429, "Message failed to send because too many were sent.")
+				: new Refusal(500, 131000, "Something went wrong.")
+			).reply,
 	});
 	return {
+		...http,
 		url: `${http.url}/v23.0`,
 		settings: {
 			phone_number_id: PHONE,
@@ -105,10 +104,6 @@ export async function createWhatsAppFake(options: WhatsAppFakeOptions = {}): Pro
 			verify_token: "my-word",
 			api_url: `${http.url}/v23.0`,
 		},
-		begun: http.begun,
-		calls: http.calls,
-		fault: http.fault,
-		close: http.close,
 		visible: (to) => world.of(to).map(({ text, media }) => (media ? `[${media.name}]` : text)),
 		raw: (to) => world.of(to),
 		subscribe: (hook) => world.subscribe(hook),
@@ -124,17 +119,13 @@ class World {
 	readonly messages: WhatsAppMessage[] = [];
 	readonly media = new Map<string, { name: string; contentType: string; data: Buffer }>();
 	readonly closed = new Set<string>();
-	readonly #pairs = new Map<string, ReturnType<typeof createBucket>>();
-	readonly #account: ReturnType<typeof createBucket>;
-	readonly #pairRate: [number, number];
-	readonly #clock: Clock;
+	readonly #buckets = new Buckets();
+	readonly #options: Required<WhatsAppFakeOptions>;
 	#hook: ((call: WebhookCall) => Promise<number>) | undefined;
 	#counter = 0;
 
-	constructor({ pairRate = [45, 6000], accountRate = [80, 12.5] }: WhatsAppFakeOptions, clock: Clock) {
-		this.#pairRate = pairRate;
-		this.#clock = clock;
-		this.#account = createBucket(...accountRate);
+	constructor(options: WhatsAppFakeOptions) {
+		this.#options = { pairRate: [45, 6000], accountRate: [80, 12.5], clock: systemClock, ...options };
 	}
 
 	of(to: string): WhatsAppMessage[] {
@@ -142,52 +133,35 @@ class World {
 	}
 
 	subscribe(hook: string | ((call: WebhookCall) => Promise<number>)): void {
-		this.#hook =
-			typeof hook === "function"
-				? hook
-				: async ({ method, headers, body }) =>
-						(await fetch(hook, { method, headers, body: new Uint8Array(body) })).status;
+		const post = async ({ method, headers, body }: WebhookCall): Promise<number> =>
+			(await fetch(hook as string, { method, headers, body: new Uint8Array(body) })).status;
+		this.#hook = typeof hook === "string" ? post : hook;
 	}
 
 	handle(request: FakeRequest, url: string): FakeReply {
-		try {
-			if (request.headers.authorization !== "Bearer EAAG-1") throw new Refusal(401, 190, "Invalid OAuth access token.");
-			return this.#answer(request, url);
-		} catch (cause) {
-			if (cause instanceof Refusal) return replyOf(cause);
-			throw cause;
-		}
-	}
-
-	#answer(request: FakeRequest, url: string): FakeReply {
+		if (request.headers.authorization !== "Bearer EAAG-1") throw new Refusal(401, 190, "Invalid OAuth access token.");
 		const [, , first = "", second] = request.path.split("/");
 		const media = this.media.get(first);
 		if (request.method === "GET" && second === "bytes" && media) return { status: 200, body: media.data };
 		if (request.method === "GET" && media) {
-			const { contentType, data } = media;
-			const wire = { id: first, mime_type: contentType, file_size: data.length, url: `${url}/v23.0/${first}/bytes` };
-			return { status: 200, body: wire };
+			const facts = { id: first, mime_type: media.contentType, file_size: media.data.length };
+			return { status: 200, body: { ...facts, url: `${url}/v23.0/${first}/bytes` } };
 		}
 		if (first !== PHONE) throw new Refusal(400, 100, "Unsupported request: no such object.", { error_subcode: 33 });
 		if (second === "media") return this.#upload(request);
 		if (second === "messages") return this.#message(request);
-		const body = { display_phone_number: "+1 555 0100", verified_name: "Fake", quality_rating: "GREEN", id: PHONE };
-		return { status: 200, body };
+		const facts = { display_phone_number: "+1 555 0100", verified_name: "Fake", quality_rating: "GREEN" };
+		return { status: 200, body: { ...facts, id: PHONE } };
 	}
 
 	#upload(request: FakeRequest): FakeReply {
 		const parts = readForm(request);
 		const file = parts.find(({ name }) => name === "file");
-		if (!file || !parts.some(({ name }) => name === "messaging_product"))
-			throw new Refusal(400, 100, "file is required");
+		if (!file || !parts.some(({ name }) => name === "messaging_product")) throw invalid("file is required");
 		const [type = ""] = (file.contentType ?? "").split(";");
 		if (!MEDIA_TYPES.has(type)) {
 			const types = [...MEDIA_TYPES].join(", ");
-			throw new Refusal(
-				400,
-				100,
-				`Param file must be a file with one of the following types: ${types}. Received '${type}'`,
-			);
+			throw invalid(`Param file must be a file with one of the following types: ${types}. Received '${type}'`);
 		}
 		const id = this.keep(file.filename ?? "file", file.contentType ?? "", file.data);
 		return { status: 200, body: { id } };
@@ -200,18 +174,17 @@ class World {
 	}
 
 	#message({ json, at }: FakeRequest): FakeReply {
-		if (json.messaging_product !== "whatsapp") throw new Refusal(400, 100, "messaging_product is required");
+		if (json.messaging_product !== "whatsapp") throw invalid("messaging_product is required");
 		if (json.status === "read") {
-			if (!String(json.message_id).startsWith("wamid.")) throw new Refusal(400, 100, "message_id is not valid");
+			if (!String(json.message_id).startsWith("wamid.")) throw invalid("message_id is not valid");
 			return { status: 200, body: { success: true } };
 		}
 		const to = addresseeOf(json);
 		const message = this.#read(json, to);
 		if (this.closed.has(to)) throw new Refusal(400, 131047, "Re-engagement message");
-		const pair = this.#pairs.get(to) ?? createBucket(...this.#pairRate);
-		this.#pairs.set(to, pair);
-		if (pair.take(at) > 0) throw new Refusal(400, 131056, "Pair rate limit hit");
-		if (this.#account.take(at) > 0) throw new Refusal(400, 130429, "Rate limit hit");
+		if (this.#buckets.take(to, this.#options.pairRate, at) > 0) throw new Refusal(400, 131056, "Pair rate limit hit");
+		if (this.#buckets.take("account", this.#options.accountRate, at) > 0)
+			throw new Refusal(400, 130429, "Rate limit hit");
 		this.messages.push(message);
 		if (this.#hook) void this.notify(this.status(message, "sent")).catch(() => {});
 		const body = {
@@ -230,11 +203,10 @@ class World {
 		const text = content.body ?? "";
 		const stored = type === "text" ? undefined : this.media.get(content.id ?? "");
 		if (type !== "text" && !stored) throw new Refusal(400, 131053, "Media upload error");
-		if (type === "text" && text.trim() === "") throw new Refusal(400, 100, "text.body is required");
-		if (text.length > TEXT_CHARS_MAX) throw new Refusal(400, 100, "text.body must be at most 4096 characters long.");
+		if (type === "text" && text.trim() === "") throw invalid("text.body is required");
+		if (text.length > TEXT_CHARS_MAX) throw invalid("text.body must be at most 4096 characters long.");
 		const nonce = json.biz_opaque_callback_data;
-		if (typeof nonce === "string" && nonce.length > 512)
-			throw new Refusal(400, 100, "biz_opaque_callback_data is too long");
+		if (typeof nonce === "string" && nonce.length > 512) throw invalid("biz_opaque_callback_data is too long");
 		const quoted = (json.context as { message_id?: string } | undefined)?.message_id;
 		return {
 			id: `wamid.OUT${++this.#counter}`,
@@ -247,7 +219,7 @@ class World {
 		};
 	}
 
-	payload({ text, from = "15550001", id, media, at = this.#clock.now(), ...extra }: WhatsAppInbound): object {
+	payload({ text, from = "15550001", id, media, at = this.#options.clock.now(), ...extra }: WhatsAppInbound): object {
 		const kept = media && this.keep(media.name ?? "file", media.contentType, media.data);
 		const said = media
 			? {
@@ -274,7 +246,7 @@ class World {
 	}
 
 	status({ id, to, nonce }: WhatsAppMessage, status: string, errors?: object[]): object {
-		const timestamp = String(Math.floor(this.#clock.now() / 1000));
+		const timestamp = String(Math.floor(this.#options.clock.now() / 1000));
 		const recipient = BSUID.test(to) ? { recipient_user_id: to } : { recipient_id: to };
 		const said = { id, status, timestamp, ...recipient, errors };
 		return changeOf({ statuses: [nonce === undefined ? said : { ...said, biz_opaque_callback_data: nonce }] });
@@ -285,7 +257,7 @@ class World {
 		if (!this.#hook) throw new Error("the webhook has no subscriber");
 		for (let tries = 0; tries < WEBHOOK_TRIES; tries++) {
 			if ((await this.#hook(sign(payload))) === 200) return;
-			await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** tries));
+			await sleep(systemClock, backoffMs(WEBHOOK_BACKOFF, tries), undefined, "due");
 		}
 		throw new Error("the webhook was never answered with 200");
 	}

@@ -7,8 +7,8 @@ import {
 	BLUEBUBBLES_PASSWORD,
 	createIMessageFake,
 	type IMessageFake,
-	OWN_CHAT,
 } from "../../../packages/lab/src/imessage/imessage.ts";
+import { OWN_CHAT } from "../../../packages/lab/src/imessage/mac.ts";
 import { platform } from "../../../packages/platforms/src/imessage/imessage.ts";
 import {
 	type BlueBubblesMessage,

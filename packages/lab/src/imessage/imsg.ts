@@ -3,17 +3,21 @@
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { createInterface } from "node:readline";
+import { systemClock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 
 const url = process.argv[2] ?? "";
 const WATCH_EVERY_MS = 30;
 
 const say = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
-async function watch(since: string): Promise<void> {
-	const response = await fetch(`${url}/imsg/watch?since=${since}`);
-	const { from, messages } = (await response.json()) as { from: number; messages: { id: number }[] };
-	for (const message of messages) say({ jsonrpc: "2.0", method: "message", params: { subscription: 1, message } });
-	setTimeout(() => void watch(String(messages.at(-1)?.id ?? from)).catch(die), WATCH_EVERY_MS);
+async function watch(since: string): Promise<never> {
+	for (let last = since; ; await sleep(systemClock, WATCH_EVERY_MS, undefined, "due")) {
+		const response = await fetch(`${url}/imsg/watch?since=${last}`);
+		const { from, messages } = (await response.json()) as { from: number; messages: { id: number }[] };
+		for (const message of messages) say({ jsonrpc: "2.0", method: "message", params: { subscription: 1, message } });
+		last = String(messages.at(-1)?.id ?? from);
+	}
 }
 
 async function answer(line: string): Promise<void> {

@@ -3,7 +3,7 @@
 import { createHmac } from "node:crypto";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { Fake } from "../fake.ts";
-import { createBucket, type FakeReply, type FakeRequest, serveFake } from "../http.ts";
+import { Buckets, type FakeReply, type FakeRequest, type Rate, serveFake } from "../http.ts";
 import { methodsOf, type SlackArgs, SlackRefusal } from "./methods.ts";
 import { createSockets } from "./socket.ts";
 import { BOT, readable, type SlackMessage, SlackStore } from "./store.ts";
@@ -60,7 +60,7 @@ export interface SlackInbound {
 }
 
 /** More than so many at once, then one every so many milliseconds; the tiers of Slack's documents. */
-const TIERS: Readonly<Record<string, [capacity: number, refillMs: number]>> = {
+const TIERS: Readonly<Record<string, Rate>> = {
 	"chat.postMessage": [10, 1000],
 	"chat.update": [50, 1200],
 	"chat.startStream": [20, 3000],
@@ -72,34 +72,34 @@ const TIERS: Readonly<Record<string, [capacity: number, refillMs: number]>> = {
 
 const SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5";
 
-export async function createSlackFake(options: SlackFakeOptions = {}): Promise<SlackFake> {
-	const { clock = systemClock } = options;
-	const store = new SlackStore(clock);
-	const settings: Record<string, string> = { bot_token: "xoxb-1", app_token: "xapp-1", signing_secret: SIGNING_SECRET };
-	const buckets = new Map<string, ReturnType<typeof createBucket>>();
-	let methods: ReturnType<typeof methodsOf> = {};
+class SlackApi {
+	readonly store: SlackStore;
+	readonly settings: Record<string, string> = {
+		bot_token: "xoxb-1",
+		app_token: "xapp-1",
+		signing_secret: SIGNING_SECRET,
+	};
+	/** Set once the addresses are known. */
+	methods: ReturnType<typeof methodsOf> = {};
+	readonly #options: SlackFakeOptions;
+	readonly #buckets = new Buckets();
 
-	/** 0 = allowed. One message a second is counted by channel. */
-	function waitMs(method: string, args: SlackArgs, now: number): number {
-		const tier = options.rate === "off" ? undefined : TIERS[method];
-		if (!tier) return 0;
-		const key = method === "chat.postMessage" ? `${method} ${args.channel}` : method;
-		const bucket = buckets.get(key) ?? createBucket(...tier);
-		buckets.set(key, bucket);
-		return bucket.take(now);
+	constructor(options: SlackFakeOptions, clock: Clock) {
+		this.#options = options;
+		this.store = new SlackStore(clock);
 	}
 
-	function handle(request: FakeRequest): FakeReply {
-		const file = /^\/(upload|files)\/(\w+)/.exec(request.path);
-		if (file) return file[1] === "upload" ? takeBytes(request, file[2] ?? "") : giveBytes(request, file[2] ?? "");
+	handle(request: FakeRequest): FakeReply {
+		const [, kind, id = ""] = /^\/(upload|files)\/(\w+)/.exec(request.path) ?? [];
+		if (kind) return kind === "upload" ? this.#takeBytes(request, id) : this.#giveBytes(request, id);
 		const method = methodOf(request);
 		const args = argsOf(request);
-		const token = method === "apps.connections.open" ? settings.app_token : settings.bot_token;
+		const token = method === "apps.connections.open" ? this.settings.app_token : this.settings.bot_token;
 		const given = request.headers.authorization?.replace("Bearer ", "") ?? args.token;
 		if (given !== token) return refuse("invalid_auth");
-		const late = waitMs(method, args, request.at);
+		const late = this.#waitMs(method, args, request.at);
 		if (late > 0) return tooMany(late);
-		const work = methods[method];
+		const work = this.methods[method];
 		if (!work) return refuse("unknown_method");
 		try {
 			return { status: 200, headers: { "x-oauth-scopes": "chat:write,files:read" }, body: { ok: true, ...work(args) } };
@@ -109,16 +109,23 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 		}
 	}
 
-	function takeBytes({ body }: FakeRequest, id: string): FakeReply {
-		const file = store.files.get(id);
+	/** 0 = allowed. One message a second is counted by channel. */
+	#waitMs(method: string, args: SlackArgs, now: number): number {
+		const tier = this.#options.rate === "off" ? undefined : TIERS[method];
+		const key = method === "chat.postMessage" ? `${method} ${args.channel}` : method;
+		return tier ? this.#buckets.take(key, tier, now) : 0;
+	}
+
+	#takeBytes({ body }: FakeRequest, id: string): FakeReply {
+		const file = this.store.files.get(id);
 		if (!file || body.length !== file.size) return { status: 400, body: "wrong length" };
 		file.data = body;
 		return { status: 200, body: "OK" };
 	}
 
-	function giveBytes({ headers }: FakeRequest, id: string): FakeReply {
-		const data = store.files.get(id)?.data;
-		const allowed = headers.authorization === `Bearer ${settings.bot_token}` && options.filesRead !== false;
+	#giveBytes({ headers }: FakeRequest, id: string): FakeReply {
+		const data = this.store.files.get(id)?.data;
+		const allowed = headers.authorization === `Bearer ${this.settings.bot_token}` && this.#options.filesRead !== false;
 		// Slack does not refuse: it redirects to its sign-in page.
 		if (!allowed) {
 			const page = "<!DOCTYPE html><html><title>Slack</title></html>";
@@ -126,56 +133,36 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 		}
 		return data ? { status: 200, body: data } : { status: 404, body: "not found" };
 	}
+}
 
+export async function createSlackFake(options: SlackFakeOptions = {}): Promise<SlackFake> {
+	const { clock = systemClock } = options;
+	const api = new SlackApi(options, clock);
+	const { store, settings } = api;
 	const http = await serveFake({
 		clock,
-		name(request) {
-			const upload = request.path.startsWith("/upload/") ? "upload" : undefined;
-			const name = upload ?? methodOf(request);
-			if (name === "") return undefined;
-			const body = upload ? request.body.length : argsOf(request);
-			const to = typeof body === "number" ? "" : (body.channel ?? body.channel_id ?? "");
-			return { name, to, body };
-		},
-		handle,
+		name: nameOf,
+		handle: (request) => api.handle(request),
 		refuse: (fault) =>
 			fault.kind === "429" ? tooMany(fault.ms ?? 1000) : { status: 503, body: "upstream connect error" },
 	});
 	const sockets = createSockets(http.server, `${http.url.replace("http", "ws")}/link`, options.ackMs);
-	methods = methodsOf({ store, url: http.url, socketUrl: sockets.url, ...options });
+	api.methods = methodsOf({ store, url: http.url, socketUrl: sockets.url, ...options });
 	settings.api_url = `${http.url}/api/`;
-
-	const pressed = (to: string, nth: number, label: string, from = "U1"): object => {
-		const message = store.in(to).filter(isOurs)[nth];
-		const button = message?.buttons.find((each) => each.label === label);
-		if (!message || !button) throw new Error(`there is no button "${label}"`);
-		const { ts, channel, thread_ts, text } = message;
-		return {
-			type: "block_actions",
-			user: { id: from, name: "ann", team_id: BOT.team },
-			channel: { id: channel },
-			message: { ts, text, thread_ts },
-			actions: [{ type: "button", action_id: button.action_id, value: button.value, action_ts: store.stamp() }],
-		};
-	};
+	const ours = (to: string) => store.in(to).filter(({ user }) => user === BOT.user);
+	const pressed = (to: string, nth: number, label: string, from?: string) => pressOf(store, ours(to)[nth], label, from);
 	const event = (message: SlackInbound): object => eventOf(store, http.url, message);
 	return {
+		...http,
 		url: settings.api_url,
 		settings,
-		begun: http.begun,
-		calls: http.calls,
-		visible: (to) => store.in(to).filter(isOurs).map(readable),
+		visible: (to) => ours(to).map(readable),
 		raw: (to) => store.in(to),
-		fault: http.fault,
 		event,
 		inject: (message) => sockets.deliver(event(message)),
 		signed: (payload, { at = clock.now(), secret = SIGNING_SECRET, form = false } = {}) =>
 			sign(payload, at, secret, form),
-		buttons: (to) =>
-			store
-				.in(to)
-				.filter(isOurs)
-				.map(({ buttons }) => buttons.map(({ label }) => label)),
+		buttons: (to) => ours(to).map(({ buttons }) => buttons.map(({ label }) => label)),
 		pressed,
 		async press(to, nth, label, from) {
 			await sockets.deliver(pressed(to, nth, label, from), "interactive");
@@ -192,7 +179,26 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 	};
 }
 
-const isOurs = (message: SlackMessage): boolean => message.user === BOT.user;
+function nameOf(request: FakeRequest): { name: string; to: string; body: unknown } | undefined {
+	if (request.path.startsWith("/upload/")) return { name: "upload", to: "", body: request.body.length };
+	const name = methodOf(request);
+	const body = argsOf(request);
+	return name === "" ? undefined : { name, to: body.channel ?? body.channel_id ?? "", body };
+}
+
+function pressOf(store: SlackStore, message: SlackMessage | undefined, label: string, from = "U1"): object {
+	const button = message?.buttons.find((each) => each.label === label);
+	if (!message || !button) throw new Error(`there is no button "${label}"`);
+	const { ts, channel, thread_ts, text } = message;
+	return {
+		type: "block_actions",
+		user: { id: from, name: "ann", team_id: BOT.team },
+		channel: { id: channel },
+		message: { ts, text, thread_ts },
+		actions: [{ type: "button", action_id: button.action_id, value: button.value, action_ts: store.stamp() }],
+	};
+}
+
 const methodOf = ({ path }: FakeRequest): string => /^\/api\/([\w.]+)$/.exec(path)?.[1] ?? "";
 const refuse = (error: string): FakeReply => ({ status: 200, body: { ok: false, error } });
 

@@ -2,6 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Server } from "node:http";
+import { systemClock, within } from "@nexus-stream/protocol/clock";
 import { type WebSocket, WebSocketServer } from "ws";
 
 /** Slack waits three seconds for an answer; a test need not. */
@@ -23,34 +24,24 @@ export function createSockets(server: Server, url: string, ackMs = ACK_MS) {
 	});
 
 	async function connected(): Promise<WebSocket> {
-		const deadline = Date.now() + SOCKET_MS;
-		for (;;) {
-			const [socket] = open;
-			if (socket) return socket;
-			if (Date.now() > deadline) throw new Error("no client is connected to Socket Mode");
-			await Promise.race([
-				new Promise<void>((resolve) => arrivals.push(resolve)),
-				new Promise((resolve) => setTimeout(resolve, 50)),
-			]);
-		}
+		const arrival = new Promise<void>((resolve) => arrivals.push(resolve));
+		if (open.size === 0 && !(await within(systemClock, SOCKET_MS, arrival)))
+			throw new Error("no client is connected to Socket Mode");
+		// A connection that was lost at once: the next one.
+		const [socket] = open;
+		return socket ?? connected();
 	}
 
 	/** Resolves when it was confirmed. */
 	async function deliver(payload: object, type = "events_api"): Promise<void> {
 		const envelope_id = randomUUID();
-		const confirmed = new Promise<"confirmed">((resolve) => waiting.set(envelope_id, () => resolve("confirmed")));
+		const confirmed = new Promise<void>((resolve) => waiting.set(envelope_id, resolve));
 		for (let retry_attempt = 0; retry_attempt < 4; retry_attempt++) {
 			const socket = await connected();
 			const more = retry_attempt === 0 ? {} : { retry_reason: "timeout" };
 			const envelope = { type, envelope_id, payload, retry_attempt, ...more };
 			socket.send(JSON.stringify({ ...envelope, accepts_response_payload: false }));
-			let timer: NodeJS.Timeout | undefined;
-			const lost = new Promise<"lost">((resolve) => {
-				timer = setTimeout(resolve, ackMs, "lost");
-			});
-			const outcome = await Promise.race([confirmed, lost]);
-			clearTimeout(timer);
-			if (outcome === "confirmed") return;
+			if (await within(systemClock, ackMs, confirmed)) return;
 		}
 		throw new Error("the event was never confirmed");
 	}
