@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { effort, FULL_EFFORT, LIMIT_MS } from "./test/effort.ts";
 import { chooseSeed } from "./test/seed.ts";
+import { importing, replacingModules } from "./test/select.ts";
 
 // Workers and the processes that tests start compile each module once, not once per process.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/nexus-compiled", import.meta.url));
@@ -31,8 +32,11 @@ const BROWSER = ["test/browser/*.test.ts"];
 /** Run alone: other tests would disturb their measurements, or they fill a disk. */
 const ALONE = ["slow-reader", "disk-full", "disk-full-work"].map((name) => `test/proof/${name}.test.ts`);
 /** Tests that use a store: they run a second time over a bad connection to it (ST27). */
-const STORED = ["broker", "nex/inbox", "edge"].map((folder) => `test/${folder}/**/*.test.ts`);
-const STORED_AND_WAITING = ["test/nex/outbound/**/*.test.ts"];
+const STORED = ["broker", "nex/inbox", "edge", ...(effort < FULL_EFFORT ? [] : ["nex/outbound"])].flatMap((folder) =>
+	importing("test/store.ts").filter((file) => file.startsWith(`test/${folder}/`)),
+);
+/** Their processes load every module again. The others share the modules that a process has loaded, which halves the time of a run. */
+const SEPARATE = replacingModules();
 const ALL = ["test/**/*.test.ts", "test/**/*.test.tsx"];
 
 /** At full effort every proof has the machine for itself. */
@@ -79,7 +83,8 @@ export default defineConfig({
 				test: {
 					name: "computing",
 					include: ALL,
-					exclude: [...WAITING, ...BROWSER, ...ALONE],
+					exclude: [...WAITING, ...BROWSER, ...ALONE, ...SEPARATE],
+					isolate: false,
 					maxWorkers: 2,
 					sequence: { groupOrder: 1 },
 				},
@@ -87,13 +92,24 @@ export default defineConfig({
 			{
 				extends: true,
 				test: {
-					name: "bad connection",
-					include: effort < FULL_EFFORT ? STORED : [...STORED, ...STORED_AND_WAITING],
-					env: { NEXUS_FAULTY: String((chooseSeed() % 100_000) + 1) },
+					name: "separate",
+					include: SEPARATE,
+					exclude: WAITING,
 					maxWorkers: 2,
 					sequence: { groupOrder: 1 },
 				},
 			},
+			...[false, true].map((isolate) => ({
+				extends: true as const,
+				test: {
+					name: isolate ? "bad connection, separate" : "bad connection",
+					include: STORED.filter((file) => SEPARATE.includes(file) === isolate),
+					env: { NEXUS_FAULTY: String((chooseSeed() % 100_000) + 1) },
+					isolate,
+					maxWorkers: 2,
+					sequence: { groupOrder: 1 },
+				},
+			})),
 			{
 				extends: true,
 				test: { name: "alone", include: ALONE, maxWorkers: 1, sequence: { groupOrder: 2 } },

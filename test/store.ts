@@ -2,7 +2,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { type Bus, type BusOptions, createBus, sqliteStorage } from "../packages/daemon/src/bus/bus.ts";
 import { type Ledger, sqliteLedger } from "../packages/daemon/src/ledger/ledger.ts";
 import type { AtOnce } from "../packages/daemon/src/ledger/table.ts";
@@ -32,12 +32,19 @@ export type OpenStore = (path: string, options?: Partial<Omit<BusOptions, "stora
 export const openPlainStore: OpenStore = (path, options) => open(path, options);
 
 /** With the seed of a bad connection in `NEXUS_FAULTY`, behind one (ST27). */
-export const openStore: OpenStore = (path, options) => open(path, options, seeds.next().value);
+export const openStore: OpenStore = (path, options) => open(path, options, nextSeed());
 
-const first = Number(process.env.NEXUS_FAULTY);
-const seeds = (function* () {
-	for (let n = 0; ; n++) yield first > 0 ? first + n : undefined;
-})();
+/** How many stores each test file has opened: whatever ran before it in this process, a file gets the same seeds. */
+const opened = new Map<string | undefined, number>();
+
+function nextSeed(): number | undefined {
+	const first = Number(process.env.NEXUS_FAULTY);
+	if (!(first > 0)) return undefined;
+	const { testPath } = expect.getState();
+	const before = opened.get(testPath) ?? 0;
+	opened.set(testPath, before + 1);
+	return first + before;
+}
 
 function open(path: string, options: Partial<Omit<BusOptions, "storage">> = {}, seed?: number): TestStore {
 	const file = openSqlite(path, "process");
