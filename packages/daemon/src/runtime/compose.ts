@@ -19,9 +19,9 @@ import type { MetricsSource } from "./observe/metrics.ts";
 import { RunCounts } from "./observe/run-counts.ts";
 import type { Tracing } from "./observe/tracing.ts";
 import { packageVersion, pageDir } from "./package.ts";
+import { reportAttachments } from "./wiring/attachments.ts";
 import { changedAccounts, startedWith } from "./wiring/audited.ts";
 import { stateFeed } from "./wiring/health.ts";
-import { reportAttachments } from "./wiring/jobs.ts";
 import { createServices, type RunningServices } from "./wiring/services.ts";
 
 export interface DaemonParts {

@@ -1,5 +1,6 @@
 /** The services of the runtime contract: made here, each from what it needs, and stopped together with the daemon. */
 
+import { join } from "node:path";
 import type { ReadinessJson } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -10,9 +11,11 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { Accepted, ClientMessage, Nex, Outbound } from "../../nex/nex.ts";
 import { agentTurns } from "../../services/agents/turns.ts";
 import { createClearing } from "../../services/apps/clearing.ts";
+import { createArtifacts } from "../../services/artifacts/artifacts.ts";
 import { createAuditLog } from "../../services/audit/audit.ts";
 import { noticeLogs } from "../../services/audit/notices.ts";
 import { createAudit } from "../../services/audit/record.ts";
+import { createJobs } from "../../services/jobs/jobs.ts";
 import { createQuota } from "../../services/kit/quota.ts";
 import { createRealtime } from "../../services/realtime/realtime.ts";
 import { createScenarios } from "../../services/scenarios/scenarios.ts";
@@ -21,7 +24,6 @@ import type { NexusConfig } from "../config/config.ts";
 import type { ServiceRows } from "../data/tables.ts";
 import { createAppServices } from "./app-services.ts";
 import { openConnectors } from "./connectors.ts";
-import { openArtifacts, openJobs } from "./jobs.ts";
 import type { Services } from "./port.ts";
 import { userTokensOf } from "./user-tokens.ts";
 
@@ -57,36 +59,21 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, rows });
 	const quota = createQuota({ bus, rows, limits: config.apps });
-	const artifacts = openArtifacts({ ...parts, quota });
+	const dir = join(config.data, "artifacts");
+	const artifacts = createArtifacts({ dir, bus, rows, quota, clock, log, limits: config.artifacts });
 	const connectors = openConnectors({ ...parts, audit, transfers: artifacts.transfers });
 	const verifyUser = userTokensOf(config, clock);
+	const durable = { bus, rows, audit, quota, clock, log };
 	const scenarios = createScenarios({
-		bus,
-		rows,
+		...durable,
 		connectors,
-		clock,
-		log,
-		audit,
 		verifyUser,
-		quota,
 		abortGraceMs: config.broker.abortGraceMs,
 	});
-	const jobs = openJobs({ ...parts, connectors, scenarios, artifacts, audit, quota });
+	const jobs = createJobs({ ...durable, scenarios, artifacts, limits: config.jobs });
 	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => parts.nex.cancel(eventId) });
-	const workflows = createWorkflows({
-		bus,
-		rows,
-		scenarios,
-		jobs,
-		agents,
-		connectors,
-		verifyUser,
-		clock,
-		log,
-		audit,
-		quota,
-	});
-	const realtime = createRealtime({ bus, connectors, submit, clock, log, quota });
+	const workflows = createWorkflows({ ...durable, scenarios, jobs, agents, connectors, verifyUser });
+	const realtime = createRealtime({ ...durable, connectors, submit });
 	const work = () => ({
 		queueDepth: jobs.counts.queued,
 		activeInferenceJobs: jobs.counts.running,

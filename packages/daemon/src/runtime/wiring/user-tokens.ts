@@ -3,18 +3,17 @@
 import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { userTokens, type VerifyUserToken } from "../../services/scenarios/user-token.ts";
+import { noUserTokens, userTokens, type VerifyUserToken } from "../../services/scenarios/user-token.ts";
 import type { NexusConfig } from "../config/config.ts";
 
 const SHARED_SECRET = /^HS(?:256|384|512)$/;
 const KEY_PAIR = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;
 
-/** Undefined: no user token is taken. */
 export function userTokensOf(
 	{ grpc, base }: Pick<NexusConfig, "grpc" | "base">,
 	clock: Pick<Clock, "now">,
-): VerifyUserToken | undefined {
-	if (!grpc?.jwt) return undefined;
+): VerifyUserToken {
+	if (!grpc?.jwt) return noUserTokens;
 	const { issuer, audience, jwksFile, secretFile, algorithms } = grpc.jwt;
 	if (issuer === undefined || audience === undefined || algorithms === undefined)
 		throw wrong("needs issuer, audience and algorithms");

@@ -1,8 +1,8 @@
 /** Configuration schema of each kind of node. */
 
 import { z } from "zod";
-import { condition } from "./condition.ts";
-import type { WorkflowNodeKind } from "./port.ts";
+import type { WorkflowNodeKind } from "../port.ts";
+import { condition } from "./expressions.ts";
 
 const text = z.string().max(64 * 1024);
 const filled = text.min(1);

@@ -1,17 +1,17 @@
 /** Nodes that take their time: a model call is a job, an agent's turn a run of its session, a script a thread. */
 
 import { isErrorCode, NexusError, type Reason } from "@nexus-stream/protocol";
-import { follow } from "../../bus/bus.ts";
-import type { Job, JobEvent, Jobs } from "../jobs/port.ts";
-import { jobEventOf } from "../jobs/snapshot.ts";
-import type { Principal } from "../kit/principal.ts";
-import type { ScenarioSpec, Scenarios } from "../scenarios/port.ts";
-import type { PlannedNode } from "./plan.ts";
-import type { AgentTurn, AgentTurns, WorkflowNodeKind } from "./port.ts";
+import { follow } from "../../../bus/bus.ts";
+import type { Job, JobEvent, Jobs } from "../../jobs/port.ts";
+import { jobEventOf } from "../../jobs/snapshot.ts";
+import type { Principal } from "../../kit/principal.ts";
+import type { ScenarioSpec, Scenarios } from "../../scenarios/port.ts";
+import type { PlannedNode } from "../plan.ts";
+import type { AgentTurn, AgentTurns, WorkflowNodeKind } from "../port.ts";
+import type { NodeOutput } from "../run/status.ts";
+import type { NodeReport, NodeRun } from "../run/step.ts";
+import { fill, fillAll, newRoom, type Scope } from "./expressions.ts";
 import type { Scripts } from "./script.ts";
-import type { NodeOutput } from "./status.ts";
-import type { NodeReport, NodeRun } from "./step.ts";
-import { fill, fillAll, newRoom, type Scope } from "./template.ts";
 
 export interface PerformDeps {
 	scenarios: Pick<Scenarios, "admit">;

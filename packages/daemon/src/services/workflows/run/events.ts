@@ -4,9 +4,9 @@
  */
 
 import { NexusError } from "@nexus-stream/protocol";
-import { Batch, type Cursor } from "../../bus/bus.ts";
-import type { Plan } from "./plan.ts";
-import type { WorkflowEventJson, WorkflowJson } from "./port.ts";
+import { Batch, type Cursor } from "../../../bus/bus.ts";
+import type { Plan } from "../plan.ts";
+import type { WorkflowEventJson, WorkflowJson } from "../port.ts";
 import { changeOf, type WorkflowChange, type WorkflowHead, workflowJson } from "./status.ts";
 import type { WorkflowEvent, WorkflowRun } from "./step.ts";
 

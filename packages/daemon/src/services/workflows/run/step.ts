@@ -1,8 +1,7 @@
 /** Every decision of a workflow, as one pure step: what happened, and when, becomes the next state, what to tell, and what to do. */
 
-import type { WorkflowLimits } from "./limits.ts";
-import type { Plan, PlannedNode } from "./plan.ts";
-import type { WorkflowErrorJson, WorkflowEventType, WorkflowState } from "./port.ts";
+import type { Plan, PlannedNode } from "../plan.ts";
+import type { WorkflowErrorJson, WorkflowEventType, WorkflowLimits, WorkflowState } from "../port.ts";
 
 export interface NodeRun {
 	readonly state: WorkflowState;
