@@ -69,7 +69,7 @@ describe("the fair queue", () => {
 				const served = new Map<string, number>();
 				const forced = new Set<string>();
 				const play = (input: Parameters<typeof stepQueue>[1]) => {
-					// What the input does without any start, as limits of nothing show it.
+					// Limits of zero show what the input does by itself, without any start.
 					const taken = stepQueue(state, input, now, { runningMax: 0, runningPerAppMax: 0 }).state;
 					if (input.type === "run") served.set(input.appId, Math.max(0, ...served.values()) + 1);
 					const present = new Set([...taken.running.values(), ...taken.waiting.map(({ appId }) => appId)]);

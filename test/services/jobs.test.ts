@@ -259,7 +259,7 @@ const HELLO = { kind: "text", messages: [{ role: "user", text: "hi" }] } as cons
 function textRig(options: Parameters<typeof jobsRig>[0] = {}) {
 	const { promise, resolve } = Promise.withResolvers<ReturnType<typeof outcomeOf>>();
 	const run: { id: string; writer?: LogWriter; aborted: number } = { id: "", aborted: 0 };
-	/** As the test says, and told of every batch of the run's log until then. */
+	/** The outcome that the test gives; reports every batch of the run's log until then. */
 	const outcome = async (grew = () => {}) => {
 		const over = new AbortController();
 		void promise.then(() => over.abort());

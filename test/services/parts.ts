@@ -1,4 +1,4 @@
-/** What services with durable work are made of in tests, and on whose behalf they are called. */
+/** Dependencies of services with durable work, and their callers, as tests need them. */
 
 import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
 import type { ServiceRows } from "../../packages/daemon/src/runtime/data/tables.ts";

@@ -8,14 +8,16 @@ import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows
 import {
 	doneBefore,
 	isOver,
-	type NodeCommand,
 	newRun,
 	nextTickAt,
 	percentOf,
+	type WorkflowRun,
+} from "../../../packages/daemon/src/services/workflows/run/run-state.ts";
+import {
+	type NodeCommand,
 	step,
 	type WorkflowEvent,
 	type WorkflowInput,
-	type WorkflowRun,
 } from "../../../packages/daemon/src/services/workflows/run/step.ts";
 import { seededRandom } from "../../../packages/daemon/src/std/seed.ts";
 import { atEffort } from "../../effort.ts";
@@ -52,7 +54,7 @@ class Walk {
 	}
 
 	nextTick(): number | undefined {
-		return nextTickAt(this.run, this.#limits);
+		return nextTickAt(this.run, this.#limits.nodesRunningMax);
 	}
 
 	states(): Record<string, string> {

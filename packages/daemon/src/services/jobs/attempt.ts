@@ -80,7 +80,7 @@ export async function textSoFar(
 	return (await scenarios.textSoFar(runId, limits.inlineBytesMax / 4)) || undefined;
 }
 
-/** What the log has of a text whose run was cut off by the end of its daemon. */
+/** The text in the log of a run that was cut off by the end of its daemon. */
 export async function cutText(
 	deps: AttemptDeps,
 	{ kind, runId, appId }: Pick<Job, "kind" | "runId" | "appId">,

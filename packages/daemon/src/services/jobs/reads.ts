@@ -10,7 +10,7 @@ import { isTerminal, storedJob } from "./snapshot.ts";
 export interface JobReads {
 	find: Jobs["find"];
 	list: Jobs["list"];
-	/** For whoever asks. */
+	/** For a caller that may see it. Rejects with `not_found`. */
 	get(id: string): Promise<Job>;
 	/** Without its result. Of another application: `not_found`, as if it were not there. */
 	row(id: string, principal: Principal): Promise<StoredJob>;

@@ -11,7 +11,7 @@ import { jobWrites } from "./rows.ts";
 const TERMINAL: ReadonlySet<JobState> = new Set(["completed", "failed", "canceled", "timeout"]);
 export const isTerminal = ({ state }: Pick<Job, "state">): boolean => TERMINAL.has(state);
 
-/** What may be submitted; throws `precondition` for a request with its own key, which is never stored. */
+/** Throws `precondition` for a request with its own key, which is never stored. */
 export function storedScenario(admitted: AdmittedScenario): StoredScenario {
 	const { appId, userId, spec, model, timeoutMs, source } = admitted;
 	if ("inline" in source)

@@ -12,7 +12,7 @@ import { type Principal, seesApp } from "./principal.ts";
 import type { Quota } from "./quota.ts";
 import type { IdempotencyRows } from "./rows.ts";
 
-/** What every service with durable work is made of. */
+/** Dependencies of every service with durable work. */
 export interface DurableWorkDeps {
 	bus: Bus;
 	rows: { idempotency: IdempotencyRows };

@@ -41,7 +41,7 @@ export async function findConnector(
 	return { connector, model: model === "" ? (defaultModelOf(connector, kind) ?? "") : model };
 }
 
-/** What a session uses its connectors with. */
+/** The session that uses its connectors. */
 export interface ConnectorUse {
 	connectors: Pick<Connectors, "find" | "open" | "report">;
 	limits: Pick<RealtimeLimits, "transcribeMs" | "speakMs" | "sentencesMax">;

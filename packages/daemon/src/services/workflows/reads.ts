@@ -5,8 +5,8 @@ import { checkedAppId, type Principal, seesApp } from "../kit/principal.ts";
 import { type Plan, planOf } from "./plan.ts";
 import type { WorkflowDefinitionJson, WorkflowJson, WorkflowLimits, Workflows, WorkflowViewJson } from "./port.ts";
 import type { StoredNode, StoredWorkflow, WorkflowRows } from "./rows.ts";
+import { isOver, type WorkflowRun } from "./run/run-state.ts";
 import { type NodeShape, restored, withOutputs, workflowJson } from "./run/status.ts";
-import { isOver, type WorkflowRun } from "./run/step.ts";
 
 /** A workflow that this daemon runs, or that waits here. */
 type FindLive = (id: string) => { plan: Plan; run: WorkflowRun } | undefined;

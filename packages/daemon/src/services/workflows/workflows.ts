@@ -28,8 +28,8 @@ import type { WorkflowRows } from "./rows.ts";
 import { type StoredWorkflow, workflowWrites } from "./rows.ts";
 import { eventCursor, recordOf } from "./run/events.ts";
 import { type Begun, type ExecutionDeps, WorkflowExecution } from "./run/execution.ts";
+import { isOver, newRun, type WorkflowRun } from "./run/run-state.ts";
 import { newStoredNode, progressOf, type WorkflowHead, workflowJson } from "./run/status.ts";
-import { isOver, newRun, type WorkflowRun } from "./run/step.ts";
 
 export interface WorkflowsDeps extends DurableWorkDeps {
 	rows: DurableWorkDeps["rows"] & { workflows: WorkflowRows };
@@ -50,7 +50,7 @@ class WorkflowService implements Workflows {
 	readonly #queue: FairQueue;
 	readonly #reads: WorkflowReads;
 	readonly #execution: ExecutionDeps;
-	/** Those under way, and those that wait. */
+	/** Workflows that run or wait here. */
 	readonly #live = new Map<string, WorkflowExecution>();
 	#scripts: Scripts | undefined;
 	#isClosing = false;

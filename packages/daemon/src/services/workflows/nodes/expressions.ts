@@ -1,5 +1,5 @@
 /**
- * What a node's configuration says about values, as data and never as code: paths, texts with placeholders, conditions. A path is a subset of
+ * Expressions in a node's configuration, as data and never as code: paths, texts with placeholders, conditions. A path is a subset of
  * JSONPath (RFC 9535): `$.a.b`, `a["b c"]`, `a[0]`, `a[-1]`, `a[*]`. The leading `$` may be left out. With a `[*]` the answer is a list.
  */
 

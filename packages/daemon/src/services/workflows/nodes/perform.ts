@@ -8,8 +8,9 @@ import type { Principal } from "../../kit/principal.ts";
 import type { ScenarioSpec, Scenarios } from "../../scenarios/port.ts";
 import type { PlannedNode } from "../plan.ts";
 import type { AgentTurn, AgentTurns, WorkflowNodeKind } from "../port.ts";
+import type { NodeRun } from "../run/run-state.ts";
 import type { NodeOutput } from "../run/status.ts";
-import type { NodeReport, NodeRun } from "../run/step.ts";
+import type { NodeReport } from "../run/step.ts";
 import { fill, fillAll, newRoom, type Scope } from "./expressions.ts";
 import type { Scripts } from "./script.ts";
 

@@ -13,17 +13,9 @@ import type { Plan } from "../plan.ts";
 import { outputsTooLarge, type WorkflowErrorJson, type WorkflowLimits } from "../port.ts";
 import { workflowWrites } from "../rows.ts";
 import { recordOf } from "./events.ts";
+import { doneBefore, isOver, nextTickAt, type WorkflowRun } from "./run-state.ts";
 import { type NodeOutput, progressOf, storedNode, type WorkflowHead } from "./status.ts";
-import {
-	doneBefore,
-	isOver,
-	type NodeCommand,
-	type NodeReport,
-	nextTickAt,
-	step,
-	type WorkflowInput,
-	type WorkflowRun,
-} from "./step.ts";
+import { type NodeCommand, type NodeReport, step, type WorkflowInput } from "./step.ts";
 
 export interface ExecutionDeps {
 	clock: Clock;
@@ -249,7 +241,7 @@ export class WorkflowExecution {
 	#setTick(): void {
 		this.#cancelTick();
 		const { clock } = this.#deps;
-		const at = this.#hasLeft ? undefined : nextTickAt(this.#run, this.#limitsNow());
+		const at = this.#hasLeft ? undefined : nextTickAt(this.#run, this.#limitsNow().nodesRunningMax);
 		this.#cancelTick =
 			at === undefined
 				? () => {}
