@@ -10,6 +10,8 @@ import { ChannelMark, RunLink } from "./channel-parts.tsx";
 import { channelName, dispositionWords } from "./channels.ts";
 import { Deliveries } from "./deliveries.tsx";
 
+export { openAdapters } from "./adapters.ts";
+
 export function Adapters({ page }: { page: AdaptersPage }) {
 	const view = page.view.value;
 	const now = Date.now() + view.skewMs;

@@ -3,6 +3,8 @@
 import { Head, ListTable, Notices, PageFrame } from "../ui/list-page.tsx";
 import { bankWords, type MemoryPage, provenanceWords } from "./memory.ts";
 
+export { openMemory } from "./memory.ts";
+
 /** How much of a note its button reads aloud. */
 const FORGET_CHARS_MAX = 80;
 

@@ -16,6 +16,8 @@ import { WorkflowNode } from "./workflow-node.tsx";
 import { isOver, stateWords } from "./workflows.ts";
 import { Progress } from "./workflows-page.tsx";
 
+export { openWorkflow } from "./workflow-feed.ts";
+
 export function Workflow({ page: { view: signal, actions } }: { page: WorkflowPage }) {
 	const view = signal.value;
 	const { workflow, failure, notice } = view;

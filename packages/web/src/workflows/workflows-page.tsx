@@ -11,6 +11,8 @@ import { Status } from "../ui/status.tsx";
 import { Jobs } from "./jobs.tsx";
 import { isOver, stateWords, type WorkflowsPage } from "./workflows.ts";
 
+export { openWorkflows } from "./workflows.ts";
+
 const EXAMPLE = "nexus workflow run examples/workflows/summary.yaml";
 
 export function Workflows({ page }: { page: WorkflowsPage }) {
