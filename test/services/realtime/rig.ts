@@ -90,7 +90,7 @@ export function realtimeRig(play: Play, { provider, realtime: limits = {}, ...op
 	});
 
 	const open = (fields: Partial<OpenRealtime> = {}, principal = OWNER) =>
-		realtime.open({ appId: "owner", userId: "", session: "", inputMimeType: "audio/wav", ...fields }, principal);
+		realtime.open({ appId: "owner", session: "", inputMimeType: "audio/wav", ...fields }, principal);
 	const say = (id: string, text: string, fields: { inputId?: string; commit?: boolean } = {}, principal = OWNER) =>
 		realtime.append(id, { text, audio: new Uint8Array(), commit: true, inputId: "", ...fields }, principal);
 	const speak = (id: string, words: string, fields: { inputId?: string; commit?: boolean } = {}) =>

@@ -6,13 +6,14 @@ import { extensionOf } from "../../std/content-type.ts";
 import type { Write } from "../../std/write.ts";
 import type { ArtifactInfo, Artifacts } from "../artifacts/port.ts";
 import type { Media } from "../connectors/port.ts";
-import type { AdmittedScenario, ScenarioOutcome, ScenarioSpec, Scenarios } from "../scenarios/port.ts";
+import type { AdmittedScenario, ScenarioOutcome, ScenarioSpec, Scenarios, StoredScenario } from "../scenarios/port.ts";
 import type { Job, JobLimits } from "./port.ts";
 
 export interface AttemptDeps {
-	scenarios: Pick<Scenarios, "start" | "textSoFar">;
+	scenarios: Pick<Scenarios, "start" | "readmit" | "textSoFar">;
 	artifacts: Pick<Artifacts, "store" | "whole">;
-	limits: Pick<JobLimits, "inlineBytesMax" | "audioBytesMax">;
+	limits: Pick<JobLimits, "inlineBytesMax" | "audioBytesMax" | "cancelGraceMs">;
+	clock: Clock;
 }
 
 /** Fields that an attempt adds to the job's snapshot. */
@@ -20,39 +21,63 @@ export type Findings = Partial<
 	Pick<Job, "text" | "artifacts" | "embeddings" | "usage" | "demo" | "runId" | "progress">
 >;
 
-export interface JobAttempt {
-	admitted: AdmittedScenario;
-	signal: AbortSignal;
+interface Attempt {
 	/** Reports the results so far. */
 	found(findings: Findings): void;
 	/** Writes that commit with the run's beginning, so that the job knows its run even after a crash. */
 	begins(runId: string): readonly Write[];
 }
 
+export interface NewAttempt extends Attempt {
+	scenario: StoredScenario;
+	/** Aborted by the time limit, or by the caller that stops the attempt. */
+	stop: AbortController;
+	/** How long it is waited for once it was stopped; asked for at the stop. */
+	graceMs(): number;
+}
+
+interface JobAttempt extends Attempt {
+	admitted: AdmittedScenario;
+	signal: AbortSignal;
+}
+
+/** Rejects with why it failed, or with the reason of its stop; what was found before stays. */
+export function attempt(deps: AttemptDeps, { scenario, stop, graceMs, ...reports }: NewAttempt): Promise<void> {
+	const { timeoutMs, spec } = scenario;
+	const isRun = spec.kind === "text" || spec.kind === "speech";
+	// A run has the same limit itself, and its log should be what says so.
+	const limitMs = isRun ? timeoutMs + deps.limits.cancelGraceMs : timeoutMs;
+	const work = async () => {
+		const admitted = await deps.scenarios.readmit(scenario);
+		stop.signal.throwIfAborted();
+		await perform(deps, { ...reports, admitted, signal: stop.signal });
+	};
+	return bounded(work(), { clock: deps.clock, limitMs, graceMs, stop });
+}
+
 type SpecOf<Kind extends ScenarioSpec["kind"]> = Extract<ScenarioSpec, { kind: Kind }>;
 
-/** Rejects with why it failed; what was found before stays. */
-export async function perform(deps: AttemptDeps, attempt: JobAttempt): Promise<void> {
-	const { spec } = attempt.admitted;
+async function perform(deps: AttemptDeps, attempted: JobAttempt): Promise<void> {
+	const { spec } = attempted.admitted;
 	switch (spec.kind) {
 		case "text":
 		case "speech":
-			return stream(deps, attempt);
+			return stream(deps, attempted);
 		case "image":
-			return draw(deps, attempt, spec);
+			return draw(deps, attempted, spec);
 		case "embed":
-			return embed(deps, attempt, spec);
+			return embed(deps, attempted, spec);
 		case "transcribe":
-			return transcribe(deps, attempt, spec);
+			return transcribe(deps, attempted, spec);
 		default:
 			return spec satisfies never;
 	}
 }
 
-async function stream(deps: AttemptDeps, attempt: JobAttempt): Promise<void> {
-	const { admitted, signal, found } = attempt;
+async function stream(deps: AttemptDeps, attempted: JobAttempt): Promise<void> {
+	const { admitted, signal, found, begins } = attempted;
 	const runId = newRunId();
-	const run = await deps.scenarios.start(admitted, { patient: true, runId, begin: attempt.begins(runId) });
+	const run = await deps.scenarios.start(admitted, { patient: true, runId, begin: begins(runId) });
 	found({ runId, demo: admitted.provider.demo });
 	// The daemon's own stop ends runs by itself, and says so in their logs.
 	const stop = () => {
@@ -63,7 +88,7 @@ async function stream(deps: AttemptDeps, attempt: JobAttempt): Promise<void> {
 	try {
 		// Only a text can be read from the job while it grows.
 		const ended = await run.outcome(admitted.spec.kind === "text" ? () => found({}) : undefined);
-		await keep(deps, attempt, ended);
+		await keep(deps, attempted, ended);
 		if (ended.status !== "completed") throw failureOf(ended);
 	} finally {
 		signal.removeEventListener("abort", stop);
@@ -171,18 +196,11 @@ async function transcribe(
 const storeMedia = ({ artifacts }: AttemptDeps, appId: string, name: string, { mimeType, data }: Media) =>
 	artifacts.store({ appId, name: `${name}.${extensionOf(mimeType)}`, mimeType }, data);
 
-/** A time limit for work that can be stopped; once it was stopped, it is waited for only so long (I12). */
-export interface Bounds {
-	clock: Clock;
-	limitMs: number;
-	/** From the stop on; asked for at the stop. */
-	graceMs(): number;
-	/** Aborted by the time limit, or by the caller that stops the work. */
-	stop: AbortController;
-}
-
-/** Rejects with the reason of the stop when the work does not end by itself. What it does after its grace is ignored. */
-export function bounded<T>(work: Promise<T>, { clock, limitMs, graceMs, stop }: Bounds): Promise<T> {
+/** Rejects with the reason of the stop when the work does not end within its time and its grace (I12). What it does afterwards is ignored. */
+function bounded<T>(
+	work: Promise<T>,
+	{ clock, limitMs, graceMs, stop }: Pick<NewAttempt, "graceMs" | "stop"> & { clock: Clock; limitMs: number },
+): Promise<T> {
 	const { promise, resolve, reject } = Promise.withResolvers<T>();
 	const { signal } = stop;
 	let giveUp = () => {};

@@ -8,8 +8,8 @@ import type { Write } from "../../std/write.ts";
 import { type DurableLog, DurableWork, type DurableWorkDeps, stopping } from "../kit/durable-work.ts";
 import { FairQueue, positionsOf } from "../kit/fair-queue.ts";
 import type { Principal } from "../kit/principal.ts";
-import type { AdmittedScenario, Scenarios, StoredScenario } from "../scenarios/port.ts";
-import { type AttemptDeps, bounded, cutText, perform, textSoFar } from "./attempt.ts";
+import type { AdmittedScenario, StoredScenario } from "../scenarios/port.ts";
+import { type AttemptDeps, attempt, cutText, textSoFar } from "./attempt.ts";
 import { LiveJob } from "./live-job.ts";
 import { JOB_LIMITS, type Job, type JobLimits, type Jobs, type SubmitOptions } from "./port.ts";
 import { type JobReads, jobReads, noJob } from "./reads.ts";
@@ -32,7 +32,6 @@ import {
 
 export interface JobsDeps extends DurableWorkDeps, Omit<AttemptDeps, "limits"> {
 	rows: DurableWorkDeps["rows"] & { jobs: JobRows };
-	scenarios: AttemptDeps["scenarios"] & Pick<Scenarios, "readmit">;
 	limits?: Partial<JobLimits>;
 }
 
@@ -127,10 +126,10 @@ class JobService implements Jobs {
 	}
 
 	#start(live: LiveJob): void {
-		const attempt = this.#run(live).finally(() => {
-			if (live.attempt === attempt) live.attempt = undefined;
+		const begun = this.#run(live).finally(() => {
+			if (live.attempt === begun) live.attempt = undefined;
 		});
-		live.attempt = attempt;
+		live.attempt = begun;
 	}
 
 	/** One attempt, from its first record to its last. Never rejects. */
@@ -169,24 +168,16 @@ class JobService implements Jobs {
 	}
 
 	async #attempt(live: LiveJob, stop: AbortController): Promise<void> {
-		const { cancelGraceMs } = this.#limits;
 		const { id } = live.job;
 		const scenario = (await this.#deps.rows.jobs.scenario(id)) as StoredScenario | undefined;
 		if (!scenario) throw new NexusError("data_loss", `there is no request of ${id}`);
-		const { timeoutMs, spec } = scenario;
-		// A run has the same limit itself, and its log should be what says so.
-		const limitMs = spec.kind === "text" || spec.kind === "speech" ? timeoutMs + cancelGraceMs : timeoutMs;
-		const work = async () => {
-			const admitted = await this.#deps.scenarios.readmit(scenario);
-			stop.signal.throwIfAborted();
-			await perform(this.#attemptDeps, {
-				admitted,
-				signal: stop.signal,
-				found: (findings) => live.progress(stop, findings),
-				begins: (runId) => [jobWrites.change({ id, state: "running", job: { ...summary(live.job), runId } })],
-			});
-		};
-		await bounded(work(), { clock: this.#deps.clock, limitMs, graceMs: () => this.#graceMs, stop });
+		await attempt(this.#attemptDeps, {
+			scenario,
+			stop,
+			graceMs: () => this.#graceMs,
+			found: (findings) => live.progress(stop, findings),
+			begins: (runId) => [jobWrites.change({ id, state: "running", job: { ...summary(live.job), runId } })],
+		});
 	}
 
 	/** After the daemon's own stop the next one begins it, without a pause. */

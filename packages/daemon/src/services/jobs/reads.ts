@@ -2,7 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import { positionsOf, type QueueState } from "../kit/fair-queue.ts";
-import { checkedAppId, type Principal, seesApp } from "../kit/principal.ts";
+import { appToList, type Principal, seesApp } from "../kit/principal.ts";
 import type { Job, Jobs } from "./port.ts";
 import type { JobRows, StoredJob } from "./rows.ts";
 import { isTerminal, storedJob } from "./snapshot.ts";
@@ -43,7 +43,7 @@ export function jobReads(
 			return found && seesApp(principal, found.appId) ? shown(found) : undefined;
 		},
 		async list(query, principal) {
-			const appId = listedApp(query.appId, principal);
+			const appId = appToList(principal, query.appId);
 			const rows = await jobs.list({ ...query, appId });
 			const { waiting, running } = queue();
 			const positions = positionsOf(queue());
@@ -55,13 +55,6 @@ export function jobReads(
 			};
 		},
 	};
-}
-
-function listedApp(claimed: string | undefined, { owner, appId }: Principal): string | undefined {
-	if (claimed !== undefined) checkedAppId(claimed);
-	if (owner) return claimed;
-	if (claimed === undefined || claimed === appId) return appId;
-	throw new NexusError("forbidden", `this token belongs to the application ${appId}, not to ${claimed}`);
 }
 
 function placed(job: Job, positions: ReadonlyMap<string, number>): Job {

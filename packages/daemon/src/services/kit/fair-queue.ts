@@ -54,48 +54,57 @@ export const EMPTY_QUEUE: QueueState = { waiting: [], running: new Map(), served
 type RunningLimits = Pick<QueueLimits, "runningMax" | "runningPerAppMax">;
 
 export function stepQueue(before: QueueState, input: QueueInput, now: number, limits: RunningLimits): QueueStep {
-	let state = take(before, input);
+	const draft: Draft = {
+		waiting: [...before.waiting],
+		running: new Map(before.running),
+		served: new Map(before.served),
+		turn: before.turn,
+	};
+	take(draft, input);
 	const starts: string[] = [];
-	for (let next = pick(state, now, limits); next; next = pick(state, now, limits)) {
-		state = start(state, next);
+	for (let next = pick(draft, now, limits); next; next = pick(draft, now, limits)) {
+		start(draft, next);
 		starts.push(next.id);
 	}
-	const later = state.waiting.map(({ readyAt }) => readyAt).filter((at) => at > now && at !== NOT_READY);
-	return { state: forgetIdle(state), starts, tickAt: later.length > 0 ? Math.min(...later) : undefined };
+	const present = new Set([...draft.waiting.map(({ appId }) => appId), ...draft.running.values()]);
+	for (const appId of draft.served.keys()) if (!present.has(appId)) draft.served.delete(appId);
+	const later = draft.waiting.map(({ readyAt }) => readyAt).filter((at) => at > now && at !== NOT_READY);
+	return { state: draft, starts, tickAt: later.length > 0 ? Math.min(...later) : undefined };
 }
 
-function take(state: QueueState, input: QueueInput): QueueState {
+/** A state while its step is taken. */
+interface Draft extends QueueState {
+	waiting: QueueEntry[];
+	running: Map<string, string>;
+	served: Map<string, number>;
+	turn: number;
+}
+
+function take(draft: Draft, input: QueueInput): void {
 	switch (input.type) {
 		case "wait": {
 			const { id, appId, readyAt } = input;
-			const entry = { id, appId, readyAt };
-			if (state.waiting.some((other) => other.id === id))
-				return { ...state, waiting: state.waiting.map((other) => (other.id === id ? entry : other)) };
-			return { ...state, running: without(state.running, id), waiting: [...state.waiting, entry] };
+			const place = draft.waiting.findIndex((entry) => entry.id === id);
+			draft.running.delete(id);
+			draft.waiting.splice(place < 0 ? draft.waiting.length : place, 1, { id, appId, readyAt });
+			return;
 		}
 		case "run":
-			return start(state, input);
+			start(draft, input);
+			return;
 		case "leave":
-			return {
-				...state,
-				running: without(state.running, input.id),
-				waiting: state.waiting.filter(({ id }) => id !== input.id),
-			};
+			draft.running.delete(input.id);
+			draft.waiting = draft.waiting.filter(({ id }) => id !== input.id);
+			return;
 		case "tick":
-			return state;
+			return;
 		default:
-			return input satisfies never;
+			input satisfies never;
 	}
 }
 
-function without(running: ReadonlyMap<string, string>, id: string): ReadonlyMap<string, string> {
-	if (!running.has(id)) return running;
-	return new Map([...running].filter(([other]) => other !== id));
-}
-
 /** The first ready entry of the application whose last turn is longest ago. */
-function pick(state: QueueState, now: number, limits: RunningLimits): QueueEntry | undefined {
-	const { waiting, running, served } = state;
+function pick({ waiting, running, served }: Draft, now: number, limits: RunningLimits): QueueEntry | undefined {
 	if (running.size >= limits.runningMax) return undefined;
 	const runningOf = new Map<string, number>();
 	for (const appId of running.values()) runningOf.set(appId, (runningOf.get(appId) ?? 0) + 1);
@@ -107,20 +116,11 @@ function pick(state: QueueState, now: number, limits: RunningLimits): QueueEntry
 	return best;
 }
 
-function start(state: QueueState, { id, appId }: Pick<QueueEntry, "id" | "appId">): QueueState {
-	const turn = state.turn + 1;
-	return {
-		turn,
-		waiting: state.waiting.filter((entry) => entry.id !== id),
-		running: new Map(state.running).set(id, appId),
-		served: new Map(state.served).set(appId, turn),
-	};
-}
-
-function forgetIdle(state: QueueState): QueueState {
-	const present = new Set([...state.waiting.map(({ appId }) => appId), ...state.running.values()]);
-	if ([...state.served.keys()].every((appId) => present.has(appId))) return state;
-	return { ...state, served: new Map([...state.served].filter(([appId]) => present.has(appId))) };
+function start(draft: Draft, { id, appId }: Pick<QueueEntry, "id" | "appId">): void {
+	draft.turn += 1;
+	draft.waiting = draft.waiting.filter((entry) => entry.id !== id);
+	draft.running.set(id, appId);
+	draft.served.set(appId, draft.turn);
 }
 
 /** How many are before each that waits, if all were ready and none ended meanwhile. */

@@ -3,14 +3,8 @@
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { z } from "zod";
 import { type PathSegment, parsePath, pathsIn, pathsOfCondition, rootOf } from "./nodes/expressions.ts";
-import { isExternal, KINDS, type TypedNode } from "./nodes/kinds.ts";
-import type {
-	WorkflowDefinitionJson,
-	WorkflowEdgeJson,
-	WorkflowLimits,
-	WorkflowNodeJson,
-	WorkflowNodeKind,
-} from "./port.ts";
+import { isExternal, KINDS, type TypedNode, type WorkflowNodeKind } from "./nodes/kinds.ts";
+import type { WorkflowDefinitionJson, WorkflowEdgeJson, WorkflowLimits, WorkflowNodeJson } from "./port.ts";
 
 /** Another node's value, under the name that this node gives it. */
 export interface PlannedInput {

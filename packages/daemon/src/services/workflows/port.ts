@@ -3,6 +3,7 @@
 import { NexusError, type Reason } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
 import type { Principal } from "../kit/principal.ts";
+import type { WorkflowNodeKind } from "./nodes/kinds.ts";
 
 export interface NewWorkflow {
 	/** Empty: the caller's own. */
@@ -62,21 +63,6 @@ export interface AgentTurns {
 	outcomeOf(runId: string): Promise<AgentOutcome | undefined>;
 	abort(runId: string): Promise<void>;
 }
-
-export type WorkflowNodeKind =
-	| "AI_GENERATE"
-	| "AI_STREAM"
-	| "AI_EMBED"
-	| "AI_IMAGE"
-	| "AI_TTS"
-	| "AI_STT"
-	| "TRANSFORM_EXTRACT"
-	| "TRANSFORM_TEMPLATE"
-	| "TRANSFORM_SCRIPT"
-	| "CONTROL_BRANCH"
-	| "CONTROL_MERGE"
-	| "CONTROL_NOOP"
-	| "AGENT_RUN";
 
 /** State of a workflow or of a node; only a node can be `skipped`. */
 export type WorkflowState = "accepted" | "queued" | "running" | "completed" | "failed" | "canceled" | "skipped";

@@ -1,7 +1,7 @@
 /** Workflow queries: from the rows, with the live ones as this daemon knows them. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import { checkedAppId, type Principal, seesApp } from "../kit/principal.ts";
+import { appToList, type Principal, seesApp } from "../kit/principal.ts";
 import { type Plan, planOf } from "./plan.ts";
 import type { WorkflowDefinitionJson, WorkflowJson, WorkflowLimits, Workflows, WorkflowViewJson } from "./port.ts";
 import type { StoredNode, StoredWorkflow, WorkflowRows } from "./rows.ts";
@@ -54,11 +54,7 @@ export class WorkflowReads {
 	}
 
 	async list(query: Parameters<Workflows["list"]>[0], principal: Principal): Promise<WorkflowJson[]> {
-		const { appId = principal.appId, ...rest } = query;
-		if (appId !== undefined) checkedAppId(appId);
-		if (appId !== undefined && !seesApp(principal, appId))
-			throw new NexusError("forbidden", `this token belongs to the application ${principal.appId}, not to ${appId}`);
-		const rows = await this.#rows.list({ ...rest, appId });
+		const rows = await this.#rows.list({ ...query, appId: appToList(principal, query.appId) });
 		return Promise.all(rows.map((stored) => this.#listed(stored)));
 	}
 
