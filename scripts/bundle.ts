@@ -105,7 +105,7 @@ const DAEMON = {
 	"lab/main": "lab/src/main.ts",
 	// Found next to the file that starts it.
 	"chunks/checkpoint-worker": "daemon/src/std/sqlite/checkpoint-worker.ts",
-	"chunks/script-worker": "daemon/src/services/workflows/script-worker.ts",
+	"chunks/script-worker": "daemon/src/services/workflows/nodes/script-worker.ts",
 };
 
 /** Small files that import nothing: a browser loads them with the client, too. */

@@ -7,7 +7,7 @@ import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
 import { MCP_LIMITS } from "../../packages/daemon/src/engine/mcp/port.ts";
 import { CONFIG_DEFAULTS } from "../../packages/daemon/src/runtime/config/config.ts";
 import { ARTIFACT_LIMITS } from "../../packages/daemon/src/services/artifacts/limits.ts";
-import { JOB_LIMITS } from "../../packages/daemon/src/services/jobs/limits.ts";
+import { JOB_LIMITS } from "../../packages/daemon/src/services/jobs/port.ts";
 import { MEMORY_DEFAULTS } from "../../packages/daemon/src/services/memory/memory.ts";
 
 const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");

@@ -4,30 +4,21 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
 import type { ArtifactInfo, Artifacts } from "../../packages/daemon/src/services/artifacts/port.ts";
-import type { Audit } from "../../packages/daemon/src/services/audit/port.ts";
 import type { ConnectorInfo, Provider } from "../../packages/daemon/src/services/connectors/port.ts";
 import { createJobs, type JobsDeps } from "../../packages/daemon/src/services/jobs/jobs.ts";
-import type { JobLimits } from "../../packages/daemon/src/services/jobs/limits.ts";
-import type { Job, JobEvent } from "../../packages/daemon/src/services/jobs/port.ts";
-import type { Principal } from "../../packages/daemon/src/services/kit/principal.ts";
+import type { Job, JobEvent, JobLimits } from "../../packages/daemon/src/services/jobs/port.ts";
 import type {
 	AdmittedScenario,
 	ScenarioOutcome,
 	ScenarioSpec,
 } from "../../packages/daemon/src/services/scenarios/port.ts";
-import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
+import type { Clock } from "../../packages/protocol/src/clock.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest } from "../store.ts";
+import { durableParts, OWNER } from "./parts.ts";
 
-export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
-export const appPrincipal = (appId: string): Principal => ({
-	owner: false,
-	appId,
-	address: "127.0.0.1",
-	isPrivate: true,
-});
+export { appPrincipal, OWNER } from "./parts.ts";
 
 export const CONNECTOR: ConnectorInfo = {
 	id: "main",
@@ -51,6 +42,7 @@ export const admittedOf = (
 	model: "model",
 	timeoutMs: 20_000,
 	source: { connector: CONNECTOR },
+	provider: {} as Provider,
 	...fields,
 });
 
@@ -69,16 +61,13 @@ export interface RigOptions {
 	shared?: boolean;
 	clock?: Clock;
 	limits?: Partial<JobLimits>;
-	audit?: Audit;
 	deps?: Partial<JobsDeps>;
 }
 
-export function jobsRig({ path, dies, shared, clock = systemClock, limits, audit, deps }: RigOptions = {}) {
+export function jobsRig({ path, dies, shared, clock, limits, deps }: RigOptions = {}) {
 	const store = storeForTest({ path, dies, shared: shared || undefined });
 	const calls: Call[] = [];
 	const stored: { info: ArtifactInfo; data: Uint8Array }[] = [];
-	const connector = { ...CONNECTOR };
-	let forbidden: NexusError | undefined;
 	const provider = {
 		demo: false,
 		embed({ inputs }, signal) {
@@ -108,31 +97,13 @@ export function jobsRig({ path, dies, shared, clock = systemClock, limits, audit
 			throw new NexusError("not_found", `there is no artifact ${id}`);
 		},
 	};
-	const all: JobsDeps = {
-		bus: store.bus,
-		rows: store.rows,
-		clock,
-		log: silentLog,
-		scenarios: {
-			start: async () => Promise.reject(new Error("not played")),
-			facts: async () => Promise.reject(new Error("not played")),
-			provider: async () => provider,
-			cursor: async () => Promise.reject(new NexusError("not_found", "no run")),
-			abort: () => undefined,
-		},
-		connectors: {
-			find: async () => ({ ...connector }),
-			endpointOf: ({ endpoint }) => endpoint,
-			async checkEndpoint() {
-				if (forbidden) throw forbidden;
-			},
-		},
+	const jobs = createJobs({
+		...durableParts(store, clock),
+		scenarios: playedScenarios(provider),
 		artifacts,
-		...(limits && { limits }),
-		...(audit && { audit }),
+		limits,
 		...deps,
-	};
-	const jobs = createJobs(all);
+	});
 	onTestFinished(async () => {
 		if (!dies) await jobs.close(0);
 	});
@@ -141,14 +112,17 @@ export function jobsRig({ path, dies, shared, clock = systemClock, limits, audit
 		jobs,
 		calls,
 		stored,
-		connector,
-		forbid: (error: NexusError | undefined) => {
-			forbidden = error;
-		},
 		events: (id: string) => eventsOf(store.bus, id),
 		get: async (id: string): Promise<Job> => (await jobs.find(id, OWNER))!,
 	};
 }
+
+/** Admits everything again with this provider; has no runs. */
+export const playedScenarios = (provider: Provider): JobsDeps["scenarios"] => ({
+	start: () => Promise.reject(new Error("not played")),
+	readmit: async ({ connector: _, ...stored }) => ({ ...stored, source: { connector: CONNECTOR }, provider }),
+	textSoFar: async () => undefined,
+});
 
 export async function eventsOf(bus: Bus, id: string): Promise<JobEvent[]> {
 	const cursor = await bus.cursor({ log: id }, 0);

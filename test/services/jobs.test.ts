@@ -1,9 +1,12 @@
 import { describe, expect, it, vi } from "vitest";
-import type { LogWriter } from "../../packages/daemon/src/bus/bus.ts";
+import { follow, type LogWriter } from "../../packages/daemon/src/bus/bus.ts";
+import type { Audit } from "../../packages/daemon/src/services/audit/port.ts";
+import type { Provider } from "../../packages/daemon/src/services/connectors/port.ts";
+import { textSoFar } from "../../packages/daemon/src/services/scenarios/outcome.ts";
 import { encodeFrame, NexusError, newId, newRunId } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
-import { admittedOf, appPrincipal, jobsRig, OWNER, outcomeOf, tempPath, typesOf } from "./jobs-rig.ts";
+import { admittedOf, appPrincipal, jobsRig, OWNER, outcomeOf, playedScenarios, tempPath, typesOf } from "./jobs-rig.ts";
 
 const called = (rig: ReturnType<typeof jobsRig>, count: number) =>
 	until(`${count} calls`, () => rig.calls.length >= count);
@@ -82,7 +85,7 @@ describe("a job", () => {
 
 	it("FIELD §8: takes too long and ends as TIMEOUT, also when its provider does not heed the signal", async () => {
 		const clock = manualClock(1000);
-		const rig = jobsRig({ clock, deps: deafScenarios() });
+		const rig = jobsRig({ clock, deps: deafProvider().deps });
 		const { id } = await rig.jobs.submit(admittedOf({}, { timeoutMs: 500 }));
 		await until("it runs", async () => (await rig.get(id)).state === "running");
 		await until("the clock is set", () => {
@@ -143,12 +146,11 @@ describe("a job", () => {
 
 	it("writes audit entries in its commits", async () => {
 		const told: string[] = [];
-		const rig = jobsRig({
-			audit: ({ operation, payload }) => {
-				told.push(`${operation} ${payload?.kind}`);
-				return { table: "artifacts", op: "remove", args: ["none"] };
-			},
-		});
+		const audit: Audit = ({ operation, payload }) => {
+			told.push(`${operation} ${payload?.kind}`);
+			return { table: "artifacts", op: "remove", args: ["none"] };
+		};
+		const rig = jobsRig({ deps: { audit } });
 		const { id } = await rig.jobs.submit(admittedOf());
 		await called(rig, 1);
 		rig.calls[0]!.answer();
@@ -157,26 +159,14 @@ describe("a job", () => {
 	});
 });
 
-/** A provider that never answers and heeds nothing. */
-const deafScenarios = () => ({
-	scenarios: {
-		start: async () => Promise.reject(new Error("not played")),
-		facts: async () => Promise.reject(new Error("not played")),
-		provider: async () => ({ demo: false, embed: () => new Promise<never>(() => {}) }) as never,
-		cursor: async () => Promise.reject(new NexusError("not_found", "no run")),
-		abort: () => undefined,
-	},
-});
-
-/** As above, and keeps the signal that it does not heed. */
+/** A provider that never answers and heeds nothing, and the signal that it does not heed. */
 function deafProvider() {
 	const told: { signal?: AbortSignal } = {};
 	const embed = (_: unknown, signal: AbortSignal) => {
 		told.signal = signal;
 		return new Promise<never>(() => {});
 	};
-	const { scenarios } = deafScenarios();
-	return { told, deps: { scenarios: { ...scenarios, provider: async () => ({ demo: false, embed }) as never } } };
+	return { told, deps: { scenarios: playedScenarios({ demo: false, embed } as unknown as Provider) } };
 }
 
 describe("cancelling", () => {
@@ -195,7 +185,7 @@ describe("cancelling", () => {
 	});
 
 	it("I12: does not wait for a provider that heeds nothing", async () => {
-		const rig = jobsRig({ limits: { cancelGraceMs: 1 }, deps: deafScenarios() });
+		const rig = jobsRig({ limits: { cancelGraceMs: 1 }, deps: deafProvider().deps });
 		const { id } = await rig.jobs.submit(admittedOf());
 		expect(await rig.jobs.cancel(id, "", OWNER)).toMatchObject({ state: "canceled" });
 	});
@@ -255,30 +245,12 @@ describe("retrying", () => {
 	});
 });
 
-it("Z27: a job that waited is checked again when it runs", async () => {
-	const rig = jobsRig({ limits: { runningMax: 1 } });
-	const run = async (change: () => void) => {
-		const first = await rig.jobs.submit(admittedOf());
-		const second = await rig.jobs.submit(admittedOf());
-		await until("the first runs", () => rig.calls.length > 0);
-		change();
-		rig.calls.splice(0)[0]!.answer();
-		await rig.jobs.settled(first.id);
-		return rig.jobs.settled(second.id);
-	};
-	const forbidden = new NexusError("forbidden", "private", { reason: "AI_ENDPOINT_FORBIDDEN" });
-	expect(await run(() => rig.forbid(forbidden))).toMatchObject({
-		state: "failed",
-		error: { reason: "AI_ENDPOINT_FORBIDDEN" },
-	});
-	rig.forbid(undefined);
-	expect(await run(() => (rig.connector.enabled = false))).toMatchObject({
-		error: { reason: "AI_CONNECTOR_DISABLED" },
-	});
-	rig.connector.enabled = true;
-	expect(await run(() => (rig.connector.appId = "other"))).toMatchObject({
-		error: { reason: "AI_CONNECTOR_NOT_FOUND" },
-	});
+it("Z27: a job that waited is admitted again when it runs", async () => {
+	const scenarios = playedScenarios({} as Provider);
+	const gone = new NexusError("not_found", "there is no connector main", { reason: "AI_CONNECTOR_NOT_FOUND" });
+	const rig = jobsRig({ deps: { scenarios: { ...scenarios, readmit: () => Promise.reject(gone) } } });
+	const { id } = await rig.jobs.submit(admittedOf());
+	expect(await rig.jobs.settled(id)).toMatchObject({ state: "failed", error: { reason: "AI_CONNECTOR_NOT_FOUND" } });
 });
 
 const HELLO = { kind: "text", messages: [{ role: "user", text: "hi" }] } as const;
@@ -287,6 +259,13 @@ const HELLO = { kind: "text", messages: [{ role: "user", text: "hi" }] } as cons
 function textRig(options: Parameters<typeof jobsRig>[0] = {}) {
 	const { promise, resolve } = Promise.withResolvers<ReturnType<typeof outcomeOf>>();
 	const run: { id: string; writer?: LogWriter; aborted: number } = { id: "", aborted: 0 };
+	/** The outcome that the test gives; reports every batch of the run's log until then. */
+	const outcome = async (grew = () => {}) => {
+		const over = new AbortController();
+		void promise.then(() => over.abort());
+		for await (const _ of follow(await rig.bus.cursor({ log: run.id }, 0), over.signal)) grew();
+		return promise;
+	};
 	const rig: ReturnType<typeof jobsRig> = jobsRig({
 		...options,
 		deps: {
@@ -294,15 +273,10 @@ function textRig(options: Parameters<typeof jobsRig>[0] = {}) {
 				async start(_, { runId = newRunId(), begin: writes = [] } = {}) {
 					run.id = runId;
 					run.writer = await rig.bus.create({ log: runId, kind: "scenario" }, [begin(runId)], { with: writes });
-					return { runId, isFirst: true, outcome: promise };
+					return { runId, isFirst: true, outcome, abort: () => void run.aborted++ };
 				},
-				facts: async () => ({ demo: true }) as never,
-				provider: async () => Promise.reject(new Error("not played")),
-				cursor: (id, after) => rig.bus.cursor({ log: id }, after),
-				abort() {
-					run.aborted++;
-					return undefined;
-				},
+				readmit: playedScenarios({ demo: true } as Provider).readmit,
+				textSoFar: async (id) => textSoFar(await rig.bus.cursor({ log: id }, 0), Number.POSITIVE_INFINITY),
 			},
 		},
 	});
@@ -484,7 +458,12 @@ describe("after a crash (Z18)", () => {
 		await said(dead.run, 2, " there");
 		const rig = jobsRig({
 			path,
-			deps: { scenarios: { ...deafScenarios().scenarios, cursor: (run) => rig.bus.cursor({ log: run }, 0) } },
+			deps: {
+				scenarios: {
+					...playedScenarios({} as Provider),
+					textSoFar: async (run) => textSoFar(await rig.bus.cursor({ log: run }, 0), Number.POSITIVE_INFINITY),
+				},
+			},
 		}) as ReturnType<typeof jobsRig>;
 		await rig.jobs.recover();
 		expect(await rig.get(id)).toMatchObject({

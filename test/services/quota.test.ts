@@ -48,6 +48,12 @@ async function fill({ bus }: TestStore, appId: string, n = 1): Promise<void> {
 	await writer.seal([]);
 }
 
+/** For a service that is made before its quota. */
+const later = (quota: () => Quota): Pick<Quota, "check" | "holding"> => ({
+	check: (...args) => quota().check(...args),
+	holding: (...args) => quota().holding(...args),
+});
+
 describe("I11: the quota of an application", () => {
 	it("counts jobs, workflows, logs, artifacts and messages, each for whom it is stored", async () => {
 		const store = storeForTest();
@@ -77,7 +83,7 @@ describe("I11: the quota of an application", () => {
 
 	it("is refused to a job by the size of its request, and nothing of the job is stored", async () => {
 		const rig: ReturnType<typeof jobsRig> = jobsRig({
-			deps: { quota: { holding: (...args) => quota.holding(...args) } },
+			deps: { quota: later(() => quota) },
 		});
 		const quota: Quota = createQuota({ ...rig, limits: { bytesPerAppMax: 5000 } });
 		const submit = (chars: number, appId = "app") =>
@@ -116,7 +122,7 @@ describe("I11: the quota of an application", () => {
 			async function* () {
 				for (let n = 0; n < 200; n++) yield piece;
 			},
-			{ quota: { check: (...args) => quota.check(...args) } },
+			{ quota: later(() => quota) },
 		);
 		const quota: Quota = createQuota({ ...call, limits: { bytesPerAppMax: 1024 * 1024 } });
 		const { runId } = await call.scenarios.start(textOf());

@@ -105,6 +105,7 @@ export const SLICE_USES: Readonly<Record<string, readonly string[]>> = {
 		"scenarios/codec.ts",
 		"scenarios/port.ts",
 	],
+	kit: ["audit/port.ts"],
 	memory: ["audit/events.ts", "audit/notices.ts", "audit/topics.ts"],
 	realtime: ["connectors/port.ts", "connectors/provider-types.ts"],
 	scenarios: ["artifacts/port.ts", "audit/port.ts", "connectors/port.ts", "connectors/provider-types.ts"],

@@ -1,8 +1,11 @@
-/** Model calls over gRPC, to a model that is played. */
+/** Model calls and jobs over gRPC, to a model that is played. */
 
 import { RuntimeAiService } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { createJobs } from "../../packages/daemon/src/services/jobs/jobs.ts";
 import { createScenarios } from "../../packages/daemon/src/services/scenarios/scenarios.ts";
+import { noUserTokens } from "../../packages/daemon/src/services/scenarios/user-token.ts";
 import { startGrpcKit } from "../edge/grpc/kit.ts";
+import { durableParts } from "../services/parts.ts";
 import { connectorOf, fakeConnectors, playedProvider } from "../services/scenarios/rig.ts";
 import { openPlainStore } from "../store.ts";
 
@@ -13,22 +16,41 @@ async function* answer() {
 	for (const delta of DELTAS) yield { type: "text" as const, delta };
 }
 
+const unused = () => Promise.reject(new Error("a text needs no artifact"));
+
 export async function openScenarios() {
 	const connectors = fakeConnectors(playedProvider(answer), [connectorOf("main")]);
 	const kit = await startGrpcKit({
 		open: openPlainStore,
 		limits: { flushMsMax: 0 },
-		services: ({ bus, rows }) => ({ scenarios: createScenarios({ bus, rows, connectors }) }),
+		services(store) {
+			const parts = durableParts(store);
+			const scenarios = createScenarios({ ...parts, connectors, verifyUser: noUserTokens });
+			return { scenarios, jobs: createJobs({ ...parts, scenarios, artifacts: { store: unused, whole: unused } }) };
+		},
 	});
 	const client = kit.client(RuntimeAiService);
+	const scenarioOf = (text: string) => ({
+		head: { appId: "shop", connectorId: "main", modelId: "small" },
+		spec: { case: "textGenerate" as const, value: { messages: [{ role: "user", text }] } },
+	});
+	const check = (got: string) => {
+		if (got !== DELTAS.join("")) throw new Error(`the answer was ${got}`);
+	};
 	return {
 		/** To its last event. */
 		async call(text: string) {
-			const head = { appId: "shop", connectorId: "main", modelId: "small" };
-			const spec = { case: "textGenerate" as const, value: { messages: [{ role: "user", text }] } };
 			let got = "";
-			for await (const { textDelta } of client.streamScenario({ scenario: { head, spec } })) got += textDelta;
-			if (got !== DELTAS.join("")) throw new Error(`the answer was ${got}`);
+			for await (const { textDelta } of client.streamScenario({ scenario: scenarioOf(text) })) got += textDelta;
+			check(got);
+		},
+		/** From its submission to the last event that a watcher gets. */
+		async job(text: string) {
+			const { job } = await client.submitScenarioJob({ scenario: scenarioOf(text) });
+			let got = "";
+			for await (const event of client.subscribeScenarioJobEvents({ jobId: job!.jobId, after: 0n }))
+				got = event.job!.text;
+			check(got);
 		},
 		close: () => kit.close(),
 	};

@@ -1,4 +1,4 @@
-/** ARCHITECTURE.md names exactly the files that run for every token, every message and every model call: counted while they pass one at a time. */
+/** ARCHITECTURE.md names exactly the files that run for every token, message, model call and job: counted while they pass one at a time. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Rig } from "../edge/rig.ts";
@@ -53,12 +53,15 @@ test("the files between a chat platform and the start of a run are those that th
 	expect(onTheWay(daemon!).filter(isOwn)).toEqual(listed("From the adapter's line to the run"));
 });
 
-test("the files of a model call over gRPC are those that the document names", async () => {
+test("the files of model calls and jobs over gRPC are those that the document names", async () => {
 	const { openScenarios } = await import("./scenarios.ts");
 	const scenarios = await openScenarios();
-	const [counts] = await trace(scenarios.call, [coverage]);
+	const [call] = await trace(scenarios.call, [coverage]);
+	const [job] = await trace(scenarios.job, [coverage]);
 	await scenarios.close();
-	expect(onTheWay(counts!).filter(isOwn)).toEqual(listed("The way of a model call"));
+	expect(onTheWay(call!).filter(isOwn)).toEqual(listed("The way of a model call"));
+	const ofServices = onTheWay(job!).filter((file) => file.startsWith("daemon/services/"));
+	expect(ofServices).toEqual(listed("The way of a job"));
 });
 
 /** Says a token, and waits until its reader shows it. */

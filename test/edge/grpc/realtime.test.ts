@@ -13,8 +13,8 @@ import {
 } from "../../../packages/client/src/runtime/runtime-client.ts";
 import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
 import { createRealtime } from "../../../packages/daemon/src/services/realtime/realtime.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { cuttingProxy } from "../../runtime-client/cutting-proxy.ts";
+import { durableParts } from "../../services/parts.ts";
 import { playedConnectors } from "../../services/realtime/rig.ts";
 import { until } from "../../until.ts";
 import { TOKEN } from "../rig.ts";
@@ -25,7 +25,7 @@ async function start(protocol: Protocol = "grpc") {
 	const kit = await startGrpcKit({ services });
 	const { rig } = kit;
 	const realtime = createRealtime({
-		bus: rig.bus,
+		...durableParts(rig),
 		connectors: playedConnectors(),
 		async submit({ session, text }) {
 			const { runId, eventId, puppet } = await rig.start(session, text);
@@ -34,7 +34,6 @@ async function start(protocol: Protocol = "grpc") {
 			puppet.finish();
 			return { eventId, disposition: { state: "started", runId } };
 		},
-		log: silentLog,
 	});
 	Object.assign(services, { realtime });
 	onTestFinished(async () => {

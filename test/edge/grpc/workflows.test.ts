@@ -8,8 +8,7 @@ import {
 } from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
 import type { Workflows } from "../../../packages/daemon/src/services/workflows/port.ts";
 import { createWorkflows } from "../../../packages/daemon/src/services/workflows/workflows.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { durableParts } from "../../services/parts.ts";
 import { fakeAgents, fakeConnectors, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
 import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
@@ -20,16 +19,12 @@ async function started(script = answer) {
 	const services: { workflows?: Workflows } = {};
 	const kit: GrpcKit = await startGrpcKit({ services });
 	onTestFinished(() => kit.close());
-	const { bus, rows } = kit.rig;
 	services.workflows = createWorkflows({
-		bus,
-		rows,
+		...durableParts(kit.rig),
 		scenarios: fakeScenarios,
-		jobs: fakeJobs(() => bus, script),
+		jobs: fakeJobs(() => kit.rig.bus, script),
 		agents: fakeAgents(),
 		connectors: fakeConnectors,
-		clock: systemClock,
-		log: silentLog,
 		verifyUser: (token: string) => Promise.resolve(token),
 	});
 	return { ...kit, workflows: kit.client(RuntimeWorkflowService) };

@@ -2,7 +2,6 @@
 
 import { follow } from "../../../packages/daemon/src/bus/bus.ts";
 import type { ConnectorInfo, Connectors, Provider } from "../../../packages/daemon/src/services/connectors/port.ts";
-import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
 import type {
 	OpenRealtime,
 	RealtimeEvent,
@@ -15,9 +14,9 @@ import type { Play } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { type NexRigOptions, nexRig } from "../../nex/inbox/rig.ts";
 import { until } from "../../until.ts";
+import { durableParts, OWNER } from "../parts.ts";
 
-export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
-export const appPrincipal = (appId: string): Principal => ({ ...OWNER, owner: false, appId });
+export { appPrincipal, OWNER } from "../parts.ts";
 
 export interface PlayedConnectors extends Pick<Connectors, "find" | "open" | "report"> {
 	/** Sentences given to the speech provider, in order. */
@@ -81,11 +80,17 @@ export function realtimeRig(play: Play, { provider, realtime: limits = {}, ...op
 	const connectors = playedConnectors(provider);
 	const logged: unknown[] = [];
 	const log = { ...silentLog, error: (...said: unknown[]) => void logged.push(said) };
-	const { bus, nex } = parts;
-	const realtime = createRealtime({ bus, connectors, submit: (message) => nex.receive(message), limits, clock, log });
+	const { nex } = parts;
+	const realtime = createRealtime({
+		...durableParts(parts, clock),
+		connectors,
+		submit: (message) => nex.receive(message),
+		limits,
+		log,
+	});
 
 	const open = (fields: Partial<OpenRealtime> = {}, principal = OWNER) =>
-		realtime.open({ appId: "owner", userId: "", session: "", inputMimeType: "audio/wav", ...fields }, principal);
+		realtime.open({ appId: "owner", session: "", inputMimeType: "audio/wav", ...fields }, principal);
 	const say = (id: string, text: string, fields: { inputId?: string; commit?: boolean } = {}, principal = OWNER) =>
 		realtime.append(id, { text, audio: new Uint8Array(), commit: true, inputId: "", ...fields }, principal);
 	const speak = (id: string, words: string, fields: { inputId?: string; commit?: boolean } = {}) =>

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createSentences } from "../../../packages/daemon/src/services/realtime/sentences.ts";
+import { createSentences } from "../../../packages/daemon/src/services/realtime/voice.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 

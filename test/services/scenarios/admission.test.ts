@@ -5,7 +5,7 @@ import type { ConnectorInfo } from "../../../packages/daemon/src/services/connec
 import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
 import type { ScenarioRequest } from "../../../packages/daemon/src/services/scenarios/port.ts";
 import { grpcStatusOf, NexusError, reasonOf } from "../../../packages/protocol/src/protocol.ts";
-import { appPrincipal, connectorOf, HELLO, OWNER, requestOf, rig, saying } from "./rig.ts";
+import { admittedOf, appPrincipal, connectorOf, HELLO, OWNER, requestOf, rig, saying } from "./rig.ts";
 
 /** The parts of a request before it is sent: each fault changes its part. */
 interface Draft {
@@ -404,7 +404,7 @@ test("Z26: a key of the request is in no error, log or record, though the provid
 	const { head, spec, metadata } = inlineDraft();
 	const admitted = await scenarios.admit(requestOf({ head, spec }, metadata), OWNER);
 	const started = await scenarios.start(admitted, { idempotencyKey: "k" });
-	const all = JSON.stringify([await frames(started.runId), await started.outcome, said, audited]);
+	const all = JSON.stringify([await frames(started.runId), await started.outcome(), said, audited]);
 	expect(connectors.inline).toEqual([{ providerType: "openai", apiKey: "sk-secret" }]);
 	expect(all).toContain("[redacted]");
 	expect(all).not.toContain("sk-secret");
@@ -419,4 +419,21 @@ test("Z26: a key of the request is in no error, log or record, though the provid
 		},
 		{ operation: "failed", reason: "AI_PROVIDER_FAILED" },
 	]);
+});
+
+test.each([
+	["is there", {}, undefined],
+	["is gone", { id: "other" }, "AI_CONNECTOR_NOT_FOUND"],
+	["belongs to another application now", { appId: "desk" }, "AI_CONNECTOR_NOT_FOUND"],
+	["is disabled", { enabled: false }, "AI_CONNECTOR_DISABLED"],
+	["has an address that may not be dialled", { endpoint: "https://private.example" }, "AI_ENDPOINT_FORBIDDEN"],
+])("Z27: a stored call is admitted again before it runs, whose connector %s", async (_, connector, reason) => {
+	const { scenarios } = rig(saying("hi"), { connectors: [connectorOf("main", connector)] });
+	const { appId, userId, spec, model, timeoutMs } = admittedOf();
+	const stored = { appId, userId, spec, model, timeoutMs, connector: { id: "main" } };
+	const verdict = await scenarios.readmit(stored).then(
+		({ provider }) => (provider.demo ? "demo" : undefined),
+		(cause: NexusError) => cause.reason,
+	);
+	expect(verdict).toBe(reason);
 });

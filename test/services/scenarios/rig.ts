@@ -9,13 +9,13 @@ import type {
 	Provider,
 	TextEvent,
 } from "../../../packages/daemon/src/services/connectors/port.ts";
-import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
 import type {
 	AdmittedScenario,
 	ScenarioRequest,
 	ScenarioSpec,
 } from "../../../packages/daemon/src/services/scenarios/port.ts";
 import { createScenarios, type ScenariosOptions } from "../../../packages/daemon/src/services/scenarios/scenarios.ts";
+import { noUserTokens } from "../../../packages/daemon/src/services/scenarios/user-token.ts";
 import {
 	createVerifier,
 	decodeFrame,
@@ -24,9 +24,9 @@ import {
 	NexusError,
 } from "../../../packages/protocol/src/protocol.ts";
 import { type ForTestOptions, storeForTest } from "../../store.ts";
+import { durableParts } from "../parts.ts";
 
-export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
-export const appPrincipal = (appId: string): Principal => ({ ...OWNER, owner: false, appId });
+export { appPrincipal, OWNER } from "../parts.ts";
 
 export type Play = (signal: AbortSignal) => AsyncIterable<TextEvent>;
 
@@ -108,10 +108,14 @@ export interface RigOptions
 
 export function rig(play: Play, { path, connection, dies, provider, connectors: list, ...options }: RigOptions = {}) {
 	const store = storeForTest({ path, connection, dies });
-	const { bus, rows } = store;
-	const connectors = fakeConnectors(playedProvider(play, provider), list ?? [connectorOf("main")]);
-	const scenarios = createScenarios({ bus, rows, connectors, ...options });
-	return { ...store, connectors, scenarios, frames: (runId: string) => framesOf(bus, runId) };
+	const played = playedProvider(play, provider);
+	const connectors = fakeConnectors(played, list ?? [connectorOf("main")]);
+	const parts = durableParts(store, options.clock);
+	const scenarios = createScenarios({ ...parts, connectors, verifyUser: noUserTokens, ...options });
+	const start = scenarios.start.bind(scenarios);
+	scenarios.start = ({ provider: own, ...admitted }, ...more) =>
+		start({ ...admitted, provider: own === PLAYED ? played : own }, ...more);
+	return { ...store, connectors, scenarios, frames: (runId: string) => framesOf(store.bus, runId) };
 }
 
 export const HELLO: ScenarioSpec = { kind: "text", messages: [{ role: "user", text: "hello" }] };
@@ -126,6 +130,9 @@ export const requestOf = (
 	...fields,
 });
 
+/** Stands for the provider of the rig that starts the call. */
+const PLAYED = {} as Provider;
+
 export const admittedOf = (fields: Partial<AdmittedScenario> = {}): AdmittedScenario => ({
 	appId: "shop",
 	userId: "owner",
@@ -133,6 +140,7 @@ export const admittedOf = (fields: Partial<AdmittedScenario> = {}): AdmittedScen
 	model: "small",
 	timeoutMs: 120_000,
 	source: { connector: connectorOf("main") },
+	provider: PLAYED,
 	...fields,
 });
 

@@ -6,11 +6,13 @@ import type { TextEvent } from "../../../packages/daemon/src/services/connectors
 import { idempotencyWrites } from "../../../packages/daemon/src/services/kit/rows.ts";
 import { SCENARIO_TIMEOUT_MS } from "../../../packages/daemon/src/services/scenarios/port.ts";
 import { createScenarios } from "../../../packages/daemon/src/services/scenarios/scenarios.ts";
+import { noUserTokens } from "../../../packages/daemon/src/services/scenarios/user-token.ts";
 import { kindRetention, NexusError, timeOfId } from "../../../packages/protocol/src/protocol.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { refuseWrites, storeForTest } from "../../store.ts";
 import { until } from "../../until.ts";
+import { durableParts } from "../parts.ts";
 import {
 	admittedOf,
 	appPrincipal,
@@ -58,7 +60,7 @@ describe("Z4: a run without a session", () => {
 		});
 		expect(info?.chain).toBeUndefined();
 		expect(look.turns({ session: "shop", limit: 9 })).toEqual([]);
-		expect(await started.outcome).toEqual({ status: "completed", text: "Hello", usage: { input: 3, output: 2 } });
+		expect(await started.outcome()).toEqual({ status: "completed", text: "Hello", usage: { input: 3, output: 2 } });
 	});
 
 	test("R4-35: tokens that the provider does not tell are -1", async () => {
@@ -80,7 +82,7 @@ describe("Z4: a run without a session", () => {
 			reason: "error",
 			error: { code: "engine_failed", message: "connection reset", reason: "AI_PROVIDER_FAILED" },
 		});
-		expect(await started.outcome).toMatchObject({
+		expect(await started.outcome()).toMatchObject({
 			status: "failed",
 			text: "half an ans",
 			error: { reason: "AI_PROVIDER_FAILED" },
@@ -98,7 +100,7 @@ describe("Z4: a run without a session", () => {
 			for (;;) yield { type: "text", delta: "y".repeat(1024 * 1024) };
 		};
 		const flooded = rig(endless);
-		const outcome = await (await flooded.scenarios.start(admittedOf())).outcome;
+		const outcome = await (await flooded.scenarios.start(admittedOf())).outcome();
 		expect(outcome).toMatchObject({ status: "failed", error: { code: "too_large", reason: "TOO_LARGE" } });
 	});
 
@@ -249,7 +251,7 @@ describe("I3: every log ends", () => {
 
 		const store = storeForTest({ path });
 		const connectors = fakeConnectors(playedProvider(counted), [connectorOf("main")]);
-		const scenarios = createScenarios({ ...store, connectors });
+		const scenarios = createScenarios({ ...durableParts(store), connectors, verifyUser: noUserTokens });
 		expect(await scenarios.recover()).toBe(1);
 		const all = await framesOf(store.bus, runId);
 		expect(textOf(all)).toBe("so far");
@@ -257,7 +259,7 @@ describe("I3: every log ends", () => {
 		// R4-58, Z15: the same key gives the run that crashed.
 		const again = await scenarios.start(admittedOf(), { idempotencyKey: "k" });
 		expect(again).toMatchObject({ runId, isFirst: false });
-		expect(await again.outcome).toMatchObject({ status: "failed", text: "so far", error: { reason: "CRASHED" } });
+		expect(await again.outcome()).toMatchObject({ status: "failed", text: "so far", error: { reason: "CRASHED" } });
 		expect(calls).toBe(1);
 		expect(await scenarios.recover()).toBe(0);
 	});
@@ -290,7 +292,7 @@ describe("I3: every log ends", () => {
 		const { outcome } = await scenarios.start(admittedOf(), { runId: "run_2" });
 		await until("it has said something", async () => ((await bus.describe(runId))?.head ?? 0) > 1);
 		await bus.close();
-		expect(await outcome).toMatchObject({ status: "failed", error: { reason: expect.any(String) } });
+		expect(await outcome()).toMatchObject({ status: "failed", error: { reason: expect.any(String) } });
 	});
 
 	test("Z6: draining refuses new ones, waits, and aborts what is left with a real end", async () => {
@@ -336,7 +338,7 @@ describe("Z15: never executed twice", () => {
 		const [a, b] = await Promise.all([scenarios.start(admittedOf(), options), scenarios.start(admittedOf(), options)]);
 		expect(a.runId).toBe(b.runId);
 		expect([a.isFirst, b.isFirst].filter(Boolean)).toHaveLength(1);
-		expect((await b.outcome).text).toBe("once");
+		expect((await b.outcome()).text).toBe("once");
 		expect(calls).toBe(1);
 		const conflict = { code: "invalid", reason: "IDEMPOTENCY_CONFLICT" };
 		await expect(scenarios.start(admittedOf({ model: "large" }), options)).rejects.toMatchObject(conflict);
@@ -363,7 +365,7 @@ describe("R4-43: sound", () => {
 		expect(chunks.length).toBeGreaterThan(4);
 		expect(Buffer.concat(chunks.map((chunk) => Buffer.from(chunk, "base64")))).toEqual(bytes);
 		expect(chunks.every((chunk) => Buffer.from(chunk, "base64").toString("base64") === chunk)).toBe(true);
-		const { audio: heard } = await started.outcome;
+		const { audio: heard } = await started.outcome();
 		expect(heard?.mimeType).toBe("audio/mpeg");
 		expect(heard?.data).toEqual(bytes);
 	});
@@ -376,14 +378,14 @@ test("embeddings and transcriptions are runs, too", async () => {
 	};
 	const { scenarios } = rig(saying(), { provider });
 	const embed = await scenarios.start(admittedOf({ spec: { kind: "embed", inputs: ["a", "b"] } }));
-	expect(await embed.outcome).toMatchObject({
+	expect(await embed.outcome()).toMatchObject({
 		status: "completed",
 		vectors: [[0.5, -1], [2]],
 		usage: { input: 7, output: -1 },
 	});
 	const spec = { kind: "transcribe", artifactId: "" } as const;
 	const audio = { mimeType: "audio/wav", data: new Uint8Array(3) };
-	expect(await (await scenarios.start(admittedOf({ spec }), { audio })).outcome).toMatchObject({ text: "3 bytes" });
+	expect(await (await scenarios.start(admittedOf({ spec }), { audio })).outcome()).toMatchObject({ text: "3 bytes" });
 	const image = scenarios.start(admittedOf({ spec: { kind: "image", prompt: "a cat" } }));
 	await expect(image).rejects.toMatchObject({ code: "invalid", reason: "AI_SCENARIO_UNSUPPORTED" });
 	await expect(image).rejects.toBeInstanceOf(NexusError);
@@ -403,7 +405,7 @@ test("I11: an application has so many calls at a time, and takes none of the oth
 	await expect(start("shop")).rejects.toMatchObject({ code: "busy" });
 	await start("till");
 	ending.resolve();
-	await first.outcome;
+	await first.outcome();
 	await until("room again", () =>
 		start("shop").then(
 			() => true,

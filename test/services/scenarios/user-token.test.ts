@@ -7,7 +7,11 @@ import { SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
 import { completeConfig } from "../../../packages/daemon/src/runtime/config/config.ts";
 import { userTokensOf } from "../../../packages/daemon/src/runtime/grpc.ts";
-import { type UserTokenConfig, userTokens } from "../../../packages/daemon/src/services/scenarios/user-token.ts";
+import {
+	noUserTokens,
+	type UserTokenConfig,
+	userTokens,
+} from "../../../packages/daemon/src/services/scenarios/user-token.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 
@@ -115,7 +119,7 @@ describe("grpc.jwt", () => {
 	const whole = { ...rules, secretFile: "s", algorithms: ["HS256"] };
 
 	test("is optional", () => {
-		expect(of(undefined)).toBeUndefined();
+		expect(of(undefined)).toBe(noUserTokens);
 		expect(of(whole)).toBeTypeOf("function");
 	});
 

@@ -1,15 +1,13 @@
 /** Jobs and agents that do what the test says, on the store that the workflows are on. */
 
 import { type Bus, follow, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
-import type { ConnectorInfo } from "../../../packages/daemon/src/services/connectors/port.ts";
+import type { ConnectorInfo, Provider } from "../../../packages/daemon/src/services/connectors/port.ts";
 import type { Job, JobEvent, Jobs } from "../../../packages/daemon/src/services/jobs/port.ts";
-import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
 import type { AdmittedScenario, ScenarioRequest } from "../../../packages/daemon/src/services/scenarios/port.ts";
 import type { AgentOutcome, AgentTurns } from "../../../packages/daemon/src/services/workflows/port.ts";
 import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";
 
-export const owner: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
-export const app = (appId: string): Principal => ({ owner: false, appId, address: "127.0.0.1", isPrivate: true });
+export { appPrincipal as app, OWNER as owner } from "../parts.ts";
 
 /** The outcome of a job, by its request. */
 export type JobScript = (job: Job, request: AdmittedScenario) => Promise<Partial<Job>> | Partial<Job>;
@@ -132,6 +130,7 @@ export const fakeScenarios = {
 			model: head.model ?? "demo",
 			timeoutMs: head.timeoutMs ?? 1,
 			source: { connector: { id: head.connectorId ?? "" } as never },
+			provider: {} as Provider,
 		};
 	},
 };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/limits.ts";
 import { planOf } from "../../../packages/daemon/src/services/workflows/plan.ts";
 import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/daemon/src/services/workflows/port.ts";
+import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/port.ts";
 
 const noop = (id: string, ...depends_on: string[]): WorkflowNodeJson => ({ id, kind: "CONTROL_NOOP", depends_on });
 const template = (id: string, text: string, ...depends_on: string[]): WorkflowNodeJson => ({

@@ -1,7 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/limits.ts";
-import { createScripts } from "../../../packages/daemon/src/services/workflows/script.ts";
+import { createScripts, createSlots } from "../../../packages/daemon/src/services/workflows/nodes/script.ts";
+import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/port.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { until } from "../../until.ts";
 
 const MB = 1024 * 1024;
 
@@ -50,4 +51,33 @@ test("I11: what a script returns fits the outputs of a workflow, or is not copie
 	await expect(run(`}); String.prototype.concat = 1; (${large})\n//`)).rejects.toMatchObject({ code: "invalid" });
 	expect(await run("JSON.stringify = () => '[]'; return { a: inputs.a }", { a: "é\u2028" })).toEqual({ a: "é\u2028" });
 	expect(await run("return undefined")).toBeNull();
+});
+
+const never = new AbortController().signal;
+
+test("I11: applications take turns, however many scripts one of them has", async () => {
+	const enter = createSlots(1, systemClock);
+	const order: string[] = [];
+	let leave = await enter("a", never);
+	const asked = ["a", "a", "a", "b", "b", "c"].map(async (appId) => {
+		leave = await enter(appId, never);
+		order.push(appId);
+	});
+	for (const n of asked.keys()) {
+		leave();
+		await until("the next turn", () => order.length === n + 1);
+	}
+	expect(order).toEqual(["b", "c", "a", "b", "a", "a"]);
+});
+
+test("who gives up waits no more, and takes no slot", async () => {
+	const enter = createSlots(1, systemClock);
+	const leave = await enter("a", never);
+	const stopping = new AbortController();
+	const gone = enter("b", stopping.signal);
+	const next = enter("c", never);
+	stopping.abort(new Error("cancelled"));
+	await expect(gone).rejects.toThrow("cancelled");
+	leave();
+	await next;
 });

@@ -2,21 +2,23 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/limits.ts";
 import { type Plan, planOf } from "../../../packages/daemon/src/services/workflows/plan.ts";
 import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/daemon/src/services/workflows/port.ts";
+import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/port.ts";
 import {
 	doneBefore,
 	isOver,
-	type NodeCommand,
 	newRun,
 	nextTickAt,
 	percentOf,
+	type WorkflowRun,
+} from "../../../packages/daemon/src/services/workflows/run/run-state.ts";
+import {
+	type NodeCommand,
 	step,
 	type WorkflowEvent,
 	type WorkflowInput,
-	type WorkflowRun,
-} from "../../../packages/daemon/src/services/workflows/step.ts";
+} from "../../../packages/daemon/src/services/workflows/run/step.ts";
 import { seededRandom } from "../../../packages/daemon/src/std/seed.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
@@ -52,7 +54,7 @@ class Walk {
 	}
 
 	nextTick(): number | undefined {
-		return nextTickAt(this.run, this.#limits);
+		return nextTickAt(this.run, this.#limits.nodesRunningMax);
 	}
 
 	states(): Record<string, string> {

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { type Condition, condition, holds } from "../../../packages/daemon/src/services/workflows/condition.ts";
-import { parsePath, valueAt } from "../../../packages/daemon/src/services/workflows/path.ts";
-import { fill, fillAll } from "../../../packages/daemon/src/services/workflows/template.ts";
-import { weightOf } from "../../../packages/daemon/src/services/workflows/transform.ts";
+import {
+	type Condition,
+	condition,
+	fill,
+	fillAll,
+	holds,
+	parsePath,
+	valueAt,
+} from "../../../packages/daemon/src/services/workflows/nodes/expressions.ts";
+import { weightOf } from "../../../packages/daemon/src/services/workflows/nodes/transform.ts";
 
 const data = { a: { "b c": [10, { d: "x" }, null], n: 0 }, list: [{ v: 1 }, { v: 2 }, {}], text: "hello" };
 const at = (path: string) => valueAt(data, parsePath(path));

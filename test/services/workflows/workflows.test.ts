@@ -9,12 +9,11 @@ import type {
 	Workflows,
 } from "../../../packages/daemon/src/services/workflows/port.ts";
 import { createWorkflows } from "../../../packages/daemon/src/services/workflows/workflows.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import type { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../../store.ts";
 import { until } from "../../until.ts";
+import { durableParts } from "../parts.ts";
 import {
 	app,
 	endLeftJobs,
@@ -58,14 +57,11 @@ function rig({
 	};
 	const create = (): Workflows =>
 		createWorkflows({
-			bus: store.bus,
-			rows: store.rows,
+			...durableParts(store),
 			scenarios,
 			jobs,
 			agents,
 			connectors: fakeConnectors,
-			clock: systemClock,
-			log: silentLog,
 			limits,
 			verifyUser,
 		});

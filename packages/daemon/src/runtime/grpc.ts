@@ -6,7 +6,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Edge, GrpcTls } from "../edge/edge.ts";
-import { userTokens, type VerifyUserToken } from "../services/scenarios/user-token.ts";
+import { noUserTokens, userTokens, type VerifyUserToken } from "../services/scenarios/user-token.ts";
 import type { NexusConfig } from "./config/config.ts";
 
 type GrpcConfig = Pick<NexusConfig, "host" | "port" | "grpc" | "base">;
@@ -79,12 +79,12 @@ function readPem(base: string, file: string, name: string): string {
 const SHARED_SECRET = /^HS(?:256|384|512)$/;
 const KEY_PAIR = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;
 
-/** The issuer whose user tokens are accepted (Z10); undefined: no user token is taken. */
+/** The issuer whose user tokens are accepted (Z10). */
 export function userTokensOf(
 	{ grpc, base }: Pick<NexusConfig, "grpc" | "base">,
 	clock: Pick<Clock, "now">,
-): VerifyUserToken | undefined {
-	if (!grpc?.jwt) return undefined;
+): VerifyUserToken {
+	if (!grpc?.jwt) return noUserTokens;
 	const { issuer, audience, jwksFile, secretFile, algorithms } = grpc.jwt;
 	if (issuer === undefined || audience === undefined || algorithms === undefined)
 		throw wrong("needs issuer, audience and algorithms");

@@ -2,7 +2,7 @@
 
 import type { z } from "zod";
 import type { ArtifactLimits } from "../../services/artifacts/limits.ts";
-import type { JobLimits } from "../../services/jobs/limits.ts";
+import type { JobLimits } from "../../services/jobs/port.ts";
 import type { QuotaLimits } from "../../services/kit/quota.ts";
 import { bytes, count, group, ms } from "../../std/config-words.ts";
 

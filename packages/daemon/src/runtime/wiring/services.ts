@@ -120,7 +120,7 @@ function createWork(parts: ServiceParts, shared: Shared): Work {
 	const verifyUser = userTokensOf(config, clock);
 	const { abortGraceMs } = config.broker;
 	const scenarios = createScenarios({ ...shared, connectors, verifyUser, abortGraceMs });
-	const jobs = createJobs({ ...shared, connectors, scenarios, artifacts, limits: config.jobs });
+	const jobs = createJobs({ ...shared, scenarios, artifacts, limits: config.jobs });
 	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => nex.cancel(eventId) });
 	const workflows = createWorkflows({ ...shared, scenarios, jobs, agents, connectors, verifyUser });
 	const realtime = createRealtime({ ...shared, connectors, submit });

@@ -1,20 +1,19 @@
 /** One attempt of a job: calls the provider and stores output that is not text as artifacts. */
 
-import { decodeFrame, type ErrorCode, isErrorCode, NexusError, newRunId, toNexusError } from "@nexus-stream/protocol";
-import { type Batch, follow } from "../../bus/bus.ts";
+import { type ErrorCode, isErrorCode, NexusError, newRunId, toNexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import { extensionOf } from "../../std/content-type.ts";
 import type { Write } from "../../std/write.ts";
 import type { ArtifactInfo, Artifacts } from "../artifacts/port.ts";
 import type { Media } from "../connectors/port.ts";
-import type { Principal } from "../kit/principal.ts";
-import type { AdmittedScenario, ScenarioOutcome, ScenarioSpec, Scenarios } from "../scenarios/port.ts";
-import type { JobLimits } from "./limits.ts";
-import type { Job } from "./port.ts";
+import type { AdmittedScenario, ScenarioOutcome, ScenarioSpec, Scenarios, StoredScenario } from "../scenarios/port.ts";
+import type { Job, JobLimits } from "./port.ts";
 
 export interface AttemptDeps {
-	scenarios: Pick<Scenarios, "start" | "provider" | "facts" | "cursor" | "abort">;
+	scenarios: Pick<Scenarios, "start" | "readmit" | "textSoFar">;
 	artifacts: Pick<Artifacts, "store" | "whole">;
-	limits: Pick<JobLimits, "inlineBytesMax" | "audioBytesMax">;
+	limits: Pick<JobLimits, "inlineBytesMax" | "audioBytesMax" | "cancelGraceMs">;
+	clock: Clock;
 }
 
 /** Fields that an attempt adds to the job's snapshot. */
@@ -22,139 +21,113 @@ export type Findings = Partial<
 	Pick<Job, "text" | "artifacts" | "embeddings" | "usage" | "demo" | "runId" | "progress">
 >;
 
-export interface JobAttempt {
-	admitted: AdmittedScenario;
-	signal: AbortSignal;
+interface Attempt {
 	/** Reports the results so far. */
 	found(findings: Findings): void;
 	/** Writes that commit with the run's beginning, so that the job knows its run even after a crash. */
 	begins(runId: string): readonly Write[];
 }
 
-/** The daemon itself: what it asks for was admitted when the job was submitted. */
-export const DAEMON: Principal = { owner: true, address: "local", isPrivate: true };
+export interface NewAttempt extends Attempt {
+	scenario: StoredScenario;
+	/** Aborted by the time limit, or by the caller that stops the attempt. */
+	stop: AbortController;
+	/** How long it is waited for once it was stopped; asked for at the stop. */
+	graceMs(): number;
+}
+
+interface JobAttempt extends Attempt {
+	admitted: AdmittedScenario;
+	signal: AbortSignal;
+}
+
+/** Rejects with why it failed, or with the reason of its stop; what was found before stays. */
+export function attempt(deps: AttemptDeps, { scenario, stop, graceMs, ...reports }: NewAttempt): Promise<void> {
+	const { timeoutMs, spec } = scenario;
+	const isRun = spec.kind === "text" || spec.kind === "speech";
+	// A run has the same limit itself, and its log should be what says so.
+	const limitMs = isRun ? timeoutMs + deps.limits.cancelGraceMs : timeoutMs;
+	const work = async () => {
+		const admitted = await deps.scenarios.readmit(scenario);
+		stop.signal.throwIfAborted();
+		await perform(deps, { ...reports, admitted, signal: stop.signal });
+	};
+	return bounded(work(), { clock: deps.clock, limitMs, graceMs, stop });
+}
 
 type SpecOf<Kind extends ScenarioSpec["kind"]> = Extract<ScenarioSpec, { kind: Kind }>;
 
-/** Rejects with why it failed; what was found before stays. */
-export async function perform(deps: AttemptDeps, attempt: JobAttempt): Promise<void> {
-	const { spec } = attempt.admitted;
+async function perform(deps: AttemptDeps, attempted: JobAttempt): Promise<void> {
+	const { spec } = attempted.admitted;
 	switch (spec.kind) {
 		case "text":
 		case "speech":
-			return stream(deps, attempt);
+			return stream(deps, attempted);
 		case "image":
-			return draw(deps, attempt, spec);
+			return draw(deps, attempted, spec);
 		case "embed":
-			return embed(deps, attempt, spec);
+			return embed(deps, attempted, spec);
 		case "transcribe":
-			return transcribe(deps, attempt, spec);
+			return transcribe(deps, attempted, spec);
 		default:
 			return spec satisfies never;
 	}
 }
 
-async function stream(deps: AttemptDeps, attempt: JobAttempt): Promise<void> {
-	const { scenarios } = deps;
-	const { admitted, signal, found } = attempt;
-	const id = newRunId();
-	const { runId, outcome } = await scenarios.start(admitted, { patient: true, runId: id, begin: attempt.begins(id) });
-	const { demo } = await scenarios.facts(runId, DAEMON);
-	found({ runId, demo });
+async function stream(deps: AttemptDeps, attempted: JobAttempt): Promise<void> {
+	const { admitted, signal, found, begins } = attempted;
+	const runId = newRunId();
+	const run = await deps.scenarios.start(admitted, { patient: true, runId, begin: begins(runId) });
+	found({ runId, demo: admitted.provider.demo });
 	// The daemon's own stop ends runs by itself, and says so in their logs.
 	const stop = () => {
-		if (toNexusError(signal.reason).reason !== "STOPPING") void scenarios.abort(runId, DAEMON);
+		if (toNexusError(signal.reason).reason !== "STOPPING") run.abort();
 	};
 	if (signal.aborted) stop();
 	signal.addEventListener("abort", stop, { once: true });
 	try {
-		const over = new AbortController();
-		const told = admitted.spec.kind === "text" ? tellText(deps, attempt, runId, over.signal) : undefined;
-		const ended = await outcome.finally(() => over.abort());
-		await told;
-		await keep(deps, attempt, ended);
+		// Only a text can be read from the job while it grows.
+		const ended = await run.outcome(admitted.spec.kind === "text" ? () => found({}) : undefined);
+		await keep(deps, attempted, ended);
 		if (ended.status !== "completed") throw failureOf(ended);
 	} finally {
 		signal.removeEventListener("abort", stop);
 	}
 }
 
-/** Reports that the text grows; the text itself is in the run's log. An unreadable log does not fail the job: the outcome has the whole text. */
-async function tellText({ scenarios }: AttemptDeps, { found }: JobAttempt, runId: string, over: AbortSignal) {
-	try {
-		for await (const _ of follow(await scenarios.cursor(runId, 0, DAEMON), over)) found({});
-	} catch (cause) {
-		if (!(cause instanceof NexusError)) throw cause;
-	}
-}
-
 /** The text so far, from its run's log; undefined when there is none yet, or when it is longer than a message may be. */
-export async function textSoFar(deps: AttemptDeps, job: Pick<Job, "kind" | "runId">): Promise<string | undefined> {
-	// In the worst case a character is four bytes.
-	const text = await loggedText(deps, job, deps.limits.inlineBytesMax / 4);
-	return text === "" ? undefined : text;
-}
-
-/** Keeps what the log has of a text whose run was cut off by the end of its daemon. */
-export async function keepCutText(
-	deps: AttemptDeps,
-	job: Pick<Job, "kind" | "runId" | "appId">,
-	found: JobAttempt["found"],
-): Promise<void> {
-	const text = await loggedText(deps, job, Number.POSITIVE_INFINITY);
-	if (text !== undefined) await keepText(deps, job.appId, text, found);
-}
-
-async function loggedText(
-	{ scenarios }: AttemptDeps,
+export async function textSoFar(
+	{ scenarios, limits }: AttemptDeps,
 	{ kind, runId }: Pick<Job, "kind" | "runId">,
-	charsMax: number,
 ): Promise<string | undefined> {
 	if (kind !== "text" || runId === undefined) return undefined;
-	const cursor = await scenarios.cursor(runId, 0, DAEMON).catch(() => undefined);
-	if (!cursor) return undefined;
-	const text = new TextOf();
-	try {
-		for (let batch = await cursor.next(); batch; batch = await cursor.next())
-			if (text.take(batch) > charsMax) return undefined;
-	} finally {
-		cursor.close();
-	}
-	return text.text;
+	// In the worst case a character is four bytes.
+	return (await scenarios.textSoFar(runId, limits.inlineBytesMax / 4)) || undefined;
 }
 
-class TextOf {
-	text = "";
-	readonly #streams = new Set<string>();
-
-	/** Returns how many characters there are. */
-	take({ records }: Batch): number {
-		for (const record of records) {
-			const frame = decodeFrame(record);
-			if (frame.type === "stream.begin" && frame.modality === "text") this.#streams.add(frame.message_id);
-			else if (frame.type === "stream.chunk" && this.#streams.has(frame.message_id)) this.text += frame.payload;
-		}
-		return this.text.length;
-	}
+/** The text in the log of a run that was cut off by the end of its daemon. */
+export async function cutText(
+	deps: AttemptDeps,
+	{ kind, runId, appId }: Pick<Job, "kind" | "runId" | "appId">,
+): Promise<Findings> {
+	if (kind !== "text" || runId === undefined) return {};
+	const text = await deps.scenarios.textSoFar(runId, Number.POSITIVE_INFINITY);
+	return text === undefined ? {} : kept(deps, appId, text);
 }
 
 async function keep(deps: AttemptDeps, { admitted, found }: JobAttempt, ended: ScenarioOutcome): Promise<void> {
 	found({ usage: ended.usage });
-	if (admitted.spec.kind === "text") await keepText(deps, admitted.appId, ended.text, found);
+	if (admitted.spec.kind === "text") found(await kept(deps, admitted.appId, ended.text));
 	if (!ended.audio || ended.status !== "completed") return;
 	found({ artifacts: [await storeMedia(deps, admitted.appId, "speech", ended.audio)] });
 }
 
-async function keepText(
-	{ artifacts, limits }: AttemptDeps,
-	appId: string,
-	text: string,
-	found: JobAttempt["found"],
-): Promise<void> {
+/** A text that is too large for a message becomes an artifact. */
+async function kept({ artifacts, limits }: AttemptDeps, appId: string, text: string): Promise<Findings> {
 	const bytes = Buffer.from(text);
-	if (bytes.length <= limits.inlineBytesMax) return found({ text });
+	if (bytes.length <= limits.inlineBytesMax) return { text };
 	const artifact = await artifacts.store({ appId, name: "text.txt", mimeType: "text/plain; charset=utf-8" }, bytes);
-	found({ text: "", artifacts: [artifact] });
+	return { text: "", artifacts: [artifact] };
 }
 
 const failureOf = ({ status, error }: ScenarioOutcome): NexusError => {
@@ -164,7 +137,7 @@ const failureOf = ({ status, error }: ScenarioOutcome): NexusError => {
 };
 
 async function draw(deps: AttemptDeps, { admitted, signal, found }: JobAttempt, spec: SpecOf<"image">): Promise<void> {
-	const provider = await deps.scenarios.provider(admitted);
+	const { provider } = admitted;
 	found({ demo: provider.demo });
 	const { kind: _, ...request } = spec;
 	const images = await provider.image({ ...request, model: admitted.model }, signal);
@@ -180,7 +153,7 @@ async function draw(deps: AttemptDeps, { admitted, signal, found }: JobAttempt, 
 const INPUTS_PER_CALL = 64;
 
 async function embed(deps: AttemptDeps, { admitted, signal, found }: JobAttempt, spec: SpecOf<"embed">): Promise<void> {
-	const provider = await deps.scenarios.provider(admitted);
+	const { provider } = admitted;
 	found({ demo: provider.demo });
 	const embeddings: (readonly number[])[] = [];
 	let input = 0;
@@ -213,12 +186,36 @@ async function transcribe(
 ): Promise<void> {
 	const { appId, model } = admitted;
 	const { artifact, data } = await deps.artifacts.whole(artifactId, appId, deps.limits.audioBytesMax);
-	const provider = await deps.scenarios.provider(admitted);
+	const { provider } = admitted;
 	found({ demo: provider.demo });
 	const audio = { mimeType: mimeType ?? artifact.mimeType, data };
 	const { text } = await provider.transcribe({ model, audio, language }, signal);
-	await keepText(deps, appId, text, found);
+	found(await kept(deps, appId, text));
 }
 
 const storeMedia = ({ artifacts }: AttemptDeps, appId: string, name: string, { mimeType, data }: Media) =>
 	artifacts.store({ appId, name: `${name}.${extensionOf(mimeType)}`, mimeType }, data);
+
+/** Rejects with the reason of the stop when the work does not end within its time and its grace (I12). What it does afterwards is ignored. */
+function bounded<T>(
+	work: Promise<T>,
+	{ clock, limitMs, graceMs, stop }: Pick<NewAttempt, "graceMs" | "stop"> & { clock: Clock; limitMs: number },
+): Promise<T> {
+	const { promise, resolve, reject } = Promise.withResolvers<T>();
+	const { signal } = stop;
+	let giveUp = () => {};
+	const limit = clock.after(limitMs, () => {
+		stop.abort(new NexusError("timeout", `it took longer than ${limitMs} ms`));
+	});
+	const stopped = () => {
+		giveUp = clock.after(graceMs(), () => reject(signal.reason as Error));
+	};
+	if (signal.aborted) stopped();
+	signal.addEventListener("abort", stopped, { once: true });
+	work.then(resolve, (cause: unknown) => reject(signal.aborted ? (signal.reason as Error) : toNexusError(cause)));
+	return promise.finally(() => {
+		limit();
+		giveUp();
+		signal.removeEventListener("abort", stopped);
+	});
+}

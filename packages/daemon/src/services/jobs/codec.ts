@@ -8,38 +8,12 @@ import {
 	ScenarioJobState,
 	type SubscribeScenarioJobEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
-import { NexusError } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
 import { artifactMessage } from "../artifacts/codec.ts";
-import { reasonFields, SCENARIO_TYPE } from "../kit/codec.ts";
+import { inCapitals, reasonFields, SCENARIO_TYPE, stateNamed, timeFields } from "../kit/codec.ts";
 import type { Job, JobEvent, JobState } from "./port.ts";
 
-const STATE: Readonly<Record<JobState, ScenarioJobState>> = {
-	submitted: ScenarioJobState.SUBMITTED,
-	queued: ScenarioJobState.QUEUED,
-	running: ScenarioJobState.RUNNING,
-	completed: ScenarioJobState.COMPLETED,
-	failed: ScenarioJobState.FAILED,
-	canceled: ScenarioJobState.CANCELED,
-	timeout: ScenarioJobState.TIMEOUT,
-};
-
-const EVENT_TYPE: Readonly<Record<JobEvent["type"], ScenarioJobEventType>> = {
-	submitted: ScenarioJobEventType.SUBMITTED,
-	queued: ScenarioJobEventType.QUEUED,
-	running: ScenarioJobEventType.RUNNING,
-	progress: ScenarioJobEventType.PROGRESS,
-	retrying: ScenarioJobEventType.RETRYING,
-	completed: ScenarioJobEventType.COMPLETED,
-	failed: ScenarioJobEventType.FAILED,
-	canceled: ScenarioJobEventType.CANCELED,
-	timeout: ScenarioJobEventType.TIMEOUT,
-};
-
-export function jobStateOf(state: ScenarioJobState): JobState {
-	for (const [name, value] of Object.entries(STATE)) if (value === state) return name as JobState;
-	throw new NexusError("invalid", "states: name those that ScenarioJobState has");
-}
+export const jobStateOf = (state: number): JobState => stateNamed<JobState>(ScenarioJobState, state);
 
 type JobMessage = MessageInitShape<typeof ScenarioJobSchema>;
 
@@ -50,13 +24,15 @@ export const jobMessage = (job: Job): JobMessage => ({
 	scenarioType: SCENARIO_TYPE[job.kind],
 	connectorId: job.connectorId,
 	modelId: job.model,
-	state: STATE[job.state],
+	state: ScenarioJobState[inCapitals(job.state)],
 	...reasonFields(job.error),
 	progressPercent: job.progress,
 	attempt: job.attempt,
 	retryMaxAttempts: job.attemptsMax,
 	afterCrash: job.afterCrash,
 	queuePosition: job.queuePosition,
+	createdAt: timestampFromMs(job.createdAt),
+	updatedAt: timestampFromMs(job.updatedAt),
 	...timeFields(job),
 	usage: job.usage && { inputTokens: BigInt(job.usage.input), outputTokens: BigInt(job.usage.output) },
 	runId: job.runId ?? "",
@@ -68,13 +44,6 @@ export const jobMessage = (job: Job): JobMessage => ({
 	demo: job.demo,
 });
 
-const timeFields = ({ createdAt, startedAt, updatedAt, finishedAt }: Job) => ({
-	createdAt: timestampFromMs(createdAt),
-	updatedAt: timestampFromMs(updatedAt),
-	startedAt: startedAt === undefined ? undefined : timestampFromMs(startedAt),
-	finishedAt: finishedAt === undefined ? undefined : timestampFromMs(finishedAt),
-});
-
 type JobEventMessage = MessageInitShape<typeof SubscribeScenarioJobEventsResponseSchema>;
 
 export const jobEventMessages = ({ first, records }: Batch): JobEventMessage[] =>
@@ -82,7 +51,7 @@ export const jobEventMessages = ({ first, records }: Batch): JobEventMessage[] =
 		const { type, at, job } = JSON.parse(record) as JobEvent;
 		return {
 			sequence: BigInt(first + n),
-			eventType: EVENT_TYPE[type],
+			eventType: ScenarioJobEventType[inCapitals(type)],
 			job: jobMessage(job),
 			at: timestampFromMs(at),
 		};

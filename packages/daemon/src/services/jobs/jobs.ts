@@ -1,51 +1,38 @@
-/** Jobs: each is a row and a log that change in one commit. A restart resumes queued jobs, and retries running ones or settles them as crashed. */
+/** Jobs: model calls that wait for their turn and survive the daemon. A restart resumes queued jobs, and retries running ones or settles them as crashed. */
 
-import { NexusError, newId, reasonOfFailure, toNexusError } from "@nexus-stream/protocol";
-import { type Clock, within } from "@nexus-stream/protocol/clock";
+import { NexusError, newId, toNexusError } from "@nexus-stream/protocol";
+import { within } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import type { Log } from "@nexus-stream/protocol/log";
-import { ADMIT_MS_MAX, type Bus, follow } from "../../bus/bus.ts";
+import { follow } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
-import type { Audit } from "../audit/port.ts";
-import { once } from "../kit/once.ts";
+import { type DurableLog, DurableWork, type DurableWorkDeps, stopping } from "../kit/durable-work.ts";
+import { FairQueue, positionsOf } from "../kit/fair-queue.ts";
 import type { Principal } from "../kit/principal.ts";
-import type { Quota } from "../kit/quota.ts";
-import type { IdempotencyRows } from "../kit/rows.ts";
-import type { AdmittedScenario } from "../scenarios/port.ts";
-import { type AttemptDeps, type Findings, keepCutText, perform, textSoFar } from "./attempt.ts";
-import { bounded } from "./bounded.ts";
-import { BACKOFF_MS, JOB_LIMITS, type JobLimits } from "./limits.ts";
-import { LiveJob, type LiveJobDeps } from "./live-job.ts";
-import type { Job, Jobs, SubmitOptions } from "./port.ts";
-import { type Readmit, readmission } from "./readmit.ts";
+import type { AdmittedScenario, StoredScenario } from "../scenarios/port.ts";
+import { type AttemptDeps, attempt, cutText, textSoFar } from "./attempt.ts";
+import { LiveJob } from "./live-job.ts";
+import { JOB_LIMITS, type Job, type JobLimits, type Jobs, type SubmitOptions } from "./port.ts";
 import { type JobReads, jobReads, noJob } from "./reads.ts";
-import { mayRetry, retryPauseMs } from "./retry.ts";
 import type { JobRows } from "./rows.ts";
 import { jobWrites } from "./rows.ts";
-import { EMPTY_SCHEDULE, positionsOf, type ScheduleInput, stepSchedule } from "./schedule.ts";
 import {
-	type Attempts,
+	attemptsOf,
 	ended,
-	type JobScenario,
+	mayRetry,
 	newJob,
+	newRow,
 	recordOf,
 	retrying,
+	retryPauseMs,
 	running,
 	storedJob,
+	storedScenario,
 	summary,
 } from "./snapshot.ts";
 
-export interface JobsDeps extends Omit<AttemptDeps, "limits"> {
-	bus: Bus;
-	rows: { jobs: JobRows; idempotency: IdempotencyRows };
-	connectors: Parameters<typeof readmission>[0];
-	clock: Clock;
-	log: Log;
+export interface JobsDeps extends DurableWorkDeps, Omit<AttemptDeps, "limits"> {
+	rows: DurableWorkDeps["rows"] & { jobs: JobRows };
 	limits?: Partial<JobLimits>;
-	/** Audit entries that commit with a submission and with an end. */
-	audit?: Audit;
-	/** Left out: applications store what they like. */
-	quota?: Pick<Quota, "holding">;
 }
 
 export const createJobs = (deps: JobsDeps): Jobs => new JobService(deps);
@@ -53,32 +40,36 @@ export const createJobs = (deps: JobsDeps): Jobs => new JobService(deps);
 class JobService implements Jobs {
 	readonly find: JobReads["find"];
 	readonly list: JobReads["list"];
-	readonly cursor: JobReads["cursor"];
 	readonly #deps: JobsDeps;
 	readonly #limits: JobLimits;
+	readonly #work: DurableWork;
+	readonly #queue: FairQueue;
 	readonly #reads: JobReads;
-	readonly #readmit: Readmit;
 	readonly #live = new Map<string, LiveJob>();
-	readonly #liveDeps: LiveJobDeps;
-	#schedule = EMPTY_SCHEDULE;
-	#untick = () => {};
-	/** The applications of those that are not durable yet. */
-	readonly #arriving = new Map<string, string>();
 	/** Nothing is started any more; then nothing is written. */
 	#phase: "open" | "stopping" | "closed" = "open";
 	/** How long to wait for a provider after its signal was aborted. */
 	#graceMs: number;
 
 	constructor(deps: JobsDeps) {
+		const { rows, clock } = deps;
 		this.#deps = deps;
 		this.#limits = withDefaults(JOB_LIMITS, deps.limits);
-		this.#graceMs = this.#limits.cancelGraceMs;
-		this.#readmit = readmission(deps.connectors);
-		this.#reads = jobReads({ ...deps, textOf: (job) => textSoFar(this.#attemptDeps, job) }, () => this.#schedule);
-		const { bus, clock, log } = deps;
-		const { progressMs } = this.#limits;
-		this.#liveDeps = { bus, clock, log, progressMs, closed: () => this.#phase === "closed" };
-		({ find: this.find, list: this.list, cursor: this.cursor } = this.#reads);
+		const { runningMax, runningPerAppMax, queuedMax, queuedPerAppMax, cancelGraceMs } = this.#limits;
+		this.#graceMs = cancelGraceMs;
+		const appOf = async (id: string) => (await rows.jobs.head(id))?.appId;
+		this.#work = new DurableWork({ kind: "job", noun: "job", domain: "jobs", appOf }, deps);
+		this.#queue = new FairQueue({
+			clock,
+			limits: { runningMax, runningPerAppMax, waitingMax: queuedMax, waitingPerAppMax: queuedPerAppMax },
+			start: (id) => this.#start(this.#live.get(id)!),
+		});
+		this.#reads = jobReads(
+			rows.jobs,
+			() => this.#queue.state,
+			(job) => textSoFar(this.#attemptDeps, job),
+		);
+		({ find: this.find, list: this.list } = this.#reads);
 	}
 
 	get #attemptDeps(): AttemptDeps {
@@ -86,80 +77,59 @@ class JobService implements Jobs {
 	}
 
 	get counts() {
-		return { queued: this.#schedule.waiting.length, running: this.#schedule.running.size };
+		const { waiting: queued, running: begun } = this.#queue.counts;
+		return { queued, running: begun };
+	}
+
+	cursor(id: string, after: number | undefined, principal: Principal) {
+		return this.#work.cursor(id, after, principal);
 	}
 
 	async submit(admitted: AdmittedScenario, options: SubmitOptions = {}): Promise<Job> {
 		if (this.#phase !== "open") throw stopping();
-		const scenario = scenarioOf(admitted);
+		const scenario = storedScenario(admitted);
 		const attempts = attemptsOf(options, this.#limits);
 		const { appId } = scenario;
-		const id = newId("job", this.#now());
-		const request = { appId, key: options.idempotencyKey, body: { job: scenario, ...attempts }, result: id };
-		const made = await once(this.#deps, request, async (claim) => {
-			this.#admit(appId);
-			this.#arriving.set(id, appId);
-			try {
-				const job = newJob(id, admitted, scenario.connector.id, attempts, this.#now());
-				const create = () => this.#create(job, scenario, [...claim, ...this.#auditWrites(job, admitted.caller)]);
-				const { quota } = this.#deps;
-				await (quota ? quota.holding(appId, Buffer.byteLength(JSON.stringify(scenario)), create) : create());
-			} finally {
-				this.#arriving.delete(id);
-			}
-		});
-		const live = made.isFirst ? this.#live.get(id) : undefined;
-		if (live) await this.#queue(live);
-		const job = await this.find(made.id, { owner: true, address: "", isPrivate: true });
-		if (!job) throw noJob(made.id);
-		return job;
+		const job = newJob(newId("job", this.#now()), scenario, attempts, this.#now());
+		const request = { appId, key: options.idempotencyKey, body: { job: scenario, ...attempts }, result: job.id };
+		const { id, log } = await this.#work.create(request, (commit) =>
+			this.#queue.arriving(job.id, appId, "jobs", () =>
+				commit({
+					record: recordOf({ type: "submitted", at: job.createdAt, job }),
+					writes: [newRow(job, scenario), this.#audited(job, admitted.caller)],
+					// A workflow has the time that it takes.
+					patienceMs: job.workflowId === undefined ? undefined : Number.POSITIVE_INFINITY,
+				}),
+			),
+		);
+		if (!log) return this.#reads.get(id);
+		const live = this.#take(job, log);
+		await this.#enqueue(live);
+		// That it runs is not on record yet.
+		return live.job.state === "running" ? job : live.job;
 	}
 
-	#admit(appId: string): void {
-		const { queuedMax, queuedPerAppMax } = this.#limits;
-		const apps = [...this.#arriving.values(), ...this.#schedule.waiting.map((job) => job.appId)];
-		if (apps.length >= queuedMax) throw full(`${queuedMax} jobs wait already`);
-		if (apps.filter((app) => app === appId).length >= queuedPerAppMax)
-			throw full(`${queuedPerAppMax} jobs of ${appId} wait already`);
+	#take(job: Job, log: DurableLog): LiveJob {
+		const live = new LiveJob(job, log, { ...this.#deps, progressMs: this.#limits.progressMs });
+		this.#live.set(job.id, live);
+		return live;
 	}
 
-	async #create(job: Job, scenario: JobScenario, writes: readonly Write[]): Promise<void> {
-		const { id, appId, state, createdAt } = job;
-		const row = jobWrites.submit({ id, appId, state, createdAt, job }, scenario);
-		const first = recordOf({ type: "submitted", at: createdAt, job });
-		const writer = await this.#deps.bus.create({ log: id, kind: "job", countedFor: appId }, [first], {
-			with: [row, ...writes],
-			// A workflow has the time that it takes.
-			patienceMs: job.workflowId === undefined ? ADMIT_MS_MAX : undefined,
-		});
-		this.#live.set(id, new LiveJob(job, writer, this.#liveDeps));
-	}
-
-	/** Starts it, or has it say that it waits, and behind how many. */
-	async #queue(live: LiveJob, readyAt = 0): Promise<void> {
+	/** Starts it, or records that it waits, and behind how many. */
+	async #enqueue(live: LiveJob, readyAt = 0): Promise<void> {
 		const { id, appId, state } = live.job;
 		if (live.canceled) return this.#end(live, live.canceled);
-		this.#step({ type: "wait", id, appId, readyAt });
-		if (state !== "submitted" || this.#schedule.running.has(id)) return;
-		const queuePosition = positionsOf(this.#schedule).get(id) ?? 0;
+		this.#queue.step({ type: "wait", id, appId, readyAt });
+		if (state !== "submitted" || this.#queue.state.running.has(id)) return;
+		const queuePosition = positionsOf(this.#queue.state).get(id) ?? 0;
 		await live.change("queued", { ...live.job, state: "queued", queuePosition, updatedAt: this.#now() });
 	}
 
-	#step(input: ScheduleInput): void {
-		// Queued jobs stay queued for the next daemon.
-		const limits = this.#phase === "open" ? this.#limits : { runningMax: 0, runningPerAppMax: 0 };
-		const { schedule, starts, tickAt } = stepSchedule(this.#schedule, input, this.#now(), limits);
-		this.#schedule = schedule;
-		this.#untick();
-		if (tickAt !== undefined && this.#phase === "open")
-			this.#untick = this.#deps.clock.after(tickAt - this.#now(), () => this.#step({ type: "tick" }));
-		for (const id of starts) {
-			const live = this.#live.get(id)!;
-			const attempt = this.#run(live).finally(() => {
-				if (live.attempt === attempt) live.attempt = undefined;
-			});
-			live.attempt = attempt;
-		}
+	#start(live: LiveJob): void {
+		const begun = this.#run(live).finally(() => {
+			if (live.attempt === begun) live.attempt = undefined;
+		});
+		live.attempt = begun;
 	}
 
 	/** One attempt, from its first record to its last. Never rejects. */
@@ -175,7 +145,7 @@ class JobService implements Jobs {
 			);
 			live.quiet();
 			if (this.#phase === "closed") return;
-			if (error && !live.canceled && this.#mayRetry(live.job, error)) await this.#retry(live, error);
+			if (error && !live.canceled && mayRetry(live.job, error)) await this.#retry(live, error);
 			else {
 				if (error?.reason === "STOPPING" && live.job.text === undefined) await this.#salvage(live);
 				await this.#end(live, error);
@@ -197,66 +167,41 @@ class JobService implements Jobs {
 		}
 	}
 
-	/** An attempt that the daemon's own stop cut off is made again wherever the submitter allows another. */
-	#mayRetry(job: Job, error: NexusError): boolean {
-		return mayRetry(job, error) || (error.reason === "STOPPING" && job.attempt < job.attemptsMax);
-	}
-
 	async #attempt(live: LiveJob, stop: AbortController): Promise<void> {
-		const { cancelGraceMs } = this.#limits;
 		const { id } = live.job;
-		const scenario = (await this.#deps.rows.jobs.scenario(id)) as JobScenario | undefined;
+		const scenario = (await this.#deps.rows.jobs.scenario(id)) as StoredScenario | undefined;
 		if (!scenario) throw new NexusError("data_loss", `there is no request of ${id}`);
-		const { timeoutMs, spec } = scenario;
-		// A run has the same limit itself, and its log should be what says so.
-		const limitMs = spec.kind === "text" || spec.kind === "speech" ? timeoutMs + cancelGraceMs : timeoutMs;
-		const work = async () => {
-			const admitted = await this.#readmit(scenario);
-			stop.signal.throwIfAborted();
-			await perform(this.#attemptDeps, {
-				admitted,
-				signal: stop.signal,
-				found: (findings) => live.progress(stop, findings),
-				begins: (runId) => [jobWrites.change({ id, state: "running", job: { ...summary(live.job), runId } })],
-			});
-		};
-		await bounded(work(), { clock: this.#deps.clock, limitMs, graceMs: () => this.#graceMs, stop });
+		await attempt(this.#attemptDeps, {
+			scenario,
+			stop,
+			graceMs: () => this.#graceMs,
+			found: (findings) => live.progress(stop, findings),
+			begins: (runId) => [jobWrites.change({ id, state: "running", job: { ...summary(live.job), runId } })],
+		});
 	}
 
 	/** After the daemon's own stop the next one begins it, without a pause. */
 	async #retry(live: LiveJob, error: NexusError): Promise<void> {
 		const pauseMs = retryPauseMs(live.job, this.#limits.backoffMsMax);
 		await live.change("retrying", retrying(live.job, error, false, this.#now()));
-		await this.#queue(live, this.#now() + pauseMs);
+		await this.#enqueue(live, this.#now() + pauseMs);
 	}
 
 	async #end(live: LiveJob, error: NexusError | undefined): Promise<void> {
 		const isCanceled = live.canceled !== undefined;
 		const job = ended(live.job, error, isCanceled, this.#now());
-		await live.end(job, this.#auditWrites(job, live.canceledBy));
+		await live.end(job, this.#audited(job, live.canceledBy));
 		this.#forget(live);
 		live.settled.resolve(job);
 	}
 
 	#forget(live: LiveJob): void {
 		this.#live.delete(live.job.id);
-		this.#step({ type: "leave", id: live.job.id });
+		this.#queue.step({ type: "leave", id: live.job.id });
 	}
 
-	#auditWrites({ id, appId, userId, kind, state, error, attempt }: Job, caller?: string): Write[] {
-		const { audit } = this.#deps;
-		if (!audit) return [];
-		return [
-			audit({
-				domain: "jobs",
-				operation: state,
-				appId,
-				userId: userId || undefined,
-				reason: error && reasonOfFailure(error),
-				caller,
-				payload: { job_id: id, kind, attempt },
-			}),
-		];
+	#audited({ id, kind, attempt, ...job }: Job, caller?: string): Write {
+		return this.#work.audited(job.state, { ...job, caller, payload: { job_id: id, kind, attempt } });
 	}
 
 	#now(): number {
@@ -275,8 +220,8 @@ class JobService implements Jobs {
 		live.canceled ??= new NexusError("aborted", reason === "" ? "it was cancelled" : `it was cancelled: ${reason}`);
 		live.canceledBy ??= principal.address;
 		if (live.stop) live.stop.abort(live.canceled);
-		else if (this.#schedule.waiting.some((job) => job.id === id)) {
-			this.#step({ type: "leave", id });
+		else if (this.#queue.state.waiting.some((job) => job.id === id)) {
+			this.#queue.step({ type: "leave", id });
 			await this.#end(live, live.canceled);
 			return live.job;
 		}
@@ -295,60 +240,41 @@ class JobService implements Jobs {
 		return this.settled(id);
 	}
 
-	async recover(): Promise<number> {
-		const { bus, log } = this.#deps;
-		const left = await bus.list({ kind: "job", orphaned: true });
-		let settled = 0;
-		for (const { log: id } of left.toReversed()) {
-			try {
-				if (await this.#takeOver(id)) settled++;
-			} catch (cause) {
-				log.error({ jobId: id, err: cause }, "a job of the last process could not be taken over");
-			}
-		}
-		return settled;
-	}
-
-	/** True when it was running: then it is settled, or begun again where its submitter allowed that. */
-	async #takeOver(id: string): Promise<boolean> {
-		const { bus, rows } = this.#deps;
-		const writer = await bus.reopen(id);
-		const row = await rows.jobs.head(id);
-		if (!row) throw new NexusError("data_loss", `there is no row of ${id}`);
-		const job = row.job as Job;
-		const live = new LiveJob(job, writer, this.#liveDeps);
-		this.#live.set(id, live);
-		await this.#resume(live).catch((cause: unknown) => this.#giveUp(live, toNexusError(cause)));
-		return job.state === "running";
+	/** Counts those that were running: they are settled, or begun again where their submitters allowed that. */
+	recover(): Promise<number> {
+		return this.#work.recover(async (id, reopen) => {
+			const log = await reopen();
+			const row = await this.#deps.rows.jobs.head(id);
+			if (!row) throw new NexusError("data_loss", `there is no row of ${id}`);
+			const live = this.#take(row.job as Job, log);
+			await this.#resume(live).catch((cause: unknown) => this.#giveUp(live, toNexusError(cause)));
+			return row.state === "running";
+		});
 	}
 
 	async #resume(live: LiveJob): Promise<void> {
 		const { job } = live;
-		if (job.state !== "running") return this.#queue(live);
+		if (job.state !== "running") return this.#enqueue(live);
 		if (job.attempt >= job.attemptsMax) {
 			await this.#salvage(live);
 			return this.#end(live, crashed());
 		}
 		await live.change("retrying", retrying(job, crashed(), true, this.#now()));
-		return this.#queue(live);
+		return this.#enqueue(live);
 	}
 
 	/** Takes the text from the run's log, which may have more of it than the job's last record. */
 	async #salvage(live: LiveJob): Promise<void> {
-		const { log } = this.#deps;
-		const found = (findings: Findings) => {
-			live.job = { ...live.job, ...findings };
-		};
 		try {
-			await keepCutText(this.#attemptDeps, live.job, found);
+			live.job = { ...live.job, ...(await cutText(this.#attemptDeps, live.job)) };
 		} catch (cause) {
-			log.warn({ jobId: live.job.id, err: cause }, "what there was of a job's text could not be kept");
+			this.#deps.log.warn({ jobId: live.job.id, err: cause }, "what there was of a job's text could not be kept");
 		}
 	}
 
 	async close(deadlineMs: number, graceMs = Infinity): Promise<void> {
 		this.#phase = "stopping";
-		this.#untick();
+		this.#queue.close();
 		const { clock } = this.#deps;
 		const attempts = () => Promise.all([...this.#live.values()].flatMap(({ attempt }) => attempt ?? []));
 		if (!(await within(clock, deadlineMs, attempts()))) {
@@ -359,6 +285,7 @@ class JobService implements Jobs {
 			await within(clock, lastMs, attempts());
 		}
 		this.#phase = "closed";
+		this.#work.close();
 		for (const live of this.#live.values()) {
 			live.quiet();
 			live.settled.reject(stopping());
@@ -366,27 +293,7 @@ class JobService implements Jobs {
 	}
 }
 
-function scenarioOf({ appId, userId, spec, model, timeoutMs, source }: AdmittedScenario): JobScenario {
-	if ("inline" in source)
-		throw new NexusError(
-			"precondition",
-			"a job may wait: create a connector instead of sending a key with the request",
-		);
-	const { id, appId: owner } = source.connector;
-	return { appId, userId, spec, model, timeoutMs, connector: { id, appId: owner } };
-}
-
-function attemptsOf({ attemptsMax = 1, backoffMs = BACKOFF_MS, workflow }: SubmitOptions, limits: JobLimits): Attempts {
-	if (!Number.isInteger(attemptsMax) || attemptsMax < 0 || attemptsMax > limits.attemptsMax)
-		throw new NexusError("invalid", `retry_max_attempts is from 0 to ${limits.attemptsMax}`);
-	if (!Number.isInteger(backoffMs) || backoffMs < 0 || backoffMs > limits.backoffMsMax)
-		throw new NexusError("invalid", `retry_backoff_ms is from 0 to ${limits.backoffMsMax}`);
-	return { attemptsMax: Math.max(1, attemptsMax), backoffMs: backoffMs || BACKOFF_MS, workflow };
-}
-
 /** How long the last records may take once every attempt has ended. */
 const RECORD_MS_MAX = 2000;
 
-const full = (what: string) => new NexusError("busy", `${what}: try later`);
-const stopping = () => new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
 const crashed = () => new NexusError("crashed", "the daemon died while it ran");

@@ -3,22 +3,17 @@
 import type { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Bus, LogWriter } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
+import type { DurableLog } from "../kit/durable-work.ts";
 import type { Findings } from "./attempt.ts";
 import type { Job, JobEvent } from "./port.ts";
 import { jobWrites } from "./rows.ts";
 import { progressed, recordOf, resultOf, summary } from "./snapshot.ts";
 
-const SEAL_AGAIN_MS = 5000;
-
 export interface LiveJobDeps {
-	bus: Bus;
 	clock: Clock;
 	log: Log;
 	progressMs: number;
-	/** Nothing is written any more. */
-	closed(): boolean;
 }
 
 export class LiveJob {
@@ -34,15 +29,14 @@ export class LiveJob {
 	canceledBy: string | undefined;
 	readonly settled = Promise.withResolvers<Job>();
 	readonly #deps: LiveJobDeps;
-	#writer: LogWriter;
-	#last: Promise<unknown> = Promise.resolve();
+	readonly #log: DurableLog;
 	/** When the newest record was made. */
 	#progressAt = 0;
 	#untell = () => {};
 
-	constructor(job: Job, writer: LogWriter, deps: LiveJobDeps) {
+	constructor(job: Job, log: DurableLog, deps: LiveJobDeps) {
 		this.job = job;
-		this.#writer = writer;
+		this.#log = log;
 		this.#deps = deps;
 		// Not everybody waits for it.
 		this.settled.promise.catch(() => {});
@@ -54,12 +48,8 @@ export class LiveJob {
 		this.#progressAt = this.#deps.clock.now();
 		const told = summary(job);
 		const { id, state } = told;
-		const write = jobWrites.change({ id, state, job: told });
-		const done = this.#last.then(async () => {
-			await this.#writer.appendWith([recordOf({ type, at: told.updatedAt, job: told })], [write]);
-		});
-		this.#last = done.catch(() => {});
-		return done;
+		const record = recordOf({ type, at: told.updatedAt, job: told });
+		return this.#log.change([record], [jobWrites.change({ id, state, job: told })]);
 	}
 
 	/** Takes an attempt's results. Recorded at most once in an interval; the newest snapshot counts. */
@@ -86,26 +76,12 @@ export class LiveJob {
 		this.stop = undefined;
 	}
 
-	/** The last record. What the store refuses is tried again until the daemon stops. */
-	async end(job: Job, beside: readonly Write[]): Promise<void> {
-		const { bus, log, clock, closed } = this.#deps;
-		const { id, state, finishedAt = clock.now() } = job;
+	/** The last record. */
+	end(job: Job, audited: Write): Promise<void> {
+		const { id, state, finishedAt } = job;
 		this.job = job;
-		await this.#last;
 		const change = jobWrites.change({ id, state, job: summary(job), result: resultOf(job), finishedAt });
-		const writes = [change, ...beside];
 		// A terminal state is its event's name.
-		const record = recordOf({ type: state, at: job.updatedAt, job });
-		for (;;) {
-			try {
-				return await this.#writer.seal([record], writes);
-			} catch (cause) {
-				if (closed() || bus.fenced.aborted) throw cause;
-				log.error({ jobId: id, err: cause, againMs: SEAL_AGAIN_MS }, "a job cannot be settled yet");
-				await new Promise<void>((resolve) => clock.after(SEAL_AGAIN_MS, resolve));
-				if (closed()) throw cause;
-				this.#writer = await bus.reopen(id).catch(() => this.#writer);
-			}
-		}
+		return this.#log.save([recordOf({ type: state, at: job.updatedAt, job })], [change, audited], true);
 	}
 }

@@ -1,8 +1,9 @@
-/** Reasons and kinds of model calls as the contract spells them, for all slices. */
+/** Spellings of the contract that several slices share. */
 
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ScenarioType } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
-import { type Reason, reasonOfFailure } from "@nexus-stream/protocol";
+import { NexusError, type Reason, reasonOfFailure } from "@nexus-stream/protocol";
 
 export const SCENARIO_TYPE = {
 	text: ScenarioType.TEXT_GENERATE,
@@ -19,3 +20,22 @@ export function reasonFields(error: { code: string; message: string; reason?: st
 	if (!error) return {};
 	return { reasonCode: reasonCodeOf(reasonOfFailure(error)), reason: error.message };
 }
+
+/** The contract's enums have the daemon's names in capitals. */
+export const inCapitals = <Name extends string>(name: Name) => name.toUpperCase() as Uppercase<Name>;
+
+/** The daemon's name of a state to filter by. */
+export function stateNamed<Name extends string>(
+	states: Readonly<Record<Uppercase<Name>, number>>,
+	value: number,
+): Name {
+	const name = Object.entries(states).find(([, known]) => known === value)?.[0] ?? "UNSPECIFIED";
+	if (name === "UNSPECIFIED") throw new NexusError("invalid", "states: name those that the contract has");
+	return name.toLowerCase() as Name;
+}
+
+/** The times of work that has perhaps not started or finished. */
+export const timeFields = ({ startedAt, finishedAt }: { startedAt?: number; finishedAt?: number }) => ({
+	startedAt: startedAt === undefined ? undefined : timestampFromMs(startedAt),
+	finishedAt: finishedAt === undefined ? undefined : timestampFromMs(finishedAt),
+});

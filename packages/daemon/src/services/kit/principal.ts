@@ -24,7 +24,17 @@ export function appOf(principal: Principal, claimed: string): string {
 	if (claimed !== "") checkedAppId(claimed);
 	if (appId === undefined) return claimed === "" ? OWNER_APP : claimed;
 	if (claimed === "" || claimed === appId) return appId;
-	throw new NexusError("forbidden", `this token belongs to the application ${appId}, not to ${claimed}`);
+	throw notYours(appId, claimed);
+}
+
+const notYours = (appId: string, claimed: string): NexusError =>
+	new NexusError("forbidden", `this token belongs to the application ${appId}, not to ${claimed}`);
+
+/** The application whose work a list shows; undefined: everybody's, for the owner. */
+export function appToList({ owner, appId }: Principal, claimed: string | undefined): string | undefined {
+	if (claimed !== undefined) checkedAppId(claimed);
+	if (owner || claimed === undefined || claimed === appId) return claimed ?? appId;
+	throw notYours(appId!, claimed);
 }
 
 /** Whether something of that application is there for the caller; if not, it is as if it were not there at all. */

@@ -6,7 +6,6 @@ import type { Principal } from "../kit/principal.ts";
 
 export interface OpenRealtime {
 	appId: string;
-	userId: string;
 	/** Label of the session that the turns belong to; empty: a separate session. */
 	session: string;
 	/** The connector that transcribes audio; without it only text can be appended. */

@@ -1,19 +1,23 @@
 /** Opens, finds and closes realtime sessions. */
 
-import { isSessionLabel, LOG_KINDS, NexusError, newId } from "@nexus-stream/protocol";
-import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { isSessionLabel, NexusError, newId } from "@nexus-stream/protocol";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import type { Log } from "@nexus-stream/protocol/log";
 import { chainOf } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import type { Cursor } from "../../bus/bus.ts";
 import type { Connectors } from "../connectors/port.ts";
-import { gone } from "../kit/gone.ts";
-import { type Principal, seesApp } from "../kit/principal.ts";
-import type { Quota } from "../kit/quota.ts";
-import { findConnector, useConnector } from "./connector.ts";
-import { type OpenRealtime, REALTIME_LIMITS, type Realtime, type RealtimeLimits } from "./port.ts";
+import { DurableWork, type DurableWorkDeps, stopping } from "../kit/durable-work.ts";
+import type { Principal } from "../kit/principal.ts";
+import { findConnector, transcriberOf, voiceOf } from "./connector.ts";
+import {
+	type OpenRealtime,
+	REALTIME_LIMITS,
+	type Realtime,
+	type RealtimeInfo,
+	type RealtimeInput,
+	type RealtimeLimits,
+	type RealtimeTaken,
+} from "./port.ts";
 import { RealtimeSession } from "./session.ts";
-import { createVoice } from "./voice.ts";
 
 /** A message of a realtime session: it stops the answer under way. */
 export interface RealtimeMessage {
@@ -25,16 +29,11 @@ export interface RealtimeMessage {
 	idempotencyKey?: string;
 }
 
-export interface RealtimeDeps {
-	bus: Bus;
+export interface RealtimeDeps extends DurableWorkDeps {
 	connectors: Pick<Connectors, "find" | "open" | "report">;
 	/** Takes a message into its session, as any other. */
 	submit(message: RealtimeMessage): Promise<{ eventId: string; disposition: { state: string; because?: string } }>;
 	limits?: Partial<RealtimeLimits>;
-	/** Left out: applications store what they like. */
-	quota?: Pick<Quota, "check">;
-	clock?: Clock;
-	log: Log;
 }
 
 interface Meta {
@@ -44,194 +43,155 @@ interface Meta {
 
 const INPUT_ID_CHARS_MAX = 128;
 
-export function createRealtime(deps: RealtimeDeps): Realtime {
-	const { bus, clock = systemClock, log } = deps;
-	const limits = withDefaults(REALTIME_LIMITS, deps.limits);
-	const sessions = new Map<string, RealtimeSession>();
+const STOPPED = { reason: "STOPPING", message: "the daemon stopped: open another session" } as const;
+
+export const createRealtime = (deps: RealtimeDeps): Realtime => new RealtimeService(deps);
+
+class RealtimeService implements Realtime {
+	readonly #deps: RealtimeDeps;
+	readonly #limits: RealtimeLimits;
+	readonly #work: DurableWork;
+	readonly #sessions = new Map<string, RealtimeSession>();
 	/** The applications of those that are not on record yet, by their ids. */
-	const opening = new Map<string, string>();
-	let isStopped = false;
+	readonly #opening = new Map<string, string>();
+	#isStopped = false;
 
-	const heldBytes = () => [...sessions.values()].reduce((sum, { audioBytes }) => sum + audioBytes, 0);
+	constructor(deps: RealtimeDeps) {
+		this.#deps = deps;
+		this.#limits = withDefaults(REALTIME_LIMITS, deps.limits);
+		this.#work = new DurableWork(
+			{
+				kind: "realtime",
+				noun: "realtime session",
+				domain: "realtime",
+				appOf: (_, info) => (info?.meta as Meta | undefined)?.appId,
+			},
+			deps,
+		);
+	}
 
-	function refuseTooMany(appId: string): void {
-		if (isStopped) throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
-		const apps = [...opening.values(), ...[...sessions.values()].map((session) => session.appId)];
+	get live(): number {
+		return this.#sessions.size;
+	}
+
+	async open(request: OpenRealtime, principal: Principal): Promise<RealtimeInfo> {
+		const { appId, transcription, speech } = request;
+		const { connectors, clock } = this.#deps;
+		this.#refuseTooMany(appId);
+		const id = newId("rt", clock.now());
+		const session = labelOf(id, request, principal);
+		this.#opening.set(id, appId);
+		try {
+			if (transcription) await findConnector(connectors, { ...transcription, appId }, "transcribe", principal);
+			if (speech) await findConnector(connectors, { ...speech, appId }, "speech", principal);
+			await this.#begin(id, session, request, principal);
+			return { id, session, idleClosesAt: clock.now() + this.#limits.idleMs };
+		} finally {
+			this.#opening.delete(id);
+		}
+	}
+
+	#refuseTooMany(appId: string): void {
+		if (this.#isStopped) throw stopping();
+		const { sessionsMax, sessionsPerAppMax } = this.#limits;
+		const apps = [...this.#opening.values(), ...[...this.#sessions.values()].map((session) => session.appId)];
 		const ofApp = apps.filter((app) => app === appId).length;
-		if (apps.length >= limits.sessionsMax || ofApp >= limits.sessionsPerAppMax)
+		if (apps.length >= sessionsMax || ofApp >= sessionsPerAppMax)
 			throw new NexusError("busy", "too many realtime sessions are open: close one first");
 	}
 
-	/** The label of its session: an application's are its own, whatever it calls them. */
-	const labelOf = (id: string, { appId, session }: OpenRealtime, { owner }: Principal): string => {
-		const label = owner ? session || `realtime:${id}` : `app:${appId}:${session || id}`;
-		if (isSessionLabel(label)) return label;
-		throw new NexusError(
-			"invalid",
-			"session: up to 128 letters, digits and . _ : @ + - beginning with a letter or digit; an application's id counts, too",
-		);
-	};
+	/** Reads the session's runs from now on, and writes the realtime session's new log. */
+	async #begin(id: string, session: string, request: OpenRealtime, principal: Principal): Promise<void> {
+		const { bus, clock, log, connectors } = this.#deps;
+		const limits = this.#limits;
+		const { appId } = request;
+		const chain = chainOf(session);
+		const { head } = (await bus.describeChain(chain)) ?? { head: 0 };
+		const cursor = await bus.cursor({ chain }, head);
+		const writer = await this.#create(id, { appId, session }).catch((cause: unknown) => {
+			cursor.close();
+			throw cause;
+		});
+		const use = { connectors, limits, clock, appId, principal };
+		const made: RealtimeSession = new RealtimeSession({
+			id,
+			appId,
+			session,
+			writer,
+			answers: { cursor, voice: voiceOf(use, request, (runId, audio, type) => made.heard(runId, audio, type)) },
+			transcribe: transcriberOf(use, request),
+			submit: (text, key) => this.#submit(session, principal.owner ? undefined : appId, text, key),
+			reserve: (bytes) => this.#heldBytes() + bytes <= limits.audioBytesTotalMax,
+			limits,
+			clock,
+			log,
+			onClosed: () => void this.#sessions.delete(id),
+		});
+		this.#sessions.set(id, made);
+		if (this.#isStopped) await made.close(STOPPED);
+	}
 
-	async function submit(session: string, app: string | undefined, text: string, key: string | undefined) {
-		const { eventId, disposition } = await deps.submit({ session, text, interrupt: true, app, idempotencyKey: key });
+	async #create(id: string, meta: Meta) {
+		const record = JSON.stringify({ type: "opened", at: this.#deps.clock.now() });
+		const { log } = await this.#work.create({ appId: meta.appId, body: meta, result: id }, (commit) =>
+			commit({ record, writes: [], meta, patienceMs: Number.POSITIVE_INFINITY }),
+		);
+		return log!.writer;
+	}
+
+	async #submit(session: string, app: string | undefined, text: string, idempotencyKey: string | undefined) {
+		const message = { session, text, interrupt: true, app, idempotencyKey } as const;
+		const { eventId, disposition } = await this.#deps.submit(message);
 		if (disposition.state === "rejected")
 			throw new NexusError("forbidden", `the message was rejected: ${disposition.because ?? "a plugin refused it"}`);
 		return eventId;
 	}
 
-	function voiceOf({ speech, appId }: OpenRealtime, principal: Principal, heard: SpeechHandler) {
-		if (!speech) return undefined;
-		const { voice, mimeType } = speech;
-		return (runId: string) =>
-			createVoice({
-				speak: (text, signal) =>
-					useConnector(deps.connectors, { ...speech, appId }, "speech", principal, (provider, model) =>
-						provider.speak({ model, text, voice, mimeType }, signal),
-					),
-				heard: (audio, type) => heard(runId, audio, type),
-				limits,
-				clock,
-			});
+	#heldBytes(): number {
+		return [...this.#sessions.values()].reduce((sum, { audioBytes }) => sum + audioBytes, 0);
 	}
 
-	function transcriberOf({ transcription, appId, inputMimeType: mimeType }: OpenRealtime, principal: Principal) {
-		if (!transcription) return undefined;
-		const wanted = { ...transcription, appId };
-		return async (data: Uint8Array, closed: AbortSignal): Promise<string> => {
-			const late = new AbortController();
-			const cancel = clock.after(limits.transcribeMs, () => late.abort());
-			const signal = AbortSignal.any([closed, late.signal]);
-			try {
-				const call = useConnector(deps.connectors, wanted, "transcribe", principal, (provider, model) =>
-					provider.transcribe({ model, audio: { mimeType, data } }, signal),
-				);
-				return (await call).text;
-			} catch (cause) {
-				if (!late.signal.aborted) throw cause;
-				const why = `the audio was not transcribed within ${limits.transcribeMs} ms`;
-				throw new NexusError("timeout", why, { cause, reason: "AI_PROVIDER_TIMEOUT" });
-			} finally {
-				cancel();
-			}
-		};
+	async append(id: string, input: RealtimeInput, principal: Principal): Promise<RealtimeTaken> {
+		if (input.inputId.length > INPUT_ID_CHARS_MAX)
+			throw new NexusError("invalid", `an input_id has at most ${INPUT_ID_CHARS_MAX} characters`);
+		await this.#work.describe(id, principal);
+		const live = this.#sessions.get(id);
+		if (live && input.commit) await this.#deps.quota.check(live.appId, 1);
+		if (live) return live.append(input);
+		throw new NexusError("precondition", `the realtime session ${id} is closed: open another one`);
 	}
 
-	async function check(request: OpenRealtime, principal: Principal): Promise<void> {
-		const { transcription, speech, appId } = request;
-		await deps.quota?.check(appId, 1);
-		if (transcription) await findConnector(deps.connectors, { ...transcription, appId }, "transcribe", principal);
-		if (speech) await findConnector(deps.connectors, { ...speech, appId }, "speech", principal);
+	async cursor(id: string, after: number | undefined, principal: Principal): Promise<Cursor> {
+		const { head } = await this.#work.describe(id, principal);
+		return this.#deps.bus.cursor({ log: id }, after ?? head);
 	}
 
-	async function open(request: OpenRealtime, principal: Principal) {
-		refuseTooMany(request.appId);
-		const id = newId("rt", clock.now());
-		const session = labelOf(id, request, principal);
-		opening.set(id, request.appId);
-		try {
-			await check(request, principal);
-			return await begin(id, session, request, principal);
-		} finally {
-			opening.delete(id);
-		}
+	async close(id: string, principal: Principal): Promise<void> {
+		await this.#work.describe(id, principal);
+		await this.#sessions.get(id)?.close();
 	}
 
-	/** A cursor on the session's runs from now on, and the writer of the realtime session's new log. */
-	async function logsOf(id: string, { appId, session }: Meta) {
-		const chain = chainOf(session);
-		const { head } = (await bus.describeChain(chain)) ?? { head: 0 };
-		const cursor = await bus.cursor({ chain }, head);
-		try {
-			const opened = JSON.stringify({ type: "opened", at: clock.now() });
-			const writer = await bus.create({ log: id, kind: "realtime", meta: { appId, session }, countedFor: appId }, [
-				opened,
-			]);
-			return { cursor, writer };
-		} catch (cause) {
-			cursor.close();
-			throw cause;
-		}
-	}
-
-	async function begin(id: string, session: string, request: OpenRealtime, principal: Principal) {
-		const { appId } = request;
-		const { cursor, writer } = await logsOf(id, { appId, session });
-		const heard: SpeechHandler = (runId, audio, mimeType) => made.heard(runId, audio, mimeType);
-		const voice = voiceOf(request, principal, heard);
-		const app = principal.owner ? undefined : appId;
-		const made = new RealtimeSession({
-			id,
-			appId,
-			session,
-			writer,
-			answers: { cursor, voice },
-			transcribe: transcriberOf(request, principal),
-			submit: (text, key) => submit(session, app, text, key),
-			reserve: (bytes) => heldBytes() + bytes <= limits.audioBytesTotalMax,
-			limits,
-			clock,
-			log,
-			onClosed: () => void sessions.delete(id),
+	recover(): Promise<number> {
+		const message = "the daemon died during this session: open another one";
+		return this.#work.recover(async (_, reopen) => {
+			const record = { type: "failed", reason: "CRASHED", message, at: this.#deps.clock.now() };
+			await (await reopen()).writer.seal([JSON.stringify(record)]);
+			return true;
 		});
-		sessions.set(id, made);
-		if (isStopped) await made.close(STOPPED);
-		return { id, session, idleClosesAt: clock.now() + limits.idleMs };
 	}
 
-	/** Live or closed; of another application it is as if it were not there. */
-	async function find(id: string, principal: Principal): Promise<{ live?: RealtimeSession; head: number }> {
-		const info = await bus.describe(id);
-		const meta = info?.kind === "realtime" ? (info.meta as Meta) : undefined;
-		if (!info || !meta || !seesApp(principal, meta.appId))
-			throw gone("realtime session", id, LOG_KINDS.realtime.keptMs, clock.now());
-		const live = sessions.get(id);
-		return { head: info.head, live };
+	async stop(): Promise<void> {
+		this.#isStopped = true;
+		await Promise.all([...this.#sessions.values()].map((session) => session.close(STOPPED)));
 	}
-
-	return {
-		open,
-		async append(id, input, principal) {
-			if (input.inputId.length > INPUT_ID_CHARS_MAX)
-				throw new NexusError("invalid", `an input_id has at most ${INPUT_ID_CHARS_MAX} characters`);
-			const { live } = await find(id, principal);
-			if (live && input.commit) await deps.quota?.check(live.appId, 1);
-			if (live) return live.append(input);
-			throw new NexusError("precondition", `the realtime session ${id} is closed: open another one`);
-		},
-		async cursor(id, after, principal) {
-			const { head } = await find(id, principal);
-			return bus.cursor({ log: id }, after ?? head);
-		},
-		async close(id, principal) {
-			await (await find(id, principal)).live?.close();
-		},
-		recover: () => closeOrphans(bus, clock, log),
-		get live() {
-			return sessions.size;
-		},
-		async stop() {
-			isStopped = true;
-			await Promise.all([...sessions.values()].map((session) => session.close(STOPPED)));
-		},
-	};
 }
 
-type SpeechHandler = (runId: string, audio: Uint8Array, mimeType: string) => Promise<void>;
-
-const STOPPED = { reason: "STOPPING", message: "the daemon stopped: open another session" } as const;
-
-/** An orphan that cannot be closed does not keep the daemon from starting. */
-async function closeOrphans(bus: Bus, clock: Clock, log: Log): Promise<number> {
-	let closed = 0;
-	for (const { log: id } of await bus.list({ kind: "realtime", orphaned: true })) {
-		try {
-			const writer = await bus.reopen(id);
-			const message = "the daemon died during this session: open another one";
-			await writer.seal([JSON.stringify({ type: "failed", reason: "CRASHED", message, at: clock.now() })]);
-			closed++;
-		} catch (cause) {
-			log.error({ err: cause, realtime: id }, "a realtime session of the last process could not be closed");
-		}
-	}
-	return closed;
+/** The label of its session: an application's are its own, whatever it calls them. */
+function labelOf(id: string, { appId, session }: OpenRealtime, { owner }: Principal): string {
+	const label = owner ? session || `realtime:${id}` : `app:${appId}:${session || id}`;
+	if (isSessionLabel(label)) return label;
+	throw new NexusError(
+		"invalid",
+		"session: up to 128 letters, digits and . _ : @ + - beginning with a letter or digit; an application's id counts, too",
+	);
 }

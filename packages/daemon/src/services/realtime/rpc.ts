@@ -49,7 +49,6 @@ function openingOf(request: OpenRealtimeSessionRequest, principal: Principal): O
 	const { transcriptionConnectorId, transcriptionModelId, speechConnectorId, speechModelId } = request;
 	return {
 		appId: appOf(principal, request.appId),
-		userId: request.subjectUserId,
 		session: request.session,
 		inputMimeType: request.inputMimeType || "audio/wav",
 		transcription:

@@ -1,18 +1,24 @@
 /** Steps 1 to 9 of a model call, in order, each with its own error: the first fault wins, and none leaves anything behind (Z9, K-STREAM-002). */
 
 import { NexusError, type Reason } from "@nexus-stream/protocol";
-import type { ConnectorInfo, Connectors, InlineCredential } from "../connectors/port.ts";
+import type { ConnectorInfo, Connectors, InlineCredential, Provider } from "../connectors/port.ts";
 import { defaultModelOf } from "../connectors/provider-types.ts";
 import { checkKey } from "../kit/once.ts";
 import { appOf, type Principal } from "../kit/principal.ts";
 import { metadataOf, type ScenarioMetadata } from "./metadata.ts";
-import { type AdmittedScenario, SCENARIO_TIMEOUT_MS, type ScenarioHead, type ScenarioRequest } from "./port.ts";
-import { scrubbedError } from "./scrub.ts";
+import {
+	type AdmittedScenario,
+	SCENARIO_TIMEOUT_MS,
+	type ScenarioHead,
+	type ScenarioRequest,
+	type StoredScenario,
+} from "./port.ts";
+import { scrubbedError, scrubbedProvider } from "./scrub.ts";
 import { checkHead, checkSpec } from "./spec.ts";
 import type { VerifyUserToken } from "./user-token.ts";
 
 export interface AdmissionDeps {
-	connectors: Pick<Connectors, "find" | "checkEndpoint" | "endpointOf" | "checkInline" | "open">;
+	connectors: Pick<Connectors, "find" | "checkEndpoint" | "endpointOf" | "checkInline" | "open" | "openInline">;
 	verifyUser: VerifyUserToken;
 }
 
@@ -33,12 +39,29 @@ export async function admitScenario(
 	const admitted = { appId, userId, spec, timeoutMs, caller: principal.address };
 	if ("inline" in source) {
 		await checkInlineEndpoint(deps, source.inline, principal);
-		return { ...admitted, source, model: inlineModelOf(head) };
+		const model = inlineModelOf(head);
+		return { ...admitted, source, model, provider: await openInline(deps, source.inline) };
 	}
 	const connector = await loadConnector(deps, source.connectorId, principal);
-	await checkConnector(deps, connector, appId);
+	const provider = await openConnector(deps, connector, appId);
 	await checkRemoteEndpoint(deps, connector);
-	return { ...admitted, source: { connector }, model: modelOf(head, connector, spec.kind) };
+	return { ...admitted, source: { connector }, model: modelOf(head, connector, spec.kind), provider };
+}
+
+/** The daemon itself: what it asks for was admitted for its caller before. */
+const DAEMON: Principal = { owner: true, address: "local", isPrivate: true };
+
+/** Steps 5 to 7 once more: since the call was stored, its connector may have been removed, disabled or moved. */
+export async function readmitScenario(
+	deps: AdmissionDeps,
+	{ connector: { id, appId }, ...stored }: StoredScenario,
+): Promise<AdmittedScenario> {
+	const connector = await loadConnector(deps, id, DAEMON);
+	// A connector of the same name that belongs to another application is not the one that was admitted.
+	if (connector.appId !== appId) throw connectorNotFound(id);
+	const provider = await openConnector(deps, connector, stored.appId);
+	await checkRemoteEndpoint(deps, connector);
+	return { ...stored, source: { connector }, provider };
 }
 
 /** 1: body and metadata. */
@@ -107,11 +130,15 @@ async function loadConnector({ connectors }: AdmissionDeps, id: string, principa
 }
 
 /** 6: its owner, its state, and its key. */
-async function checkConnector({ connectors }: AdmissionDeps, connector: ConnectorInfo, appId: string): Promise<void> {
+async function openConnector(
+	{ connectors }: AdmissionDeps,
+	connector: ConnectorInfo,
+	appId: string,
+): Promise<Provider> {
 	const { id } = connector;
 	if (connector.appId !== undefined && connector.appId !== appId) throw connectorNotFound(id);
 	if (!connector.enabled) throw fault("precondition", "AI_CONNECTOR_DISABLED", `the connector ${id} is disabled`);
-	await connectors.open(connector);
+	return connectors.open(connector);
 }
 
 /** 7: the address of a connector. The daemon's own model has none to be checked. */
@@ -147,6 +174,15 @@ function modelOf(
 	if (models.length > 0 && !models.includes(wanted))
 		throw modelNotFound(`the connector ${id} has no model ${wanted}; it has ${models.join(", ")}`);
 	return wanted;
+}
+
+/** The key is in no error of the provider. */
+async function openInline({ connectors }: AdmissionDeps, inline: InlineCredential): Promise<Provider> {
+	try {
+		return scrubbedProvider(await connectors.openInline(inline), inline);
+	} catch (cause) {
+		throw scrubbedError(cause, inline.apiKey);
+	}
 }
 
 /** 9, for credentials of the request. */

@@ -12,14 +12,31 @@ import { type Batch, type Cursor, follow } from "../../bus/bus.ts";
 import type { ScenarioOutcome } from "./port.ts";
 
 /** Waits for the end of the log. A log that cannot be read is a failure. */
-export async function outcomeOf(open: () => Promise<Cursor>): Promise<ScenarioOutcome> {
+export async function outcomeOf(open: () => Promise<Cursor>, grew = () => {}): Promise<ScenarioOutcome> {
 	const answer = new OutcomeCollector();
 	try {
-		for await (const batch of follow(await open())) answer.take(batch);
+		for await (const batch of follow(await open())) {
+			answer.take(batch);
+			grew();
+		}
 		return answer.outcome();
 	} catch (cause) {
 		const { code, message, reason = reasonOf(code) } = toNexusError(cause);
 		return { ...answer.outcome(), status: "failed", error: { code, message, reason } };
+	}
+}
+
+/** The text that is in the log now; undefined when it is longer than that. */
+export async function textSoFar(cursor: Cursor, charsMax: number): Promise<string | undefined> {
+	const answer = new OutcomeCollector();
+	try {
+		for (let batch = await cursor.next(); batch; batch = await cursor.next()) {
+			answer.take(batch);
+			if (answer.textChars > charsMax) return undefined;
+		}
+		return answer.outcome().text;
+	} finally {
+		cursor.close();
 	}
 }
 
@@ -35,6 +52,8 @@ function errorOf(end: Pick<EndFrame, "reason" | "error">): NonNullable<ScenarioO
 }
 
 class OutcomeCollector {
+	/** Characters of the text so far. */
+	textChars = 0;
 	readonly #text: string[] = [];
 	readonly #audio: Buffer[] = [];
 	readonly #vectors: number[][] = [];
@@ -82,6 +101,7 @@ class OutcomeCollector {
 			}
 			default:
 				this.#text.push(payload);
+				this.textChars += payload.length;
 		}
 	}
 }

@@ -55,6 +55,13 @@ export interface AdmittedScenario {
 	/** The caller, for the audit log; nothing else may depend on it. */
 	caller?: string;
 	source: { connector: ConnectorInfo } | { inline: InlineCredential };
+	/** Opened by its connector or credentials. */
+	provider: Provider;
+}
+
+/** An admitted call as it is stored until it runs, without its key; JSON. */
+export interface StoredScenario extends Pick<AdmittedScenario, "appId" | "userId" | "spec" | "model" | "timeoutMs"> {
+	connector: { id: string; appId?: string };
 }
 
 export interface ScenarioOutcome {
@@ -87,8 +94,9 @@ export interface StartedScenario {
 	runId: string;
 	/** False: an earlier request with the same key made it. */
 	isFirst: boolean;
-	/** Read from the log on demand. Never rejects. */
-	readonly outcome: Promise<ScenarioOutcome>;
+	/** Read from the log, once it has ended; `grew` is called whenever the log has. Never rejects. */
+	outcome(grew?: () => void): Promise<ScenarioOutcome>;
+	abort(): void;
 }
 
 export interface StartOptions {
@@ -107,8 +115,10 @@ export interface Scenarios {
 	admit(request: ScenarioRequest, principal: Principal): Promise<AdmittedScenario>;
 	/** Step 10, for all kinds but images: resolves once the log's beginning is durable. The same key gives the same run. */
 	start(admitted: AdmittedScenario, options?: StartOptions): Promise<StartedScenario>;
-	/** For jobs. */
-	provider(admitted: AdmittedScenario): Promise<Provider>;
+	/** For jobs: looks its connector up again. */
+	readmit(stored: StoredScenario): Promise<AdmittedScenario>;
+	/** The text that a run has written so far; undefined when it is longer than that, or cannot be read. */
+	textSoFar(runId: string, charsMax: number): Promise<string | undefined>;
 	/** Rejects with `not_found` for one that is not the caller's, too. */
 	facts(runId: string, principal: Principal): Promise<ScenarioFacts>;
 	/** The log of a run that the caller may read. From its terminal on it is the terminal again: no reader is left without one (Z5). */

@@ -126,7 +126,7 @@ async function execute(
 	const { request, admitted } = await admit(scenarios, asked, context, principal);
 	const audio = await audioOf(parts, request, admitted);
 	const started = await scenarios.start(admitted, { idempotencyKey, audio });
-	const [outcome, facts] = await Promise.all([started.outcome, scenarios.facts(started.runId, principal)]);
+	const [outcome, facts] = await Promise.all([started.outcome(), scenarios.facts(started.runId, principal)]);
 	return answerOf(started.runId, facts, outcome);
 }
 

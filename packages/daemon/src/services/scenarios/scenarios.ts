@@ -1,23 +1,17 @@
 /** Scenarios: admits model calls, starts them as runs without a session, and hands out their logs. */
 
 import { createHash } from "node:crypto";
-import { LOG_KINDS, NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "@nexus-stream/protocol";
-import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import { type Log, silentLog } from "@nexus-stream/protocol/log";
+import { NexusError, newRunId, reasonOfEnd } from "@nexus-stream/protocol";
 import { createModelCalls, type ModelCallEnd } from "../../broker/broker.ts";
-import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
-import { ADMIT_MS_MAX } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Cursor, type LogInfo } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
-import type { Audit } from "../audit/port.ts";
-import type { Connectors, Media, Provider } from "../connectors/port.ts";
-import { gone } from "../kit/gone.ts";
+import type { Connectors, Media } from "../connectors/port.ts";
+import { DurableWork, type DurableWorkDeps } from "../kit/durable-work.ts";
 import { once } from "../kit/once.ts";
 import { type Principal, seesApp } from "../kit/principal.ts";
-import type { Quota } from "../kit/quota.ts";
-import type { IdempotencyRows } from "../kit/rows.ts";
-import { admitScenario } from "./admission.ts";
+import { admitScenario, readmitScenario } from "./admission.ts";
 import { callOf, providerFailure } from "./calls.ts";
-import { outcomeOf } from "./outcome.ts";
+import { outcomeOf, textSoFar } from "./outcome.ts";
 import {
 	type AdmittedScenario,
 	FIRST_PACKET_MS,
@@ -27,9 +21,9 @@ import {
 	type Scenarios,
 	type StartedScenario,
 	type StartOptions,
+	type StoredScenario,
 } from "./port.ts";
-import { scrubbedError, scrubbedProvider } from "./scrub.ts";
-import { noUserTokens, type VerifyUserToken } from "./user-token.ts";
+import type { VerifyUserToken } from "./user-token.ts";
 
 /** Characters of the text, or of the audio as base64 (12 MiB of sound). */
 const ANSWER_CHARS_MAX = 16 * 1024 * 1024;
@@ -37,38 +31,39 @@ const ANSWER_CHARS_MAX = 16 * 1024 * 1024;
 /** Model calls of one application at a time: an answer is in memory while it comes. */
 const LIVE_PER_APP_MAX = 2048;
 
-export interface ScenariosOptions {
-	bus: Bus;
-	rows: { idempotency: IdempotencyRows };
+export interface ScenariosOptions extends DurableWorkDeps {
 	connectors: Connectors;
-	/** Left out: no user token is taken. */
-	verifyUser?: VerifyUserToken | undefined;
-	audit?: Audit;
-	abortGraceMs?: number | undefined;
+	verifyUser: VerifyUserToken;
+	abortGraceMs?: number;
 	livePerAppMax?: number;
-	/** Left out: applications store what they like. */
-	quota?: Pick<Quota, "check">;
-	clock?: Clock;
-	log?: Log;
-	random?: Random;
 }
 
 export const createScenarios = (options: ScenariosOptions): Scenarios => new RunningScenarios(options);
 
 class RunningScenarios implements Scenarios {
-	readonly #options: ScenariosOptions & { clock: Clock; verifyUser: VerifyUserToken };
+	readonly #options: ScenariosOptions;
 	readonly #runs: ReturnType<typeof createModelCalls>;
+	readonly #work: DurableWork;
 	/** By application. */
 	readonly #live = new Map<string, number>();
 
 	constructor(options: ScenariosOptions) {
-		const { clock = systemClock, verifyUser = noUserTokens, log = silentLog, bus, abortGraceMs } = options;
-		this.#options = { ...options, clock, verifyUser };
+		this.#options = options;
+		const { bus, clock, log, abortGraceMs } = options;
+		this.#work = new DurableWork(
+			{
+				kind: "scenario",
+				noun: "scenario run",
+				domain: "scenarios",
+				appOf: (_, info) => info && factsOf(info).appId,
+			},
+			options,
+		);
 		this.#runs = createModelCalls({
 			bus,
 			clock,
 			log,
-			limits: abortGraceMs === undefined ? {} : { abortGraceMs },
+			limits: { abortGraceMs },
 			settleOrphan: (info, end) => this.#auditEnd(info.log, factsOf(info), end),
 		});
 	}
@@ -81,42 +76,35 @@ class RunningScenarios implements Scenarios {
 		return admitScenario(this.#options, request, principal);
 	}
 
+	readmit(stored: StoredScenario): Promise<AdmittedScenario> {
+		return readmitScenario(this.#options, stored);
+	}
+
 	async start(admitted: AdmittedScenario, options: StartOptions = {}): Promise<StartedScenario> {
-		const { clock, random } = this.#options;
-		const { idempotencyKey: key, runId = newRunId(clock.now(), random) } = options;
+		const { idempotencyKey: key, runId = newRunId(this.#options.clock.now()) } = options;
 		const request = { appId: admitted.appId, key, body: bodyOf(admitted, options.audio), result: runId };
 		const { id, isFirst } = await once(this.#options, request, (claim) =>
 			this.#begin(admitted, runId, { ...options, begin: [...claim, ...(options.begin ?? [])] }),
 		);
-		const outcome = () => this.#outcome(id);
 		return {
 			runId: id,
 			isFirst,
-			get outcome() {
-				return outcome();
-			},
+			outcome: (grew) => this.#outcome(id, grew),
+			abort: () => void this.#runs.abort(id),
 		};
 	}
 
-	async provider({ source }: AdmittedScenario): Promise<Provider> {
-		const { connectors } = this.#options;
-		if ("connector" in source) return connectors.open(source.connector);
-		try {
-			return scrubbedProvider(await connectors.openInline(source.inline), source.inline);
-		} catch (cause) {
-			throw scrubbedError(cause, source.inline.apiKey);
-		}
-	}
-
 	async facts(runId: string, principal: Principal): Promise<ScenarioFacts> {
-		return factsOf(await this.#find(runId, principal));
+		return factsOf(await this.#work.describe(runId, principal));
 	}
 
-	async cursor(runId: string, after: number, principal: Principal): Promise<Cursor> {
-		const { sealedAt, head } = await this.#find(runId, principal);
-		const isOver = sealedAt !== undefined;
-		if (!isOver && after > head) throw new NexusError("invalid", `the run has ${head} records so far, not ${after}`);
-		return this.#options.bus.cursor({ log: runId }, isOver ? Math.min(after, head - 1) : after);
+	cursor(runId: string, after: number, principal: Principal): Promise<Cursor> {
+		return this.#work.cursor(runId, after, principal);
+	}
+
+	async textSoFar(runId: string, charsMax: number): Promise<string | undefined> {
+		const cursor = await this.#options.bus.cursor({ log: runId }, 0).catch(() => undefined);
+		return cursor && textSoFar(cursor, charsMax);
 	}
 
 	abort(runId: string, principal: Principal): Promise<ScenarioOutcome> | undefined {
@@ -134,7 +122,7 @@ class RunningScenarios implements Scenarios {
 	}
 
 	async #begin(admitted: AdmittedScenario, runId: string, options: StartOptions): Promise<void> {
-		await this.#options.quota?.check(admitted.appId, 1);
+		await this.#options.quota.check(admitted.appId, 1);
 		const leave = this.#enter(admitted.appId);
 		try {
 			void (await this.#call(admitted, runId, options)).ended.then(leave, leave);
@@ -159,18 +147,9 @@ class RunningScenarios implements Scenarios {
 	}
 
 	async #call(admitted: AdmittedScenario, runId: string, { begin = [], audio, patient }: StartOptions) {
-		const { appId, userId, model, timeoutMs: totalMs, spec, source, caller } = admitted;
-		const { quota } = this.#options;
-		const provider = await this.provider(admitted);
+		const { appId, userId, model, timeoutMs: totalMs, spec, source, caller, provider } = admitted;
 		const connectorId = "connector" in source ? source.connector.id : undefined;
-		const facts = {
-			appId,
-			userId,
-			kind: spec.kind,
-			model,
-			demo: provider.demo,
-			...(connectorId !== undefined && { connectorId }),
-		};
+		const facts = { appId, userId, kind: spec.kind, model, demo: provider.demo, connectorId };
 		const { ended } = await this.#runs.start({
 			runId,
 			kind: "scenario",
@@ -181,9 +160,9 @@ class RunningScenarios implements Scenarios {
 			firstEventMs: FIRST_PACKET_MS,
 			patienceMs: patient ? undefined : ADMIT_MS_MAX,
 			charsMax: ANSWER_CHARS_MAX,
-			room: quota ? () => quota.check(appId, 1) : undefined,
+			room: () => this.#options.quota.check(appId, 1),
 			run: callOf(admitted, provider, audio),
-			begin: [...begin, ...this.#audit("started", runId, facts, { caller })],
+			begin: [...begin, this.#work.audited("started", { ...auditedFacts(runId, facts), caller })],
 			settle: (end) => this.#auditEnd(runId, facts, end),
 			failure: providerFailure,
 		});
@@ -191,15 +170,8 @@ class RunningScenarios implements Scenarios {
 		return { ended };
 	}
 
-	async #find(runId: string, principal: Principal): Promise<LogInfo> {
-		const { bus, clock } = this.#options;
-		const info = await bus.describe(runId);
-		if (info?.kind === "scenario" && seesApp(principal, factsOf(info).appId)) return info;
-		throw gone("scenario run", runId, LOG_KINDS.scenario.keptMs, clock.now());
-	}
-
-	#outcome(runId: string): Promise<ScenarioOutcome> {
-		return outcomeOf(() => this.#options.bus.cursor({ log: runId }, 0));
+	#outcome(runId: string, grew?: () => void): Promise<ScenarioOutcome> {
+		return outcomeOf(() => this.#options.bus.cursor({ log: runId }, 0), grew);
 	}
 
 	/** Other calls tell themselves how their provider is; one that never answered cannot. */
@@ -211,25 +183,17 @@ class RunningScenarios implements Scenarios {
 
 	#auditEnd(runId: string, facts: AuditedFacts, end: ModelCallEnd): readonly Write[] {
 		const operation = end.reason === "completed" || end.reason === "aborted" ? end.reason : "failed";
-		return this.#audit(operation, runId, facts, { reason: reasonOfEnd(end) });
-	}
-
-	#audit(
-		operation: "started" | ScenarioOutcome["status"],
-		runId: string,
-		facts: AuditedFacts,
-		{ reason = "UNSPECIFIED", caller }: { reason?: Reason; caller?: string | undefined },
-	): readonly Write[] {
-		const { audit } = this.#options;
-		const { appId, userId, kind, model, connectorId = "inline" } = facts;
-		if (!audit) return [];
-		const payload = { run_id: runId, kind, model, connector_id: connectorId };
-		const entry = { domain: "scenarios", operation, appId, userId, payload, reason };
-		return [audit({ ...entry, caller })];
+		return [this.#work.audited(operation, { ...auditedFacts(runId, facts), reason: reasonOfEnd(end) })];
 	}
 }
 
-type AuditedFacts = Pick<ScenarioFacts, "appId" | "userId" | "model" | "connectorId"> & { kind: string };
+type AuditedFacts = Pick<ScenarioFacts, "appId" | "userId" | "model" | "kind" | "connectorId">;
+
+const auditedFacts = (runId: string, { appId, userId, kind, model, connectorId = "inline" }: AuditedFacts) => ({
+	appId,
+	userId,
+	payload: { run_id: runId, kind, model, connector_id: connectorId },
+});
 
 const factsOf = ({ meta }: LogInfo): ScenarioFacts => meta as ScenarioFacts;
 

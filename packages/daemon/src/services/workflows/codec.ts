@@ -12,9 +12,8 @@ import {
 	type WorkflowSchema,
 	WorkflowState,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
-import { NexusError } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
-import { reasonFields } from "../kit/codec.ts";
+import { inCapitals, reasonFields, stateNamed, timeFields } from "../kit/codec.ts";
 import type {
 	WorkflowDefinitionJson,
 	WorkflowEventJson,
@@ -76,40 +75,28 @@ export const definitionMessage = ({
 	input: input as JsonObject,
 });
 
-const STATES: Readonly<Record<WorkflowStateName, WorkflowState>> = {
-	accepted: WorkflowState.ACCEPTED,
-	queued: WorkflowState.QUEUED,
-	running: WorkflowState.RUNNING,
-	completed: WorkflowState.COMPLETED,
-	failed: WorkflowState.FAILED,
-	canceled: WorkflowState.CANCELED,
-	skipped: WorkflowState.SKIPPED,
-};
-
-export function workflowStateOf(state: WorkflowState): WorkflowStateName {
-	for (const [name, value] of Object.entries(STATES)) if (value === state) return name as WorkflowStateName;
-	throw new NexusError("invalid", "states: name those that WorkflowState has");
-}
+export const workflowStateOf = (state: number): WorkflowStateName =>
+	stateNamed<WorkflowStateName>(WorkflowState, state);
 
 export const workflowMessage = (workflow: WorkflowJson): MessageInitShape<typeof WorkflowSchema> => ({
 	workflowId: workflow.workflow_id,
 	appId: workflow.app_id,
 	subjectUserId: workflow.user_id,
 	name: workflow.name,
-	state: STATES[workflow.state],
+	state: WorkflowState[inCapitals(workflow.state)],
 	...reasonFields(workflow.error),
 	nodes: workflow.nodes.map(nodeMessage),
 	output: workflow.output as JsonObject | undefined,
 	progressPercent: workflow.progress_percent,
 	createdAt: timestampFromMs(workflow.created_at),
-	...timeFields(workflow),
+	...timesOf(workflow),
 });
 
 const nodeMessage = (node: WorkflowNodeStatusJson): MessageInitShape<typeof WorkflowNodeStatusSchema> => ({
 	nodeId: node.node_id,
 	dependsOn: node.depends_on,
 	kind: WorkflowNodeKind[node.kind],
-	state: STATES[node.state],
+	state: WorkflowState[inCapitals(node.state)],
 	...reasonFields(node.error),
 	attempt: node.attempt,
 	afterCrash: node.after_crash ?? false,
@@ -117,13 +104,11 @@ const nodeMessage = (node: WorkflowNodeStatusJson): MessageInitShape<typeof Work
 	jobId: node.job_id ?? "",
 	output: node.output as JsonObject | undefined,
 	progressPercent: node.state === "completed" ? 100 : (node.progress_percent ?? 0),
-	...timeFields(node),
+	...timesOf(node),
 });
 
-const timeFields = ({ started_at: startedAt, finished_at: finishedAt }: WorkflowJson | WorkflowNodeStatusJson) => ({
-	startedAt: startedAt === undefined ? undefined : timestampFromMs(startedAt),
-	finishedAt: finishedAt === undefined ? undefined : timestampFromMs(finishedAt),
-});
+const timesOf = ({ started_at: startedAt, finished_at: finishedAt }: WorkflowJson | WorkflowNodeStatusJson) =>
+	timeFields({ startedAt, finishedAt });
 
 export const eventMessages = ({
 	first,
@@ -133,7 +118,7 @@ export const eventMessages = ({
 		const { type, at, node_id: nodeId = "", workflow } = JSON.parse(record) as WorkflowEventJson;
 		return {
 			sequence: BigInt(first + n),
-			eventType: WorkflowEventType[type.toUpperCase() as Uppercase<typeof type>],
+			eventType: WorkflowEventType[inCapitals(type)],
 			nodeId,
 			workflow: workflowMessage(workflow),
 			at: timestampFromMs(at),

@@ -2,12 +2,9 @@
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { z } from "zod";
-import { pathsOfCondition } from "./condition.ts";
-import { isExternal, KINDS, type TypedNode } from "./kinds.ts";
-import type { WorkflowLimits } from "./limits.ts";
-import { type PathSegment, parsePath, rootOf } from "./path.ts";
-import type { WorkflowDefinitionJson, WorkflowEdgeJson, WorkflowNodeJson, WorkflowNodeKind } from "./port.ts";
-import { pathsIn } from "./template.ts";
+import { type PathSegment, parsePath, pathsIn, pathsOfCondition, rootOf } from "./nodes/expressions.ts";
+import { isExternal, KINDS, type TypedNode, type WorkflowNodeKind } from "./nodes/kinds.ts";
+import type { WorkflowDefinitionJson, WorkflowEdgeJson, WorkflowLimits, WorkflowNodeJson } from "./port.ts";
 
 /** Another node's value, under the name that this node gives it. */
 export interface PlannedInput {

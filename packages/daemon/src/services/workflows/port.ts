@@ -1,8 +1,9 @@
 /** Workflows: graphs of model calls, transformations and agent runs that survive the daemon. */
 
-import type { Reason } from "@nexus-stream/protocol";
+import { NexusError, type Reason } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
 import type { Principal } from "../kit/principal.ts";
+import type { WorkflowNodeKind } from "./nodes/kinds.ts";
 
 export interface NewWorkflow {
 	/** Empty: the caller's own. */
@@ -62,21 +63,6 @@ export interface AgentTurns {
 	outcomeOf(runId: string): Promise<AgentOutcome | undefined>;
 	abort(runId: string): Promise<void>;
 }
-
-export type WorkflowNodeKind =
-	| "AI_GENERATE"
-	| "AI_STREAM"
-	| "AI_EMBED"
-	| "AI_IMAGE"
-	| "AI_TTS"
-	| "AI_STT"
-	| "TRANSFORM_EXTRACT"
-	| "TRANSFORM_TEMPLATE"
-	| "TRANSFORM_SCRIPT"
-	| "CONTROL_BRANCH"
-	| "CONTROL_MERGE"
-	| "CONTROL_NOOP"
-	| "AGENT_RUN";
 
 /** State of a workflow or of a node; only a node can be `skipped`. */
 export type WorkflowState = "accepted" | "queued" | "running" | "completed" | "failed" | "canceled" | "skipped";
@@ -183,3 +169,62 @@ export interface WorkflowViewJson {
 	workflow: WorkflowJson;
 	definition: WorkflowDefinitionJson;
 }
+
+export interface WorkflowLimits {
+	/** Size of the definition as JSON text. */
+	definitionBytesMax: number;
+	nodesMax: number;
+	edgesMax: number;
+	/** All outputs of a workflow together, as they weigh in a message: an answer with all of them has to fit one. */
+	outputsBytesMax: number;
+	/** Length of an error message: every later event repeats it. */
+	errorCharsMax: number;
+	/** Nodes of one workflow at a time. */
+	nodesRunningMax: number;
+	/** Workflows at a time, of all applications and of one; further ones wait. */
+	workflowsRunningMax: number;
+	workflowsRunningPerAppMax: number;
+	/** Workflows that wait, of all applications and of one; further ones are refused. */
+	workflowsWaitingMax: number;
+	workflowsWaitingPerAppMax: number;
+	attemptsMax: number;
+	/** The longest back-off, however many attempts there were. */
+	backoffMsMax: number;
+	/** Upper limit of one node's timeout. */
+	timeoutMsMax: number;
+	/** Time that a script may take when its node names none, and at most. */
+	scriptMs: number;
+	scriptMsMax: number;
+	scriptMemoryBytesMax: number;
+	/** Scripts at a time, of all workflows. */
+	scriptsRunningMax: number;
+	/** A thread for scripts ends when it was not needed for so long. */
+	scriptIdleMs: number;
+}
+
+export const WORKFLOW_LIMITS: WorkflowLimits = {
+	definitionBytesMax: 128 * 1024,
+	nodesMax: 128,
+	edgesMax: 512,
+	outputsBytesMax: 400 * 1024,
+	errorCharsMax: 2000,
+	nodesRunningMax: 8,
+	workflowsRunningMax: 64,
+	workflowsRunningPerAppMax: 32,
+	workflowsWaitingMax: 1000,
+	workflowsWaitingPerAppMax: 250,
+	attemptsMax: 10,
+	backoffMsMax: 5 * 60_000,
+	timeoutMsMax: 60 * 60_000,
+	scriptMs: 5000,
+	scriptMsMax: 60_000,
+	scriptMemoryBytesMax: 32 * 1024 * 1024,
+	scriptsRunningMax: 2,
+	scriptIdleMs: 30_000,
+};
+
+export const outputsTooLarge = ({ outputsBytesMax }: Pick<WorkflowLimits, "outputsBytesMax">): NexusError =>
+	new NexusError(
+		"too_large",
+		`the outputs of a workflow may have ${outputsBytesMax} bytes together; keep large ones in artifacts`,
+	);

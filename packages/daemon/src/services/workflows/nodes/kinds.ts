@@ -1,8 +1,7 @@
 /** Configuration schema of each kind of node. */
 
 import { z } from "zod";
-import { condition } from "./condition.ts";
-import type { WorkflowNodeKind } from "./port.ts";
+import { condition } from "./expressions.ts";
 
 const text = z.string().max(64 * 1024);
 const filled = text.min(1);
@@ -60,22 +59,14 @@ export const KINDS = {
 		.refine(({ mode, n }) => (mode === "N_OF_M") === (n !== undefined), { error: "n belongs to the mode N_OF_M" }),
 	CONTROL_NOOP: z.strictObject({}),
 	AGENT_RUN: z.strictObject({ session: name, text: filled }),
-} as const satisfies Record<WorkflowNodeKind, z.ZodType>;
+} as const;
+
+export type WorkflowNodeKind = keyof typeof KINDS;
 
 export type ConfigOf<Kind extends WorkflowNodeKind> = z.infer<(typeof KINDS)[Kind]>;
 
 /** A node with its configuration as its kind has it. */
 export type TypedNode = { [Kind in WorkflowNodeKind]: { kind: Kind; config: ConfigOf<Kind> } }[WorkflowNodeKind];
 
-/** They act outside of the workflow: a model is called, an agent works. Doing them again is not the same as doing them once. */
-const EXTERNAL: ReadonlySet<WorkflowNodeKind> = new Set([
-	"AI_GENERATE",
-	"AI_STREAM",
-	"AI_EMBED",
-	"AI_IMAGE",
-	"AI_TTS",
-	"AI_STT",
-	"AGENT_RUN",
-] as const);
-
-export const isExternal = (kind: WorkflowNodeKind): boolean => EXTERNAL.has(kind);
+/** It acts outside of the workflow: a model is called, an agent works. Doing it again is not the same as doing it once. */
+export const isExternal = (kind: WorkflowNodeKind): boolean => kind.startsWith("AI_") || kind === "AGENT_RUN";

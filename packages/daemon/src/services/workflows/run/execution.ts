@@ -1,39 +1,29 @@
 /** One workflow under way: takes what happens as inputs of the step, commits what it decides in one unit, then does what it commands. */
 
-import { NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
+import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Bus, LogWriter } from "../../bus/bus.ts";
-import { clip } from "../../std/clip.ts";
-import type { Write } from "../../std/write.ts";
-import type { Principal } from "../kit/principal.ts";
+import { clip } from "../../../std/clip.ts";
+import type { Write } from "../../../std/write.ts";
+import type { DurableLog } from "../../kit/durable-work.ts";
+import type { Principal } from "../../kit/principal.ts";
+import { isRetryable, LEAVE, type PerformDeps, perform } from "../nodes/perform.ts";
+import { compute, scopeOf, weightOf } from "../nodes/transform.ts";
+import type { Plan } from "../plan.ts";
+import { outputsTooLarge, type WorkflowErrorJson, type WorkflowLimits } from "../port.ts";
+import { workflowWrites } from "../rows.ts";
 import { recordOf } from "./events.ts";
-import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
-import { isRetryable, LEAVE, type PerformDeps, perform } from "./perform.ts";
-import type { Plan } from "./plan.ts";
-import type { WorkflowErrorJson } from "./port.ts";
-import { workflowWrites } from "./rows.ts";
+import { doneBefore, isOver, nextTickAt, type WorkflowRun } from "./run-state.ts";
 import { type NodeOutput, progressOf, storedNode, type WorkflowHead } from "./status.ts";
-import {
-	doneBefore,
-	isOver,
-	type NodeCommand,
-	type NodeReport,
-	nextTickAt,
-	step,
-	type WorkflowInput,
-	type WorkflowRun,
-} from "./step.ts";
-import { compute, scopeOf, weightOf } from "./transform.ts";
+import { type NodeCommand, type NodeReport, step, type WorkflowInput } from "./step.ts";
 
 export interface ExecutionDeps {
-	bus: Bus;
 	clock: Clock;
 	log: Log;
 	limits: WorkflowLimits;
 	perform: PerformDeps;
-	/** Writes that commit with the end. */
-	ended(head: WorkflowHead, run: WorkflowRun, canceledBy?: string): readonly Write[];
+	/** The audit entry that commits with the end. */
+	ended(head: WorkflowHead, run: WorkflowRun, canceledBy?: string): Write;
 }
 
 export interface Begun {
@@ -42,7 +32,7 @@ export interface Begun {
 	plan: Plan;
 	run: WorkflowRun;
 	outputs: ReadonlyMap<string, NodeOutput>;
-	writer: LogWriter;
+	log: DurableLog;
 }
 
 export class WorkflowExecution {
@@ -51,7 +41,7 @@ export class WorkflowExecution {
 	readonly #deps: ExecutionDeps;
 	readonly #principal: Principal;
 	readonly #outputs: Map<string, NodeOutput>;
-	#writer: LogWriter;
+	readonly #log: DurableLog;
 	/** As it is durable. */
 	#run: WorkflowRun;
 	/** The state in the newest record; undefined before the first one that this daemon writes. */
@@ -68,14 +58,14 @@ export class WorkflowExecution {
 	#cancelTick = () => {};
 	readonly #over = Promise.withResolvers<void>();
 
-	constructor(deps: ExecutionDeps, { head, principal, plan, run, outputs, writer }: Begun) {
+	constructor(deps: ExecutionDeps, { head, principal, plan, run, outputs, log }: Begun) {
 		this.#deps = deps;
 		this.head = head;
 		this.plan = plan;
 		this.#principal = principal;
 		this.#run = run;
 		this.#outputs = new Map(outputs);
-		this.#writer = writer;
+		this.#log = log;
 		for (const output of outputs.values()) this.#weight += weightOf(output);
 	}
 
@@ -147,7 +137,7 @@ export class WorkflowExecution {
 			const next = step(this.plan, run, input, now, this.#limitsNow());
 			run = next.run;
 			for (const event of next.events) {
-				const offset = this.#writer.offset + records.length + 1;
+				const offset = this.#log.writer.offset + records.length + 1;
 				records.push(recordOf(this.head, this.plan, event, { now, offset, before: this.#recordedRun }));
 				this.#recordedRun = event.run;
 			}
@@ -199,26 +189,9 @@ export class WorkflowExecution {
 			storedNode(node, state, state.state === "completed" ? this.#outputs.get(node) : undefined),
 		);
 		const writes = [workflowWrites.advance(id, progressOf(run), nodes)];
-		const last = isOver(run);
-		if (last) writes.push(...this.#deps.ended(this.head, run, run.state === "canceled" ? this.#canceledBy : undefined));
-		for (;;) {
-			try {
-				if (last) await this.#writer.seal(records, writes);
-				else await this.#writer.appendWith(records, writes);
-				return;
-			} catch (cause) {
-				if (cause instanceof Refused || this.#hasLeft || this.#isClosing) throw cause;
-				await this.#afterFailure(cause);
-			}
-		}
-	}
-
-	/** A store that gave up can perhaps be written later: the same is tried again. */
-	async #afterFailure(cause: unknown): Promise<void> {
-		const { bus, clock, log, limits } = this.#deps;
-		log.warn({ err: cause, workflow: this.head.id }, "a workflow could not be saved; it will be tried again");
-		await new Promise<void>((resolve) => clock.after(limits.commitRetryMs, resolve, "due"));
-		this.#writer = await bus.reopen(this.head.id).catch(() => this.#writer);
+		const isLast = isOver(run);
+		if (isLast) writes.push(this.#deps.ended(this.head, run, run.state === "canceled" ? this.#canceledBy : undefined));
+		await this.#log.save(records, writes, isLast);
 	}
 
 	#do(command: NodeCommand): void {
@@ -268,7 +241,7 @@ export class WorkflowExecution {
 	#setTick(): void {
 		this.#cancelTick();
 		const { clock } = this.#deps;
-		const at = this.#hasLeft ? undefined : nextTickAt(this.#run, this.#limitsNow());
+		const at = this.#hasLeft ? undefined : nextTickAt(this.#run, this.#limitsNow().nodesRunningMax);
 		this.#cancelTick =
 			at === undefined
 				? () => {}

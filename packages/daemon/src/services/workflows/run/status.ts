@@ -1,9 +1,9 @@
 /** A workflow as clients see it and as it is stored. */
 
-import type { Plan, PlannedNode } from "./plan.ts";
-import type { WorkflowErrorJson, WorkflowJson, WorkflowNodeStatusJson, WorkflowState } from "./port.ts";
-import type { StoredNode, StoredWorkflow, WorkflowProgress } from "./rows.ts";
-import { type NodeRun, percentOf, type WorkflowRun } from "./step.ts";
+import type { Plan, PlannedNode } from "../plan.ts";
+import type { WorkflowErrorJson, WorkflowJson, WorkflowNodeStatusJson, WorkflowState } from "../port.ts";
+import type { StoredNode, StoredWorkflow, WorkflowProgress } from "../rows.ts";
+import { type NodeRun, percentOf, type WorkflowRun } from "./run-state.ts";
 
 /** Fields that never change. */
 export type WorkflowHead = Pick<StoredWorkflow, "id" | "appId" | "userId" | "name">;

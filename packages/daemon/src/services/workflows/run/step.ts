@@ -1,40 +1,9 @@
 /** Every decision of a workflow, as one pure step: what happened, and when, becomes the next state, what to tell, and what to do. */
 
-import type { WorkflowLimits } from "./limits.ts";
-import type { Plan, PlannedNode } from "./plan.ts";
-import type { WorkflowErrorJson, WorkflowEventType, WorkflowState } from "./port.ts";
-
-export interface NodeRun {
-	readonly state: WorkflowState;
-	/** The one under way or the last one; 0 before the first. */
-	readonly attempt: number;
-	/** It is being performed. */
-	readonly active?: true;
-	readonly afterCrash?: true;
-	/** The daemon began to stop during the attempt: running again at the next start does not count as a crash. */
-	readonly stopping?: true;
-	/** When the next attempt may begin. */
-	readonly dueAt?: number;
-	/** When the attempt has to be over. */
-	readonly deadlineAt?: number;
-	/** For a branch: the value of its condition. */
-	readonly taken?: boolean;
-	readonly runId?: string;
-	readonly jobId?: string;
-	readonly error?: WorkflowErrorJson;
-	readonly progress?: number;
-	readonly startedAt?: number;
-	readonly finishedAt?: number;
-}
-
-export interface WorkflowRun {
-	readonly state: WorkflowState;
-	readonly error?: WorkflowErrorJson;
-	readonly createdAt: number;
-	readonly startedAt?: number;
-	readonly finishedAt?: number;
-	readonly nodes: ReadonlyMap<string, NodeRun>;
-}
+import { backoffMs as retryPauseMs } from "@nexus-stream/protocol/retry";
+import type { Plan, PlannedNode } from "../plan.ts";
+import type { WorkflowErrorJson, WorkflowEventType, WorkflowLimits } from "../port.ts";
+import { activeCount, isOver, madeUpFor, type NodeRun, pathState, type WorkflowRun } from "./run-state.ts";
 
 /** Reports of a node's attempt; those of an attempt that is over are ignored. */
 export type NodeReport =
@@ -74,15 +43,6 @@ export interface WorkflowStep {
 
 export type StepLimits = Pick<WorkflowLimits, "nodesRunningMax" | "backoffMsMax">;
 
-export const newRun = (plan: Plan, now: number): WorkflowRun => ({
-	state: "accepted",
-	createdAt: now,
-	nodes: new Map(plan.nodes.map(({ id }) => [id, { state: "accepted", attempt: 0 }])),
-});
-
-const TERMINAL: ReadonlySet<WorkflowState> = new Set(["completed", "failed", "canceled", "skipped"] as const);
-export const isOver = ({ state }: { state: WorkflowState }): boolean => TERMINAL.has(state);
-
 export function step(
 	plan: Plan,
 	run: WorkflowRun,
@@ -117,25 +77,6 @@ export function step(
 	transition.goOn();
 	return transition.step;
 }
-
-/** When `tick` has something to do; undefined: not by time alone. */
-export function nextTickAt(run: WorkflowRun, limits: StepLimits): number | undefined {
-	if (isOver(run)) return undefined;
-	const hasRoom = activeCount(run) < limits.nodesRunningMax;
-	const times = [...run.nodes.values()].flatMap(({ state, active, dueAt, deadlineAt }) => {
-		if (active) return deadlineAt ?? [];
-		return hasRoom && state === "queued" ? (dueAt ?? []) : [];
-	});
-	return times.length === 0 ? undefined : Math.min(...times);
-}
-
-/** Nodes that came to their own end, in percent; 100 only when all did. */
-export function percentOf(run: WorkflowRun): number {
-	const over = [...run.nodes.values()].filter((node) => isOver(node) && node.state !== "canceled").length;
-	return Math.floor((over * 100) / run.nodes.size);
-}
-
-const activeCount = ({ nodes }: WorkflowRun): number => [...nodes.values()].filter(({ active }) => active).length;
 
 /** The state while a step is taken. */
 class Transition {
@@ -301,7 +242,7 @@ class Transition {
 		const { attemptsMax, backoffMs } = this.#plan.node(id);
 		const node = ended(this.#node(id));
 		if (retryable && node.attempt < attemptsMax) {
-			const pauseMs = Math.min(backoffMs * 2 ** (node.attempt - 1), this.#limits.backoffMsMax);
+			const pauseMs = retryPauseMs({ firstMs: backoffMs, maxMs: this.#limits.backoffMsMax }, node.attempt - 1);
 			this.#set(id, { ...node, state: "queued", error, dueAt: this.#now + pauseMs });
 			this.#tell(node.jobId === undefined ? "node_progress" : "node_external_failed", id);
 			return;
@@ -346,30 +287,4 @@ function ended({
 	...node
 }: NodeRun): NodeRun {
 	return node;
-}
-
-/** The completed dependencies whose way leads to a node. */
-export const doneBefore = (plan: Plan, run: WorkflowRun, { id, dependsOn }: PlannedNode): string[] =>
-	dependsOn.filter((before) => pathState(plan, run, before, id) === "done");
-
-/** The way from a node to one that waits for it: gone for good, or not decided yet. A branch closes the way to those it does not lead to. */
-function pathState(plan: Plan, run: WorkflowRun, from: string, to: string): "open" | "done" | "gone" {
-	const node = run.nodes.get(from)!;
-	if (!isOver(node)) return "open";
-	if (node.state !== "completed") return "gone";
-	const { targets } = plan.node(from);
-	if (!targets) return "done";
-	const [chosen, other] = node.taken ? [targets.true, targets.false] : [targets.false, targets.true];
-	return other.includes(to) && !chosen.includes(to) ? "gone" : "done";
-}
-
-/** The nodes whose failure or absence a merge has made up for: every way from such a node ends in one that completed without it. */
-function madeUpFor(plan: Plan, nodes: WorkflowRun["nodes"]): ReadonlySet<string> {
-	const found = new Set<string>();
-	for (const { id } of plan.nodes.toReversed()) {
-		const after = plan.dependants(id);
-		const isFine = (next: string) => nodes.get(next)!.state === "completed" || found.has(next);
-		if (nodes.get(id)!.state !== "completed" && after.length > 0 && after.every(isFine)) found.add(id);
-	}
-	return found;
 }

@@ -4,11 +4,12 @@
  */
 
 import { NexusError } from "@nexus-stream/protocol";
-import { Batch, type Cursor } from "../../bus/bus.ts";
-import type { Plan } from "./plan.ts";
-import type { WorkflowEventJson, WorkflowJson } from "./port.ts";
+import { Batch, type Cursor } from "../../../bus/bus.ts";
+import type { Plan } from "../plan.ts";
+import type { WorkflowEventJson, WorkflowJson } from "../port.ts";
+import type { WorkflowRun } from "./run-state.ts";
 import { changeOf, type WorkflowChange, type WorkflowHead, workflowJson } from "./status.ts";
-import type { WorkflowEvent, WorkflowRun } from "./step.ts";
+import type { WorkflowEvent } from "./step.ts";
 
 /** The records at these offsets are whole: 1, 257, 513 … */
 const WHOLE_EVERY = 256;

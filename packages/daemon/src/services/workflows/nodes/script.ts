@@ -3,8 +3,8 @@
 import { Worker } from "node:worker_threads";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
-import { createTurns } from "./turns.ts";
+import { FairQueue } from "../../kit/fair-queue.ts";
+import { outputsTooLarge, type WorkflowLimits } from "../port.ts";
 
 export interface ScriptTask {
 	code: string;
@@ -47,7 +47,7 @@ const THREAD_MB_MAX = 256;
 
 export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 	const idle = new Map<Worker, () => void>();
-	const turns = createTurns(limits.scriptsRunningMax);
+	const slots = createSlots(limits.scriptsRunningMax, clock);
 	let closed = false;
 	const forget = (worker: Worker) => {
 		idle.get(worker)?.();
@@ -68,7 +68,7 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 	};
 	return {
 		async run({ appId, code, inputs, deadlineMs }, signal) {
-			await turns.enter(appId, signal);
+			const leave = await slots(appId, signal);
 			try {
 				const task = { code, input: JSON.stringify(inputs), deadlineMs };
 				const worker = take();
@@ -85,13 +85,47 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 				if ("tooLarge" in answer) throw outputsTooLarge(limits);
 				return JSON.parse(answer.json) as unknown;
 			} finally {
-				turns.leave();
+				leave();
 			}
 		},
 		close() {
 			closed = true;
 			for (const worker of idle.keys()) void worker.terminate();
 		},
+	};
+}
+
+/** Applications take the slots in turns. Resolves with how to free the slot; rejects with the signal's reason. */
+export function createSlots(slots: number, clock: Clock): (appId: string, signal: AbortSignal) => Promise<() => void> {
+	const any = Number.POSITIVE_INFINITY;
+	const starts = new Map<string, () => void>();
+	const queue = new FairQueue({
+		clock,
+		limits: { runningMax: slots, runningPerAppMax: any, waitingMax: any, waitingPerAppMax: any },
+		start: (id) => starts.get(id)!(),
+	});
+	let made = 0;
+	return async (appId, signal) => {
+		signal.throwIfAborted();
+		const id = `script ${made++}`;
+		const { promise, resolve, reject } = Promise.withResolvers<void>();
+		const leave = () => {
+			starts.delete(id);
+			queue.step({ type: "leave", id });
+		};
+		const aborted = () => reject(signal.reason as Error);
+		starts.set(id, resolve);
+		signal.addEventListener("abort", aborted, { once: true });
+		queue.step({ type: "wait", id, appId, readyAt: 0 });
+		try {
+			await promise;
+			return leave;
+		} catch (cause) {
+			leave();
+			throw cause;
+		} finally {
+			signal.removeEventListener("abort", aborted);
+		}
 	};
 }
 

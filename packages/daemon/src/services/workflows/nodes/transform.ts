@@ -1,11 +1,9 @@
 /** Nodes that only compute, at once: branches, merges, templates, paths. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import { holds } from "./condition.ts";
-import { parsePath, valueAt } from "./path.ts";
-import type { Plan, PlannedNode } from "./plan.ts";
-import type { NodeOutput } from "./status.ts";
-import { fill, type Scope } from "./template.ts";
+import type { Plan, PlannedNode } from "../plan.ts";
+import type { NodeOutput } from "../run/status.ts";
+import { fill, holds, parsePath, type Scope, valueAt } from "./expressions.ts";
 
 /** The values that a node sees: the workflow's input, the outputs of its completed dependencies, and its edges' values by their names. */
 export function scopeOf(

@@ -1,17 +1,19 @@
 /** Nodes that take their time: a model call is a job, an agent's turn a run of its session, a script a thread. */
 
-import { isErrorCode, NexusError, type Reason } from "@nexus-stream/protocol";
-import { follow } from "../../bus/bus.ts";
-import type { Job, JobEvent, Jobs } from "../jobs/port.ts";
-import { jobEventOf } from "../jobs/snapshot.ts";
-import type { Principal } from "../kit/principal.ts";
-import type { ScenarioSpec, Scenarios } from "../scenarios/port.ts";
-import type { PlannedNode } from "./plan.ts";
-import type { AgentTurn, AgentTurns, WorkflowNodeKind } from "./port.ts";
+import { type ErrorCode, isErrorCode, NexusError, type Reason } from "@nexus-stream/protocol";
+import { follow } from "../../../bus/bus.ts";
+import type { Job, JobEvent, Jobs } from "../../jobs/port.ts";
+import { jobEventOf } from "../../jobs/snapshot.ts";
+import type { Principal } from "../../kit/principal.ts";
+import type { ScenarioSpec, Scenarios } from "../../scenarios/port.ts";
+import type { PlannedNode } from "../plan.ts";
+import type { AgentTurn, AgentTurns } from "../port.ts";
+import type { NodeRun } from "../run/run-state.ts";
+import type { NodeOutput } from "../run/status.ts";
+import type { NodeReport } from "../run/step.ts";
+import { fill, fillAll, newRoom, type Scope } from "./expressions.ts";
+import type { WorkflowNodeKind } from "./kinds.ts";
 import type { Scripts } from "./script.ts";
-import type { NodeOutput } from "./status.ts";
-import type { NodeReport, NodeRun } from "./step.ts";
-import { fill, fillAll, newRoom, type Scope } from "./template.ts";
 
 export interface PerformDeps {
 	scenarios: Pick<Scenarios, "admit">;
@@ -67,21 +69,28 @@ async function runJob(deps: PerformDeps, attempt: NodeAttempt): Promise<NodeOutp
 	const job = await jobOf(deps, attempt);
 	report({ type: "submitted", jobId: job.id });
 	// Only the end shows whether the cancellation came in time: until then the job may still complete.
-	const stop = () => {
-		if (signal.reason !== LEAVE)
-			void jobs.cancel(job.id, "the workflow does not need it any more", principal).catch(() => {});
-	};
-	signal.addEventListener("abort", stop, { once: true });
-	if (signal.aborted) stop();
-	try {
+	const cancel = () => jobs.cancel(job.id, "the workflow does not need it any more", principal);
+	return stoppable(signal, cancel, async () => {
 		signal.throwIfAborted();
 		const cursor = await jobs.cursor(job.id, undefined, principal);
 		for await (const batch of follow(cursor, signal))
 			for (const record of batch.records) tell(jobEventOf(record), attempt);
 		signal.throwIfAborted();
 		return outputOf(await jobs.settled(job.id));
+	});
+}
+
+/** Calls `stop` when the attempt has to stop while it works; not when the daemon only stops listening. */
+async function stoppable<T>(signal: AbortSignal, stop: () => Promise<unknown>, work: () => Promise<T>): Promise<T> {
+	const stopped = () => {
+		if (signal.reason !== LEAVE) stop().catch(() => {});
+	};
+	signal.addEventListener("abort", stopped, { once: true });
+	if (signal.aborted) stopped();
+	try {
+		return await work();
 	} finally {
-		signal.removeEventListener("abort", stop);
+		signal.removeEventListener("abort", stopped);
 	}
 }
 
@@ -154,18 +163,15 @@ function specOf(node: PlannedNode, text: (template: string) => string, scope: Sc
 		}
 		case "AI_IMAGE": {
 			const { prompt, size, count } = node.config;
-			const more = { size, count };
-			return { kind: "image", prompt: text(prompt), ...more };
+			return { kind: "image", prompt: text(prompt), size, count };
 		}
 		case "AI_TTS": {
 			const { text: spoken, voice, mime_type: mimeType } = node.config;
-			const more = { voice, mimeType };
-			return { kind: "speech", text: text(spoken), ...more };
+			return { kind: "speech", text: text(spoken), voice, mimeType };
 		}
 		case "AI_STT": {
 			const { artifact_id: artifactId, mime_type: mimeType, language } = node.config;
-			const more = { mimeType, language };
-			return { kind: "transcribe", artifactId: text(artifactId), ...more };
+			return { kind: "transcribe", artifactId: text(artifactId), mimeType, language };
 		}
 		default:
 			throw new NexusError("internal", `${node.kind} calls no model`);
@@ -175,7 +181,9 @@ function specOf(node: PlannedNode, text: (template: string) => string, scope: Sc
 const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
 function outputOf(job: Job): NodeOutput {
-	if (job.state !== "completed") throw failureOf(job);
+	const { state } = job;
+	const code = state === "timeout" ? "timeout" : state === "canceled" ? "aborted" : "engine_failed";
+	if (state !== "completed") throw failureOf(job.error, code, `its job ended as ${state}`);
 	const usage = job.usage && { usage: { input_tokens: job.usage.input, output_tokens: job.usage.output } };
 	const artifacts = job.artifacts.map(({ id, name, mimeType, sizeBytes }) => ({
 		artifact_id: id,
@@ -193,11 +201,10 @@ function outputOf(job: Job): NodeOutput {
 	};
 }
 
-function failureOf({ state, error }: Job): NexusError {
-	const usual = state === "timeout" ? "timeout" : state === "canceled" ? "aborted" : "engine_failed";
+/** The error as it is on record, or what its end alone says. */
+function failureOf(error: Job["error"], usual: ErrorCode, message: string): NexusError {
 	const code = error && isErrorCode(error.code) ? error.code : usual;
-	const options = error?.reason === undefined ? {} : { reason: error.reason as Reason };
-	return new NexusError(code, error?.message ?? `its job ended as ${state}`, options);
+	return new NexusError(code, error?.message ?? message, { reason: error?.reason as Reason | undefined });
 }
 
 async function runAgent(
@@ -207,22 +214,17 @@ async function runAgent(
 ): Promise<NodeOutput> {
 	const { scope, signal, report, run, again } = attempt;
 	const turn = again && run.runId !== undefined ? await existingTurn(agents, run.runId) : await begin();
-	const stop = () => {
-		if (signal.reason !== LEAVE) void turn.stop().catch(() => {});
-	};
-	signal.addEventListener("abort", stop, { once: true });
-	if (signal.aborted) stop();
-	try {
-		const runId = await orAborted(turn.begun, signal);
-		report({ type: "running", runId });
-		const { status, text, error } = await orAborted(turn.outcome, signal);
-		if (status === "completed") return { text, run_id: runId };
-		const code = error && isErrorCode(error.code) ? error.code : "engine_failed";
-		const options = error?.reason === undefined ? {} : { reason: error.reason };
-		throw new NexusError(code, error?.message ?? `its run ended as ${status}`, options);
-	} finally {
-		signal.removeEventListener("abort", stop);
-	}
+	return stoppable(
+		signal,
+		() => turn.stop(),
+		async () => {
+			const runId = await orAborted(turn.begun, signal);
+			report({ type: "running", runId });
+			const { status, text, error } = await orAborted(turn.outcome, signal);
+			if (status === "completed") return { text, run_id: runId };
+			throw failureOf(error, "engine_failed", `its run ended as ${status}`);
+		},
+	);
 
 	function begin() {
 		const [session, text] = [fill(config.session, scope), fill(config.text, scope)];
