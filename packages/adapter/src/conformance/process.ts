@@ -2,6 +2,8 @@
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
+import { systemClock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { createLineReader } from "../serve/lines.ts";
 
 export interface AdapterLine {
@@ -103,28 +105,17 @@ export class AdapterProcess {
 	/** Resolves when it holds or the time is over. */
 	async until(holds: () => boolean, limitMs: number): Promise<boolean> {
 		if (holds()) return true;
-		await new Promise<void>((resolve) => {
-			const stop = () => {
-				this.#watchers.delete(look);
-				clearTimeout(timer);
-				resolve();
-			};
-			const look = () => holds() && stop();
-			const timer = setTimeout(stop, limitMs);
-			this.#watchers.add(look);
-		});
+		const seen = new AbortController();
+		const look = () => holds() && seen.abort();
+		this.#watchers.add(look);
+		await sleep(systemClock, limitMs, seen.signal, "due");
+		this.#watchers.delete(look);
 		return holds();
 	}
 
 	/** Its exit code; undefined when it has not ended in time. */
 	async exited(limitMs: number): Promise<number | null | undefined> {
-		let timer: NodeJS.Timeout | undefined;
-		const late = new Promise<undefined>((resolve) => {
-			timer = setTimeout(() => resolve(undefined), limitMs);
-		});
-		const code = await Promise.race([this.#exit, late]);
-		clearTimeout(timer);
-		return code;
+		return (await this.until(() => this.#ended, limitMs)) ? this.#exit : undefined;
 	}
 
 	async kill(): Promise<void> {

@@ -149,6 +149,13 @@ export class DeliveryDriver {
 		this.#process.say({ type: "token", text, ...this.#names() });
 	}
 
+	/** A whole answer of one message. */
+	answer(texts: readonly string[], extra?: { resume?: Resume; options?: object }): void {
+		this.start(extra);
+		for (const text of texts) this.token(text);
+		this.end();
+	}
+
 	/** Read by every adapter, shown by none. */
 	reasoning(text: string): void {
 		this.#process.say({ type: "reasoning", text, ...this.#names() });

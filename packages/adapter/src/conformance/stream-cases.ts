@@ -1,5 +1,7 @@
 /** The cases of the `stream` verb: deliveries, messages, intents and resuming (docs/adapter-protocol.md §5, §6). */
 
+import { systemClock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import type { AdapterLine } from "./process.ts";
 import { type Case, DeliveryDriver, expect, isEnd, NONCE_CHARS_MAX, repeated, SkippedCase, WORDS } from "./rig.ts";
 
@@ -9,9 +11,7 @@ const PLAIN_CASES: Case[] = [
 		async run(rig) {
 			const process = rig.start("stream");
 			const drive = new DeliveryDriver(rig, process);
-			drive.start();
-			for (const word of ["Hello, ", "this ", "is ", "one ", "answer."]) drive.token(word);
-			drive.end();
+			drive.answer(["Hello, ", "this ", "is ", "one ", "answer."]);
 			await drive.finish(26);
 			await rig.hearOut();
 			expect(process.garbage.length === 0, `stdout had a line that is not JSON: ${process.garbage[0]}`);
@@ -24,9 +24,7 @@ const PLAIN_CASES: Case[] = [
 			for (let count = 0; count < 3; count++) {
 				const before = process.lines.length;
 				const drive = new DeliveryDriver(rig, process);
-				drive.start();
-				drive.token(`Answer ${count}.`);
-				drive.end();
+				drive.answer([`Answer ${count}.`]);
 				// An adapter without names: what it says from here on is of this delivery, if each ends once only.
 				const isMine = (line: AdapterLine) =>
 					isEnd(line) && drive.isMine(line) && process.lines.indexOf(line) >= before;
@@ -44,13 +42,8 @@ const PLAIN_CASES: Case[] = [
 			process.say({ type: "stream_start", runId, sessionLabel: "conformance", target: rig.target });
 			process.say({ type: "token", text: "Let me " });
 			process.say({ type: "tool_status", toolName: "Read", toolCallId: "tc_1", status: "started" });
-			process.say({
-				type: "tool_status",
-				toolName: "Read",
-				toolCallId: "tc_1",
-				status: "completed",
-				summary: "Read it",
-			});
+			const done = { status: "completed", summary: "Read it" };
+			process.say({ type: "tool_status", toolName: "Read", toolCallId: "tc_1", ...done });
 			process.say({ type: "reasoning", text: "SECRET-REASONING" });
 			process.say({ type: "token", text: "check that." });
 			process.say({ type: "stream_end", runId, final: true });
@@ -103,9 +96,7 @@ const PLAIN_CASES: Case[] = [
 		async run(rig) {
 			const process = rig.start("stream");
 			const ended = new DeliveryDriver(rig, process);
-			ended.start();
-			ended.token("First. \n\n");
-			ended.end();
+			ended.answer(["First. \n\n"]);
 			await ended.finish(9);
 			ended.acknowledge = false;
 			const earlier = process.lines.length;
@@ -128,8 +119,7 @@ const PLAIN_CASES: Case[] = [
 		name: "an answer without any text completes without a message",
 		async run(rig) {
 			const drive = new DeliveryDriver(rig, rig.start("stream"));
-			drive.start();
-			drive.end();
+			drive.answer([]);
 			await drive.hear("delivery_complete");
 			await rig.hearOut();
 			expect(drive.all("message_sent").length === 0, "it reported a message");
@@ -217,10 +207,7 @@ const NAMED_CASES: Case[] = [
 			const process = rig.start("stream");
 			const drive = new DeliveryDriver(rig, process);
 			drive.acknowledge = false;
-			drive.start();
-			drive.token("Careful now. ");
-			drive.token("More.");
-			drive.end();
+			drive.answer(["Careful now. ", "More."]);
 			const intent = await drive.hearFirst(["message_creating", "message_created", "message_sent"]);
 			expect(intent.type === "message_creating", "a message was created without an intent");
 			const nonce = String(intent.nonce);
@@ -231,9 +218,7 @@ const NAMED_CASES: Case[] = [
 			expect(intent.from === 0, `the first intent begins at ${String(intent.from)} instead of 0`);
 			// While another delivery, which is acknowledged, goes all its way.
 			const other = new DeliveryDriver(rig, process);
-			other.start();
-			other.token("Meanwhile.");
-			other.end();
+			other.answer(["Meanwhile."]);
 			await other.finish(10);
 			const early = () => drive.all("message_created").length + drive.all("message_sent").length > 0;
 			expect(!(await process.until(early, 400)), "a message was created before the ack");
@@ -257,10 +242,7 @@ const NAMED_CASES: Case[] = [
 			if (!opened) throw new SkippedCase("it creates messages only when they are complete");
 			const after = new DeliveryDriver(rig, rig.start("stream"), name);
 			const resume = { position: 0, ordinal: 1, messageId: String(opened.messageId) };
-			after.start({ resume });
-			after.token(text);
-			after.token("after it.");
-			after.end();
+			after.answer([text, "after it."], { resume });
 			const [sent] = await after.finish(text.length + 9);
 			expect(sent?.messageId === opened.messageId, "it finished another message than the open one");
 			expect(after.all("message_creating").length === 0, "it announced a second message");
@@ -271,9 +253,7 @@ const NAMED_CASES: Case[] = [
 		needs: "intent",
 		async run(rig) {
 			const drive = new DeliveryDriver(rig, rig.start("stream"));
-			drive.start({ resume: { position: 100, ordinal: 2 } });
-			drive.token("Only this.");
-			drive.end();
+			drive.answer(["Only this."], { resume: { position: 100, ordinal: 2 } });
 			const [sent] = await drive.finish(110, 100);
 			expect(sent?.from === 100, "it does not begin at the position");
 		},
@@ -283,9 +263,9 @@ const NAMED_CASES: Case[] = [
 		needs: "intent",
 		async run(rig) {
 			const drive = new DeliveryDriver(rig, rig.start("stream"));
-			drive.start({ resume: { position: 0, ordinal: 1, uncertain: { nonce: rig.fresh().slice(0, NONCE_CHARS_MAX) } } });
-			drive.token("Was it there?");
-			drive.end();
+			drive.answer(["Was it there?"], {
+				resume: { position: 0, ordinal: 1, uncertain: { nonce: rig.fresh().slice(0, NONCE_CHARS_MAX) } },
+			});
 			await drive.settled();
 			const error = drive.all("delivery_error")[0];
 			if (error) expect(error.code === "unknown_outcome", `delivery_error with code ${String(error.code)}`);
@@ -304,7 +284,7 @@ const NAMED_CASES: Case[] = [
 			for (const drive of drives) drive.start();
 			for (let word = 0; word < 500; word++) for (const drive of drives) drive.token("word ");
 			for (const drive of drives) drive.end();
-			await new Promise((resolve) => setTimeout(resolve, 700));
+			await sleep(systemClock, 700, undefined, "due");
 			process.listen(true);
 			await Promise.all(drives.map((drive) => drive.finish(2500)));
 		},

@@ -1,5 +1,6 @@
 /** Decides which call may go next: the rate gate of one account as a pure step. Finals first, a chat's calls one after another, refusals obeyed. */
 
+import { backoffMs } from "@nexus-stream/protocol/retry";
 import type { PlatformFault } from "../port.ts";
 
 /** In order of precedence. */
@@ -133,7 +134,7 @@ function fail(
 		jobs.delete(input.id);
 		return { state: { ...state, ...next, jobs }, effects: [...effects, { type: "give_up", id: input.id }] };
 	};
-	const backoff = (failures: number) => Math.min(limits.backoffMs * 2 ** Math.min(failures, 20), limits.backoffMaxMs);
+	const backoff = (failures: number) => backoffMs({ firstMs: limits.backoffMs, maxMs: limits.backoffMaxMs }, failures);
 	if (input.fault === "rate_limited") {
 		// Calls that left together are refused together: that is one refusal, not many in a row.
 		const known = now < state.blockedUntil;
