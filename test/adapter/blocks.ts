@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nonceOf } from "../../packages/adapter/src/nonce.ts";
 import type { SendStatus, Target } from "../../packages/adapter/src/port.ts";
+import { until } from "../until.ts";
 import { type AdapterProcess, type Settings, startAdapter } from "./process.ts";
 
 export interface BlocksOptions {
@@ -25,10 +26,19 @@ export interface BlocksDelivered {
 	unknown: string[];
 }
 
+/** Dies once at each moment of a send: when the platform has the message and the daemon has no report of it, at a call, at the report, at a look-up. */
+export const diesAtEachMoment =
+	(visible: () => readonly unknown[]): NonNullable<BlocksOptions["dies"]> =>
+	async ({ type }, deaths) => {
+		if (type !== ["written", "call", "message_sent", "found"][deaths]) return false;
+		if (type === "written") await until("the platform has the message", () => visible().length > 0);
+		return true;
+	};
+
 export async function deliverBlocks(options: BlocksOptions): Promise<BlocksDelivered> {
 	const result: BlocksDelivered = { messageIds: [], statuses: [], deaths: 0, unknown: [] };
 	const sender = new Sender(options, result);
-	const until = Date.now() + (options.deadlineMs ?? 100_000);
+	const deadline = Date.now() + (options.deadlineMs ?? 100_000);
 	try {
 		let position = 0;
 		for (const [index, text] of options.blocks.entries()) {
@@ -36,7 +46,8 @@ export async function deliverBlocks(options: BlocksOptions): Promise<BlocksDeliv
 			const range = { from: position, to: position + text.length };
 			let uncertain = false;
 			for (let over = false; !over; ) {
-				if (Date.now() > until) throw new Error(`not delivered in time: ${JSON.stringify(result.statuses.slice(-5))}`);
+				if (Date.now() > deadline)
+					throw new Error(`not delivered in time: ${JSON.stringify(result.statuses.slice(-5))}`);
 				const line = uncertain
 					? { type: "find", delivery: "d1", nonce, target: options.target, text }
 					: { type: "send", delivery: "d1", nonce, target: options.target, text, ...range };

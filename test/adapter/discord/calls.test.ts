@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
 import { platform } from "../../../packages/platforms/src/discord/discord.ts";
 import { NONCE_TRUSTED_MS } from "../../../packages/platforms/src/discord/recognise.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { manualClock } from "../../clock.ts";
-import { abortedWhen, openSession, standingClock } from "../session.ts";
+import { abortedWhen, faultOf, openSession, sendOptions, standingClock } from "../session.ts";
 
 let fake: DiscordFake;
 
@@ -17,23 +16,12 @@ afterEach(() => fake.close());
 const open = (settings: Record<string, string> = {}, clock: Clock = systemClock) =>
 	openSession(platform, { token: fake.token, api_url: fake.url, ...settings }, { clock });
 
-const options = (nonce = "n1") => ({ nonce, final: true, signal: AbortSignal.timeout(10_000) });
-
-const faultOf = async (work: Promise<unknown> | undefined): Promise<PlatformError> => {
-	const outcome = await work?.then(
-		() => undefined,
-		(cause: unknown) => cause,
-	);
-	expect(outcome).toBeInstanceOf(PlatformError);
-	return outcome as PlatformError;
-};
-
 describe("messages", () => {
 	test("a message is created and edited, and notifies no user", async () => {
 		const session = await open();
-		const { messageId } = await session.create({ to: "77" }, "one", options());
-		await session.edit?.({ to: "77" }, messageId, "two", options());
-		await session.edit?.({ to: "77" }, messageId, "two", options());
+		const { messageId } = await session.create({ to: "77" }, "one", sendOptions());
+		await session.edit?.({ to: "77" }, messageId, "two", sendOptions());
+		await session.edit?.({ to: "77" }, messageId, "two", sendOptions());
 		expect(fake.visible("77")).toEqual(["two"]);
 		for (const { body } of fake.calls) {
 			expect(body).toMatchObject({ allowed_mentions: { parse: [] }, flags: 4 });
@@ -42,11 +30,11 @@ describe("messages", () => {
 
 	test("the same nonce again is the same message, and it gets the newer text", async () => {
 		const session = await open();
-		const first = await session.create({ to: "77" }, "Hel", options());
-		const again = await session.create({ to: "77" }, "Hello", options());
+		const first = await session.create({ to: "77" }, "Hel", sendOptions());
+		const again = await session.create({ to: "77" }, "Hello", sendOptions());
 		expect(again).toEqual(first);
 		expect(fake.visible("77")).toEqual(["Hello"]);
-		await session.create({ to: "77" }, "Hello", options("n2"));
+		await session.create({ to: "77" }, "Hello", sendOptions("n2"));
 		expect(fake.visible("77")).toEqual(["Hello", "Hello"]);
 	});
 
@@ -55,8 +43,8 @@ describe("messages", () => {
 		// Its account's notes are lost.
 		const other = await open();
 		const target = { to: "77", since: "1" };
-		const first = await session.create(target, "Hello", options("n1"));
-		const second = await session.create(target, "Hello", options("n2"));
+		const first = await session.create(target, "Hello", sendOptions("n1"));
+		const second = await session.create(target, "Hello", sendOptions("n2"));
 		expect(await other.find?.(target, "n1", "Hello world")).toEqual(first);
 		expect(await other.find?.(target, "n2", "Hello world")).toEqual(second);
 		expect(await other.find?.(target, "n3", "Good day")).toBeUndefined();
@@ -72,7 +60,7 @@ describe("messages", () => {
 		const target = { to: "77" };
 		const lose = (kind: "reset_before" | "reset_after_accept", nonce: string, text: string) => {
 			fake.fault({ kind, count: 1, call: "POST message" });
-			return faultOf(session.create(target, text, options(nonce)));
+			return faultOf(session.create(target, text, sendOptions(nonce)));
 		};
 		await lose("reset_after_accept", "n1", "Hello");
 		const first = await session.find?.(target, "n1", "Hello");
@@ -85,7 +73,7 @@ describe("messages", () => {
 		clock.pass(NONCE_TRUSTED_MS + 1000);
 		await lose("reset_before", "n4", "Good day");
 		expect((await faultOf(session.find?.(target, "n4", "Good day"))).message).toContain("does not tell");
-		await session.create(target, "in between", options("n5"));
+		await session.create(target, "in between", sendOptions("n5"));
 		await lose("reset_before", "n6", "Good day");
 		expect(await session.find?.(target, "n6", "Good day")).toBeUndefined();
 		expect(fake.visible("77")).toEqual(["Hello", "Good day", "in between"]);
@@ -93,14 +81,14 @@ describe("messages", () => {
 
 	test("threads, replies, prefixed channels and persons", async () => {
 		const session = await open();
-		await session.create({ to: "77", thread_id: "88", reply_to: "55" }, "in thread", options("a"));
+		await session.create({ to: "77", thread_id: "88", reply_to: "55" }, "in thread", sendOptions("a"));
 		expect(fake.raw("88")[0]?.message_reference).toEqual({ message_id: "55", fail_if_not_exists: false });
-		await session.create({ to: "channel:99" }, "prefixed", options("b"));
+		await session.create({ to: "channel:99" }, "prefixed", sendOptions("b"));
 		expect(fake.visible("99")).toEqual(["prefixed"]);
-		await session.create({ to: "user:42" }, "direct", options("c"));
-		await session.create({ to: "user:42" }, "again", options("d"));
+		await session.create({ to: "user:42" }, "direct", sendOptions("c"));
+		await session.create({ to: "user:42" }, "again", sendOptions("d"));
 		expect(fake.visible("742")).toEqual(["direct", "again"]);
-		expect((await faultOf(session.create({ to: "#general" }, "x", options("e")))).fault).toBe("invalid");
+		expect((await faultOf(session.create({ to: "#general" }, "x", sendOptions("e")))).fault).toBe("invalid");
 	});
 
 	test("typing: an empty answer that claims to be JSON is not a failure", async () => {
@@ -112,7 +100,7 @@ describe("messages", () => {
 
 	test("attachments keep their name, type and bytes", async () => {
 		const attachment = { name: "a b.txt", contentType: "text/plain", data: Buffer.from("hi\r\n--").toString("base64") };
-		await (await open()).attach?.({ to: "77", reply_to: "5" }, attachment, options());
+		await (await open()).attach?.({ to: "77", reply_to: "5" }, attachment, sendOptions());
 		const [message] = fake.raw("77");
 		expect(message?.attachments).toMatchObject([{ filename: "a b.txt", content_type: "text/plain" }]);
 		expect(message?.files[0]?.toString()).toBe("hi\r\n--");
@@ -126,9 +114,9 @@ describe("pace", () => {
 		fake = await createDiscordFake({ editRate: [5, 1000] });
 		const session = await open({}, manualClock(Date.now()));
 		const target = { to: "77" };
-		const { messageId } = await session.create(target, "x", options());
+		const { messageId } = await session.create(target, "x", sendOptions());
 		expect(session.pace?.(target).targetIntervalMs).toBe(300);
-		await session.edit?.(target, messageId, "y", options());
+		await session.edit?.(target, messageId, "y", sendOptions());
 		expect(session.pace?.(target).targetIntervalMs).toBe(300);
 	});
 
@@ -138,8 +126,8 @@ describe("pace", () => {
 		const session = await open({}, manualClock(Date.now()));
 		const target = { to: "77" };
 		expect(session.pace?.(target).targetIntervalMs).toBe(300);
-		const { messageId } = await session.create(target, "x", options());
-		await session.edit?.(target, messageId, "y", options());
+		const { messageId } = await session.create(target, "x", sendOptions());
+		await session.edit?.(target, messageId, "y", sendOptions());
 		expect(session.pace?.(target).targetIntervalMs).toBe(5000 / 3);
 		expect(session.pace?.({ to: "78" }).targetIntervalMs).toBe(300);
 	});
@@ -148,9 +136,9 @@ describe("pace", () => {
 		await fake.close();
 		fake = await createDiscordFake({ editRate: [5, 600_000] });
 		const session = await open();
-		const { messageId } = await session.create({ to: "77" }, "x", options());
-		for (let n = 0; n < 5; n++) await session.edit?.({ to: "77" }, messageId, `y${n}`, options());
-		const error = await faultOf(session.edit?.({ to: "77" }, messageId, "z", options()));
+		const { messageId } = await session.create({ to: "77" }, "x", sendOptions());
+		for (let n = 0; n < 5; n++) await session.edit?.({ to: "77" }, messageId, `y${n}`, sendOptions());
+		const error = await faultOf(session.edit?.({ to: "77" }, messageId, "z", sendOptions()));
 		expect(error.fault).toBe("rate_limited");
 		expect(error.retryAfterMs).toBeGreaterThan(500_000);
 		expect(fake.calls.filter(({ status }) => status === 429)).toHaveLength(0);
@@ -164,22 +152,22 @@ describe("faults", () => {
 		["50013", "denied"],
 		["160002", "denied"],
 	])("channel %s: %s", async (to, fault) => {
-		expect((await faultOf((await open()).create({ to }, "x", options()))).fault).toBe(fault);
+		expect((await faultOf((await open()).create({ to }, "x", sendOptions()))).fault).toBe(fault);
 	});
 
 	test("too long, empty, a nonce too long: invalid", async () => {
 		const session = await open();
-		expect((await faultOf(session.create({ to: "77" }, "x".repeat(2001), options()))).fault).toBe("invalid");
-		expect((await faultOf(session.create({ to: "77" }, " ", options()))).fault).toBe("invalid");
-		expect((await faultOf(session.create({ to: "77" }, "x", options("n".repeat(26))))).fault).toBe("invalid");
+		expect((await faultOf(session.create({ to: "77" }, "x".repeat(2001), sendOptions()))).fault).toBe("invalid");
+		expect((await faultOf(session.create({ to: "77" }, " ", sendOptions()))).fault).toBe("invalid");
+		expect((await faultOf(session.create({ to: "77" }, "x", sendOptions("n".repeat(26))))).fault).toBe("invalid");
 	});
 
 	test("an edit of a deleted message: gone; of a nonce whose message was deleted too", async () => {
 		const session = await open();
-		const { messageId } = await session.create({ to: "77" }, "x", options());
+		const { messageId } = await session.create({ to: "77" }, "x", sendOptions());
 		fake.remove("77", messageId);
-		expect((await faultOf(session.edit?.({ to: "77" }, messageId, "y", options()))).fault).toBe("gone");
-		expect((await faultOf(session.create({ to: "77" }, "x", options()))).fault).toBe("gone");
+		expect((await faultOf(session.edit?.({ to: "77" }, messageId, "y", sendOptions()))).fault).toBe("gone");
+		expect((await faultOf(session.create({ to: "77" }, "x", sendOptions()))).fault).toBe("gone");
 	});
 
 	test("a wrong token: denied, what to do, and it is still sent with the next call", async () => {
@@ -192,30 +180,30 @@ describe("faults", () => {
 
 	test("429: rate limited, with the body's fraction of a second", async () => {
 		fake.fault({ kind: "429", count: 1, ms: 1234 });
-		const error = await faultOf((await open()).create({ to: "77" }, "x", options()));
+		const error = await faultOf((await open()).create({ to: "77" }, "x", sendOptions()));
 		expect(error).toMatchObject({ fault: "rate_limited", retryAfterMs: 1234 });
 	});
 
 	test("refused: unavailable; 503 of a gateway, broken: unknown outcome", async () => {
 		const session = await open();
 		fake.fault({ kind: "5xx", count: 1 });
-		expect((await faultOf(session.create({ to: "77" }, "x", options()))).fault).toBe("unknown_outcome");
+		expect((await faultOf(session.create({ to: "77" }, "x", sendOptions()))).fault).toBe("unknown_outcome");
 		fake.fault({ kind: "reset_after_accept", count: 1 });
-		expect((await faultOf(session.create({ to: "77" }, "x", options()))).fault).toBe("unknown_outcome");
+		expect((await faultOf(session.create({ to: "77" }, "x", sendOptions()))).fault).toBe("unknown_outcome");
 		expect(fake.visible("77")).toEqual(["x"]);
 		const dead = await createDiscordFake();
 		await dead.close();
 		const refused = await open({ api_url: dead.url });
-		expect((await faultOf(refused.create({ to: "77" }, "x", options()))).fault).toBe("unavailable");
+		expect((await faultOf(refused.create({ to: "77" }, "x", sendOptions()))).fault).toBe("unavailable");
 	});
 
 	test("a call that hangs ends with its signal, and the next one is not behind it", async () => {
 		const session = await open();
 		fake.fault({ kind: "hang", count: 1 });
 		const signal = abortedWhen(() => fake.calls.length === 1);
-		const error = await faultOf(session.create({ to: "77" }, "x", { ...options(), signal }));
+		const error = await faultOf(session.create({ to: "77" }, "x", { ...sendOptions(), signal }));
 		expect(error.fault).toBe("unknown_outcome");
-		await session.create({ to: "77" }, "x", options());
+		await session.create({ to: "77" }, "x", sendOptions());
 		expect(fake.visible("77")).toEqual(["x"]);
 	});
 
@@ -227,7 +215,7 @@ describe("faults", () => {
 		await faultOf(session.find?.(target, "n1", "x", signal));
 		// The SDK's own limit is a minute.
 		await expect.poll(() => fake.calls[0]?.ms).toBeLessThan(30_000);
-		expect(await session.find?.(target, "n1", "x", options().signal)).toBeUndefined();
+		expect(await session.find?.(target, "n1", "x", sendOptions().signal)).toBeUndefined();
 		expect(fake.calls.map(({ status }) => status)).toEqual([0, 200]);
 	});
 });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createGmailFake, type GmailFake } from "../../../packages/lab/src/gmail.ts";
 import { until } from "../../until.ts";
-import { deliverBlocks } from "../blocks.ts";
+import { deliverBlocks, diesAtEachMoment } from "../blocks.ts";
 import { startAdapter, TIME } from "../process.ts";
 
 const TO = "ann@example.com";
@@ -24,15 +24,8 @@ const wish = () => ({
 const said = () => ANSWERS.map((text) => text.trimEnd());
 
 test("I7: killed before, while and after a mail is sent, every mail arrives once and in order", async () => {
-	const moments = ["written", "call", "message_sent", "found"];
-	const { deaths } = await deliverBlocks({
-		...wish(),
-		async dies(status, count) {
-			if (status.type !== moments[count]) return false;
-			if (status.type === "written") await until("the platform has the message", () => fake.visible(TO).length > 0);
-			return true;
-		},
-	});
+	const dies = diesAtEachMoment(() => fake.visible(TO));
+	const { deaths } = await deliverBlocks({ ...wish(), dies });
 	expect(deaths).toBe(4);
 	expect(fake.visible(TO)).toEqual(said());
 });

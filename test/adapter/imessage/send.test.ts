@@ -5,7 +5,7 @@ import {
 	type IMessageFake,
 } from "../../../packages/lab/src/imessage/imessage.ts";
 import { until } from "../../until.ts";
-import { deliverBlocks } from "../blocks.ts";
+import { deliverBlocks, diesAtEachMoment } from "../blocks.ts";
 import { startAdapter, TIME } from "../process.ts";
 
 const CHAT = "iMessage;-;+15551230001";
@@ -30,15 +30,8 @@ const wish = (backend: string) => ({
 test.each(["bluebubbles", "imsg"])(
 	"I7: %s: killed before, while and after a block is sent, every block arrives once and in order",
 	async (backend) => {
-		const moments = ["written", "call", "message_sent", "found"];
-		const { deaths } = await deliverBlocks({
-			...wish(backend),
-			async dies(status, count) {
-				if (status.type !== moments[count]) return false;
-				if (status.type === "written") await until("the platform has the message", () => fake.visible(CHAT).length > 0);
-				return true;
-			},
-		});
+		const dies = diesAtEachMoment(() => fake.visible(CHAT));
+		const { deaths } = await deliverBlocks({ ...wish(backend), dies });
 		expect(deaths).toBe(4);
 		expect(fake.visible(CHAT)).toEqual(BLOCKS);
 	},

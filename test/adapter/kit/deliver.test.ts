@@ -1,17 +1,14 @@
 /** Many deliveries at once through one gate, on a platform that refuses, fails, hangs and loses answers. */
 
 import { describe, expect, it } from "vitest";
-import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
-import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
 import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
 import type { DraftStyle, Session } from "../../../packages/adapter/src/platform/session.ts";
 import type { StreamLine, StreamStatus } from "../../../packages/adapter/src/port.ts";
-import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";
 import { sessionOf } from "../session.ts";
+import { kitContext } from "./context.ts";
 import { Daemon } from "./world.ts";
 
 const TEXT_MAX = 120;
@@ -100,24 +97,6 @@ class Memory {
 	}
 }
 
-const platform: Platform = {
-	info: {
-		channel: "memory",
-		version: "1",
-		protocol: 1,
-		supports: ["stream"],
-		fields: ["runId", "offset", "intent"],
-		limits: { textMax: TEXT_MAX, unit: "utf16" },
-		settings: [],
-	},
-	render: (markdown) => markdown,
-	measure: (rendered) => rendered.length,
-	pace: () => ({ targetIntervalMs: 300, accountIntervalMs: 1 }),
-	open: () => {
-		throw new Error("not opened here");
-	},
-};
-
 /** Everything that can happen without time passing. */
 const settle = async () => {
 	for (let turn = 0; turn < 20; turn++) await Promise.resolve();
@@ -130,7 +109,6 @@ async function deliver(count: number, words: number, style: DraftStyle, faults: 
 	const memory = new Memory(clock, random, faults);
 	const daemons = new Map<string, Daemon>();
 	const rateLimits: StreamStatus[] = [];
-	const ready = async () => {};
 	const say = (status: object) => {
 		const line = status as StreamStatus;
 		if (line.type === "rate_limited") rateLimits.push(line);
@@ -141,17 +119,12 @@ async function deliver(count: number, words: number, style: DraftStyle, faults: 
 		}
 	};
 	const session = memory.session(style);
-	const context = createAdapterContext({
-		platform,
-		session,
-		sent: new SentLog(undefined, clock),
-		account: "a",
-		clock,
-		random,
-		log: silentLog,
-		say,
-		ready,
-	});
+	const info = {
+		fields: ["runId", "offset", "intent"] as const,
+		limits: { textMax: TEXT_MAX, unit: "utf16" as const },
+	};
+	const pace = { targetIntervalMs: 300, accountIntervalMs: 1 };
+	const context = kitContext({ session, clock, info, pace, random, say });
 	const deliveries = createDeliveries(context);
 	const each = (line: (name: string) => object) => {
 		for (const name of daemons.keys())

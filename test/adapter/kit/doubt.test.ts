@@ -1,16 +1,13 @@
 /** A platform that never tells what became of a creation: it is asked ever later, and in the end the adapter says that it does not know. */
 
 import { describe, expect, it } from "vitest";
-import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
-import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
 import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
 import type { Session } from "../../../packages/adapter/src/platform/session.ts";
-import type { AdapterInfo, SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
-import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import type { SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { createSends } from "../../../packages/adapter/src/serve/send.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
+import { kitContext } from "./context.ts";
 
 type Status = SendStatus | StreamStatus;
 
@@ -19,23 +16,6 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 	const clock = manualClock(1_000_000);
 	const said: Status[] = [];
 	const creations: number[] = [];
-	const info: AdapterInfo = {
-		channel: "x",
-		version: "1",
-		protocol: 1,
-		supports: ["send", "stream"],
-		settings: [],
-		reconcile,
-		fields: ["runId", "offset"],
-		limits: { textMax: 100, unit: "utf16" },
-	};
-	const platform: Platform = {
-		info,
-		render: (markdown) => markdown,
-		measure: (rendered) => rendered.length,
-		pace: () => ({ targetIntervalMs: 0 }),
-		open: () => Promise.reject(new Error("unused")),
-	};
 	const session: Session = {
 		async create() {
 			creations.push(clock.now());
@@ -46,17 +26,8 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 		find: reconcile === "history" ? async () => undefined : undefined,
 		health: async () => ({ ok: true, detail: "" }),
 	};
-	const context = createAdapterContext({
-		platform,
-		session,
-		sent: new SentLog(undefined, clock),
-		account: "a",
-		clock,
-		random: () => 0.5,
-		log: silentLog,
-		say: (status) => said.push(status),
-		ready: () => Promise.resolve(),
-	});
+	const info = { supports: ["send", "stream"] as const, reconcile, fields: ["runId", "offset"] as const };
+	const context = kitContext({ session, clock, info, say: (status) => said.push(status) });
 	const isEnd = ({ type }: Status) => type === "delivery_error" || type === "message_sent";
 	return {
 		context,

@@ -1,33 +1,12 @@
 /** When an adapter of the kit announces a message that has no text yet, and when it withdraws it. */
 
 import { expect, it } from "vitest";
-import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
-import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
 import type { DraftStyle, Session } from "../../../packages/adapter/src/platform/session.ts";
 import type { Resume, StreamLine } from "../../../packages/adapter/src/port.ts";
-import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { sessionOf } from "../session.ts";
-
-const platform: Platform = {
-	info: {
-		channel: "memory",
-		version: "1",
-		protocol: 1,
-		supports: ["stream"],
-		fields: ["runId", "offset", "intent"],
-		limits: { textMax: 1000, unit: "utf16" },
-		settings: [],
-	},
-	render: (markdown) => markdown,
-	measure: (rendered) => rendered.length,
-	pace: () => ({ targetIntervalMs: 0, accountIntervalMs: 0 }),
-	open: () => {
-		throw new Error("not opened here");
-	},
-};
+import { kitContext } from "./context.ts";
 
 const names = { delivery: "d", runId: "r" };
 const tool = { type: "tool_status", toolName: "Read", toolCallId: "1", status: "started", ...names };
@@ -52,17 +31,8 @@ function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume 
 		find: async () => undefined,
 		health: async () => ({ ok: true, detail: "" }),
 	});
-	const context = createAdapterContext({
-		platform,
-		session,
-		sent: new SentLog(undefined, clock),
-		account: "a",
-		clock,
-		random: () => 0.5,
-		log: silentLog,
-		say: (line) => void said.push(line as { type: string }),
-		async ready() {},
-	});
+	const info = { fields: ["runId", "offset", "intent"] as const };
+	const context = kitContext({ session, clock, info, say: (line) => void said.push(line as { type: string }) });
 	const deliveries = createDeliveries(context);
 	const accept = async (line: object, ms = 1000) => {
 		deliveries.accept(line as StreamLine);

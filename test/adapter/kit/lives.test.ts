@@ -1,15 +1,12 @@
 /** How deliveries of a `stream` process begin and end apart from their text: acks that do not come, the last line, a second beginning, lines without a name. */
 
 import { describe, expect, it } from "vitest";
-import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
-import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
 import type { Session } from "../../../packages/adapter/src/platform/session.ts";
-import type { AdapterInfo, SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
-import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
+import type { SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { sessionOf } from "../session.ts";
+import { kitContext } from "./context.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const named = { delivery: "d", runId: "r" };
@@ -20,22 +17,6 @@ function world() {
 	const clock = manualClock(1000);
 	const said: (SendStatus | StreamStatus)[] = [];
 	const shown = new Map<string, string>();
-	const info: AdapterInfo = {
-		channel: "x",
-		version: "1",
-		protocol: 1,
-		supports: ["stream"],
-		settings: [],
-		fields: ["runId", "offset", "intent"],
-		limits: { textMax: 100, unit: "utf16" },
-	};
-	const platform: Platform = {
-		info,
-		render: (markdown) => markdown,
-		measure: (rendered) => rendered.length,
-		pace: () => ({ targetIntervalMs: 0 }),
-		open: () => Promise.reject(new Error("unused")),
-	};
 	const session: Session = sessionOf({
 		async create(_target, text) {
 			shown.set(`m${shown.size + 1}`, text);
@@ -46,17 +27,8 @@ function world() {
 		},
 		health: async () => ({ ok: true, detail: "" }),
 	});
-	const context = createAdapterContext({
-		platform,
-		session,
-		sent: new SentLog(undefined, clock),
-		account: "a",
-		clock,
-		random: () => 0.5,
-		log: silentLog,
-		say: (status) => void said.push(status),
-		ready: () => Promise.resolve(),
-	});
+	const info = { fields: ["runId", "offset", "intent"] as const, limits: { textMax: 100, unit: "utf16" as const } };
+	const context = kitContext({ session, clock, info, say: (status) => void said.push(status) });
 	const announced = () => said.flatMap((each) => (each.type === "message_creating" ? [each.nonce] : []));
 	return { clock, said, announced, texts: () => [...shown.values()], deliveries: createDeliveries(context) };
 }

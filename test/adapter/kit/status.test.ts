@@ -1,32 +1,12 @@
 /** Platforms that stream by themselves show the running tool next to the message, never in it. */
 
 import { expect, it } from "vitest";
-import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
-import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
 import type { Session } from "../../../packages/adapter/src/platform/session.ts";
 import type { StreamLine } from "../../../packages/adapter/src/port.ts";
-import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { sessionOf } from "../session.ts";
-
-const platform: Platform = {
-	info: {
-		channel: "memory",
-		version: "1",
-		protocol: 1,
-		supports: ["stream"],
-		limits: { textMax: 1000, unit: "utf16" },
-		settings: [],
-	},
-	render: (markdown) => markdown,
-	measure: (rendered) => rendered.length,
-	pace: () => ({ targetIntervalMs: 0, accountIntervalMs: 0 }),
-	open: () => {
-		throw new Error("not opened here");
-	},
-};
+import { kitContext } from "./context.ts";
 
 async function play(lines: readonly object[], tools: boolean) {
 	const clock = manualClock(1);
@@ -46,18 +26,7 @@ async function play(lines: readonly object[], tools: boolean) {
 		status: async (_target, status) => void statuses.push(status),
 		health: async () => ({ ok: true, detail: "" }),
 	});
-	const context = createAdapterContext({
-		platform,
-		session,
-		sent: new SentLog(undefined, clock),
-		account: "a",
-		clock,
-		random: Math.random,
-		log: silentLog,
-		say() {},
-		async ready() {},
-	});
-	const deliveries = createDeliveries(context);
+	const deliveries = createDeliveries(kitContext({ session, clock }));
 	const start = { type: "stream_start", runId: "r", sessionLabel: "s", target: { to: "c" }, options: { tools } };
 	for (const line of [start, ...lines]) {
 		deliveries.accept(line as StreamLine);

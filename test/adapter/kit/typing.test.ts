@@ -1,12 +1,10 @@
 /** Typing through the gate: only the last word of a chat counts, whatever waits and however long a call takes. */
 
 import { expect, it } from "vitest";
-import { SentLog } from "../../../packages/adapter/src/memory/sent.ts";
-import type { Platform } from "../../../packages/adapter/src/platform/platform.ts";
 import type { Session } from "../../../packages/adapter/src/platform/session.ts";
-import { createAdapterContext, createTyping } from "../../../packages/adapter/src/serve/context.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { createTyping } from "../../../packages/adapter/src/serve/context.ts";
 import { manualClock } from "../../clock.ts";
+import { kitContext } from "./context.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const target = { to: "c" };
@@ -17,18 +15,7 @@ function world() {
 	const session = {
 		typing: (_target: object, on: boolean) => new Promise<void>((done) => void calls.push({ on, done })),
 	} as unknown as Session;
-	const platform = { pace: () => ({ targetIntervalMs: 0, accountIntervalMs: 100 }) } as unknown as Platform;
-	const context = createAdapterContext({
-		platform,
-		session,
-		sent: new SentLog(undefined, clock),
-		account: "a",
-		clock,
-		random: () => 0.5,
-		log: silentLog,
-		say() {},
-		ready: async () => {},
-	});
+	const context = kitContext({ session, clock, pace: { targetIntervalMs: 0, accountIntervalMs: 100 } });
 	const end = async () => {
 		calls.at(-1)!.done();
 		await tick();

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../../packages/lab/src/sms.ts";
 import { until } from "../../until.ts";
-import { deliverBlocks } from "../blocks.ts";
+import { deliverBlocks, diesAtEachMoment } from "../blocks.ts";
 import { startAdapter, TIME } from "../process.ts";
 
 const TO = "+15551230001";
@@ -22,16 +22,8 @@ const wish = () => ({
 });
 
 test("I7: killed before, while and after a block is sent, every block arrives once and in order", async () => {
-	const moments = ["written", "call", "message_sent", "found"];
-	const { deaths } = await deliverBlocks({
-		...wish(),
-		async dies(status, count) {
-			if (status.type !== moments[count]) return false;
-			// Killed when Twilio has the message and the daemon has no report of it.
-			if (status.type === "written") await until("the platform has the message", () => fake.visible(TO).length > 0);
-			return true;
-		},
-	});
+	const dies = diesAtEachMoment(() => fake.visible(TO));
+	const { deaths } = await deliverBlocks({ ...wish(), dies });
 	expect(deaths).toBe(4);
 	expect(fake.visible(TO)).toEqual(BLOCKS);
 });

@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
 import { createApi } from "../../../packages/platforms/src/telegram/api.ts";
 import { platform } from "../../../packages/platforms/src/telegram/telegram.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { abortedWhen, openSession } from "../session.ts";
+import { abortedWhen, faultOf, openSession, sendOptions } from "../session.ts";
 
 let fake: TelegramFake;
 
@@ -16,45 +15,34 @@ afterEach(() => fake.close());
 const open = (settings: Record<string, string> = {}) =>
 	openSession(platform, { token: fake.token, api_url: fake.url, ...settings }, { clock: systemClock });
 
-const options = () => ({ nonce: "n1", final: true, signal: AbortSignal.timeout(10_000) });
-
-const faultOf = async (work: Promise<unknown> | undefined): Promise<PlatformError> => {
-	const outcome = await work?.then(
-		() => undefined,
-		(cause: unknown) => cause,
-	);
-	expect(outcome).toBeInstanceOf(PlatformError);
-	return outcome as PlatformError;
-};
-
 describe("messages", () => {
 	test("a message is created, edited, and saying the same again is a success", async () => {
 		const session = await open();
-		const { messageId } = await session.create({ to: "42" }, "one &amp; two", options());
+		const { messageId } = await session.create({ to: "42" }, "one &amp; two", sendOptions());
 		expect(fake.visible("42")).toEqual(["one & two"]);
-		await session.edit?.({ to: "42" }, messageId, "<b>three</b>", options());
-		await session.edit?.({ to: "42" }, messageId, "<b>three</b>", options());
+		await session.edit?.({ to: "42" }, messageId, "<b>three</b>", sendOptions());
+		await session.edit?.({ to: "42" }, messageId, "<b>three</b>", sendOptions());
 		expect(fake.visible("42")).toEqual(["three"]);
 		expect(fake.raw("42")[0]).toMatchObject({ edits: 1, entities: [{ type: "bold", offset: 0, length: 5 }] });
 	});
 
 	test("threads and replies are named where the target names them", async () => {
 		const session = await open();
-		await session.create({ to: "-1001", thread_id: "7", reply_to: "55" }, "hi", options());
+		await session.create({ to: "-1001", thread_id: "7", reply_to: "55" }, "hi", sendOptions());
 		expect(fake.raw("-1001")[0]).toMatchObject({ thread: 7, replyTo: 55 });
 	});
 
 	test("markup that Telegram cannot read is said without markup", async () => {
 		const session = await open();
-		await session.create({ to: "42" }, "<b>1 &lt; 2", options());
+		await session.create({ to: "42" }, "<b>1 &lt; 2", sendOptions());
 		expect(fake.visible("42")).toEqual(["1 < 2"]);
 	});
 
 	test("a group that became a supergroup is written to at its new place", async () => {
 		const session = await open();
 		fake.migrate("-5", "-1005");
-		await session.create({ to: "-5" }, "one", options());
-		await session.create({ to: "-5" }, "two", options());
+		await session.create({ to: "-5" }, "one", sendOptions());
+		await session.create({ to: "-5" }, "two", sendOptions());
 		expect(fake.visible("-1005")).toEqual(["one", "two"]);
 		expect(fake.calls.map(({ to, status }) => [to, status])).toEqual([
 			["-5", 400],
@@ -67,10 +55,10 @@ describe("messages", () => {
 		const session = await open({ drafts: "true" });
 		expect(session.style?.({ to: "42" })).toBe("preview");
 		expect(session.style?.({ to: "-1001" })).toBe("edit");
-		await session.preview?.({ to: "42" }, 9, "grow", options());
-		await session.preview?.({ to: "42" }, 9, "growing", options());
+		await session.preview?.({ to: "42" }, 9, "grow", sendOptions());
+		await session.preview?.({ to: "42" }, 9, "growing", sendOptions());
 		expect(fake.draft("42")).toBe("growing");
-		await session.create({ to: "42" }, "grown", options());
+		await session.create({ to: "42" }, "grown", sendOptions());
 		expect([fake.draft("42"), fake.visible("42")]).toEqual([undefined, ["grown"]]);
 		expect((await open()).style?.({ to: "42" })).toBe("edit");
 	});
@@ -90,7 +78,7 @@ describe("attachments", () => {
 		(await open()).attach?.(
 			{ to: "42", reply_to: "5" },
 			{ name, contentType, data: Buffer.from(data).toString("base64") },
-			options(),
+			sendOptions(),
 		);
 
 	test.each([
@@ -121,23 +109,23 @@ describe("faults", () => {
 		["thread not found", { to: "-1001", thread_id: "404" }, "gone"],
 		["not a chat", { to: "no chat" }, "gone"],
 	])("%s", async (_, target, fault) => {
-		const error = await faultOf((await open()).create(target, "x", options()));
+		const error = await faultOf((await open()).create(target, "x", sendOptions()));
 		expect(error.fault).toBe(fault);
 	});
 
 	test("too long, and empty, are invalid", async () => {
 		const session = await open();
-		expect((await faultOf(session.create({ to: "42" }, "x".repeat(4097), options()))).fault).toBe("invalid");
-		expect((await faultOf(session.create({ to: "42" }, " ", options()))).fault).toBe("invalid");
-		await session.create({ to: "42" }, `<i>${"&amp;".repeat(4096)}</i>`, options());
+		expect((await faultOf(session.create({ to: "42" }, "x".repeat(4097), sendOptions()))).fault).toBe("invalid");
+		expect((await faultOf(session.create({ to: "42" }, " ", sendOptions()))).fault).toBe("invalid");
+		await session.create({ to: "42" }, `<i>${"&amp;".repeat(4096)}</i>`, sendOptions());
 		expect(fake.visible("42")[0]).toHaveLength(4096);
 	});
 
 	test("an edit of a deleted message: gone", async () => {
 		const session = await open();
-		const { messageId } = await session.create({ to: "42" }, "x", options());
+		const { messageId } = await session.create({ to: "42" }, "x", sendOptions());
 		fake.remove("42", Number(messageId));
-		expect((await faultOf(session.edit?.({ to: "42" }, messageId, "y", options()))).fault).toBe("gone");
+		expect((await faultOf(session.edit?.({ to: "42" }, messageId, "y", sendOptions()))).fault).toBe("gone");
 	});
 
 	test("a wrong token: denied, and what to do", async () => {
@@ -147,22 +135,22 @@ describe("faults", () => {
 
 	test("429: rate limited, in milliseconds", async () => {
 		fake.fault({ kind: "429", count: 1, ms: 7000 });
-		const error = await faultOf((await open()).create({ to: "42" }, "x", options()));
+		const error = await faultOf((await open()).create({ to: "42" }, "x", sendOptions()));
 		expect(error).toMatchObject({ fault: "rate_limited", retryAfterMs: 7000 });
 	});
 
 	test("5xx of the platform: unavailable, nothing happened", async () => {
 		fake.fault({ kind: "5xx", count: 1 });
-		expect((await faultOf((await open()).create({ to: "42" }, "x", options()))).fault).toBe("unavailable");
+		expect((await faultOf((await open()).create({ to: "42" }, "x", sendOptions()))).fault).toBe("unavailable");
 	});
 
 	test("refused connection: unavailable; broken connection: unknown outcome", async () => {
 		const dead = await createTelegramFake();
 		await dead.close();
-		const refused = await faultOf((await open({ api_url: dead.url })).create({ to: "42" }, "x", options()));
+		const refused = await faultOf((await open({ api_url: dead.url })).create({ to: "42" }, "x", sendOptions()));
 		expect(refused.fault).toBe("unavailable");
 		fake.fault({ kind: "reset_after_accept", count: 1 });
-		const broken = await faultOf((await open()).create({ to: "42" }, "x", options()));
+		const broken = await faultOf((await open()).create({ to: "42" }, "x", sendOptions()));
 		expect(broken.fault).toBe("unknown_outcome");
 		expect(fake.visible("42")).toEqual(["x"]);
 	});
@@ -170,7 +158,7 @@ describe("faults", () => {
 	test("a call that hangs ends with its signal", async () => {
 		fake.fault({ kind: "hang", count: 1 });
 		const signal = abortedWhen(() => fake.calls.length === 1);
-		const error = await faultOf((await open()).create({ to: "42" }, "x", { ...options(), signal }));
+		const error = await faultOf((await open()).create({ to: "42" }, "x", { ...sendOptions(), signal }));
 		expect(error.fault).toBe("unknown_outcome");
 	});
 
@@ -193,7 +181,7 @@ describe("faults", () => {
 
 	test("a token never appears in a message of an error", async () => {
 		fake.fault({ kind: "reset_before", count: 1 });
-		const error = await faultOf((await open()).create({ to: "42" }, "x", options()));
+		const error = await faultOf((await open()).create({ to: "42" }, "x", sendOptions()));
 		expect(`${error.message} ${String(error.cause)}`).not.toContain(fake.token);
 	});
 });

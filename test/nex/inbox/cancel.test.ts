@@ -1,39 +1,12 @@
-import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
-import { gate, type Play, text, until } from "../../broker/rig.ts";
-import { nexRig } from "./rig.ts";
-
-const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
-	mode: "followup",
-	collectMs: 100,
-	messagesMax: 10,
-	atCap: "drop_newest",
-	...fields,
-});
-
-function patient() {
-	const asked: EngineRequest[] = [];
-	const doors: ReturnType<typeof gate>[] = [];
-	const play: Play = async function* (request, signal) {
-		const door = gate();
-		asked.push(request);
-		doors.push(door);
-		yield text("half ");
-		const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-		await Promise.race([door.opened, stopped]);
-	};
-	return { play, asked, doors };
-}
-
-const usersOf = (request: EngineRequest) =>
-	request.messages.filter(({ role }) => role === "user").map((message) => message.text);
+import { until } from "../../broker/rig.ts";
+import { nexRig, patient, queueOf, usersOf } from "./rig.ts";
 
 describe("A27: cancelling a message", () => {
 	test("that waits: it never starts, and the next one does", async () => {
 		const { play, asked, doors } = patient();
 		const { submit, nex, look } = nexRig(play);
-		const say = (said: string) => submit({ session: "main", text: said, queue: queueOf() });
+		const say = (said: string) => submit({ session: "main", text: said, queue: queueOf("followup") });
 		await say("one");
 		const [two, three] = [await say("two"), await say("three")];
 		expect(await nex.cancel(two.eventId)).toMatchObject({ eventId: two.eventId, disposition: { state: "cancelled" } });
@@ -49,8 +22,8 @@ describe("A27: cancelling a message", () => {
 	test("that has started, was cancelled before, or is unknown is refused", async () => {
 		const { play, doors } = patient();
 		const { submit, nex } = nexRig(play);
-		const one = await submit({ session: "main", text: "one", queue: queueOf() });
-		const two = await submit({ session: "main", text: "two", queue: queueOf() });
+		const one = await submit({ session: "main", text: "one", queue: queueOf("followup") });
+		const two = await submit({ session: "main", text: "two", queue: queueOf("followup") });
 		await expect(nex.cancel(one.eventId)).rejects.toMatchObject({ code: "conflict" });
 		await nex.cancel(two.eventId);
 		await expect(nex.cancel(two.eventId)).rejects.toMatchObject({ code: "conflict" });
@@ -63,10 +36,10 @@ describe("A27: cancelling a message", () => {
 		const { play, asked, doors } = patient();
 		const { submit, nex } = nexRig(play);
 		const mode = "collect" as const;
-		await submit({ session: "main", text: "one", queue: queueOf() });
-		const followup = await submit({ session: "main", text: "two", queue: queueOf() });
-		const first = await submit({ session: "main", text: "three", queue: queueOf({ mode, collectMs: 1 }) });
-		await submit({ session: "main", text: "four", queue: queueOf({ mode, collectMs: 1 }) });
+		await submit({ session: "main", text: "one", queue: queueOf("followup") });
+		const followup = await submit({ session: "main", text: "two", queue: queueOf("followup") });
+		const first = await submit({ session: "main", text: "three", queue: queueOf("followup", { mode, collectMs: 1 }) });
+		await submit({ session: "main", text: "four", queue: queueOf("followup", { mode, collectMs: 1 }) });
 		await nex.cancel(first.eventId);
 		await until(() => doors.length === 1);
 		doors[0]!.open();
@@ -89,7 +62,7 @@ describe("A27: an interruption that rolls back", () => {
 		await runSettled(zero.runId!);
 		const one = await submit({ session: "main", text: "one" });
 		await until(() => asked.length === 2);
-		const two = await submit({ session: "main", text: "two", queue: queueOf({ mode: "interrupt", rollback: true }) });
+		const two = await submit({ session: "main", text: "two", queue: queueOf("interrupt", { rollback: true }) });
 		await until(() => asked.length === 3);
 		expect(look.turn(one.runId!)).toMatchObject({
 			status: "aborted",
@@ -111,7 +84,7 @@ describe("A27: an interruption that rolls back", () => {
 		const { submit, look } = nexRig(play);
 		const one = await submit({ session: "main", text: "one" });
 		await until(() => asked.length === 1);
-		await submit({ session: "main", text: "two", queue: queueOf({ mode: "interrupt" }) });
+		await submit({ session: "main", text: "two", queue: queueOf("interrupt") });
 		await until(() => asked.length === 2);
 		expect(look.turn(one.runId!)!.rolledBack).toBeUndefined();
 		expect(usersOf(asked[1]!)).toEqual(["one", "two"]);

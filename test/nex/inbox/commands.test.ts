@@ -5,24 +5,9 @@ import { phaseWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
 import { commandIn } from "../../../packages/daemon/src/nex/inbox/commands.ts";
 import type { InboundChannelConfig } from "../../../packages/daemon/src/nex/inbox/config.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
-import { gate, type Play, started, tempFile, text, until } from "../../broker/rig.ts";
+import { type Play, started, tempFile, text, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
-import { messageOf, type NexRigOptions, nexRig } from "./rig.ts";
-
-function patient() {
-	const asked: EngineRequest[] = [];
-	const doors: ReturnType<typeof gate>[] = [];
-	const play: Play = async function* (request, signal) {
-		const door = gate();
-		asked.push(request);
-		doors.push(door);
-		yield started("c1");
-		yield text("half ");
-		const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-		await Promise.race([door.opened, stopped]);
-	};
-	return { play, asked, doors };
-}
+import { messageOf, type NexRigOptions, nexRig, patient } from "./rig.ts";
 
 function chat(play: Play, channel: InboundChannelConfig = {}, options: NexRigOptions = {}) {
 	const telegram = { acl: { unknown: "allow" as const }, queue: { mode: "followup" as const }, ...channel };
@@ -67,7 +52,7 @@ describe("A28: what is a command", () => {
 
 describe("A28: /stop", () => {
 	test("stops the run; waiting messages are answered; the chat gets a note", async () => {
-		const { play, asked, doors } = patient();
+		const { play, asked, doors } = patient({ first: [started("c1")] });
 		const { say, look, texts } = chat(play);
 		const one = await say("one");
 		await until(() => asked.length === 1);
@@ -82,7 +67,7 @@ describe("A28: /stop", () => {
 	});
 
 	test("all: cancels one's own messages that wait, too; those of others only for an owner", async () => {
-		const { play, asked, doors } = patient();
+		const { play, asked, doors } = patient({ first: [started("c1")] });
 		const { say, look, texts } = chat(play, { acl: { unknown: "allow", owner: ["boss"], groups: "always" } });
 		const by = (id: string) => ({ ...group, from: { id }, mention: true });
 		await say("one", by("ann"));
@@ -104,13 +89,13 @@ describe("A28: /stop", () => {
 	});
 
 	test("says so when nothing runs", async () => {
-		const { say, texts } = chat(patient().play);
+		const { say, texts } = chat(patient({ first: [started("c1")] }).play);
 		await say("/stop");
 		expect(texts()).toEqual(["Nothing is running."]);
 	});
 
 	test("sent twice by the platform is done once", async () => {
-		const { play, asked, doors } = patient();
+		const { play, asked, doors } = patient({ first: [started("c1")] });
 		const { say, look, texts } = chat(play);
 		await say("/stop", { eventId: "same" });
 		const one = await say("one");
@@ -123,7 +108,7 @@ describe("A28: /stop", () => {
 	});
 
 	test("of a rejected sender is not carried out", async () => {
-		const { play, asked, doors } = patient();
+		const { play, asked, doors } = patient({ first: [started("c1")] });
 		const { say, broker, texts } = chat(play, { acl: { allow: ["ann"], unknown: "deny" } });
 		const one = await say("one");
 		await until(() => asked.length === 1);
@@ -135,7 +120,7 @@ describe("A28: /stop", () => {
 	test("is not shown to plugins", async () => {
 		const seen: string[] = [];
 		const plugin: Plugin = { name: "p", onReceive: () => void seen.push("asked") };
-		const { say } = chat(patient().play, {}, { plugins: [plugin] });
+		const { say } = chat(patient({ first: [started("c1")] }).play, {}, { plugins: [plugin] });
 		await say("/status");
 		expect(seen).toEqual([]);
 	});
@@ -194,7 +179,7 @@ describe("A28: /new", () => {
 describe("A28: /status", () => {
 	test("says what runs, for how long and in what, and what waits", async () => {
 		const clock = manualClock(1_000_000);
-		const { play, asked, doors } = patient();
+		const { play, asked, doors } = patient({ first: [started("c1")] });
 		const { say, texts, broker, bus } = chat(play, {}, { clock });
 		await say("/status");
 		const one = await say("one");

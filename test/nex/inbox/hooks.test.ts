@@ -1,13 +1,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, it, onTestFinished, test } from "vitest";
+import { responseOf } from "../../../packages/daemon/src/nex/inbox/response.ts";
 import { createHooks, HOOK_LIMITS } from "../../../packages/daemon/src/nex/plugins/hooks.ts";
 import { loadPlugins, pluginFrom } from "../../../packages/daemon/src/nex/plugins/load.ts";
 import type { HookRequest, Plugin } from "../../../packages/daemon/src/nex/plugins/port.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { never } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
+import { turnOf } from "../../ledger/rig.ts";
 
 const requestOf = (text = "hello"): HookRequest => ({
 	event: { eventId: "evt_1", text, attachments: [], receivedAt: 0 },
@@ -180,4 +182,15 @@ describe("loading", () => {
 			context: { disable_streaming: true },
 		});
 	});
+});
+
+it("P3.10: plugins see the answer without hidden words", () => {
+	const turn = turnOf("run_1", {
+		messages: [
+			{ role: "user", text: "hi" },
+			{ role: "assistant", text: "secret", agent: "lead", visible: false },
+			{ role: "assistant", text: "Hello", agent: "writer" },
+		],
+	});
+	expect(responseOf({ turn, deliveries: [], chunks: 2 }).text).toBe("Hello");
 });

@@ -1,4 +1,3 @@
-import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { InboundEvent, QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
@@ -7,45 +6,18 @@ import { gate, never, type Play, tempFile, text, ticks, until } from "../../brok
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { type Look, refuseWrites } from "../../store.ts";
-import { nexRig } from "./rig.ts";
-
-const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
-	mode: "interrupt",
-	collectMs: 100,
-	messagesMax: 10,
-	atCap: "drop_newest",
-	...fields,
-});
-
-/** Says "half" and waits to be stopped or let go. */
-function patient() {
-	const asked: EngineRequest[] = [];
-	const doors: ReturnType<typeof gate>[] = [];
-	const play: Play = async function* (request, signal) {
-		const door = gate();
-		asked.push(request);
-		doors.push(door);
-		yield text("half ");
-		const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-		await Promise.race([door.opened, stopped]);
-		if (!signal.aborted) yield text("whole");
-	};
-	return { play, asked, doors };
-}
+import { nexRig, patient, queueOf, usersOf } from "./rig.ts";
 
 const dispositionOf = (look: Look, eventId: string) => look.event(eventId)!.disposition;
-const usersOf = (request: EngineRequest) =>
-	request.messages.filter((message) => message.role === "user").map((message) => message.text);
-
 describe("interrupt", () => {
 	test("I10: stops the run, keeps what was said, and answers all that waits in one run that names the originals", async () => {
-		const { play, asked, doors } = patient();
+		const { play, asked, doors } = patient({ last: true });
 		const { broker, submit, look } = nexRig(play, { path: tempFile() });
 		const say = (said: string, queue: QueueSettings) => submit({ session: "main", text: said, queue });
-		const one = await say("one", queueOf());
+		const one = await say("one", queueOf("interrupt"));
 		await until(() => broker.live(one.runId!)?.text === "half ");
-		const two = await say("two", queueOf({ mode: "followup" }));
-		const three = await say("three", queueOf());
+		const two = await say("two", queueOf("followup"));
+		const three = await say("three", queueOf("interrupt"));
 		expect([two, three].map(({ disposition }) => disposition.state)).toEqual(["queued", "queued"]);
 		await until(() => asked.length === 2);
 
@@ -68,19 +40,19 @@ describe("interrupt", () => {
 	});
 
 	test("a run that ends by itself meanwhile is not superseded", async () => {
-		const { play, asked, doors } = patient();
+		const { play, asked, doors } = patient({ last: true });
 		const { submit, look, bus } = nexRig(play);
 		const one = await submit({ session: "main", text: "one" });
 		await until(() => doors.length === 1);
 		doors[0]!.open();
 		await until(async () => (await bus.describe(one.runId!))?.sealedAt !== undefined);
-		await submit({ session: "main", text: "two", queue: queueOf() });
+		await submit({ session: "main", text: "two", queue: queueOf("interrupt") });
 		await until(() => asked.length === 2);
 		expect(dispositionOf(look, one.eventId)).toEqual({ state: "started", runId: one.runId });
 	});
 
 	test("a run that had ended before it was stopped, and was not yet on record, is not superseded", async () => {
-		const { play, asked, doors } = patient();
+		const { play, asked, doors } = patient({ last: true });
 		const { submit, look, file } = nexRig(play);
 		const refused = gate();
 		let first = true;
@@ -93,21 +65,21 @@ describe("interrupt", () => {
 		await until(() => doors.length === 1);
 		doors[0]!.open();
 		await refused.opened;
-		await submit({ session: "main", text: "two", queue: queueOf() });
+		await submit({ session: "main", text: "two", queue: queueOf("interrupt") });
 		await until(() => asked.length === 2);
 		expect(look.turn(one.runId!)?.status).toBe("completed");
 		expect(dispositionOf(look, one.eventId)).toEqual({ state: "started", runId: one.runId });
 	});
 
 	test("a run that is still being prepared is stopped as soon as it is one", async () => {
-		const { play, asked } = patient();
+		const { play, asked } = patient({ last: true });
 		const door = gate();
 		let calls = 0;
 		const plugin: Plugin = { name: "slow", onPrepare: () => (calls++ === 0 ? door.opened : undefined) };
 		const { submit, look } = nexRig(play, { plugins: [plugin] });
 		const first = submit({ session: "main", text: "one" });
 		await until(() => calls === 1);
-		await submit({ session: "main", text: "two", queue: queueOf() });
+		await submit({ session: "main", text: "two", queue: queueOf("interrupt") });
 		door.open();
 		const { runId } = await first;
 		await until(() => asked.length === 1);
@@ -119,9 +91,9 @@ describe("interrupt", () => {
 describe("collect", () => {
 	test("waits until nothing more comes, then answers together", async () => {
 		const clock = manualClock(1000);
-		const { play, asked } = patient();
+		const { play, asked } = patient({ last: true });
 		const { submit, look } = nexRig(play, { clock });
-		const queue = queueOf({ mode: "collect" });
+		const queue = queueOf("collect");
 		const one = await submit({ session: "main", text: "one", queue });
 		expect(one.disposition).toEqual({ state: "queued" });
 		clock.advance(60);
@@ -137,9 +109,9 @@ describe("collect", () => {
 
 	test("a single message is started, not batched", async () => {
 		const clock = manualClock(1000);
-		const { play, asked } = patient();
+		const { play, asked } = patient({ last: true });
 		const { submit, look } = nexRig(play, { clock });
-		const one = await submit({ session: "main", text: "one", queue: queueOf({ mode: "collect" }) });
+		const one = await submit({ session: "main", text: "one", queue: queueOf("collect") });
 		clock.advance(100);
 		await until(() => asked.length === 1);
 		expect(dispositionOf(look, one.eventId)).toEqual({ state: "started", runId: asked[0]!.runId });
@@ -148,8 +120,8 @@ describe("collect", () => {
 });
 
 test("reject: a busy session refuses, and nothing is recorded", async () => {
-	const { submit, look } = nexRig(patient().play);
-	const queue = queueOf({ mode: "reject" });
+	const { submit, look } = nexRig(patient({ last: true }).play);
+	const queue = queueOf("reject");
 	await submit({ session: "main", text: "one", queue });
 	await expect(submit({ session: "main", text: "two", queue })).rejects.toMatchObject({ code: "busy" });
 	expect(look.events({ limit: 9 })).toHaveLength(1);
@@ -157,9 +129,9 @@ test("reject: a busy session refuses, and nothing is recorded", async () => {
 
 describe("I10, I11: at the cap", () => {
 	async function crowded(atCap: QueueSettings["atCap"]) {
-		const { play, asked, doors } = patient();
+		const { play, asked, doors } = patient({ last: true });
 		const { submit, look } = nexRig(play);
-		const queue = queueOf({ mode: "followup", messagesMax: 2, atCap });
+		const queue = queueOf("followup", { messagesMax: 2, atCap });
 		const accepted = [];
 		for (const said of ["running", "one", "two", "three"])
 			accepted.push(await submit({ session: "main", text: said, queue }).catch(() => undefined));
@@ -200,7 +172,7 @@ describe("I10, I11: at the cap", () => {
 
 describe("plugins that prepare a run", () => {
 	test("what is being prepared when the daemon stops stays queued", async () => {
-		const { play, doors } = patient();
+		const { play, doors } = patient({ last: true });
 		const door = gate();
 		const preparing = gate();
 		let prepared = 0;

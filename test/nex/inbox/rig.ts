@@ -1,6 +1,6 @@
 /** The inbox on a real Broker, Bus and Ledger, with an outbound side that only writes down what it is asked for. */
 
-import type { Engine } from "@nexus-stream/protocol/engine";
+import type { Engine, EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
 import type { BrokerLimits } from "../../../packages/daemon/src/broker/port.ts";
 import { type Delivery, deliveryWrites, type QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
@@ -12,7 +12,7 @@ import {
 	type InboundConfig,
 	type InboxLimits,
 } from "../../../packages/daemon/src/nex/nex.ts";
-import { type Play, type RigOptions, rig, until } from "../../broker/rig.ts";
+import { gate, type Play, type RigOptions, rig, text, until } from "../../broker/rig.ts";
 
 export type Delivered = Parameters<NexOutbound["deliver"]>[0];
 
@@ -118,3 +118,33 @@ export const messageOf = (text: string, fields: Partial<InboundMessage> = {}): I
 	ts: 0,
 	...fields,
 });
+
+/** An engine that says "half" after these events, and waits to be stopped or let go; then it says "whole", if it is to. */
+export function patient({ first = [], last = false }: { first?: readonly EngineEvent[]; last?: boolean } = {}) {
+	const asked: EngineRequest[] = [];
+	const doors: ReturnType<typeof gate>[] = [];
+	const play: Play = async function* (request, signal) {
+		const door = gate();
+		asked.push(request);
+		doors.push(door);
+		yield* first;
+		yield text("half ");
+		const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+		await Promise.race([door.opened, stopped]);
+		if (last && !signal.aborted) yield text("whole");
+	};
+	return { play, asked, doors };
+}
+
+/** Queue settings with small limits; the newest message is refused at the cap. */
+export const queueOf = (mode: QueueSettings["mode"], fields: Partial<QueueSettings> = {}): QueueSettings => ({
+	mode,
+	collectMs: 100,
+	messagesMax: 10,
+	atCap: "drop_newest",
+	...fields,
+});
+
+/** The texts of the people in a request. */
+export const usersOf = (request: EngineRequest): string[] =>
+	request.messages.filter(({ role }) => role === "user").map((message) => message.text);

@@ -2,7 +2,6 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { modeOf } from "../../../packages/daemon/src/nex/delivery/delivery-runner.ts";
 import { atEffort } from "../../effort.ts";
 import {
 	beginRun,
@@ -33,19 +32,6 @@ async function deliver(of: Rig, flavour: Flavour, messages: string[], options = 
 }
 
 describe("the way of a delivery", () => {
-	it("is decided once: native stream, blocks, or whole", () => {
-		const info = (supports: string[], delivery?: "whole") =>
-			({ channel: "x", supports, limits: { textMax: 1, unit: "utf16" }, delivery }) as never;
-		const config = {};
-		expect(modeOf(info(["stream", "send"]), config, {})).toBe("stream");
-		expect(modeOf(info(["send"]), config, {})).toBe("blocks");
-		expect(modeOf(info(["send"], "whole"), config, {})).toBe("whole");
-		expect(modeOf(info(["stream", "send"]), config, { disableStreaming: true })).toBe("whole");
-		expect(modeOf(info(["stream", "send"]), { enabled: false }, {})).toBe("whole");
-		expect(modeOf(info(["stream"]), config, { disableStreaming: true })).toBe("stream");
-		expect(() => modeOf(info(["monitor"]), config, {})).toThrow(/neither/);
-	});
-
 	it("mail: one message per answer, when it is finished", async () => {
 		rig = createRig("mail");
 		const run = await beginRun(rig.bus);
