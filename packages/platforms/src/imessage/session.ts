@@ -17,7 +17,7 @@ import type { Attaching, Emit, Listening, Webhooks } from "@nexus-stream/adapter
 import { readPost, secretFault } from "@nexus-stream/adapter/platform/webhook";
 import type { Backend, IMessageSettings } from "./backend.ts";
 import { createBlueBubbles } from "./bluebubbles.ts";
-import { createImsg } from "./imsg.ts";
+import { ImsgBackend } from "./imsg.ts";
 import { addressed, type BlueBubblesMessage, type IMessageInboundMessage, readBlueBubbles } from "./inbound.ts";
 
 /** A message is sent by driving Messages, and kept only then: when to look for one again. */
@@ -132,7 +132,7 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 function createBackend(settings: IMessageSettings, tools: Tools): Backend {
 	const { backend, name } = settings;
 	if (backend === "bluebubbles") return createBlueBubbles(settings, tools);
-	if (backend === "imsg") return createImsg(settings.imsg_command, tools, name);
+	if (backend === "imsg") return new ImsgBackend(settings.imsg_command, tools, name);
 	throw new PlatformError("invalid", `backend is "${backend}"; allowed: bluebubbles, imsg.`);
 }
 
