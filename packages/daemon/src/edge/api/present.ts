@@ -9,7 +9,7 @@ import type {
 	SessionJson,
 	ToolCallJson,
 } from "@nexus-stream/protocol";
-import type { LiveRun, LiveToolCall } from "../../broker/broker.ts";
+import type { LiveRun } from "../../broker/broker.ts";
 import type {
 	InboundEvent,
 	SessionInfo,
@@ -49,7 +49,7 @@ function jsonValue(text: string | undefined): unknown {
 	}
 }
 
-const toolCallView = (call: StoredToolCall | LiveToolCall): ToolCallJson =>
+const toolCallView = (call: StoredToolCall | LiveRun["toolCalls"][number]): ToolCallJson =>
 	defined({
 		call_id: call.callId,
 		name: call.name,
