@@ -210,7 +210,7 @@ export class TelegramSession implements Session, Editing, Previewing, Asking, At
 	async #read(update: Update): Promise<InboundMessage | undefined> {
 		const inbound = readUpdate(update, await this.#me());
 		if (!inbound) return undefined;
-		return await withFiles(inbound.message, inbound.files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
+		return await withFiles(inbound, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
 	async #fetchFile(file: TelegramFile, bytesMax: number): Promise<Buffer> {
