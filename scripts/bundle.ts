@@ -129,7 +129,6 @@ const LEAVES = [
 ];
 /** Small files that import only Node's modules, the protocol, or one another. */
 const NODE_LEAVES = [
-	"platforms/src/bundled",
 	"adapter/src/nonce",
 	"daemon/src/runtime/package",
 	"daemon/src/engine/pi/choose",
@@ -161,7 +160,7 @@ const GROUPS = [
 		test: /\/packages\/protocol\/src\/(?!clock|defaults|keyed-queue|log|own|markdown|hostile|retry)/,
 	},
 	{ name: "gen", test: /\/packages\/client\/src\/gen\// },
-	{ name: "chats", test: /\/packages\/platforms\/src\/(?:\w+\/chat|chats|platforms)\.ts$/ },
+	{ name: "chats", test: /\/packages\/platforms\/src\/(?:\w+\/chat|platforms)\.ts$/ },
 	{ name: "leaves", test: sourceIn(LEAVES) },
 	{ name: "node-leaves", test: sourceIn(NODE_LEAVES) },
 	{ name: "data", test: sourceIn(DATA.map((name) => `daemon/src/runtime/${name}`)) },

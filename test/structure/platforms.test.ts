@@ -8,23 +8,13 @@ import { ROOT } from "./files.ts";
 const FOLDER = `${ROOT}/packages/platforms/src`;
 const REQUIRED = ["README.md", "session.ts", "inbound.ts", "chat.ts"];
 /** A platform without such a file has nothing of the kind. */
-const OPTIONAL = ["format.ts", "api.ts", "faults.ts", "pace.ts", "buttons.ts", "webhook.ts"];
+const OPTIONAL = ["format.ts", "api.ts", "faults.ts", "pace.ts", "buttons.ts"];
 /** Files that only this platform needs. */
 const OWN: Partial<Record<(typeof CHANNELS)[number], readonly string[]>> = {
 	discord: ["gateway.ts", "recognise.ts"],
-	gmail: ["compose.ts", "html.ts", "mailbox.ts", "quote.ts"],
+	gmail: ["compose.ts", "mailbox.ts", "text.ts"],
 	imessage: ["backend.ts", "bluebubbles.ts", "imsg.ts", "rpc.ts"],
-	nostr: [
-		"events.ts",
-		"inbox.ts",
-		"intents.ts",
-		"keys.ts",
-		"pool.ts",
-		"private.ts",
-		"publisher.ts",
-		"relay.ts",
-		"streams.ts",
-	],
+	nostr: ["events.ts", "inbox.ts", "keys.ts", "pool.ts", "private.ts", "publisher.ts", "relay.ts", "streams.ts"],
 	slack: ["files.ts", "lookup.ts", "socket.ts", "streams.ts", "writer.ts"],
 	telegram: ["poll.ts"],
 };

@@ -2,6 +2,8 @@
 
 import type { StreamEvent } from "@nexus-stream/protocol";
 
+export type { AdapterField, AdapterInfo, AdapterSetting, HealthReport, LengthUnit } from "./info.ts";
+
 /** Where a message goes. `to` is the platform's own address of a chat; more fields are the platform's own. */
 export interface Target {
 	to: string;
@@ -12,74 +14,6 @@ export interface Target {
 	direct?: boolean;
 	[extra: string]: unknown;
 }
-
-/** How a platform counts the length of a message. */
-export type LengthUnit = "utf16" | "codepoint" | "grapheme" | "utf8" | "sms";
-
-/** The output of `<command> info`: one JSON object. */
-export interface AdapterInfo {
-	/** The channel's name: discord, telegram … */
-	channel: string;
-	version: string;
-	/** 1. */
-	protocol: number;
-	/** The verbs it has. `typing`, `parts`, `reasoning`, `webhook` and `ask` are further lines that it understands. */
-	supports: readonly (
-		| "monitor"
-		| "send"
-		| "stream"
-		| "health"
-		| "typing"
-		| "parts"
-		| "reasoning"
-		| "attachments"
-		| "webhook"
-		| "ask"
-	)[];
-	/**
-	 * The fields it speaks beyond the basic ones. With `runId` one process serves many deliveries at once; with `intent` it asks before it
-	 * creates a message and waits for the ack; with `offset` it reports source positions; with `pieces` it continues a `send` line of
-	 * which a part is sent; with `notes` (which needs `runId`) the daemon keeps what its accounts have to remember. Without `runId` it gets one delivery at a time.
-	 */
-	fields?: readonly AdapterField[];
-	limits: {
-		textMax: number;
-		unit: LengthUnit;
-		attachmentBytesMax?: number;
-		/** Buttons of one question, and characters on each (UTF-16 units). */
-		choicesMax?: number;
-		labelCharsMax?: number;
-	};
-	/** Undefined = the platform shows no typing. `text`: it also shows what is being done. `beside`: also while a message grows. */
-	typing?: { intervalMs: number; expiryMs: number; text?: boolean; beside?: boolean };
-	/** `whole`: one message per answer (mail). Otherwise blocks when it does not stream. */
-	delivery?: "blocks" | "whole";
-	/** Defaults of the block pipeline for this channel. */
-	blocks?: { minChars?: number; maxChars?: number; idleMs?: number; humanDelayMs?: { min: number; max: number } };
-	/** How a send with an unknown outcome can be looked up. */
-	reconcile?: "nonce" | "history" | "none";
-	/** Names of what every POST to its webhook carries as its proof; one without it is refused before its body is read. */
-	webhook?: { requiredHeaders?: readonly string[]; requiredQuery?: readonly string[] };
-	/** Anybody can write to it, so unknown senders have to be paired. */
-	public?: boolean;
-	/** The settings of an account; `nexus adapter add` asks for these. */
-	settings: readonly AdapterSetting[];
-}
-
-export interface AdapterSetting {
-	name: string;
-	secret: boolean;
-	/** Wherever it applies. */
-	required: boolean;
-	prompt: string;
-	default?: string;
-	/** A regular expression that a value has to match. */
-	pattern?: string;
-	/** It applies only when another setting, named before it, has this value; without `is`: any but none. */
-	when?: { name: string; is?: string };
-}
-
-export type AdapterField = "runId" | "offset" | "intent" | "pieces" | "notes";
 
 /** Fields of every line of a delivery. Text positions count UTF-16 units of the answer's text, all messages joined. */
 export interface DeliveryFields {
@@ -317,13 +251,6 @@ export type KeepLine =
 export interface NotedLine {
 	type: "noted";
 	id: string;
-}
-
-/** `<command> health`: one JSON object; exit code 0 when ok. */
-export interface HealthReport {
-	ok: boolean;
-	/** For a person: who we are on the platform, or what is wrong and what to do. */
-	detail: string;
 }
 
 /** Why a platform refused, in words that are the same for all platforms. */

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 
 const read = (relative: string) => readFileSync(new URL(`../../../${relative}`, import.meta.url), "utf8");
 const document = read("docs/adapter-protocol.md");
-const port = read("packages/adapter/src/port.ts");
+const port = read("packages/adapter/src/info.ts") + read("packages/adapter/src/port.ts");
 
 describe("docs/adapter-protocol.md", () => {
 	it("has every type of line", () => {

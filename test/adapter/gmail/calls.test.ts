@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../../packages/lab/src/gmail.ts";
-import { toHtml } from "../../../packages/platforms/src/gmail/format.ts";
+import { toHtml } from "../../../packages/platforms/src/gmail/compose.ts";
 import { platform } from "../../../packages/platforms/src/gmail/gmail.ts";
 import { abortedWhen, faultOf, openSession, sendOptions } from "../session.ts";
 

@@ -10,8 +10,7 @@ const file = (name: string, bytes?: number) => ({ name, contentType: "text/plain
 it("I11: together they are within the limit, whether or not the platform reports their sizes", async () => {
 	const requested: [string, number][] = [];
 	const fetched = await withFiles(
-		message,
-		[file("a", 60), file("b", 60), file("c"), file("d")],
+		{ message, files: [file("a", 60), file("b", 60), file("c"), file("d")] },
 		async ({ name }, bytesMax) => {
 			requested.push([name, bytesMax]);
 			if (name === "d") throw new Error("gone");

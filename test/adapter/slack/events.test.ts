@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type InboundMessage, PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { createSlackFake, PATIENT, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
+import { openRequest } from "../../../packages/platforms/src/slack/inbound.ts";
 import { platform } from "../../../packages/platforms/src/slack/slack.ts";
-import { openRequest } from "../../../packages/platforms/src/slack/webhook.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { type OpenSession, openSession } from "../session.ts";
 

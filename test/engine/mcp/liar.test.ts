@@ -35,6 +35,13 @@ describe("A16: a server that is dead, slow or lying is a failed tool with its re
 		expect(text(content[0])).toContain(reason);
 	});
 
+	test("progress that arrives together with the result is not lost", async () => {
+		const { mcp } = lying("all-at-once");
+		const how = context();
+		await (await toolNamed(mcp, "mcp__liar__go")).execute({}, how);
+		expect(how.said).toEqual(["1 of 2"]);
+	});
+
 	test("its last output is reported when it dies", async () => {
 		const { failed, content } = await outcome("dies");
 		expect(failed).toBe(true);

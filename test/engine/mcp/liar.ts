@@ -38,7 +38,7 @@ function tools(): object[] {
 	return [named("go")];
 }
 
-function answer(id: number, params: { name?: string }): unknown {
+function answer(id: number, params: { name?: string; _meta?: { progressToken?: number } }): unknown {
 	const result = (text: string) => send({ id, result: { content: [{ type: "text", text }] } });
 	switch (how) {
 		case "garbage":
@@ -47,6 +47,12 @@ function answer(id: number, params: { name?: string }): unknown {
 		case "endless-garbage":
 			for (let line = 0; line < 5000; line++) write("no");
 			return;
+		case "all-at-once": {
+			const progressToken = params._meta?.progressToken;
+			const told = { method: "notifications/progress", params: { progressToken, progress: 1, total: 2 } };
+			const done = { id, result: { content: [] } };
+			return write([told, done].map((each) => JSON.stringify({ jsonrpc: "2.0", ...each })).join("\n"));
+		}
 		case "endless-line":
 			return endless("x".repeat(64 * 1024));
 		case "flood":

@@ -161,10 +161,15 @@ export interface RemoteFile {
 	bytes?: number;
 }
 
+export interface MessageWithFiles<File extends RemoteFile> {
+	message: InboundMessage;
+	/** To be fetched; messages only name their files. */
+	files: readonly File[];
+}
+
 /** A message with its files, as far as the limit allows; a note in the text names each file that could not be fetched. */
 export async function withFiles<File extends RemoteFile>(
-	message: InboundMessage,
-	files: readonly File[],
+	{ message, files }: MessageWithFiles<File>,
 	fetchOne: (file: File, bytesMax: number) => Promise<Buffer>,
 	bytesMax = ATTACHMENTS_BYTES_MAX,
 ): Promise<InboundMessage> {

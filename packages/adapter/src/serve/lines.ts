@@ -12,6 +12,7 @@ export interface LineFault {
 	reason: string;
 	/** How the line begins, for a log. */
 	excerpt: string;
+	isTooLong?: true;
 }
 
 export interface LineReader {
@@ -35,7 +36,7 @@ export function createLineReader({ lineBytesMax = LINE_BYTES_MAX, onFault }: Lin
 
 	const tooLong = (start: Buffer) => {
 		const excerpt = start.subarray(0, EXCERPT_CHARS).toString("utf8");
-		onFault({ reason: `a line is longer than ${lineBytesMax} bytes; it was skipped`, excerpt });
+		onFault({ reason: `a line is longer than ${lineBytesMax} bytes; it was skipped`, excerpt, isTooLong: true });
 	};
 
 	function parse(lines: string, found: object[]): void {

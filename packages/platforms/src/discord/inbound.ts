@@ -1,7 +1,6 @@
 /** Reads a person's message from a message of Discord's gateway. */
 
-import type { InboundMessage } from "@nexus-stream/adapter";
-import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
+import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import { type APIMessage, type GatewayMessageCreateDispatchData, MessageType } from "discord-api-types/v10";
 
@@ -9,17 +8,11 @@ export interface DiscordFile extends RemoteFile {
 	url: string;
 }
 
-export interface DiscordInboundMessage {
-	message: InboundMessage;
-	/** To be fetched; messages only name their files. */
-	files: DiscordFile[];
-}
-
 /** Undefined: nothing a person said to the agent (system messages, other bots, webhooks, our own). */
 export function readMessage(
 	data: GatewayMessageCreateDispatchData,
 	me: { id: string },
-): DiscordInboundMessage | undefined {
+): MessageWithFiles<DiscordFile> | undefined {
 	const { author, type } = data;
 	if (author.id === me.id || author.bot || data.webhook_id !== undefined) return undefined;
 	if (type !== MessageType.Default && type !== MessageType.Reply) return undefined;

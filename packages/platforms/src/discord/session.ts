@@ -159,9 +159,7 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 	async #read(data: GatewayMessageCreateDispatchData, me: APIUser): Promise<InboundMessage | undefined> {
 		const inbound = readMessage(data, me);
 		if (!inbound) return undefined;
-		return await withFiles(inbound.message, inbound.files, ({ url }, bytesMax) =>
-			download(url, { bytesMax, home: this.#apiUrl }),
-		);
+		return await withFiles(inbound, ({ url }, bytesMax) => download(url, { bytesMax, home: this.#apiUrl }));
 	}
 
 	async #post(channel: string, request: NonNullable<Parameters<DiscordClient["call"]>[2]>): Promise<APIMessage> {

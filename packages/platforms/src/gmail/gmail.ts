@@ -3,7 +3,6 @@
 import { definePlatform } from "@nexus-stream/adapter";
 import { IS_ADDRESS } from "@nexus-stream/adapter/platform/platform";
 import { DEFAULT_API_URL, DEFAULT_TOKEN_URL } from "./api.ts";
-import { render } from "./format.ts";
 import { GmailSession } from "./session.ts";
 
 export const platform = definePlatform({
@@ -37,7 +36,8 @@ export const platform = definePlatform({
 			{ name: "token_url", prompt: "OAuth token address", default: DEFAULT_TOKEN_URL, pattern: IS_ADDRESS },
 		],
 	},
-	render,
+	// A mail has two forms, so they are made when it is composed.
+	render: (markdown) => markdown,
 	// A mail costs 100 of the 6000 quota units that an account has in a minute.
 	pace: () => ({ targetIntervalMs: 1200, accountIntervalMs: 1200 }),
 	open: (settings, tools) => new GmailSession(settings, tools),

@@ -1,18 +1,12 @@
 /** Reads a person's message from a mail. */
 
-import type { InboundMessage, Target } from "@nexus-stream/adapter";
-import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
+import type { Target } from "@nexus-stream/adapter";
+import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import type { Address, Email, Mailbox } from "postal-mime";
-import { textOf } from "./html.ts";
-import { withoutQuote } from "./quote.ts";
+import { textOf, withoutQuote } from "./text.ts";
 
 export interface MailFile extends RemoteFile {
 	data: Buffer;
-}
-
-export interface GmailInboundMessage {
-	message: InboundMessage;
-	files: MailFile[];
 }
 
 /** Gmail's own facts about a mail. */
@@ -35,7 +29,7 @@ export interface SkippedMail {
 	skipped: string;
 }
 
-export function readMail(mail: Email, stored: Stored, me: string): GmailInboundMessage | SkippedMail {
+export function readMail(mail: Email, stored: Stored, me: string): MessageWithFiles<MailFile> | SkippedMail {
 	const from = mailboxes(mail.from)[0];
 	const unwanted = stored.labelIds.find((label) => UNWANTED.has(label));
 	if (!from) return { skipped: "it names no sender" };

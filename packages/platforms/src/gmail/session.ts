@@ -162,7 +162,7 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 			this.#tools.log.info({ id, reason: inbound.skipped }, "skipped a mail");
 			return undefined;
 		}
-		return await withFiles(inbound.message, inbound.files, async ({ data }) => data);
+		return await withFiles(inbound, async ({ data }) => data);
 	}
 
 	/** Anybody can send a mail that no parser takes (nested without end): it is left in the mailbox, because those behind it are waiting. */

@@ -2,7 +2,8 @@
 
 import type { HealthReport, SendOptions, Settings, Target, WireAttachment } from "@nexus-stream/adapter";
 import type { KeptMessage } from "@nexus-stream/adapter/memory/sent";
-import type { IMessageInboundMessage } from "./inbound.ts";
+import type { MessageWithFiles } from "@nexus-stream/adapter/platform/network";
+import type { IMessageFile } from "./inbound.ts";
 
 export type IMessageSettings = Settings<
 	"backend" | "api_url" | "password" | "private_api" | "webhook_secret" | "imsg_command" | "name"
@@ -17,7 +18,7 @@ export interface SentIMessage extends KeptMessage {
 
 export interface InboundSink {
 	/** Resolves once it is read; `safe` resolves when the daemon has stored it, absent when it is not for us. */
-	take(inbound: IMessageInboundMessage): Promise<{ safe?: Promise<void> | undefined }>;
+	take(inbound: MessageWithFiles<IMessageFile>): Promise<{ safe?: Promise<void> | undefined }>;
 	signal: AbortSignal;
 }
 

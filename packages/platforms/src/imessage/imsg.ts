@@ -3,10 +3,10 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { PlatformError, type SendOptions, type Target, type Tools } from "@nexus-stream/adapter";
+import { PlatformError, type SendOptions, type Target, type Tools, type WireAttachment } from "@nexus-stream/adapter";
 import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
 import { keepListening } from "@nexus-stream/adapter/serve/listen";
-import { type Backend, isChat, type SentIMessage } from "./backend.ts";
+import { type Backend, type InboundSink, isChat, type SentIMessage } from "./backend.ts";
 import { type ImsgMessage, readImsg } from "./inbound.ts";
 import { JsonRpcClient } from "./rpc.ts";
 
@@ -20,87 +20,112 @@ interface Sent {
 	guid?: string;
 }
 
-export function createImsg(command: string, tools: Tools, name: string): Backend {
-	const rpc = new JsonRpcClient(command, tools.log);
-	const send = async (target: Target, what: object, { nonce, signal }: SendOptions) => {
-		const { guid, id } = await rpc.call<Sent>("send", { ...placeOf(target), ...what }, signal);
+export class ImsgBackend implements Backend {
+	readonly #rpc: JsonRpcClient;
+	readonly #tools: Tools;
+	readonly #name: string;
+
+	/** `name`: what the agent is called in groups. */
+	constructor(command: string, tools: Tools, name: string) {
+		this.#rpc = new JsonRpcClient(command, tools.log);
+		this.#tools = tools;
+		this.#name = name;
+	}
+
+	send(target: Target, text: string, options: SendOptions) {
+		return this.#send(target, { text }, options);
+	}
+
+	async attach(target: Target, { name, data }: WireAttachment, options: SendOptions) {
+		const folder = await mkdtemp(join(tmpdir(), "nexus-imessage-"));
+		try {
+			// imsg copies the file before it answers.
+			const file = join(folder, basename(name).replace(/^\.+/, "_") || "file");
+			await writeFile(file, Buffer.from(data, "base64"), { mode: 0o600 });
+			return await this.#send(target, { file }, options);
+		} finally {
+			await rm(folder, { recursive: true, force: true });
+		}
+	}
+
+	async recent(target: Target, since: number): Promise<SentIMessage[]> {
+		const start = new Date(since).toISOString();
+		const params = { chat_id: await this.#chatId(target), limit: RECENT_MESSAGES_MAX, start, attachments: true };
+		const { messages } = await this.#rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
+		return messages
+			.filter(({ is_from_me }) => is_from_me)
+			.toSorted((a, b) => b.id - a.id)
+			.map(({ guid, id, text, attachments = [], created_at = "" }) => {
+				const files = attachments.map(({ transfer_name }) => transfer_name ?? "");
+				return { ids: [guid, rowName(id)], text: text ?? "", files, ts: Date.parse(created_at) || 0 };
+			});
+	}
+
+	async fetchFile(path: string, bytesMax: number): Promise<Buffer> {
+		if (path === "") throw new PlatformError("gone", "it is not on the Mac");
+		const { size } = await stat(path);
+		if (size > bytesMax) throw new PlatformError("invalid", `larger than ${bytesMax} bytes`);
+		return await readFile(path);
+	}
+
+	async listen(sink: InboundSink): Promise<void> {
+		const { clock, log, listening } = this.#tools;
+		const { signal } = sink;
+		await keepListening({ round: () => this.#follow(sink), pauseMs: 0, signal, clock, log, listening });
+	}
+
+	async health() {
+		const { chats } = await this.#rpc.call<{ chats: unknown[] }>("chats.list", { limit: 1 });
+		return { ok: true, detail: `imsg, ${chats.length === 0 ? "no chats yet" : "Messages can be read"}` };
+	}
+
+	close(): Promise<void> {
+		return this.#rpc.close();
+	}
+
+	async #send(target: Target, what: object, { nonce, signal }: SendOptions) {
+		const { guid, id } = await this.#rpc.call<Sent>("send", { ...placeOf(target), ...what }, signal);
 		// It does not always see the row that Messages has written.
 		return { messageId: guid ?? (id === undefined ? `sent:${nonce}` : rowName(id)) };
-	};
-	return {
-		send: (target, text, options) => send(target, { text }, options),
-		async attach(target, { name: fileName, data }, options) {
-			const folder = await mkdtemp(join(tmpdir(), "nexus-imessage-"));
-			try {
-				// imsg copies the file before it answers.
-				const file = join(folder, basename(fileName).replace(/^\.+/, "_") || "file");
-				await writeFile(file, Buffer.from(data, "base64"), { mode: 0o600 });
-				return await send(target, { file }, options);
-			} finally {
-				await rm(folder, { recursive: true, force: true });
-			}
-		},
-		async recent(target, since): Promise<SentIMessage[]> {
-			const start = new Date(since).toISOString();
-			const params = { chat_id: await chatId(target), limit: RECENT_MESSAGES_MAX, start, attachments: true };
-			const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
-			const ours = messages.filter(({ is_from_me }) => is_from_me);
-			return ours
-				.toSorted((a, b) => b.id - a.id)
-				.map(({ guid, id, text, attachments = [], created_at = "" }) => {
-					const files = attachments.map(({ transfer_name }) => transfer_name ?? "");
-					return { ids: [guid, rowName(id)], text: text ?? "", files, ts: Date.parse(created_at) || 0 };
-				});
-		},
-		async fetchFile(path, bytesMax) {
-			if (path === "") throw new PlatformError("gone", "it is not on the Mac");
-			const { size } = await stat(path);
-			if (size > bytesMax) throw new PlatformError("invalid", `larger than ${bytesMax} bytes`);
-			return await readFile(path);
-		},
-		async listen({ take, signal }) {
-			const { state, clock, log, listening } = tools;
-			const round = async () => {
-				const heard = createConfirmationQueue();
-				const last = state.get(LAST_ROW) ?? (await newestRow());
-				if (last !== undefined) state.set(LAST_ROW, last);
-				const since = last === undefined ? {} : { since_rowid: Number(last) };
-				const params = { attachments: true, ...since };
-				const begun = () => listening?.();
-				await rpc.follow("watch.subscribe", params, { signal, begun }, async (method, notified) => {
-					const { message } = notified as { message?: ImsgMessage };
-					// Any other notification is an end: its buffer was full, or the database was replaced.
-					if (method !== "message" || !message) throw new PlatformError("unavailable", `imsg: ${method}`);
-					const inbound = readImsg(message, name);
-					const { safe } = inbound ? await take(inbound) : {};
-					// Earlier rows may still come: only the cursor says that all rows up to it were reported.
-					await heard.add(safe, () => signal.aborted || state.set(LAST_ROW, String(message.cursor ?? message.id)));
-				});
-			};
-			await keepListening({ round, pauseMs: 0, signal, clock, log, listening });
-		},
-		async health() {
-			const { chats } = await rpc.call<{ chats: unknown[] }>("chats.list", { limit: 1 });
-			return { ok: true, detail: `imsg, ${chats.length === 0 ? "no chats yet" : "Messages can be read"}` };
-		},
-		close: () => rpc.close(),
-	};
+	}
+
+	/** One subscription, until it ends. */
+	async #follow({ take, signal }: InboundSink): Promise<void> {
+		const { state, listening } = this.#tools;
+		const heard = createConfirmationQueue();
+		const last = state.get(LAST_ROW) ?? (await this.#newestRow());
+		if (last !== undefined) state.set(LAST_ROW, last);
+		const params = { attachments: true, since_rowid: last === undefined ? undefined : Number(last) };
+		const begun = () => listening();
+		await this.#rpc.follow("watch.subscribe", params, { signal, begun }, async (method, notified) => {
+			const { message } = notified as { message?: ImsgMessage };
+			// Any other notification is an end: its buffer was full, or the database was replaced.
+			if (method !== "message" || !message) throw new PlatformError("unavailable", `imsg: ${method}`);
+			const inbound = readImsg(message, this.#name);
+			const { safe } = inbound ? await take(inbound) : {};
+			// Earlier rows may still come: only the cursor says that all rows up to it were reported.
+			await heard.add(safe, () => signal.aborted || state.set(LAST_ROW, String(message.cursor ?? message.id)));
+		});
+	}
 
 	/** Where listening begins. Undefined: there are no messages yet. */
-	async function newestRow(): Promise<string | undefined> {
-		const { chats } = await rpc.call<{ chats: { id: number }[] }>("chats.list", { limit: 1 });
+	async #newestRow(): Promise<string | undefined> {
+		const { chats } = await this.#rpc.call<{ chats: { id: number }[] }>("chats.list", { limit: 1 });
 		const [newest] = chats;
 		if (!newest) return undefined;
 		const params = { chat_id: newest.id, limit: 1 };
-		const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
+		const { messages } = await this.#rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
 		return messages[0] && String(messages[0].id);
 	}
 
-	async function chatId({ to, chat_id }: Target): Promise<number> {
+	async #chatId({ to, chat_id }: Target): Promise<number> {
 		if (typeof chat_id === "number") return chat_id;
-		const { chats } = await rpc.call<{ chats: { id: number; guid: string; identifier: string }[] }>("chats.list", {
-			limit: CHATS_MAX,
-		});
+		const { chats } = await this.#rpc.call<{ chats: { id: number; guid: string; identifier: string }[] }>(
+			"chats.list",
+			{
+				limit: CHATS_MAX,
+			},
+		);
 		const chat = chats.find(({ guid, identifier }) => guid === to || identifier === to);
 		if (!chat) throw new PlatformError("invalid", `messages.history: there is no chat ${to}`);
 		return chat.id;

@@ -1,17 +1,11 @@
 /** Reads a person's message from a message of BlueBubbles or imsg. */
 
-import type { InboundMessage, Target } from "@nexus-stream/adapter";
-import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
+import type { Target } from "@nexus-stream/adapter";
+import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 
 export interface IMessageFile extends RemoteFile {
 	/** The backend's reference for fetching it. */
 	reference: string;
-}
-
-export interface IMessageInboundMessage {
-	message: InboundMessage;
-	/** To be fetched; messages only name their files. */
-	files: IMessageFile[];
 }
 
 export interface BlueBubblesMessage {
@@ -36,7 +30,7 @@ export interface BlueBubblesMessage {
 }
 
 /** Undefined: nothing a person said to the agent (our own, tapbacks, changes of a group). */
-export function readBlueBubbles(given: BlueBubblesMessage, name: string): IMessageInboundMessage | undefined {
+export function readBlueBubbles(given: BlueBubblesMessage, name: string): MessageWithFiles<IMessageFile> | undefined {
 	const { guid, isFromMe, chats = [], handle, itemType = 0 } = given;
 	const [chat] = chats;
 	const from = handle?.address;
@@ -84,7 +78,7 @@ export interface ImsgMessage {
 }
 
 /** Undefined: nothing a person said to the agent. */
-export function readImsg(given: ImsgMessage, name: string): IMessageInboundMessage | undefined {
+export function readImsg(given: ImsgMessage, name: string): MessageWithFiles<IMessageFile> | undefined {
 	const { guid, sender, is_group: group = false } = given;
 	if (given.is_from_me || given.is_reaction || !sender || !given.chat_guid) return undefined;
 	const files = (given.attachments ?? []).map((file) => ({
@@ -113,7 +107,7 @@ function inbound(
 	{ guid, from, chat, files, ts }: IMessageFacts,
 	said: string | null | undefined,
 	name: string,
-): IMessageInboundMessage | undefined {
+): MessageWithFiles<IMessageFile> | undefined {
 	// An object replacement character stands for each attachment.
 	const { text, mention } = addressed((said ?? "").replaceAll("\uFFFC", "").trim(), name);
 	if (text === "" && files.length === 0) return undefined;

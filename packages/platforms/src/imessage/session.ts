@@ -12,13 +12,13 @@ import {
 	type WebhookRequest,
 	type WireAttachment,
 } from "@nexus-stream/adapter";
-import { withFiles } from "@nexus-stream/adapter/platform/network";
+import { type MessageWithFiles, withFiles } from "@nexus-stream/adapter/platform/network";
 import type { Attaching, Emit, Listening, Webhooks } from "@nexus-stream/adapter/platform/session";
 import { readPost, secretFault } from "@nexus-stream/adapter/platform/webhook";
 import type { Backend, IMessageSettings } from "./backend.ts";
 import { createBlueBubbles } from "./bluebubbles.ts";
-import { createImsg } from "./imsg.ts";
-import { addressed, type BlueBubblesMessage, type IMessageInboundMessage, readBlueBubbles } from "./inbound.ts";
+import { ImsgBackend } from "./imsg.ts";
+import { addressed, type BlueBubblesMessage, type IMessageFile, readBlueBubbles } from "./inbound.ts";
 
 /** A message is sent by driving Messages, and kept only then: when to look for one again. */
 const LOOKS_MS = [0, 3000, 7000];
@@ -63,7 +63,7 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 
 	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
 		const since = this.#receivedSince();
-		const take = async (inbound: IMessageInboundMessage) => {
+		const take = async (inbound: MessageWithFiles<IMessageFile>) => {
 			const { ts } = inbound.message;
 			// 0: the time is unknown.
 			if (ts !== 0 && ts < since) return {};
@@ -105,7 +105,7 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 	 * In the chat of an account with itself every sent message comes back as if another person had written it, and the agent would answer itself
 	 * without end. Only the Mac's own record tells the copy from a person.
 	 */
-	async #isEcho({ message: { text, target, ts }, files }: IMessageInboundMessage): Promise<boolean> {
+	async #isEcho({ message: { text, target, ts }, files }: MessageWithFiles<IMessageFile>): Promise<boolean> {
 		if (!target.direct || ts === 0) return false;
 		const said = new Set([text, ...files.map(({ name }) => name)].filter((each) => each !== "").map(plain));
 		try {
@@ -124,15 +124,15 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 		}
 	}
 
-	async #withFiles({ message, files }: IMessageInboundMessage): Promise<InboundMessage> {
-		return await withFiles(message, files, ({ reference }, bytesMax) => this.#backend.fetchFile(reference, bytesMax));
+	async #withFiles(inbound: MessageWithFiles<IMessageFile>): Promise<InboundMessage> {
+		return await withFiles(inbound, ({ reference }, bytesMax) => this.#backend.fetchFile(reference, bytesMax));
 	}
 }
 
 function createBackend(settings: IMessageSettings, tools: Tools): Backend {
 	const { backend, name } = settings;
 	if (backend === "bluebubbles") return createBlueBubbles(settings, tools);
-	if (backend === "imsg") return createImsg(settings.imsg_command, tools, name);
+	if (backend === "imsg") return new ImsgBackend(settings.imsg_command, tools, name);
 	throw new PlatformError("invalid", `backend is "${backend}"; allowed: bluebubbles, imsg.`);
 }
 

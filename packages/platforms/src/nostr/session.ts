@@ -17,10 +17,20 @@ import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import type { Event, EventTemplate } from "nostr-tools/core";
 import { finalizeEvent } from "nostr-tools/pure";
 import { ROOM } from "./chat.ts";
-import { CHAT_MESSAGE, factTags, INBOX_RELAYS, type Intent, isThread, PROFILE, type Tags, threadOf } from "./events.ts";
+import {
+	CHAT_MESSAGE,
+	factTags,
+	INBOX_RELAYS,
+	type Intent,
+	type Intents,
+	isThread,
+	openIntents,
+	PROFILE,
+	type Tags,
+	threadOf,
+} from "./events.ts";
 import { MEMBERS_MAX } from "./inbound.ts";
 import { NostrInbox } from "./inbox.ts";
-import { type Intents, openIntents } from "./intents.ts";
 import { type Keys, readKeys, readPubkey } from "./keys.ts";
 import { Pool, readQuorum, readRelays } from "./pool.ts";
 import { rumorOf, wrapFor } from "./private.ts";

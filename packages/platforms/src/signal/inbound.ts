@@ -1,18 +1,12 @@
 /** Reads a person's message from a signal-cli envelope. */
 
-import type { InboundMessage, Target } from "@nexus-stream/adapter";
-import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
+import type { Target } from "@nexus-stream/adapter";
+import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import { GROUP } from "./chat.ts";
 
 export interface SignalFile extends RemoteFile {
 	id: string;
-}
-
-export interface SignalInboundMessage {
-	message: InboundMessage;
-	/** To be fetched; messages only name their files. */
-	files: SignalFile[];
 }
 
 export interface SignalIdentity {
@@ -51,7 +45,7 @@ interface Envelope {
 }
 
 /** Undefined: nothing a person said to the agent (receipts, typing, reactions, changes, our own other devices). */
-export function readEnvelope(payload: unknown, me: SignalIdentity): SignalInboundMessage | undefined {
+export function readEnvelope(payload: unknown, me: SignalIdentity): MessageWithFiles<SignalFile> | undefined {
 	const { envelope } = (payload ?? {}) as { envelope?: Envelope };
 	const data = envelope?.dataMessage;
 	if (!envelope || !data || data.reaction) return undefined;

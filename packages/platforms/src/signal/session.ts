@@ -142,9 +142,7 @@ export class SignalSession implements Session, Editing, Attaching, Listening {
 	async #read(data: string): Promise<InboundMessage | undefined> {
 		const inbound = readEnvelope(this.#parse(data), await this.#selfInfo());
 		if (!inbound) return undefined;
-		return await withFiles(inbound.message, inbound.files, (file, bytesMax) =>
-			this.#fetchFile(file, inbound.message.target, bytesMax),
-		);
+		return await withFiles(inbound, (file, bytesMax) => this.#fetchFile(file, inbound.message.target, bytesMax));
 	}
 
 	/** An event that cannot be read is not asked for again. */

@@ -1,16 +1,12 @@
-/** Reads a person's message from a Slack event. */
+/** Reads a person's message from a Slack event, and events from requests that Slack signs. */
 
-import type { InboundMessage, Target } from "@nexus-stream/adapter";
-import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
+import { createHmac } from "node:crypto";
+import type { Target, WebhookAnswer, WebhookRequest } from "@nexus-stream/adapter";
+import { type MessageWithFiles, type RemoteFile, sameSecret } from "@nexus-stream/adapter/platform/network";
+import { readPost } from "@nexus-stream/adapter/platform/webhook";
 
 export interface SlackFile extends RemoteFile {
 	url: string;
-}
-
-export interface SlackInboundMessage {
-	message: InboundMessage;
-	/** To be fetched; messages only name their files. */
-	files: SlackFile[];
 }
 
 /** Where answers to messages that are in no thread go. */
@@ -59,7 +55,11 @@ const SAID: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /** `payload` is the body of an event callback. Undefined: nothing a person said to the agent (changes, other bots, our own). */
-export function readEvent(payload: unknown, me: SlackIdentity, threads: Threads): SlackInboundMessage | undefined {
+export function readEvent(
+	payload: unknown,
+	me: SlackIdentity,
+	threads: Threads,
+): MessageWithFiles<SlackFile> | undefined {
 	const { event, team_id: team } = payload as { event?: SlackMessage; team_id?: string };
 	if (!event || (event.type !== "message" && event.type !== "app_mention")) return undefined;
 	const { user, channel, ts } = event;
@@ -149,4 +149,39 @@ function readBracket(inside: string): string {
 			return label === "" || link === label || link === `mailto:${shown}` ? shown || link : `[${label}](${link})`;
 		}
 	}
+}
+
+/** A signature that is older, or that far ahead, is a copy of an earlier request. */
+const REPLAY_WINDOW_MS = 5 * 60_000;
+
+/** The verified payload of the Events API or of interactivity, or the answer to the request. */
+export function openRequest(
+	request: WebhookRequest,
+	signingSecret: string,
+	now: number,
+): { payload: unknown } | WebhookAnswer {
+	const fault = (given: WebhookRequest) => refusalOf(given, signingSecret, now);
+	const opened = readPost<{ type?: unknown; challenge?: unknown } | null>(request, fault, jsonOf);
+	if (!("payload" in opened)) return opened;
+	const { type, challenge } = opened.payload ?? {};
+	if (type === "url_verification") {
+		return { status: 200, headers: { "content-type": "text/plain" }, body: String(challenge), messages: [] };
+	}
+	return type === "event_callback" || type === "block_actions" ? opened : { status: 200, messages: [] };
+}
+
+/** Interactivity sends a form with one field. */
+function jsonOf({ headers, body }: WebhookRequest): string {
+	const text = body.toString("utf8");
+	const isForm = headers["content-type"]?.startsWith("application/x-www-form-urlencoded");
+	return isForm ? (new URLSearchParams(text).get("payload") ?? "") : text;
+}
+
+function refusalOf({ headers, body }: WebhookRequest, secret: string, now: number): string | undefined {
+	if (secret === "") return "this account has no signing_secret";
+	const stamp = headers["x-slack-request-timestamp"] ?? "";
+	if (!/^\d{1,12}$/.test(stamp)) return "no timestamp";
+	const expected = `v0=${createHmac("sha256", secret).update(`v0:${stamp}:`).update(body).digest("hex")}`;
+	if (!sameSecret(headers["x-slack-signature"] ?? "", expected)) return "wrong signature";
+	return Math.abs(now - Number(stamp) * 1000) > REPLAY_WINDOW_MS ? "the request is too old" : undefined;
 }

@@ -34,12 +34,11 @@ import { call, createClient } from "./api.ts";
 import { readPress, sectionsOf } from "./buttons.ts";
 import { createUploads, type Uploads } from "./files.ts";
 import { render } from "./format.ts";
-import { readEvent, type SlackFile, type SlackIdentity, type SlackInboundMessage, type Threads } from "./inbound.ts";
+import { openRequest, readEvent, type SlackFile, type SlackIdentity, type Threads } from "./inbound.ts";
 import { keptOf, lookUp, type SlackHistoryMessage } from "./lookup.ts";
 import { paceOf } from "./pace.ts";
 import { listen } from "./socket.ts";
 import { SlackStreams } from "./streams.ts";
-import { openRequest } from "./webhook.ts";
 import { type SlackAddress, SlackWriter } from "./writer.ts";
 
 const PAGE_MESSAGES = 200;
@@ -195,9 +194,9 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 	}
 
 	async #read(payload: unknown): Promise<InboundMessage | undefined> {
-		const inbound: SlackInboundMessage | undefined = readEvent(payload, await this.#me(), this.#threads);
+		const inbound = readEvent(payload, await this.#me(), this.#threads);
 		if (!inbound) return undefined;
-		return await withFiles(inbound.message, inbound.files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
+		return await withFiles(inbound, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
 	async #fetchFile({ url, contentType }: SlackFile, bytesMax: number): Promise<Buffer> {

@@ -1,7 +1,6 @@
 /** Reads a person's message from Twilio's webhook. */
 
-import type { InboundMessage } from "@nexus-stream/adapter";
-import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
+import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import type { MessageFailure } from "@nexus-stream/adapter/port";
 import { own } from "@nexus-stream/protocol/own";
 
@@ -9,14 +8,8 @@ export interface SmsFile extends RemoteFile {
 	url: string;
 }
 
-export interface SmsInboundMessage {
-	message: InboundMessage;
-	/** To be fetched; messages only name their files. */
-	files: SmsFile[];
-}
-
 /** Undefined: nothing a person said to the agent (delivery reports, and STOP or HELP, which Twilio answers itself). */
-export function readMessage(fields: URLSearchParams, now: number): SmsInboundMessage | undefined {
+export function readMessage(fields: URLSearchParams, now: number): MessageWithFiles<SmsFile> | undefined {
 	const field = (name: string): string => fields.get(name) ?? "";
 	const [eventId, from, to] = [field("MessageSid"), field("From"), field("To")];
 	if (eventId === "" || from === "" || from === to) return undefined;

@@ -2,7 +2,6 @@
 
 import {
 	type CreatedMessage,
-	type InboundMessage,
 	PlatformError,
 	type SendOptions,
 	type Session,
@@ -19,7 +18,7 @@ import type { Webhooks } from "@nexus-stream/adapter/platform/session";
 import { refused } from "@nexus-stream/adapter/platform/webhook";
 import twilio from "twilio";
 import { createApi, type TwilioApi } from "./api.ts";
-import { readFailure, readMessage, type SmsFile, type SmsInboundMessage } from "./inbound.ts";
+import { readFailure, readMessage, type SmsFile } from "./inbound.ts";
 
 /** Twilio shows a message in its list a moment after it has taken it. */
 const SETTLE_MS = 2000;
@@ -70,7 +69,7 @@ export class SmsSession implements Session, Webhooks {
 		const given = request.headers["x-twilio-signature"] ?? "";
 		if (!twilio.validateRequest(token, given, url, byName(fields))) return refused(403, "wrong signature");
 		const inbound = readMessage(fields, this.#tools.clock.now());
-		const messages = inbound ? [await this.#withFiles(inbound)] : [];
+		const messages = inbound ? [await withFiles(inbound, (...file) => this.#fetchFile(...file))] : [];
 		const failure = readFailure(fields);
 		const failures = failure ? [failure] : [];
 		return { status: 200, headers: { "content-type": "text/xml" }, body: EMPTY_TWIML, messages, failures };
@@ -104,10 +103,6 @@ export class SmsSession implements Session, Webhooks {
 	#senderOf(target: Target): { from: string } | { messagingServiceSid: string } {
 		const sender = typeof target.from === "string" ? target.from : this.#settings.from;
 		return sender.startsWith("MG") ? { messagingServiceSid: sender } : { from: sender };
-	}
-
-	async #withFiles({ message, files }: SmsInboundMessage): Promise<InboundMessage> {
-		return await withFiles(message, files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
 	async #fetchFile({ url }: SmsFile, bytesMax: number): Promise<Buffer> {

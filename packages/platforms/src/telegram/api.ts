@@ -45,3 +45,20 @@ function isTelegrams(text: string): boolean {
 		return false;
 	}
 }
+
+/** The method that uploads a file, and its field for the file. */
+export type Upload = readonly [
+	method: "sendPhoto" | "sendAnimation" | "sendVoice" | "sendAudio" | "sendVideo" | "sendDocument",
+	field: string,
+];
+
+export const DOCUMENT: Upload = ["sendDocument", "document"];
+
+/** Telegram shows some kinds of files in their own way; the others are documents. */
+export function uploadOf(contentType: string): Upload {
+	if (/^image\/(?:jpeg|png|webp)$/.test(contentType)) return ["sendPhoto", "photo"];
+	if (contentType === "image/gif") return ["sendAnimation", "animation"];
+	if (contentType === "audio/ogg") return ["sendVoice", "voice"];
+	if (/^audio\/(?:mpeg|mp4)$/.test(contentType)) return ["sendAudio", "audio"];
+	return contentType === "video/mp4" ? ["sendVideo", "video"] : DOCUMENT;
+}

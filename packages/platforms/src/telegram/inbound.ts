@@ -1,7 +1,7 @@
 /** Reads a person's message from a Telegram update. */
 
-import type { InboundMessage, Target } from "@nexus-stream/adapter";
-import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
+import type { Target } from "@nexus-stream/adapter";
+import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import type { Chat, Message, MessageEntity, Sticker, Update, User } from "grammy/types";
 
@@ -9,14 +9,11 @@ export interface TelegramFile extends RemoteFile {
 	fileId: string;
 }
 
-export interface TelegramInboundMessage {
-	message: InboundMessage;
-	/** To be fetched; messages only name their files. */
-	files: TelegramFile[];
-}
-
 /** Undefined: nothing a person said to the agent (service messages, other bots, our own). */
-export function readUpdate(update: Update, me: Pick<User, "id" | "username">): TelegramInboundMessage | undefined {
+export function readUpdate(
+	update: Update,
+	me: Pick<User, "id" | "username">,
+): MessageWithFiles<TelegramFile> | undefined {
 	const { message } = update;
 	if (!message) return undefined;
 	const { from, sender_chat: senderChat, chat } = message;

@@ -32,7 +32,7 @@ import { readPost, secretFault } from "@nexus-stream/adapter/platform/webhook";
 import { unlessAborted } from "@nexus-stream/adapter/serve/listen";
 import { InputFile, type RawApi } from "grammy";
 import type { Update } from "grammy/types";
-import { createApi } from "./api.ts";
+import { createApi, DOCUMENT, type Upload, uploadOf } from "./api.ts";
 import { keyboardOf, readPress } from "./buttons.ts";
 import { isMarkupFault, isNotModified, migratedTo, toPlatformError } from "./faults.ts";
 import { withoutMarkup } from "./format.ts";
@@ -210,7 +210,7 @@ export class TelegramSession implements Session, Editing, Previewing, Asking, At
 	async #read(update: Update): Promise<InboundMessage | undefined> {
 		const inbound = readUpdate(update, await this.#me());
 		if (!inbound) return undefined;
-		return await withFiles(inbound.message, inbound.files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
+		return await withFiles(inbound, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
 	async #fetchFile(file: TelegramFile, bytesMax: number): Promise<Buffer> {
@@ -289,20 +289,4 @@ async function inMarkup<T>(
 		if (!isMarkupFault(cause)) throw cause;
 		return await send({ text: withoutMarkup(text) });
 	}
-}
-
-type Upload = readonly [
-	method: "sendPhoto" | "sendAnimation" | "sendVoice" | "sendAudio" | "sendVideo" | "sendDocument",
-	field: string,
-];
-
-const DOCUMENT: Upload = ["sendDocument", "document"];
-
-/** Telegram shows some kinds of files in their own way; the others are documents. */
-function uploadOf(contentType: string): Upload {
-	if (/^image\/(?:jpeg|png|webp)$/.test(contentType)) return ["sendPhoto", "photo"];
-	if (contentType === "image/gif") return ["sendAnimation", "animation"];
-	if (contentType === "audio/ogg") return ["sendVoice", "voice"];
-	if (/^audio\/(?:mpeg|mp4)$/.test(contentType)) return ["sendAudio", "audio"];
-	return contentType === "video/mp4" ? ["sendVideo", "video"] : DOCUMENT;
 }

@@ -1,17 +1,10 @@
 /** Reads messages and the statuses of our messages from WhatsApp's webhook. */
 
-import type { InboundMessage } from "@nexus-stream/adapter";
-import type { RemoteFile } from "@nexus-stream/adapter/platform/network";
+import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import type { GraphError } from "./faults.ts";
 
 export interface WhatsAppFile extends RemoteFile {
 	mediaId: string;
-}
-
-export interface WhatsAppInboundMessage {
-	message: InboundMessage;
-	/** To be fetched; messages only name their files. */
-	files: WhatsAppFile[];
 }
 
 export interface WhatsAppStatus {
@@ -72,7 +65,7 @@ export function readPayload(
 	payload: unknown,
 	phoneNumberId: string,
 	now: number,
-): { inbound: WhatsAppInboundMessage[]; statuses: WhatsAppStatus[] } {
+): { inbound: MessageWithFiles<WhatsAppFile>[]; statuses: WhatsAppStatus[] } {
 	const values = valuesOf(payload).filter(({ metadata }) => metadata?.phone_number_id === phoneNumberId);
 	return {
 		inbound: values.flatMap((value) => (value.messages ?? []).flatMap((message) => readMessage(message, value, now))),
@@ -99,7 +92,7 @@ function valuesOf(payload: unknown): Value[] {
 }
 
 /** Empty: nothing a person said to the agent (reactions, changes of number, groups). */
-function readMessage(message: WireMessage, value: Value, now: number): WhatsAppInboundMessage[] {
+function readMessage(message: WireMessage, value: Value, now: number): MessageWithFiles<WhatsAppFile>[] {
 	const ts = Number(message.timestamp) * 1000;
 	if (message.group_id !== undefined || now - ts > REPLAY_WINDOW_MS) return [];
 	const text = textOf(message);

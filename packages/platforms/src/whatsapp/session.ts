@@ -4,7 +4,6 @@ import { createHmac } from "node:crypto";
 import {
 	type CreatedMessage,
 	type HealthReport,
-	type InboundMessage,
 	type Pace,
 	PlatformError,
 	type SendOptions,
@@ -26,7 +25,7 @@ import { sleep } from "@nexus-stream/protocol/retry";
 import { createGraph, type GraphApi } from "./api.ts";
 import { digitsOf, isPersonId } from "./chat.ts";
 import { codeOf, explain, PAIR_LIMIT_CODE } from "./faults.ts";
-import { readPayload, type WhatsAppFile, type WhatsAppInboundMessage, type WhatsAppStatus } from "./inbound.ts";
+import { readPayload, type WhatsAppFile, type WhatsAppStatus } from "./inbound.ts";
 import { FULL, isRested, paceOf, refuse, spend, type WhatsAppAllowance, waitMs } from "./pace.ts";
 
 /** How long a message's status may take to come. */
@@ -120,7 +119,7 @@ export class WhatsAppSession implements Session, Attaching, Webhooks {
 		if (!("payload" in opened)) return opened;
 		const { inbound, statuses } = readPayload(opened.payload, this.#phone, this.#tools.clock.now());
 		const failures = statuses.flatMap((status) => this.#note(status) ?? []);
-		const messages = await Promise.all(inbound.map((each) => this.#withFiles(each)));
+		const messages = await Promise.all(inbound.map((each) => withFiles(each, (...file) => this.#fetchFile(...file))));
 		return { status: 200, messages, failures };
 	}
 
@@ -193,10 +192,6 @@ export class WhatsAppSession implements Session, Attaching, Webhooks {
 		const error = errors.map(explain).join("; ") || "no reason given";
 		this.#tools.state.set(FAILURE_KEY, `to ${to}: ${error}`);
 		return { messageId, nonce: nonce || undefined, error };
-	}
-
-	async #withFiles({ message, files }: WhatsAppInboundMessage): Promise<InboundMessage> {
-		return await withFiles(message, files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
 	async #fetchFile({ mediaId }: WhatsAppFile, bytesMax: number): Promise<Buffer> {

@@ -1,12 +1,10 @@
 /** One adapter process: lines in with back-pressure, lines out with limits, stderr to the log, and an exit that is always reported. */
 
-import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import type { Readable, Writable } from "node:stream";
 import { createLineReader, createLineWriter, type LineFault, type LineWriter } from "@nexus-stream/adapter/host";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { OWN_GROUP, watchGroup } from "../../std/process-group.ts";
+import { type LineChild, readErrorLines, STOPPED, superviseChild } from "../../std/line-process.ts";
 import type { ProcessLimits } from "../limits.ts";
 
 export interface ProcessSpec {
@@ -51,93 +49,55 @@ export interface LineProcess {
 	kill(why: string): void;
 }
 
-type Child = ChildProcessByStdio<Writable, Readable, Readable>;
-
 export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProcess {
-	const { clock, limits } = spec;
-	const [file = "", ...args] = spec.command;
-	const child: Child = spawn(file, args, { env: spec.env, stdio: ["pipe", "pipe", "pipe"], ...OWN_GROUP });
-	const group = watchGroup(child);
-	const writer = createLineWriter(child.stdin, (cause) => {
-		spec.log.debug({ ...spec.facts, error: cause.message }, "the adapter no longer reads");
-		if (!spec.mayIgnoreInput) killAfterGrace("it closed its input");
-	});
-	let why: string | undefined;
-	let gone = false;
-	const { promise: end, resolve: ended } = Promise.withResolvers<void>();
-
-	const exit = (code: number | null, detail: string) => {
-		if (gone) return;
-		gone = true;
+	const { clock, limits, log, facts } = spec;
+	const supervised = superviseChild({ ...spec, ...limits }, ({ code, detail, why }) => {
 		stopWatching();
 		cancelKill();
 		turns.release();
-		group.end();
-		for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
 		// A process with an exit code ended by itself, even if a kill was already under way.
-		events.exited({ code, detail: code === null || why === STOPPED ? (why ?? detail) : detail });
-		ended();
-	};
-	const kill = (reason: string) => {
-		why ??= reason;
-		if (!gone) group.signal("SIGKILL");
-	};
+		const words = code === null || why === STOPPED ? (why ?? detail) : detailOf(code, detail);
+		events.exited({ code, detail: words });
+	});
+	const { child, kill } = supervised;
 	let cancelKill = () => {};
 	/** Without one of its pipes the process is useless; usually it is about to end by itself. */
 	const killAfterGrace = (reason: string) => {
 		cancelKill();
-		if (!gone) cancelKill = clock.after(limits.endGraceMs, () => kill(reason));
+		if (!supervised.isGone) cancelKill = clock.after(limits.endGraceMs, () => kill(reason));
 	};
+	const writer = createLineWriter(child.stdin, (cause) => {
+		log.debug({ ...facts, error: cause.message }, "the adapter no longer reads");
+		if (!spec.mayIgnoreInput) killAfterGrace("it closed its input");
+	});
 	const turns = turnstile(writer, () =>
 		clock.after(limits.unreadMs, () => kill(`read nothing for ${limits.unreadMs} ms`)),
 	);
 	const stopWatching = watchMemory(child.pid, spec, kill);
 	readLines(child, spec, events);
-	logErrors(child, spec);
 	child.stdout.on("end", () => killAfterGrace("it closed its output"));
-	watchExit(child, spec, group, exit);
+	readErrorLines(child.stderr, clock, {
+		charsMax: limits.stderrCharsMax,
+		linesPerSecondMax: limits.stderrLinesPerSecondMax,
+		line: (text) => logLine(text, log, facts),
+		omitted: (lines) => log.warn({ ...facts, lines }, "lines of the adapter's stderr were not logged"),
+	});
+	child.stderr.on("error", (cause) => log.warn({ ...facts, error: cause.message }, "the adapter's stderr broke"));
 
 	const endInput = () => void writer.flushed().then(() => child.stdin.end());
 
 	return {
 		pid: child.pid,
 		write: (line, begun) => {
-			if (!gone && child.stdin.writable) writer.write(line, begun);
+			if (!supervised.isGone && child.stdin.writable) writer.write(line, begun);
 		},
 		turn: turns.turn,
 		pause: () => void child.stdout.pause(),
 		resume: () => void child.stdout.resume(),
 		end: endInput,
-		async stop() {
-			if (gone) return;
-			why ??= STOPPED;
-			endInput();
-			const term = clock.after(limits.endGraceMs, () => group.signal("SIGTERM"));
-			const last = clock.after(limits.endGraceMs + limits.termGraceMs, () => kill("stopped by force"));
-			await end;
-			term();
-			last();
-		},
+		stop: () => supervised.stop(endInput),
 		kill,
 	};
-}
-
-const STOPPED = "stopped";
-
-/** Reports the exit when the pipes are closed, or after a grace period: processes that this one started may keep its pipes open. */
-function watchExit(
-	child: Child,
-	{ command, clock, limits }: ProcessSpec,
-	group: ReturnType<typeof watchGroup>,
-	exit: (code: number | null, detail: string) => void,
-): void {
-	child.on("error", (cause) => exit(null, `${command[0] ?? ""}: ${cause.message}`));
-	child.on("exit", (code, signal) => {
-		child.stdin.destroy();
-		group.signal("SIGTERM");
-		clock.after(limits.endGraceMs, () => exit(code, endOf(code, signal)));
-	});
-	child.on("close", (code, signal) => exit(code, endOf(code, signal)));
 }
 
 /** The exit codes of the adapter protocol, in words. */
@@ -150,11 +110,8 @@ const MEANINGS: Readonly<Record<number, string>> = {
 	78: "the account's settings are incomplete or wrong",
 };
 
-function endOf(code: number | null, signal: NodeJS.Signals | null): string {
-	if (signal) return `ended by ${signal}`;
-	const meaning = MEANINGS[code ?? 0];
-	return `ended with code ${code}${meaning === undefined ? "" : `: ${meaning}`}`;
-}
+const detailOf = (code: number, detail: string): string =>
+	MEANINGS[code] === undefined ? detail : `${detail}: ${MEANINGS[code]}`;
 
 /** Lets writers that found the pipe full continue one at a time, so that its buffer never holds more than one of their chunks. `watch` limits each wait. */
 function turnstile(writer: LineWriter, watch: () => () => void): { turn(): Promise<void>; release(): void } {
@@ -190,7 +147,7 @@ function turnstile(writer: LineWriter, watch: () => () => void): { turn(): Promi
 	};
 }
 
-function readLines(child: Child, { limits }: ProcessSpec, events: ProcessEvents): void {
+function readLines(child: LineChild, { limits }: ProcessSpec, events: ProcessEvents): void {
 	const reader = createLineReader({ lineBytesMax: limits.lineBytesMax, onFault: events.garbage });
 	const pass = (values: object[]) => {
 		if (values.length > 0) events.lines(values);
@@ -198,40 +155,6 @@ function readLines(child: Child, { limits }: ProcessSpec, events: ProcessEvents)
 	child.stdout.on("data", (chunk: Buffer) => pass(reader.push(chunk)));
 	child.stdout.on("end", () => pass(reader.end()));
 	child.stdout.on("error", (cause) => events.garbage({ reason: cause.message, excerpt: "" }));
-}
-
-/** Copies stderr to the log. Long lines are cut; of a flood only the number of lines is logged. */
-function logErrors(child: Child, { limits, clock, log, facts }: ProcessSpec): void {
-	let rest = "";
-	let second = 0;
-	let lines = 0;
-	let omitted = 0;
-	const reset = () => {
-		if (omitted > 0) log.warn({ ...facts, lines: omitted }, "lines of the adapter's stderr were not logged");
-		lines = 0;
-		omitted = 0;
-	};
-	const add = (line: string) => {
-		const now = Math.floor(clock.now() / 1000);
-		if (now !== second) {
-			reset();
-			second = now;
-		}
-		if (line.trim() === "") return;
-		if (++lines > limits.stderrLinesPerSecondMax) omitted++;
-		else logLine(line.slice(0, limits.stderrCharsMax), log, facts);
-	};
-	child.stderr.setEncoding("utf8");
-	child.stderr.on("data", (text: string) => {
-		const found = (rest + text).split("\n");
-		rest = found.pop()!.slice(0, limits.stderrCharsMax);
-		for (const line of found) add(line);
-	});
-	child.stderr.on("end", () => {
-		add(rest);
-		reset();
-	});
-	child.stderr.on("error", (cause) => log.warn({ ...facts, error: cause.message }, "the adapter's stderr broke"));
 }
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
