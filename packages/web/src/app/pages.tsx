@@ -50,7 +50,7 @@ export class PageOpener {
 					return { title: () => "Adapters", draw: () => <Adapters page={page} />, close: page.close };
 				});
 			case "memory":
-				return lazy("Memory", import("../memory/memory-page.tsx"), ({ Memory, openMemory }) => {
+				return lazy("Memory", import("../memory/memory.tsx"), ({ Memory, openMemory }) => {
 					const page = openMemory(context);
 					return { title: () => "Memory", draw: () => <Memory page={page} />, close: page.close };
 				});

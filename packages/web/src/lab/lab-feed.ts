@@ -2,11 +2,10 @@
 
 import { createRunFolds, type Stream } from "@nexus-stream/client";
 import { type LabFaultKind, shownOf } from "@nexus-stream/protocol";
-import { channelName } from "../adapters/channels.ts";
+import { channelName } from "../adapters/channels.tsx";
 import { api, openStream } from "../app/api.ts";
-import { after, type ScheduleFrame } from "../ui/frame-clock.ts";
 import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
-import type { Delay } from "../ui/poll.ts";
+import { after, type Delay, type ScheduleFrame } from "../ui/timing.ts";
 import { chosenOf, FAULTS, type LabView, NEW_LAB, pollDelay } from "./lab.ts";
 
 /** Long enough to be read. */

@@ -1,7 +1,7 @@
 /** The channel lab as a value: its state, and the words and delays that follow from it. */
 
 import type { LabCallJson, LabChannelJson, LabFaultKind, LabStateJson, RunView } from "@nexus-stream/protocol";
-import { channelName, confirmedOf, deliveryWords, errorWords } from "../adapters/channels.ts";
+import { channelName, confirmedOf, deliveryWords, errorWords } from "../adapters/channels.tsx";
 import type { PageView } from "../ui/page.ts";
 import type { NoticeWords, Words } from "../ui/status.tsx";
 

@@ -2,8 +2,7 @@
 
 import { toNexusError } from "@nexus-stream/protocol";
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import type { ScheduleFrame } from "./frame-clock.ts";
-import { type Delay, startPolling } from "./poll.ts";
+import { type Delay, type ScheduleFrame, startPolling } from "./timing.ts";
 
 /** Passed to every page by the shell. */
 export interface PageContext {

@@ -5,9 +5,8 @@ import type { Runtime, RuntimeEvent } from "@nexus-stream/client/runtime";
 import { shownOf, toNexusError } from "@nexus-stream/protocol";
 import { openStream } from "../app/api.ts";
 import { loadRuntime } from "../app/runtime.ts";
-import { after, type ScheduleFrame } from "../ui/frame-clock.ts";
 import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
-import type { Delay } from "../ui/poll.ts";
+import { after, type Delay, type ScheduleFrame } from "../ui/timing.ts";
 import { hasUnreadOutputs, newWorkflowView, textRunsOf, type WorkflowView, withEvent, withRead } from "./workflow.ts";
 
 /** A browser allows few connections to a server (six over HTTP/1.1). Further texts are read when one of these has ended. */

@@ -1,6 +1,8 @@
-/** Names and marks of the chat platforms, and the states of their accounts and deliveries in words. */
+/** The chat platforms: names, marks, and the states of their accounts and deliveries in words. */
 
 import type { DeliveryJson, DeliveryMode, DeliveryState, EventJson, ProcessJson } from "@nexus-stream/protocol";
+import { formatRoute } from "../app/route.ts";
+import { Icon } from "../ui/element.tsx";
 import type { Words } from "../ui/status.tsx";
 
 const NAMES: ReadonlyMap<string, string> = new Map([
@@ -97,3 +99,17 @@ export function confirmedOf({ position, messages }: Pick<DeliveryJson, "position
 
 /** An error without its code, which is for programs. */
 export const errorWords = (error: string): string => error.replace(/^[a-z]+(?:_[a-z]+)*: (?=\S)/, "");
+
+export const ChannelMark = ({ channel }: { channel: string }) => (
+	<span class="channel-mark" data-channel={channel} aria-hidden="true">
+		{channelMark(channel)}
+	</span>
+);
+
+/** A link to the run in the inspector. Text that an operator sent directly has no run. */
+export const RunLink = ({ runId }: { runId: string | undefined }) =>
+	runId?.startsWith("run_") ? (
+		<a class="mark inspect" href={formatRoute({ name: "run", runId })} title={runId}>
+			<Icon name="pulse" /> Run
+		</a>
+	) : null;

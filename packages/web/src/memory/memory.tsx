@@ -1,9 +1,9 @@
-/** The memory page: its state, its load and its actions. */
+/** The memory page: its state, its load and its actions; and the list of notes with their origin, which a person can search and forget. */
 
 import type { MemoryItem } from "@nexus-stream/client/gen/nexus/runtime/v1/memory_pb";
 import { loadRuntime, msOf } from "../app/runtime.ts";
 import { ageText } from "../ui/format.ts";
-import type { ListView } from "../ui/list-page.tsx";
+import { Head, ListTable, type ListView, Notices, PageFrame, Said } from "../ui/list-page.tsx";
 import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
 
 export interface MemoryView extends ListView {
@@ -78,4 +78,71 @@ async function forget(page: PageState<MemoryView>, id: string): Promise<void> {
 	}
 	page.change({ forgetting: undefined });
 	page.reload();
+}
+
+/** How much of a note its button reads aloud. */
+const FORGET_CHARS_MAX = 80;
+
+export function Memory({ page }: { page: MemoryPage }) {
+	const view = page.view.value;
+	const { isLoaded, items, query, enabled } = view;
+	const isBlank = isLoaded && items.length === 0;
+	return (
+		<PageFrame class="memory" head={<Head title="Memory" />}>
+			{!enabled && <SwitchedOff />}
+			<form class="memory-search" hidden={isBlank && query === ""} onSubmit={(event) => event.preventDefault()}>
+				<input
+					type="search"
+					placeholder="Search by words…"
+					aria-label="Search by words"
+					value={query}
+					onInput={(event) => page.actions.search(event.currentTarget.value)}
+				/>
+			</form>
+			<Notices view={view} />
+			{isBlank && query !== "" && <p class="blank">No note has these words.</p>}
+			{isBlank && query === "" && enabled && (
+				<p class="blank">Nothing yet. What agents note about their work and about people is listed here.</p>
+			)}
+			{items.length > 0 && <Items page={page} />}
+		</PageFrame>
+	);
+}
+
+const SwitchedOff = () => (
+	<p class="blank memory-off">
+		Memory is switched off: agents note nothing and recall nothing. To switch it on, write{" "}
+		<code>{"memory: { enabled: true }"}</code> in <code>nexus.yaml</code> and start Nexus again.
+	</p>
+);
+
+function Items({ page: { view, actions } }: { page: MemoryPage }) {
+	const { items, forgetting } = view.value;
+	const now = Date.now();
+	return (
+		<ListTable
+			label="What is remembered"
+			rows={items}
+			keyOf={({ memoryId }) => memoryId}
+			columns={[
+				{ name: "Whose", cell: ({ bank }) => bankWords(bank) },
+				{ name: "What", class: "said", cell: ({ text }) => <Said text={text} /> },
+				{ name: "From", cell: (item) => provenanceWords(item, now) },
+				{
+					name: "(Forget)",
+					cell: ({ memoryId, text }) => (
+						<button
+							type="button"
+							class="quiet"
+							aria-label={`Forget: ${text.slice(0, FORGET_CHARS_MAX)}`}
+							disabled={forgetting !== undefined}
+							onClick={() => actions.forget(memoryId)}
+						>
+							{forgetting === memoryId ? "Forgetting…" : "Forget"}
+						</button>
+					),
+				},
+			]}
+		/>
+	);
 }
