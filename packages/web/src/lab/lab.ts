@@ -3,14 +3,13 @@
 import type { LabCallJson, LabChannelJson, LabFaultKind, LabStateJson, RunView } from "@nexus-stream/protocol";
 import { channelName, confirmedOf, deliveryWords, errorWords } from "../adapters/channels.tsx";
 import type { PageView } from "../ui/page.ts";
-import type { NoticeWords, Words } from "../ui/status.tsx";
+import type { Words } from "../ui/status.tsx";
 
 export interface LabView extends PageView {
 	/** The daemon's last response; undefined until the lab has started. */
 	readonly state?: LabStateJson;
 	/** The daemon's clock minus the browser's. */
 	readonly skewMs: number;
-	readonly notice?: NoticeWords;
 	/** A run was requested and has not begun. */
 	readonly isStarting: boolean;
 	readonly runId?: string;

@@ -67,17 +67,14 @@ async function load(page: PageState<MemoryView>): Promise<number> {
 	return EVERY_MS;
 }
 
-async function forget(page: PageState<MemoryView>, id: string): Promise<void> {
-	page.change({ forgetting: id });
-	try {
+async function forget(page: PageState<MemoryView>, memoryId: string): Promise<void> {
+	page.change({ forgetting: memoryId });
+	await page.act(async () => {
 		const { memory } = await loadRuntime();
-		await memory.forget({ memoryId: id });
-		page.change({ notice: { tone: "quiet", text: "Forgotten. Turns keep their text." } });
-	} catch (cause) {
-		page.change({ notice: { tone: "quiet", text: page.messageOf(cause) } });
-	}
+		await memory.forget({ memoryId });
+		return "Forgotten. Turns keep their text.";
+	});
 	page.change({ forgetting: undefined });
-	page.reload();
 }
 
 /** How much of a note its button reads aloud. */

@@ -4,7 +4,7 @@ import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { Icon, Scrollable } from "./element.tsx";
 import type { PageView } from "./page.ts";
-import { LinkBadge, Notice, type NoticeWords } from "./status.tsx";
+import { LinkBadge, Notice } from "./status.tsx";
 
 /** Opens the drawer with the sessions; provided by the shell. */
 export const OpenDrawer = createContext<() => void>(() => {});
@@ -52,7 +52,6 @@ export const PageFrame = ({ class: name, head, children }: PageFrameProps) => (
 export interface ListView extends PageView {
 	/** The lists were read at least once. */
 	readonly isLoaded: boolean;
-	readonly notice?: NoticeWords;
 }
 
 /** A page of lists that are polled: live while the loads succeed. */

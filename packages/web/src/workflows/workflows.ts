@@ -160,11 +160,9 @@ async function cancel(
 ): Promise<void> {
 	if (page.newest.canceling.has(id)) return;
 	page.change({ canceling: new Set([...page.newest.canceling, id]), notice: undefined });
-	try {
+	await page.act(async () => {
 		await request(await loadRuntime());
-	} catch (cause) {
-		page.change({ notice: { tone: "bad", text: page.messageOf(cause) } });
-	}
+		return undefined;
+	});
 	page.change({ canceling: new Set([...page.newest.canceling].filter((other) => other !== id)) });
-	page.reload();
 }
