@@ -136,15 +136,14 @@ function cardOf(value: unknown): CardData | undefined {
 	if (!isRecord(value)) return undefined;
 	const title = text(value.title) ?? text(value.name);
 	if (title === undefined) return undefined;
-	const fields = {
+	return {
+		title,
 		subtitle: text(value.subtitle),
 		price: text(value.price),
 		description: text(value.description) ?? text(value.text),
 		image: typeof value.image === "string" ? imageUrl(value.image) : undefined,
 		url: typeof value.url === "string" ? linkUrl(value.url) : undefined,
 	};
-	const known = Object.entries(fields).filter(([, field]) => field !== undefined);
-	return { title, ...Object.fromEntries(known) };
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
