@@ -148,7 +148,7 @@ describeInBrowser("the layout", () => {
 					const style = node && getComputedStyle(node);
 					const visible = style && (style.outlineStyle !== "none" || node.tagName === "TEXTAREA");
 					return visible
-						? node.className.split(" ")[0] || node.tagName
+						? node.className.split(" ").at(-1) || node.tagName
 						: `invisible ${node?.tagName} ${node?.className}`;
 				}),
 			);

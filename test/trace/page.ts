@@ -2,7 +2,7 @@
 
 import { vi } from "vitest";
 import { openSession } from "../../packages/web/src/chat/session-feed.ts";
-import { onNextFrame } from "../../packages/web/src/ui/frame-clock.ts";
+import { onNextFrame } from "../../packages/web/src/ui/timing.ts";
 import { BEARER } from "../edge/rig.ts";
 import type { Reader } from "./reader.ts";
 

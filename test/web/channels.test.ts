@@ -10,7 +10,7 @@ import type {
 	LabStateJson,
 } from "../../packages/protocol/src/protocol.ts";
 import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../packages/web/src/adapters/adapters.ts";
-import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/adapters/channels.ts";
+import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/adapters/channels.tsx";
 import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";
 import { newChat, reduceChat } from "../../packages/web/src/chat/chat.ts";
 import { threadOf, waitingOf } from "../../packages/web/src/chat/thread.ts";

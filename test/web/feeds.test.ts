@@ -1,7 +1,7 @@
 /** Responses of the daemon that are late, or longer than requested. */
 
 import { afterEach, expect, test, vi } from "vitest";
-import { readSessions } from "../../packages/web/src/app/session-list.ts";
+import { readSessions } from "../../packages/web/src/app/api.ts";
 import { openLab } from "../../packages/web/src/lab/lab-feed.ts";
 
 afterEach(() => void vi.unstubAllGlobals());

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createFold, type Frame, type MessageView } from "../../packages/protocol/src/protocol.ts";
-import { insetsOf, placeInsets } from "../../packages/web/src/chat/insets.ts";
+import { insetsOf, placeInsets } from "../../packages/web/src/chat/arrange.ts";
 import { parseWhole } from "../../packages/web/src/ui/markdown.ts";
 import { atEffort } from "../effort.ts";
 

@@ -10,7 +10,7 @@ import {
 	longestGapMs,
 	tokensPerSecond,
 } from "../../packages/web/src/inspector/inspect.ts";
-import { newPlayer, type PlayerInput, stepPlayer } from "../../packages/web/src/inspector/replay.ts";
+import { newPlayer, type PlayerInput, stepPlayer } from "../../packages/web/src/inspector/replay.tsx";
 import {
 	axisMarks,
 	msOf,

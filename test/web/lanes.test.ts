@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { MessageView } from "../../packages/protocol/src/protocol.ts";
-import { stretchesOf, toneOf } from "../../packages/web/src/chat/lanes.ts";
+import { stretchesOf, toneOf } from "../../packages/web/src/chat/arrange.ts";
 import { atEffort } from "../effort.ts";
 
 const said = (messageId: string, agent: string | undefined, startedAt: number, endedAt?: number): MessageView => ({

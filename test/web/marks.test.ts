@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { runsOfMarks, runsOfRanges } from "../../packages/web/src/lab/marks.ts";
+import { runsOfMarks, runsOfRanges } from "../../packages/web/src/lab/platform-text.tsx";
 
 const textOf = (runs: readonly { text: string }[]): string => runs.map(({ text }) => text).join("");
 

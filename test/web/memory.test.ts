@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import { MemoryItemSchema } from "../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
-import { bankWords, provenanceWords } from "../../packages/web/src/memory/memory.ts";
+import { bankWords, provenanceWords } from "../../packages/web/src/memory/memory.tsx";
 
 it("A17: says whose a note is", () => {
 	expect(bankWords("agent:writer")).toBe("Agent writer");

@@ -1,7 +1,7 @@
 /** Polling: at the interval of the last result, one request at a time, and not while the tab is hidden. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { startPolling, type Visibility } from "../../packages/web/src/ui/poll.ts";
+import { startPolling, type Visibility } from "../../packages/web/src/ui/timing.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,7 +1,7 @@
 /** The messages that the page suggests. */
 
 import { describe, expect, it } from "vitest";
-import { chatPrompts, labPrompts } from "../../packages/web/src/chat/prompts.ts";
+import { chatPrompts, labPrompts } from "../../packages/web/src/chat/words.ts";
 
 describe("messages to try", () => {
 	it("are directives where the demo agent answers, and words where anything else does", () => {

@@ -3,12 +3,12 @@
 import fc from "fast-check";
 import { isValidElement, type VNode } from "preact";
 import { describe, expect, it } from "vitest";
-import { readCard, readCarousel } from "../../packages/web/src/chat/card.ts";
+import { readCard, readCarousel } from "../../packages/web/src/chat/view/part.tsx";
 import { CodeBlock } from "../../packages/web/src/ui/code-block.tsx";
+import { Scrollable } from "../../packages/web/src/ui/element.tsx";
 import { parseWhole } from "../../packages/web/src/ui/markdown.ts";
 import { definitionsOf, renderBlock } from "../../packages/web/src/ui/markdown-view.tsx";
 import { imageUrl, linkUrl, mediaUrl } from "../../packages/web/src/ui/safe-url.ts";
-import { Scrollable } from "../../packages/web/src/ui/scrollable.tsx";
 import { HOSTILE } from "../browser/hostile.ts";
 import { character } from "../character.ts";
 import { atEffort } from "../effort.ts";

@@ -1,9 +1,8 @@
 /** Starts the page. */
 
 import { options, render } from "preact";
-import { WebApp } from "./app/app.ts";
+import { applyTheme, storedTheme, WebApp } from "./app/app.ts";
 import { Shell } from "./app/shell.tsx";
-import { applyTheme, storedTheme } from "./app/theme.ts";
 import { drawSafely } from "./ui/drawn-text.ts";
 
 drawSafely(options);

@@ -3,12 +3,11 @@
 import type { AccountJson, ProcessJson } from "@nexus-stream/protocol";
 import { formatRoute } from "../app/route.ts";
 import { Countdown } from "../ui/clock.tsx";
+import { Icon } from "../ui/element.tsx";
 import { plural } from "../ui/format.ts";
-import { Icon } from "../ui/icon.tsx";
 import { Status } from "../ui/status.tsx";
 import { type AdaptersPage, accountKey, type Health, ownErrorOf } from "./adapters.ts";
-import { ChannelMark } from "./channel-parts.tsx";
-import { channelName, deliveryWords, processWords } from "./channels.ts";
+import { ChannelMark, channelName, deliveryWords, processWords } from "./channels.tsx";
 
 const VERBS = { monitor: "Listening", stream: "Streaming", send: "Sending" } as const;
 type Verb = keyof typeof VERBS;

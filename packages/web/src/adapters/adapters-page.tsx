@@ -2,12 +2,11 @@
 
 import type { EventJson } from "@nexus-stream/protocol";
 import { ageText } from "../ui/format.ts";
-import { ListPage, ListTable } from "../ui/list-page.tsx";
+import { ListPage, ListTable, Said } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";
 import { Accounts } from "./accounts.tsx";
 import { type AdaptersPage, inboundOf, waitingPairings } from "./adapters.ts";
-import { ChannelMark, RunLink } from "./channel-parts.tsx";
-import { channelName, dispositionWords } from "./channels.ts";
+import { ChannelMark, channelName, dispositionWords, RunLink } from "./channels.tsx";
 import { Deliveries } from "./deliveries.tsx";
 
 export { openAdapters } from "./adapters.ts";
@@ -62,50 +61,43 @@ function Pairings({ page, now }: { page: AdaptersPage; now: number }) {
 	);
 }
 
-function Inbound({ events, now }: { events: readonly EventJson[]; now: number }) {
-	return (
-		<section aria-labelledby="inbound-title">
-			<h2 id="inbound-title">Received messages</h2>
-			{events.length === 0 ? (
-				<p class="blank">None yet. Every message is listed here, with what became of it.</p>
-			) : (
-				<ListTable label="Received messages" class="inbound" columns={["From", "Message", "What became of it", "Age"]}>
-					{events.map((event) => (
-						<InboundRow key={event.event_id} event={event} now={now} />
-					))}
-				</ListTable>
-			)}
-		</section>
-	);
-}
+const Inbound = ({ events, now }: { events: readonly EventJson[]; now: number }) => (
+	<section aria-labelledby="inbound-title">
+		<h2 id="inbound-title">Received messages</h2>
+		{events.length === 0 ? (
+			<p class="blank">None yet. Every message is listed here, with what became of it.</p>
+		) : (
+			<ListTable
+				label="Received messages"
+				class="inbound"
+				rows={events}
+				keyOf={(event) => event.event_id}
+				dataOf={({ disposition }) => ({ "data-disposition": disposition })}
+				columns={[
+					{ name: "From", cell: (event) => <Sender event={event} /> },
+					{ name: "Message", class: "said", cell: ({ text }) => <Said text={text} /> },
+					{
+						name: "What became of it",
+						cell: (event) => (
+							<div class="row wrap state-line">
+								<Status words={dispositionWords(event)} />
+								<RunLink runId={event.run_id} />
+							</div>
+						),
+					},
+					{ name: "Age", class: "figure", cell: (event) => ageText(event.received_at, now) },
+				]}
+			/>
+		)}
+	</section>
+);
 
-function InboundRow({ event, now }: { event: EventJson; now: number }) {
-	const { channel = "web", account, sender, sender_name: name, run_id: runId } = event;
-	return (
-		<tr data-disposition={event.disposition}>
-			<td data-label="From">
-				<span class="with-mark">
-					<ChannelMark channel={channel} />
-					<span>
-						{name ?? sender ?? channelName(channel)}
-						{account !== undefined && <small>{account}</small>}
-					</span>
-				</span>
-			</td>
-			<td data-label="Message" class="said">
-				<span class="said-text" dir="auto">
-					{event.text}
-				</span>
-			</td>
-			<td data-label="What became of it">
-				<div class="row wrap state-line">
-					<Status words={dispositionWords(event)} />
-					<RunLink runId={runId} />
-				</div>
-			</td>
-			<td data-label="Age" class="figure">
-				{ageText(event.received_at, now)}
-			</td>
-		</tr>
-	);
-}
+const Sender = ({ event: { channel = "web", account, sender, sender_name: name } }: { event: EventJson }) => (
+	<span class="with-mark">
+		<ChannelMark channel={channel} />
+		<span>
+			{name ?? sender ?? channelName(channel)}
+			{account !== undefined && <small>{account}</small>}
+		</span>
+	</span>
+);

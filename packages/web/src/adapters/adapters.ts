@@ -119,12 +119,9 @@ async function check(page: PageState<AdaptersView>, account: AccountJson): Promi
 
 async function approve(page: PageState<AdaptersView>, code: string): Promise<void> {
 	page.change({ approving: code });
-	try {
+	await page.act(async () => {
 		const { sender, sender_name: name } = await api.approve(code);
-		page.change({ notice: { tone: "quiet", text: `${name ?? sender} was approved.` } });
-	} catch (cause) {
-		page.change({ notice: { tone: "bad", text: page.messageOf(cause) } });
-	}
+		return `${name ?? sender} was approved.`;
+	});
 	page.change({ approving: undefined });
-	page.reload();
 }

@@ -5,8 +5,7 @@ import { ageText, plural } from "../ui/format.ts";
 import { ListTable } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";
 import { type AdaptersPage, type AdaptersView, channelsOf, type DeliveryFilter } from "./adapters.ts";
-import { ChannelMark, RunLink } from "./channel-parts.tsx";
-import { channelName, confirmedOf, deliveryWords, errorWords, MODE_WORDS } from "./channels.ts";
+import { ChannelMark, channelName, confirmedOf, deliveryWords, errorWords, MODE_WORDS, RunLink } from "./channels.tsx";
 
 const STATES: readonly DeliveryState[] = ["active", "complete", "failed", "unknown", "stale", "damaged"];
 
@@ -76,53 +75,57 @@ const Choice = ({ label, any, value = "", options, onChange }: ChoiceProps) => (
 	</select>
 );
 
-const COLUMNS = ["To", "State", "Mode", "Cursor", "Messages", "Age"];
-
 export const DeliveriesTable = ({ deliveries, now }: { deliveries: readonly DeliveryJson[]; now: number }) => (
-	<ListTable label="Deliveries" class="deliveries" columns={COLUMNS}>
-		{deliveries.map((delivery) => (
-			<Row key={delivery.delivery_id} delivery={delivery} now={now} />
-		))}
-	</ListTable>
+	<ListTable
+		label="Deliveries"
+		class="deliveries"
+		rows={deliveries}
+		keyOf={(delivery) => delivery.delivery_id}
+		dataOf={({ delivery_id: id, state }) => ({ "data-delivery": id, "data-state": state })}
+		columns={[
+			{ name: "To", cell: (delivery) => <Receiver delivery={delivery} /> },
+			{ name: "State", cell: (delivery) => <State delivery={delivery} /> },
+			{ name: "Mode", class: "figure", cell: ({ mode }) => (mode ? MODE_WORDS[mode] : "–") },
+			{ name: "Cursor", class: "figure", cell: (delivery) => <Cursor delivery={delivery} /> },
+			{ name: "Messages", cell: ({ messages }) => <Messages messages={messages} /> },
+			{ name: "Age", class: "figure", cell: (delivery) => ageText(delivery.created_at, now) },
+		]}
+	/>
 );
 
-function Row({ delivery, now }: { delivery: DeliveryJson; now: number }) {
-	const { channel, account, target, state, mode, messages, error, run_id: runId } = delivery;
+interface CellProps {
+	delivery: DeliveryJson;
+}
+
+const Receiver = ({ delivery: { channel, account, target } }: CellProps) => (
+	<span class="with-mark">
+		<ChannelMark channel={channel} />
+		<span>
+			{channelName(channel)}
+			<small>
+				{account} · {target.to}
+			</small>
+		</span>
+	</span>
+);
+
+const State = ({ delivery: { state, run_id: runId, error } }: CellProps) => (
+	<>
+		<div class="row wrap state-line">
+			<Status words={deliveryWords(state)} />
+			<RunLink runId={runId} />
+		</div>
+		{error !== undefined && <p class="error">{errorWords(error)}</p>}
+	</>
+);
+
+function Cursor({ delivery }: CellProps) {
 	const reach = confirmedOf(delivery);
 	return (
-		<tr data-delivery={delivery.delivery_id} data-state={state}>
-			<td data-label="To">
-				<span class="with-mark">
-					<ChannelMark channel={channel} />
-					<span>
-						{channelName(channel)}
-						<small>
-							{account} · {target.to}
-						</small>
-					</span>
-				</span>
-			</td>
-			<td data-label="State">
-				<div class="row wrap state-line">
-					<Status words={deliveryWords(state)} />
-					<RunLink runId={runId} />
-				</div>
-				{error !== undefined && <p class="error">{errorWords(error)}</p>}
-			</td>
-			<td data-label="Mode" class="figure">
-				{mode ? MODE_WORDS[mode] : "–"}
-			</td>
-			<td data-label="Cursor" class="figure">
-				{delivery.position.toLocaleString("en")}
-				{reach > delivery.position && <small>shown to {reach.toLocaleString("en")}</small>}
-			</td>
-			<td data-label="Messages">
-				<Messages messages={messages} />
-			</td>
-			<td data-label="Age" class="figure">
-				{ageText(delivery.created_at, now)}
-			</td>
-		</tr>
+		<>
+			{delivery.position.toLocaleString("en")}
+			{reach > delivery.position && <small>shown to {reach.toLocaleString("en")}</small>}
+		</>
 	);
 }
 

@@ -6,12 +6,10 @@ import { liveTurnOf } from "../chat/chat.ts";
 import type { ChatContext } from "../chat/chat-model.ts";
 import { type ChatPage, openSession } from "../chat/session-feed.ts";
 import { isOrdinary, newSessionLabel } from "../chat/writer.ts";
-import { after, onNextFrame } from "../ui/frame-clock.ts";
-import { api } from "./api.ts";
+import { after, onNextFrame } from "../ui/timing.ts";
+import { api, NO_SESSIONS, readSessionList, type SessionList } from "./api.ts";
 import { type OpenPage, PageOpener } from "./pages.tsx";
 import { formatRoute, type PageRoute, parseRoute, signInCodeOf } from "./route.ts";
-import { NO_SESSIONS, readSessionList, type SessionList } from "./session-list.ts";
-import { storedTheme, storeTheme, type Theme } from "./theme.ts";
 
 const SESSIONS_EVERY_MS = 15_000;
 const SESSIONS_PER_PAGE = 50;
@@ -210,4 +208,23 @@ export class WebApp {
 			if (open && !liveTurnOf(open.view.peek())) open.link("pause");
 		});
 	}
+}
+
+export type Theme = "auto" | "light" | "dark";
+
+const THEME_KEY = "nexus.theme";
+
+export function storedTheme(): Theme {
+	const theme = localStorage.getItem(THEME_KEY);
+	return theme === "light" || theme === "dark" ? theme : "auto";
+}
+
+export function applyTheme(theme: Theme): void {
+	if (theme === "auto") document.documentElement.removeAttribute("data-theme");
+	else document.documentElement.setAttribute("data-theme", theme);
+}
+
+export function storeTheme(theme: Theme): void {
+	applyTheme(theme);
+	localStorage.setItem(THEME_KEY, theme);
 }

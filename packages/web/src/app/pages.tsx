@@ -4,8 +4,9 @@ import { signal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { LabView } from "../lab/lab.ts";
 import { Head, PageFrame } from "../ui/list-page.tsx";
-import type { PageContext } from "../ui/page.ts";
+import type { PageContext, PageHandle } from "../ui/page.ts";
 import { FailureNotice } from "../ui/status.tsx";
+import type { WorkflowView } from "../workflows/workflow.ts";
 import type { WorkflowsView } from "../workflows/workflows.ts";
 import type { PageRoute } from "./route.ts";
 
@@ -15,6 +16,14 @@ export interface OpenPage {
 	/** `engine`: the engine that answers, once the daemon has named it. */
 	draw(engine: string | undefined): VNode;
 	close(): void;
+}
+
+interface OpenedCode<View, Actions> {
+	page: PageHandle<View, Actions>;
+	draw(engine: string | undefined): VNode;
+	/** Where the title depends on the view. */
+	title?(view: View): string;
+	onClose?(view: View): void;
 }
 
 export class PageOpener {
@@ -34,70 +43,59 @@ export class PageOpener {
 			case "home":
 			case "chat":
 				return undefined;
-			case "run": {
-				const { runId } = route;
-				const title = `Run ${runId}`;
-				return lazy(title, import("../inspector/inspector.tsx"), ({ Inspector, openInspector }) => {
-					const page = openInspector(runId, context);
-					return { title: () => title, draw: () => <Inspector key={runId} page={page} />, close: page.close };
+			case "run":
+				return lazy(`Run ${route.runId}`, import("../inspector/inspector.tsx"), ({ Inspector, openInspector }) => {
+					const page = openInspector(route.runId, context);
+					return { page, draw: () => <Inspector key={route.runId} page={page} /> };
 				});
-			}
 			case "lab":
-				return this.#openLab();
+				return lazy("Channel lab", import("../lab/lab-page.tsx"), ({ Lab, openLab }) => {
+					const page = openLab(context, this.#lab);
+					const onClose = (view: LabView) => {
+						this.#lab = view;
+					};
+					return { page, draw: (engine) => <Lab page={page} engine={engine} />, onClose };
+				});
 			case "adapters":
 				return lazy("Adapters", import("../adapters/adapters-page.tsx"), ({ Adapters, openAdapters }) => {
 					const page = openAdapters(context);
-					return { title: () => "Adapters", draw: () => <Adapters page={page} />, close: page.close };
+					return { page, draw: () => <Adapters page={page} /> };
 				});
 			case "memory":
-				return lazy("Memory", import("../memory/memory-page.tsx"), ({ Memory, openMemory }) => {
+				return lazy("Memory", import("../memory/memory.tsx"), ({ Memory, openMemory }) => {
 					const page = openMemory(context);
-					return { title: () => "Memory", draw: () => <Memory page={page} />, close: page.close };
+					return { page, draw: () => <Memory page={page} /> };
 				});
 			case "workflows":
-				return this.#openWorkflows();
+				return lazy("Workflows", import("../workflows/workflows-page.tsx"), ({ openWorkflows, Workflows }) => {
+					const page = openWorkflows(context, this.#workflows);
+					const onClose = (view: WorkflowsView) => {
+						this.#workflows = view;
+					};
+					return { page, draw: () => <Workflows page={page} />, onClose };
+				});
 			case "workflow":
-				return this.#openWorkflow(route.workflowId);
+				return openWorkflow(route.workflowId, context);
 			default:
 				return route satisfies never;
 		}
 	}
-
-	#openLab(): OpenPage {
-		return lazy("Channel lab", import("../lab/lab-page.tsx"), ({ Lab, openLab }) => {
-			const page = openLab(this.#context, this.#lab);
-			const close = () => {
-				this.#lab = page.view.peek();
-				page.close();
-			};
-			return { title: () => "Channel lab", draw: (engine) => <Lab page={page} engine={engine} />, close };
-		});
-	}
-
-	#openWorkflows(): OpenPage {
-		return lazy("Workflows", import("../workflows/workflows-page.tsx"), ({ openWorkflows, Workflows }) => {
-			const page = openWorkflows(this.#context, this.#workflows);
-			const close = () => {
-				this.#workflows = page.view.peek();
-				page.close();
-			};
-			return { title: () => "Workflows", draw: () => <Workflows page={page} />, close };
-		});
-	}
-
-	#openWorkflow(workflowId: string): OpenPage {
-		const unnamed = `Workflow ${workflowId}`;
-		return lazy(unnamed, import("../workflows/workflow-page.tsx"), ({ openWorkflow, Workflow }) => {
-			const page = openWorkflow(workflowId, this.#context);
-			const title = () => page.view.value.workflow?.name || unnamed;
-			return { title, draw: () => <Workflow key={workflowId} page={page} />, close: page.close };
-		});
-	}
 }
 
+const openWorkflow = (workflowId: string, context: PageContext): OpenPage =>
+	lazy(`Workflow ${workflowId}`, import("../workflows/workflow-page.tsx"), (code) => {
+		const page = code.openWorkflow(workflowId, context);
+		const title = ({ workflow }: WorkflowView) => workflow?.name ?? "";
+		return { page, title, draw: () => <code.Workflow key={workflowId} page={page} /> };
+	});
+
 /** A page that is opened once its code has arrived; until then only its title is shown. */
-function lazy<Code>(title: string, loading: Promise<Code>, open: (code: Code) => OpenPage): OpenPage {
-	const opened = signal<OpenPage | undefined>(undefined);
+function lazy<Code, View, Actions>(
+	title: string,
+	loading: Promise<Code>,
+	open: (code: Code) => OpenedCode<View, Actions>,
+): OpenPage {
+	const opened = signal<OpenedCode<View, Actions> | undefined>(undefined);
 	const failed = signal(false);
 	let isClosed = false;
 	loading.then(
@@ -110,11 +108,13 @@ function lazy<Code>(title: string, loading: Promise<Code>, open: (code: Code) =>
 		},
 	);
 	return {
-		title: () => opened.value?.title() ?? title,
+		title: () => opened.value?.title?.(opened.value.page.view.value) || title,
 		draw: (engine) => opened.value?.draw(engine) ?? <Unloaded title={title} failed={failed.value} />,
 		close() {
 			isClosed = true;
-			opened.peek()?.close();
+			const { page, onClose } = opened.peek() ?? {};
+			if (page) onClose?.(page.view.peek());
+			page?.close();
 		},
 	};
 }

@@ -1,20 +1,18 @@
 /** The route of the page: the part of the address after the `#`. */
 
+/** Pages whose address is their name. */
+const NAMED = ["lab", "adapters", "memory", "workflows"] as const;
+
 export type PageRoute =
 	| { name: "home" }
 	| { name: "chat"; session: string }
 	| { name: "run"; runId: string }
-	| { name: "lab" }
-	| { name: "adapters" }
-	| { name: "memory" }
-	| { name: "workflows" }
+	| { name: (typeof NAMED)[number] }
 	| { name: "workflow"; workflowId: string };
 
 export function parseRoute(hash: string): PageRoute {
-	if (hash === "#/lab") return { name: "lab" };
-	if (hash === "#/adapters") return { name: "adapters" };
-	if (hash === "#/memory") return { name: "memory" };
-	if (hash === "#/workflows") return { name: "workflows" };
+	const name = NAMED.find((each) => hash === `#/${each}`);
+	if (name) return { name };
 	const [, kind, rest] = /^#\/(s|run|workflow)\/([^/]+)$/.exec(hash) ?? [];
 	const value = rest === undefined ? undefined : decode(rest);
 	if (kind === "s" && value) return { name: "chat", session: value };
@@ -33,13 +31,8 @@ export function formatRoute(route: PageRoute): string {
 			return `#/run/${encodeURIComponent(route.runId)}`;
 		case "workflow":
 			return `#/workflow/${encodeURIComponent(route.workflowId)}`;
-		case "lab":
-		case "adapters":
-		case "memory":
-		case "workflows":
-			return `#/${route.name}`;
 		default:
-			return route satisfies never;
+			return `#/${route.name}`;
 	}
 }
 

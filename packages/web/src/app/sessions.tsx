@@ -6,12 +6,11 @@ import { approvalTitle } from "../chat/approvals.ts";
 import { liveTurnOf } from "../chat/chat.ts";
 import { sessionTitle } from "../chat/words.ts";
 import { isOrdinary, partnerOf, sessionName } from "../chat/writer.ts";
+import { Icon, type IconName } from "../ui/element.tsx";
 import { ageText, plural } from "../ui/format.ts";
-import { Icon, type IconName } from "../ui/icon.tsx";
-import type { WebApp } from "./app.ts";
+import type { SessionList } from "./api.ts";
+import type { Theme, WebApp } from "./app.ts";
 import { formatRoute, type PageRoute } from "./route.ts";
-import type { SessionList } from "./session-list.ts";
-import type { Theme } from "./theme.ts";
 
 export function Sessions({ app }: { app: WebApp }) {
 	const { drawer, route, list, theme } = app.state;

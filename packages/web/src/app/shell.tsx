@@ -1,7 +1,7 @@
 /** The frame around everything: the sign-in, or the list of sessions next to the open page. */
 
 import type { PhaseJson } from "@nexus-stream/protocol";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { liveTurnOf } from "../chat/chat.ts";
 import type { ChatPage } from "../chat/session-feed.ts";
 import { Chat } from "../chat/view/chat.tsx";
@@ -10,10 +10,9 @@ import { partnerOf } from "../chat/writer.ts";
 import { drawnText } from "../ui/drawn-text.ts";
 import { Head, OpenDrawer } from "../ui/list-page.tsx";
 import { LinkBadge } from "../ui/status.tsx";
+import type { SessionList } from "./api.ts";
 import type { AppState, WebApp } from "./app.ts";
-import type { SessionList } from "./session-list.ts";
 import { Sessions } from "./sessions.tsx";
-import { SignIn } from "./sign-in.tsx";
 
 export function Shell({ app }: { app: WebApp }) {
 	const { auth, drawer } = app.state;
@@ -137,4 +136,42 @@ function useTitle({ page, chat: signal, list }: AppState): void {
 	useEffect(() => {
 		document.title = drawnText(`${isLive ? "● " : ""}${title ? `${title} · ` : ""}Nexus`);
 	}, [isLive, title]);
+}
+
+export function SignIn({ error, app }: { error: string | undefined; app: WebApp }) {
+	const [token, setToken] = useState("");
+	const [busy, setBusy] = useState(false);
+	const submit = async (event: Event) => {
+		event.preventDefault();
+		setBusy(true);
+		await app.signIn(token.trim());
+		setBusy(false);
+	};
+	return (
+		<main class="sign-in">
+			<img src="/icon.svg" alt="" width="44" height="44" />
+			<h1>Sign in to Nexus</h1>
+			<p>
+				Run <code>nexus url</code> where the daemon runs and open the address it prints. Or paste the daemon’s token:
+			</p>
+			<form onSubmit={(event) => void submit(event)}>
+				<label for="token">Token</label>
+				<input
+					id="token"
+					type="password"
+					autocomplete="current-password"
+					value={token}
+					onInput={(event) => setToken(event.currentTarget.value)}
+				/>
+				<button type="submit" class="primary" disabled={busy || token.trim() === ""}>
+					{busy ? "Signing in…" : "Sign in"}
+				</button>
+			</form>
+			{error !== undefined && (
+				<p class="sign-in-error" role="alert">
+					{error}
+				</p>
+			)}
+		</main>
+	);
 }

@@ -1,11 +1,10 @@
-/** The state of an open session, and the single reads that refresh a part of it. */
+/** The state of an open session, the single reads that refresh a part of it, and its unsent messages. */
 
 import { type NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { ReadonlySignal } from "@preact/signals";
 import { api } from "../app/api.ts";
 import { type PageContext, PageState } from "../ui/page.ts";
-import { type ChatAction, type ChatState, hasLooseEnds, newChat, reduceChat } from "./chat.ts";
-import { keepUnsent, unsentOf } from "./unsent.ts";
+import { type ChatAction, type ChatState, hasLooseEnds, newChat, type OutgoingMessage, reduceChat } from "./chat.ts";
 
 const EVENTS_MAX = 100;
 const DECISIONS_MAX = 100;
@@ -101,5 +100,26 @@ export class ChatModel {
 
 	close(): void {
 		this.#state.close();
+	}
+}
+
+type Unsent = Pick<OutgoingMessage, "key" | "text" | "error">;
+
+const nameOf = (session: string) => `nexus.unsent.${session}`;
+
+export function unsentOf(session: string): OutgoingMessage[] {
+	const stored = sessionStorage.getItem(nameOf(session)) ?? "[]";
+	return (JSON.parse(stored) as Unsent[]).map((message) => ({ ...message, state: "failed" }));
+}
+
+export function keepUnsent(session: string, outgoing: readonly OutgoingMessage[]): void {
+	const unsent = outgoing
+		.filter(({ state }) => state === "failed")
+		.map(({ key, text, error }): Unsent => ({ key, text, error }));
+	try {
+		if (unsent.length === 0) sessionStorage.removeItem(nameOf(session));
+		else sessionStorage.setItem(nameOf(session), JSON.stringify(unsent));
+	} catch (cause) {
+		console.warn("nexus: an unsent message is too long for the storage of this tab:", cause);
 	}
 }

@@ -4,13 +4,12 @@ import { createRunFolds, type LinkState, type Stream, type StreamRecord } from "
 import { injectedIn, type NexusError, type RunView } from "@nexus-stream/protocol";
 import type { ReadonlySignal } from "@preact/signals";
 import { api, openStream } from "../app/api.ts";
-import { after } from "../ui/frame-clock.ts";
+import { after } from "../ui/timing.ts";
+import { Outbox, RunActions } from "./actions.ts";
 import { openAsksOf } from "./approvals.ts";
 import { type ChatState, unreadRunsOf } from "./chat.ts";
 import { type ChatContext, ChatModel } from "./chat-model.ts";
 import { HistoryFrames } from "./history-frames.ts";
-import { Outbox } from "./outbox.ts";
-import { RunActions } from "./run-actions.ts";
 
 const TURNS_PER_PAGE = 30;
 const RETRY_MS = 3000;

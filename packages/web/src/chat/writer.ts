@@ -1,7 +1,7 @@
 /** The author of a message or session, and the name of a session. */
 
 import type { SessionJson } from "@nexus-stream/protocol";
-import { channelName } from "../adapters/channels.ts";
+import { channelName } from "../adapters/channels.tsx";
 
 /** The author fields of messages, events and sessions. */
 export interface Written {

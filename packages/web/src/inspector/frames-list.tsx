@@ -4,8 +4,8 @@ import type { FrameRecord } from "@nexus-stream/client";
 import type { Frame } from "@nexus-stream/protocol";
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Scrollable } from "../ui/element.tsx";
 import { plural } from "../ui/format.ts";
-import { Scrollable } from "../ui/scrollable.tsx";
 
 const ROW_PX = 28;
 const ROWS_AROUND = 8;

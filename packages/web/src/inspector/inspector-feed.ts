@@ -4,7 +4,7 @@ import type { FrameRecord, LinkState, Stream } from "@nexus-stream/client";
 import { type NexusError, type TraceJson, toNexusError } from "@nexus-stream/protocol";
 import { api, openStream } from "../app/api.ts";
 import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
-import type { Delay } from "../ui/poll.ts";
+import type { Delay } from "../ui/timing.ts";
 import type { InspectorState } from "./inspect.ts";
 
 /** More frames would make the tab slow. */

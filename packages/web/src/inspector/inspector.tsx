@@ -7,8 +7,7 @@ import { Verified } from "../chat/view/answer.tsx";
 import { outcomeOf } from "../chat/words.ts";
 import { isOrdinary } from "../chat/writer.ts";
 import { durationText } from "../ui/format.ts";
-import { Head, PageFrame } from "../ui/list-page.tsx";
-import { Scrollable } from "../ui/scrollable.tsx";
+import { FigureTable, Head, PageFrame } from "../ui/list-page.tsx";
 import { Notice } from "../ui/status.tsx";
 import { FramesList } from "./frames-list.tsx";
 import {
@@ -21,7 +20,7 @@ import {
 	tokensPerSecond,
 } from "./inspect.ts";
 import type { InspectorPage } from "./inspector-feed.ts";
-import { PlayerBar, Replayed, useReplay, useViewAt } from "./replay-view.tsx";
+import { PlayerBar, Replayed, useReplay, useViewAt } from "./replay.tsx";
 import { Timeline } from "./timeline-view.tsx";
 import { ExecutionLog, Trace } from "./trace.tsx";
 
@@ -139,37 +138,19 @@ function rate(analysis: Analysis, output: number | undefined): string {
 const StreamsTable = ({ analysis }: { analysis: Analysis }) => (
 	<section class="streams" aria-label="Streams">
 		<h2>Streams</h2>
-		<Scrollable as="div" class="table-frame" label="Streams in numbers">
-			<table>
-				<thead>
-					<tr>
-						<th>Stream</th>
-						<th>From</th>
-						<th>Lasted</th>
-						<th>Chunks</th>
-						<th>Characters</th>
-						<th>Longest silence</th>
-						<th>End</th>
-						<th>Checksum</th>
-					</tr>
-				</thead>
-				<tbody>
-					{analysis.lanes.map((lane) => (
-						<tr key={lane.messageId}>
-							<td>{lane.label}</td>
-							<td>{durationText(lane.beginMs)}</td>
-							<td>{durationText((lane.endMs ?? lane.lastMs) - lane.beginMs)}</td>
-							<td>{lane.ticks.length.toLocaleString("en")}</td>
-							<td>{lane.chars.toLocaleString("en")}</td>
-							<td>{durationText(longestGapMs(lane))}</td>
-							<td>{lane.reason ?? "open"}</td>
-							<td>
-								<code>{lane.checksum ?? ""}</code>
-							</td>
-						</tr>
-					))}
-				</tbody>
-			</table>
-		</Scrollable>
+		<FigureTable
+			label="Streams in numbers"
+			columns={["Stream", "From", "Lasted", "Chunks", "Characters", "Longest silence", "End", "Checksum"]}
+			rows={analysis.lanes.map((lane) => [
+				lane.label,
+				durationText(lane.beginMs),
+				durationText((lane.endMs ?? lane.lastMs) - lane.beginMs),
+				lane.ticks.length.toLocaleString("en"),
+				lane.chars.toLocaleString("en"),
+				durationText(longestGapMs(lane)),
+				lane.reason ?? "open",
+				<code key="checksum">{lane.checksum ?? ""}</code>,
+			])}
+		/>
 	</section>
 );

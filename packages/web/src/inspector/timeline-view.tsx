@@ -2,11 +2,23 @@
 
 import type { FrameRecord } from "@nexus-stream/client";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Icon, type IconName } from "../ui/element.tsx";
 import { durationText, plural } from "../ui/format.ts";
-import { Icon, type IconName } from "../ui/icon.tsx";
 import type { Analysis } from "./inspect.ts";
-import { AXIS_PX, LANE_PX, msOf, pan, tickNear, type VisibleSpan, wholeSpan, xOf, zoom } from "./timeline.ts";
-import { drawTimeline, heightOf, paletteOf } from "./timeline-draw.ts";
+import {
+	AXIS_PX,
+	drawTimeline,
+	heightOf,
+	LANE_PX,
+	msOf,
+	paletteOf,
+	pan,
+	tickNear,
+	type VisibleSpan,
+	wholeSpan,
+	xOf,
+	zoom,
+} from "./timeline.ts";
 
 const TICK_REACH_PX = 6;
 const HOVER_CHARS_MAX = 160;

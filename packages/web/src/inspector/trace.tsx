@@ -1,11 +1,11 @@
 /** The trace of a message through the pipeline (stages, hooks, deliveries), and the execution log of its run. */
 
 import type { DeliveryJson, LogEntryJson, TraceJson } from "@nexus-stream/protocol";
-import { channelName } from "../adapters/channels.ts";
+import { channelName } from "../adapters/channels.tsx";
 import { DeliveriesTable } from "../adapters/deliveries.tsx";
 import { Speaker } from "../chat/view/answer.tsx";
 import { durationText } from "../ui/format.ts";
-import { Scrollable } from "../ui/scrollable.tsx";
+import { FigureTable } from "../ui/list-page.tsx";
 import { stageBars } from "./inspect.ts";
 
 export function Trace({ trace, deliveries }: { trace: TraceJson | undefined; deliveries: readonly DeliveryJson[] }) {
@@ -61,28 +61,16 @@ export function ExecutionLog({ entries, origin }: { entries: readonly LogEntryJs
 	return (
 		<section class="streams" aria-label="Execution log">
 			<h2>Execution log</h2>
-			<Scrollable as="div" class="table-frame" label="Execution log">
-				<table>
-					<thead>
-						<tr>
-							<th>At</th>
-							<th>Agent</th>
-							<th>Kind</th>
-							<th>What</th>
-						</tr>
-					</thead>
-					<tbody>
-						{entries.map(({ id, at, agent, kind, text, data }) => (
-							<tr key={id}>
-								<td>{durationText(at - origin)}</td>
-								<td>{agent === undefined ? "" : <Speaker agent={agent} />}</td>
-								<td>{kindWords(kind, data)}</td>
-								<td dir="auto">{text}</td>
-							</tr>
-						))}
-					</tbody>
-				</table>
-			</Scrollable>
+			<FigureTable
+				label="Execution log"
+				columns={["At", "Agent", "Kind", "What"]}
+				rows={entries.map(({ at, agent, kind, text, data }) => [
+					durationText(at - origin),
+					agent === undefined ? "" : <Speaker agent={agent} />,
+					kindWords(kind, data),
+					text,
+				])}
+			/>
 		</section>
 	);
 }

@@ -2,15 +2,13 @@
 
 import type { LabCallJson, LabChannelJson, LabFaultKind, LabMessageJson } from "@nexus-stream/protocol";
 import type { ComponentChildren } from "preact";
-import { ChannelMark } from "../adapters/channel-parts.tsx";
-import { channelName, confirmedOf, MODE_WORDS } from "../adapters/channels.ts";
+import { ChannelMark, channelName, confirmedOf, MODE_WORDS } from "../adapters/channels.tsx";
 import { formatRoute } from "../app/route.ts";
 import { Answer, Dots, Verified } from "../chat/view/answer.tsx";
 import { outcomeOf } from "../chat/words.ts";
 import { Countdown, useNow } from "../ui/clock.tsx";
+import { Icon, Scrollable } from "../ui/element.tsx";
 import { plural } from "../ui/format.ts";
-import { Icon } from "../ui/icon.tsx";
-import { Scrollable } from "../ui/scrollable.tsx";
 import { Status, type Words } from "../ui/status.tsx";
 import { useEndFollower } from "../ui/stick.ts";
 import { cardWords, FAULTS, isOpen, type LabView, mannerOf, outcomeNote, type PlatformPause, pauseOf } from "./lab.ts";

@@ -1,12 +1,11 @@
 /** Keeps the channel lab up to date: polls the platforms, follows the run as the page does, and sends the person's commands. */
 
-import { createRunFolds, type Stream } from "@nexus-stream/client";
-import { type LabFaultKind, shownOf } from "@nexus-stream/protocol";
-import { channelName } from "../adapters/channels.ts";
-import { api, openStream } from "../app/api.ts";
-import { after, type ScheduleFrame } from "../ui/frame-clock.ts";
+import type { Stream } from "@nexus-stream/client";
+import type { LabFaultKind } from "@nexus-stream/protocol";
+import { channelName } from "../adapters/channels.tsx";
+import { api, followRun } from "../app/api.ts";
 import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
-import type { Delay } from "../ui/poll.ts";
+import { after, type Delay, type ScheduleFrame } from "../ui/timing.ts";
 import { chosenOf, FAULTS, type LabView, NEW_LAB, pollDelay } from "./lab.ts";
 
 /** Long enough to be read. */
@@ -79,25 +78,10 @@ class LabFeed implements PageSource<LabActions> {
 		page.change({ runId, web: undefined });
 		if (runId === undefined) return;
 		void this.#readText(runId);
-		const folds = createRunFolds();
-		let isDue = false;
-		const draw = () => {
-			isDue = false;
-			const web = folds.changed().at(-1);
-			if (web && page.newest.runId === runId) page.change({ web: shownOf(web) });
-		};
-		this.#stream = openStream(
-			{ run: runId },
-			{
-				onRecords: (records) => {
-					for (const { frame } of records) folds.push(frame);
-					if (isDue) return;
-					isDue = true;
-					this.#schedule(draw);
-				},
-				onState: (link) => link.phase === "ended" && page.reload(),
-			},
-		);
+		this.#stream = followRun(runId, this.#schedule, {
+			onView: (web) => page.newest.runId === runId && page.change({ web }),
+			onPhase: (phase) => phase === "ended" && page.reload(),
+		});
 	}
 
 	/** Reads the message of a run that another tab, or this one before a reload, has started. */

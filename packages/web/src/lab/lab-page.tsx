@@ -1,11 +1,10 @@
 /** The channel lab: one message, its answer on every platform at once, and buttons that inject faults. */
 
 import { useRef, useState } from "preact/hooks";
-import { ChannelMark } from "../adapters/channel-parts.tsx";
-import { channelName } from "../adapters/channels.ts";
-import { labPrompts, type Prompt } from "../chat/prompts.ts";
+import { ChannelMark, channelName } from "../adapters/channels.tsx";
+import { labPrompts, type Prompt } from "../chat/words.ts";
+import { Icon } from "../ui/element.tsx";
 import { plural } from "../ui/format.ts";
-import { Icon } from "../ui/icon.tsx";
 import { Head } from "../ui/list-page.tsx";
 import { FailureNotice, Notice } from "../ui/status.tsx";
 import { chosenOf, isDelivering, type LabView, readiness, sourceLength } from "./lab.ts";

@@ -1,16 +1,15 @@
 /** The channel lab as a value: its state, and the words and delays that follow from it. */
 
 import type { LabCallJson, LabChannelJson, LabFaultKind, LabStateJson, RunView } from "@nexus-stream/protocol";
-import { channelName, confirmedOf, deliveryWords, errorWords } from "../adapters/channels.ts";
+import { channelName, confirmedOf, deliveryWords, errorWords } from "../adapters/channels.tsx";
 import type { PageView } from "../ui/page.ts";
-import type { NoticeWords, Words } from "../ui/status.tsx";
+import type { Words } from "../ui/status.tsx";
 
 export interface LabView extends PageView {
 	/** The daemon's last response; undefined until the lab has started. */
 	readonly state?: LabStateJson;
 	/** The daemon's clock minus the browser's. */
 	readonly skewMs: number;
-	readonly notice?: NoticeWords;
 	/** A run was requested and has not begun. */
 	readonly isStarting: boolean;
 	readonly runId?: string;

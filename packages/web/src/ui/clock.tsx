@@ -1,8 +1,8 @@
 /** Times that tick while they are shown. */
 
 import { useEffect, useState } from "preact/hooks";
+import { Icon } from "./element.tsx";
 import { durationText, leftText } from "./format.ts";
-import { Icon } from "./icon.tsx";
 
 /** The present time, renewed every `everyMs` while `isRunning`. */
 export function useNow(everyMs: number, isRunning: boolean): number {

@@ -1,10 +1,8 @@
 /** A code listing with its language and a button that copies it. */
 
 import { useEffect, useState } from "preact/hooks";
-import { after } from "./frame-clock.ts";
-import { Icon } from "./icon.tsx";
-import { memo } from "./memo.ts";
-import { Scrollable } from "./scrollable.tsx";
+import { Icon, memo, Scrollable } from "./element.tsx";
+import { after } from "./timing.ts";
 
 const COPIED_MS = 1600;
 

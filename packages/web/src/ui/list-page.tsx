@@ -2,10 +2,9 @@
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { Icon } from "./icon.tsx";
+import { Icon, Scrollable } from "./element.tsx";
 import type { PageView } from "./page.ts";
-import { Scrollable } from "./scrollable.tsx";
-import { LinkBadge, Notice, type NoticeWords } from "./status.tsx";
+import { LinkBadge, Notice } from "./status.tsx";
 
 /** Opens the drawer with the sessions; provided by the shell. */
 export const OpenDrawer = createContext<() => void>(() => {});
@@ -53,7 +52,6 @@ export const PageFrame = ({ class: name, head, children }: PageFrameProps) => (
 export interface ListView extends PageView {
 	/** The lists were read at least once. */
 	readonly isLoaded: boolean;
-	readonly notice?: NoticeWords;
 }
 
 /** A page of lists that are polled: live while the loads succeed. */
@@ -84,26 +82,84 @@ export const Notices = ({ view: { failure, notice, isLoaded } }: { view: ListVie
 	</>
 );
 
-export interface TableProps {
+export interface Column<Row> {
+	/** The heading; one in brackets is only read aloud. */
+	readonly name: string;
+	readonly class?: string;
+	cell(row: Row): ComponentChildren;
+}
+
+export interface TableProps<Row> {
 	label: string;
 	class?: string;
-	/** Headings of the columns; one in brackets is only read aloud. */
-	columns: readonly string[];
-	children: ComponentChildren;
+	rows: readonly Row[];
+	keyOf(row: Row): string;
+	/** Attributes of the row's element. */
+	dataOf?(row: Row): Readonly<Record<`data-${string}`, string>>;
+	columns: readonly Column<NoInfer<Row>>[];
 }
 
 /** A table that becomes a list of cards on a narrow screen. */
-export const ListTable = ({ label, class: name = "", columns, children }: TableProps) => (
-	<Scrollable as="div" class="box list-frame" label={label}>
+export const ListTable = <Row,>({ label, class: name = "", rows, keyOf, dataOf, columns }: TableProps<Row>) => (
+	<Scrollable as="div" class="list-frame box" label={label}>
 		<table class={`list ${name}`.trimEnd()}>
 			<thead>
 				<tr>
-					{columns.map((column) => (
-						<th key={column}>{column.startsWith("(") ? <span class="sr">{column.slice(1, -1)}</span> : column}</th>
+					{columns.map(({ name: column }) => (
+						<th key={column}>{isSilent(column) ? <span class="sr">{column.slice(1, -1)}</span> : column}</th>
 					))}
 				</tr>
 			</thead>
-			<tbody>{children}</tbody>
+			<tbody>
+				{rows.map((row) => (
+					<tr key={keyOf(row)} {...dataOf?.(row)}>
+						{columns.map((column) => (
+							<td key={column.name} class={column.class} data-label={isSilent(column.name) ? undefined : column.name}>
+								{column.cell(row)}
+							</td>
+						))}
+					</tr>
+				))}
+			</tbody>
+		</table>
+	</Scrollable>
+);
+
+const isSilent = (column: string): boolean => column.startsWith("(");
+
+/** A long text in a table: its first lines. */
+export const Said = ({ text }: { text: string }) => (
+	<span class="said-text" dir="auto">
+		{text}
+	</span>
+);
+
+/** A table of figures. */
+export const FigureTable = (props: {
+	label: string;
+	columns: readonly string[];
+	rows: readonly ComponentChildren[][];
+}) => (
+	<Scrollable as="div" class="table-frame" label={props.label}>
+		<table>
+			<thead>
+				<tr>
+					{props.columns.map((column) => (
+						<th key={column}>{column}</th>
+					))}
+				</tr>
+			</thead>
+			<tbody>
+				{props.rows.map((cells, row) => (
+					<tr key={row}>
+						{cells.map((cell, column) => (
+							<td key={column} dir="auto">
+								{cell}
+							</td>
+						))}
+					</tr>
+				))}
+			</tbody>
 		</table>
 	</Scrollable>
 );

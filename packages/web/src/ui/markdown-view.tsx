@@ -3,8 +3,8 @@
 import type { AlignType, Definition, PhrasingContent, RootContent, Table } from "mdast";
 import type { ComponentChildren, VNode } from "preact";
 import { CodeBlock } from "./code-block.tsx";
+import { Scrollable } from "./element.tsx";
 import { imageUrl, linkUrl } from "./safe-url.ts";
-import { Scrollable } from "./scrollable.tsx";
 
 /** Deeper levels are shown as plain text, so that no answer can exhaust the stack. */
 const DEPTH_MAX = 40;

@@ -2,8 +2,8 @@
 
 import { toNexusError } from "@nexus-stream/protocol";
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import type { ScheduleFrame } from "./frame-clock.ts";
-import { type Delay, startPolling } from "./poll.ts";
+import type { NoticeWords } from "./status.tsx";
+import { type Delay, type ScheduleFrame, startPolling } from "./timing.ts";
 
 /** Passed to every page by the shell. */
 export interface PageContext {
@@ -15,6 +15,8 @@ export interface PageContext {
 export interface PageView {
 	/** The last load failed with this message, so the shown state may be out of date. */
 	readonly failure?: string;
+	/** The result of the last action. */
+	readonly notice?: NoticeWords;
 }
 
 /** An open page, as the shell and its view see it. */
@@ -83,6 +85,21 @@ export class PageState<View> {
 		const error = toNexusError(cause);
 		if (error.code === "unauthenticated" && !this.#isClosed) this.#context.onSignedOut();
 		return error.message;
+	}
+
+	/** Runs an action of a person: shows what it resolves to, or why it failed, and loads the page again. */
+	async act(work: () => Promise<string | undefined>): Promise<void> {
+		this.change({ notice: await this.#noticeOf(work) } as PageView as Partial<View>);
+		this.reload();
+	}
+
+	async #noticeOf(work: () => Promise<string | undefined>): Promise<NoticeWords | undefined> {
+		try {
+			const text = await work();
+			return text === undefined ? undefined : { tone: "quiet", text };
+		} catch (cause) {
+			return { tone: "bad", text: this.messageOf(cause) };
+		}
 	}
 
 	close(): void {

@@ -1,7 +1,7 @@
 /** A state in words, a notice, and the badge of a live connection. */
 
 import type { ComponentChildren } from "preact";
-import { Icon } from "./icon.tsx";
+import { Icon } from "./element.tsx";
 
 export type Tone = "good" | "live" | "quiet" | "warn" | "bad";
 

@@ -1,13 +1,12 @@
 /** Follows one workflow to its end: its events, the outputs of its nodes, and the texts of the nodes that write. */
 
-import { createRunFolds, type Stream } from "@nexus-stream/client";
+import type { Stream } from "@nexus-stream/client";
 import type { Runtime, RuntimeEvent } from "@nexus-stream/client/runtime";
-import { shownOf, toNexusError } from "@nexus-stream/protocol";
-import { openStream } from "../app/api.ts";
+import { toNexusError } from "@nexus-stream/protocol";
+import { followRun } from "../app/api.ts";
 import { loadRuntime } from "../app/runtime.ts";
-import { after, type ScheduleFrame } from "../ui/frame-clock.ts";
 import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
-import type { Delay } from "../ui/poll.ts";
+import { after, type Delay, type ScheduleFrame } from "../ui/timing.ts";
 import { hasUnreadOutputs, newWorkflowView, textRunsOf, type WorkflowView, withEvent, withRead } from "./workflow.ts";
 
 /** A browser allows few connections to a server (six over HTTP/1.1). Further texts are read when one of these has ended. */
@@ -109,29 +108,14 @@ class WorkflowFeed implements PageSource<WorkflowActions> {
 
 	#openText(runId: string): Stream {
 		const page = this.#page;
-		const folds = createRunFolds();
-		let isDue = false;
-		const draw = () => {
-			isDue = false;
-			const text = folds.changed().at(-1);
-			if (text) page.change({ texts: { ...page.newest.texts, [runId]: shownOf(text) } });
-		};
-		return openStream(
-			{ run: runId },
-			{
-				onRecords: (records) => {
-					for (const { frame } of records) folds.push(frame);
-					if (isDue) return;
-					isDue = true;
-					this.#schedule(draw);
-				},
-				onState: ({ phase }) => {
-					if (phase !== "ended" && phase !== "refused" && phase !== "lost") return;
-					this.#texts.set(runId, undefined);
-					this.#readTexts();
-				},
+		return followRun(runId, this.#schedule, {
+			onView: (text) => page.change({ texts: { ...page.newest.texts, [runId]: text } }),
+			onPhase: (phase) => {
+				if (phase !== "ended" && phase !== "refused" && phase !== "lost") return;
+				this.#texts.set(runId, undefined);
+				this.#readTexts();
 			},
-		);
+		});
 	}
 
 	async #cancel(): Promise<void> {

@@ -3,7 +3,7 @@
 import { WorkflowState as State, type WorkflowNodeStatus } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import { useMemo } from "preact/hooks";
 import { nameOf } from "../app/runtime.ts";
-import { Scrollable } from "../ui/scrollable.tsx";
+import { Scrollable } from "../ui/element.tsx";
 import { type WorkflowLayout as GraphView, graphOf, nodeKindWords, type PlacedNode } from "./workflow.ts";
 import { stateWords } from "./workflows.ts";
 

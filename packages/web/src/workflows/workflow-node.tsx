@@ -8,18 +8,17 @@ import {
 import type { MessageView, RunView } from "@nexus-stream/protocol";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import { RunLink } from "../adapters/channel-parts.tsx";
+import { RunLink } from "../adapters/channels.tsx";
 import { msOf, nameOf } from "../app/runtime.ts";
 import { Answer, Dots } from "../chat/view/answer.tsx";
 import { Message } from "../chat/view/message.tsx";
 import { Elapsed } from "../ui/clock.tsx";
-import { Icon } from "../ui/icon.tsx";
-import { Scrollable } from "../ui/scrollable.tsx";
+import { Icon, Scrollable } from "../ui/element.tsx";
 import { Status } from "../ui/status.tsx";
 import { useEndFollower } from "../ui/stick.ts";
-import { Files } from "./jobs.tsx";
 import { adviceOf, attemptWords, nodeKindWords, shownOutput, skippedWords, writes } from "./workflow.ts";
 import { stateWords } from "./workflows.ts";
+import { Files } from "./workflows-page.tsx";
 
 interface NodeProps {
 	node: WorkflowNodeStatus;

@@ -10,7 +10,6 @@ import {
 import type { RunView } from "@nexus-stream/protocol";
 import { plural } from "../ui/format.ts";
 import type { PageView } from "../ui/page.ts";
-import type { NoticeWords } from "../ui/status.tsx";
 
 export interface WorkflowView extends PageView {
 	readonly workflowId: string;
@@ -22,7 +21,6 @@ export interface WorkflowView extends PageView {
 	/** The text of each node's run so far, by run id. */
 	readonly texts: Readonly<Record<string, RunView>>;
 	readonly canceling: boolean;
-	readonly notice?: NoticeWords;
 }
 
 type NodeOutputView = Readonly<Record<string, unknown>>;

@@ -8,7 +8,7 @@ import {
 import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
 import { type Workflow, WorkflowState } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import type { Runtime } from "@nexus-stream/client/runtime";
-import { loadRuntime } from "../app/runtime.ts";
+import { loadRuntime, nameOf } from "../app/runtime.ts";
 import type { ListView } from "../ui/list-page.tsx";
 import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
 import type { Words } from "../ui/status.tsx";
@@ -32,54 +32,36 @@ export const NEW_WORKFLOWS: WorkflowsView = {
 	canceling: new Set(),
 };
 
-const UNKNOWN: Words = { tone: "quiet", text: "Unknown" };
-
-const WORDS: Readonly<Partial<Record<WorkflowState, Words>>> = {
-	[WorkflowState.ACCEPTED]: { tone: "quiet", text: "Waiting" },
-	[WorkflowState.QUEUED]: { tone: "quiet", text: "Queued" },
-	[WorkflowState.RUNNING]: { tone: "live", text: "Running" },
-	[WorkflowState.COMPLETED]: { tone: "good", text: "Done" },
-	[WorkflowState.FAILED]: { tone: "bad", text: "Failed" },
-	[WorkflowState.CANCELED]: { tone: "quiet", text: "Canceled" },
-	[WorkflowState.SKIPPED]: { tone: "quiet", text: "Skipped" },
+/** The states of workflows, their nodes and jobs, by name. */
+const WORDS: Readonly<Record<string, Words>> = {
+	accepted: { tone: "quiet", text: "Waiting" },
+	submitted: { tone: "quiet", text: "Queued" },
+	queued: { tone: "quiet", text: "Queued" },
+	running: { tone: "live", text: "Running" },
+	completed: { tone: "good", text: "Done" },
+	failed: { tone: "bad", text: "Failed" },
+	timeout: { tone: "bad", text: "Timed out" },
+	canceled: { tone: "quiet", text: "Canceled" },
+	skipped: { tone: "quiet", text: "Skipped" },
 };
 
-const JOB_WORDS: Readonly<Partial<Record<JobState, Words>>> = {
-	[JobState.SUBMITTED]: { tone: "quiet", text: "Queued" },
-	[JobState.QUEUED]: { tone: "quiet", text: "Queued" },
-	[JobState.RUNNING]: { tone: "live", text: "Running" },
-	[JobState.COMPLETED]: { tone: "good", text: "Done" },
-	[JobState.FAILED]: { tone: "bad", text: "Failed" },
-	[JobState.CANCELED]: { tone: "quiet", text: "Canceled" },
-	[JobState.TIMEOUT]: { tone: "bad", text: "Timed out" },
-};
-
-const INTERRUPTED: Words = { tone: "bad", text: "Interrupted" };
+const wordsOf = (state: string, reasonCode: ReasonCode): Words =>
+	state === "failed" && reasonCode === ReasonCode.CRASHED
+		? { tone: "bad", text: "Interrupted" }
+		: (WORDS[state] ?? { tone: "quiet", text: "Unknown" });
 
 /** The state of a workflow or of one of its nodes. */
 export const stateWords = ({ state, reasonCode }: Pick<Workflow, "state" | "reasonCode">): Words =>
-	state === WorkflowState.FAILED && reasonCode === ReasonCode.CRASHED ? INTERRUPTED : (WORDS[state] ?? UNKNOWN);
-
-const OVER: ReadonlySet<WorkflowState> = new Set([
-	WorkflowState.COMPLETED,
-	WorkflowState.FAILED,
-	WorkflowState.CANCELED,
-	WorkflowState.SKIPPED,
-]);
-
-export const isOver = ({ state }: Pick<Workflow, "state">): boolean => OVER.has(state);
-
-const JOBS_OVER: ReadonlySet<JobState> = new Set([
-	JobState.COMPLETED,
-	JobState.FAILED,
-	JobState.CANCELED,
-	JobState.TIMEOUT,
-]);
-
-export const isJobOver = ({ state }: Pick<ScenarioJob, "state">): boolean => JOBS_OVER.has(state);
+	wordsOf(nameOf(WorkflowState, state), reasonCode);
 
 export const jobWords = ({ state, reasonCode }: Pick<ScenarioJob, "state" | "reasonCode">): Words =>
-	state === JobState.FAILED && reasonCode === ReasonCode.CRASHED ? INTERRUPTED : (JOB_WORDS[state] ?? UNKNOWN);
+	wordsOf(nameOf(JobState, state), reasonCode);
+
+const OVER: ReadonlySet<string> = new Set(["completed", "failed", "timeout", "canceled", "skipped"]);
+
+export const isOver = ({ state }: Pick<Workflow, "state">): boolean => OVER.has(nameOf(WorkflowState, state));
+
+export const isJobOver = ({ state }: Pick<ScenarioJob, "state">): boolean => OVER.has(nameOf(JobState, state));
 
 /** Adds queue position, progress and attempt to a job's state. */
 export function jobDetail(job: ScenarioJob): string {
@@ -160,11 +142,9 @@ async function cancel(
 ): Promise<void> {
 	if (page.newest.canceling.has(id)) return;
 	page.change({ canceling: new Set([...page.newest.canceling, id]), notice: undefined });
-	try {
+	await page.act(async () => {
 		await request(await loadRuntime());
-	} catch (cause) {
-		page.change({ notice: { tone: "bad", text: page.messageOf(cause) } });
-	}
+		return undefined;
+	});
 	page.change({ canceling: new Set([...page.newest.canceling].filter((other) => other !== id)) });
-	page.reload();
 }

@@ -1,9 +1,8 @@
 /** The answer of a run: live, finished or replayed, always drawn from the same fold. */
 
 import type { RunView } from "@nexus-stream/protocol";
-import { Icon } from "../../ui/icon.tsx";
-import { memo } from "../../ui/memo.ts";
-import { type SpeakerLane, stretchesOf, toneOf } from "../lanes.ts";
+import { Icon, memo } from "../../ui/element.tsx";
+import { type SpeakerLane, stretchesOf, toneOf } from "../arrange.ts";
 import { outcomeOf } from "../words.ts";
 import { Message } from "./message.tsx";
 

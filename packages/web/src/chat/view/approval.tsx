@@ -4,8 +4,7 @@ import { toNexusError } from "@nexus-stream/protocol";
 import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
 import { useNow } from "../../ui/clock.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { Scrollable } from "../../ui/scrollable.tsx";
+import { Icon, Scrollable } from "../../ui/element.tsx";
 import {
 	type ApprovalActions,
 	approvalTitle,

@@ -2,14 +2,13 @@
 
 import type { ApprovalJson } from "@nexus-stream/protocol";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Icon } from "../../ui/icon.tsx";
+import { Icon } from "../../ui/element.tsx";
 import { FailureNotice } from "../../ui/status.tsx";
 import { followEnd, STUCK, stepStick } from "../../ui/stick.ts";
 import { type ChatState, decisionsOf, liveTurnOf, type TurnItem } from "../chat.ts";
-import { chatPrompts, type Prompt } from "../prompts.ts";
 import type { ChatPage } from "../session-feed.ts";
 import { threadOf, waitingOf } from "../thread.ts";
-import { announcement, connectionOf } from "../words.ts";
+import { announcement, chatPrompts, connectionOf, type Prompt } from "../words.ts";
 import type { Writer } from "../writer.ts";
 import { backToWriting, Composer } from "./composer.tsx";
 import { questionsOf, Turn } from "./turn.tsx";

@@ -1,7 +1,7 @@
 /** The input of the chat: Enter sends, Shift+Enter starts a new line, Escape stops the answer. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Icon } from "../../ui/icon.tsx";
+import { Icon } from "../../ui/element.tsx";
 
 export interface ComposerProps {
 	session: string;

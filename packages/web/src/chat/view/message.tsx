@@ -4,11 +4,11 @@ import type { MessageView } from "@nexus-stream/protocol";
 import type { RootContent } from "mdast";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
-import { after } from "../../ui/frame-clock.ts";
+import { memo } from "../../ui/element.tsx";
 import { type Doc, EMPTY_DOC, grow, nextStep } from "../../ui/markdown.ts";
 import { definitionsOf, renderBlock } from "../../ui/markdown-view.tsx";
-import { memo } from "../../ui/memo.ts";
-import { type Inset, insetsOf, placeInsets } from "../insets.ts";
+import { after } from "../../ui/timing.ts";
+import { type Inset, insetsOf, placeInsets } from "../arrange.ts";
 import { Part } from "./part.tsx";
 import { Reasoning, Tool } from "./tool.tsx";
 

@@ -3,8 +3,7 @@
 import type { ReasoningView, ToolView } from "@nexus-stream/protocol";
 import { useContext } from "preact/hooks";
 import { Elapsed } from "../../ui/clock.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { Scrollable } from "../../ui/scrollable.tsx";
+import { Icon, Scrollable } from "../../ui/element.tsx";
 import { approvalOf, isOpen, wantsWords } from "../approvals.ts";
 import { ApprovalCard, ApprovalContext } from "./approval.tsx";
 

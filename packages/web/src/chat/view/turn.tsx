@@ -9,15 +9,14 @@ import {
 	toNexusError,
 } from "@nexus-stream/protocol";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { dispositionWords } from "../../adapters/channels.ts";
+import { dispositionWords } from "../../adapters/channels.tsx";
 import { formatRoute } from "../../app/route.ts";
 import { CopyButton } from "../../ui/code-block.tsx";
+import { Icon, memo } from "../../ui/element.tsx";
 import { durationText, plural } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
-import { memo } from "../../ui/memo.ts";
+import type { RunActions } from "../actions.ts";
 import type { ApprovalActions } from "../approvals.ts";
 import { type ChatState, isLive, type TurnItem } from "../chat.ts";
-import type { RunActions } from "../run-actions.ts";
 import { userMessagesOf } from "../thread.ts";
 import { outcomeOf } from "../words.ts";
 import { writerOf } from "../writer.ts";

@@ -1,7 +1,7 @@
 /** Messages outside of the turns: on their way, queued, failed, or never answered. */
 
 import type { EventJson } from "@nexus-stream/protocol";
-import { dispositionWords } from "../../adapters/channels.ts";
+import { dispositionWords } from "../../adapters/channels.tsx";
 import type { OutgoingMessage } from "../chat.ts";
 import { type Writer, writerOf } from "../writer.ts";
 import { Dots } from "./answer.tsx";

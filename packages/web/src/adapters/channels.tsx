@@ -1,6 +1,8 @@
-/** Names and marks of the chat platforms, and the states of their accounts and deliveries in words. */
+/** The chat platforms: names, marks, and the states of their accounts and deliveries in words. */
 
 import type { DeliveryJson, DeliveryMode, DeliveryState, EventJson, ProcessJson } from "@nexus-stream/protocol";
+import { formatRoute } from "../app/route.ts";
+import { Icon } from "../ui/element.tsx";
 import type { Words } from "../ui/status.tsx";
 
 const NAMES: ReadonlyMap<string, string> = new Map([
@@ -56,36 +58,29 @@ const PROCESS_WORDS: Readonly<Record<ProcessJson["state"], Words>> = {
 
 export const processWords = (state: ProcessJson["state"]): Words => PROCESS_WORDS[state];
 
+const DISPOSITION_WORDS: Readonly<Record<EventJson["disposition"], Words>> = {
+	started: { tone: "good", text: "Answered by a run" },
+	queued: { tone: "live", text: "Waiting for its turn" },
+	batched: { tone: "good", text: "Answered together with others" },
+	injected: { tone: "good", text: "Handed to the run under way" },
+	cancelled: { tone: "quiet", text: "Cancelled" },
+	handled: { tone: "quiet", text: "Done" },
+	superseded: { tone: "quiet", text: "Summarised into a newer message" },
+	rejected: { tone: "bad", text: "Not accepted" },
+	dropped: { tone: "warn", text: "Dropped at the queue's cap" },
+	answered: { tone: "quiet", text: "A decision" },
+};
+
+/** The dispositions whose reason is shown. */
+const EXPLAINED: ReadonlySet<EventJson["disposition"]> = new Set(["handled", "rejected", "dropped", "answered"]);
+
 /** How a message was handled, and why. */
 export function dispositionWords(event: Pick<EventJson, "disposition" | "because" | "run_id">): Words {
-	const why = event.because === undefined ? "" : `: ${event.because}`;
-	switch (event.disposition) {
-		case "started":
-			return { tone: "good", text: "Answered by a run" };
-		case "queued":
-			return { tone: "live", text: "Waiting for its turn" };
-		case "batched":
-			return { tone: "good", text: "Answered together with others" };
-		case "injected":
-			return { tone: "good", text: "Handed to the run under way" };
-		case "cancelled":
-			return { tone: "quiet", text: "Cancelled" };
-		case "handled":
-			return { tone: "quiet", text: `Done${why}` };
-		case "superseded":
-			return {
-				tone: "quiet",
-				text: event.run_id === undefined ? "Summarised into a newer message" : "Stopped for a newer message",
-			};
-		case "rejected":
-			return { tone: "bad", text: `Not accepted${why}` };
-		case "dropped":
-			return { tone: "warn", text: `Dropped at the queue's cap${why}` };
-		case "answered":
-			return { tone: "quiet", text: `A decision${why}` };
-		default:
-			return event.disposition satisfies never;
-	}
+	const { tone, text } = DISPOSITION_WORDS[event.disposition];
+	if (event.disposition === "superseded" && event.run_id !== undefined)
+		return { tone, text: "Stopped for a newer message" };
+	const isExplained = EXPLAINED.has(event.disposition) && event.because !== undefined;
+	return { tone, text: isExplained ? `${text}: ${event.because}` : text };
 }
 
 /** The position up to which the platform has confirmed the text; messages without a confirmation may not have arrived. */
@@ -97,3 +92,17 @@ export function confirmedOf({ position, messages }: Pick<DeliveryJson, "position
 
 /** An error without its code, which is for programs. */
 export const errorWords = (error: string): string => error.replace(/^[a-z]+(?:_[a-z]+)*: (?=\S)/, "");
+
+export const ChannelMark = ({ channel }: { channel: string }) => (
+	<span class="channel-mark" data-channel={channel} aria-hidden="true">
+		{channelMark(channel)}
+	</span>
+);
+
+/** A link to the run in the inspector. Text that an operator sent directly has no run. */
+export const RunLink = ({ runId }: { runId: string | undefined }) =>
+	runId?.startsWith("run_") ? (
+		<a class="mark inspect" href={formatRoute({ name: "run", runId })} title={runId}>
+			<Icon name="pulse" /> Run
+		</a>
+	) : null;

@@ -1,4 +1,6 @@
-/** The page's few icons, drawn with strokes in the colour of the text around them. */
+/** The smallest parts of a view: icons, boxes that scroll, and components that are drawn again only for new properties. */
+
+import { Component, type ComponentChildren, type ComponentType, type FunctionComponent, h, type JSX } from "preact";
 
 const PATHS = {
 	menu: "M4 7h16M4 12h16M4 17h16",
@@ -41,3 +43,30 @@ export const Icon = ({ name }: { name: IconName }) => (
 		<path d={PATHS[name]} />
 	</svg>
 );
+
+export interface ScrollableProps {
+	as: "div" | "pre" | "ul";
+	class?: string;
+	label?: string;
+	children: ComponentChildren;
+}
+
+export const Scrollable = ({ as, class: name, label, children }: ScrollableProps): JSX.Element =>
+	h(
+		as,
+		{ class: name, tabIndex: 0, "aria-label": label, role: label && as === "div" ? "region" : undefined },
+		children,
+	);
+
+export function memo<P extends object>(Inner: FunctionComponent<P>): ComponentType<P> {
+	return class extends Component<P> {
+		override shouldComponentUpdate(next: P): boolean {
+			const current = this.props as Record<string, unknown>;
+			const keys = new Set([...Object.keys(current), ...Object.keys(next)]);
+			return [...keys].some((key) => current[key] !== (next as Record<string, unknown>)[key]);
+		}
+		override render() {
+			return h(Inner, this.props);
+		}
+	};
+}
