@@ -2,13 +2,6 @@
 
 import type { LogQuery, LogSpec } from "../../packages/daemon/src/bus/port.ts";
 import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
-import {
-	existsAlready,
-	fenced,
-	linkUnsealed,
-	noLiveLog,
-	ownedByAnother,
-} from "../../packages/daemon/src/bus/refusals.ts";
 import type {
 	Adopted,
 	ChainWith,
@@ -23,7 +16,14 @@ import type {
 	Unit,
 	UnitOutcome,
 } from "../../packages/daemon/src/bus/storage.ts";
-import { segmentBytesOf } from "../../packages/daemon/src/bus/storage.ts";
+import {
+	existsAlready,
+	fenced,
+	linkUnsealed,
+	noLiveLog,
+	ownedByAnother,
+	segmentBytesOf,
+} from "../../packages/daemon/src/bus/storage.ts";
 import { type Query, Tables } from "../../packages/daemon/src/std/write.ts";
 import { Refused, toNexusError } from "../../packages/protocol/src/protocol.ts";
 

@@ -68,12 +68,14 @@ async function settleOrphanedRun(
 	const replay = transcriptReplay(transcript, new Map(joined.map((event) => [event.eventId, event])));
 	const framer = new Framer({ runId: info.log, session, continues, ...deps.limits });
 	const orphan = await reopenOrphan(deps, info, startedAt, (frame) => {
-		framer.replay(frame);
+		framer.streams.replay(frame);
 		replay(frame);
 	});
 	const { writer, now } = orphan;
 	const ending = endingOf(orphan, why);
-	const records = framer.finished ? [] : framer.collect(() => framer.end(ending, transcript.usage, now));
+	const records = framer.streams.finished
+		? []
+		: framer.streams.collect(() => framer.end(ending, transcript.usage, now));
 	const stored = await deps.ledger.turns.get(info.log);
 	if (stored) {
 		await writer.seal(records);

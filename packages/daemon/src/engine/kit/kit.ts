@@ -2,6 +2,6 @@
 export { allowedTools, approved, bounded, type CallTeller, isAgreed } from "./approved.ts";
 export { ToolCalls } from "./calls.ts";
 export { type FailureContext, modelFailure } from "./failure.ts";
-export { EventQueue } from "./queue.ts";
+export { EventQueue, mapEvents } from "./queue.ts";
 export { resultSummary } from "./summary.ts";
 export { usageSum } from "./usage.ts";

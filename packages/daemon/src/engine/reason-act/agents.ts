@@ -12,12 +12,9 @@ import type { ToolRegistry } from "../tools/tools.ts";
 import { REASON_ACT_DEFAULTS, type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { type ModelPort, piModel } from "./model/model.ts";
 import { parseScript, scriptedModel } from "./model/scripted.ts";
-import type { AgentSpec } from "./setup.ts";
+import { AGENT, type AgentSpec } from "./setup.ts";
 
 const SECTION = "reasonAct";
-
-/** The only agent there is without an `agents` section. */
-export const AGENT = "main";
 
 const SYSTEM_PROMPT =
 	"You are a helpful assistant. Answer in Markdown, briefly and to the point. Use the tools you have when they help; say so when you do not know.";

@@ -1,11 +1,11 @@
 /** The tools offered to the agents of one run: their own and those of the daemon's sources, within the rights of the run. */
 
-import { wordsOf } from "@nexus-stream/protocol";
+import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { EngineRequest, ExecutionEntry } from "@nexus-stream/protocol/engine";
 import { fitsSome } from "../../std/globs.ts";
 import { type Tool, textResult } from "../tool.ts";
 import { type ToolRegistry, toolRegistry } from "../tools/tools.ts";
-import { type AgentSpec, forTool, type LoopSetup } from "./setup.ts";
+import { AGENT, type AgentSpec, forTool, type LoopSetup } from "./setup.ts";
 import { END, TERMINAL } from "./termination.ts";
 
 export type Offer = (agent: AgentSpec, enforced: boolean) => ToolRegistry;
@@ -70,6 +70,17 @@ function asConfigured(tool: Tool, setup: LoopSetup): Tool {
 /** Whether all senders of the run may use an agent. */
 export const mayUse = ({ allowedAgents }: EngineRequest, agent: string): boolean =>
 	allowedAgents === undefined || allowedAgents.includes(agent);
+
+/** The agent that the run begins with. A single agent answers to every name in access rules; so does the first of several to the default name. */
+export function entryAgent({ agents, entry }: LoopSetup, request: EngineRequest): string {
+	const { agent = entry } = request;
+	const isSeveral = agents.size > 1;
+	const name = isSeveral && (agents.has(agent) || agent !== AGENT) ? agent : entry;
+	if (!agents.has(name)) throw new NexusError("engine_failed", `there is no agent "${name}"`);
+	if (isSeveral && !mayUse(request, name))
+		throw new NexusError("engine_failed", `the sender may not use the agent "${name}"`);
+	return name;
+}
 
 /** The tools with which an orchestrator ends its turn. The schema lists the allowed agents and phases; others are refused. */
 export function orchestratorTools({ name }: AgentSpec, setup: LoopSetup, request: EngineRequest): Tool[] {

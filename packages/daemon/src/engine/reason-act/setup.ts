@@ -11,6 +11,9 @@ import type { ModelPort } from "./model/model.ts";
 import type { RunLimits } from "./shared-state.ts";
 import type { PhaseRules, TerminationStrategy } from "./termination.ts";
 
+/** The only agent there is without an `agents` section. */
+export const AGENT = "main";
+
 export interface AgentSpec {
 	name: string;
 	/** Routes the others; at most one of them. */

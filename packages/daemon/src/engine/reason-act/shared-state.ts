@@ -74,6 +74,19 @@ export interface Used {
 	costUsd: number;
 }
 
+/** The limit that forbids one more model call, in words. */
+export function limitReached(used: Used, limits: RunLimits): string | undefined {
+	const { modelCalls, routes, toolCalls, tokens, costUsd } = used;
+	const { modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax } = limits;
+	if (modelCalls >= modelCallsMax) return `the model was called ${modelCalls} times in one run (modelCallsMax)`;
+	if (routes > routesMax) return `agents were routed ${routes} times in one run (routesMax ${routesMax})`;
+	if (toolCalls > toolCallsMax)
+		return `the model asked for ${toolCalls} tool calls in one run (toolCallsMax ${toolCallsMax})`;
+	if (tokens >= tokensMax) return `the run used ${tokens} tokens (tokensMax ${tokensMax})`;
+	if (costUsd >= costUsdMax) return `the run cost ${costUsd.toFixed(2)} US dollars (costUsdMax ${costUsdMax})`;
+	return undefined;
+}
+
 /** JSON: the part of a checkpoint that belongs to the whole run. */
 export interface StateSnapshot {
 	used: Used;
