@@ -22,6 +22,7 @@ import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts"
 import { createApplications } from "../../packages/daemon/src/services/apps/apps.ts";
 import type { Applications } from "../../packages/daemon/src/services/apps/port.ts";
 import type { ArtifactInfo } from "../../packages/daemon/src/services/artifacts/port.ts";
+import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { once } from "../../packages/daemon/src/services/kit/once.ts";
 import { createMemory, type MemoryConfig } from "../../packages/daemon/src/services/memory/memory.ts";
 import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
@@ -136,7 +137,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		await nex.recover();
 		const clock = options.clock ?? systemClock;
 		const signIns = createSignIns({ bus, rows, clock, log: silentLog });
-		const apps = createApplications({ bus, rows, clock, log: silentLog });
+		const apps = createApplications({ bus, rows, clock, log: silentLog, audit: createAudit(clock) });
 		await Promise.all([signIns.load(), apps.load()]);
 		const services = withQuota(options.services?.({ bus, rows }) ?? {});
 		const edge = createEdge({

@@ -5,9 +5,10 @@ import { expect, it } from "vitest";
 import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
 import { readSource, type SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
-import { createToFrames, encodeFrame, newRunId, type StreamEvent } from "../../../packages/protocol/src/protocol.ts";
+import { encodeFrame, newRunId, type StreamEvent } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
+import { createToFrames } from "../../protocol/to-frames.ts";
 import { quiet } from "../../quiet.ts";
 
 const said: fc.Arbitrary<StreamEvent> = fc.oneof(

@@ -13,7 +13,7 @@ import { completeConfig, type NexusConfig, requireTokenOnPublicHost } from "./co
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data/data-dir.ts";
 import { lockDataDir } from "./data/data-lock.ts";
 import { openStore, type Store } from "./data/store.ts";
-import { openGrpcPort } from "./grpc-port.ts";
+import { openGrpcPort } from "./grpc.ts";
 import { createLogger } from "./observe/logger.ts";
 import { openTracing, tracingConfig } from "./observe/tracing.ts";
 import { packageVersion } from "./package.ts";

@@ -116,7 +116,7 @@ export class DeliveryRunner {
 		const { state: ended } = outcome;
 		const state = isOut ? "complete" : ended === "unknown" || ended === "damaged" ? ended : "failed";
 		const error = "error" in outcome ? outcome.error : missed?.error;
-		live.change("finish", state, error);
+		live.finish(state, error);
 		if (state === "complete") log.debug({ ...factsOf(live), messages: messages.length }, "delivered");
 		else log.warn({ ...factsOf(live), state, error }, "a delivery ended incomplete");
 		await live.recorded().catch(() => {}); // The record has logged the reason.

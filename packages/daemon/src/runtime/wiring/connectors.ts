@@ -7,7 +7,7 @@ import { chooseEngine, engineNamed, loadEngine } from "../../engine/engine.ts";
 import type { Transfers } from "../../services/artifacts/port.ts";
 import type { Audit } from "../../services/audit/port.ts";
 import { type ConfiguredAnswerer, createConnectors } from "../../services/connectors/connectors.ts";
-import type { Connectors } from "../../services/connectors/port.ts";
+import type { ConnectorService } from "../../services/connectors/port.ts";
 import { OWNER_APP } from "../../services/kit/principal.ts";
 import type { NexusConfig } from "../config/config.ts";
 import { dataPaths } from "../data/data-dir.ts";
@@ -20,14 +20,14 @@ export interface ConnectorParts {
 	engine: Engine;
 	config: NexusConfig;
 	clock: Clock;
-	audit?: Audit | undefined;
+	audit: Audit;
 	/** Tracks the daemon's own downloads. */
 	transfers: Pick<Transfers, "tracked">;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export function openConnectors(parts: ConnectorParts, env: Environment = process.env): Connectors {
+export function openConnectors(parts: ConnectorParts, env: Environment = process.env): ConnectorService {
 	const { bus, rows, engine, config, clock, audit, transfers } = parts;
 	return createConnectors({
 		bus,
