@@ -29,8 +29,7 @@ import type {
 } from "./port.ts";
 import { Reader } from "./reading/reader.ts";
 import { createRetainer, type Retainer } from "./retention.ts";
-import type { Storage } from "./storage.ts";
-import { existsAlready, linkUnsealed, noLiveLog } from "./storage.ts";
+import { existsAlready, linkUnsealed, noLiveLog, type Storage } from "./storage.ts";
 
 export type { BusOptions, Changes, Tell } from "./options.ts";
 export { ADMIT_MS_MAX } from "./options.ts";

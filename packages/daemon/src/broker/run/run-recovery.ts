@@ -15,8 +15,7 @@ import { Framer } from "../frames/framer.ts";
 import { settledWrites } from "../frames/recorder.ts";
 import type { TextStream } from "../frames/streams.ts";
 import { Transcript } from "../frames/transcript.ts";
-import type { Saved, SettleOrphan } from "../port.ts";
-import { type BrokerLimits, keptOf } from "../port.ts";
+import { type BrokerLimits, keptOf, type Saved, type SettleOrphan } from "../port.ts";
 import { endingOf, type RecoveryDeps, reopenOrphan, settleOrphans, untilSettled } from "../recovery.ts";
 import { type RunMeta, storedQuestion } from "./run-parts.ts";
 

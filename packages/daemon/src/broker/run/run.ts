@@ -14,8 +14,7 @@ import { alarmMessage } from "../watchdog.ts";
 import { isOutcome, type ToolEvent, ToolStarts } from "./engine-event.ts";
 import { RunJoining } from "./joining.ts";
 import { type NamedEvent, opening, RunApprovals } from "./run-approvals.ts";
-import type { RunDeps } from "./run-parts.ts";
-import { chainOf, engineRequestOf, iteratorOf, metaOf, partsOf } from "./run-parts.ts";
+import { chainOf, engineRequestOf, iteratorOf, metaOf, partsOf, type RunDeps } from "./run-parts.ts";
 
 export class Run {
 	readonly request: ExecuteRequest;

@@ -3,8 +3,7 @@
 import { NexusError } from "@nexus-stream/protocol";
 import type { Directory } from "../logs/directory.ts";
 import type { Cursor, LogSource } from "../port.ts";
-import type { Storage } from "../storage.ts";
-import { beyond } from "../storage.ts";
+import { beyond, type Storage } from "../storage.ts";
 import type { Batch } from "./batch.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 

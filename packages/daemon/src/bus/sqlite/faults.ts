@@ -4,8 +4,7 @@ import type { SQLOutputValue } from "node:sqlite";
 import { crc32 } from "node:zlib";
 import { NexusError, type RefusalKind, Refused, wordsOf } from "@nexus-stream/protocol";
 import { sqliteFailure } from "../../std/sqlite.ts";
-import type { Commit, Committed, UnitOutcome } from "../storage.ts";
-import { fenced } from "../storage.ts";
+import { type Commit, type Committed, fenced, type UnitOutcome } from "../storage.ts";
 
 /** A unit is to be refused, and the others of its commit are not. */
 export class UnitFault extends Error {

@@ -6,8 +6,7 @@ import { type JSONRPCMessage, parseJSONRPCMessage, serializeMessage } from "@mod
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { printable } from "../../std/printable.ts";
 import { OWN_GROUP, watchGroup } from "../../std/process-group.ts";
-import type { LinkEvents, McpTransport } from "./link.ts";
-import type { McpLimits } from "./port.ts";
+import type { LinkEvents, McpLimits, McpTransport } from "./port.ts";
 
 export interface StdioSpec {
 	command: string;

@@ -16,7 +16,7 @@ import {
 	type StateSnapshot,
 	type TerminalCall,
 	type Used,
-} from "./shared-state.ts";
+} from "./checkpoint.ts";
 
 export class RunState implements CustomState {
 	readonly #limits: RunLimits;
