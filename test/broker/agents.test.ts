@@ -32,7 +32,7 @@ function play(
 	const transcript = new Transcript({ ...options, ...limits, engine: "played", startedAt: 0, userMessages: [] });
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
-	framer.attach(sink);
+	framer.streams.attach(sink);
 	framer.open(1);
 	for (const event of events) transcript.take(framer.take(event, 1), framer.text, 1);
 	const turn = transcript.turn(ending, 2);
@@ -190,8 +190,8 @@ describe("for all interleavings of agents", () => {
 				const left = frames.slice(0, 1 + (at % frames.length));
 				if (left.length === frames.length) return;
 				const framer = new Framer(options);
-				for (const frame of left) framer.replay(frame);
-				const rest = framer.collect(() => framer.end(CRASHED, { input: -1, output: -1 }, 2)).map(decodeFrame);
+				for (const frame of left) framer.streams.replay(frame);
+				const rest = framer.streams.collect(() => framer.end(CRASHED, { input: -1, output: -1 }, 2)).map(decodeFrame);
 				const taken = [...left, ...rest];
 				expect(verified(taken)).toBeUndefined();
 				const texts = ({ messages }: RunView) => messages.map(({ messageId, text: said }) => [messageId, said]);

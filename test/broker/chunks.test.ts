@@ -20,7 +20,7 @@ function framed(events: readonly EngineEvent[], more: Partial<ConstructorParamet
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
 	const framer = new Framer({ ...options, ...more });
-	framer.attach(sink);
+	framer.streams.attach(sink);
 	framer.open(1);
 	for (const event of events) framer.take(event, 1);
 	framer.end(COMPLETED, usage, 1);
@@ -111,8 +111,8 @@ test("P1.11: a part whose count is known says it, and a crash in the middle of i
 		frames.findLastIndex((f) => f.type === "stream.chunk"),
 	);
 	const framer = new Framer(options);
-	for (const frame of left) framer.replay(frame);
-	left.push(...framer.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame));
+	for (const frame of left) framer.streams.replay(frame);
+	left.push(...framer.streams.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame));
 	expect(verified(left)).toBeUndefined();
 });
 
@@ -141,8 +141,8 @@ describe("P1.17: the trace", () => {
 		const frames = framed([text("a"), { type: "message" }, text("b")], { traceId });
 		expect(begins(frames, "text").map((begin) => begin.trace_id)).toEqual([traceId, traceId]);
 		const framer = new Framer(options);
-		for (const frame of frames.slice(0, 3)) framer.replay(frame);
-		const rest = framer.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame);
+		for (const frame of frames.slice(0, 3)) framer.streams.replay(frame);
+		const rest = framer.streams.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame);
 		expect(begins(rest, "text")[0]!.trace_id).toBe(traceId);
 	});
 });

@@ -1,22 +1,29 @@
-/** The wall clock is set back while something is under way: nothing waits for the time that was taken away. */
+/**
+ * The wall clock is set while something is under way: nothing waits for time that was taken away, nothing falls due that has not really
+ * passed, and an answer takes as long as it took.
+ */
 
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../packages/protocol/src/clock.ts";
 import { manualClock } from "../clock.ts";
-import { never, request, rig, tempFile, until, verified } from "./rig.ts";
+import { never, request, rig, tempFile, text, ticks, until, verified } from "./rig.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** Timers go on as they do; only what the clock says is set back. */
-function settable() {
+/** Timers run by `advance` alone; what the clock says can be set. `monotonic`: it also has a clock that is never set. */
+function settable({ monotonic = false } = {}) {
 	const clock = manualClock(10 * HOUR_MS);
-	let back = 0;
-	const shown: Clock = { now: () => clock.now() - back, after: (ms, callback) => clock.after(ms, callback) };
+	let ahead = 0;
+	const shown: Clock = {
+		now: () => clock.now() + ahead,
+		after: (ms, callback) => clock.after(ms, callback),
+		...(monotonic && { monotonic: () => clock.now() }),
+	};
 	return {
 		clock: shown,
 		advance: (ms: number) => clock.advance(ms),
 		setBack(ms: number) {
-			back += ms;
+			ahead -= ms;
 		},
 	};
 }
@@ -83,5 +90,31 @@ describe("a clock that is set back by an hour", () => {
 		expect(await after.broker.recover()).toMatchObject({ recovered: 1 });
 		const turn = after.look.turn("run_1")!;
 		expect(turn.endedAt - turn.startedAt).toBe(100);
+	});
+});
+
+describe("a clock that jumps forward by hours", () => {
+	test("I12: fires no watchdog, and those that are due fire on time", async () => {
+		const time = settable({ monotonic: true });
+		const { broker } = rig(
+			async function* () {
+				yield text("x");
+				await never;
+			},
+			{ clock: time.clock, limits: { interTokenMs: 5000, abortGraceMs: 1000 } },
+		);
+		const { result } = broker.execute(request());
+		await until(() => broker.live("run_1")?.text === "x");
+		time.advance(2000);
+		time.setBack(-9 * HOUR_MS);
+		time.advance(2900);
+		await ticks(4);
+		expect(broker.live("run_1")?.status).toBe("running");
+		time.advance(100);
+		expect(broker.live("run_1")?.status).toBe("stopping");
+		time.advance(1000);
+		const turn = await result;
+		expect(turn.reason).toBe("timeout");
+		expect(turn.endedAt - turn.startedAt).toBe(6000);
 	});
 });

@@ -14,7 +14,7 @@ const usage = { input: -1, output: -1 };
 function frame(events: readonly EngineEvent[], ending: Ending = COMPLETED, framer = new Framer(options)): Frame[] {
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
-	framer.attach(sink);
+	framer.streams.attach(sink);
 	framer.open(1);
 	for (const event of events) framer.take(event, 1);
 	framer.end(ending, usage, 1);
@@ -126,9 +126,9 @@ describe("for all sequences of events", () => {
 				const whole = frame(events);
 				const left = whole.slice(0, at % whole.length);
 				const framer = new Framer(options);
-				for (const one of left) framer.replay(one);
-				expect(framer.finished).toBe(false);
-				const rest = framer.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame);
+				for (const one of left) framer.streams.replay(one);
+				expect(framer.streams.finished).toBe(false);
+				const rest = framer.streams.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame);
 				expect(verified([...left, ...rest])).toBeUndefined();
 				expect(finalEnd(rest)).toMatchObject({ reason: "crashed", synthetic: true, error: { code: "crashed" } });
 			}),

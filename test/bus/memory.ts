@@ -3,27 +3,25 @@
 import type { LogQuery, LogSpec } from "../../packages/daemon/src/bus/port.ts";
 import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
 import {
+	type Adopted,
+	type ChainWith,
+	type Commit,
+	type Committed,
 	existsAlready,
 	fenced,
+	type Hint,
+	type Joined,
+	type Kinds,
+	type LogWrite,
 	linkUnsealed,
 	noLiveLog,
 	ownedByAnother,
-} from "../../packages/daemon/src/bus/refusals.ts";
-import type {
-	Adopted,
-	ChainWith,
-	Commit,
-	Committed,
-	Hint,
-	Joined,
-	Kinds,
-	LogWrite,
-	Storage,
-	StoredLog,
-	Unit,
-	UnitOutcome,
+	type Storage,
+	type StoredLog,
+	segmentBytesOf,
+	type Unit,
+	type UnitOutcome,
 } from "../../packages/daemon/src/bus/storage.ts";
-import { segmentBytesOf } from "../../packages/daemon/src/bus/storage.ts";
 import { type Query, Tables } from "../../packages/daemon/src/std/write.ts";
 import { Refused, toNexusError } from "../../packages/protocol/src/protocol.ts";
 

@@ -21,7 +21,7 @@ function shown(events: readonly EngineEvent[], options: ShowOptions = {}, note?:
 		code = show.record({ text, frame, ...verifier.push(frame) });
 	};
 	const framer = new Framer({ runId: "run_1", session: "s", chunkBytesMax: 1000, toolJsonCharsMax: 1000 });
-	framer.attach(sink);
+	framer.streams.attach(sink);
 	framer.open(1);
 	for (const event of events) framer.take(event, 1);
 	if (note !== undefined) framer.note(note, 1);

@@ -3,7 +3,7 @@ import type { EngineEvent, EngineMessage } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createDemo, demoEngine, paceFrom, scriptOf, waitMs } from "../../packages/daemon/src/engine/demo/demo.ts";
-import { shorten, tokensOf } from "../../packages/daemon/src/engine/demo/words.ts";
+import { tokensOf } from "../../packages/daemon/src/engine/demo/script.ts";
 import { character } from "../character.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
@@ -351,17 +351,6 @@ describe("tokens", () => {
 				const tokens = tokensOf(text);
 				expect(tokens.join("")).toBe(text);
 				expect(tokens).not.toContain("");
-			}),
-		);
-	});
-
-	test("shortening keeps short text whole and never leaves half a character", () => {
-		fc.assert(
-			fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 1, max: 20 }), (text, charsMax) => {
-				const short = shorten(text, charsMax);
-				expect(short.isWellFormed()).toBe(true);
-				if (Array.from(text).length <= charsMax) expect(short).toBe(text);
-				else expect(Array.from(short)).toHaveLength(charsMax + 1);
 			}),
 		);
 	});

@@ -56,7 +56,7 @@ function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody"
 		userMessages: [],
 		...BROKER_LIMITS,
 	});
-	framer.attach(() => {});
+	framer.streams.attach(() => {});
 	framer.open(0);
 	for (const event of events) transcript.take(framer.take(event, 0), framer.text, 0);
 	const turn = JSON.parse(JSON.stringify(transcript.turn(COMPLETED, 0)));

@@ -1,9 +1,8 @@
-import type { AssistantMessage } from "@earendil-works/pi-ai";
-import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
+import { type AssistantMessage, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { callSummary, progressSummary, resultSummary } from "../../packages/daemon/src/engine/kit/calls.ts";
 import { EventQueue, modelFailure } from "../../packages/daemon/src/engine/kit/kit.ts";
-import { callSummary, progressSummary, resultSummary } from "../../packages/daemon/src/engine/kit/summary.ts";
 import { type PiEvent, Translator } from "../../packages/daemon/src/engine/pi/translate.ts";
 import type { EngineEvent, EngineYield } from "../../packages/protocol/src/engine.ts";
 import { expectPaired, said, toolsOf } from "./pi-kit.ts";

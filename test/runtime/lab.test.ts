@@ -1,6 +1,6 @@
 /** The life of the channel lab's process: started by use, stopped by disuse, replaced when it dies. */
 
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
@@ -19,7 +19,6 @@ const UNUSED_MS = 10 * 60_000;
 
 /** A host without platforms: only its process matters here. */
 const HOST = `
-import { appendFileSync } from "node:fs";
 import { createServer } from "node:http";
 appendFileSync(new URL("pids", import.meta.url), process.pid + "\\n");
 const server = createServer((_, response) => response.end('{"channels":{}}'));

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { elicit } from "../../../packages/daemon/src/engine/mcp/elicit.ts";
 import { mcpProblems } from "../../../packages/daemon/src/engine/mcp/entry.ts";
-import { mayUse, toolName } from "../../../packages/daemon/src/engine/mcp/names.ts";
+import { mayUse, toolName } from "../../../packages/daemon/src/engine/mcp/port.ts";
 import type { ToolQuestion } from "../../../packages/daemon/src/engine/tool.ts";
 import { answered, rig } from "./rig.ts";
 

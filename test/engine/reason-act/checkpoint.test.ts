@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { digestOf } from "../../../packages/daemon/src/engine/engine.ts";
 import { type Checkpoint, GO_ON, missingResults } from "../../../packages/daemon/src/engine/reason-act/checkpoint.ts";
-import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason-act/config.ts";
+import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason-act/entry.ts";
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { scriptedModel } from "../../../packages/daemon/src/engine/reason-act/model/scripted.ts";

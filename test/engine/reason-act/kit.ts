@@ -1,12 +1,11 @@
 /** Helpers of the reason-act tests: models made of events, engines with defaults, and views of what they yield. */
 
 import type { AssistantMessage } from "@earendil-works/pi-ai";
-import type { AgentConfig } from "../../../packages/daemon/src/engine/agents/agents.ts";
-import { AGENT, agentSpec } from "../../../packages/daemon/src/engine/reason-act/agents.ts";
-import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason-act/config.ts";
+import type { AgentConfig } from "../../../packages/daemon/src/engine/agents.ts";
+import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason-act/entry.ts";
 import type { LlmEvent, ModelPort, ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
-import { reasonActEngine, setupFor } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import type { LoopSetup } from "../../../packages/daemon/src/engine/reason-act/setup.ts";
+import { agentSpec, reasonActEngine, setupFor } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { AGENT, type LoopSetup } from "../../../packages/daemon/src/engine/reason-act/setup.ts";
 import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import { toolRegistry } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";

@@ -7,7 +7,7 @@ import type { Checkpoint } from "../../../packages/daemon/src/engine/reason-act/
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
-import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
+import type { Engine, EngineEvent } from "../../../packages/protocol/src/engine.ts";
 import { rig, verified } from "../../broker/rig.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
@@ -111,26 +111,28 @@ describe("a model that misbehaves", () => {
 	});
 
 	test("I2, I3: its log is well-framed and sealed once, whatever was said", async () => {
-		const { bus, ledger, frames } = rig(async function* () {});
+		const store = rig(async function* () {});
 		let n = 0;
 		await fc.assert(
 			fc.asyncProperty(answers, config, async (answers, config) => {
 				const { engine } = await engineOf(answers, { config: { ...LIMITS, ...config }, tools });
-				const broker: Broker = createBroker({ ...quiet, bus, ledger, engine });
-				n += 1;
-				const runId = `run_${n}`;
-				const events = [{ eventId: `evt_${n}`, text: "question", attachments: [] }];
-				const turn = await broker.execute({ session: `s${n}`, runId, events }).result;
-				const log = await frames(runId);
-				expect(verified(log)).toBeUndefined();
-				expect(["completed", "failed"]).toContain(turn.status);
-				if (turn.error) expect(turn.error).toMatchObject({ code: "engine_failed" });
-				expect(turn.error?.message ?? "").not.toMatch(/not an EngineEvent|is not JSON/);
+				await expectSealedOnce(store, engine, `run_${++n}`);
 			}),
 			{ numRuns: atEffort(2000, 60) },
 		);
 	});
 });
+
+/** Runs the engine once: its log is well-framed, and its turn has completed or says why not. */
+async function expectSealedOnce({ bus, ledger, frames }: ReturnType<typeof rig>, engine: Engine, runId: string) {
+	const broker: Broker = createBroker({ ...quiet, bus, ledger, engine });
+	const events = [{ eventId: `evt_${runId}`, text: "question", attachments: [] }];
+	const turn = await broker.execute({ session: `s_${runId}`, runId, events }).result;
+	expect(verified(await frames(runId))).toBeUndefined();
+	expect(["completed", "failed"]).toContain(turn.status);
+	if (turn.error) expect(turn.error).toMatchObject({ code: "engine_failed" });
+	expect(turn.error?.message ?? "").not.toMatch(/not an EngineEvent|is not JSON/);
+}
 
 /** Routing decisions, of which many are good. */
 const routing = fc
@@ -220,21 +222,13 @@ describe("agents that misbehave, in turn and side by side", () => {
 	});
 
 	test("I2, I3: the log is well-framed and sealed once", async () => {
-		const { bus, ledger, frames } = rig(async function* () {});
+		const store = rig(async function* () {});
 		let n = 0;
 		await fc.assert(
 			fc.asyncProperty(team, config, policies, async (answers, config, agents) => {
 				const options = { config: { ...TEAM_LIMITS, ...config }, agents: agents as never, tools };
 				const { engine } = await teamOf(answers, options);
-				const broker: Broker = createBroker({ ...quiet, bus, ledger, engine });
-				n += 1;
-				const runId = `run_team_${n}`;
-				const events = [{ eventId: `evt_team_${n}`, text: "question", attachments: [] }];
-				const turn = await broker.execute({ session: `t${n}`, runId, events }).result;
-				expect(verified(await frames(runId))).toBeUndefined();
-				expect(["completed", "failed"]).toContain(turn.status);
-				if (turn.error) expect(turn.error).toMatchObject({ code: "engine_failed" });
-				expect(turn.error?.message ?? "").not.toMatch(/not an EngineEvent|is not JSON/);
+				await expectSealedOnce(store, engine, `run_team_${++n}`);
 			}),
 			{ numRuns: atEffort(2000, 60) },
 		);

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RUN_LIMITS } from "../../../packages/daemon/src/engine/reason-act/shared-state.ts";
+import { RUN_LIMITS } from "../../../packages/daemon/src/engine/reason-act/checkpoint.ts";
 import { RunState } from "../../../packages/daemon/src/engine/reason-act/state.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";

@@ -3,8 +3,8 @@
 import type { Message } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { thinkSplitter, withoutThinking } from "../../../packages/daemon/src/engine/reason-act/model/think.ts";
-import { trimmed } from "../../../packages/daemon/src/engine/reason-act/prompt.ts";
+import { thinkSplitter, withoutThinking } from "../../../packages/daemon/src/engine/reason-act/model/listen.ts";
+import { trimmed } from "../../../packages/daemon/src/engine/reason-act/offer.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 import { asks, messageOf } from "./kit.ts";

@@ -15,7 +15,7 @@ function chunksOf(events: readonly EngineEvent[], ending: Ending = COMPLETED) {
 	const frames: Frame[] = [];
 	const sink = (record: string) => void frames.push(decodeFrame(record));
 	const framer = new Framer(options);
-	framer.attach(sink);
+	framer.streams.attach(sink);
 	framer.open(1);
 	for (const event of events) framer.take(event, 1);
 	framer.end(ending, { input: -1, output: -1 }, 1);

@@ -11,7 +11,7 @@ export function recordsOf(runId: string, events: readonly EngineEvent[], ending:
 	const framer = new Framer({ runId, session: "s", chunkBytesMax: 1000, toolJsonCharsMax: 1000 });
 	const records: string[] = [];
 	const sink = (record: string) => void records.push(record);
-	framer.attach(sink);
+	framer.streams.attach(sink);
 	framer.open(1);
 	for (const event of events) framer.take(event, 1);
 	framer.end(ending, { input: 3, output: 4 }, 1);

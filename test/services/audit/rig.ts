@@ -9,8 +9,7 @@ import type { AgentEvent, MemoryEvent } from "../../../packages/daemon/src/servi
 import { createTelling } from "../../../packages/daemon/src/services/audit/mappers.ts";
 import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { type AuditRecord, auditLine, createAudit } from "../../../packages/daemon/src/services/audit/record.ts";
-import type { Clock } from "../../../packages/protocol/src/clock.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { answer, modelOf, setupOf, text } from "../../engine/reason-act/kit.ts";

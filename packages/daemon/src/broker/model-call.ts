@@ -103,7 +103,7 @@ export class ModelCall {
 	async establish(): Promise<void> {
 		const { runId, kind, meta, countedFor, model, begin = [], patienceMs } = this.request;
 		const { startedAt } = this.#driver;
-		const records = this.#framer.collect(() => this.#framer.open(startedAt));
+		const records = this.#framer.streams.collect(() => this.#framer.open(startedAt));
 		this.#framer.take({ type: "usage", model, ...UNKNOWN_USAGE }, startedAt);
 		let writer: LogWriter;
 		try {
@@ -115,7 +115,7 @@ export class ModelCall {
 			throw cause;
 		}
 		this.#writer = writer;
-		this.#framer.attach((record) => writer.append(record));
+		this.#framer.streams.attach((record) => writer.append(record));
 		this.#driver.start(writer);
 	}
 
@@ -192,7 +192,7 @@ export class ModelCall {
 		const { runId, settle = () => [] } = this.request;
 		try {
 			const now = this.#driver.now();
-			const records = this.#framer.collect(() => this.#framer.end({ reason, error }, this.#usage, now));
+			const records = this.#framer.streams.collect(() => this.#framer.end({ reason, error }, this.#usage, now));
 			await sealWith(this.#deps.log, this.#writer!, records, settle(end));
 			this.#ended.resolve(end);
 		} catch (cause) {

@@ -109,9 +109,11 @@ class LiveModelCalls implements ModelCalls {
 	async #endOrphan(info: LogInfo, why: Ending): Promise<void> {
 		const { limits, log } = this.#deps;
 		const framer = new Framer({ runId: info.log, ...limits });
-		const orphan = await reopenOrphan(this.#deps, info, info.createdAt, (frame) => framer.replay(frame));
+		const orphan = await reopenOrphan(this.#deps, info, info.createdAt, (frame) => framer.streams.replay(frame));
 		const ending = endingOf(orphan, why);
-		const records = framer.finished ? [] : framer.collect(() => framer.end(ending, UNKNOWN_USAGE, orphan.now));
+		const records = framer.streams.finished
+			? []
+			: framer.streams.collect(() => framer.end(ending, UNKNOWN_USAGE, orphan.now));
 		const { reason, error } = ending;
 		await sealWith(log, orphan.writer, records, this.#settleOrphan(info, { reason, usage: UNKNOWN_USAGE, error }));
 	}

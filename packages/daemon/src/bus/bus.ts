@@ -6,18 +6,18 @@ import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Query, Write } from "../std/write.ts";
 import { Committer } from "./commit/committer.ts";
-import { topicsOf } from "./commit/part.ts";
-import { BUS_LIMITS, type BusLimits } from "./limits.ts";
+import { topicsOf } from "./commit/plan.ts";
 import { Directory } from "./logs/directory.ts";
 import { LiveLog } from "./logs/live-log.ts";
 import { Writers } from "./logs/writers.ts";
 import { Membership } from "./membership.ts";
 import { type TrackedStorage, trackRequests } from "./open-requests.ts";
-import { type BusOptions, type Tell, withTellWrites } from "./options.ts";
+import { BUS_LIMITS, type BusLimits, type BusOptions, type Tell, withTellWrites } from "./options.ts";
 import type {
 	Bus,
 	ChainInfo,
 	Cursor,
+	Grown,
 	LogInfo,
 	LogQuery,
 	LogSource,
@@ -25,20 +25,17 @@ import type {
 	LogWriter,
 	Retention,
 	Together,
+	Wake,
 } from "./port.ts";
-import { createPages, type Pages } from "./reading/pages.ts";
 import { Reader } from "./reading/reader.ts";
-import type { Grown, Wake } from "./reading/wake.ts";
-import { existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
 import { createRetainer, type Retainer } from "./retention.ts";
-import type { Storage } from "./storage.ts";
+import { existsAlready, linkUnsealed, noLiveLog, type Storage } from "./storage.ts";
 
-export { ADMIT_MS_MAX } from "./limits.ts";
 export type { BusOptions, Changes, Tell } from "./options.ts";
-export type { Bus, Cursor, LogInfo, LogSource, LogSpec, LogWriter, Retention } from "./port.ts";
+export { ADMIT_MS_MAX } from "./options.ts";
+export type { Bus, Cursor, Grown, LogInfo, LogSource, LogSpec, LogWriter, Retention, Wake } from "./port.ts";
 export { Batch } from "./reading/batch.ts";
-export { follow } from "./reading/follow.ts";
-export type { Grown, Wake } from "./reading/wake.ts";
+export { follow } from "./reading/cursor.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
 export { sqliteStorage } from "./sqlite/sqlite.ts";
 
@@ -53,7 +50,6 @@ class LogBus implements Bus {
 	readonly #tell: Tell | undefined;
 	readonly #directory: Directory;
 	readonly #committer: Committer;
-	readonly #pages: Pages;
 	readonly #reader: Reader;
 	readonly #writers: Writers;
 	readonly #membership: Membership;
@@ -73,7 +69,6 @@ class LogBus implements Bus {
 		this.#storage = storage;
 		this.#log = options.log;
 		this.#tell = options.tell;
-		this.#pages = createPages(this.#limits.pagesBytesMax);
 		this.#directory = new Directory(storage, (log) => this.#membership.refresh(log));
 		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
 		const wake = (wakes: Iterable<Wake>, log?: Grown) => this.#wakeAll(wakes, log);
@@ -85,10 +80,11 @@ class LogBus implements Bus {
 			storage,
 			now: () => this.now(),
 			closed: () => this.#closed,
-			removed: (id) => this.#pages.drop(id),
+			removed: (id) => this.#reader.drop(id),
 		});
 		const closed = () => this.#closed;
-		this.#reader = new Reader({ storage, directory: this.#directory, pages: this.#pages, closed });
+		const { pagesBytesMax } = this.#limits;
+		this.#reader = new Reader({ storage, directory: this.#directory, pagesBytesMax, closed });
 		this.#writers = new Writers({ committer: this.#committer, limits: this.#limits, tell: this.#tell, closed });
 		this.#membership.join(options.name ?? "nexus", options.shared ?? false);
 	}

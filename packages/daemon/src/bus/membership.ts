@@ -8,7 +8,7 @@ import type { Reading } from "../std/write.ts";
 import { type CommitLimits, Silent, unwritten } from "./commit/outcome.ts";
 import type { Directory } from "./logs/directory.ts";
 import type { RemoteLog } from "./logs/remote-log.ts";
-import type { Wake, WakeAll } from "./reading/wake.ts";
+import type { Wake, WakeAll } from "./port.ts";
 import type { Joined, Storage } from "./storage.ts";
 
 export interface MembershipLimits {

@@ -3,7 +3,6 @@
 import type { LogKind } from "@nexus-stream/protocol";
 import type { Query, Write } from "../std/write.ts";
 import type { Batch } from "./reading/batch.ts";
-import type { Wake } from "./reading/wake.ts";
 
 /** The name of a log and how it is declared. Logs of one chain follow one another: a chain is read as one log. */
 export interface LogSpec {
@@ -64,6 +63,20 @@ export interface LogWriter {
 }
 
 export type LogSource = { log: string } | { chain: string };
+
+/** A log that grew, as a wake names it: the same object for all who follow the log. */
+export interface Grown {
+	/** Durable and visible up to here. */
+	readonly head: number;
+	readonly sealedAt: number | undefined;
+	/** The batch that became visible last. Undefined when it would not be at hand later, so that each reader has to ask the store. */
+	readonly newest: Batch | undefined;
+}
+
+/** Called when something became visible, or the log ended; with the log, when it is known which one. */
+export type Wake = (log?: Grown) => void;
+
+export type WakeAll = (wakes: Iterable<Wake>, log?: Grown) => void;
 
 /** A consumer: a position in a log that pulls. A slow one is merely further behind (I6). */
 export interface Cursor {

@@ -3,7 +3,7 @@
  * could both want: ids, where a link of a chain begins, who owns a log, what time it is. Every call may answer at once or later.
  */
 
-import type { Refused } from "@nexus-stream/protocol";
+import { NexusError, Refused } from "@nexus-stream/protocol";
 import type { Query, Reading, Write } from "../std/write.ts";
 import type { LogInfo, LogQuery, LogSpec } from "./port.ts";
 import type { Batch } from "./reading/batch.ts";
@@ -153,3 +153,24 @@ interface StoreRemoval {
 }
 
 export interface Storage extends StoreMembership, StoreWriting, StoreReading, StoreRemoval {}
+
+// The refusals of a store, the same in every implementation.
+
+export const fenced = (): Refused =>
+	new Refused(
+		"fenced",
+		"another daemon has taken over what this one owned; stop this one, or let it serve readers only",
+	);
+
+export const ownedByAnother = (log: string): Refused =>
+	new Refused("conflict", `log ${log} is written by another daemon, which is alive`);
+
+export const noLiveLog = (log: string): NexusError => new NexusError("not_found", `no live log ${log}`);
+
+export const existsAlready = (log: string): Refused => new Refused("duplicate", `log ${log} exists already`);
+
+export const linkUnsealed = (chain: string): Refused =>
+	new Refused("conflict", `the last log of ${chain} is not sealed yet; a restart recovers a log without a writer`);
+
+export const beyond = (name: string, after: number, head: number) =>
+	new NexusError("invalid", `offset ${after} is beyond the end of ${name}, which is at ${head}`);

@@ -1,6 +1,6 @@
 /** Agents behind one small port, and how the configured one is found. The door of this folder. */
 
-export { agentProblems } from "./agents/agents.ts";
+export { agentProblems } from "./agents.ts";
 export {
 	callModel,
 	chooseEngine,

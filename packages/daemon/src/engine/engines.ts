@@ -1,7 +1,7 @@
 /** The registry as a list and as types: what `engine:` may say, and which sections of the configuration belong to engines. */
 
 import { loadOnce } from "../std/load-once.ts";
-import { agentsConfigSchema, phasesConfigSchema } from "./agents/agents.ts";
+import { agentsConfigSchema, phasesConfigSchema } from "./agents.ts";
 import type { ConfigWords, EngineEntry, EnvironmentVariables } from "./entry.ts";
 import { mcpConfigSchema } from "./mcp/mcp.ts";
 import type { CallModel } from "./model.ts";

@@ -1,19 +1,15 @@
-/** EngineEvents → frames of one run: which event belongs to which stream. No I/O: the records go to the attached log. */
+/**
+ * EngineEvents → frames of one run: which event belongs to which stream, and when the messages of its agents begin and end. No I/O: the
+ * records go to the attached log.
+ */
 
-import { type Frame, isToolDone, type Usage, type UsageShare } from "@nexus-stream/protocol";
+import { NexusError, type Usage, type UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
-import { type Ending, unpairedSummary } from "../ending.ts";
-import { checkedTool, checkSigned, malformed, reportOf, type ToolEvent } from "../run/engine-event.ts";
-import { AgentLanes } from "./lanes.ts";
-import {
-	type Append,
-	DONE,
-	type FramedStream,
-	RunStreams,
-	type Speaker,
-	type StreamsOptions,
-	type TextStream,
-} from "./streams.ts";
+import type { Ending } from "../ending.ts";
+import { checkAgent, checkedTool, checkSigned, isNamed, malformed, type ToolEvent } from "../run/engine-event.ts";
+import { SideStreams } from "./side-streams.ts";
+import { DONE, type FramedStream, RunStreams, type Speaker, type StreamsOptions, type TextStream } from "./streams.ts";
+import { piecesOf } from "./text.ts";
 
 export interface FramerOptions extends StreamsOptions {
 	/** A message's text is one chunk, sent once it is whole or another event arrives (P1.14). */
@@ -21,55 +17,74 @@ export interface FramerOptions extends StreamsOptions {
 	toolJsonCharsMax: number;
 }
 
+/** Open streams of one agent; agents work side by side (P1.16). The lane without an agent belongs to the engine itself. */
+interface MessageLane extends Speaker {
+	visible: boolean;
+	/** Its newest message. */
+	text: FramedStream | undefined;
+	/** The newest message takes more text. */
+	speaks: boolean;
+	reasoning: FramedStream | undefined;
+	/** By modality. */
+	readonly parts: Map<string, FramedStream>;
+	/** Text held back until the message is whole. */
+	held: string;
+	/** The model used last. */
+	model: string | undefined;
+}
+
+type Delta = Pick<Extract<EngineEvent, { type: "text" | "reasoning" }>, "delta" | "agent">;
+
+const newLane = (agent: string | undefined): MessageLane => ({
+	agent,
+	visible: true,
+	text: undefined,
+	speaks: false,
+	reasoning: undefined,
+	parts: new Map(),
+	held: "",
+	model: undefined,
+});
+
+/** Limit per run. */
+const AGENTS_MAX = 256;
+
 export class Framer {
 	readonly #toolJsonCharsMax: number;
-	readonly #streams: RunStreams;
-	readonly #lanes: AgentLanes;
-	readonly #tools = new Map<string, FramedStream>();
-	#compaction: FramedStream | undefined;
+	readonly #isWhole: boolean;
+	/** The records that it makes go through these. */
+	readonly streams: RunStreams;
+	readonly #side: SideStreams;
+	readonly #lanes: Map<string | undefined, MessageLane>;
+	/** The lane of the last event: usually the next event belongs to it too. */
+	#current: MessageLane;
+	#phase: string | undefined;
 
 	constructor({ toolJsonCharsMax, whole = false, ...options }: FramerOptions) {
 		this.#toolJsonCharsMax = toolJsonCharsMax;
-		this.#streams = new RunStreams(options);
-		this.#lanes = new AgentLanes(this.#streams, whole);
+		this.#isWhole = whole;
+		this.streams = new RunStreams(options);
+		this.#side = new SideStreams(this.streams);
+		this.#current = newLane(undefined);
+		this.#lanes = new Map([[undefined, this.#current]]);
 	}
 
 	/** The message that the last event belongs to. There is one once the run is open. */
 	get text(): TextStream {
-		return this.#lanes.current.text!;
+		return this.#current.text!;
 	}
 
 	get compacting(): boolean {
-		return this.#compaction !== undefined;
-	}
-
-	/** Counts the streams that have ended. */
-	get chunks(): number {
-		return this.#streams.chunks;
-	}
-
-	/** The final end has been written. */
-	get finished(): boolean {
-		return this.#streams.finished;
-	}
-
-	/** From now on records go to this log. */
-	attach(append: Append): void {
-		this.#streams.attach(append);
-	}
-
-	/** Runs `write` and returns its records instead of appending them: the caller commits them together with something else. */
-	collect(write: () => void): string[] {
-		return this.#streams.collect(write);
+		return this.#side.compacting;
 	}
 
 	isToolOpen(callId: string): boolean {
-		return this.#tools.has(callId);
+		return this.#side.openTool(callId) !== undefined;
 	}
 
 	/** Every run begins with a text stream. */
 	open(ts: number): void {
-		this.#lanes.openMessage(this.#lanes.current, ts);
+		this.#openMessage(this.#current, ts);
 	}
 
 	/** Returns the event as it was framed: long values are cut. Throws `engine_failed` for an event that the port does not have. */
@@ -77,33 +92,39 @@ export class Framer {
 		switch (event?.type) {
 			case "text":
 				if (typeof event.delta !== "string") throw malformed(event);
-				if (event.delta !== "") this.#lanes.text(event, ts);
+				if (event.delta !== "") this.#text(event, ts);
 				return event;
 			case "reasoning":
 				if (typeof event.delta !== "string") throw malformed(event);
-				if (event.delta !== "") this.#lanes.reasoning(event, ts);
+				if (event.delta !== "") this.#reasoning(event, ts);
 				return event;
 			case "message":
-				this.#lanes.message(event, ts);
+				this.#message(event, ts);
 				return event;
 			case "message_end":
-				this.#lanes.messageEnd(event.agent, ts);
+				this.#messageEnd(event.agent, ts);
 				return event;
 			case "tool":
-				return this.#takeTool(event, ts);
-			case "part":
-				this.#lanes.part(event, ts);
+				return this.#tool(event, ts);
+			case "part": {
+				const lane = this.#turnTo(event.agent, ts);
+				this.#settle(lane, ts);
+				this.#side.part(lane, event, ts);
 				return event;
+			}
 			case "compaction":
-				this.#takeCompaction(event.phase, ts);
+				this.#endReasoning(this.#current, ts);
+				this.#side.compaction(event.phase, ts);
 				return event;
 			case "signed_reasoning":
 				checkSigned(event);
-				this.#lanes.turnTo(event.agent, ts);
+				this.#turnTo(event.agent, ts);
 				return event;
-			case "usage":
-				this.#lanes.usage(event);
+			case "usage": {
+				const lane = this.#lanes.get(event.agent);
+				if (lane && isNamed(event.model)) lane.model = event.model;
 				return event;
+			}
 			case "phase":
 				if (typeof event.name !== "string" || event.name === "") throw malformed(event);
 				this.enter(event.name);
@@ -119,79 +140,150 @@ export class Framer {
 
 	/** Messages join the run here: later text of any agent is a new message behind them. */
 	pause(ts: number): void {
-		this.#lanes.endAll(ts);
+		for (const agent of this.#lanes.keys()) this.#messageEnd(agent, ts);
 	}
 
-	/** Writes data of the run itself as a separate stream, so that no other stream has a hole when its records are refused. Returns the stream's id. */
+	/** Writes data of the run itself. Returns the stream's id. */
 	note(payload: string, ts: number): string {
-		const stream = this.#streams.begin(RUN, "data", "application/json", ts, 1);
-		this.#streams.chunk(stream, payload, false, undefined, ts);
-		this.#streams.end(stream, DONE, ts);
-		return stream.messageId;
+		return this.#side.note(payload, ts);
 	}
 
 	/** The session's phase, which the ends of messages carry from now on. */
 	enter(phase: string): void {
-		this.#lanes.enter(phase);
+		this.#phase = phase;
 	}
 
 	/** Ends every open stream; the newest message last, and only its end is final (I3). */
 	end(ending: Ending, usage: Usage, ts: number, usageBy: readonly UsageShare[] = []): void {
-		this.#lanes.releaseAll(ending.reason === "completed", ts);
-		const { newestText } = this.#streams;
+		for (const lane of this.#lanes.values()) this.#release(lane, ending.reason === "completed", ts);
+		const { newestText } = this.streams;
 		// A process may have died between the end of a message and the begin of the next.
-		if (!newestText || !this.#streams.isOpen(newestText)) this.open(ts);
-		const last = this.#streams.newestText!;
-		for (const stream of this.#streams.open) {
+		if (!newestText || !this.streams.isOpen(newestText)) this.open(ts);
+		const last = this.streams.newestText!;
+		for (const stream of this.streams.open) {
 			if (stream === last) continue;
-			if (stream.tool) {
-				const summary = unpairedSummary(ending.reason);
-				this.#streams.status(stream, { type: "tool_status", ...stream.tool, status: "failed", summary }, ts);
-			}
-			this.#streams.end(stream, ending, ts, stream.modality === "text" ? this.#lanes.factsOf(stream) : {});
+			if (stream.tool) this.#side.failTool(stream, ending, ts);
+			this.streams.end(stream, ending, ts, stream.modality === "text" ? this.#factsOf(stream) : {});
 		}
 		const shares = usageBy.length === 0 ? {} : { usage_by: [...usageBy] };
-		this.#streams.end(last, ending, ts, { usage, ...shares, ...this.#lanes.factsOf(last) });
+		this.streams.end(last, ending, ts, { usage, ...shares, ...this.#factsOf(last) });
 	}
 
-	/** Adopts the state of a record that a dead process wrote. */
-	replay(frame: Frame): void {
-		this.#streams.replay(frame);
+	/** Makes the agent's lane the current one, with a message that takes the event. */
+	#turnTo(agent: string | undefined, ts: number): MessageLane {
+		if (agent !== this.#current.agent) this.#current = this.#laneOf(agent);
+		const lane = this.#current;
+		if (!lane.speaks) this.#openMessage(lane, ts);
+		return lane;
 	}
 
-	#takeTool(reported: ToolEvent, ts: number): ToolEvent {
+	#laneOf(agent: string | undefined): MessageLane {
+		const found = this.#lanes.get(agent);
+		if (found) return found;
+		checkAgent(agent);
+		if (this.#lanes.size > AGENTS_MAX)
+			throw new NexusError("engine_failed", `The engine named more than ${AGENTS_MAX} agents in one run.`);
+		const lane = newLane(agent);
+		this.#lanes.set(agent, lane);
+		return lane;
+	}
+
+	#text({ agent, delta }: Delta, ts: number): void {
+		const lane = this.#turnTo(agent, ts);
+		if (lane.reasoning) this.#endReasoning(lane, ts);
+		if (this.#isWhole) lane.held += delta;
+		else this.streams.partial(lane.text!, delta, ts);
+	}
+
+	#reasoning({ agent, delta }: Delta, ts: number): void {
+		const lane = this.#turnTo(agent, ts);
+		this.#release(lane, false, ts);
+		lane.reasoning ??= this.streams.begin(lane, { modality: "reasoning", contentType: "text/plain" }, ts);
+		this.streams.partial(lane.reasoning, delta, ts);
+	}
+
+	#endReasoning(lane: MessageLane, ts: number): void {
+		if (lane.reasoning) this.streams.end(lane.reasoning, DONE, ts);
+		lane.reasoning = undefined;
+	}
+
+	/** Ends the lane's reasoning and sends its held text, so that a part or a tool stands behind them. */
+	#settle(lane: MessageLane, ts: number): void {
+		this.#release(lane, false, ts);
+		this.#endReasoning(lane, ts);
+	}
+
+	#tool(reported: ToolEvent, ts: number): ToolEvent {
 		const event = checkedTool(reported, this.#toolJsonCharsMax);
-		const open = this.#tools.get(event.callId);
+		const open = this.#side.openTool(event.callId);
 		// The end of a call that outlives its message opens no new message.
-		const lane = open ? this.#lanes.of(open.agent) : this.#lanes.turnTo(event.agent, ts);
-		this.#lanes.settle(lane, ts);
-		const stream = open ?? this.#beginTool(lane, event, ts);
-		this.#streams.status(stream, { type: "tool_status", ...stream.tool!, ...reportOf(event) }, ts);
-		if (isToolDone(event.status)) {
-			this.#streams.end(stream, DONE, ts);
-			this.#tools.delete(event.callId);
-		}
+		const lane = open ? this.#laneOf(open.agent) : this.#turnTo(event.agent, ts);
+		this.#settle(lane, ts);
+		this.#side.tool(event, lane, ts);
 		return event;
 	}
 
-	/** Tool calls are visible even if the agent's text is hidden. */
-	#beginTool({ agent }: Speaker, { name, callId }: ToolEvent, ts: number): FramedStream {
-		const stream = this.#streams.begin({ agent, visible: true }, "tool", "application/json", ts);
-		stream.tool = { toolName: name, toolCallId: callId };
-		this.#tools.set(callId, stream);
-		return stream;
+	/** Begins a message, unless the agent's current one is still empty. */
+	#message({ agent, visible = true }: Extract<EngineEvent, { type: "message" }>, ts: number): void {
+		if (typeof visible !== "boolean") throw malformed({ type: "message", agent, visible });
+		const lane = this.#laneOf(agent);
+		this.#current = lane;
+		this.#release(lane, true, ts);
+		this.#endReasoning(lane, ts);
+		if (lane.speaks && lane.text!.seqNo === 0 && lane.visible === visible) return;
+		this.#endMessage(lane, ts);
+		lane.visible = visible;
+		this.#openMessage(lane, ts);
 	}
 
-	#takeCompaction(phase: "start" | "end", ts: number): void {
-		if (phase !== "start" && phase !== "end") throw malformed({ type: "compaction", phase });
-		this.#lanes.endReasoning(this.#lanes.current, ts);
-		this.#compaction ??= this.#streams.begin(RUN, "data", "application/json", ts);
-		this.#streams.chunk(this.#compaction, JSON.stringify({ compaction: phase }), false, undefined, ts);
-		if (phase === "start") return;
-		this.#streams.end(this.#compaction, DONE, ts);
-		this.#compaction = undefined;
+	/** The newest message stays open until the next one begins: its end may become the end of the run. */
+	#messageEnd(agent: string | undefined, ts: number): void {
+		const lane = this.#lanes.get(agent);
+		if (!lane?.speaks) return;
+		this.#release(lane, true, ts);
+		if (lane.text !== this.streams.newestText) this.#endMessage(lane, ts);
+		else {
+			this.#endAttached(lane, ts);
+			lane.speaks = false;
+		}
+	}
+
+	/** Ends the messages that get nothing more: those reported as whole, and the engine's own when an agent begins to speak. */
+	#openMessage(lane: MessageLane, ts: number): void {
+		for (const other of this.#lanes.values()) {
+			if (!other.speaks || (other.agent === undefined && lane.agent !== undefined)) this.#endMessage(other, ts);
+		}
+		lane.text = this.streams.begin(lane, { modality: "text", contentType: "text/markdown" }, ts);
+		lane.speaks = true;
+	}
+
+	#endMessage(lane: MessageLane, ts: number): void {
+		lane.speaks = false;
+		const { text } = lane;
+		if (text === undefined || !this.streams.isOpen(text)) return;
+		this.#release(lane, true, ts);
+		this.#endAttached(lane, ts);
+		this.streams.end(text, DONE, ts, this.#factsOf(text));
+	}
+
+	/** Ends the reasoning and the parts of a message. */
+	#endAttached(lane: MessageLane, ts: number): void {
+		this.#endReasoning(lane, ts);
+		for (const part of lane.parts.values()) this.streams.end(part, DONE, ts);
+		lane.parts.clear();
+	}
+
+	/** Sends the held text. `isAll`: the message gets no more. */
+	#release(lane: MessageLane, isAll: boolean, ts: number): void {
+		if (lane.held === "") return;
+		const stream = lane.text!;
+		const pieces = piecesOf(lane.held.toWellFormed(), stream.bytesMax);
+		lane.held = "";
+		const partial = !(isAll && stream.seqNo === 0 && pieces.length === 1);
+		for (const piece of pieces) this.streams.chunk(stream, piece, ts, { partial });
+	}
+
+	#factsOf({ agent }: FramedStream): { model?: string; phase?: string } {
+		return { model: this.#lanes.get(agent)?.model, phase: this.#phase };
 	}
 }
-
-/** The run as a whole, not one of its agents. */
-const RUN: Speaker = { visible: true };

@@ -60,6 +60,21 @@ export interface StreamsOptions {
 	chunkBytesMax: number;
 }
 
+export interface StreamKind {
+	modality: Modality;
+	contentType: string;
+	/** Known only for a stream that is written at once. */
+	expectedChunks?: number;
+}
+
+/** Additional fields of a chunk. */
+export interface ChunkFacts {
+	partial?: boolean;
+	align?: Align | undefined;
+	/** Where it differs from the stream's. */
+	contentType?: string;
+}
+
 /** Additional fields of an end; with usage it is the run's final end. */
 export type EndFacts = Pick<EndFrame, "usage" | "usage_by" | "model" | "phase">;
 
@@ -124,13 +139,7 @@ export class RunStreams {
 		return this.#open.has(stream.messageId);
 	}
 
-	begin(
-		{ agent, visible }: Speaker,
-		modality: Modality,
-		contentType: string,
-		ts: number,
-		expectedChunks?: number,
-	): FramedStream {
+	begin({ agent, visible }: Speaker, { modality, contentType, expectedChunks }: StreamKind, ts: number): FramedStream {
 		const { runId, session, continues, target } = this.#options;
 		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType, { agent, visible });
 		this.#append(
@@ -197,17 +206,11 @@ export class RunStreams {
 	}
 
 	status(stream: FramedStream, status: ToolStatusEvent, ts: number): void {
-		this.chunk(stream, encodeToolStatus(status), false, undefined, ts);
+		this.chunk(stream, encodeToolStatus(status), ts);
 	}
 
-	chunk(
-		stream: FramedStream,
-		payload: string,
-		partial: boolean,
-		align: Align | undefined,
-		ts: number,
-		contentType = stream.contentType,
-	): void {
+	chunk(stream: FramedStream, payload: string, ts: number, facts: ChunkFacts = {}): void {
+		const { partial = false, align, contentType = stream.contentType } = facts;
 		stream.crc = crc32(payload, stream.crc);
 		this.#append(
 			encodeFrame({

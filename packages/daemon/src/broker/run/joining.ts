@@ -61,7 +61,7 @@ export class RunJoining {
 		const ts = now();
 		framer.pause(ts);
 		let place = "";
-		const records = framer.collect(() => {
+		const records = framer.streams.collect(() => {
 			place = framer.note(encodeInjected(events.map(({ eventId }) => eventId)), ts);
 		});
 		const leave = transcript.join(events.map(storedQuestion), place);

@@ -15,8 +15,7 @@ import { Framer } from "../frames/framer.ts";
 import { settledWrites } from "../frames/recorder.ts";
 import type { TextStream } from "../frames/streams.ts";
 import { Transcript } from "../frames/transcript.ts";
-import type { Saved, SettleOrphan } from "../port.ts";
-import { type BrokerLimits, keptOf } from "../port.ts";
+import { type BrokerLimits, keptOf, type Saved, type SettleOrphan } from "../port.ts";
 import { endingOf, type RecoveryDeps, reopenOrphan, settleOrphans, untilSettled } from "../recovery.ts";
 import { type RunMeta, storedQuestion } from "./run-parts.ts";
 
@@ -68,12 +67,14 @@ async function settleOrphanedRun(
 	const replay = transcriptReplay(transcript, new Map(joined.map((event) => [event.eventId, event])));
 	const framer = new Framer({ runId: info.log, session, continues, ...deps.limits });
 	const orphan = await reopenOrphan(deps, info, startedAt, (frame) => {
-		framer.replay(frame);
+		framer.streams.replay(frame);
 		replay(frame);
 	});
 	const { writer, now } = orphan;
 	const ending = endingOf(orphan, why);
-	const records = framer.finished ? [] : framer.collect(() => framer.end(ending, transcript.usage, now));
+	const records = framer.streams.finished
+		? []
+		: framer.streams.collect(() => framer.end(ending, transcript.usage, now));
 	const stored = await deps.ledger.turns.get(info.log);
 	if (stored) {
 		await writer.seal(records);

@@ -14,8 +14,7 @@ import { alarmMessage } from "../watchdog.ts";
 import { isOutcome, type ToolEvent, ToolStarts } from "./engine-event.ts";
 import { RunJoining } from "./joining.ts";
 import { type NamedEvent, opening, RunApprovals } from "./run-approvals.ts";
-import type { RunDeps } from "./run-parts.ts";
-import { chainOf, engineRequestOf, iteratorOf, metaOf, partsOf } from "./run-parts.ts";
+import { chainOf, engineRequestOf, iteratorOf, metaOf, partsOf, type RunDeps } from "./run-parts.ts";
 
 export class Run {
 	readonly request: ExecuteRequest;
@@ -63,7 +62,7 @@ export class Run {
 	}
 
 	get chunks(): number {
-		return this.#framer.chunks;
+		return this.#framer.streams.chunks;
 	}
 
 	/** From establishment until the turn is saved. */
@@ -86,7 +85,7 @@ export class Run {
 		const { runId, session, begin = [], patienceMs, continues } = this.request;
 		const { bus, engine, approvals } = this.#deps;
 		const { startedAt } = this.#driver;
-		const records = this.#framer.collect(() => this.#framer.open(startedAt));
+		const records = this.#framer.streams.collect(() => this.#framer.open(startedAt));
 		const meta = metaOf(this.request, engine.name, startedAt);
 		const marks = continues ? [turnWrites.continued(continues.runId, runId)] : [];
 		const superseding = approvals.superseding(session, runId);
@@ -105,7 +104,7 @@ export class Run {
 		}
 		superseding.done();
 		this.#writer = writer;
-		this.#framer.attach((record) => writer.append(record));
+		this.#framer.streams.attach((record) => writer.append(record));
 		this.#driver.start(writer);
 	}
 
@@ -221,7 +220,7 @@ export class Run {
 
 	/** The row, its frame and the checkpoint before it commit together; no person is asked before. */
 	#openApproval({ event, open }: NamedEvent, now: number): void {
-		const records = this.#framer.collect(() => {
+		const records = this.#framer.streams.collect(() => {
 			const taken = this.#framer.take(event, now);
 			this.#transcript.take(taken, this.#framer.text, now);
 		});
@@ -251,7 +250,7 @@ export class Run {
 			this.#refused = true;
 		};
 		try {
-			const records = this.#framer.collect(() => this.#framer.end(ending, turn.usage, now, turn.usageBy));
+			const records = this.#framer.streams.collect(() => this.#framer.end(ending, turn.usage, now, turn.usageBy));
 			await this.#opening;
 			await this.#recorder.settled();
 			const saved = await settle({ clock, log }, { writer: this.#writer!, turn, records, settleWith, onRefused });

@@ -9,8 +9,7 @@ import type { CommitPart, LiveLog } from "../logs/live-log.ts";
 import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
 import { StoreOutage } from "./outage.ts";
 import { type CommitLimits, type CommitListener, type CommitterParts, Silent, unwritten } from "./outcome.ts";
-import { type Flight, isUnderWay, ownCharsOf, patienceMsOf, settle, withdraw } from "./part.ts";
-import { CommitPlan, CommitTick } from "./plan.ts";
+import { CommitPlan, CommitTick, type Flight, isUnderWay, ownCharsOf, patienceMsOf, settle, withdraw } from "./plan.ts";
 import { Tidier } from "./tidier.ts";
 
 export class Committer {

@@ -1,9 +1,8 @@
 /** Which logs and chains there are: those that this daemon writes in memory, all others in the store. */
 
 import type { Query, Reading } from "../../std/write.ts";
-import type { ChainInfo, LogInfo, LogQuery } from "../port.ts";
+import type { ChainInfo, LogInfo, LogQuery, Wake } from "../port.ts";
 import type { Readable } from "../reading/cursor.ts";
-import type { Wake } from "../reading/wake.ts";
 import type { Storage, StoredLog } from "../storage.ts";
 import type { LiveLog } from "./live-log.ts";
 import { RemoteLog } from "./remote-log.ts";

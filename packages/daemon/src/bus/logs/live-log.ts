@@ -1,10 +1,9 @@
 /** A log that this daemon writes: its tail in memory, what waits for the next commit, what is in the one under way, and who follows it. */
 
 import type { Write } from "../../std/write.ts";
-import type { LogInfo, LogSpec } from "../port.ts";
+import type { Grown, LogInfo, LogSpec, Wake } from "../port.ts";
 import { Batch } from "../reading/batch.ts";
 import { afterInCut, Tail } from "../reading/tail.ts";
-import type { Grown, Wake } from "../reading/wake.ts";
 import type { LogWrite, NewSegment, Unit } from "../storage.ts";
 
 export interface Waiter {

@@ -1,7 +1,7 @@
 /** A log that another daemon writes, as far as this one has seen it. Read once, however many follow it here. */
 
+import type { Wake, WakeAll } from "../port.ts";
 import type { Batch } from "../reading/batch.ts";
-import type { Wake, WakeAll } from "../reading/wake.ts";
 import type { Storage, StoredLog } from "../storage.ts";
 import type { Growing } from "./live-log.ts";
 

@@ -4,8 +4,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { Write } from "../../std/write.ts";
 import type { Committer } from "../commit/committer.ts";
 import { unwritten } from "../commit/outcome.ts";
-import type { BusLimits } from "../limits.ts";
-import { type Tell, withTellWrites } from "../options.ts";
+import { type BusLimits, type Tell, withTellWrites } from "../options.ts";
 import type { LogWriter } from "../port.ts";
 import type { LiveLog, Seal, Waiter } from "./live-log.ts";
 

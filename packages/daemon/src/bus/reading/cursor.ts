@@ -2,9 +2,8 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { Growing } from "../logs/live-log.ts";
-import type { Cursor } from "../port.ts";
+import type { Cursor, Wake } from "../port.ts";
 import type { Batch } from "./batch.ts";
-import type { Wake } from "./wake.ts";
 
 /** The Bus, as a cursor reads it. */
 export interface SegmentReader {
@@ -197,3 +196,27 @@ const expired = (name: string) =>
 	new NexusError("expired", `the records after this position of ${name} were removed by retention`);
 
 const stopping = () => new NexusError("unavailable", "the daemon is stopping; resume from the last offset");
+
+/** A cursor as an async iterable: catch up, then live, without a gap or a duplicate (I4). Ends when the source is sealed and read, or the signal aborts. Closes the cursor. */
+export async function* follow(cursor: Cursor, signal?: AbortSignal): AsyncGenerator<Batch, void, undefined> {
+	let woken = false;
+	let resume: (() => void) | undefined;
+	const wake = () => {
+		woken = true;
+		resume?.();
+	};
+	cursor.onWake(wake);
+	signal?.addEventListener("abort", wake, { once: true });
+	try {
+		while (!signal?.aborted) {
+			woken = false;
+			const batch = await cursor.next();
+			if (batch) yield batch;
+			else if (cursor.ended) return;
+			else if (!woken) await new Promise<void>((resolve) => (resume = resolve));
+		}
+	} finally {
+		signal?.removeEventListener("abort", wake);
+		cursor.close();
+	}
+}

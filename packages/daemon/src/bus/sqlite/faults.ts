@@ -1,9 +1,10 @@
-/** Faults of a unit, a commit or a stored record. */
+/** Faults of a unit, a commit or a stored record: a flipped byte on disk is found by its checksum when it is read, and never served. */
 
+import type { SQLOutputValue } from "node:sqlite";
+import { crc32 } from "node:zlib";
 import { NexusError, type RefusalKind, Refused, wordsOf } from "@nexus-stream/protocol";
 import { sqliteFailure } from "../../std/sqlite.ts";
-import { fenced } from "../refusals.ts";
-import type { Commit, Committed, UnitOutcome } from "../storage.ts";
+import { type Commit, type Committed, fenced, type UnitOutcome } from "../storage.ts";
 
 /** A unit is to be refused, and the others of its commit are not. */
 export class UnitFault extends Error {
@@ -46,3 +47,17 @@ export function unlessCorrupt<T>(read: () => T): T | undefined {
 		throw cause;
 	}
 }
+
+type ChecksumRow = Record<string, SQLOutputValue>;
+
+/** Over the place, too: a segment that answers for another log or offset is as wrong as a flipped byte. */
+export const segmentCrc = (log: number, first: number, count: number, records: string | Uint8Array): number =>
+	crc32(records, crc32(`${log} ${first} ${count}\n`));
+
+/** Segments from before there were checksums have none. */
+export const isWholeSegment = (log: number, { first, count, records, crc }: ChecksumRow): boolean =>
+	typeof crc !== "number" || crc === segmentCrc(log, Number(first), Number(count), records as string);
+
+/** Every row has one: a row that lost it proves nothing. A file of the first version has no such column. */
+export const isWholeJournal = ({ entries, crc }: ChecksumRow): boolean =>
+	crc === undefined || crc === crc32(entries as string);

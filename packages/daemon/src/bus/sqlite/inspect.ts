@@ -1,7 +1,7 @@
 /** Reads a store as it lies on disk, without opening it for work, to look for damage. */
 
 import type { DatabaseSync } from "node:sqlite";
-import { isWholeJournal, isWholeSegment } from "./checksum.ts";
+import { isWholeJournal, isWholeSegment } from "./faults.ts";
 
 export interface StoredRecords {
 	log: string;

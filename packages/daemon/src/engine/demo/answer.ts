@@ -1,11 +1,10 @@
 /** The demo's answer to an ordinary message: one of everything a stream can carry, in the order a person should see it. */
 
 import type { EngineMessage, EngineRequest } from "@nexus-stream/protocol/engine";
+import { clipCharacters } from "../../std/clip.ts";
 import { seededRandom, seedOf, shuffled } from "../../std/seed.ts";
-import { inputTokens } from "./made-up.ts";
 import { cardPart, carouselPart, chartPart, PRODUCTS, type Product, tonePart } from "./pieces.ts";
-import { type DemoStep, toolSteps } from "./step.ts";
-import { shorten, tokensOf } from "./words.ts";
+import { type DemoStep, inputTokens, tokensOf, toolSteps } from "./script.ts";
 
 const ECHO_CHARS_MAX = 400;
 const TOOL_MS = 700;
@@ -51,7 +50,7 @@ function reasoning(text: string, products: readonly Product[]): string {
 }
 
 function aboutTheMessage(request: EngineRequest, text: string): string {
-	const quoted = shorten(text.replace(/\s+/gu, " ").trim(), ECHO_CHARS_MAX);
+	const quoted = clipCharacters(text.replace(/\s+/gu, " ").trim(), ECHO_CHARS_MAX);
 	const earlier = Math.max(0, request.messages.length - 1);
 	const lines = [
 		quoted === "" ? "You sent no text." : `You wrote:\n\n> ${quoted}\n`,

@@ -5,10 +5,8 @@ import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { Engine, EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { sleep } from "@nexus-stream/protocol/retry";
 import { answerSteps } from "./answer.ts";
-import { directiveHelp, parseDirective } from "./directive.ts";
-import { inputTokens, madeUpSteps } from "./made-up.ts";
-import type { DemoScript } from "./step.ts";
-import { tokensOf } from "./words.ts";
+import { directiveHelp, madeUpSteps, parseDirective } from "./directive.ts";
+import { type DemoScript, inputTokens, tokensOf } from "./script.ts";
 
 const RATE = 50;
 const HELP_RATE = 200;

@@ -1,7 +1,10 @@
-/** `/demo key=value …`: what a message may ask of the demo engine, and what to answer when it asks wrongly. */
+/** `/demo key=value …`: exactly the tokens, tools, cards and mishaps that a message asks for, and what to answer when it asks wrongly. */
 
-import { seedOf } from "../../std/seed.ts";
-import { shorten } from "./words.ts";
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
+import { clipCharacters } from "../../std/clip.ts";
+import { seededRandom, seedOf, shuffled } from "../../std/seed.ts";
+import { cardPart, PRODUCTS } from "./pieces.ts";
+import { type DemoStep, inputTokens, proseLoop, tokensOf, toolSteps } from "./script.ts";
 
 interface Key {
 	what: string;
@@ -71,7 +74,7 @@ export function parseDirective(text: string): ParsedDirective {
 
 /** Puts one `key=value` into `given`; returns what is wrong with it, if anything. */
 function readWord(word: string, given: Map<KeyName, number>): string | undefined {
-	const shown = shorten(word, 40).replaceAll("`", "'");
+	const shown = clipCharacters(word, 40).replaceAll("`", "'");
 	const [, name = "", digits = ""] = /^([a-z_]+)=(.*)$/su.exec(word) ?? [];
 	if (name === "") return `\`${shown}\` is not of the form \`key=number\``;
 	if (!isKey(name)) return `\`${shown}\`: there is no such key`;
@@ -133,4 +136,61 @@ export function directiveHelp(problems: readonly string[]): string {
 		"For example `/demo tokens=500 rate=50 reasoning=1 tools=2 cards=1`",
 		"",
 	].join("\n");
+}
+
+const TOOL_NAMES = ["search", "calculate", "look_up", "summarise"] as const;
+
+/** Steps that come before the token of that number (0 = before the first), in order of number. */
+type Interlude = { before: number; steps: readonly DemoStep[] };
+
+export function* madeUpSteps(directive: Directive, request: EngineRequest): Generator<DemoStep, void, undefined> {
+	const { first, loop } = proseLoop(directive.seed);
+	const failAt = directive.failAfter ?? Number.POSITIVE_INFINITY;
+	const stallAt = directive.stallAfter ?? Number.POSITIVE_INFINITY;
+	const last = Math.min(directive.tokens, failAt, stallAt);
+	const interludes = interludesOf(directive, request);
+	let next = 0;
+	for (let token = 0; token <= last; token++) {
+		while (next < interludes.length && interludes[next]!.before <= token) yield* interludes[next++]!.steps;
+		if (token === last) break;
+		yield token === 0 ? first : loop[token % loop.length]!;
+	}
+	if (last === failAt) yield { type: "fail", message: `failed after ${failAt} tokens, as the directive asked` };
+	else if (last === stallAt) yield { type: "stall" };
+	else yield { type: "usage", input: inputTokens(request), output: directive.tokens };
+}
+
+/** Where reasoning, tools, cards and new messages stand between the tokens: each kind spread evenly, a card before a new message. */
+function interludesOf(directive: Directive, request: EngineRequest): Interlude[] {
+	const { tokens, seed } = directive;
+	const products = shuffled(PRODUCTS, seededRandom(seed));
+	const result: Interlude[] = [];
+	for (let k = 0; k < directive.cards; k++) {
+		const before = Math.floor(((k + 1) * tokens) / (directive.cards + 1));
+		result.push({ before, steps: [cardPart(products[k % products.length]!)] });
+	}
+	for (let k = 1; k < directive.messages; k++)
+		result.push({ before: Math.floor((k * tokens) / directive.messages), steps: [{ type: "message" }] });
+	for (let k = 0; k < directive.reasoning; k++)
+		result.push({ before: Math.floor((k * tokens) / directive.reasoning), steps: reasoningSteps(k + 1) });
+	for (let k = 0; k < directive.tools; k++)
+		result.push({ before: Math.floor((k * tokens) / directive.tools), steps: madeUpTool(k, directive, request) });
+	return result.sort((a, b) => a.before - b.before);
+}
+
+function reasoningSteps(number: number): DemoStep[] {
+	const text = `Demo reasoning, passage ${number}. The directive asks for made-up text, so there is nothing to find out: count the tokens, keep the pace, and stop when asked.`;
+	return tokensOf(text).map((delta) => ({ type: "reasoning", delta }));
+}
+
+function madeUpTool(index: number, directive: Directive, request: EngineRequest): DemoStep[] {
+	const call = {
+		callId: `${request.runId}:tool-${index + 1}`,
+		name: TOOL_NAMES[index % TOOL_NAMES.length]!,
+		args: { number: index + 1, of: directive.tools },
+		progress: "half done",
+		summary: `tool ${index + 1} of ${directive.tools} is done`,
+		result: { number: index + 1, ok: true },
+	};
+	return toolSteps(call, directive.toolMs, request.toolTimeoutMs);
 }

@@ -1,10 +1,10 @@
-/** Tool calls of one run: every call that readers see starts once and ends once, under a unique id. */
+/** Tool calls of one run: every call that readers see starts once and ends once, under a unique id, and is summed up in one line. */
 
 import { type ContentPart, contentText } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, EngineEvent } from "@nexus-stream/protocol/engine";
+import { clipGraphemes } from "../../std/clip.ts";
 import type { Needed } from "../policy.ts";
 import { approvalEvent } from "./approved.ts";
-import { callSummary, progressSummary, resultSummary } from "./summary.ts";
 
 interface ToolCallState {
 	callId: string;
@@ -126,3 +126,32 @@ const named = ({ callId, name }: ToolCallState) => ({ type: "tool" as const, cal
 
 /** The agent keeps changing its own objects. */
 const copy = (args: unknown): unknown => structuredClone(args);
+
+/** A summary's length. */
+const SUMMARY_CHARS_MAX = 120;
+
+/** The argument that says most about a call, by its usual names. */
+const TELLING = ["path", "file_path", "command", "query", "pattern", "url", "zone"];
+
+export function callSummary(name: string, args: unknown): string {
+	if (typeof args !== "object" || args === null) return name;
+	const fields = args as Record<string, unknown>;
+	const telling = TELLING.map((key) => fields[key]).find(isSaying) ?? Object.values(fields).find(isSaying);
+	return telling === undefined ? name : oneLine(`${name} ${telling}`);
+}
+
+const isSaying = (value: unknown): value is string | number =>
+	(typeof value === "string" && value.trim() !== "") || typeof value === "number";
+
+/** The first non-empty line of a tool's result. */
+export const resultSummary = (text: string): string => oneLine(lines(text)[0] ?? "no output");
+
+/** The last line of a running tool's output. */
+export const progressSummary = (text: string): string | undefined => {
+	const last = lines(text).at(-1);
+	return last === undefined ? undefined : oneLine(last);
+};
+
+const lines = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
+
+const oneLine = (text: string): string => clipGraphemes(text.replace(/\s+/g, " ").trim(), SUMMARY_CHARS_MAX);

@@ -1,7 +1,6 @@
 /** Helpers for engines whose agent reports by callback: bounded tools, paired calls, a queue, summaries, usage, failures. The door of this folder. */
 export { allowedTools, approved, bounded, type CallTeller, isAgreed } from "./approved.ts";
-export { ToolCalls } from "./calls.ts";
+export { resultSummary, ToolCalls } from "./calls.ts";
 export { type FailureContext, modelFailure } from "./failure.ts";
-export { EventQueue } from "./queue.ts";
-export { resultSummary } from "./summary.ts";
+export { EventQueue, mapEvents } from "./queue.ts";
 export { usageSum } from "./usage.ts";

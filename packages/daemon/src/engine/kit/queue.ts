@@ -87,6 +87,10 @@ export class EventQueue {
 	}
 }
 
+/** The same yield with each of its events replaced. */
+export const mapEvents = (events: EngineYield, replace: (event: EngineEvent) => EngineEvent): EngineYield =>
+	isList(events) ? events.map(replace) : replace(events);
+
 const isList = (events: EngineYield): events is readonly EngineEvent[] => Array.isArray(events);
 
 function merged(last: EngineEvent, next: EngineEvent): EngineEvent[] {

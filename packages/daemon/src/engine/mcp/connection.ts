@@ -5,9 +5,8 @@ import { wordsOf } from "@nexus-stream/protocol";
 import { printable } from "../../std/printable.ts";
 import type { ToolContext, ToolQuestion, ToolResult } from "../tool.ts";
 import { elicit } from "./elicit.ts";
-import type { McpTransport } from "./link.ts";
 import { type Listing, listingOf } from "./listing.ts";
-import type { McpLimits } from "./port.ts";
+import type { McpLimits, McpTransport } from "./port.ts";
 import { outputValidator, toolResult } from "./result.ts";
 
 export interface ConnectionParts {

@@ -4,8 +4,14 @@ import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
 import { urlProblem } from "@nexus-stream/adapter/net/address-guard";
 import type { ConfigWords, EnvironmentVariables } from "../entry.ts";
-import { SERVER_NAME } from "./names.ts";
-import { type FromEnvironment, isStdio, type McpConfig, type McpLimits, type McpServerConfig } from "./port.ts";
+import {
+	type FromEnvironment,
+	isStdio,
+	type McpConfig,
+	type McpLimits,
+	type McpServerConfig,
+	SERVER_NAME,
+} from "./port.ts";
 
 export const mcpConfigSchema = (words: ConfigWords) => {
 	const { bytes, count, flag, group, ms, mapOf, needed, oneOf, text, texts, either } = words;

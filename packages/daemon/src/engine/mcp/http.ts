@@ -3,8 +3,7 @@
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { guardedFetch } from "@nexus-stream/adapter/net/guarded-fetch";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
-import type { LinkEvents, McpTransport } from "./link.ts";
-import type { McpLimits } from "./port.ts";
+import type { LinkEvents, McpLimits, McpTransport } from "./port.ts";
 
 export interface HttpSpec {
 	url: string;

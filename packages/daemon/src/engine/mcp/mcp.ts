@@ -5,8 +5,7 @@ import { loadOnce } from "../../std/load-once.ts";
 import type { Tool, ToolSource } from "../tool.ts";
 import { mcpProblems } from "./entry.ts";
 import type { ListedTool } from "./listing.ts";
-import { mayUse } from "./names.ts";
-import { isStdio, type McpConfig, type McpParts, type McpServerStatus } from "./port.ts";
+import { isStdio, type McpConfig, type McpParts, type McpServerStatus, mayUse } from "./port.ts";
 import type { McpServer } from "./server.ts";
 
 export { mcpConfigSchema, mcpProblems } from "./entry.ts";

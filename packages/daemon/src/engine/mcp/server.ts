@@ -14,9 +14,8 @@ import {
 } from "../../std/supervision.ts";
 import { type ToolContext, type ToolResult, textResult } from "../tool.ts";
 import { McpConnection } from "./connection.ts";
-import type { LinkEvents, McpTransport } from "./link.ts";
 import { changedTools, type Listing, NO_TOOLS, shownName } from "./listing.ts";
-import type { McpLimits, McpServerStatus } from "./port.ts";
+import type { LinkEvents, McpLimits, McpServerStatus, McpTransport } from "./port.ts";
 
 export interface ServerParts {
 	name: string;

@@ -13,8 +13,7 @@ import {
 	superviseChild,
 } from "../../std/line-process.ts";
 import { printable } from "../../std/printable.ts";
-import type { LinkEvents, McpTransport } from "./link.ts";
-import type { McpLimits } from "./port.ts";
+import type { LinkEvents, McpLimits, McpTransport } from "./port.ts";
 
 export interface StdioSpec {
 	command: string;

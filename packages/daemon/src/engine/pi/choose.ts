@@ -3,8 +3,7 @@
 import { NexusError } from "@nexus-stream/protocol";
 import type { EnvironmentVariables } from "../entry.ts";
 import type { ConfiguredModel } from "../model.ts";
-import type { PiConfig } from "./config.ts";
-import { DEFAULT_MODELS, detectProvider, KEY_VARIABLES, keyVariable, setting } from "./detect.ts";
+import { DEFAULT_MODELS, detectProvider, KEY_VARIABLES, keyVariable, type PiConfig, setting } from "./config.ts";
 
 export interface ModelChoice extends ConfiguredModel {
 	/** Advice when the key is refused. */

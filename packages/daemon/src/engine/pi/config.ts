@@ -1,6 +1,6 @@
-/** The `pi:` section of `nexus.yaml`: how the pi engines reach a model. */
+/** How the pi engines reach a model: the `pi:` section of `nexus.yaml`, and the model that the environment offers. No library is loaded. */
 
-import type { ConfigWords } from "../entry.ts";
+import type { ConfigWords, EnvironmentVariables } from "../entry.ts";
 
 /** Missing values are derived from the usual key variables. */
 export interface PiConfig {
@@ -29,3 +29,53 @@ export const piConfigShape = ({ httpUrl, matching, oneOf, text }: ConfigWords) =
 });
 
 export const piConfigSchema = (words: ConfigWords) => words.group(piConfigShape(words));
+
+/** The variables that may hold a provider's key, the usual one first. */
+export const KEY_VARIABLES: Readonly<Record<string, readonly string[]>> = {
+	openai: ["OPENAI_API_KEY"],
+	anthropic: ["ANTHROPIC_API_KEY"],
+	google: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+};
+
+/** Quick, capable, and on the provider's list; a test checks that pi-ai knows them. */
+export const DEFAULT_MODELS: Readonly<Record<string, string>> = {
+	openai: "gpt-5.4-mini",
+	anthropic: "claude-sonnet-4-6",
+	google: "gemini-flash-latest",
+};
+
+export interface DetectedProvider {
+	provider: string;
+	model: string;
+	/** The variable that holds the key. A local endpoint works with it unset. */
+	apiKeyEnv: string;
+	/** An OpenAI-compatible endpoint, from OPENAI_BASE_URL. */
+	baseUrl?: string;
+}
+
+/** A variable's value; a blank one counts as unset. */
+export function setting(env: EnvironmentVariables, name: string): string | undefined {
+	const value = env[name]?.trim();
+	return value === "" ? undefined : value;
+}
+
+/** The first of a provider's key variables that is set. */
+export function keyVariable(provider: string, env: EnvironmentVariables): string | undefined {
+	return KEY_VARIABLES[provider]?.find((name) => setting(env, name) !== undefined);
+}
+
+/** OPENAI_BASE_URL without a key is a local server; it counts only with OPENAI_MODEL, because every server has its own models. */
+export function detectProvider(env: EnvironmentVariables): DetectedProvider | undefined {
+	const baseUrl = setting(env, "OPENAI_BASE_URL");
+	for (const provider of Object.keys(KEY_VARIABLES)) {
+		const apiKeyEnv = keyVariable(provider, env);
+		if (apiKeyEnv === undefined) continue;
+		const model = DEFAULT_MODELS[provider]!;
+		if (provider !== "openai") return { provider, model, apiKeyEnv };
+		const chosen = setting(env, "OPENAI_MODEL") ?? model;
+		return { provider, model: chosen, apiKeyEnv, baseUrl };
+	}
+	const model = setting(env, "OPENAI_MODEL");
+	if (baseUrl === undefined || model === undefined) return undefined;
+	return { provider: "openai", model, apiKeyEnv: "OPENAI_API_KEY", baseUrl };
+}

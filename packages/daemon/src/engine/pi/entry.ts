@@ -3,8 +3,7 @@
 import { resolve } from "node:path";
 import type { EngineEntry, EngineSetup, EnvironmentVariables, KeyCheck } from "../entry.ts";
 import { chooseModel } from "./choose.ts";
-import { type PiConfig, piConfigSchema, piConfigShape } from "./config.ts";
-import { DEFAULT_MODELS, detectProvider, keyVariable } from "./detect.ts";
+import { DEFAULT_MODELS, detectProvider, keyVariable, type PiConfig, piConfigSchema, piConfigShape } from "./config.ts";
 
 export { type PiConfig, piConfigShape };
 

@@ -8,13 +8,11 @@ import type { EngineServices, EnvironmentVariables } from "../entry.ts";
 import { allowedTools, approved, bounded, type FailureContext } from "../kit/kit.ts";
 import { ContextWords } from "../policy.ts";
 import { checkToolRoot } from "../tools/tools.ts";
-import { callModel } from "./call.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
 import { type AgentHost, drive, type PiAgent, type TakeJoining } from "./drive.ts";
-import { joiningTurn, type PiContext, toPiContext } from "./messages.ts";
-import { type LoadedModel, loadModel } from "./model.ts";
-import { toolResult } from "./past.ts";
+import { joiningTurn, type PiContext, toolResult, toPiContext } from "./messages.ts";
+import { callModel, type LoadedModel, loadModel } from "./model.ts";
 import { accountOf, type Signer, signedReasoning } from "./signature.ts";
 import { builtInTools } from "./tools.ts";
 

@@ -14,6 +14,7 @@ import { toolResult } from "../pi/pi.ts";
 import type { ContextWords } from "../policy.ts";
 import type { ToolContext } from "../tool.ts";
 import { describeCall, describeWanted, prepareCall, type ToolRegistry } from "../tools/tools.ts";
+import type { RunToolCall } from "./checkpoint.ts";
 import {
 	type ApprovalQuestion,
 	approvalQuestionOf,
@@ -25,9 +26,7 @@ import {
 	type ToolOutcome,
 	toolRoom,
 } from "./schedule.ts";
-import type { AgentSpec, LoopSetup } from "./setup.ts";
-import { forTool } from "./setup.ts";
-import type { RunToolCall } from "./shared-state.ts";
+import { type AgentSpec, forTool, type LoopSetup } from "./setup.ts";
 import type { RunState } from "./state.ts";
 
 export interface CountedCall {

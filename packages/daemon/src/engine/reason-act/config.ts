@@ -1,6 +1,6 @@
 /** The `reasonAct:` section of `nexus.yaml`: how the model is reached, and the limits of the loop. */
 
-import { type PhasesConfig, phasesConfigSchema, TOOLS_IN_WORDS } from "../agents/agents.ts";
+import { type PhasesConfig, phasesConfigSchema, TOOLS_IN_WORDS } from "../agents.ts";
 import type { ConfigWords } from "../entry.ts";
 import { type PiConfig, piConfigShape } from "../pi/entry.ts";
 import { ATTEMPTS_MAX } from "./termination.ts";

@@ -7,15 +7,12 @@ import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import { modelFailure } from "../kit/kit.ts";
 import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
-import type { AgentNote, PhaseChange, Thread } from "./checkpoint.ts";
-import { jsonOf, listen, type ModelReply } from "./model/listen.ts";
+import type { RunToolCall, Thread } from "./checkpoint.ts";
+import { jsonOf, listen, type ModelReply, withoutThinking } from "./model/listen.ts";
 import type { ModelRequest } from "./model/model.ts";
-import { withoutThinking } from "./model/think.ts";
-import type { Offer } from "./offer.ts";
-import { notesFor, sessionFor, systemPrompt, trimmed, userWords } from "./prompt.ts";
-import type { AgentSpec, LoopSetup } from "./setup.ts";
-import { forTool } from "./setup.ts";
-import type { RunToolCall } from "./shared-state.ts";
+import { notesFor, type Offer, sessionFor, systemPrompt, trimmed, userWords } from "./offer.ts";
+import type { RunProgress } from "./progress.ts";
+import { type AgentSpec, forTool, type LoopSetup } from "./setup.ts";
 import type { RunState } from "./state.ts";
 import { checkedVerdict, mustTerminate, type PhaseRules, type TerminationDecision } from "./termination.ts";
 
@@ -30,15 +27,11 @@ export interface LaneRun {
 	readonly signal: AbortSignal;
 	readonly acting: Acting;
 	readonly offer: Offer;
-	readonly phase: string;
-	readonly transition: PhaseChange | undefined;
-	readonly notes: readonly AgentNote[];
+	readonly progress: RunProgress;
 	/** The orchestrator, if the run's senders may use it. */
 	readonly orchestrator: string | undefined;
 	/** Words of people that arrived during the run, so far. `read` is called when there are new ones, before they are on record. */
 	injected(read: (injected: readonly Message[]) => void): Promise<readonly Message[]>;
-	/** Which call of the agent's model is next, from 0. */
-	nextCall(agent: string): number;
 	count(agent: string, heard: ModelReply, ms: number): void;
 	log(entry: ExecutionEntry): void;
 }
@@ -76,7 +69,8 @@ export class AgentLane {
 
 	/** The agent's turn, with its retries. `resumed`: continues the interrupted attempt. */
 	async work(resumed: boolean): Promise<TerminationDecision> {
-		const { setup, phase, notes, signal } = this.#run;
+		const { setup, signal } = this.#run;
+		const { phase, notes } = this.#run.progress;
 		const { name } = this.agent;
 		const attemptsMax = setup.attemptsMaxOf(name, phase);
 		if (!resumed) {
@@ -203,7 +197,7 @@ export class AgentLane {
 		this.state.countModelCall();
 		const call: ModelRequest = {
 			agent: name,
-			index: this.#run.nextCall(name),
+			index: this.#run.progress.nextCall(name),
 			continued: request.continues !== undefined,
 			session: request.session,
 			signal,
@@ -238,8 +232,8 @@ export class AgentLane {
 	}
 
 	get #rules(): PhaseRules {
-		const { setup, phase } = this.#run;
-		return setup.phases[phase] ?? { enforce: true };
+		const { setup, progress } = this.#run;
+		return setup.phases[progress.phase] ?? { enforce: true };
 	}
 
 	get #isEnforced(): boolean {
@@ -251,7 +245,8 @@ export class AgentLane {
 	}
 
 	#prompt(): string {
-		const { setup, phase, transition } = this.#run;
+		const { setup } = this.#run;
+		const { phase, transition } = this.#run.progress;
 		return systemPrompt({
 			prompt: this.agent.prompt,
 			phase,

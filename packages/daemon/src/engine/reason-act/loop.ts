@@ -10,17 +10,16 @@ import type {
 	EngineYield,
 	ExecutionEntry,
 } from "@nexus-stream/protocol/engine";
-import { EventQueue } from "../kit/kit.ts";
+import { EventQueue, mapEvents } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
 import { ContextWords } from "../policy.ts";
 import { Acting } from "./act.ts";
-import { AGENT } from "./agents.ts";
-import type { PhaseChange } from "./checkpoint.ts";
-import { type AgentNote, type Checkpoint, interrupted, leanCalls, missingResults, type Thread } from "./checkpoint.ts";
+import { type Checkpoint, interrupted } from "./checkpoint.ts";
 import { AgentLane, type LaneRun } from "./lane.ts";
 import type { ModelReply } from "./model/listen.ts";
 import { usageByAgent } from "./model/model.ts";
-import { mayUse, type Offer, offerFor } from "./offer.ts";
+import { entryAgent, mayUse, type Offer, offerFor } from "./offer.ts";
+import { RunProgress } from "./progress.ts";
 import type { LoopSetup } from "./setup.ts";
 import { RunState } from "./state.ts";
 import type { RoutingDecision, TerminationDecision } from "./termination.ts";
@@ -44,9 +43,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	readonly request: EngineRequest;
 	readonly acting: Acting;
 	readonly orchestrator: string | undefined;
-	readonly notes: AgentNote[] = [];
-	phase: string;
-	transition: PhaseChange | undefined;
+	readonly progress: RunProgress;
 	offer!: Offer;
 	readonly #context: EngineContext;
 	readonly #words: ContextWords;
@@ -54,13 +51,8 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	readonly #events = new EventQueue();
 	readonly #state: RunState;
 	readonly #usage = usageByAgent();
-	readonly #calls = new Map<string, number>();
-	readonly #threads = new Map<string, Thread>();
-	readonly #injected: Message[] = [];
 	/** The active agents. */
 	readonly #lanes = new Set<AgentLane>();
-	/** The agents that follow; those in one group work in parallel. */
-	readonly #line: string[][] = [];
 	/** Only then do events name their agent. */
 	readonly #isSeveral: boolean;
 	readonly #onAbort = () => this.#halt();
@@ -77,11 +69,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		this.#isSeveral = setup.agents.size > 1;
 		const { orchestrator } = setup;
 		this.orchestrator = orchestrator !== undefined && mayUse(request, orchestrator) ? orchestrator : undefined;
-		const before = request.phase;
-		const isKnown = before !== undefined && Object.hasOwn(setup.phases, before.name);
-		this.phase = isKnown ? before.name : setup.phase;
-		if (isKnown && (before.from ?? before.because) !== undefined)
-			this.transition = { from: before.from ?? before.name, because: before.because ?? "", at: before.since };
+		this.progress = new RunProgress(setup, request.phase);
 		this.#state = new RunState(setup.limits, from?.state);
 		const { answer } = context;
 		this.#words = new ContextWords(request);
@@ -117,29 +105,21 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		this.#cutOff = interrupted(this.request, this.setup.clock.now());
 		this.offer = await offerFor(this.setup, this.#words.request, (entry) => this.log(entry));
 		if (from) await this.#together(this.#restored(from), true);
-		else this.#line.push([this.#entry()]);
-		for (let group = this.#line.shift(); group !== undefined && !this.signal.aborted; group = this.#line.shift()) {
-			const lanes = group.map((name) => this.#lane(name));
-			await this.#together(lanes, false);
+		else this.progress.enqueue([entryAgent(this.setup, this.request)], false);
+		for (;;) {
+			const group = this.progress.nextGroup();
+			if (group === undefined || this.signal.aborted) return;
+			await this.#together(
+				group.map((name) => this.#lane(name)),
+				false,
+			);
 		}
-	}
-
-	#entry(): string {
-		const { agents, entry } = this.setup;
-		const { agent = entry } = this.request;
-		// A single agent answers to every name in access rules; so does the first of several to the default name.
-		const name = this.#isSeveral && (agents.has(agent) || agent !== AGENT) ? agent : entry;
-		if (!agents.has(name)) throw new NexusError("engine_failed", `there is no agent "${name}"`);
-		if (this.#isSeveral && !mayUse(this.request, name))
-			throw new NexusError("engine_failed", `the sender may not use the agent "${name}"`);
-		return name;
 	}
 
 	#lane(name: string, from?: Checkpoint["lanes"][number]): AgentLane {
 		const agent = this.setup.agents.get(name);
 		if (agent === undefined) throw new NexusError("engine_failed", `there is no agent "${name}"`);
-		const thread = this.#threads.get(name) ?? { messages: [], notesRead: 0, injectedRead: 0 };
-		this.#threads.set(name, thread);
+		const thread = this.progress.thread(name);
 		return new AgentLane({ run: this, agent, thread, state: this.#state.lane(from), say: this.#voiceOf(name) });
 	}
 
@@ -163,25 +143,15 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		);
 	}
 
-	#restored({ state, phase, transition, lanes, line, notes, threads, injected, calls }: Checkpoint): AgentLane[] {
-		this.phase = phase;
-		this.transition = transition;
-		this.notes.push(...notes);
-		this.#injected.push(...injected);
-		this.#line.push(...line);
-		for (const [agent, count] of Object.entries(calls)) this.#calls.set(agent, count);
+	#restored(from: Checkpoint): AgentLane[] {
 		const { answer } = this.request.continues ?? {};
 		const answered = this.#state
 			.openCalls()
 			.find(({ callId, status }) => callId === answer?.callId && status === "announced");
-		const now = this.setup.clock.now();
-		for (const [agent, thread] of Object.entries(threads)) {
-			const messages = [...thread.messages, ...missingResults(thread.messages, state, now, answered?.callId)];
-			this.#threads.set(agent, { ...thread, messages });
-		}
+		this.progress.restore(from, answered?.callId);
 		// Open calls got their failed results above. End them before the lanes adopt what is open.
 		for (const call of this.#state.openCalls()) if (call !== answered) this.#state.end(call, "failed", "cut off");
-		const going = lanes.map((lane) => this.#lane(lane.activation.agent, lane));
+		const going = from.lanes.map((lane) => this.#lane(lane.activation.agent, lane));
 		const asker = going.find(({ agent }) => agent.name === answered?.agent);
 		if (asker && answered && answer) asker.missing = { call: answered, answer };
 		return going;
@@ -194,21 +164,10 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	}
 
 	#checkpoint(): Checkpoint {
-		// Messages are never changed, only replaced: copies of the lists are enough.
-		const threads = [...this.#threads].map(([agent, thread]) => [agent, { ...thread, messages: [...thread.messages] }]);
-		const state = this.#state.snapshot();
-		return {
-			version: 1,
-			state: { ...state, calls: leanCalls(state.calls, this.#threads.values()) },
-			phase: this.phase,
-			transition: this.transition,
-			lanes: [...this.#lanes].map(({ state }) => state.laneSnapshot()),
-			line: this.#line.map((group) => [...group]),
-			notes: [...this.notes],
-			threads: Object.fromEntries(threads),
-			injected: [...this.#injected],
-			calls: Object.fromEntries(this.#calls),
-		};
+		return this.progress.checkpoint(
+			this.#state,
+			[...this.#lanes].map(({ state }) => state),
+		);
 	}
 
 	/** Applies a termination decision to the waiting agents. */
@@ -220,7 +179,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			say([{ type: "message" }, { type: "text", delta: verdict.text }]);
 		if (verdict.completion) {
 			const { summary, by } = verdict.completion;
-			this.notes.push({ agent: agent.name, text: summary });
+			this.progress.notes.push({ agent: agent.name, text: summary });
 			this.log({ kind: "completion", agent: agent.name, text: summary, data: { by } });
 		}
 		// Chat platforms show the next agent's message once this one is whole and has its usage.
@@ -231,7 +190,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	#route({ agent, say }: AgentLane, { agents, phase, reason, parallel = false }: RoutingDecision): void {
 		if (agent.orchestrator) {
 			this.#state.countRoute();
-			this.notes.push({ agent: agent.name, text: reason || "It is your turn." });
+			this.progress.notes.push({ agent: agent.name, text: reason || "It is your turn." });
 			const text = `${agents.join(parallel ? " and " : ", then ")}: ${reason}`;
 			this.log({
 				kind: "routing",
@@ -240,50 +199,37 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 				data: { agents, reason, parallel, ...(phase && { phase }) },
 			});
 		}
-		if (phase !== undefined && phase !== this.phase && Object.hasOwn(this.setup.phases, phase)) {
-			const [from, at] = [this.phase, this.setup.clock.now()];
-			this.transition = { from, because: reason, at };
-			this.phase = phase;
-			say({ type: "phase", name: phase, because: reason });
-		}
-		const waiting = new Set(this.#line.flat());
-		const next = [...new Set(agents)].filter((name) => !waiting.has(name));
-		if (parallel && next.length > 0) this.#line.push(next);
-		else this.#line.push(...next.map((name) => [name]));
+		if (this.progress.enter(phase, reason)) say({ type: "phase", name: phase, because: reason });
+		this.progress.enqueue(agents, parallel);
 		// A run that is interrupted now continues with the next agents.
 		if (this.#isSeveral) say(this.#boundary());
 	}
 
 	async injected(read: (injected: readonly Message[]) => void): Promise<readonly Message[]> {
 		const { inbox } = this.#context;
-		if (!inbox) return this.#injected;
+		const { injected } = this.progress;
+		if (!inbox) return injected;
 		// After everything yielded so far: that is their place in the log.
 		await this.#events.idle();
-		if (this.signal.aborted) return this.#injected;
+		if (this.signal.aborted) return injected;
 		let isMarked = false;
 		const arrived = await inbox.take((messages) => {
 			isMarked = true;
 			this.#inject(messages);
-			read(this.#injected);
+			read(injected);
 			return this.#checkpoint();
 		});
 		if (!isMarked) this.#inject(arrived);
 		// A checkpoint of another lane may be under way without these messages, and would be newer.
 		if (arrived.length > 0 && this.#lanes.size > 1) this.#events.push(this.#boundary());
-		return this.#injected;
+		return injected;
 	}
 
 	#inject(messages: readonly EngineMessage[]): void {
 		for (const message of messages) {
 			const asked = { ...this.request, messages: [message], attachments: [] };
-			this.#injected.push(toPiContext(asked, this.setup.clock.now()).prompt);
+			this.progress.injected.push(toPiContext(asked, this.setup.clock.now()).prompt);
 		}
-	}
-
-	nextCall(agent: string): number {
-		const index = this.#calls.get(agent) ?? 0;
-		this.#calls.set(agent, index + 1);
-		return index;
 	}
 
 	count(agent: string, heard: ModelReply, ms: number): void {
@@ -307,7 +253,11 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 
 	#voiceOf(agent: string): AgentLane["say"] {
 		if (!this.#isSeveral) return (said, taken) => this.#events.push(said, taken);
-		return (said, taken) => this.#events.push(signed(said, agent), taken);
+		return (said, taken) =>
+			this.#events.push(
+				mapEvents(said, (event) => signedBy(event, agent)),
+				taken,
+			);
 	}
 
 	/** The answer ends when its tools have stopped, or after a grace time. */
@@ -325,7 +275,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		const { aborted } = this.#context.signal;
 		try {
 			const because = aborted ? "stopped before it finished" : "the run ended before it finished";
-			this.#events.push([...this.#unpaired(because), ...this.#usage.rest(this.#isSeveral)]);
+			this.#events.push([...this.#state.unpaired(because, this.#isSeveral), ...this.#usage.rest(this.#isSeveral)]);
 			if (failed && !aborted) this.#events.fail(toNexusError(failed.cause, "engine_failed"));
 			else this.#events.close();
 		} catch (cause) {
@@ -333,19 +283,6 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		} finally {
 			this.#release();
 		}
-	}
-
-	#unpaired(because: string): EngineEvent[] {
-		return this.#state.openCalls().map(({ callId, name, args, status, agent }) => ({
-			type: "tool",
-			callId,
-			name,
-			status: "failed",
-			summary: because,
-			result: because,
-			args: status === "announced" ? args : undefined,
-			agent: this.#isSeveral ? agent : undefined,
-		}));
 	}
 
 	#release(): void {
@@ -357,18 +294,6 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	}
 }
 
-const isList = (said: EngineYield): said is readonly EngineEvent[] => Array.isArray(said);
-
-const signed = (said: EngineYield, agent: string): EngineYield =>
-	isList(said) ? said.map((event) => signedOne(event, agent)) : signedOne(said, agent);
-
-function signedOne(event: EngineEvent, agent: string): EngineEvent {
-	switch (event.type) {
-		case "compaction":
-		case "checkpoint":
-		case "log":
-			return event;
-		default:
-			return { ...event, agent };
-	}
-}
+/** These concern the run as a whole. */
+const signedBy = (event: EngineEvent, agent: string): EngineEvent =>
+	event.type === "compaction" || event.type === "checkpoint" || event.type === "log" ? event : { ...event, agent };

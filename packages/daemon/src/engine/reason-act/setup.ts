@@ -6,10 +6,12 @@ import type { Counters } from "../../std/counters.ts";
 import { fitsGlob } from "../../std/globs.ts";
 import type { Describe, ToolSource } from "../tool.ts";
 import type { ToolRegistry, ValidateArguments } from "../tools/tools.ts";
-import type { Checkpoint } from "./checkpoint.ts";
+import type { Checkpoint, RunLimits } from "./checkpoint.ts";
 import type { ModelPort } from "./model/model.ts";
-import type { RunLimits } from "./shared-state.ts";
 import type { PhaseRules, TerminationStrategy } from "./termination.ts";
+
+/** The only agent there is without an `agents` section. */
+export const AGENT = "main";
 
 export interface AgentSpec {
 	name: string;

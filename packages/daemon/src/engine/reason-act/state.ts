@@ -2,19 +2,21 @@
 
 import { createHash } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { CustomState } from "../tool.ts";
 import {
 	type Activation,
 	type CallStatus,
 	type Ended,
 	type LaneSnapshot,
+	limitReached,
 	type RunLimits,
 	type RunToolCall,
 	SharedState,
 	type StateSnapshot,
 	type TerminalCall,
 	type Used,
-} from "./shared-state.ts";
+} from "./checkpoint.ts";
 
 export class RunState implements CustomState {
 	readonly #limits: RunLimits;
@@ -180,6 +182,20 @@ export class RunState implements CustomState {
 		return this.#run.calls.filter(({ status }) => !isOver(status));
 	}
 
+	/** Ends for the calls without an outcome. `named`: with the agents' names. */
+	unpaired(because: string, named: boolean): EngineEvent[] {
+		return this.openCalls().map(({ callId, name, args, status, agent }) => ({
+			type: "tool",
+			callId,
+			name,
+			status: "failed",
+			summary: because,
+			result: because,
+			args: status === "announced" ? args : undefined,
+			agent: named ? agent : undefined,
+		}));
+	}
+
 	countModelCall(): void {
 		this.#run.used.modelCalls += 1;
 	}
@@ -195,15 +211,7 @@ export class RunState implements CustomState {
 
 	/** Asked before a model call: what forbids one more, in words. */
 	exhausted(): string | undefined {
-		const { modelCalls, routes, toolCalls, tokens, costUsd } = this.#run.used;
-		const { modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax } = this.#limits;
-		if (modelCalls >= modelCallsMax) return `the model was called ${modelCalls} times in one run (modelCallsMax)`;
-		if (routes > routesMax) return `agents were routed ${routes} times in one run (routesMax ${routesMax})`;
-		if (toolCalls > toolCallsMax)
-			return `the model asked for ${toolCalls} tool calls in one run (toolCallsMax ${toolCallsMax})`;
-		if (tokens >= tokensMax) return `the run used ${tokens} tokens (tokensMax ${tokensMax})`;
-		if (costUsd >= costUsdMax) return `the run cost ${costUsd.toFixed(2)} US dollars (costUsdMax ${costUsdMax})`;
-		return undefined;
+		return limitReached(this.#run.used, this.#limits);
 	}
 
 	/** Whether the newest call that was announced is one too many to run. */

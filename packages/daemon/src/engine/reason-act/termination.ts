@@ -3,8 +3,8 @@
 import { resolve } from "node:path";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { importWithin } from "../../std/import-within.ts";
-import { END } from "../agents/agents.ts";
-import type { TerminalCall } from "./shared-state.ts";
+import { END } from "../agents.ts";
+import type { TerminalCall } from "./checkpoint.ts";
 
 export { END };
 

@@ -4,10 +4,9 @@ import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { EnvironmentVariables } from "../entry.ts";
-import type { Tool, ToolQuestion } from "../tool.ts";
-import { textResult } from "../tool.ts";
+import { type Tool, type ToolQuestion, textResult } from "../tool.ts";
+import { checkToolRoot } from "./files/contained-path.ts";
 import { fileTools } from "./files/files.ts";
-import { checkToolRoot } from "./files/protect.ts";
 import { FILE_BYTES_MAX } from "./files/read-file.ts";
 import { bashTool, isDaemonSecret } from "./shell/bash.ts";
 

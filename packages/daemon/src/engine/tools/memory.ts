@@ -1,8 +1,7 @@
 /** Memory as tools: `remember`, `recall`, `forget` and `learn`, each within the banks that the run may use. */
 
 import type { EngineRequest } from "@nexus-stream/protocol/engine";
-import type { Tool, ToolContext, ToolResult, ToolSource } from "../tool.ts";
-import { textResult } from "../tool.ts";
+import { type Tool, type ToolContext, type ToolResult, type ToolSource, textResult } from "../tool.ts";
 
 export interface Remembered {
 	id: string;

@@ -1,8 +1,7 @@
 /** The tools that read, write and edit text files below the configured folder. */
 
-import type { Tool, ToolContext, ToolResult } from "../../tool.ts";
-import { textResult } from "../../tool.ts";
-import { refuseProtected } from "./protect.ts";
+import { type Tool, type ToolContext, type ToolResult, textResult } from "../../tool.ts";
+import { refuseProtected } from "./contained-path.ts";
 import { readTextFile } from "./read-file.ts";
 import { editTextFile, type WriteOptions, writeTextFile } from "./write-file.ts";
 

@@ -3,8 +3,7 @@
 import { constants } from "node:fs";
 import { mkdir, open, realpath, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { isInside, openedPathOf, realPathTo } from "./contained-path.ts";
-import { isOneOf, refuseProtected } from "./protect.ts";
+import { isInside, isOneOf, openedPathOf, realPathTo, refuseProtected } from "./contained-path.ts";
 
 export interface GuardOptions {
 	root: string;

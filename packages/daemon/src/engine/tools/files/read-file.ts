@@ -2,8 +2,7 @@
 
 import { constants } from "node:fs";
 import { type FileHandle, open, realpath } from "node:fs/promises";
-import { isInside, openedPathOf, outside, pathBelow, unusable } from "./contained-path.ts";
-import { isOneOf } from "./protect.ts";
+import { isInside, isOneOf, openedPathOf, outside, pathBelow, unusable } from "./contained-path.ts";
 
 /** Limit of what one call adds to the model's context. */
 export const FILE_BYTES_MAX = 256 * 1024;

@@ -2,11 +2,11 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
 import { watchGroup } from "../../../std/process-group.ts";
 import { HeadTail } from "./head-tail.ts";
-import { survivorsOf } from "./survivors.ts";
 
 export interface CommandOptions {
 	cwd: string;
@@ -128,5 +128,47 @@ function signalOne(pid: number): void {
 		process.kill(pid, "SIGKILL");
 	} catch {
 		// It has ended by itself.
+	}
+}
+
+/** Undefined where there is no /proc to ask. */
+export function survivorsOf(group: number, mark: string): number[] | undefined {
+	const pids = processes();
+	return pids?.filter((pid) => {
+		const found = statOf(pid);
+		return found !== undefined && !found.isGone && (found.group === group || hasMark(pid, mark));
+	});
+}
+
+function processes(): number[] | undefined {
+	if (process.platform !== "linux") return undefined;
+	try {
+		return readdirSync("/proc")
+			.filter((name) => /^\d+$/.test(name))
+			.map(Number)
+			.filter((pid) => pid !== process.pid);
+	} catch {
+		return undefined;
+	}
+}
+
+/** `pid (name) state ppid pgrp …`; a name may hold anything, so what counts stands behind the last bracket. */
+function statOf(pid: number): { group: number; isGone: boolean } | undefined {
+	try {
+		const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+		const [state, , group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
+		// A zombie does nothing; its parent has to collect it.
+		return { group: Number(group), isGone: state === "Z" || state === "X" };
+	} catch {
+		return undefined;
+	}
+}
+
+function hasMark(pid: number, mark: string): boolean {
+	try {
+		return readFileSync(`/proc/${pid}/environ`).includes(mark);
+	} catch {
+		// Another user's process, or one that has ended.
+		return false;
 	}
 }

@@ -1,18 +1,58 @@
-/** Text as a model would send it: cut into tokens that join back to exactly the text, and made-up prose of any length. */
+/** The steps of a demo answer, and the text in them: cut into tokens that join back to exactly the text, and made-up prose of any length. */
 
-import type { EngineEvent } from "@nexus-stream/protocol/engine";
+import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { seededRandom, shuffled } from "../../std/seed.ts";
+
+export type DemoStep =
+	| EngineEvent
+	/** Nothing for so long (a tool at work). */
+	| { type: "wait"; ms: number }
+	/** Silence until the run is stopped. */
+	| { type: "stall" }
+	| { type: "fail"; message: string };
+
+export interface DemoScript {
+	/** Tokens per second; 0 = without pausing. */
+	rate: number;
+	steps: Iterable<DemoStep>;
+}
+
+interface DemoToolCall {
+	callId: string;
+	name: string;
+	args: unknown;
+	/** Said half way through. */
+	progress: string;
+	summary: string;
+	result: unknown;
+}
+
+/** One tool call with live status, or one that fails because it may not take as long as it would. */
+export function toolSteps(call: DemoToolCall, toolMs: number, timeoutMs: number): DemoStep[] {
+	const { callId, name, args, progress, summary, result } = call;
+	const wait = (ms: number): DemoStep[] => (ms > 0 ? [{ type: "wait", ms }] : []);
+	const started: DemoStep = { type: "tool", callId, name, status: "started", args, summary: `${name} started` };
+	if (toolMs > timeoutMs) {
+		const late = `${name} took longer than ${timeoutMs} ms`;
+		return [started, ...wait(timeoutMs), { type: "tool", callId, name, status: "failed", summary: late, result: late }];
+	}
+	return [
+		started,
+		...wait(toolMs / 2),
+		{ type: "tool", callId, name, status: "progress", summary: progress },
+		...wait(toolMs / 2),
+		{ type: "tool", callId, name, status: "completed", summary, result },
+	];
+}
 
 /** Cuts text into tokens: a word with the white space before it, long words in pieces. Joined, they are the text. */
 export function tokensOf(text: string): string[] {
 	return text.match(/\s*\S{1,16}|\s+$/gu) ?? [];
 }
 
-/** At most `charsMax` characters of a text, never half a character, with an ellipsis when something was left out. */
-export function shorten(text: string, charsMax: number): string {
-	const characters = Array.from(text.slice(0, 2 * charsMax + 2));
-	return characters.length <= charsMax ? text : `${characters.slice(0, charsMax).join("")}…`;
-}
+/** How many tokens the context would be, cut as the demo cuts its own text. */
+export const inputTokens = ({ messages }: EngineRequest): number =>
+	messages.reduce((sum, { text }) => sum + tokensOf(text).length, 0);
 
 const LABEL = "Demo engine: this text is made up to try things out.";
 
