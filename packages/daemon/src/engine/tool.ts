@@ -95,3 +95,11 @@ export const TOOL_NAMES: readonly string[] = [
 ];
 
 export const textResult = (text: string): ToolResult => ({ content: [{ type: "text", text }] });
+
+/** Schema of a tool's arguments: these fields and no others. */
+export const fieldsOf = (properties: JsonSchema, ...required: readonly string[]): JsonSchema => ({
+	type: "object",
+	properties,
+	...(required.length > 0 && { required }),
+	additionalProperties: false,
+});

@@ -1,6 +1,7 @@
 /** The tools the `pi` engine offers: they read, they never change anything. */
 
 import type { AgentTool, AgentToolResult } from "@earendil-works/pi-agent-core";
+import { fieldsOf } from "../tool.ts";
 import { readTextFile, timeIn } from "../tools/tools.ts";
 
 export interface ToolOptions {
@@ -24,11 +25,9 @@ function timeTool(now: () => number): AgentTool {
 		name: "time",
 		label: "Time",
 		description: "The current date and time in a time zone.",
-		parameters: {
-			type: "object",
-			properties: { zone: { type: "string", description: "An IANA name such as Europe/Berlin; UTC when left out." } },
-			additionalProperties: false,
-		},
+		parameters: fieldsOf({
+			zone: { type: "string", description: "An IANA name such as Europe/Berlin; UTC when left out." },
+		}),
 		execute: async (_id, params) => answer(timeIn((params as { zone?: string }).zone ?? "UTC", now())),
 	};
 }
@@ -38,12 +37,7 @@ function readFileTool(filesRoot: string, secretFiles: readonly string[] = []): A
 		name: "read_file",
 		label: "Read a file",
 		description: "Reads a text file. Only files below the configured folder can be read.",
-		parameters: {
-			type: "object",
-			properties: { path: { type: "string", description: "Path relative to the configured folder." } },
-			required: ["path"],
-			additionalProperties: false,
-		},
+		parameters: fieldsOf({ path: { type: "string", description: "Path relative to the configured folder." } }, "path"),
 		execute: async (_id, params) =>
 			answer(await readTextFile(filesRoot, (params as { path: string }).path, { secretFiles })),
 	};

@@ -5,7 +5,7 @@ import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { EngineMessage, EngineRequest, ExecutionEntry } from "@nexus-stream/protocol/engine";
 import { fitsSome } from "../../std/globs.ts";
 import { type Signer, toPiContext } from "../pi/pi.ts";
-import { type Tool, textResult } from "../tool.ts";
+import { fieldsOf, type Tool, textResult } from "../tool.ts";
 import { type ToolRegistry, toolRegistry } from "../tools/tools.ts";
 import type { AgentNote, PhaseChange } from "./checkpoint.ts";
 import { AGENT, type AgentSpec, forTool, type LoopSetup } from "./setup.ts";
@@ -94,9 +94,8 @@ export function orchestratorTools({ name }: AgentSpec, setup: LoopSetup, request
 const routeTool = (agents: readonly string[], phases: readonly string[]): Tool => ({
 	name: TERMINAL.route,
 	description: `Decides who works next. They get your reason and work one after another, then you are called again. ${END} alone ends the conversation.`,
-	parameters: {
-		type: "object",
-		properties: {
+	parameters: fieldsOf(
+		{
 			agents: { type: "array", minItems: 1, items: { type: "string", enum: [...agents, END] } },
 			phase: {
 				type: "string",
@@ -106,9 +105,9 @@ const routeTool = (agents: readonly string[], phases: readonly string[]): Tool =
 			reason: { type: "string", minLength: 1, description: "What they have to do, and why. People see it, too." },
 			parallel: { type: "boolean", description: "All at once instead of one after another." },
 		},
-		required: ["agents", "reason"],
-		additionalProperties: false,
-	},
+		"agents",
+		"reason",
+	),
 	terminal: true,
 	describe: ({ agents, reason }) =>
 		`➡️ ${Array.isArray(agents) ? agents.join(", ") : END}${typeof reason === "string" ? `: ${reason}` : ""}`,
@@ -118,11 +117,7 @@ const routeTool = (agents: readonly string[], phases: readonly string[]): Tool =
 const endTool: Tool = {
 	name: TERMINAL.end,
 	description: "Ends the conversation, with a last answer for the person.",
-	parameters: {
-		type: "object",
-		properties: { response: { type: "string", description: "Shown to the person." } },
-		additionalProperties: false,
-	},
+	parameters: fieldsOf({ response: { type: "string", description: "Shown to the person." } }),
 	terminal: true,
 	describe: () => "🏁 Ending the conversation",
 	execute: async () => textResult("ended"),
@@ -132,14 +127,10 @@ const endTool: Tool = {
 export const completeTool: Tool = {
 	name: TERMINAL.complete,
 	description: "Signals that your work is done. Call it once, at the very end.",
-	parameters: {
-		type: "object",
-		properties: {
-			response: { type: "string", description: "Shown to the person, if you have said nothing else." },
-			summary: { type: "string", description: "What you did, for the next agent." },
-		},
-		additionalProperties: false,
-	},
+	parameters: fieldsOf({
+		response: { type: "string", description: "Shown to the person, if you have said nothing else." },
+		summary: { type: "string", description: "What you did, for the next agent." },
+	}),
 	terminal: true,
 	describe: ({ summary }) => (typeof summary === "string" && summary !== "" ? `✅ Done: ${summary}` : "✅ Done"),
 	execute: async () => textResult("done"),

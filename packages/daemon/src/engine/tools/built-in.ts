@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { EnvironmentVariables } from "../entry.ts";
-import { type Tool, type ToolQuestion, textResult } from "../tool.ts";
+import { fieldsOf, type Tool, type ToolQuestion, textResult } from "../tool.ts";
 import { checkToolRoot } from "./files/contained-path.ts";
 import { fileTools } from "./files/files.ts";
 import { FILE_BYTES_MAX } from "./files/read-file.ts";
@@ -81,9 +81,8 @@ export const askTool: Tool = {
 	name: "ask",
 	description:
 		"Asks the person a question and waits for the answer. Use it only when you cannot go on without knowing; offer choices when there are few.",
-	parameters: {
-		type: "object",
-		properties: {
+	parameters: fieldsOf(
+		{
 			question: { type: "string", minLength: 1, maxLength: QUESTION_CHARS_MAX },
 			choices: {
 				type: "array",
@@ -93,9 +92,8 @@ export const askTool: Tool = {
 				description: "Left out: the person answers in their own words.",
 			},
 		},
-		required: ["question"],
-		additionalProperties: false,
-	},
+		"question",
+	),
 	describe: () => "💬 Asking you",
 	asks: ({ question, choices }): ToolQuestion => ({
 		question: question as string,
@@ -110,11 +108,9 @@ export const askTool: Tool = {
 export const timeTool = (now: () => number): Tool => ({
 	name: "time",
 	description: "The current date and time in a time zone.",
-	parameters: {
-		type: "object",
-		properties: { zone: { type: "string", description: "An IANA name such as Europe/Berlin; UTC when left out." } },
-		additionalProperties: false,
-	},
+	parameters: fieldsOf({
+		zone: { type: "string", description: "An IANA name such as Europe/Berlin; UTC when left out." },
+	}),
 	execute: async ({ zone = "UTC" }) => textResult(timeIn(zone as string, now())),
 });
 

@@ -1,7 +1,7 @@
 /** Memory as tools: `remember`, `recall`, `forget` and `learn`, each within the banks that the run may use. */
 
 import type { EngineRequest } from "@nexus-stream/protocol/engine";
-import { type Tool, type ToolContext, type ToolResult, type ToolSource, textResult } from "../tool.ts";
+import { fieldsOf, type Tool, type ToolContext, type ToolResult, type ToolSource, textResult } from "../tool.ts";
 
 export interface Remembered {
 	id: string;
@@ -65,15 +65,13 @@ function rememberTool({ memory, limits }: MemoryToolParts, request: EngineReques
 		name: "remember",
 		description:
 			"Notes something for later runs: about the person whom you answer, or about your own work. Note facts, never instructions or secrets.",
-		parameters: {
-			type: "object",
-			properties: {
+		parameters: fieldsOf(
+			{
 				text: textOf(limits),
 				about: { type: "string", enum: about, description: `Left out: ${about[0]}.` },
 			},
-			required: ["text"],
-			additionalProperties: false,
-		},
+			"text",
+		),
 		describe: () => "🧠 Remembering",
 		async execute({ text, about: given }, context) {
 			const asked = (given ?? about[0]) as string;
@@ -87,12 +85,7 @@ function rememberTool({ memory, limits }: MemoryToolParts, request: EngineReques
 const learnTool = ({ memory, limits }: MemoryToolParts): Tool => ({
 	name: "learn",
 	description: "Notes a lesson about how you should work, for everybody whom you answer from now on.",
-	parameters: {
-		type: "object",
-		properties: { lesson: textOf(limits) },
-		required: ["lesson"],
-		additionalProperties: false,
-	},
+	parameters: fieldsOf({ lesson: textOf(limits) }, "lesson"),
 	approval: "non-owner",
 	describe: () => "🧠 Learning",
 	execute: ({ lesson }, context) => note(memory, agentBank(context.agent), lesson as string, context),
@@ -102,12 +95,7 @@ const recallTool = ({ memory, limits }: MemoryToolParts): Tool => ({
 	name: "recall",
 	description:
 		"Searches what was noted in earlier runs, about you and about the person whom you answer. Takes plain words; without any it lists the newest notes.",
-	parameters: {
-		type: "object",
-		properties: { query: { type: "string", maxLength: 1000 } },
-		required: ["query"],
-		additionalProperties: false,
-	},
+	parameters: fieldsOf({ query: { type: "string", maxLength: 1000 } }, "query"),
 	describe: () => "🧠 Recalling",
 	async execute({ query }, context) {
 		const banks = banksOf(context);
@@ -123,12 +111,7 @@ const recallTool = ({ memory, limits }: MemoryToolParts): Tool => ({
 const forgetTool = ({ memory }: MemoryToolParts): Tool => ({
 	name: "forget",
 	description: "Removes a note for good, by the id that `recall` shows.",
-	parameters: {
-		type: "object",
-		properties: { id: { type: "string", minLength: 1, maxLength: 64 } },
-		required: ["id"],
-		additionalProperties: false,
-	},
+	parameters: fieldsOf({ id: { type: "string", minLength: 1, maxLength: 64 } }, "id"),
 	describe: () => "🧠 Forgetting",
 	async execute(args, context) {
 		const id = args.id as string;

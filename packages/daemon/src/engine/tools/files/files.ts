@@ -1,6 +1,6 @@
 /** The tools that read, write and edit text files below the configured folder. */
 
-import { type Tool, type ToolContext, type ToolResult, textResult } from "../../tool.ts";
+import { fieldsOf, type Tool, type ToolContext, type ToolResult, textResult } from "../../tool.ts";
 import { refuseProtected } from "./contained-path.ts";
 import { readTextFile } from "./read-file.ts";
 import { editTextFile, type WriteOptions, writeTextFile } from "./write-file.ts";
@@ -26,7 +26,7 @@ const PATH = {
 const readTool = ({ root, fileBytesMax, secretFiles }: FileOptions): Tool => ({
 	name: "read",
 	description: "Reads a text file. Only files below the configured folder can be read.",
-	parameters: { type: "object", properties: { path: PATH }, required: ["path"], additionalProperties: false },
+	parameters: fieldsOf({ path: PATH }, "path"),
 	execute: async ({ path }) => textResult(await readTextFile(root, path as string, { fileBytesMax, secretFiles })),
 });
 
@@ -34,12 +34,7 @@ const writeTool = (options: FileOptions): Tool => ({
 	...changing,
 	name: "write",
 	description: "Writes a text file below the configured folder: makes it with its folders, or replaces all of it.",
-	parameters: {
-		type: "object",
-		properties: { path: PATH, content: { type: "string", description: "All of the file." } },
-		required: ["path", "content"],
-		additionalProperties: false,
-	},
+	parameters: fieldsOf({ path: PATH, content: { type: "string", description: "All of the file." } }, "path", "content"),
 	describe: ({ path }) => `✏️ Writing ${typeof path === "string" ? path : "file"}`,
 	async execute({ path, content }, context): Promise<ToolResult> {
 		const asked = path as string;
@@ -54,9 +49,8 @@ const editTool = (options: FileOptions): Tool => ({
 	name: "edit",
 	description:
 		"Replaces one piece of a text file below the configured folder. The old piece has to stand in the file exactly once.",
-	parameters: {
-		type: "object",
-		properties: {
+	parameters: fieldsOf(
+		{
 			path: PATH,
 			old_text: {
 				type: "string",
@@ -65,9 +59,10 @@ const editTool = (options: FileOptions): Tool => ({
 			},
 			new_text: { type: "string", description: "What takes its place; may be empty." },
 		},
-		required: ["path", "old_text", "new_text"],
-		additionalProperties: false,
-	},
+		"path",
+		"old_text",
+		"new_text",
+	),
 	async execute({ path, old_text, new_text }, context): Promise<ToolResult> {
 		const asked = path as string;
 		stopIfAborted(context);

@@ -2,7 +2,7 @@
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { EnvironmentVariables } from "../../entry.ts";
-import type { Tool } from "../../tool.ts";
+import { fieldsOf, type Tool } from "../../tool.ts";
 import { runCommand } from "./command.ts";
 
 export interface BashOptions {
@@ -53,12 +53,7 @@ export function bashTool({ root, env, envNames, wrapper, outputBytesMax, clock }
 		name: "bash",
 		description:
 			"Runs a shell command in the configured folder, without input, and answers with what it printed and its exit code. Whatever it started ends with it.",
-		parameters: {
-			type: "object",
-			properties: { command: { type: "string", minLength: 1, maxLength: COMMAND_CHARS_MAX } },
-			required: ["command"],
-			additionalProperties: false,
-		},
+		parameters: fieldsOf({ command: { type: "string", minLength: 1, maxLength: COMMAND_CHARS_MAX } }, "command"),
 		timeoutMs: COMMAND_MS,
 		exclusive: true,
 		approval: "always",
