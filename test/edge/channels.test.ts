@@ -7,7 +7,7 @@ import type { Channels, EdgeDeps, Lab, LabFault } from "../../packages/daemon/sr
 import type { WireWebhookRequest } from "../../packages/daemon/src/nex/accounts/webhooks.ts";
 import type { DeliverRequest, DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
-import { createRig, type Rig } from "./rig.ts";
+import { createRig, IDLE_LAB, type Rig } from "./rig.ts";
 
 const DELIVERY: DeliveryInfo = {
 	id: "dlv_00000000000000000000000001",
@@ -72,6 +72,9 @@ function platforms() {
 				return { status: 202, headers: { "content-type": "text/xml", "set-cookie": "a=b" }, body: "<ok/>" };
 			},
 		},
+		reload: async () => ({ added: [], changed: [], removed: [] }),
+		idle: () => [],
+		lab: IDLE_LAB,
 		pairing: {
 			list: async () => [pairing],
 			approve: async (code) => ({ ...pairing, code, state: "approved", approvedAt: 7 }),
@@ -86,10 +89,10 @@ function platforms() {
 async function rigWith(
 	limits = {},
 	deps: Partial<EdgeDeps> = {},
-	lab?: Lab,
+	lab = IDLE_LAB,
 ): Promise<{ rig: Rig; seen: ReturnType<typeof platforms>["seen"] }> {
 	const { seen, channels } = platforms();
-	const rig = await createRig({ deps: { channels: { ...channels, ...(lab && { lab }) }, ...deps }, limits });
+	const rig = await createRig({ deps: { channels: { ...channels, lab }, ...deps }, limits });
 	onTestFinished(() => rig.close());
 	return { rig, seen };
 }
@@ -182,8 +185,6 @@ describe("accounts, deliveries and pairings", () => {
 			removed: [{ channel: "sms", account: "old" }],
 		});
 		expect((await fetch(`${rig.url}/v1/accounts/reload`, { method: "POST" })).status).toBe(401);
-		const { rig: fixed } = await rigWith();
-		expect((await fixed.post("/v1/accounts/reload")).status).toBe(404);
 	});
 
 	it("are empty without channels", async () => {
@@ -373,10 +374,5 @@ describe("the channel lab", () => {
 		};
 		expect(deliveries).toHaveLength(1);
 		expect(await bodyOf(rig.post("/v1/accounts/telegram/lab/health"))).toEqual({ ok: true, detail: "a fake" });
-	});
-
-	it("is 503 where there is none", async () => {
-		const { rig } = await rigWith();
-		expect((await rig.get("/v1/lab/state")).status).toBe(503);
 	});
 });

@@ -1,9 +1,4 @@
 /** The words of Nexus: pure, browser-safe, no imports from outside this folder. The door of this folder. */
-export type * from "./api/api.ts";
-export type * from "./api/approvals.ts";
-export type * from "./api/channels.ts";
-export type * from "./api/channels.ts";
-export type * from "./api/mcp.ts";
 export * from "./error.ts";
 export * from "./frames/chunk-size.ts";
 export * from "./frames/close-mode.ts";

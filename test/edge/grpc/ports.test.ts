@@ -7,7 +7,7 @@ import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
 } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
-import type { DaemonState } from "../../../packages/protocol/src/protocol.ts";
+import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
 import { errorOf, type GrpcKitOptions, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";

@@ -13,7 +13,8 @@ import {
 } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { RuntimeAuditService } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
-import { type DaemonState, NexusError } from "../../../packages/protocol/src/protocol.ts";
+import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
+import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { BEARER, waitFor, watchCursors } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";

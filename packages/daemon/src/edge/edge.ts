@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { NexusError } from "@nexus-stream/protocol";
-import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { createAuth } from "./http/auth.ts";
 import { guardConnections } from "./http/connection.ts";
@@ -30,7 +30,7 @@ interface Door {
 
 export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = withDefaults(EDGE_LIMITS, deps.limits);
-	const clock = deps.clock ?? systemClock;
+	const { clock } = deps;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
 	const { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby } = assemble(
 		deps,
@@ -55,7 +55,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 	return {
 		async listen(host, port) {
 			Object.assign(door, await listen(server, host, port));
-			for (const name of [host, ...(deps.allowedHosts ?? [])]) door.hosts.add(hostNameOf(name));
+			for (const name of [host, ...deps.allowedHosts]) door.hosts.add(hostNameOf(name));
 			heart.start();
 			sweeper.start();
 			return { url: door.url };
@@ -102,7 +102,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const { log } = deps;
 	const auth = createAuth({ token: deps.token, limits, clock, apps: deps.apps, signIns: deps.signIns });
 	const cookieName = () => `nexus_${door.port}`;
-	const proxies = createProxies(deps.trustedProxies ?? []);
+	const proxies = createProxies(deps.trustedProxies);
 	const gate = createGate({ auth, hosts: () => door.hosts, cookieName, proxies });
 	const server = createHttpServer(limits);
 	const strangers = createStrangers(limits, clock);
@@ -164,7 +164,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	serve(server, {
 		async load() {
 			const { createListener } = await import("./http/listener.ts");
-			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
+			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn };
 			return createListener({ ...parts, page, admit, holdStream, enterRpc, rpc });
 		},
 		upgrade(request, socket, head) {

@@ -1,6 +1,6 @@
 /** Makes the parts of the daemon and connects them; nothing runs yet. */
 
-import type { ReadinessJson } from "@nexus-stream/protocol";
+import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -191,7 +191,8 @@ function edgeOf(config: NexusConfig, opened: Opened, parts: EdgeParts): Edge {
 			counters: engineServices.counters,
 		})),
 		pageDir: pageDir(),
-		mcp,
+		clock: systemClock,
+		mcp: mcp ?? { status: () => [], start: async () => {} },
 	});
 	return edge;
 }

@@ -1,6 +1,6 @@
 /** A started daemon and its options. */
 
-import type { DaemonState } from "@nexus-stream/protocol";
+import type { DaemonState } from "@nexus-stream/protocol/api";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Engine, EngineChoice } from "../engine/engine.ts";
 import type { PartialConfig } from "./config/config.ts";

@@ -1,6 +1,12 @@
 /** Names and marks of the chat platforms, and the states of their accounts and deliveries in words. */
 
-import type { DeliveryJson, DeliveryMode, DeliveryState, EventJson, ProcessJson } from "@nexus-stream/protocol";
+import type {
+	AdapterProcessJson,
+	DeliveryJson,
+	DeliveryMode,
+	DeliveryState,
+	EventJson,
+} from "@nexus-stream/protocol/api";
 import type { Words } from "../ui/status.tsx";
 
 const NAMES: ReadonlyMap<string, string> = new Map([
@@ -45,7 +51,7 @@ const DELIVERY_WORDS: Readonly<Record<DeliveryState, Words>> = {
 
 export const deliveryWords = (state: DeliveryState): Words => DELIVERY_WORDS[state];
 
-const PROCESS_WORDS: Readonly<Record<ProcessJson["state"], Words>> = {
+const PROCESS_WORDS: Readonly<Record<AdapterProcessJson["state"], Words>> = {
 	starting: { tone: "live", text: "Starting" },
 	running: { tone: "good", text: "Running" },
 	unreachable: { tone: "bad", text: "Platform unreachable" },
@@ -54,7 +60,7 @@ const PROCESS_WORDS: Readonly<Record<ProcessJson["state"], Words>> = {
 	stopped: { tone: "quiet", text: "Stopped" },
 };
 
-export const processWords = (state: ProcessJson["state"]): Words => PROCESS_WORDS[state];
+export const processWords = (state: AdapterProcessJson["state"]): Words => PROCESS_WORDS[state];
 
 /** How a message was handled, and why. */
 export function dispositionWords(event: Pick<EventJson, "disposition" | "because" | "run_id">): Words {

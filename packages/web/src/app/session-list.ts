@@ -1,6 +1,6 @@
 /** The list of sessions, with the approvals and questions that wait for a person in any of them. */
 
-import type { ApprovalJson, SessionJson } from "@nexus-stream/protocol";
+import type { ApprovalJson, SessionJson } from "@nexus-stream/protocol/api";
 import { api } from "./api.ts";
 
 /** The daemon's limit per request. */

@@ -1,7 +1,8 @@
 /** Keeps the channel lab up to date: polls the platforms, follows the run as the page does, and sends the person's commands. */
 
 import { createRunFolds, type Stream } from "@nexus-stream/client";
-import { type LabFaultKind, shownOf } from "@nexus-stream/protocol";
+import { shownOf } from "@nexus-stream/protocol";
+import type { LabFaultKind } from "@nexus-stream/protocol/api";
 import { channelName } from "../adapters/channels.ts";
 import { api, openStream } from "../app/api.ts";
 import type { ScheduleFrame } from "../ui/frame-clock.ts";

@@ -1,6 +1,6 @@
 /** Splits formatted text of a chat platform into runs of plain text with their marks. Every character of the input is kept as text. */
 
-import type { RangeJson } from "@nexus-stream/protocol";
+import type { RangeJson } from "@nexus-stream/protocol/api";
 
 export type Mark = "bold" | "italic" | "strike" | "underline" | "code" | "pre" | "quote" | "link" | "spoiler";
 

@@ -6,28 +6,27 @@
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
 import { toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { createHandlers, type HandlerParts } from "../api/handlers.ts";
+import { createHandlers, type HandlerParts } from "../api/api.ts";
 import { isRpcPath, type RpcServer } from "../rpc/grpc.ts";
 import { createApp, failure } from "./app.ts";
 import type { Page } from "./page.ts";
 import type { Admit, HttpListener } from "./server.ts";
 import type { HoldStream } from "./shares.ts";
 
-export interface ListenerParts extends HandlerParts {
+export interface ListenerParts extends Omit<HandlerParts, "rest"> {
 	page: Page;
-	clock: Clock;
 	/** Throws when the request is refused. */
 	admit: Admit;
 	holdStream: HoldStream;
-	/** Admits remote procedures, if there are any. */
+	/** Admits remote procedures. */
 	enterRpc: Admit;
-	rpc?: Pick<RpcServer, "answer" | "rest"> | undefined;
+	rpc: Pick<RpcServer, "answer" | "rest">;
 }
 
 export function createListener({ page, admit, holdStream, enterRpc, rpc, ...parts }: ListenerParts): HttpListener {
-	const { log } = parts.deps;
-	const { limits, clock } = parts;
-	const rest = rpc?.rest;
+	const { log, clock } = parts.deps;
+	const { limits } = parts;
+	const { rest } = rpc;
 	const app = createApp({ handlers: createHandlers({ ...parts, rest }), page, holdStream, rest, limits, clock, log });
 	const answer: HttpListener = getRequestListener(
 		(request, env) => {
@@ -42,7 +41,6 @@ export function createListener({ page, admit, holdStream, enterRpc, rpc, ...part
 			errorHandler: (cause) => failure(cause instanceof RequestError ? toNexusError(cause, "invalid") : cause, log),
 		},
 	);
-	if (!rpc) return answer;
 	return async (incoming, outgoing) => {
 		if (!isRpcPath(incoming.url ?? "")) return answer(incoming, outgoing);
 		const caller = enterRpc(incoming, outgoing);

@@ -5,11 +5,12 @@ import {
 	type Health,
 	HealthCheckResponse_ServingStatus as Status,
 } from "@nexus-stream/client/gen/grpc/health/v1/health_pb";
-import { type DaemonState, NexusError } from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
+import type { DaemonState } from "@nexus-stream/protocol/api";
 import type { EdgeDeps } from "../port.ts";
 import { feedStream } from "./rpc.ts";
 
-export type ProbeSource = Pick<EdgeDeps, "health" | "readiness">;
+export type ProbeSource = Pick<EdgeDeps, "health">;
 
 type ServingStatus = (typeof Status)[keyof typeof Status];
 
@@ -18,7 +19,7 @@ const statusOf = (state: DaemonState): ServingStatus => (state === "READY" ? Sta
 
 /** `names`: the services that there are. The empty name is the whole daemon. */
 export function probeMethods(deps: ProbeSource, names: ReadonlySet<string>): ServiceImpl<typeof Health> {
-	const state = () => deps.health?.state() ?? deps.readiness().state;
+	const state = () => deps.health.state();
 	const isKnown = (name: string) => name === "" || names.has(name);
 	return {
 		async check({ service }) {
@@ -34,7 +35,7 @@ export function probeMethods(deps: ProbeSource, names: ReadonlySet<string>): Ser
 				current: () => [isKnown(service) ? statusOf(state()) : Status.SERVICE_UNKNOWN],
 				subscribe(listener) {
 					let last = statusOf(state());
-					if (!isKnown(service) || !deps.health) return () => {};
+					if (!isKnown(service)) return () => {};
 					return deps.health.subscribe((next) => {
 						if (statusOf(next) === last) return;
 						last = statusOf(next);

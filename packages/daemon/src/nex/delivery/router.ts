@@ -1,8 +1,8 @@
 /** Chooses the mode of a delivery once, when it begins: native stream, blocks, or one whole message. */
 
 import type { AdapterInfo } from "@nexus-stream/adapter/host";
-import type { DeliveryMode } from "@nexus-stream/protocol";
 import { NexusError } from "@nexus-stream/protocol";
+import type { DeliveryMode } from "@nexus-stream/protocol/api";
 import type { DeliverOptions, StreamingConfig } from "../port.ts";
 import { isAttachmentNonce } from "./attachments/attachment-nonce.ts";
 import { deliverBySend } from "./blocks/send-delivery.ts";

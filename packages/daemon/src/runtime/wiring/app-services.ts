@@ -1,6 +1,6 @@
 /** Wires the services for applications and their messages, sign-ins, accounts and health. */
 
-import type { ReadinessJson } from "@nexus-stream/protocol";
+import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";

@@ -1,6 +1,6 @@
 /** The services of the runtime contract: made here, each from what it needs, and stopped together with the daemon. */
 
-import type { ReadinessJson } from "@nexus-stream/protocol";
+import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";

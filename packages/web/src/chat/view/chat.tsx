@@ -1,6 +1,6 @@
 /** The open session: its turns, newest at the bottom, and the composer. */
 
-import type { ApprovalJson } from "@nexus-stream/protocol";
+import type { ApprovalJson } from "@nexus-stream/protocol/api";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../../ui/icon.tsx";
 import { followEnd, STUCK, stepStick } from "../../ui/stick.ts";
