@@ -5,7 +5,7 @@ import { WebSocket } from "ws";
 import { ROUTES } from "../../packages/daemon/src/edge/api/api.ts";
 import type { Route } from "../../packages/daemon/src/edge/api/resource.ts";
 import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
-import { reachesProcedure } from "../../packages/daemon/src/edge/rpc/reach.ts";
+import { reachesProcedure } from "../../packages/daemon/src/edge/rpc/admit.ts";
 import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
 
 import { createRig, expectAnswer, expectError, type Rig, readSse } from "./rig.ts";

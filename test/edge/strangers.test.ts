@@ -4,7 +4,7 @@ import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
-import { createLobby } from "../../packages/daemon/src/edge/http/lobby.ts";
+import { Lobby } from "../../packages/daemon/src/edge/http/lobby.ts";
 import { clientKey, createStrangers } from "../../packages/daemon/src/edge/http/strangers.ts";
 import { manualClock } from "../clock.ts";
 import { BEARER, createRig, expectError, type RigOptions, rawClient, TOKEN, waitFor } from "./rig.ts";
@@ -85,7 +85,7 @@ describe("lobby", () => {
 	const setup = (isRefused: (key: string) => boolean = () => false) => {
 		const clock = manualClock(1000);
 		const limits = { tokenlessConnectionsMax: 4, tokenlessConnectionsPerClientMax: 2 };
-		const lobby = createLobby(limits, clock, isRefused);
+		const lobby = new Lobby(limits, clock, isRefused);
 		const enter = (address: string) => {
 			const socket = new FakeSocket(address);
 			lobby.enter(socket as unknown as Socket, () => {

@@ -1,17 +1,98 @@
 /** The words of Nexus: pure, browser-safe, no imports from outside this folder. The door of this folder. */
-export * from "./error.ts";
-export * from "./frames/chunk-size.ts";
-export * from "./frames/close-mode.ts";
-export * from "./frames/codec.ts";
-export * from "./frames/content.ts";
-export * from "./frames/crc.ts";
-export * from "./frames/frame.ts";
-export * from "./frames/mapping.ts";
-export * from "./frames/shown.ts";
-export * from "./frames/stream-event.ts";
-export * from "./frames/verify.ts";
-export * from "./ids.ts";
-export type * from "./reason.ts";
-export * from "./view/fold.ts";
-export * from "./view/injected.ts";
-export * from "./view/view.ts";
+
+export {
+	ERROR_TABLE,
+	type ErrorCode,
+	exitCodeOf,
+	grpcStatusOf,
+	httpStatusOf,
+	isErrorCode,
+	NexusError,
+	type RefusalKind,
+	Refused,
+	reasonOf,
+	reasonOfEnd,
+	reasonOfFailure,
+	toNexusError,
+	wordsOf,
+} from "./error.ts";
+export { CHUNK_BYTES, chunkBytesOf } from "./frames/chunk-size.ts";
+export {
+	type CloseMode,
+	kindRetention,
+	LOG_KINDS,
+	type LogKind,
+	STREAM_ENDPOINTS,
+	STREAM_PROCEDURES,
+} from "./frames/close-mode.ts";
+export {
+	chunkDecoder,
+	chunkEncoder,
+	continuesText,
+	decodeFrame,
+	encodeFrame,
+	type FrameType,
+	frameTypeOf,
+} from "./frames/codec.ts";
+export { type ContentPart, contentText, type SignedReasoning } from "./frames/content.ts";
+export { checksumOf, crc32 } from "./frames/crc.ts";
+export type {
+	Align,
+	BeginFrame,
+	ChunkFrame,
+	EndError,
+	EndFrame,
+	EndReason,
+	Frame,
+	Modality,
+	Usage,
+	UsageShare,
+} from "./frames/frame.ts";
+export { createToEvents, createToFrames, type ToEvents, type ToFrames } from "./frames/mapping.ts";
+export { shownJson, shownText } from "./frames/shown.ts";
+export {
+	decodeToolStatus,
+	encodeToolStatus,
+	isToolDone,
+	type StreamEvent,
+	type ToolApprovalState,
+	type ToolApprovalStatus,
+	type ToolStatusEvent,
+} from "./frames/stream-event.ts";
+export {
+	createVerifier,
+	isDamage,
+	type Verifier,
+	VIOLATION_RULE,
+	type Violation,
+	type ViolationKind,
+} from "./frames/verify.ts";
+export {
+	idsAfter,
+	isIdOf,
+	isMemoryBank,
+	isSessionLabel,
+	messageIdOf,
+	newEventId,
+	newId,
+	newRunId,
+	type Random,
+	runIdOf,
+	streamNumberOf,
+	timeOfId,
+	traceIdIn,
+	traceIdOf,
+} from "./ids.ts";
+export type { Reason } from "./reason.ts";
+export { createFold, type Fold } from "./view/fold.ts";
+export { encodeInjected, injectedIn } from "./view/injected.ts";
+export {
+	isShown,
+	type MessageView,
+	type PartView,
+	type ReasoningView,
+	type RunView,
+	shownOf,
+	type ToolView,
+	type ViewState,
+} from "./view/view.ts";

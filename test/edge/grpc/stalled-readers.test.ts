@@ -4,7 +4,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { StreamScenarioRequestSchema } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import type { Batch, Bus, Cursor } from "../../../packages/daemon/src/bus/bus.ts";
-import type { OutgoingResponse } from "../../../packages/daemon/src/edge/rpc/outgoing.ts";
+import type { OutgoingResponse } from "../../../packages/daemon/src/edge/rpc/fast-stream/fast-stream.ts";
 import { RpcStreams } from "../../../packages/daemon/src/edge/rpc/streams.ts";
 import { manualClock } from "../../clock.ts";
 import { BEARER, waitFor } from "../rig.ts";

@@ -107,7 +107,7 @@ it.each(PROTOCOLS)(
 		const { rig, client } = await start();
 		const ai = client(RuntimeAiService, protocol);
 		await textLog(rig.bus, "s1", "a");
-		const late = await readStream(ai.streamScenario({ runId: "s1" }, { timeoutMs: 100 }));
+		const late = await readStream(ai.streamScenario({ runId: "s1" }, { timeoutMs: 1000 }));
 		expect(late.messages).toHaveLength(1);
 		expect(late.error?.code).toBe(4);
 		await waitFor(() => rig.bus.stats.cursors === 0);
