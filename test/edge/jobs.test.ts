@@ -3,9 +3,8 @@
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts";
-import { createArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
+import { StoredArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { admittedOf, jobsRig } from "../services/jobs-rig.ts";
 import { until } from "../until.ts";
@@ -13,11 +12,10 @@ import { BEARER, createRig, expectAnswer, expectError, readAll, readSse } from "
 
 async function started() {
 	const played = jobsRig({ limits: { runningMax: 1 } });
-	const artifacts = createArtifacts({
+	const artifacts = new StoredArtifacts({
 		...played,
 		dir: join(freshFolder(), "artifacts"),
 		clock: systemClock,
-		log: silentLog,
 	});
 	const services = { jobs: played.jobs, artifacts } as unknown as Services;
 	const rig = await createRig({ limits: { listItemsMax: 2 }, services: () => services });

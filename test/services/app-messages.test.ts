@@ -13,7 +13,7 @@ import {
 	stepPair,
 	stepRate,
 } from "../../packages/daemon/src/services/apps/limits.ts";
-import { createAppMessages } from "../../packages/daemon/src/services/apps/messages.ts";
+import { AppMessageLogs } from "../../packages/daemon/src/services/apps/messages.ts";
 import type { AppMessageRecord, NewAppMessage } from "../../packages/daemon/src/services/apps/port.ts";
 import { noticeLogs } from "../../packages/daemon/src/services/audit/notices.ts";
 import type { Principal } from "../../packages/daemon/src/services/kit/principal.ts";
@@ -28,7 +28,7 @@ function rig(limits: Partial<MessageLimits> = {}) {
 	const store = storeForTest();
 	const clock = manualClock(1_000_000);
 	const known = new Set(["a", "b", "c"]);
-	const messages = createAppMessages({
+	const messages = new AppMessageLogs({
 		...store,
 		apps: { has: (id) => known.has(id) },
 		notices: noticeLogs(store),

@@ -2,7 +2,8 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { createApplications } from "../../packages/daemon/src/services/apps/apps.ts";
-import type { AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
+import type { Audit, AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
+import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import type { Principal } from "../../packages/daemon/src/services/kit/principal.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
@@ -12,8 +13,9 @@ import { storeForTest } from "../store.ts";
 const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
 const APP: Principal = { owner: false, appId: "shop", address: "127.0.0.1", isPrivate: true };
 
-async function applications(store = storeForTest(), more: Partial<Parameters<typeof createApplications>[0]> = {}) {
-	const apps = createApplications({ ...store, clock: manualClock(1000), log: silentLog, ...more });
+async function applications(store = storeForTest(), more: { appsMax?: number; audit?: Audit } = {}) {
+	const clock = manualClock(1000);
+	const apps = createApplications({ ...store, clock, log: silentLog, audit: createAudit(clock), ...more });
 	await apps.load();
 	onTestFinished(() => apps.close());
 	return { apps, store };

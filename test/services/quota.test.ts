@@ -2,16 +2,16 @@
 
 import { describe, expect, it } from "vitest";
 import { createClearing } from "../../packages/daemon/src/services/apps/clearing.ts";
-import { createAppMessages } from "../../packages/daemon/src/services/apps/messages.ts";
-import { createArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
+import { AppMessageLogs } from "../../packages/daemon/src/services/apps/messages.ts";
+import { StoredArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
 import { artifactWrites } from "../../packages/daemon/src/services/artifacts/rows.ts";
 import { noticeLogs } from "../../packages/daemon/src/services/audit/notices.ts";
+import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import type { TextEvent } from "../../packages/daemon/src/services/connectors/port.ts";
 import { jobWrites } from "../../packages/daemon/src/services/jobs/rows.ts";
 import { createQuota, type Quota, storedTotal } from "../../packages/daemon/src/services/kit/quota.ts";
 import { workflowWrites } from "../../packages/daemon/src/services/workflows/rows.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../store.ts";
@@ -94,11 +94,11 @@ describe("I11: the quota of an application", () => {
 		const quota = createQuota({ ...store, limits: { bytesPerAppMax: 6000 } });
 		await fill(store, "shop");
 		const clock = manualClock(1000);
-		const artifacts = createArtifacts({ dir: freshFolder(), ...store, clock, log: silentLog, quota });
+		const artifacts = new StoredArtifacts({ dir: freshFolder(), ...store, clock, quota });
 		const file = { appId: "shop", name: "big", mimeType: "text/plain" };
 		await expect(artifacts.store(file, Buffer.alloc(1000))).rejects.toMatchObject(REFUSED);
 		const notices = noticeLogs(store);
-		const messages = createAppMessages({ ...store, apps: { has: () => true }, notices, clock, quota });
+		const messages = new AppMessageLogs({ ...store, apps: { has: () => true }, notices, clock, quota });
 		const message = { from: "shop", to: "press", messageType: "m", requireAck: false };
 		const send = (bytes: number) => messages.send({ ...message, payload: Buffer.alloc(bytes) }, OWNER);
 		await expect(send(1000)).rejects.toMatchObject(REFUSED);
@@ -132,8 +132,8 @@ describe("I11: the quota of an application", () => {
 		for (const app of ["shop", "press"]) for (const n of [1, 2, 3]) await fill(store, app, n);
 		const live = { id: "job_live", appId: "shop", state: "running", createdAt: 1, job: {} };
 		await bus.write([jobWrites.submit(live, {})]);
-		const artifacts = createArtifacts({ dir: freshFolder(), bus, rows, clock: manualClock(), log: silentLog });
-		const clear = createClearing({ bus, rows, artifacts });
+		const artifacts = new StoredArtifacts({ dir: freshFolder(), bus, rows, clock: manualClock() });
+		const clear = createClearing({ bus, rows, artifacts, audit: createAudit(manualClock()) });
 		const before = await quota.usage("press");
 		await expect(clear("shop", { ...OWNER, owner: false, appId: "shop" })).rejects.toMatchObject({ code: "forbidden" });
 		await clear("shop", OWNER);

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { MessageJson, RunJson, SessionTurnsJson } from "../../packages/protocol/src/gen/api.ts";
-import { createFold, createToFrames, type RunView } from "../../packages/protocol/src/protocol.ts";
+import { createFold, type RunView } from "../../packages/protocol/src/protocol.ts";
 import {
 	type ChatAction,
 	type ChatState,
@@ -13,6 +13,7 @@ import {
 } from "../../packages/web/src/chat/chat.ts";
 import { threadOf, userMessagesOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
 import { announcement, connectionOf, outcomeOf } from "../../packages/web/src/chat/words.ts";
+import { createToFrames } from "../protocol/to-frames.ts";
 
 const row = (run_id: string, messages: MessageJson[], status: RunJson["status"] = "completed"): RunJson => ({
 	run_id,

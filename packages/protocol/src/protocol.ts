@@ -48,7 +48,7 @@ export type {
 	Usage,
 	UsageShare,
 } from "./frames/frame.ts";
-export { createToEvents, createToFrames, type ToEvents, type ToFrames } from "./frames/mapping.ts";
+export { createToEvents, type ToEvents } from "./frames/mapping.ts";
 export { shownJson, shownText } from "./frames/shown.ts";
 export {
 	decodeToolStatus,

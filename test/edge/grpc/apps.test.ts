@@ -6,7 +6,7 @@ import {
 	RuntimeAppService,
 } from "../../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
 import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
-import { createAppMessages } from "../../../packages/daemon/src/services/apps/messages.ts";
+import { AppMessageLogs } from "../../../packages/daemon/src/services/apps/messages.ts";
 import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
@@ -20,7 +20,7 @@ async function start() {
 	onTestFinished(() => kit.close());
 	const { bus, rows, apps } = kit.rig;
 	// Connect is loaded by the first call, which looks them up.
-	const appMessages = createAppMessages({
+	const appMessages = new AppMessageLogs({
 		bus,
 		rows,
 		apps,

@@ -13,9 +13,8 @@ import {
 } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { LocalTransferState, RuntimeLocalService } from "../../../packages/client/src/gen/nexus/runtime/v1/local_pb.ts";
 import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
-import { createArtifacts } from "../../../packages/daemon/src/services/artifacts/artifacts.ts";
+import { StoredArtifacts } from "../../../packages/daemon/src/services/artifacts/artifacts.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { admittedOf, jobsRig } from "../../services/jobs-rig.ts";
 import { until } from "../../until.ts";
@@ -23,11 +22,10 @@ import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
 async function started() {
 	const played = jobsRig();
-	const artifacts = createArtifacts({
+	const artifacts = new StoredArtifacts({
 		...played,
 		dir: join(freshFolder(), "artifacts"),
 		clock: systemClock,
-		log: silentLog,
 	});
 	const services = {
 		jobs: played.jobs,

@@ -10,7 +10,7 @@ import {
 import { ServerReflection } from "../../../packages/client/src/gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as Alpha } from "../../../packages/client/src/gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { SERVICES } from "../../../packages/daemon/src/edge/rpc/routes.ts";
-import { stateFeed } from "../../../packages/daemon/src/runtime/wiring/health.ts";
+import { stateFeed } from "../../../packages/daemon/src/runtime/compose.ts";
 import { createRuntimeHealth } from "../../../packages/daemon/src/services/health/health.ts";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";
 import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";

@@ -4,7 +4,7 @@ import { connect as connectTls } from "node:tls";
 import { expect, it, onTestFinished } from "vitest";
 import { Health } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
 import { RuntimeAppService } from "../../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
-import { createAppMessages } from "../../../packages/daemon/src/services/apps/messages.ts";
+import { AppMessageLogs } from "../../../packages/daemon/src/services/apps/messages.ts";
 import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { type Log, silentLog } from "../../../packages/protocol/src/log.ts";
@@ -49,7 +49,7 @@ it("Z25, I11: one application's streams leave room for the others'", async () =>
 	const kit = await start({
 		limits: { streamsPerAppMax: 1, streamsMax: 10 },
 		services: ({ bus, rows }) => ({
-			appMessages: createAppMessages({
+			appMessages: new AppMessageLogs({
 				bus,
 				rows,
 				apps: { has: () => true },

@@ -2,7 +2,7 @@
 
 import { expect, it, onTestFinished } from "vitest";
 import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
-import { createAppMessages } from "../../../packages/daemon/src/services/apps/messages.ts";
+import { AppMessageLogs } from "../../../packages/daemon/src/services/apps/messages.ts";
 import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
@@ -23,7 +23,7 @@ async function started(limits: RigOptions["limits"] = {}) {
 	onTestFinished(() => rig.close());
 	const { bus, rows, apps } = rig;
 	const notices = noticeLogs({ bus, rows });
-	Object.assign(services, { appMessages: createAppMessages({ bus, rows, apps, notices, clock: systemClock }) });
+	Object.assign(services, { appMessages: new AppMessageLogs({ bus, rows, apps, notices, clock: systemClock }) });
 	const bearerOf = async (id: string) => ({
 		authorization: `Bearer ${(await apps.add({ id }, OWNER)).token}`,
 	});

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import {
 	approvalWrites,
 	deliveryWrites,
@@ -13,6 +13,7 @@ import {
 import { agentText } from "../../../packages/daemon/src/services/audit/events.ts";
 import { memoryWrites } from "../../../packages/daemon/src/services/memory/rows.ts";
 import { tempFile } from "../../broker/rig.ts";
+import { character } from "../../character.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { answer, asks, text, toolOf } from "../../engine/reason-act/kit.ts";
@@ -220,7 +221,7 @@ describe("audit entries of any change", () => {
 	});
 
 	it("Z22: an agent event has 1 KB at most, whatever its names are", () => {
-		const name = fc.string({ unit: "binary", maxLength: 300 });
+		const name = fc.string({ unit: character, maxLength: 300 });
 		const label = fc.stringMatching(/^[a-z]{1,128}$/);
 		fc.assert(
 			fc.property(label, name, name, name, (session, agent, id, tool) => {

@@ -4,10 +4,10 @@ import {
 	afterOutcome,
 	HEALTH_TIMES,
 	type HealthOutcome,
+	HealthWatch,
 	newHealth,
 	nextProbeAt,
 } from "../../../packages/daemon/src/services/connectors/health.ts";
-import { watchHealth } from "../../../packages/daemon/src/services/connectors/health-watch.ts";
 import type { ProviderHealth } from "../../../packages/daemon/src/services/connectors/port.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
@@ -57,7 +57,7 @@ describe("provider health: who looks when", () => {
 	function watched(outcomes: HealthOutcome[] = []) {
 		const clock = manualClock(1_000_000);
 		const probes: { name: string; at: number }[] = [];
-		const watch = watchHealth({
+		const watch = new HealthWatch({
 			clock,
 			async probe(name) {
 				probes.push({ name, at: clock.now() - 1_000_000 });
@@ -125,7 +125,7 @@ describe("provider health: who looks when", () => {
 	test("a look that comes back after its provider was removed changes nothing", async () => {
 		const clock = manualClock();
 		let answer = (_: HealthOutcome) => {};
-		const watch = watchHealth({ clock, probe: () => new Promise<HealthOutcome>((resolve) => (answer = resolve)) });
+		const watch = new HealthWatch({ clock, probe: () => new Promise<HealthOutcome>((resolve) => (answer = resolve)) });
 		watch.know("c", true);
 		const seen: string[] = [];
 		watch.subscribe(({ state }) => seen.push(state));

@@ -3,8 +3,9 @@
 import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
 import { createDemo } from "../../../packages/daemon/src/engine/demo/demo.ts";
+import { createAudit } from "../../../packages/daemon/src/services/audit/record.ts";
 import { type ConnectorDeps, createConnectors } from "../../../packages/daemon/src/services/connectors/connectors.ts";
-import type { Connectors, Provider } from "../../../packages/daemon/src/services/connectors/port.ts";
+import type { ConnectorService, Connectors, Provider } from "../../../packages/daemon/src/services/connectors/port.ts";
 import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { openStore, type TestStore } from "../../store.ts";
@@ -15,7 +16,7 @@ export const app = (appId: string): Principal => ({ owner: false, appId, address
 export const KEY = "sk-test-0123456789abcdef";
 
 export interface Rig {
-	connectors: Connectors;
+	connectors: ConnectorService;
 	store: TestStore;
 	/** The daemon's secret key; undefined: it is gone. */
 	secret: { value: Buffer | undefined };
@@ -37,6 +38,7 @@ export function rig(fields: Partial<ConnectorDeps> = {}): Rig {
 		bus: store.bus,
 		rows: store.rows,
 		clock: systemClock,
+		audit: createAudit(systemClock),
 		secret: {
 			read: () => secret.value,
 			make: () => {

@@ -73,17 +73,9 @@ export interface FakeConnectors extends Connectors {
 export function fakeConnectors(provider: Provider, list: readonly ConnectorInfo[]): FakeConnectors {
 	const reports: [string, boolean][] = [];
 	const inline: InlineCredential[] = [];
-	const unused = () => {
-		throw new Error("not used here");
-	};
 	return {
 		reports,
 		inline,
-		create: unused,
-		update: unused,
-		remove: unused,
-		test: unused,
-		list: async () => [...list],
 		find: async (id, { owner, appId }) =>
 			list.find((one) => one.id === id && (owner || one.appId === undefined || one.appId === appId)),
 		async checkEndpoint(endpoint) {
@@ -104,8 +96,6 @@ export function fakeConnectors(provider: Provider, list: readonly ConnectorInfo[
 			return provider;
 		},
 		report: (id, { ok }) => void reports.push([id, ok]),
-		health: { list: () => [], subscribe: () => () => {} },
-		close() {},
 	};
 }
 

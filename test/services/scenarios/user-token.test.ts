@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
 import { completeConfig } from "../../../packages/daemon/src/runtime/config/config.ts";
-import { userTokensOf } from "../../../packages/daemon/src/runtime/wiring/user-tokens.ts";
+import { userTokensOf } from "../../../packages/daemon/src/runtime/grpc.ts";
 import { type UserTokenConfig, userTokens } from "../../../packages/daemon/src/services/scenarios/user-token.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../../runtime/folder.ts";

@@ -6,7 +6,7 @@
 
 import type { Ledger, Turn } from "../ledger/ledger.ts";
 import { isInContext, type PastTurn, pastTurnOf } from "./context.ts";
-import type { BrokerLimits } from "./limits.ts";
+import type { BrokerLimits } from "./port.ts";
 
 const TURNS_PER_PAGE = 16;
 

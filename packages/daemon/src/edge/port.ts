@@ -9,10 +9,11 @@ import type {
 	ReadinessJson,
 } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
-import type { Engine, Mcp } from "../engine/engine.ts";
+import type { Mcp } from "../engine/engine.ts";
 import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,

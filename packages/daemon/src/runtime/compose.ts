@@ -1,13 +1,25 @@
 /** Makes the parts of the daemon and connects them; nothing runs yet. */
 
+import { createHmac } from "node:crypto";
 import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import { systemClock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
-import { createEdge, type Edge, type EdgeDeps } from "../edge/edge.ts";
-import type { Engine, EngineServices, Mcp, MemoryPort } from "../engine/engine.ts";
-import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
+import { createEdge, type Edge, type EdgeDeps, type HealthFeed } from "../edge/edge.ts";
+import type { EngineServices, Mcp, MemoryPort } from "../engine/engine.ts";
+import {
+	type AccountChanges,
+	type ChannelMessage,
+	createNex,
+	createOutbound,
+	type Nex,
+	type Outbound,
+} from "../nex/nex.ts";
+import type { Transfers } from "../services/artifacts/port.ts";
+import type { AuditPayload } from "../services/audit/port.ts";
+import type { RuntimeHealthFeed } from "../services/health/port.ts";
 import { once } from "../services/kit/once.ts";
 import { OWNER_APP } from "../services/kit/principal.ts";
 import { loadOnce } from "../std/load-once.ts";
@@ -19,9 +31,6 @@ import type { MetricsSource } from "./observe/metrics.ts";
 import { RunCounts } from "./observe/run-counts.ts";
 import type { Tracing } from "./observe/tracing.ts";
 import { packageVersion, pageDir } from "./package.ts";
-import { changedAccounts, startedWith } from "./wiring/audited.ts";
-import { stateFeed } from "./wiring/health.ts";
-import { reportAttachments } from "./wiring/jobs.ts";
 import { createServices, type RunningServices } from "./wiring/services.ts";
 
 export interface DaemonParts {
@@ -100,6 +109,7 @@ function brokerOf(config: NexusConfig, { store, engine, tracing, log }: Opened, 
 		engine,
 		limits: config.broker,
 		approvals,
+		clock: systemClock,
 		log,
 		execution: config.execution,
 		observer: tracing ? both(counts, tracing) : counts,
@@ -204,4 +214,51 @@ function lazyMetrics(source: () => MetricsSource) {
 		contentType: "text/plain; version=0.0.4; charset=utf-8",
 		render: async () => (await load())(),
 	};
+}
+
+/** The daemon's state alone, for readers who ask only whether it serves. A store that refuses commits raises no event: samples detect it, and they are taken only while a listener is subscribed. */
+export const stateFeed = (health: RuntimeHealthFeed): HealthFeed => ({
+	state: () => health.current().status,
+	subscribe(listener) {
+		let last = health.current().status;
+		return health.subscribe(({ status }) => {
+			if (status === last) return;
+			last = status;
+			listener(status);
+		});
+	},
+});
+
+/** Two starts with the same digest had the same configuration. Keyed with the token, so that a short secret cannot be guessed from it. */
+const startedWith = (config: NexusConfig, token: string, engine: string): AuditPayload => ({
+	version: packageVersion(),
+	engine,
+	config_digest: createHmac("sha256", token).update(JSON.stringify(config)).digest("hex").slice(0, 32),
+});
+
+function changedAccounts(changes: AccountChanges): AuditPayload {
+	const names = (accounts: AccountChanges["added"]) => accounts.map(({ channel, id }) => `${channel}/${id}`).join(" ");
+	return { added: names(changes.added), changed: names(changes.changed), removed: names(changes.removed) };
+}
+
+/** Reports the attachments of a platform's message as transfers: its adapter has fetched them. */
+export function reportAttachments(
+	transfers: Pick<Transfers, "report">,
+	{ channel, account, message: { eventId, attachments = [] } }: ChannelMessage,
+	now: number,
+): void {
+	for (const [n, { name, data }] of attachments.entries()) {
+		const bytes = Buffer.byteLength(data, "base64");
+		transfers.report({
+			id: ["attachment", channel, account, eventId, n].join("/"),
+			appId: OWNER_APP,
+			kind: "attachment",
+			state: "completed",
+			name,
+			transferredBytes: bytes,
+			totalBytes: bytes,
+			startedAt: now,
+			updatedAt: now,
+		});
+	}
 }

@@ -3,9 +3,10 @@
 import { NexusError } from "@nexus-stream/protocol";
 import type { DaemonState, ReadinessJson } from "@nexus-stream/protocol/api";
 import { systemClock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import { BROKER_LIMITS, type Broker } from "../broker/broker.ts";
-import { chooseEngine, type Engine, type EngineChoice, type EngineServices, loadEngine } from "../engine/engine.ts";
+import { chooseEngine, type EngineChoice, type EngineServices, loadEngine } from "../engine/engine.ts";
 import type { Nex } from "../nex/nex.ts";
 import { createMemory } from "../services/memory/memory.ts";
 import { compose, type DaemonParts } from "./compose.ts";
@@ -13,7 +14,7 @@ import { completeConfig, type NexusConfig, requireTokenOnPublicHost } from "./co
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data/data-dir.ts";
 import { lockDataDir } from "./data/data-lock.ts";
 import { openStore, type Store } from "./data/store.ts";
-import { openGrpcPort } from "./grpc-port.ts";
+import { openGrpcPort } from "./grpc.ts";
 import { createLogger } from "./observe/logger.ts";
 import { openTracing, tracingConfig } from "./observe/tracing.ts";
 import { packageVersion } from "./package.ts";

@@ -1,8 +1,9 @@
 /** A started daemon and its options. */
 
 import type { DaemonState } from "@nexus-stream/protocol/api";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Engine, EngineChoice } from "../engine/engine.ts";
+import type { EngineChoice } from "../engine/engine.ts";
 import type { PartialConfig } from "./config/config.ts";
 
 /** A configuration, or what a program that embeds the daemon hands over instead. */

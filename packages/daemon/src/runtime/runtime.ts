@@ -30,7 +30,7 @@ export const storeCheck = () => import("./data/store.ts");
 export const deepCheck = () => import("./data/deep-check.ts");
 
 /** Which gRPC port a start would open, and whether its certificate can be used; loaded when asked for. */
-export const grpcCheck = () => import("./grpc-port.ts");
+export const grpcCheck = () => import("./grpc.ts");
 
 /** Services for an engine that is only checked; loaded when asked for. */
 export const engineServicesModule = () => import("./wiring/engine-services.ts");

@@ -1,7 +1,6 @@
 /** MCP servers, their tools and how they are doing. */
 
 import { z } from "zod";
-import type { McpServerStatus } from "../../engine/engine.ts";
 import { defined } from "../../std/defined.ts";
 import type { EdgeDeps } from "../port.ts";
 import { component, count, get, type HandlersOf, post, time } from "./resource.ts";
@@ -58,7 +57,8 @@ export function mcpHandlers({ mcp, clock }: EdgeDeps): HandlersOf<typeof MCP_ROU
 	};
 }
 
-const serverView = ({ lastError, until, pid, tools, refused, ...status }: McpServerStatus) => ({
+type ServerStatus = ReturnType<EdgeDeps["mcp"]["status"]>[number];
+const serverView = ({ lastError, until, pid, tools, refused, ...status }: ServerStatus) => ({
 	...status,
 	...defined({ until, pid, last_error: lastError }),
 	tools: [...tools],

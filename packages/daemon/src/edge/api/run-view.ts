@@ -1,7 +1,7 @@
 /** A run as JSON, settled or live: its schema and its view. Pure. */
 
 import { z } from "zod";
-import type { LiveRun, LiveToolCall } from "../../broker/broker.ts";
+import type { LiveRun } from "../../broker/broker.ts";
 import type { StoredAttachment, StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
 import { base64Bytes } from "../../std/base64.ts";
 import { defined } from "../../std/defined.ts";
@@ -147,7 +147,7 @@ function jsonValue(text: string | undefined): unknown {
 	}
 }
 
-const toolCallView = (call: StoredToolCall | LiveToolCall): z.infer<typeof ToolCallView> =>
+const toolCallView = (call: StoredToolCall | LiveRun["toolCalls"][number]): z.infer<typeof ToolCallView> =>
 	defined({
 		call_id: call.callId,
 		name: call.name,

@@ -115,8 +115,9 @@ export function runReader({ bus, ledger, broker }: Pick<EdgeDeps, "bus" | "ledge
 		async settled(turn: Turn): Promise<RunFields> {
 			const hasFrames = (await bus.describe(turn.runId)) !== undefined;
 			if (turn.status === "completed") return withWriters(turnView(turn, hasFrames, undefined));
-			const [canContinue, refusal] = await Promise.all([broker.canContinue(turn), broker.retryRefusal(turn)]);
-			return withWriters(turnView(turn, hasFrames, { can_continue: canContinue, can_retry: refusal === undefined }));
+			const { canContinue, retryRefusal } = await broker.resumption(turn);
+			const offers = { can_continue: canContinue, can_retry: retryRefusal === undefined };
+			return withWriters(turnView(turn, hasFrames, offers));
 		},
 		running: (run: LiveRun): Promise<RunFields> => withWriters(liveView(run)),
 	};

@@ -169,7 +169,7 @@ export function sessionHandlers(deps: EdgeDeps, { listItemsMax }: EdgeLimits): H
 	const clamp = (limit: number) => Math.min(limit, listItemsMax);
 	const settingsOf = async (session: string) => ({ session, trust_history: await trust.of(session) });
 	const phaseOf = async (session: string) => {
-		const { phase, known } = await broker.phase(session);
+		const { phase, known } = await broker.phases.of(session);
 		return { session, phase: phase ? phaseView(phase) : null, known: known && [...known] };
 	};
 	return {
@@ -194,7 +194,7 @@ export function sessionHandlers(deps: EdgeDeps, { listItemsMax }: EdgeLimits): H
 		},
 		getPhase: ({ params: { session } }) => phaseOf(session),
 		async setPhase({ params: { session }, body: { name, because = BECAUSE } }) {
-			await broker.enterPhase(session, name, because);
+			await broker.phases.enter(session, name, because);
 			return phaseOf(session);
 		},
 		getSettings: ({ params: { session } }) => settingsOf(session),

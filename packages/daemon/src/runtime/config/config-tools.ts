@@ -2,7 +2,7 @@
 
 import { type GuardRules, isAllowEntry } from "@nexus-stream/adapter/net/address-guard";
 import { z } from "zod";
-import type { BashConfig, ToolsConfig } from "../../engine/engine.ts";
+import type { ToolsConfig } from "../../engine/engine.ts";
 import type { MemoryConfig } from "../../services/memory/memory.ts";
 import { byTool, bytes, count, flag, group, say, text } from "../../std/config-words.ts";
 
@@ -13,7 +13,7 @@ const bash = group({
 	wrapper: say(z.array(z.string().min(1)).min(1), "a list: a program that confines the shell, and its arguments"),
 	env: say(z.array(name), "a list of names of environment variables that commands may see"),
 	outputBytesMax: bytes,
-} satisfies Record<keyof BashConfig, z.ZodType>);
+} satisfies Record<keyof NonNullable<ToolsConfig["bash"]>, z.ZodType>);
 
 export const tools = group({
 	root: text("a folder; relative to this file"),

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
-import type { EngineChoice, EngineSections, McpConfig } from "../../engine/engine.ts";
+import type { EngineChoice, EngineSections } from "../../engine/engine.ts";
 import type { Durability } from "../../std/sqlite.ts";
 import type { LogLevel } from "../observe/logger.ts";
 import type { FileConfig } from "./config-schema.ts";
@@ -65,7 +65,7 @@ export interface NexusConfig extends EngineSections {
 	/** Limits of one application. */
 	apps?: FileConfig["apps"];
 	/** MCP servers, and what is expected of them. */
-	mcp?: McpConfig;
+	mcp?: FileConfig["mcp"];
 	log: { level: LogLevel };
 	/** The file that was read, if any. */
 	file?: string;

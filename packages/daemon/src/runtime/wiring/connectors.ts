@@ -1,12 +1,13 @@
 /** Connectors of a daemon: what `default` is, which addresses the operator vouches for, and where the secret key comes from. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Bus } from "../../bus/bus.ts";
-import { chooseEngine, type Engine, engineNamed, loadEngine, sectionFor } from "../../engine/engine.ts";
+import { chooseEngine, engineNamed, loadEngine } from "../../engine/engine.ts";
 import type { Transfers } from "../../services/artifacts/port.ts";
 import type { Audit } from "../../services/audit/port.ts";
 import { type ConfiguredAnswerer, createConnectors } from "../../services/connectors/connectors.ts";
-import type { Connectors } from "../../services/connectors/port.ts";
+import type { ConnectorService } from "../../services/connectors/port.ts";
 import { OWNER_APP } from "../../services/kit/principal.ts";
 import type { NexusConfig } from "../config/config.ts";
 import { dataPaths } from "../data/data-dir.ts";
@@ -19,14 +20,14 @@ export interface ConnectorParts {
 	engine: Engine;
 	config: NexusConfig;
 	clock: Clock;
-	audit?: Audit | undefined;
+	audit: Audit;
 	/** Tracks the daemon's own downloads. */
 	transfers: Pick<Transfers, "tracked">;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export function openConnectors(parts: ConnectorParts, env: Environment = process.env): Connectors {
+export function openConnectors(parts: ConnectorParts, env: Environment = process.env): ConnectorService {
 	const { bus, rows, engine, config, clock, audit, transfers } = parts;
 	return createConnectors({
 		bus,
@@ -45,10 +46,10 @@ export function openConnectors(parts: ConnectorParts, env: Environment = process
 
 /** The engine's model, asked by itself; the engine where it has none. */
 export function configuredOf(engine: Engine, config: NexusConfig, env: Environment): ConfiguredAnswerer {
-	const entry = engineNamed(engine.name);
+	const { entry, section } = engineNamed(engine.name, config) ?? {};
 	if (entry?.model === undefined || engine.scripted) return { engine };
 	try {
-		const model = entry.model(sectionFor(entry, config), env);
+		const model = entry.model(section, env);
 		return model ? { model } : { engine };
 	} catch {
 		// Each of its agents has its own model, or a program has made it: it runs, so it can be asked.

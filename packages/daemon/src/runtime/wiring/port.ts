@@ -4,10 +4,10 @@ import type { MemoryPort } from "../../engine/engine.ts";
 import type { AccountSessions } from "../../services/accounts/port.ts";
 import type { ClearApp } from "../../services/apps/clearing.ts";
 import type { Applications, AppMessages } from "../../services/apps/port.ts";
-import type { Artifacts } from "../../services/artifacts/port.ts";
+import type { ArtifactService } from "../../services/artifacts/port.ts";
 import type { AuditLog } from "../../services/audit/audit.ts";
 import type { NoticeLogs } from "../../services/audit/notices.ts";
-import type { Connectors } from "../../services/connectors/port.ts";
+import type { ConnectorService } from "../../services/connectors/port.ts";
 import type { RuntimeHealthFeed } from "../../services/health/port.ts";
 import type { Jobs } from "../../services/jobs/port.ts";
 import type { Quota } from "../../services/kit/quota.ts";
@@ -18,9 +18,9 @@ import type { Workflows } from "../../services/workflows/port.ts";
 
 /** All services of the runtime contract. */
 export interface Services {
-	readonly connectors: Connectors;
+	readonly connectors: ConnectorService;
 	readonly scenarios: Scenarios;
-	readonly artifacts: Artifacts;
+	readonly artifacts: ArtifactService;
 	readonly jobs: Jobs;
 	readonly realtime: Realtime;
 	readonly workflows: Workflows;

@@ -1,29 +1,36 @@
 /** The services of the runtime contract: made here, each from what it needs, and stopped together with the daemon. */
 
+import { join } from "node:path";
 import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import type { Engine, MemoryPort } from "../../engine/engine.ts";
+import type { MemoryPort } from "../../engine/engine.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Accepted, ClientMessage, Nex, Outbound } from "../../nex/nex.ts";
+import { createAccountSessions } from "../../services/accounts/accounts.ts";
 import { agentTurns } from "../../services/agents/turns.ts";
+import { createApplications } from "../../services/apps/apps.ts";
 import { createClearing } from "../../services/apps/clearing.ts";
+import { AppMessageLogs } from "../../services/apps/messages.ts";
+import { StoredArtifacts } from "../../services/artifacts/artifacts.ts";
 import { createAuditLog } from "../../services/audit/audit.ts";
 import { noticeLogs } from "../../services/audit/notices.ts";
 import { createAudit } from "../../services/audit/record.ts";
+import { createRuntimeHealth } from "../../services/health/health.ts";
+import { createJobs } from "../../services/jobs/jobs.ts";
 import { createQuota } from "../../services/kit/quota.ts";
 import { createRealtime } from "../../services/realtime/realtime.ts";
 import { createScenarios } from "../../services/scenarios/scenarios.ts";
+import { createSignIns } from "../../services/signins/signins.ts";
 import { createWorkflows } from "../../services/workflows/workflows.ts";
 import type { NexusConfig } from "../config/config.ts";
 import type { ServiceRows } from "../data/tables.ts";
-import { createAppServices } from "./app-services.ts";
+import { userTokensOf } from "../grpc.ts";
 import { openConnectors } from "./connectors.ts";
-import { openArtifacts, openJobs } from "./jobs.ts";
 import type { Services } from "./port.ts";
-import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
 	bus: Bus;
@@ -53,76 +60,37 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
-	const { bus, rows, config, clock, log, submit } = parts;
+	const { bus, rows, outbound, memory, clock, log } = parts;
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, rows });
-	const quota = createQuota({ bus, rows, limits: config.apps });
-	const artifacts = openArtifacts({ ...parts, quota });
-	const connectors = openConnectors({ ...parts, audit, transfers: artifacts.transfers });
-	const verifyUser = userTokensOf(config, clock);
-	const scenarios = createScenarios({
-		bus,
-		rows,
-		connectors,
-		clock,
-		log,
-		audit,
-		verifyUser,
-		quota,
-		abortGraceMs: config.broker.abortGraceMs,
-	});
-	const jobs = openJobs({ ...parts, connectors, scenarios, artifacts, audit, quota });
-	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => parts.nex.cancel(eventId) });
-	const workflows = createWorkflows({
-		bus,
-		rows,
-		scenarios,
-		jobs,
-		agents,
-		connectors,
-		verifyUser,
-		clock,
-		log,
-		audit,
-		quota,
-	});
-	const realtime = createRealtime({ bus, connectors, submit, clock, log, quota });
-	const work = () => ({
-		queueDepth: jobs.counts.queued,
-		activeInferenceJobs: jobs.counts.running,
-		activeWorkflows: workflows.counts.running,
-	});
-	const apps = createAppServices({ ...parts, audit, notices, quota, work });
-	const services: Services = {
-		...apps.services,
-		memory: parts.memory,
-		audit: createAuditLog({ bus, rows, notices, audit, clock, log }),
-		notices,
-		quota,
-		clearApp: createClearing({ bus, rows, artifacts, audit }),
-		connectors,
-		scenarios,
-		artifacts,
-		jobs,
-		workflows,
-		realtime,
-	};
+	const quota = createQuota({ bus, rows, limits: parts.config.apps });
+	const shared = { bus, rows, clock, log, audit, quota, notices };
+	const work = createWork(parts, shared);
+	const apps = createApplications(shared);
+	const signIns = createSignIns(shared);
+	const accounts = createAccountSessions({ platforms: outbound, signIns, clock, log });
+	const health = createRuntimeHealth({ ...healthSources(parts, work), clock, log });
 	return {
-		services,
+		services: {
+			...work,
+			apps,
+			appMessages: new AppMessageLogs({ ...shared, apps }),
+			clearApp: createClearing({ ...shared, artifacts: work.artifacts }),
+			signIns,
+			accounts,
+			health,
+			memory,
+			audit: createAuditLog(shared),
+			notices,
+			quota,
+		},
 		async recover() {
-			await apps.load();
-			const ended = await scenarios.recover();
-			if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
-			await artifacts.recover();
-			const settled = await jobs.recover();
-			if (settled > 0) log.warn({ settled }, "settled jobs that were running when an earlier process ended");
-			// Its nodes ask what became of their jobs and runs.
-			const resumed = await workflows.recover();
-			if (resumed > 0) log.info({ resumed }, "workflows go on");
-			const closed = await realtime.recover();
-			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
+			// Until then only the owner's token is known.
+			await Promise.all([apps.load(), signIns.load()]);
+			await recoverWork(work, log);
 		},
 		async drain(deadlineMs, graceMs) {
+			const { workflows, jobs, scenarios, realtime } = work;
 			// First the services that would begin more work.
 			await Promise.all([
 				workflows.close(deadlineMs),
@@ -132,9 +100,59 @@ export function createServices(parts: ServiceParts): RunningServices {
 			]);
 		},
 		async close() {
-			apps.close();
-			await artifacts.close();
-			connectors.close();
+			for (const service of [apps, signIns, accounts, health]) service.close();
+			await work.artifacts.close();
+			work.connectors.close();
 		},
 	};
 }
+
+type Work = Pick<Services, "artifacts" | "connectors" | "scenarios" | "jobs" | "workflows" | "realtime">;
+type Shared = Pick<ServiceParts, "bus" | "rows" | "clock" | "log"> &
+	Pick<Services, "quota"> & { audit: ReturnType<typeof createAudit> };
+
+/** The services that do work for callers. */
+function createWork(parts: ServiceParts, shared: Shared): Work {
+	const { config, clock, submit, nex } = parts;
+	const dir = join(config.data, "artifacts");
+	const artifacts = new StoredArtifacts({ ...shared, dir, limits: config.artifacts });
+	const connectors = openConnectors({ ...parts, ...shared, transfers: artifacts.transfers });
+	const verifyUser = userTokensOf(config, clock);
+	const { abortGraceMs } = config.broker;
+	const scenarios = createScenarios({ ...shared, connectors, verifyUser, abortGraceMs });
+	const jobs = createJobs({ ...shared, connectors, scenarios, artifacts, limits: config.jobs });
+	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => nex.cancel(eventId) });
+	const workflows = createWorkflows({ ...shared, scenarios, jobs, agents, connectors, verifyUser });
+	const realtime = createRealtime({ ...shared, connectors, submit });
+	return { artifacts, connectors, scenarios, jobs, workflows, realtime };
+}
+
+async function recoverWork({ scenarios, artifacts, jobs, workflows, realtime }: Work, log: Log): Promise<void> {
+	const ended = await scenarios.recover();
+	if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
+	await artifacts.recover();
+	const settled = await jobs.recover();
+	if (settled > 0) log.warn({ settled }, "settled jobs that were running when an earlier process ended");
+	// Its nodes ask what became of their jobs and runs.
+	const resumed = await workflows.recover();
+	if (resumed > 0) log.info({ resumed }, "workflows go on");
+	const closed = await realtime.recover();
+	if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
+}
+
+const healthSources = ({ broker, nex, readiness }: ServiceParts, { jobs, workflows }: Work) => ({
+	status() {
+		const { state, detail } = readiness();
+		return { status: state, reason: detail };
+	},
+	work: () => ({
+		queueDepth: nex.stats().waiting + jobs.counts.queued,
+		activeRuns: broker.liveRuns().length,
+		activeInferenceJobs: jobs.counts.running,
+		activeWorkflows: workflows.counts.running,
+	}),
+	usage() {
+		const { user, system } = process.cpuUsage();
+		return { cpuMicros: user + system, memoryBytes: process.memoryUsage.rss() };
+	},
+});

@@ -8,8 +8,7 @@ import type { Bus } from "../../bus/bus.ts";
 import type { Audit } from "../audit/port.ts";
 import { checkedAppId, isAppId, OWNER_APP, type Principal, requireOwner } from "../kit/principal.ts";
 import type { AppInfo, Applications } from "./port.ts";
-import type { AppRows } from "./rows.ts";
-import { type App, appWrites } from "./rows.ts";
+import { type App, type AppRows, appWrites } from "./rows.ts";
 
 export interface ApplicationDeps {
 	bus: Pick<Bus, "write" | "call" | "listen">;
@@ -17,7 +16,7 @@ export interface ApplicationDeps {
 	clock: Clock;
 	log: Log;
 	/** Commits with what it tells of. */
-	audit?: Audit;
+	audit: Audit;
 	/** With a good token. */
 	appsMax?: number;
 }
@@ -68,7 +67,7 @@ export function createApplications(deps: ApplicationDeps): Applications {
 		reload().catch((cause: unknown) => log.error({ err: cause }, "the list of applications could not be read"));
 	});
 	const told = (operation: string, appId: string, { address }: Principal) =>
-		audit ? [audit({ domain: "apps", operation, appId, caller: address })] : [];
+		audit({ domain: "apps", operation, appId, caller: address });
 	return {
 		load: reload,
 		authenticate(token) {
@@ -87,7 +86,7 @@ export function createApplications(deps: ApplicationDeps): Applications {
 				throw new NexusError("conflict", `there is an application ${id} already; remove it to get a new token`);
 			const token = TOKEN_PREFIX + randomBytes(TOKEN_BYTES).toString("base64url");
 			const app = { id, name, tokenHash: digest(token).toString("hex"), createdAt: clock.now() };
-			await bus.write([appWrites.add(app, { appsMax }), ...told("added", id, principal)]);
+			await bus.write([appWrites.add(app, { appsMax }), told("added", id, principal)]);
 			await changed();
 			return { app: infoOf(app), token };
 		},
@@ -96,7 +95,7 @@ export function createApplications(deps: ApplicationDeps): Applications {
 			checkedAppId(id);
 			if (!apps.some((app) => app.id === id && app.revokedAt === undefined))
 				throw new NexusError("not_found", `there is no application ${id}`);
-			await bus.write([appWrites.revoke(id, clock.now()), ...told("removed", id, principal)]);
+			await bus.write([appWrites.revoke(id, clock.now()), told("removed", id, principal)]);
 			await changed();
 		},
 		close: stop,

@@ -3,11 +3,9 @@
 import type { Bus } from "../../bus/bus.ts";
 import type { Artifacts } from "../artifacts/port.ts";
 import type { Audit } from "../audit/port.ts";
-import type { JobRows } from "../jobs/rows.ts";
-import { jobWrites } from "../jobs/rows.ts";
+import { type JobRows, jobWrites } from "../jobs/rows.ts";
 import { type Principal, requireOwner } from "../kit/principal.ts";
-import type { WorkflowRows } from "../workflows/rows.ts";
-import { workflowWrites } from "../workflows/rows.ts";
+import { type WorkflowRows, workflowWrites } from "../workflows/rows.ts";
 
 /** In one commit. */
 const JOBS_PER_COMMIT = 500;
@@ -18,7 +16,7 @@ export interface ClearingDeps {
 	bus: Pick<Bus, "write" | "removeOf">;
 	rows: { jobs: JobRows; workflows: WorkflowRows };
 	artifacts: Pick<Artifacts, "clear">;
-	audit?: Audit;
+	audit: Audit;
 }
 
 /** Messages stay for their week: their recipients read them without a gap. */
@@ -28,7 +26,7 @@ export const createClearing =
 	({ bus, rows, artifacts, audit }: ClearingDeps): ClearApp =>
 	async (appId, principal) => {
 		requireOwner(principal);
-		if (audit) await bus.write([audit({ domain: "apps", operation: "cleared", appId, caller: principal.address })]);
+		await bus.write([audit({ domain: "apps", operation: "cleared", appId, caller: principal.address })]);
 		const ever = Number.MAX_SAFE_INTEGER;
 		while (await rows.jobs.isOlder(ever, appId)) await bus.write([jobWrites.forget(ever, JOBS_PER_COMMIT, appId)]);
 		while (await rows.workflows.isOlder(ever, appId))

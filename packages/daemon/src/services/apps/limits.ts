@@ -1,4 +1,6 @@
-/** How fast applications may write to one another, as pure steps: a rate for each sender, and a breaker for two that answer each other without end. */
+/** How fast applications may write to one another: a rate and a daily volume for each sender, and a breaker for two that answer each other without end. */
+
+import { NexusError } from "@nexus-stream/protocol";
 
 export interface MessageLimits {
 	payloadBytesMax: number;
@@ -22,16 +24,16 @@ export const MESSAGE_LIMITS: MessageLimits = {
 
 const WINDOW_MS = 1000;
 
-/** When a sender's messages of the last second were sent. */
-export type SendTimes = readonly number[];
-
-export interface RateStep {
-	state: SendTimes;
+export interface LimitStep<State> {
+	state: State;
 	allowed: boolean;
 }
 
+/** When a sender's messages of the last second were sent. */
+export type SendTimes = readonly number[];
+
 /** A refused message does not count. */
-export function stepRate(state: SendTimes, now: number, perSecondMax: number): RateStep {
+export function stepRate(state: SendTimes, now: number, perSecondMax: number): LimitStep<SendTimes> {
 	const recent = state.filter((at) => at > now - WINDOW_MS);
 	return recent.length < perSecondMax ? { state: [...recent, now], allowed: true } : { state: recent, allowed: false };
 }
@@ -39,24 +41,19 @@ export function stepRate(state: SendTimes, now: number, perSecondMax: number): R
 const DAY_MS = 24 * 60 * 60_000;
 
 /** Bytes that a sender has sent since its day began. */
-export interface Volume {
+interface Volume {
 	readonly since: number;
 	readonly bytes: number;
 }
 
-export interface VolumeStep {
-	state: Volume;
-	allowed: boolean;
-}
-
 /** A refused message does not count. */
-export function stepVolume(state: Volume | undefined, now: number, bytes: number, bytesPerDayMax: number): VolumeStep {
+function stepVolume(state: Volume | undefined, now: number, bytes: number, bytesPerDayMax: number): LimitStep<Volume> {
 	const today = state && now - state.since < DAY_MS ? state : { since: now, bytes: 0 };
 	const next = { since: today.since, bytes: today.bytes + bytes };
 	return next.bytes <= bytesPerDayMax ? { state: next, allowed: true } : { state: today, allowed: false };
 }
 
-export const isOverDay = ({ since }: Volume, now: number): boolean => now - since >= DAY_MS;
+const isOverDay = ({ since }: Volume, now: number): boolean => now - since >= DAY_MS;
 
 /** Two applications: their messages of the last second, and until when the breaker is open. */
 export interface Pair {
@@ -66,13 +63,8 @@ export interface Pair {
 
 export const QUIET: Pair = { sent: [] };
 
-export interface PairStep {
-	state: Pair;
-	allowed: boolean;
-}
-
 /** Messages in one direction alone are not a loop, however many: the sender's rate limits them. */
-export function stepPair(state: Pair, from: string, now: number, limits: MessageLimits): PairStep {
+export function stepPair(state: Pair, from: string, now: number, limits: MessageLimits): LimitStep<Pair> {
 	if (state.openUntil !== undefined && now < state.openUntil) return { state, allowed: false };
 	const sent = [...state.sent.filter(({ at }) => at > now - WINDOW_MS), { from, at: now }];
 	const bothWays = sent.some((one) => one.from !== from);
@@ -85,4 +77,63 @@ export function stepPair(state: Pair, from: string, now: number, limits: Message
 export const isQuiet = ({ sent, openUntil = 0 }: Pair, now: number): boolean =>
 	now >= openUntil && sent.every(({ at }) => at <= now - WINDOW_MS);
 
-export const isIdle = (state: SendTimes, now: number): boolean => state.every((at) => at <= now - WINDOW_MS);
+const isIdle = (state: SendTimes, now: number): boolean => state.every((at) => at <= now - WINDOW_MS);
+
+/** Beyond it those that matter no more are forgotten. */
+const REMEMBERED_MAX = 1000;
+
+/** Counts how much each sender has sent lately. In memory, and only for senders of the last day. */
+export class MessagePace {
+	readonly #limits: MessageLimits;
+	readonly #now: () => number;
+	readonly #senders = new Map<string, SendTimes>();
+	readonly #volumes = new Map<string, Volume>();
+	readonly #pairs = new Map<string, Pair>();
+
+	/** `now` is a monotonic time: it is never set back. */
+	constructor(limits: MessageLimits, now: () => number) {
+		this.#limits = limits;
+		this.#now = now;
+	}
+
+	/** Counts a message, or throws `busy` (APP_MESSAGE_LOOP_DETECTED, APP_MESSAGE_RATE_LIMITED, QUOTA_EXCEEDED). */
+	take(from: string, to: string, bytes: number): void {
+		const at = this.#now();
+		const key = JSON.stringify([from, to].toSorted());
+		const rate = stepRate(this.#senders.get(from) ?? [], at, this.#limits.perSecondMax);
+		if (!rate.allowed) throw rateLimited(from, this.#limits);
+		const volume = stepVolume(this.#volumes.get(from), at, bytes, this.#limits.bytesPerDayMax);
+		if (!volume.allowed) throw overQuota(from, this.#limits);
+		const pair = stepPair(this.#pairs.get(key) ?? QUIET, from, at, this.#limits);
+		this.#pairs.set(key, pair.state);
+		// A message that the breaker refused was not sent, so it does not count.
+		if (!pair.allowed) throw loopDetected(from, to, (pair.state.openUntil ?? at) - at);
+		this.#senders.set(from, rate.state);
+		this.#volumes.set(from, volume.state);
+		dropOver(this.#senders, (state) => isIdle(state, at));
+		dropOver(this.#volumes, (state) => isOverDay(state, at));
+		dropOver(this.#pairs, (state) => isQuiet(state, at));
+	}
+}
+
+function dropOver<State>(states: Map<string, State>, isOver: (state: State) => boolean): void {
+	if (states.size <= REMEMBERED_MAX) return;
+	for (const [key, state] of states) if (isOver(state)) states.delete(key);
+}
+
+const rateLimited = (from: string, { perSecondMax }: MessageLimits) =>
+	new NexusError("busy", `${from} may send ${perSecondMax} messages a second; wait a second`, {
+		reason: "APP_MESSAGE_RATE_LIMITED",
+	});
+
+const overQuota = (from: string, { bytesPerDayMax }: MessageLimits) =>
+	new NexusError("busy", `${from} may send ${bytesPerDayMax} bytes a day: keep files in artifacts`, {
+		reason: "QUOTA_EXCEEDED",
+	});
+
+const loopDetected = (from: string, to: string, leftMs: number) =>
+	new NexusError(
+		"busy",
+		`${from} and ${to} answer each other without end; nothing passes between them for ${Math.ceil(leftMs / 1000)} s`,
+		{ reason: "APP_MESSAGE_LOOP_DETECTED" },
+	);

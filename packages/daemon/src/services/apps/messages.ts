@@ -3,20 +3,18 @@
 import { NexusError, newId, Refused } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import type { Bus } from "../../bus/bus.ts";
-import { ADMIT_MS_MAX } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus, type Cursor } from "../../bus/bus.ts";
+import type { Write } from "../../std/write.ts";
 import type { NoticeLogs } from "../audit/notices.ts";
 import { noticeWrites } from "../audit/rows.ts";
 import { appTopic } from "../audit/topics.ts";
 import { once } from "../kit/once.ts";
-import { appOf, checkedAppId, OWNER_APP } from "../kit/principal.ts";
+import { appOf, checkedAppId, OWNER_APP, type Principal } from "../kit/principal.ts";
 import type { Quota } from "../kit/quota.ts";
 import type { IdempotencyRows } from "../kit/rows.ts";
-import { MESSAGE_LIMITS, type MessageLimits } from "./limits.ts";
-import { createPace } from "./pace.ts";
-import type { Applications, AppMessageRecord, AppMessages, NewAppMessage } from "./port.ts";
-import type { ReceiptRows } from "./rows.ts";
-import { type Receipt, receiptWrites } from "./rows.ts";
+import { MESSAGE_LIMITS, type MessageLimits, MessagePace } from "./limits.ts";
+import type { Acknowledgement, Applications, AppMessageRecord, AppMessages, NewAppMessage } from "./port.ts";
+import { type Receipt, type ReceiptRows, receiptWrites } from "./rows.ts";
 
 export interface AppMessageDeps {
 	bus: Pick<Bus, "write">;
@@ -36,83 +34,80 @@ const TYPE_CHARS_MAX = 128;
 const USER_CHARS_MAX = 256;
 const REASON_CHARS_MAX = 1000;
 
-export function createAppMessages(deps: AppMessageDeps): AppMessages {
-	const { bus, rows, apps, notices, clock } = deps;
-	const limits = withDefaults(MESSAGE_LIMITS, deps.limits);
-	const pace = createPace(limits, elapsing(clock));
-	let sweptAt = clock.now();
-	/** The owner takes messages, too, under the name that it acts by. */
-	const known = (id: string): string => {
-		if (id === OWNER_APP || apps.has(id)) return id;
-		throw new NexusError("not_found", `there is no application ${id}`);
-	};
-	/** From time to time a send also removes receipts that can no longer be settled. */
-	const sweep = (now: number) => {
-		if (now - sweptAt < SWEEP_MS) return [];
-		sweptAt = now;
-		return [receiptWrites.forget(now - RECEIPTS_KEPT_MS)];
-	};
-	return {
-		async send(message, principal) {
-			const from = known(appOf(principal, message.from));
-			check(message, limits);
-			const to = known(checkedAppId(message.to));
-			const { idempotencyKey, ...body } = message;
-			const messageId = newId("msg", clock.now());
-			const request = {
-				appId: from,
-				key: idempotencyKey,
-				body: { send: { ...body, from, payload: base64(body.payload) } },
-				result: messageId,
-			};
-			const { id } = await once({ rows, clock }, request, async (claim) => {
-				pace.take(from, to, message.payload.byteLength);
-				const at = clock.now();
-				const record = recordOf(messageId, from, message, at);
-				await deps.quota?.check(from, message.payload.byteLength);
-				await bus.write(
-					[
-						...claim,
-						noticeWrites.post(appTopic(to), JSON.stringify(record), at, from),
-						...(message.requireAck ? [receiptWrites.add(receiptOf(record))] : []),
-						...sweep(at),
-					],
-					ADMIT_MS_MAX,
-				);
-			});
-			return { messageId: id };
-		},
-		async acknowledge(acknowledgement, principal) {
-			const { messageId, failed, reason } = acknowledgement;
-			const receipt = await find(rows, messageId, appOf(principal, acknowledgement.app));
-			if (receipt.settledAt !== undefined) return;
+export class AppMessageLogs implements AppMessages {
+	readonly #deps: AppMessageDeps;
+	readonly #limits: MessageLimits;
+	readonly #pace: MessagePace;
+	#sweptAt: number;
+
+	constructor(deps: AppMessageDeps) {
+		this.#deps = deps;
+		this.#limits = withDefaults(MESSAGE_LIMITS, deps.limits);
+		this.#pace = new MessagePace(this.#limits, elapsing(deps.clock));
+		this.#sweptAt = deps.clock.now();
+	}
+
+	async send(message: NewAppMessage, principal: Principal): Promise<{ messageId: string }> {
+		const { bus, clock, quota } = this.#deps;
+		const from = this.#known(appOf(principal, message.from));
+		check(message, this.#limits);
+		const to = this.#known(checkedAppId(message.to));
+		const { idempotencyKey: key, ...body } = message;
+		const messageId = newId("msg", clock.now());
+		const send = { ...body, from, payload: base64(body.payload) };
+		const request = { appId: from, key, body: { send }, result: messageId };
+		const { id } = await once(this.#deps, request, async (claim) => {
+			this.#pace.take(from, to, message.payload.byteLength);
 			const at = clock.now();
-			const record: AppMessageRecord = {
-				...wordsOf(receipt),
-				event: failed ? "failed" : "acked",
-				requireAck: true,
-				at,
-				reason: reason ? reason.slice(0, REASON_CHARS_MAX).toWellFormed() : undefined,
-			};
-			try {
-				await bus.write(
-					[
-						receiptWrites.settle(messageId, at),
-						noticeWrites.post(appTopic(receipt.from), JSON.stringify(record), at, receipt.to),
-					],
-					ADMIT_MS_MAX,
-				);
-			} catch (cause) {
-				// Two acknowledgements came at once: the sender gets the first.
-				if (cause instanceof Refused && cause.refusal === "conflict") return;
-				throw cause;
-			}
-		},
-		async open(app, after, principal) {
-			return notices.cursor(appTopic(known(appOf(principal, app))), after);
-		},
-	};
+			const record = recordOf(messageId, from, message, at);
+			await quota?.check(from, message.payload.byteLength);
+			const receipt = message.requireAck ? [receiptWrites.add(receiptOf(record))] : [];
+			await bus.write([...claim, post(to, record, from), ...receipt, ...this.#sweep(at)], ADMIT_MS_MAX);
+		});
+		return { messageId: id };
+	}
+
+	async acknowledge(acknowledgement: Acknowledgement, principal: Principal): Promise<void> {
+		const { bus, rows, clock } = this.#deps;
+		const { messageId, failed, reason } = acknowledgement;
+		const receipt = await find(rows, messageId, appOf(principal, acknowledgement.app));
+		if (receipt.settledAt !== undefined) return;
+		const at = clock.now();
+		const record: AppMessageRecord = {
+			...receiptOf(receipt),
+			event: failed ? "failed" : "acked",
+			requireAck: true,
+			at,
+			reason: reason ? reason.slice(0, REASON_CHARS_MAX).toWellFormed() : undefined,
+		};
+		try {
+			await bus.write([receiptWrites.settle(messageId, at), post(receipt.from, record, receipt.to)], ADMIT_MS_MAX);
+		} catch (cause) {
+			// Two acknowledgements came at once: the sender gets the first.
+			if (!(cause instanceof Refused && cause.refusal === "conflict")) throw cause;
+		}
+	}
+
+	async open(app: string, after: number | undefined, principal: Principal): Promise<Cursor> {
+		return this.#deps.notices.cursor(appTopic(this.#known(appOf(principal, app))), after);
+	}
+
+	/** The owner takes messages, too, under the name that it acts by. */
+	#known(id: string): string {
+		if (id === OWNER_APP || this.#deps.apps.has(id)) return id;
+		throw new NexusError("not_found", `there is no application ${id}`);
+	}
+
+	/** From time to time a send also removes receipts that can no longer be settled. */
+	#sweep(now: number): Write[] {
+		if (now - this.#sweptAt < SWEEP_MS) return [];
+		this.#sweptAt = now;
+		return [receiptWrites.forget(now - RECEIPTS_KEPT_MS)];
+	}
 }
+
+const post = (to: string, record: AppMessageRecord, countedFor: string): Write =>
+	noticeWrites.post(appTopic(to), JSON.stringify(record), record.at, countedFor);
 
 function check({ payload, messageType, subjectUserId = "" }: NewAppMessage, { payloadBytesMax }: MessageLimits): void {
 	if (payload.byteLength > payloadBytesMax)
@@ -147,7 +142,7 @@ const recordOf = (messageId: string, from: string, message: NewAppMessage, at: n
 	at,
 });
 
-const wordsOf = ({ messageId, from, to, subjectUserId, messageType, sentAt }: Omit<Receipt, "settledAt">) => ({
+const receiptOf = ({ messageId, from, to, subjectUserId, messageType, sentAt }: Omit<Receipt, "settledAt">) => ({
 	messageId,
 	from,
 	to,
@@ -155,5 +150,3 @@ const wordsOf = ({ messageId, from, to, subjectUserId, messageType, sentAt }: Om
 	sentAt,
 	subjectUserId,
 });
-
-const receiptOf = (record: AppMessageRecord): Omit<Receipt, "settledAt"> => wordsOf(record);

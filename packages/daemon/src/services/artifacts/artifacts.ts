@@ -5,18 +5,23 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
-import type { Log } from "@nexus-stream/protocol/log";
-import type { Bus } from "../../bus/bus.ts";
-import { ADMIT_MS_MAX } from "../../bus/bus.ts";
-import { appOf, type Principal, seesApp } from "../kit/principal.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
+import { appOf, type Principal } from "../kit/principal.ts";
 import type { Quota } from "../kit/quota.ts";
+import { Downloads, noArtifact } from "./downloads.ts";
 import { type ArtifactFiles, artifactFiles } from "./files.ts";
-import { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./limits.ts";
-import type { ArtifactInfo, ArtifactPiece, Artifacts, NewArtifact, Transfer } from "./port.ts";
-import type { ArtifactRows } from "./rows.ts";
-import { artifactWrites, type StoredArtifact } from "./rows.ts";
-import { createTransfers, type TransferTable } from "./transfers.ts";
-import { checkedAnnouncement, checkOffset, safeMimeType } from "./upload-rules.ts";
+import {
+	ARTIFACT_LIMITS,
+	type ArtifactLimits,
+	checkedAnnouncement,
+	checkOffset,
+	PIECE_BYTES_MAX,
+	safeMimeType,
+	tooLarge,
+} from "./limits.ts";
+import type { ArtifactInfo, ArtifactPiece, ArtifactService, NewArtifact, Transfer } from "./port.ts";
+import { type ArtifactRows, artifactWrites, type StoredArtifact } from "./rows.ts";
+import { TransferTable } from "./transfers.ts";
 
 export interface ArtifactsDeps {
 	/** The folder for their files. */
@@ -24,13 +29,10 @@ export interface ArtifactsDeps {
 	bus: Pick<Bus, "write">;
 	rows: { artifacts: ArtifactRows };
 	clock: Clock;
-	log: Log;
 	limits?: Partial<ArtifactLimits>;
 	/** Left out: artifacts alone have limits. */
 	quota?: Pick<Quota, "check">;
 }
-
-export const createArtifacts = (deps: ArtifactsDeps): Artifacts => new ArtifactService(deps);
 
 const newArtifactId = () => `art_${randomBytes(16).toString("hex")}`;
 /** Lock key for adding and removing rows; no artifact's id looks like this. */
@@ -38,7 +40,7 @@ const ROOM = "room";
 /** Rows of one step of a sweep. */
 const SWEEP_ROWS = 500;
 
-class ArtifactService implements Artifacts {
+export class StoredArtifacts implements ArtifactService {
 	readonly transfers: TransferTable;
 	readonly #deps: ArtifactsDeps;
 	readonly #limits: ArtifactLimits;
@@ -48,13 +50,15 @@ class ArtifactService implements Artifacts {
 	/** Files that have no row yet. */
 	readonly #storing = new Set<string>();
 	readonly #uploads = new Map<string, Transfer>();
-	readonly #downloads = new Map<string, Transfer>();
+	readonly #downloads: Downloads;
 
 	constructor(deps: ArtifactsDeps) {
 		this.#deps = deps;
 		this.#limits = withDefaults(ARTIFACT_LIMITS, deps.limits);
 		this.#files = artifactFiles(deps.dir);
-		this.transfers = createTransfers(deps.clock, this.#limits.transferIdleMs);
+		const { transferIdleMs } = this.#limits;
+		this.transfers = new TransferTable(deps.clock, transferIdleMs);
+		this.#downloads = new Downloads({ ...deps, files: this.#files, transfers: this.transfers, transferIdleMs });
 	}
 
 	async store(given: NewArtifact, data: Uint8Array | AsyncIterable<Uint8Array>): Promise<ArtifactInfo> {
@@ -93,8 +97,7 @@ class ArtifactService implements Artifacts {
 	#row(id: string, { appId, name, mimeType, sizeBytes, sha256 }: NewArtifact & { sizeBytes: number; sha256?: string }) {
 		const createdAt = this.#deps.clock.now();
 		const expiresAt = createdAt + this.#limits.ageMsMax;
-		const sum = sha256 === undefined ? {} : { sha256 };
-		return { id, appId, name, mimeType, sizeBytes, ...sum, createdAt, expiresAt, complete: false };
+		return { id, appId, name, mimeType, sizeBytes, sha256, createdAt, expiresAt, complete: false };
 	}
 
 	/**
@@ -138,75 +141,20 @@ class ArtifactService implements Artifacts {
 		throw new NexusError("busy", `${what} are not whole: finish or cancel one first`, { reason: "QUOTA_EXCEEDED" });
 	}
 
-	async find(id: string, principal: Principal): Promise<ArtifactInfo | undefined> {
-		const row = await this.#deps.rows.artifacts.get(id);
-		if (!row || !seesApp(principal, row.appId) || row.expiresAt <= this.#deps.clock.now()) return undefined;
-		return row;
+	find(id: string, principal: Principal): Promise<ArtifactInfo | undefined> {
+		return this.#downloads.find(id, principal);
 	}
 
-	async #found(id: string, principal: Principal): Promise<ArtifactInfo> {
-		const artifact = await this.find(id, principal);
-		if (!artifact) throw noArtifact(id);
-		return artifact;
+	read(id: string, offset: number, bytesMax: number, principal: Principal) {
+		return this.#downloads.read(id, offset, bytesMax, principal);
 	}
 
-	async read(id: string, offset: number, bytesMax: number, principal: Principal) {
-		const artifact = await this.#found(id, principal);
-		requireWhole(artifact);
-		const { sizeBytes } = artifact;
-		checkOffset(offset, sizeBytes);
-		const length = Math.min(Math.max(1, bytesMax), PIECE_BYTES_MAX, sizeBytes - offset);
-		const transfer = this.#download(artifact, offset, principal);
-		transfer.check();
-		const chunk = await this.#files.read(id, offset, length);
-		transfer.reach(offset + length);
-		if (offset + length === sizeBytes) transfer.complete();
-		return { artifact, chunk };
+	stream(artifact: ArtifactInfo, from: number, to: number): AsyncGenerator<Uint8Array> {
+		return this.#downloads.stream(artifact, from, to);
 	}
 
-	/** The pieces that one caller reads of one artifact are one transfer. */
-	#download(artifact: ArtifactInfo, offset: number, { appId = "", address }: Principal): Transfer {
-		const key = [artifact.id, appId, address].join(" ");
-		const idleSince = this.#deps.clock.now() - this.#limits.transferIdleMs;
-		for (const [other, { info }] of this.#downloads) {
-			const isLong = info.state === "canceled" && info.updatedAt < idleSince;
-			if (info.state === "completed" || info.state === "failed" || isLong) this.#downloads.delete(other);
-		}
-		const known = this.#downloads.get(key);
-		if (known && (known.info.state !== "canceled" || offset > 0)) return known;
-		const begun = this.#beginDownload(artifact);
-		this.#downloads.set(key, begun);
-		return begun;
-	}
-
-	#beginDownload({ appId, name, id, sizeBytes, sha256 }: ArtifactInfo): Transfer {
-		const sum = sha256 === undefined ? {} : { sha256 };
-		return this.transfers.begin({ kind: "download", appId, name, artifactId: id, totalBytes: sizeBytes, ...sum });
-	}
-
-	async *stream(artifact: ArtifactInfo, from: number, to: number): AsyncGenerator<Uint8Array> {
-		requireWhole(artifact);
-		const transfer = this.#beginDownload(artifact);
-		let reached = from;
-		try {
-			for await (const chunk of this.#files.stream(artifact.id, from, to)) {
-				await transfer.ready();
-				reached += chunk.length;
-				transfer.reach(reached);
-				yield chunk;
-			}
-			if (reached === to) transfer.complete();
-		} finally {
-			transfer.fail(new NexusError("aborted", "the reader went away"));
-		}
-	}
-
-	async whole(id: string, appId: string, bytesMax: number) {
-		const artifact = await this.#deps.rows.artifacts.get(id);
-		if (artifact?.appId !== appId || artifact.expiresAt <= this.#deps.clock.now()) throw noArtifact(id);
-		requireWhole(artifact);
-		if (artifact.sizeBytes > bytesMax) throw tooLarge(bytesMax);
-		return { artifact, data: await this.#files.read(id, 0, artifact.sizeBytes) };
+	whole(id: string, appId: string, bytesMax: number) {
+		return this.#downloads.whole(id, appId, bytesMax);
 	}
 
 	async upload(piece: ArtifactPiece, principal: Principal) {
@@ -246,13 +194,8 @@ class ArtifactService implements Artifacts {
 	async #finish(row: StoredArtifact, transfer: Transfer): Promise<ArtifactInfo> {
 		const sha256 = await this.#files.sum(row.id);
 		if (row.sha256 !== undefined && row.sha256 !== sha256) {
-			const mismatch = new NexusError(
-				"invalid",
-				`the bytes have the sha256 ${sha256}, not ${row.sha256}: upload again`,
-				{
-					reason: "CHECKSUM_MISMATCH",
-				},
-			);
+			const message = `the bytes have the sha256 ${sha256}, not ${row.sha256}: upload again`;
+			const mismatch = new NexusError("invalid", message, { reason: "CHECKSUM_MISMATCH" });
 			await this.#remove(row.id);
 			transfer.fail(mismatch);
 			throw mismatch;
@@ -267,9 +210,8 @@ class ArtifactService implements Artifacts {
 	#upload({ id, appId, name, sizeBytes, sha256 }: StoredArtifact): Transfer {
 		const known = this.#uploads.get(id);
 		if (known) return known;
-		const sum = sha256 === undefined ? {} : { sha256 };
 		const begun = this.transfers.begin(
-			{ kind: "upload", appId, name, artifactId: id, totalBytes: sizeBytes, ...sum },
+			{ kind: "upload", appId, name, artifactId: id, totalBytes: sizeBytes, sha256 },
 			() => this.#inTurn(id, () => this.#remove(id)),
 		);
 		this.#uploads.set(id, begun);
@@ -349,11 +291,5 @@ class ArtifactService implements Artifacts {
 	}
 }
 
-function requireWhole({ id, complete }: ArtifactInfo): void {
-	if (!complete) throw new NexusError("precondition", `the artifact ${id} is not whole yet`);
-}
-
-const noArtifact = (id: string) => new NexusError("not_found", `there is no artifact ${id}`);
-const tooLarge = (bytesMax: number) => new NexusError("too_large", `${bytesMax} bytes are the most`);
 const noRoom = (why: string) =>
 	new NexusError("busy", `${why}: artifacts go after a while`, { reason: "QUOTA_EXCEEDED" });

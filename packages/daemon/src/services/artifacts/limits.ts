@@ -1,4 +1,7 @@
-/** Limits on the size, number and age of artifacts. */
+/** Limits on the size, number and age of artifacts, and checks of what an upload announces. A name is for people: it is never used as a path. */
+
+import { NexusError } from "@nexus-stream/protocol";
+import type { ArtifactPiece, NewArtifact } from "./port.ts";
 
 export interface ArtifactLimits {
 	/** Bytes of one artifact. */
@@ -32,3 +35,38 @@ export const ARTIFACT_LIMITS: ArtifactLimits = {
 
 /** A piece of an upload or of a download. */
 export const PIECE_BYTES_MAX = 1024 * 1024;
+
+const NAME_CHARS_MAX = 255;
+const MIME_TYPE = /^[a-z0-9!#$&^_.+-]{1,64}\/[a-z0-9!#$&^_.+-]{1,64}(; ?charset=[a-z0-9-]{1,32})?$/;
+const UNKNOWN_TYPE = "application/octet-stream";
+const SHA256 = /^[0-9a-f]{64}$/;
+
+export function checkedAnnouncement(
+	appId: string,
+	{ name, mimeType, sizeBytes, sha256 }: ArtifactPiece,
+): NewArtifact & { sizeBytes: number; sha256?: string } {
+	const sum = sha256.toLowerCase();
+	const type = mimeType === "" ? UNKNOWN_TYPE : mimeType.toLowerCase();
+	if (name === "" || name.length > NAME_CHARS_MAX || /[\p{Cc}\p{Cf}\p{Cs}/\\]/u.test(name))
+		throw invalid(`name: 1 to ${NAME_CHARS_MAX} characters, no slash or control character`);
+	if (!MIME_TYPE.test(type)) throw invalid("mime_type: such as image/png");
+	if (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0) throw invalid("size_bytes: how many bytes there will be");
+	if (sum !== "" && !SHA256.test(sum)) throw invalid("sha256: 64 hex digits, or nothing");
+	return { appId, name, mimeType: type, sizeBytes, sha256: sum || undefined };
+}
+
+/** Makes a type from a provider or a request safe to send in a header. */
+export function safeMimeType(mimeType: string): string {
+	const type = mimeType.trim().toLowerCase();
+	return MIME_TYPE.test(type) ? type : UNKNOWN_TYPE;
+}
+
+/** Within what there is, or will be. */
+export function checkOffset(offset: number, sizeBytes: number): void {
+	if (!Number.isSafeInteger(offset) || offset < 0 || offset > sizeBytes)
+		throw invalid(`offset: from 0 to ${sizeBytes}, which is its size`);
+}
+
+const invalid = (message: string) => new NexusError("invalid", message);
+
+export const tooLarge = (bytesMax: number) => new NexusError("too_large", `${bytesMax} bytes are the most`);

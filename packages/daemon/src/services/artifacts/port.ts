@@ -60,10 +60,14 @@ export interface Artifacts {
 		principal: Principal,
 	): Promise<{ artifact: ArtifactInfo; receivedBytes: number; transferId: string }>;
 	readonly transfers: Transfers;
-	/** Takes up the uploads that an earlier process left. */
-	recover(): Promise<void>;
 	/** Removes all of an application, also what is being uploaded. */
 	clear(appId: string): Promise<void>;
+}
+
+/** With what the daemon does to keep them. */
+export interface ArtifactService extends Artifacts {
+	/** Takes up the uploads that an earlier process left. */
+	recover(): Promise<void>;
 	/** Removes what is too old, and files that belong to nothing. */
 	sweep(): Promise<number>;
 	close(): Promise<void>;
@@ -92,7 +96,7 @@ export interface Transfer {
 	ready(): Promise<void>;
 	/** So many bytes are there in all. */
 	reach(transferredBytes: number): void;
-	complete(fields?: { sha256?: string; artifactId?: string }): void;
+	complete(fields?: { sha256?: string }): void;
 	fail(error: NexusError): void;
 }
 

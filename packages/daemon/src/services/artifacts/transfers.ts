@@ -3,157 +3,193 @@
 import { Readable } from "node:stream";
 import { NexusError, newId } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { seesApp } from "../kit/principal.ts";
-import type { DownloadFetch, Transfer, TransferInfo, Transfers } from "./port.ts";
+import { type Principal, seesApp } from "../kit/principal.ts";
+import type { DownloadFetch, NewTransfer, Transfer, TransferInfo, Transfers } from "./port.ts";
 
 /** Ended transfers are shown for this long, and at most this many. */
 const OVER_SHOWN_MS = 60 * 60_000;
 const OVER_SHOWN_MAX = 200;
 
-interface TransferEntry {
-	info: TransferInfo;
-	readonly stop: AbortController;
-	/** Code outside of this table moves its bytes. */
-	readonly foreign: boolean;
-	canceled(): Promise<void>;
-	/** Called when it is resumed or over. */
-	readonly wakes: Set<() => void>;
-}
-
 const isOver = ({ state }: TransferInfo): boolean => state !== "running" && state !== "paused";
 
-export interface TransferTable extends Transfers {
-	/** Forgets transfers that ended long ago, and ends downloads that are not continued. */
-	sweep(): void;
-	/** Ends what waits. */
-	close(): void;
-}
+export class TransferTable implements Transfers {
+	readonly #clock: Clock;
+	readonly #idleMs: number;
+	readonly #all = new Map<string, LiveTransfer>();
+	readonly #listeners = new Set<(transfer: TransferInfo) => void>();
+	readonly #changed = (info: TransferInfo): void => {
+		for (const listener of this.#listeners) listener(info);
+	};
 
-export function createTransfers(clock: Clock, idleMs: number): TransferTable {
-	const kept = new Map<string, TransferEntry>();
-	const listeners = new Set<(transfer: TransferInfo) => void>();
-	const change = (one: TransferEntry, fields: Partial<TransferInfo>): TransferInfo => {
-		one.info = { ...one.info, ...fields, updatedAt: clock.now() };
-		if (one.info.state !== "paused") for (const wake of one.wakes) wake();
-		for (const listener of listeners) listener(one.info);
-		return one.info;
-	};
-	const keep = (info: TransferInfo, foreign: boolean, canceled = async () => {}): TransferEntry => {
-		const one = { info, foreign, canceled, stop: new AbortController(), wakes: new Set<() => void>() };
-		kept.set(info.id, one);
-		// A flood does not wait for the next sweep.
-		if (kept.size > 2 * OVER_SHOWN_MAX) forgetOver(kept, clock.now());
+	constructor(clock: Clock, idleMs: number) {
+		this.#clock = clock;
+		this.#idleMs = idleMs;
+	}
+
+	begin(transfer: NewTransfer, canceled = async () => {}): Transfer {
+		const now = this.#clock.now();
+		const begun = { state: "running", transferredBytes: 0, startedAt: now, updatedAt: now } as const;
+		const one = this.#add({ ...transfer, ...begun, id: newId("tr", now) }, canceled);
+		one.change({});
 		return one;
-	};
-	const movable = (id: string, principal: Parameters<Transfers["pause"]>[1]): TransferEntry => {
-		const one = kept.get(id);
+	}
+
+	list(principal: Principal): TransferInfo[] {
+		return [...this.#all.values()].map(({ info }) => info).filter(({ appId }) => seesApp(principal, appId));
+	}
+
+	async pause(id: string, principal: Principal): Promise<TransferInfo> {
+		return this.#movable(id, principal).change({ state: "paused" });
+	}
+
+	async resume(id: string, principal: Principal): Promise<TransferInfo> {
+		return this.#movable(id, principal).change({ state: "running" });
+	}
+
+	async cancel(id: string, principal: Principal): Promise<TransferInfo> {
+		return this.#movable(id, principal).cancel();
+	}
+
+	subscribe(listener: (transfer: TransferInfo) => void): () => void {
+		this.#listeners.add(listener);
+		return () => void this.#listeners.delete(listener);
+	}
+
+	report(info: TransferInfo): void {
+		(this.#all.get(info.id) ?? this.#add(info, undefined)).change(info);
+	}
+
+	tracked(fetch: DownloadFetch, appId: string): DownloadFetch {
+		return trackedFetch((transfer) => this.begin(transfer), fetch, appId);
+	}
+
+	/** Forgets transfers that ended long ago, and ends downloads that are not continued. */
+	sweep(): void {
+		const idleSince = this.#clock.now() - this.#idleMs;
+		for (const one of this.#all.values())
+			if (one.info.kind === "download" && one.info.updatedAt <= idleSince)
+				one.fail({ code: "timeout", message: `nothing was read for ${this.#idleMs} ms` });
+		this.#forgetOver();
+	}
+
+	/** Ends what waits. */
+	close(): void {
+		for (const one of this.#all.values())
+			one.stop(new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" }));
+	}
+
+	#add(info: TransferInfo, canceled: (() => Promise<void>) | undefined): LiveTransfer {
+		const one = new LiveTransfer(info, this.#clock, this.#changed, canceled);
+		this.#all.set(info.id, one);
+		// A flood does not wait for the next sweep.
+		if (this.#all.size > 2 * OVER_SHOWN_MAX) this.#forgetOver();
+		return one;
+	}
+
+	#movable(id: string, principal: Principal): LiveTransfer {
+		const one = this.#all.get(id);
 		if (!one || !seesApp(principal, one.info.appId)) throw new NexusError("not_found", `there is no transfer ${id}`);
-		if (one.foreign)
+		if (!one.isMovable)
 			throw new NexusError("precondition", `${one.info.name} is moved by a platform: it can only be watched`);
 		if (isOver(one.info)) throw new NexusError("precondition", `the transfer is over: ${one.info.state}`);
 		return one;
-	};
-	const begin: Transfers["begin"] = (transfer, canceled) => {
-		const now = clock.now();
-		const id = newId("tr", now);
-		const info: TransferInfo = {
-			...transfer,
-			id,
-			state: "running",
-			transferredBytes: 0,
-			startedAt: now,
-			updatedAt: now,
-		};
-		const one = keep(info, false, canceled);
-		change(one, {});
-		return handleOf(one, change);
-	};
-	return {
-		begin,
-		list: (principal) => [...kept.values()].map(({ info }) => info).filter(({ appId }) => seesApp(principal, appId)),
-		pause: async (id, principal) => change(movable(id, principal), { state: "paused" }),
-		resume: async (id, principal) => change(movable(id, principal), { state: "running" }),
-		async cancel(id, principal) {
-			const one = movable(id, principal);
-			// Set first, so that a transfer broken off by the cancellation does not count as failed.
-			one.info = { ...one.info, state: "canceled" };
-			one.stop.abort(wasCanceled());
-			await one.canceled();
-			return change(one, { state: "canceled" });
-		},
-		subscribe(listener) {
-			listeners.add(listener);
-			return () => void listeners.delete(listener);
-		},
-		report(info) {
-			const one = kept.get(info.id) ?? keep(info, true);
-			change(one, info);
-		},
-		tracked: (fetch, appId) => trackedFetch(begin, fetch, appId),
-		sweep() {
-			const now = clock.now();
-			for (const one of kept.values()) {
-				const { kind, updatedAt } = one.info;
-				if (kind !== "download" || isOver(one.info) || updatedAt > now - idleMs) continue;
-				change(one, { state: "failed", error: { code: "timeout", message: `nothing was read for ${idleMs} ms` } });
-			}
-			forgetOver(kept, now);
-		},
-		close() {
-			for (const { stop, wakes } of kept.values()) {
-				stop.abort(new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" }));
-				for (const wake of wakes) wake();
-			}
-		},
-	};
+	}
+
+	#forgetOver(): void {
+		const over = [...this.#all.values()].map(({ info }) => info).filter(isOver);
+		over.sort((left, right) => left.updatedAt - right.updatedAt);
+		const before = this.#clock.now() - OVER_SHOWN_MS;
+		over.forEach(({ id, updatedAt }, index) => {
+			if (updatedAt <= before || index < over.length - OVER_SHOWN_MAX) this.#all.delete(id);
+		});
+	}
 }
 
-function handleOf(
-	one: TransferEntry,
-	change: (one: TransferEntry, fields: Partial<TransferInfo>) => TransferInfo,
-): Transfer {
-	const { signal } = one.stop;
-	const end = (fields: Partial<TransferInfo>) => {
-		if (!isOver(one.info)) change(one, fields);
-	};
-	return {
-		get info() {
-			return one.info;
-		},
-		signal,
-		check() {
-			signal.throwIfAborted();
-			if (one.info.state === "paused")
-				throw new NexusError("precondition", `the transfer ${one.info.id} is paused: resume it first`);
-			if (one.info.state === "canceled") throw wasCanceled();
-		},
-		async ready() {
-			while (one.info.state === "paused" && !signal.aborted) {
-				const { promise, resolve } = Promise.withResolvers<void>();
-				one.wakes.add(resolve);
-				signal.addEventListener("abort", () => resolve(), { once: true });
-				await promise;
-				one.wakes.delete(resolve);
-			}
-			signal.throwIfAborted();
-		},
-		reach(transferredBytes) {
-			end({ transferredBytes });
-		},
-		complete: (fields = {}) => end({ ...fields, state: "completed" }),
-		fail: ({ code, message }) => end({ state: "failed", error: { code, message } }),
-	};
+class LiveTransfer implements Transfer {
+	info: TransferInfo;
+	readonly #stop = new AbortController();
+	readonly #clock: Clock;
+	readonly #changed: (info: TransferInfo) => void;
+	readonly #canceled: (() => Promise<void>) | undefined;
+	/** Called when it is resumed or over. */
+	readonly #wakes = new Set<() => void>();
+
+	/** Without `canceled` code outside of the table moves its bytes. */
+	constructor(
+		info: TransferInfo,
+		clock: Clock,
+		changed: (info: TransferInfo) => void,
+		canceled: (() => Promise<void>) | undefined,
+	) {
+		this.info = info;
+		this.#clock = clock;
+		this.#changed = changed;
+		this.#canceled = canceled;
+	}
+
+	get isMovable(): boolean {
+		return this.#canceled !== undefined;
+	}
+
+	get signal(): AbortSignal {
+		return this.#stop.signal;
+	}
+
+	change(fields: Partial<TransferInfo>): TransferInfo {
+		this.info = { ...this.info, ...fields, updatedAt: this.#clock.now() };
+		if (this.info.state !== "paused") for (const wake of this.#wakes) wake();
+		this.#changed(this.info);
+		return this.info;
+	}
+
+	async cancel(): Promise<TransferInfo> {
+		// Set first, so that a transfer broken off by the cancellation does not count as failed.
+		this.info = { ...this.info, state: "canceled" };
+		this.#stop.abort(wasCanceled());
+		await this.#canceled?.();
+		return this.change({ state: "canceled" });
+	}
+
+	stop(cause: NexusError): void {
+		this.#stop.abort(cause);
+	}
+
+	check(): void {
+		this.signal.throwIfAborted();
+		if (this.info.state === "paused")
+			throw new NexusError("precondition", `the transfer ${this.info.id} is paused: resume it first`);
+		if (this.info.state === "canceled") throw wasCanceled();
+	}
+
+	async ready(): Promise<void> {
+		while (this.info.state === "paused" && !this.signal.aborted) {
+			const { promise, resolve } = Promise.withResolvers<void>();
+			this.#wakes.add(resolve);
+			this.signal.addEventListener("abort", () => resolve(), { once: true });
+			await promise;
+			this.#wakes.delete(resolve);
+		}
+		this.signal.throwIfAborted();
+	}
+
+	reach(transferredBytes: number): void {
+		this.#unlessOver({ transferredBytes });
+	}
+
+	complete(fields: { sha256?: string } = {}): void {
+		this.#unlessOver({ ...fields, state: "completed" });
+	}
+
+	fail({ code, message }: { code: string; message: string }): void {
+		this.#unlessOver({ state: "failed", error: { code, message } });
+	}
+
+	#unlessOver(fields: Partial<TransferInfo>): void {
+		if (!isOver(this.info)) this.change(fields);
+	}
 }
 
-function forgetOver(kept: Map<string, TransferEntry>, now: number): void {
-	const over = [...kept.values()].map(({ info }) => info).filter(isOver);
-	over.sort((left, right) => left.updatedAt - right.updatedAt);
-	over.forEach(({ id, updatedAt }, index) => {
-		if (updatedAt <= now - OVER_SHOWN_MS || index < over.length - OVER_SHOWN_MAX) kept.delete(id);
-	});
-}
-
-function trackedFetch(begin: Transfers["begin"], fetch: DownloadFetch, appId: string): DownloadFetch {
+function trackedFetch(begin: (transfer: NewTransfer) => Transfer, fetch: DownloadFetch, appId: string): DownloadFetch {
 	return async (url, init = {}) => {
 		const transfer = begin({ kind: "fetch", appId, name: nameOf(url), totalBytes: -1 });
 		try {

@@ -4,8 +4,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import { z } from "zod";
 import { callModel } from "../../engine/engine.ts";
 import type { Media, Provider, ScenarioKind, TextEvent } from "./port.ts";
-import { ANTHROPIC } from "./provider-types.ts";
-import { unsupported } from "./unsupported.ts";
+import { ANTHROPIC, unsupported } from "./provider-types.ts";
 import { type ProviderFetch, Wire, type WireOptions } from "./wire.ts";
 
 /** With what a connection test needs. */

@@ -106,16 +106,12 @@ export interface Provider {
 	): Promise<{ text: string }>;
 }
 
+export type CallOutcome = { ok: true } | { ok: false; error: Error };
+
+/** Connectors, for those who make model calls. */
 export interface Connectors {
-	/** Connectors that the caller may use, `default` first. */
-	list(principal: Principal): Promise<ConnectorInfo[]>;
 	/** Undefined also for one of another application. */
 	find(id: string, principal: Principal): Promise<ConnectorInfo | undefined>;
-	create(connector: NewConnector, principal: Principal): Promise<ConnectorInfo>;
-	update(id: string, change: ConnectorChange, principal: Principal): Promise<ConnectorInfo>;
-	remove(id: string, principal: Principal): Promise<void>;
-	/** Cheap, and never with anything that a user wrote. */
-	test(id: string, principal: Principal): Promise<ConnectorTest>;
 	/** Whether an address may be dialled now, of a connector or, with `app`, of an application's own choice. Rejects with `forbidden` (AI_ENDPOINT_FORBIDDEN) or `unavailable` (AI_ENDPOINT_UNRESOLVED). */
 	checkEndpoint(endpoint: string, app?: string): Promise<void>;
 	/** The address that is used: its own, or its provider type's usual one. Undefined where there is neither. */
@@ -126,7 +122,18 @@ export interface Connectors {
 	checkInline(credential: InlineCredential): void;
 	openInline(credential: InlineCredential): Promise<Provider>;
 	/** Real calls tell how their provider is. */
-	report(id: string, outcome: { ok: true } | { ok: false; error: Error }): void;
+	report(id: string, outcome: CallOutcome): void;
+}
+
+/** With what their owner does to them. */
+export interface ConnectorService extends Connectors {
+	/** Connectors that the caller may use, `default` first. */
+	list(principal: Principal): Promise<ConnectorInfo[]>;
+	create(connector: NewConnector, principal: Principal): Promise<ConnectorInfo>;
+	update(id: string, change: ConnectorChange, principal: Principal): Promise<ConnectorInfo>;
+	remove(id: string, principal: Principal): Promise<void>;
+	/** Cheap, and never with anything that a user wrote. */
+	test(id: string, principal: Principal): Promise<ConnectorTest>;
 	/** Health of all providers: the current states first, then every change. */
 	health: ProviderHealthFeed;
 	close(): void;

@@ -1,7 +1,8 @@
 /** The kinds of model providers: their addresses, their abilities, and the default model of each. */
 
+import { NexusError } from "@nexus-stream/protocol";
 import { own } from "@nexus-stream/protocol/own";
-import { usualModel } from "../../engine/engine.ts";
+import { ENGINES } from "../../engine/engine.ts";
 import type { ConnectorInfo, ScenarioKind } from "./port.ts";
 
 export interface ProviderType {
@@ -14,6 +15,9 @@ export interface ProviderType {
 }
 
 export const ALL_KINDS: readonly ScenarioKind[] = ["text", "speech", "image", "embed", "transcribe"];
+
+const usualModel = (provider: string): string | undefined =>
+	ENGINES.map(({ usualModels }) => own(usualModels, provider)).find((model) => model !== undefined);
 
 const PROVIDER_TYPES: Readonly<Record<string, ProviderType>> = {
 	openai: {
@@ -55,6 +59,15 @@ export const ANTHROPIC = "anthropic";
 
 export const providerTypeNames: readonly string[] = Object.keys(PROVIDER_TYPES);
 export const providerType = (name: string): ProviderType | undefined => own(PROVIDER_TYPES, name);
+
+/** Its own address, or its type's usual one. */
+export const endpointOf = ({ providerType: type, endpoint }: Pick<ConnectorInfo, "providerType" | "endpoint">) =>
+	endpoint ?? providerType(type)?.endpoint;
+
+export const unsupported = (name: string, kind: ScenarioKind): NexusError =>
+	new NexusError("precondition", `${name} does not offer ${kind}: use another connector`, {
+		reason: "AI_SCENARIO_UNSUPPORTED",
+	});
 
 /** The model for a request that names none: the connector's default for text or for its only kind, else the provider's usual one. */
 export function defaultModelOf(

@@ -1,34 +1,8 @@
 /** A provider whose calls report its health, so that callers need not. */
 
-import { NexusError } from "@nexus-stream/protocol";
-import type { HealthOutcome } from "./health.ts";
-import type { Provider } from "./port.ts";
-import { ProviderFailure } from "./wire.ts";
+import type { CallOutcome, Provider } from "./port.ts";
 
-type Report = (outcome: { ok: true } | { ok: false; error: Error }) => void;
-
-/** The health outcome that an error stands for; undefined: the error says nothing about the provider. */
-export function outcomeOf(error: Error): HealthOutcome | undefined {
-	const failed = (fault: "unauthorized" | "unavailable"): HealthOutcome => ({
-		ok: false,
-		fault,
-		reason: error.message,
-	});
-	if (error instanceof ProviderFailure) return error.fault && failed(error.fault);
-	switch (error instanceof NexusError ? error.reason : undefined) {
-		case "AI_CONNECTOR_CREDENTIAL_MISSING":
-			return failed("unauthorized");
-		case "AI_PROVIDER_FAILED":
-		case "AI_PROVIDER_TIMEOUT":
-		case "AI_ENDPOINT_FORBIDDEN":
-		case "AI_ENDPOINT_UNRESOLVED":
-			return failed("unavailable");
-		default:
-			return undefined;
-	}
-}
-
-export function reporting(provider: Provider, report: Report): Provider {
+export function reporting(provider: Provider, report: (outcome: CallOutcome) => void): Provider {
 	const failed = (error: Error): never => {
 		report({ ok: false, error });
 		throw error;

@@ -15,10 +15,10 @@ import { NexusError } from "@nexus-stream/protocol";
 import { feedStream, principalOf } from "../../edge/rpc/rpc.ts";
 import { reasonCodeOf, SCENARIO_TYPE } from "../kit/codec.ts";
 import { type Principal, requireOwner } from "../kit/principal.ts";
-import type { ConnectorInfo, Connectors, ProviderHealth, ScenarioKind } from "./port.ts";
+import type { ConnectorInfo, ConnectorService, ProviderHealth, ScenarioKind } from "./port.ts";
 
 export interface ConnectorRpcParts {
-	connectors: Connectors;
+	connectors: ConnectorService;
 }
 
 export const connectorMethods = ({

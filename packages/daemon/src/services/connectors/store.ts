@@ -6,7 +6,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Bus } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
-import { checkedAppId, type Principal } from "../kit/principal.ts";
+import { checkedAppId, type Principal, requireOwner } from "../kit/principal.ts";
 import {
 	CONNECTOR_LIMITS,
 	checkedEndpoint,
@@ -18,31 +18,21 @@ import {
 	DEFAULT_ID,
 } from "./checks.ts";
 import { type KeyBinding, keyHint, type SecretKey, sealKey } from "./keys.ts";
-import type { ConnectorChange, ConnectorInfo, NewConnector } from "./port.ts";
-import { providerType } from "./provider-types.ts";
-import type { ConnectorRows } from "./rows.ts";
-import { connectorWrites, type StoredConnector } from "./rows.ts";
+import type { ConnectorChange, ConnectorInfo, NewConnector, ScenarioKind } from "./port.ts";
+import { endpointOf, providerType } from "./provider-types.ts";
+import { type ConnectorRows, connectorWrites, type StoredConnector } from "./rows.ts";
 
 export interface StoreDeps {
 	bus: Pick<Bus, "write">;
 	rows: { connectors: ConnectorRows };
 	secret: SecretKey;
 	/** Addresses of one's own that connectors may have. */
-	rules?: Guard | undefined;
-	audit?: Audit | undefined;
+	rules: Guard;
+	audit: Audit;
 	clock: Clock;
 }
 
-/** Its own address, or its type's usual one. */
-export const endpointOf = ({ providerType: type, endpoint }: Pick<ConnectorInfo, "providerType" | "endpoint">) =>
-	endpoint ?? providerType(type)?.endpoint;
-
-export const bindingOf = ({
-	id,
-	appId,
-	providerType,
-	endpoint,
-}: Omit<KeyBinding, "endpoint"> & { endpoint?: string }) => ({
+export const bindingOf = ({ id, appId, providerType, endpoint }: ConnectorDraft): KeyBinding => ({
 	id,
 	appId,
 	providerType,
@@ -52,99 +42,119 @@ export const bindingOf = ({
 export const missing = (id: string): NexusError =>
 	new NexusError("not_found", `there is no connector ${id}`, { reason: "AI_CONNECTOR_NOT_FOUND" });
 
+export const isFor = ({ owner, appId }: Principal, connector: StoredConnector): boolean =>
+	owner || connector.appId === undefined || connector.appId === appId;
+
+export function infoOf({ sealedKey: _, revision: __, kinds, ...shown }: StoredConnector): ConnectorInfo {
+	return { ...shown, kinds: kinds as ScenarioKind[], builtIn: false };
+}
+
 type ConnectorDraft = Omit<StoredConnector, "sealedKey" | "keyHint">;
 
-export function connectorStore({ bus, rows, secret, rules = {}, audit, clock }: StoreDeps) {
-	const told = (operation: string, { id, appId, providerType }: StoredConnector, by: Principal): Write[] =>
-		audit
-			? [
-					audit({
-						domain: "connectors",
-						operation,
-						caller: by.address,
-						appId: appId || undefined,
-						payload: { connector_id: id, provider_type: providerType },
-					}),
-				]
-			: [];
-	const sealed = (draft: ConnectorDraft, apiKey: string) => {
+/** Every change is the owner's. */
+export class ConnectorStore {
+	readonly #deps: StoreDeps;
+
+	constructor(deps: StoreDeps) {
+		this.#deps = deps;
+	}
+
+	async add(given: NewConnector, by: Principal): Promise<StoredConnector> {
+		requireOwner(by);
+		const draft = newDraft(given, this.#deps.rules, this.#deps.clock.now());
+		const connector = { ...draft, ...(given.apiKey && this.#sealed(draft, given.apiKey)) };
+		await this.#write(connectorWrites.add(connector, CONNECTOR_LIMITS.connectorsMax), "created", connector, by);
+		return connector;
+	}
+
+	async change(id: string, change: ConnectorChange, by: Principal): Promise<StoredConnector> {
+		const old = await this.#stored(id, by);
+		const { sealedKey, keyHint: hint, endpoint: _, defaultModel: __, ...before } = old;
+		const draft: ConnectorDraft = {
+			...before,
+			...changedEndpoint(old, change, this.#deps.rules),
+			...changedModel(old, change),
+			enabled: change.enabled ?? old.enabled,
+			models: change.models ?? old.models,
+			updatedAt: this.#deps.clock.now(),
+			revision: old.revision + 1,
+		};
+		checkModels(draft.models, draft.defaultModel);
+		const kept =
+			sealedKey !== undefined && hint !== undefined && change.apiKey !== "" ? { sealedKey, keyHint: hint } : {};
+		if (change.apiKey === undefined && "sealedKey" in kept && endpointOf(draft) !== endpointOf(old))
+			throw new NexusError("invalid", "another endpoint needs the key again: it was given for the old one");
+		const connector = { ...draft, ...(change.apiKey ? this.#sealed(draft, change.apiKey) : kept) };
+		await this.#write(connectorWrites.replace(connector), "changed", connector, by);
+		return connector;
+	}
+
+	async remove(id: string, by: Principal): Promise<void> {
+		await this.#write(connectorWrites.remove(id), "removed", await this.#stored(id, by), by);
+	}
+
+	async #stored(id: string, by: Principal): Promise<StoredConnector> {
+		requireOwner(by);
+		if (id === DEFAULT_ID)
+			throw new NexusError("precondition", "`default` is the daemon's own connector: change it in nexus.yaml");
+		const found = await this.#deps.rows.connectors.get(id);
+		if (!found) throw missing(id);
+		return found;
+	}
+
+	#sealed(draft: ConnectorDraft, apiKey: string): Pick<StoredConnector, "sealedKey" | "keyHint"> {
 		if (!checkType(draft.providerType).key)
 			throw new NexusError("invalid", `a connector of the type ${draft.providerType} takes no key`);
 		checkKey(apiKey);
-		return { sealedKey: sealKey(apiKey, bindingOf(draft), secret.make()), keyHint: keyHint(apiKey) };
-	};
-	const stored = async (id: string): Promise<StoredConnector> => {
-		if (id === DEFAULT_ID)
-			throw new NexusError("precondition", "`default` is the daemon's own connector: change it in nexus.yaml");
-		const found = await rows.connectors.get(id);
-		if (!found) throw missing(id);
-		return found;
-	};
+		return { sealedKey: sealKey(apiKey, bindingOf(draft), this.#deps.secret.make()), keyHint: keyHint(apiKey) };
+	}
+
+	async #write(write: Write, operation: string, connector: StoredConnector, by: Principal): Promise<void> {
+		const { id, appId, providerType } = connector;
+		const event = this.#deps.audit({
+			domain: "connectors",
+			operation,
+			caller: by.address,
+			appId: appId || undefined,
+			payload: { connector_id: id, provider_type: providerType },
+		});
+		await this.#deps.bus.write([write, event]);
+	}
+}
+
+function newDraft(given: NewConnector, rules: Guard, now: number): ConnectorDraft {
+	const { id, appId, providerType, models = [], defaultModel } = given;
+	checkId(id);
+	if (appId !== undefined) checkedAppId(appId);
+	const type = checkType(providerType);
+	checkModels(models, defaultModel);
+	const endpoint = given.endpoint ? checkedEndpoint(given.endpoint, providerType, rules) : undefined;
+	if (endpoint !== undefined && type.key === undefined)
+		throw new NexusError("invalid", `a connector of the type ${providerType} has no endpoint`);
+	if (endpoint === undefined && type.endpoint === undefined && type.key !== undefined) throw endpointless(providerType);
 	return {
-		async add(given: NewConnector, by: Principal): Promise<StoredConnector> {
-			checkId(given.id);
-			if (given.appId !== undefined) checkedAppId(given.appId);
-			const type = checkType(given.providerType);
-			const { models = [], defaultModel } = given;
-			checkModels(models, defaultModel);
-			const endpoint = given.endpoint ? checkedEndpoint(given.endpoint, given.providerType, rules) : undefined;
-			if (endpoint !== undefined && type.key === undefined)
-				throw new NexusError("invalid", `a connector of the type ${given.providerType} has no endpoint`);
-			if (endpoint === undefined && type.endpoint === undefined && type.key !== undefined)
-				throw new NexusError("invalid", `a connector of the type ${given.providerType} needs an endpoint`);
-			const now = clock.now();
-			const draft: ConnectorDraft = {
-				id: given.id,
-				providerType: given.providerType,
-				enabled: true,
-				appId: given.appId,
-				endpoint,
-				defaultModel,
-				models,
-				kinds: checkedKinds(given, type),
-				createdAt: now,
-				updatedAt: now,
-				revision: 1,
-			};
-			const connector = { ...draft, ...(given.apiKey && sealed(draft, given.apiKey)) };
-			const add = connectorWrites.add(connector, CONNECTOR_LIMITS.connectorsMax);
-			await bus.write([add, ...told("created", connector, by)]);
-			return connector;
-		},
-		async change(id: string, change: ConnectorChange, by: Principal): Promise<StoredConnector> {
-			const old = await stored(id);
-			const { sealedKey, keyHint: hint, endpoint: _, defaultModel: __, ...before } = old;
-			const draft: ConnectorDraft = {
-				...before,
-				...changedEndpoint(old, change, rules),
-				...changedModel(old, change),
-				enabled: change.enabled ?? old.enabled,
-				models: change.models ?? old.models,
-				updatedAt: clock.now(),
-				revision: old.revision + 1,
-			};
-			checkModels(draft.models, draft.defaultModel);
-			const kept =
-				sealedKey !== undefined && hint !== undefined && change.apiKey !== "" ? { sealedKey, keyHint: hint } : {};
-			if (change.apiKey === undefined && "sealedKey" in kept && endpointOf(draft) !== endpointOf(old))
-				throw new NexusError("invalid", "another endpoint needs the key again: it was given for the old one");
-			const connector = { ...draft, ...(change.apiKey ? sealed(draft, change.apiKey) : kept) };
-			await bus.write([connectorWrites.replace(connector), ...told("changed", connector, by)]);
-			return connector;
-		},
-		async remove(id: string, by: Principal): Promise<void> {
-			const connector = await stored(id);
-			await bus.write([connectorWrites.remove(id), ...told("removed", connector, by)]);
-		},
+		id,
+		providerType,
+		enabled: true,
+		appId,
+		endpoint,
+		defaultModel,
+		models,
+		kinds: checkedKinds(given, type),
+		createdAt: now,
+		updatedAt: now,
+		revision: 1,
 	};
 }
+
+const endpointless = (providerType: string): NexusError =>
+	new NexusError("invalid", `a connector of the type ${providerType} needs an endpoint`);
 
 /** An empty one means the provider's usual. */
 function changedEndpoint(old: StoredConnector, { endpoint }: ConnectorChange, rules: Guard): { endpoint?: string } {
 	if (endpoint === undefined) return old.endpoint === undefined ? {} : { endpoint: old.endpoint };
 	if (endpoint !== "") return { endpoint: checkedEndpoint(endpoint, old.providerType, rules) };
-	if (providerType(old.providerType)?.endpoint === undefined)
-		throw new NexusError("invalid", `a connector of the type ${old.providerType} needs an endpoint`);
+	if (providerType(old.providerType)?.endpoint === undefined) throw endpointless(old.providerType);
 	return {};
 }
 

@@ -1,10 +1,12 @@
-/** Opens the gRPC port as it is configured: which one, and with which certificate. */
+/** The section `grpc` of `nexus.yaml`: which port it opens, with which certificate, and whose user tokens it accepts. An unusable section fails the start. */
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Edge, GrpcTls } from "../edge/edge.ts";
+import { userTokens, type VerifyUserToken } from "../services/scenarios/user-token.ts";
 import type { NexusConfig } from "./config/config.ts";
 
 type GrpcConfig = Pick<NexusConfig, "host" | "port" | "grpc" | "base">;
@@ -73,3 +75,27 @@ function readPem(base: string, file: string, name: string): string {
 		throw new NexusError("config", `grpc.${name}: ${file} cannot be read (${(cause as Error).message})`, { cause });
 	}
 }
+
+const SHARED_SECRET = /^HS(?:256|384|512)$/;
+const KEY_PAIR = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;
+
+/** The issuer whose user tokens are accepted (Z10); undefined: no user token is taken. */
+export function userTokensOf(
+	{ grpc, base }: Pick<NexusConfig, "grpc" | "base">,
+	clock: Pick<Clock, "now">,
+): VerifyUserToken | undefined {
+	if (!grpc?.jwt) return undefined;
+	const { issuer, audience, jwksFile, secretFile, algorithms } = grpc.jwt;
+	if (issuer === undefined || audience === undefined || algorithms === undefined)
+		throw wrong("needs issuer, audience and algorithms");
+	if ((jwksFile === undefined) === (secretFile === undefined)) throw wrong("needs jwksFile or secretFile, not both");
+	// A public key that is taken for a shared secret would let anybody sign.
+	const fitting = jwksFile === undefined ? SHARED_SECRET : KEY_PAIR;
+	const odd = algorithms.find((name) => !fitting.test(name));
+	if (odd !== undefined) throw wrong(`cannot use ${odd} with ${jwksFile === undefined ? "secretFile" : "jwksFile"}`);
+	const file =
+		jwksFile === undefined ? { secretFile: resolve(base, secretFile!) } : { jwksFile: resolve(base, jwksFile) };
+	return userTokens({ issuer, audience, algorithms, ...file }, clock);
+}
+
+const wrong = (what: string): NexusError => new NexusError("config", `grpc.jwt ${what}`);
