@@ -2,12 +2,12 @@
 
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Channels, EdgeDeps, Lab, LabFault } from "../../packages/daemon/src/edge/edge.ts";
 import type { WireWebhookRequest } from "../../packages/daemon/src/nex/accounts/webhooks.ts";
 import type { DeliverRequest, DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
-import { createRig, IDLE_LAB, type Rig } from "./rig.ts";
+import { IDLE_LAB, type Rig, rigForTest } from "./rig.ts";
 
 const DELIVERY: DeliveryInfo = {
 	id: "dlv_00000000000000000000000001",
@@ -92,8 +92,7 @@ async function rigWith(
 	lab = IDLE_LAB,
 ): Promise<{ rig: Rig; seen: ReturnType<typeof platforms>["seen"] }> {
 	const { seen, channels } = platforms();
-	const rig = await createRig({ deps: { channels: { ...channels, lab }, ...deps }, limits });
-	onTestFinished(() => rig.close());
+	const rig = await rigForTest({ deps: { channels: { ...channels, lab }, ...deps }, limits });
 	return { rig, seen };
 }
 
@@ -177,8 +176,7 @@ describe("accounts, deliveries and pairings", () => {
 			changed: [],
 			removed: [{ channel: "sms", id: "old" }],
 		};
-		const rig = await createRig({ deps: { channels: { ...channels, reload: async () => changes } } });
-		onTestFinished(() => rig.close());
+		const rig = await rigForTest({ deps: { channels: { ...channels, reload: async () => changes } } });
 		expect(await bodyOf(rig.post("/v1/accounts/reload"))).toEqual({
 			added: [{ channel: "slack", account: "main" }],
 			changed: [],
@@ -188,8 +186,7 @@ describe("accounts, deliveries and pairings", () => {
 	});
 
 	it("are empty without channels", async () => {
-		const rig = await createRig();
-		onTestFinished(() => rig.close());
+		const rig = await rigForTest();
 		expect(await bodyOf(rig.get("/v1/accounts"))).toEqual({ now: expect.any(Number), accounts: [] });
 		expect(await bodyOf(rig.get("/v1/deliveries"))).toEqual({ deliveries: [] });
 		expect(await bodyOf(rig.get("/v1/pairings"))).toEqual({ pairings: [] });

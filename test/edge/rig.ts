@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { createParser } from "eventsource-parser";
-import { expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import type { Bus, Cursor } from "../../packages/daemon/src/bus/bus.ts";
 import { ROUTES, type RouteId } from "../../packages/daemon/src/edge/api/api.ts";
@@ -260,6 +260,13 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		},
 	} as Rig;
 	await start();
+	return rig;
+}
+
+/** A rig that is closed with its test. */
+export async function rigForTest(options?: RigOptions): Promise<Rig> {
+	const rig = await createRig(options);
+	onTestFinished(() => rig.close());
 	return rig;
 }
 

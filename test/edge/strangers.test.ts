@@ -2,16 +2,15 @@
 
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
 import { Lobby } from "../../packages/daemon/src/edge/http/lobby.ts";
 import { clientKey, createStrangers } from "../../packages/daemon/src/edge/http/strangers.ts";
 import { manualClock } from "../clock.ts";
-import { BEARER, createRig, expectError, type RigOptions, rawClient, TOKEN, waitFor } from "./rig.ts";
+import { BEARER, expectError, type RigOptions, rawClient, rigForTest, TOKEN, waitFor } from "./rig.ts";
 
 async function start(options?: RigOptions) {
-	const rig = await createRig(options);
-	onTestFinished(() => rig.close());
+	const rig = await rigForTest(options);
 	return rig;
 }
 

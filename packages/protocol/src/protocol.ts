@@ -8,6 +8,7 @@ export {
 	httpStatusOf,
 	isErrorCode,
 	NexusError,
+	type Reason,
 	type RefusalKind,
 	Refused,
 	reasonOf,
@@ -16,7 +17,6 @@ export {
 	toNexusError,
 	wordsOf,
 } from "./error.ts";
-export { CHUNK_BYTES, chunkBytesOf } from "./frames/chunk-size.ts";
 export {
 	type CloseMode,
 	kindRetention,
@@ -36,25 +36,28 @@ export {
 } from "./frames/codec.ts";
 export { type ContentPart, contentText, type SignedReasoning } from "./frames/content.ts";
 export { checksumOf, crc32 } from "./frames/crc.ts";
-export type {
-	Align,
-	BeginFrame,
-	ChunkFrame,
-	EndError,
-	EndFrame,
-	EndReason,
-	Frame,
-	Modality,
-	Usage,
-	UsageShare,
+export {
+	type Align,
+	type BeginFrame,
+	CHUNK_BYTES,
+	type ChunkFrame,
+	chunkBytesOf,
+	type EndError,
+	type EndFrame,
+	type EndReason,
+	type Frame,
+	type Modality,
+	type Usage,
+	type UsageShare,
 } from "./frames/frame.ts";
 export { createToEvents, type ToEvents } from "./frames/mapping.ts";
-export { shownJson, shownText } from "./frames/shown.ts";
 export {
 	decodeToolStatus,
 	encodeToolStatus,
 	isToolDone,
 	type StreamEvent,
+	shownJson,
+	shownText,
 	type ToolApprovalState,
 	type ToolApprovalStatus,
 	type ToolStatusEvent,
@@ -83,9 +86,7 @@ export {
 	traceIdIn,
 	traceIdOf,
 } from "./ids.ts";
-export type { Reason } from "./reason.ts";
-export { createFold, type Fold } from "./view/fold.ts";
-export { encodeInjected, injectedIn } from "./view/injected.ts";
+export { createFold, encodeInjected, type Fold, injectedIn } from "./view/fold.ts";
 export {
 	isShown,
 	type MessageView,

@@ -18,7 +18,7 @@ import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { BEARER, waitFor, watchCursors } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";
-import { errorOf, type GrpcKit, type GrpcKitOptions, PROTOCOLS, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, type GrpcKit, type GrpcKitOptions, kitForTest, PROTOCOLS, readStream, statusOf } from "./kit.ts";
 
 vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
 vi.mock("../../../packages/daemon/src/services/jobs/rpc.ts", () => import("./fake-methods.ts"));
@@ -29,8 +29,7 @@ const STOPPED = { code: "Canceled", reason: "REASON_CODE_STOPPING" };
 const TURNED_AWAY = { code: "Unavailable", reason: "REASON_CODE_STOPPING" };
 
 async function start(options?: GrpcKitOptions): Promise<GrpcKit> {
-	const kit = await startGrpcKit(options);
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest(options);
 	return kit;
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import {
 	RuntimeWorkflowService,
@@ -11,15 +11,14 @@ import { createWorkflows } from "../../../packages/daemon/src/services/workflows
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { fakeAgents, fakeConnectors, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
-import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, type GrpcKit, kitForTest, readStream, statusOf } from "./kit.ts";
 
 const answer: JobScript = () => ({ text: "hello", usage: { input: 1, output: 2 } });
 
 /** An edge with the real workflows over jobs that the test has in hand. */
 async function started(script = answer) {
 	const services: { workflows?: Workflows } = {};
-	const kit: GrpcKit = await startGrpcKit({ services });
-	onTestFinished(() => kit.close());
+	const kit: GrpcKit = await kitForTest({ services });
 	const { bus, rows } = kit.rig;
 	services.workflows = createWorkflows({
 		bus,
