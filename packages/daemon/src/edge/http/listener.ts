@@ -5,7 +5,7 @@
 
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
 import { toNexusError } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { createHandlers, type HandlerParts } from "../api/api.ts";
 import { isRpcPath, type RpcServer } from "../rpc/grpc.ts";
 import { createApp, failure } from "./app.ts";
@@ -33,7 +33,8 @@ export function createListener({ page, admit, holdStream, enterRpc, rpc, ...part
 			const { incoming, outgoing } = env as HttpBindings;
 			const caller = admit(incoming, outgoing);
 			const answer = () => app.fetch(request, { caller, outgoing });
-			return caller.heldMs === undefined ? answer() : held(clock, caller.heldMs).then(answer);
+			// The request counts as open meanwhile, so few of one client are held at a time.
+			return caller.heldMs === undefined ? answer() : sleep(clock, caller.heldMs).then(answer);
 		},
 		{
 			overrideGlobalObjects: false,
@@ -44,10 +45,7 @@ export function createListener({ page, admit, holdStream, enterRpc, rpc, ...part
 	return async (incoming, outgoing) => {
 		if (!isRpcPath(incoming.url ?? "")) return answer(incoming, outgoing);
 		const caller = enterRpc(incoming, outgoing);
-		if (caller.heldMs !== undefined) await held(clock, caller.heldMs);
+		if (caller.heldMs !== undefined) await sleep(clock, caller.heldMs);
 		return rpc.answer(incoming, outgoing, caller);
 	};
 }
-
-/** The request counts as open meanwhile, so few of one client are held at a time. */
-const held = (clock: Clock, ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve));
