@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import type { ApprovalJson, RunJson } from "../../packages/protocol/src/protocol.ts";
+import type { ApprovalJson, RunJson } from "../../packages/protocol/src/gen/api.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, nexus } from "./in-process.ts";
 

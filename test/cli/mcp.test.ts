@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { McpListJson, McpServerJson } from "../../packages/protocol/src/protocol.ts";
+import type { McpListJson, McpServerJson } from "../../packages/protocol/src/gen/api.ts";
 import { isAlive, liar } from "../engine/mcp/rig.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, run } from "./in-process.ts";

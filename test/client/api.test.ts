@@ -2,7 +2,8 @@
 
 import { expect, it } from "vitest";
 import { createClient } from "../../packages/client/src/client.ts";
-import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
+import { ROUTES } from "../../packages/daemon/src/edge/api/api.ts";
+import type { Route } from "../../packages/daemon/src/edge/api/resource.ts";
 
 const CALLED_BY_NOBODY: readonly string[] = [
 	// Platforms call these.

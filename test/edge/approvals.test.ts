@@ -1,6 +1,6 @@
 import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { ApprovalJson } from "../../packages/protocol/src/protocol.ts";
+import type { ApprovalJson } from "../../packages/protocol/src/gen/api.ts";
 import { until } from "../until.ts";
 import { createRig } from "./rig.ts";
 

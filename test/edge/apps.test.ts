@@ -2,9 +2,10 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
+import { ROUTES } from "../../packages/daemon/src/edge/api/api.ts";
+import type { Route } from "../../packages/daemon/src/edge/api/resource.ts";
 import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
-import { reachesProcedure } from "../../packages/daemon/src/edge/rpc/reach.ts";
+import { reachesProcedure } from "../../packages/daemon/src/edge/rpc/admit.ts";
 import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
 
 import { createRig, expectAnswer, expectError, type Rig, readSse } from "./rig.ts";
@@ -18,7 +19,7 @@ const routes: [string, Pick<Route, "apps" | "auth" | "path" | "method">][] = [
 			path,
 			method: verb,
 			auth: true,
-			...(reachesProcedure({ owner: false }, `${method.parent.typeName}/${method.name}`) && { apps: true }),
+			apps: reachesProcedure({ owner: false }, `${method.parent.typeName}/${method.name}`) || undefined,
 		},
 	]),
 ];

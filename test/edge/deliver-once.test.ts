@@ -6,15 +6,14 @@ import { createOutbound, type Outbound } from "../../packages/daemon/src/nex/nex
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { type OpenStore, openStore, refuseWrites, type TestStore } from "../store.ts";
-import { createRig } from "./rig.ts";
+import { rigForTest } from "./rig.ts";
 
 async function place() {
 	let outbound: Outbound | undefined;
 	let store: TestStore | undefined;
 	const open: OpenStore = (...args) => (store = openStore(...args));
 	const channels = { outbound: { deliver: (request) => outbound!.deliver(request) } as Partial<Outbound> } as Channels;
-	const rig = await createRig({ deps: { channels }, open });
-	onTestFinished(() => rig.close());
+	const rig = await rigForTest({ deps: { channels }, open });
 	// An adapter that does nothing: only what is on record counts here.
 	const adapters = { chat: { command: [process.execPath, "-e", ""], accounts: { main: { settings: {} } } } };
 	const { bus, ledger } = rig;

@@ -1,14 +1,14 @@
 /** The endpoints about jobs and artifacts. */
 
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts";
 import { StoredArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { admittedOf, jobsRig } from "../services/jobs-rig.ts";
 import { until } from "../until.ts";
-import { BEARER, createRig, expectAnswer, expectError, readAll, readSse } from "./rig.ts";
+import { BEARER, expectAnswer, expectError, readAll, readSse, rigForTest } from "./rig.ts";
 
 async function started() {
 	const played = jobsRig({ limits: { runningMax: 1 } });
@@ -18,8 +18,7 @@ async function started() {
 		clock: systemClock,
 	});
 	const services = { jobs: played.jobs, artifacts } as unknown as Services;
-	const rig = await createRig({ limits: { listItemsMax: 2 }, services: () => services });
-	onTestFinished(() => rig.close());
+	const rig = await rigForTest({ limits: { listItemsMax: 2 }, services: () => services });
 	return { ...played, rig, artifacts, submit: () => played.jobs.submit(admittedOf()) };
 }
 

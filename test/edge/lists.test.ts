@@ -1,11 +1,11 @@
 /** Lists are read page by page: every row once, newest first, and the last page ends. */
 
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Channels, Lab } from "../../packages/daemon/src/edge/edge.ts";
 import { type DeliveryQuery, deliveryWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import { newId } from "../../packages/protocol/src/protocol.ts";
 import { storeForTest } from "../store.ts";
-import { createRig, type Rig } from "./rig.ts";
+import { type Rig, rigForTest } from "./rig.ts";
 
 /** Follows the pages to their end; one that never ends is given up. */
 async function pages<Row>(rig: Rig, path: string, name: string, idOf: (row: Row) => string): Promise<string[][]> {
@@ -21,8 +21,7 @@ async function pages<Row>(rig: Rig, path: string, name: string, idOf: (row: Row)
 
 describe("P6.5: the list of runs", () => {
 	it("has every run once, whatever order they settle in, and ends while an old one is live", async () => {
-		const rig = await createRig();
-		onTestFinished(() => rig.close());
+		const rig = await rigForTest();
 		const runs = [];
 		for (let n = 0; n < 11; n++) runs.push(await rig.start(`s${n}`));
 		// The first and one in the middle stay live.
@@ -60,8 +59,7 @@ describe("the list of deliveries", () => {
 			outbound: { deliveries: of("own") },
 			lab: { deliveries: (query: DeliveryQuery) => of("lab")({ ...query, except: warming }) } as Partial<Lab>,
 		} as unknown as Channels;
-		const rig = await createRig({ deps: { channels } });
-		onTestFinished(() => rig.close());
+		const rig = await rigForTest({ deps: { channels } });
 		const newestFirst = [...ids.own, ...ids.lab].toSorted().toReversed();
 		for (const limit of [1, 3, 4]) {
 			const path = `/v1/deliveries?limit=${limit}`;

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from "vitest";
 import type { WebSocketServer } from "ws";
 import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
 import { guardConnections } from "../../packages/daemon/src/edge/http/connection.ts";
-import { createLobby } from "../../packages/daemon/src/edge/http/lobby.ts";
+import { Lobby } from "../../packages/daemon/src/edge/http/lobby.ts";
 import { createProxies } from "../../packages/daemon/src/edge/http/proxies.ts";
 import { createHttpServer, type HttpListener, serve } from "../../packages/daemon/src/edge/http/server.ts";
 import { Flusher } from "../../packages/daemon/src/edge/stream/flusher.ts";
@@ -27,7 +27,7 @@ async function start(load: () => Promise<HttpListener>, upgrade: (...args: [neve
 		server,
 		limits,
 		createProxies(["127.0.0.1"]),
-		createLobby(limits, systemClock, () => false),
+		new Lobby(limits, systemClock, () => false),
 	);
 	serve(server, {
 		load,

@@ -1,7 +1,8 @@
 /** The OpenAPI document, the route table, the close-mode table and the server say the same. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ROUTES, type Route } from "../../packages/daemon/src/edge/api/routes.ts";
+import { ROUTES } from "../../packages/daemon/src/edge/api/api.ts";
+import type { Route } from "../../packages/daemon/src/edge/api/resource.ts";
 import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
 import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
 import { STREAM_ENDPOINTS } from "../../packages/protocol/src/protocol.ts";
@@ -132,7 +133,7 @@ describe("OpenAPI", () => {
 			Object.fromEntries(Object.entries(STREAM_ENDPOINTS).map(([endpoint, { closes }]) => [endpoint, closes])),
 		);
 		const types = ["text/event-stream", "application/x-ndjson"];
-		const streaming = routes.filter(([, { answer, status }]) => types.includes(answer.type) || status === 101);
+		const streaming = routes.filter(([, { answer, status }]) => types.includes(String(answer)) || status === 101);
 		expect(streaming).toEqual(streams);
 		for (const [, { method, path, close }] of streams) {
 			expect(document.paths[path]![method.toLowerCase()]!["x-close-mode"]).toBe(close);

@@ -1,8 +1,7 @@
 /** The API's view of a run with several agents. */
 
 import { expect, it } from "vitest";
-import { turnView } from "../../packages/daemon/src/edge/api/present.ts";
-import { RunView } from "../../packages/daemon/src/edge/api/schema.ts";
+import { RunView, turnView } from "../../packages/daemon/src/edge/api/run-view.ts";
 import { fullTurn } from "../ledger/rig.ts";
 
 it("A31: messages and tool calls name their agent, hidden words are marked, usage is listed per agent", () => {

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createProxies } from "../../packages/daemon/src/edge/http/proxies.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { character } from "../character.ts";
-import { createRig, type Rig, rawClient, TOKEN, waitFor } from "./rig.ts";
+import { type Rig, rawClient, rigForTest, TOKEN, waitFor } from "./rig.ts";
 
 const TRUSTED = ["127.0.0.1", "::1", "10.0.0.0/8", "2001:db8:aa::/48"];
 const proxies = createProxies(TRUSTED);
@@ -106,8 +106,7 @@ describe("P6.15: behind a trusted proxy", () => {
 	const rigWith = async (trustedProxies: string[], limits = {}) => {
 		const logged: object[] = [];
 		const log = { ...silentLog, warn: (facts: object) => void logged.push(facts) };
-		const rig = await createRig({ deps: { trustedProxies, log }, limits });
-		onTestFinished(() => rig.close());
+		const rig = await rigForTest({ deps: { trustedProxies, log }, limits });
 		return { rig, logged };
 	};
 	const signIn = (rig: Rig, client: string, token: string, more = {}) => {

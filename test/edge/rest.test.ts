@@ -1,9 +1,9 @@
 /** The REST contract (PROTOCOL §6), answer by answer. */
 
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import { removeUpTo } from "../bus/remove.ts";
-import { BEARER, createRig, expectAnswer, expectError, type Rig, readAll, waitFor } from "./rig.ts";
+import { BEARER, createRig, expectAnswer, expectError, type Rig, readAll, rigForTest, waitFor } from "./rig.ts";
 
 interface RunJson {
 	run_id: string;
@@ -255,8 +255,7 @@ describe("REST", () => {
 	});
 
 	it("P6.5: the list of sessions says what answers", async () => {
-		const named = await createRig({ deps: { engine: { name: "demo", scripted: true } } });
-		onTestFinished(() => named.close());
+		const named = await rigForTest({ deps: { engine: { name: "demo", scripted: true } } });
 		expect(await expectAnswer("listSessions", await named.get("/v1/sessions"))).toEqual({
 			sessions: [],
 			engine: "demo",
@@ -441,8 +440,7 @@ describe("REST", () => {
 	});
 
 	it("an answer that cannot be spelled is a failure that says so", async () => {
-		const broken = await createRig({ deps: { engine: { name: 1n as never } } });
-		onTestFinished(() => broken.close());
+		const broken = await rigForTest({ deps: { engine: { name: 1n as never } } });
 		await expectError(await broken.get("/v1/sessions"), 500, "internal");
 		expect((await broken.get("/healthz")).status).toBe(200);
 	});

@@ -7,11 +7,18 @@ import { join } from "node:path";
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { createParser } from "eventsource-parser";
-import { expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import type { Bus, Cursor } from "../../packages/daemon/src/bus/bus.ts";
-import { ROUTES, type Route, type RouteId } from "../../packages/daemon/src/edge/api/routes.ts";
-import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../packages/daemon/src/edge/edge.ts";
+import { ROUTES, type RouteId } from "../../packages/daemon/src/edge/api/api.ts";
+import type { Route } from "../../packages/daemon/src/edge/api/resource.ts";
+import {
+	createEdge,
+	type Edge,
+	type EdgeDeps,
+	type EdgeLimits,
+	type Lab,
+} from "../../packages/daemon/src/edge/edge.ts";
 import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
 import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
 import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
@@ -108,6 +115,23 @@ export interface Rig {
 	close(): Promise<void>;
 }
 
+const NO_CHANGES = { added: [], changed: [], removed: [] };
+
+const refused = async (): Promise<never> => {
+	throw new Error("the lab of this test is not running");
+};
+/** A lab that nothing has started. */
+export const IDLE_LAB: Lab = {
+	accounts: () => [],
+	deliveries: async () => [],
+	send: refused,
+	state: refused,
+	fault: refused,
+	ask: refused,
+	press: refused,
+	health: refused,
+};
+
 /** The same object, which a test may fill later. Applications have stored nothing, unless it says otherwise. */
 function withQuota(services: Partial<Services>): Services {
 	const usage = async () => ({ jobs: 0, workflows: 0, logs: 0, artifacts: 0, messages: 0 });
@@ -148,16 +172,24 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			cancel: (eventId) => nex.cancel(eventId),
 			proceed: (runId) => nex.continue(runId),
 			retry: (runId) => nex.retry(runId),
+			engine,
+			approvals: nex.approvals,
 			trust: nex.trust,
+			channels: { outbound, pairing: nex.pairing, reload: async () => NO_CHANGES, idle: () => [], lab: IDLE_LAB },
+			mcp: { status: () => [], start: async () => {} },
 			token: TOKEN,
 			signIns,
 			apps,
 			log: silentLog,
 			readiness: () => ({ ready: true, state: "READY" }),
 			metrics: { contentType: "text/plain; version=0.0.4", render: async () => "nexus_up 1\n" },
+			health: { state: () => "READY", subscribe: () => () => {} },
 			version: "0.0.0-test",
-			...(options.limits && { limits: options.limits }),
-			...(options.clock && { clock: options.clock }),
+			pageDir: undefined,
+			allowedHosts: [],
+			trustedProxies: [],
+			limits: options.limits ?? {},
+			clock,
 			async methods() {
 				const { methodsOf } = await import("../../packages/daemon/src/runtime/wiring/methods.ts");
 				const { agents, memory: memoryConfig } = options;
@@ -228,6 +260,13 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		},
 	} as Rig;
 	await start();
+	return rig;
+}
+
+/** A rig that is closed with its test. */
+export async function rigForTest(options?: RigOptions): Promise<Rig> {
+	const rig = await createRig(options);
+	onTestFinished(() => rig.close());
 	return rig;
 }
 
@@ -329,7 +368,7 @@ export async function expectAnswer(id: string, response: Response): Promise<unkn
 	}
 	const route: Route = ROUTES[id as RouteId];
 	expect(response.status, JSON.stringify(body)).toBe(route.status);
-	if (route.answer.schema) expect(route.answer.schema.parse(body)).toEqual(body);
+	if (typeof route.answer !== "string") expect(route.answer.parse(body)).toEqual(body);
 	return body;
 }
 

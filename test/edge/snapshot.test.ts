@@ -4,13 +4,19 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Broker, chainOf, type LiveRun } from "../../packages/daemon/src/broker/broker.ts";
 import type { LogWriter } from "../../packages/daemon/src/bus/bus.ts";
-import { createReads } from "../../packages/daemon/src/edge/api/reads.ts";
+import type { RequestContext } from "../../packages/daemon/src/edge/api/resource.ts";
+import { runHandlers } from "../../packages/daemon/src/edge/api/runs.ts";
+import { sessionHandlers } from "../../packages/daemon/src/edge/api/sessions.ts";
+import { EDGE_LIMITS, type EdgeDeps } from "../../packages/daemon/src/edge/edge.ts";
 import { inboxWrites, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
 import type { Write } from "../../packages/daemon/src/std/write.ts";
+import type { RunListJson, SessionTurnsJson } from "../../packages/protocol/src/gen/api.ts";
 import { removeUpTo } from "../bus/remove.ts";
 import { eventOf, turnOf } from "../ledger/rig.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest } from "../store.ts";
+
+const NO_REQUEST = {} as RequestContext;
 
 const liveOf = (runId: string, eventId = "evt"): LiveRun => ({
 	runId,
@@ -34,7 +40,7 @@ function rig() {
 		liveRuns: () => broker.live,
 		live: (runId) => broker.live.find((run) => run.runId === runId),
 	};
-	const reads = createReads(asked.bus, asked.ledger, said as Broker, 9);
+	const { listTurns } = sessionHandlers({ ...asked, broker: said } as unknown as EdgeDeps, EDGE_LIMITS);
 	let meanwhile = () => {};
 	asked.file.db.function("meanwhile", () => {
 		const work = meanwhile;
@@ -58,7 +64,10 @@ function rig() {
 			bus.create({ log: runId, kind: "run", chain: chainOf("s") }, ["begin"], { with: writes }),
 		settle: (writer: LogWriter) => writer.seal(["end"], [turnWrites.settle(turnOf(writer.log, { session: "s" }))]),
 		async page() {
-			const { turns, live, queued, stream_offset } = await reads.turns("s", {});
+			const { turns, live, queued, stream_offset } = (await listTurns(
+				{ params: { session: "s" }, query: {}, body: undefined },
+				NO_REQUEST,
+			)) as SessionTurnsJson;
 			return {
 				turns: turns.map(({ run_id }) => run_id),
 				live: live?.run_id,
@@ -148,7 +157,9 @@ describe("a list of runs", () => {
 		const writer = await bus.create({ log: "run_1", kind: "run", chain: chainOf("s") }, ["begin"]);
 		await writer.seal(["end"], [turnWrites.settle(turnOf("run_1", { session: "s" }))]);
 		const broker: Partial<Broker> = { liveRuns: () => [liveOf("run_1")] };
-		const { runs } = await createReads(bus, ledger, broker as Broker, 9).runs({});
+		const { listRuns } = runHandlers({ bus, ledger, broker } as unknown as EdgeDeps, EDGE_LIMITS);
+		const input = { params: undefined, query: {}, body: undefined };
+		const { runs } = (await listRuns(input, NO_REQUEST)) as RunListJson;
 		expect(runs.map(({ run_id, status }) => [run_id, status])).toEqual([["run_1", "completed"]]);
 	});
 });

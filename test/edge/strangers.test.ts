@@ -2,16 +2,15 @@
 
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
-import { createLobby } from "../../packages/daemon/src/edge/http/lobby.ts";
+import { Lobby } from "../../packages/daemon/src/edge/http/lobby.ts";
 import { clientKey, createStrangers } from "../../packages/daemon/src/edge/http/strangers.ts";
 import { manualClock } from "../clock.ts";
-import { BEARER, createRig, expectError, type RigOptions, rawClient, TOKEN, waitFor } from "./rig.ts";
+import { BEARER, expectError, type RigOptions, rawClient, rigForTest, TOKEN, waitFor } from "./rig.ts";
 
 async function start(options?: RigOptions) {
-	const rig = await createRig(options);
-	onTestFinished(() => rig.close());
+	const rig = await rigForTest(options);
 	return rig;
 }
 
@@ -85,7 +84,7 @@ describe("lobby", () => {
 	const setup = (isRefused: (key: string) => boolean = () => false) => {
 		const clock = manualClock(1000);
 		const limits = { tokenlessConnectionsMax: 4, tokenlessConnectionsPerClientMax: 2 };
-		const lobby = createLobby(limits, clock, isRefused);
+		const lobby = new Lobby(limits, clock, isRefused);
 		const enter = (address: string) => {
 			const socket = new FakeSocket(address);
 			lobby.enter(socket as unknown as Socket, () => {

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import type { Channels, EdgeDeps, EdgeLimits } from "../../packages/daemon/src/edge/edge.ts";
 import { PROCESS_LIMITS } from "../../packages/daemon/src/nex/limits.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
-import { createRig, type Rig, rawClient, waitFor } from "./rig.ts";
+import { type Rig, rawClient, rigForTest, waitFor } from "./rig.ts";
 
 type Webhook = Channels["outbound"]["webhook"];
 
@@ -15,8 +15,7 @@ async function rigWith(webhook: Webhook, limits: Partial<EdgeLimits>, deps: Part
 			if (!headers["x-signature"]) throw new NexusError("forbidden", "The request carries no signature.");
 		},
 	};
-	const rig = await createRig({ deps: { channels: { outbound } as unknown as Channels, ...deps }, limits });
-	onTestFinished(() => rig.close());
+	const rig = await rigForTest({ deps: { channels: { outbound } as unknown as Channels, ...deps }, limits });
 	return rig;
 }
 

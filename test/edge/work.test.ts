@@ -1,7 +1,7 @@
 /** Continuing, phases and the execution log over HTTP. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RunJson, SessionLogJson, SessionPhaseJson } from "../../packages/protocol/src/protocol.ts";
+import type { RunJson, SessionLogJson, SessionPhaseJson } from "../../packages/protocol/src/gen/api.ts";
 import { BEARER, createRig, Puppet, type Rig } from "./rig.ts";
 
 let rig: Rig;

@@ -6,25 +6,29 @@ import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { WorkflowNodeSchema } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
 import {
-	type AuditEvent,
+	type ScenarioJob,
+	ScenarioJobEventType,
+	ScenarioJobState,
+	type StreamScenarioResponse,
+	type SubscribeScenarioJobEventsResponse,
+} from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import type { SubscribeAppMessagesResponse } from "../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
+import type { AuditEvent } from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import {
+	type SubscribeWorkflowEventsResponse,
+	type Workflow,
+	WorkflowEventType,
+	WorkflowNodeKind,
+	type WorkflowNodeSchema,
+	WorkflowState,
+} from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import {
 	ConnectError,
 	createRuntime,
 	ReasonCode,
 	type Runtime,
 	reasonCodeOf,
-	type ScenarioJob,
-	ScenarioJobEventType,
-	ScenarioJobState,
-	type StreamScenarioResponse,
-	type SubscribeAppMessagesResponse,
-	type SubscribeScenarioJobEventsResponse,
-	type SubscribeWorkflowEventsResponse,
-	type Workflow,
-	WorkflowEventType,
-	WorkflowNodeKind,
-	WorkflowState,
 } from "../../packages/client/src/runtime/runtime-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { effort, FULL_EFFORT } from "../effort.ts";

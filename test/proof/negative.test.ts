@@ -8,17 +8,17 @@ import { join } from "node:path";
 import { createRouterTransport } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
-	createRuntime,
-	lastOf,
-	ReasonCode,
 	RuntimeAiService,
-	RuntimeWorkflowService,
 	ScenarioJobEventType,
 	ScenarioJobState,
 	type StreamScenarioResponse,
+} from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import {
+	RuntimeWorkflowService,
 	WorkflowEventType,
 	WorkflowState,
-} from "../../packages/client/src/runtime/runtime-client.ts";
+} from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { createRuntime, lastOf, ReasonCode } from "../../packages/client/src/runtime/runtime-client.ts";
 import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { readStream } from "../edge/grpc/kit.ts";

@@ -1,9 +1,10 @@
-/** The generated code is what the protos say now. */
+/** The generated code is what the protos and the schemas of the HTTP API say now. */
 
 import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { API_TYPES, apiTypes } from "../../scripts/api-types.ts";
 import { ROOT, runBin } from "../../scripts/run.ts";
 
 /** By file. */
@@ -23,4 +24,8 @@ it("Z16: packages/client/src/gen is what `npm run generate` makes of proto/", as
 	expect(filesBelow(join(ROOT, "packages/client/src/gen"))).toEqual(
 		filesBelow(join(folder, "packages/client/src/gen")),
 	);
+});
+
+it("packages/protocol/src/gen is what `npm run generate` makes of the schemas of the HTTP API", () => {
+	expect(readFileSync(API_TYPES, "utf8")).toBe(apiTypes());
 });

@@ -8,23 +8,31 @@ import {
 	createRouterTransport,
 	type HandlerContext,
 } from "@connectrpc/connect";
-import { RealtimeEventType } from "../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
 import {
-	createRuntime,
-	ExportAuditEventsResponseSchema,
-	ReadRealtimeEventsResponseSchema,
-	type Runtime,
 	RuntimeAccountService,
+	SubscribeAccountSessionEventsResponseSchema,
+} from "../../packages/client/src/gen/nexus/runtime/v1/account_pb.ts";
+import {
 	RuntimeAiService,
-	RuntimeAuditService,
-	type RuntimeEvent,
-	type RuntimeOptions,
-	RuntimeRealtimeService,
 	ScenarioJobEventType,
 	ScenarioJobState,
 	StreamScenarioResponseSchema,
-	SubscribeAccountSessionEventsResponseSchema,
 	SubscribeScenarioJobEventsResponseSchema,
+} from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import {
+	ExportAuditEventsResponseSchema,
+	RuntimeAuditService,
+} from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
+import {
+	ReadRealtimeEventsResponseSchema,
+	RealtimeEventType,
+	RuntimeRealtimeService,
+} from "../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
+import {
+	createRuntime,
+	type Runtime,
+	type RuntimeEvent,
+	type RuntimeOptions,
 } from "../../packages/client/src/runtime/runtime-client.ts";
 import type { Clock } from "../../packages/protocol/src/clock.ts";
 

@@ -3,7 +3,7 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { NO_OUTAGE, type Outage, stepOutage } from "../../packages/client/src/outage.ts";
-import { RETRY_LIMITS, reasonCodeOf, verdictOf } from "../../packages/client/src/runtime/retry.ts";
+import { RETRY_LIMITS, reasonCodeOf, verdictOf } from "../../packages/client/src/runtime/failures.ts";
 import { ReasonCode } from "../../packages/client/src/runtime/runtime-client.ts";
 
 const error = (code: Code, reason?: string) => ({

@@ -6,6 +6,11 @@ import { join } from "node:path";
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { SubscribeAccountSessionEventsResponseSchema } from "../../packages/client/src/gen/nexus/runtime/v1/account_pb.ts";
+import {
+	StreamScenarioResponseSchema,
+	SubscribeScenarioJobEventsResponseSchema,
+} from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import {
 	Code,
 	ConnectError,
@@ -13,9 +18,6 @@ import {
 	ReasonCode,
 	type Runtime,
 	reasonCodeOf,
-	StreamScenarioResponseSchema,
-	SubscribeAccountSessionEventsResponseSchema,
-	SubscribeScenarioJobEventsResponseSchema,
 } from "../../packages/client/src/runtime/runtime-client.ts";
 import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";

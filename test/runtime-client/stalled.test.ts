@@ -6,13 +6,11 @@ import type { AddressInfo } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
-import { AgentEventType } from "../../packages/client/src/gen/nexus/runtime/v1/agent_pb.ts";
 import {
-	Code,
-	createRuntime,
-	type RuntimeEvent,
+	AgentEventType,
 	SubscribeAgentEventsResponseSchema,
-} from "../../packages/client/src/runtime/runtime-client.ts";
+} from "../../packages/client/src/gen/nexus/runtime/v1/agent_pb.ts";
+import { Code, createRuntime, type RuntimeEvent } from "../../packages/client/src/runtime/runtime-client.ts";
 
 function send(stream: ServerHttp2Stream, sequence: bigint): void {
 	const message = toBinary(

@@ -3,11 +3,10 @@
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import {
-	createRuntime,
 	type ReadRealtimeEventsResponse,
-	ReasonCode,
 	RealtimeEventType as Type,
-} from "../../packages/client/src/runtime/runtime-client.ts";
+} from "../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
+import { createRuntime, ReasonCode } from "../../packages/client/src/runtime/runtime-client.ts";
 import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";

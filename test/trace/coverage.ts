@@ -1,5 +1,6 @@
 /** Which sources ran, and how often: V8's own counts, taken while a process runs. */
 
+import { readFileSync } from "node:fs";
 import { Session } from "node:inspector/promises";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -35,8 +36,12 @@ export async function startCoverage(): Promise<Coverage> {
 	};
 }
 
+/** A file that only exports from others has no code that runs; the test runner makes a getter of each name. */
+const ONLY_RE_EXPORTS = /^(?:\/\*\*[^\n]*\*\/|export (?:type )?\{[^}]*\} from "[^"]+";|\s)*$/;
+
 function sourceOf(url: string): string | undefined {
 	const path = url.startsWith("file:") ? fileURLToPath(url) : url;
 	if (!path.startsWith(`${PACKAGES}/`) || path.startsWith(`${PACKAGES}/lab/`)) return undefined;
+	if (ONLY_RE_EXPORTS.test(readFileSync(path, "utf8"))) return undefined;
 	return relative(PACKAGES, path).replaceAll("\\", "/").replace("/src/", "/");
 }

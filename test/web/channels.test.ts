@@ -8,7 +8,7 @@ import type {
 	EventJson,
 	LabChannelJson,
 	LabStateJson,
-} from "../../packages/protocol/src/protocol.ts";
+} from "../../packages/protocol/src/gen/api.ts";
 import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../packages/web/src/adapters/adapters.ts";
 import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/adapters/channels.tsx";
 import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";

@@ -1,13 +1,8 @@
 /** A session's state: each message once, in order, from the moment it is written to the turn that shows it. */
 
 import { describe, expect, it } from "vitest";
-import {
-	createFold,
-	type MessageJson,
-	type RunJson,
-	type RunView,
-	type TurnsJson,
-} from "../../packages/protocol/src/protocol.ts";
+import type { MessageJson, RunJson, SessionTurnsJson } from "../../packages/protocol/src/gen/api.ts";
+import { createFold, type RunView } from "../../packages/protocol/src/protocol.ts";
 import {
 	type ChatAction,
 	type ChatState,
@@ -31,7 +26,7 @@ const row = (run_id: string, messages: MessageJson[], status: RunJson["status"] 
 	frames_available: true,
 });
 const user = (event_id: string, text: string): MessageJson => ({ role: "user", text, event_id });
-const page = (part: Partial<TurnsJson>): TurnsJson => ({
+const page = (part: Partial<SessionTurnsJson>): SessionTurnsJson => ({
 	turns: [],
 	live: null,
 	queued: [],

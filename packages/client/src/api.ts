@@ -1,6 +1,6 @@
 /** The HTTP API as typed calls: the one place on the client's side that knows its paths. */
 
-import type * as wire from "@nexus-stream/protocol";
+import type * as wire from "@nexus-stream/protocol/api";
 import { type Http, linesOf } from "./http.ts";
 
 type Param = string | number | undefined;
@@ -33,7 +33,8 @@ export function createApi({ json, request }: Http) {
 			yield* linesOf(await request("GET", pathOf("runs", run, "frames") + queryOf(query)));
 		},
 		sessions: (query?: PageQuery) => get<wire.SessionListJson>(pathOf("sessions"), query),
-		turns: (session: string, query?: PageQuery) => get<wire.TurnsJson>(pathOf("sessions", session, "turns"), query),
+		turns: (session: string, query?: PageQuery) =>
+			get<wire.SessionTurnsJson>(pathOf("sessions", session, "turns"), query),
 		settings: (session: string) => get<wire.SessionSettingsJson>(pathOf("sessions", session, "settings")),
 		setSettings: (session: string, settings: wire.SessionSettingsRequest) =>
 			json<wire.SessionSettingsJson>("PUT", pathOf("sessions", session, "settings"), settings),
@@ -73,9 +74,9 @@ export function createApi({ json, request }: Http) {
 		startMcp: () => post<wire.McpListJson>(pathOf("mcp", "start")),
 		lab: (message: wire.LabRequest) => post<wire.LabAccepted>(pathOf("lab"), message),
 		labState: () => get<wire.LabStateJson>(pathOf("lab", "state")),
-		labFault: (fault: wire.LabFaultRequest) => post<wire.LabFaultSet>(pathOf("lab", "fault"), fault),
-		labQuestion: (question: wire.LabRequest) => post<wire.LabAsked>(pathOf("lab", "question"), question),
-		labPress: (press: wire.LabPressRequest) => post<wire.LabPressed>(pathOf("lab", "press"), press),
+		labFault: (fault: wire.LabFaultRequest) => post<wire.LabFaultSetJson>(pathOf("lab", "fault"), fault),
+		labQuestion: (question: wire.LabRequest) => post<wire.LabAskedJson>(pathOf("lab", "question"), question),
+		labPress: (press: wire.LabPressRequest) => post<wire.LabPressedJson>(pathOf("lab", "press"), press),
 		signIn: (credentials: wire.SignInRequest) => post<wire.SignedInJson>(pathOf("sign-in"), credentials),
 		/** Signs this page out: its cookie is worth nothing any more. */
 		signOut: () => post<wire.SignedOutJson>(pathOf("sign-out")),

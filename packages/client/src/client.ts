@@ -8,12 +8,11 @@ import { createHttp, type HttpOptions } from "./http.ts";
 import type { LinkLimits } from "./link.ts";
 import { openStream, type Source, type Stream, type StreamOptions } from "./stream.ts";
 
-export type { Api } from "./api.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
-export { type Address, createReach, type Fetch, type HttpOptions, type Reach } from "./http.ts";
+export type { Address, Fetch, HttpOptions } from "./http.ts";
 export { LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState } from "./link.ts";
 export { failureKindOf, NO_OUTAGE, type Outage, stepOutage } from "./outage.ts";
-export { createRunFolds, createRunVerifier, type RunCheck, type RunFolds, type RunVerifier } from "./runs.ts";
+export { createRunFolds, createRunVerifier } from "./runs.ts";
 export type { FrameRecord, Source, Stream, StreamOptions, StreamRecord } from "./stream.ts";
 
 export interface ClientOptions extends HttpOptions {

@@ -1,6 +1,7 @@
 /** One HTTP request to the daemon: whatever goes wrong is one NexusError. */
 
-import { type ErrorCode, type ErrorJson, isErrorCode, NexusError, toNexusError, wordsOf } from "@nexus-stream/protocol";
+import { type ErrorCode, isErrorCode, NexusError, toNexusError, wordsOf } from "@nexus-stream/protocol";
+import type { ErrorJson } from "@nexus-stream/protocol/api";
 
 export interface Address {
 	/** Without a slash at its end; empty on the daemon's own page. */

@@ -1,7 +1,6 @@
 /** The one error class, its closed list of codes, and the one table to HTTP status, gRPC status and exit code. */
 
 import type { EndFrame, EndReason } from "./frames/frame.ts";
-import type { Reason } from "./reason.ts";
 
 /** [HTTP status, gRPC status, exit code of the CLI] */
 export const ERROR_TABLE = {
@@ -142,3 +141,51 @@ export function wordsOf(cause: unknown): string {
 		return "something that cannot be shown";
 	}
 }
+
+/**
+ * Why something was refused or failed, as the runtime contract names it: finer than the error's code, and stable for programs. The names
+ * of `ReasonCode` in `proto/nexus/runtime/v1/common.proto`, without their prefix.
+ */
+export type Reason =
+	| "UNSPECIFIED"
+	| "PROTOCOL_ENVELOPE_INVALID"
+	| "UNAUTHENTICATED"
+	| "FORBIDDEN"
+	| "NOT_FOUND"
+	| "EXPIRED"
+	| "CONFLICT"
+	| "PRECONDITION"
+	| "TOO_LARGE"
+	| "BUSY"
+	| "UNAVAILABLE"
+	| "INTERNAL"
+	| "DATA_LOSS"
+	| "CONFIG"
+	| "METHOD_NOT_ALLOWED"
+	| "ABORTED"
+	| "TIMEOUT"
+	| "CRASHED"
+	| "ENGINE_FAILED"
+	| "STOPPING"
+	| "STALLED"
+	| "IDEMPOTENCY_CONFLICT"
+	| "USER_TOKEN_INVALID"
+	| "APP_ID_REQUIRED"
+	| "AI_CONNECTOR_ID_REQUIRED"
+	| "AI_REQUEST_CREDENTIAL_MISSING"
+	| "AI_REQUEST_CREDENTIAL_CONFLICT"
+	| "AI_CONNECTOR_NOT_FOUND"
+	| "AI_CONNECTOR_DISABLED"
+	| "AI_CONNECTOR_CREDENTIAL_MISSING"
+	| "AI_ENDPOINT_FORBIDDEN"
+	| "AI_ENDPOINT_UNRESOLVED"
+	| "AI_MODEL_NOT_FOUND"
+	| "AI_SCENARIO_UNSUPPORTED"
+	| "AI_PROVIDER_TIMEOUT"
+	| "AI_PROVIDER_FAILED"
+	| "APP_MESSAGE_PAYLOAD_TOO_LARGE"
+	| "APP_MESSAGE_RATE_LIMITED"
+	| "APP_MESSAGE_LOOP_DETECTED"
+	| "WORKFLOW_INVALID"
+	| "CHECKSUM_MISMATCH"
+	| "QUOTA_EXCEEDED";

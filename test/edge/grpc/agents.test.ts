@@ -11,12 +11,11 @@ import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/co
 import { manualClock } from "../../clock.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";
-import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
 
 async function started() {
 	const agents = { lead: { model: "m1" }, helper: {} };
-	const kit = await startGrpcKit({ ...auditOptions(), agents });
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest({ ...auditOptions(), agents });
 	return { kit, client: kit.client(RuntimeAgentService) };
 }
 
@@ -61,8 +60,7 @@ describe("RuntimeAgentService", () => {
 
 	it("P8.7: events that do not match move a quiet reader on: it is sent its position, which is not an event", async () => {
 		const clock = manualClock(Date.now());
-		const kit = await startGrpcKit({ ...auditOptions(), clock, limits: { heartbeatMs: 1e9 } });
-		onTestFinished(() => kit.close());
+		const kit = await kitForTest({ ...auditOptions(), clock, limits: { heartbeatMs: 1e9 } });
 		const client = kit.client(RuntimeAgentService);
 		const quiet = follow((signal) => client.subscribeAgentEvents({ after: 0n, session: "quiet" }, { signal }));
 		const all = follow((signal) => client.subscribeAgentEvents({ after: 0n }, { signal }));

@@ -1,6 +1,6 @@
 /** Messages between applications over the wire. */
 
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import {
 	AppMessageEventType as Event,
 	RuntimeAppService,
@@ -10,14 +10,13 @@ import { AppMessageLogs } from "../../../packages/daemon/src/services/apps/messa
 import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
-import { type Ended, errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { type Ended, errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
 
 const OWNER = { owner: true, address: "", isPrivate: true };
 
 async function start() {
 	const services: Partial<Services> = {};
-	const kit = await startGrpcKit({ services });
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest({ services });
 	const { bus, rows, apps } = kit.rig;
 	// Connect is loaded by the first call, which looks them up.
 	const appMessages = new AppMessageLogs({

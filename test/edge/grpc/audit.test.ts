@@ -2,18 +2,17 @@
 
 import { gunzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { RuntimeAgentService } from "../../../packages/client/src/gen/nexus/runtime/v1/agent_pb.ts";
 import { AuditExportFormat, RuntimeAuditService } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
 import { auditText } from "../../../packages/daemon/src/services/audit/record.ts";
 import { noticeWrites } from "../../../packages/daemon/src/services/audit/rows.ts";
 import { auditOptions } from "../audit-kit.ts";
-import { errorOf, PROTOCOLS, readStream, startGrpcKit } from "./kit.ts";
+import { errorOf, kitForTest, PROTOCOLS, readStream } from "./kit.ts";
 
 async function started() {
-	const kit = await startGrpcKit(auditOptions());
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest(auditOptions());
 	const fill = (count: number, domain = "runs") =>
 		kit.rig.bus.write(
 			Array.from({ length: count }, (_, n) =>

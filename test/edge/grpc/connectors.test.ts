@@ -1,5 +1,5 @@
 import { Code } from "@connectrpc/connect";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { ScenarioType } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ProviderState, RuntimeAuditService } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
@@ -7,12 +7,11 @@ import { RuntimeConnectorService } from "../../../packages/client/src/gen/nexus/
 import { fakeProvider, refuse } from "../../services/connectors/fake-provider.ts";
 import { rig as connectorRig, KEY, OWNER } from "../../services/connectors/rig.ts";
 import { until } from "../../until.ts";
-import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
 
 async function kit() {
 	const { connectors } = connectorRig();
-	const grpc = await startGrpcKit({ services: { connectors } });
-	onTestFinished(() => grpc.close());
+	const grpc = await kitForTest({ services: { connectors } });
 	return { grpc, connectors, calls: grpc.client(RuntimeConnectorService) };
 }
 

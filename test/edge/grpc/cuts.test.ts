@@ -2,10 +2,10 @@
 
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ConnectRouter, createClient, type HandlerContext } from "@connectrpc/connect";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { waitFor } from "../rig.ts";
 import { methods, procedureOf } from "./descriptors.ts";
-import { type Ended, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { type Ended, kitForTest, readStream, statusOf } from "./kit.ts";
 
 /** Ways a method may react to a cut: take it for its end, not notice, fail in its own way, or keep sending. */
 const MANNERS = {
@@ -59,8 +59,7 @@ it.each(Object.keys(MANNERS) as Manner[])(
 	"P8.3, Z7: every stream whose method %s ends with CANCELLED when the daemon stops",
 	async (how) => {
 		manner = how;
-		const kit = await startGrpcKit();
-		onTestFinished(() => kit.close());
+		const kit = await kitForTest();
 		const open = (method: DescMethod, protocol: "grpc" | "connect", seen: () => void) => {
 			const client = createClient(method.parent, kit.transport(protocol)) as unknown as Record<
 				string,

@@ -4,8 +4,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { StreamScenarioResponseSchema } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
-import { type Direct, directTo } from "../../../packages/daemon/src/edge/rpc/direct.ts";
-import { OpenStream } from "../../../packages/daemon/src/edge/rpc/open-stream.ts";
+import { type Direct, directTo, OpenStream } from "../../../packages/daemon/src/edge/rpc/fast-stream/fast-stream.ts";
 import { opening } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
 import { until } from "../../until.ts";
 

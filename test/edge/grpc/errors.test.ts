@@ -1,7 +1,7 @@
 /** Errors of remote procedures: one table to a status, a reason as detail and trailer, and nothing of the inside. */
 
 import { connect, type IncomingHttpHeaders } from "node:http2";
-import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { ErrorInfoSchema } from "../../../packages/client/src/gen/google/rpc/error_details_pb.ts";
 import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
@@ -9,13 +9,12 @@ import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { ERROR_TABLE, type ErrorCode, NexusError, reasonOf } from "../../../packages/protocol/src/protocol.ts";
 import { BEARER, TOKEN } from "../rig.ts";
 import { strings } from "./fake-methods.ts";
-import { errorOf, type GrpcKitOptions, PROTOCOLS, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, type GrpcKitOptions, kitForTest, PROTOCOLS, readStream, statusOf } from "./kit.ts";
 
 vi.mock("../../../packages/daemon/src/services/memory/rpc.ts", () => import("./fake-methods.ts"));
 
 async function start(options?: GrpcKitOptions) {
-	const kit = await startGrpcKit(options);
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest(options);
 	return kit;
 }
 

@@ -20,7 +20,7 @@ import { manualClock } from "../../clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";
 import { readSse, TOKEN } from "../rig.ts";
-import { readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { kitForTest, readStream, statusOf } from "./kit.ts";
 
 async function healthKit() {
 	const clock = manualClock(10_000);
@@ -32,8 +32,7 @@ async function healthKit() {
 		clock,
 		log: silentLog,
 	});
-	const kit = await startGrpcKit({ services: { health } });
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest({ services: { health } });
 	return { kit, clock, now, health };
 }
 

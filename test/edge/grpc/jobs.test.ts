@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
 	RuntimeAiService,
 	ScenarioJobEventType,
@@ -18,7 +18,7 @@ import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { admittedOf, jobsRig } from "../../services/jobs-rig.ts";
 import { until } from "../../until.ts";
-import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
 
 async function started() {
 	const played = jobsRig();
@@ -32,8 +32,7 @@ async function started() {
 		artifacts,
 		scenarios: { admit: async ({ spec, durable }: { spec: object; durable?: boolean }) => durable && admittedOf(spec) },
 	} as unknown as Services;
-	const kit = await startGrpcKit({ services });
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest({ services });
 	return { ...played, kit, artifacts, ai: kit.client(RuntimeAiService), local: kit.client(RuntimeLocalService) };
 }
 

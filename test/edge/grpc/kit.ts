@@ -3,6 +3,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { onTestFinished } from "vitest";
 import type { GrpcTls } from "../../../packages/daemon/src/edge/edge.ts";
 import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
 import { createRig, type Rig, type RigOptions, TOKEN } from "../rig.ts";
@@ -63,6 +64,13 @@ export async function startGrpcKit({ services = {}, tls, ...options }: GrpcKitOp
 		client: (service, protocol, token) => createClient(service, transport(protocol, token)),
 		close: () => rig.close(),
 	};
+}
+
+/** A kit that is closed with its test. */
+export async function kitForTest(options?: GrpcKitOptions): Promise<GrpcKit> {
+	const kit = await startGrpcKit(options);
+	onTestFinished(() => kit.close());
+	return kit;
 }
 
 export interface Ended<Message> {

@@ -6,11 +6,10 @@ import { MemoryEventType, RuntimeMemoryService } from "../../../packages/client/
 import type { MemoryConfig } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";
-import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
 
 async function started(enabled = true, config: MemoryConfig = {}) {
-	const kit = await startGrpcKit({ ...auditOptions(), memory: { ...config, enabled } });
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest({ ...auditOptions(), memory: { ...config, enabled } });
 	return kit.client(RuntimeMemoryService);
 }
 

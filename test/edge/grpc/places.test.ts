@@ -9,7 +9,7 @@ import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/run
 import { type ManualClock, manualClock } from "../../clock.ts";
 import { BEARER, TOKEN, waitFor } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";
-import { errorOf, type GrpcKit, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, type GrpcKit, kitForTest, PROTOCOLS, statusOf } from "./kit.ts";
 import { END_STREAM, FRAME, framed, type RawHttp2, rawHttp2 } from "./raw.ts";
 
 vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
@@ -42,8 +42,7 @@ beforeEach(() => {
 
 async function start(windowBytes: number): Promise<{ kit: GrpcKit; raw: RawHttp2 }> {
 	const limits = { stalledReaderMs: 4000, requestTimeoutMs: 1000, heartbeatMs: 1_000_000 };
-	const kit = await startGrpcKit({ clock, limits });
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest({ clock, limits });
 	const raw = rawHttp2(kit.grpcTarget, windowBytes);
 	onTestFinished(() => raw.destroy());
 	return { kit, raw };
@@ -149,8 +148,7 @@ it.each([RECALL, STREAM, `${SERVICES}.RuntimeAiService/Nothing`])(
 );
 
 it.each(PROTOCOLS)("P8.3: over %s a unary call keeps its caller's deadline", async (protocol) => {
-	const kit = await startGrpcKit();
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest();
 	const called = Promise.withResolvers<void>();
 	const finish = Promise.withResolvers<void>();
 	strings.recall = () => {

@@ -2,19 +2,18 @@
 
 import { connect as http2Connect, type Settings } from "node:http2";
 import { connect } from "node:net";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
 } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
-import type { DaemonState } from "../../../packages/protocol/src/protocol.ts";
+import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
-import { errorOf, type GrpcKitOptions, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, type GrpcKitOptions, kitForTest, PROTOCOLS, statusOf } from "./kit.ts";
 
 async function start(options?: GrpcKitOptions) {
-	const kit = await startGrpcKit(options);
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest(options);
 	return kit;
 }
 

@@ -2,7 +2,7 @@
 
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
@@ -13,11 +13,11 @@ import { SERVICES } from "../../../packages/daemon/src/edge/rpc/routes.ts";
 import { stateFeed } from "../../../packages/daemon/src/runtime/compose.ts";
 import { createRuntimeHealth } from "../../../packages/daemon/src/services/health/health.ts";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";
+import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
-import type { DaemonState } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
-import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
 
 const feedOf = (state: () => DaemonState, clock: Clock) =>
 	stateFeed(
@@ -33,8 +33,7 @@ const feedOf = (state: () => DaemonState, clock: Clock) =>
 async function start(state: () => DaemonState = () => "READY") {
 	const clock = manualClock();
 	const health = feedOf(state, clock);
-	const kit = await startGrpcKit({ deps: { health } });
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest({ deps: { health } });
 	return { ...kit, health, clock };
 }
 

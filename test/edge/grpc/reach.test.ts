@@ -13,7 +13,7 @@ import * as local from "../../../packages/client/src/gen/nexus/runtime/v1/local_
 import * as memory from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
 import * as realtime from "../../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
 import * as workflow from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { reachesProcedure } from "../../../packages/daemon/src/edge/rpc/reach.ts";
+import { reachesProcedure } from "../../../packages/daemon/src/edge/rpc/admit.ts";
 import { type GrpcKit, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";
 
 const isService = (value: unknown): value is DescService => (value as Partial<DescService>).kind === "service";

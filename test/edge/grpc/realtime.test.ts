@@ -4,13 +4,11 @@ import { Code } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
 import {
-	createRuntime,
 	type ReadRealtimeEventsResponse,
-	ReasonCode,
 	RuntimeRealtimeService,
-	reasonCodeOf,
 	RealtimeEventType as Type,
-} from "../../../packages/client/src/runtime/runtime-client.ts";
+} from "../../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
+import { createRuntime, ReasonCode, reasonCodeOf } from "../../../packages/client/src/runtime/runtime-client.ts";
 import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
 import { createRealtime } from "../../../packages/daemon/src/services/realtime/realtime.ts";
 import { cuttingProxy } from "../../runtime-client/cutting-proxy.ts";

@@ -2,7 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
 	RuntimeAiService,
 	type ScenarioSchema,
@@ -18,7 +18,7 @@ import { chunkEncoder, messageIdOf } from "../../../packages/protocol/src/protoc
 import { manualClock } from "../../clock.ts";
 import { connectorOf, finalOf, OWNER, type Play, type RigOptions, rig, saying } from "../../services/scenarios/rig.ts";
 import { until } from "../../until.ts";
-import { readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { kitForTest, readStream, statusOf } from "./kit.ts";
 
 const ALL = ["text", "speech", "image", "embed", "transcribe"] as const;
 
@@ -31,8 +31,7 @@ async function edge(play: Play, options: RigOptions = {}) {
 	};
 	const services = { scenarios: made.scenarios, artifacts } as unknown as Partial<Services>;
 	const clock = manualClock();
-	const kit = await startGrpcKit({ services, clock });
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest({ services, clock });
 	const client = kit.client(RuntimeAiService);
 	/** With OK at its end. */
 	const stream = async (request: Request): Promise<StreamScenarioResponse[]> => {

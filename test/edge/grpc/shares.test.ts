@@ -10,11 +10,10 @@ import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { type Log, silentLog } from "../../../packages/protocol/src/log.ts";
 import { CERT, KEY } from "../../runtime/certificate.ts";
 import { TOKEN, waitFor } from "../rig.ts";
-import { errorOf, type GrpcKitOptions, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, type GrpcKitOptions, kitForTest, statusOf } from "./kit.ts";
 
 async function start(options?: GrpcKitOptions) {
-	const kit = await startGrpcKit(options);
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest(options);
 	return kit;
 }
 

@@ -4,12 +4,12 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { StreamScenarioRequestSchema } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import type { Batch, Bus, Cursor } from "../../../packages/daemon/src/bus/bus.ts";
-import type { OutgoingResponse } from "../../../packages/daemon/src/edge/rpc/outgoing.ts";
+import type { OutgoingResponse } from "../../../packages/daemon/src/edge/rpc/fast-stream/fast-stream.ts";
 import { RpcStreams } from "../../../packages/daemon/src/edge/rpc/streams.ts";
 import { manualClock } from "../../clock.ts";
 import { BEARER, waitFor } from "../rig.ts";
 import { textLog, textRecord } from "./fake-methods.ts";
-import { startGrpcKit } from "./kit.ts";
+import { kitForTest } from "./kit.ts";
 import { framed, rawHttp2 } from "./raw.ts";
 
 vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
@@ -77,8 +77,7 @@ it.each([
 ])(
 	"I6: 50 gRPC readers of $what that never read hold one batch each, and no more when it grows",
 	async ({ backlog }) => {
-		const kit = await startGrpcKit({ clock: manualClock() });
-		onTestFinished(() => kit.close());
+		const kit = await kitForTest({ clock: manualClock() });
 		onTestFinished(() => void vi.restoreAllMocks());
 		const { bus } = kit.rig;
 		const log = await textLog(bus, "s1", "first");

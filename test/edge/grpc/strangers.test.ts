@@ -7,15 +7,14 @@ import { Health } from "../../../packages/client/src/gen/grpc/health/v1/health_p
 import { manualClock } from "../../clock.ts";
 import { CERT, KEY } from "../../runtime/certificate.ts";
 import { BEARER, waitFor } from "../rig.ts";
-import { type GrpcKitOptions, startGrpcKit } from "./kit.ts";
+import { type GrpcKitOptions, kitForTest } from "./kit.ts";
 
 const CHECK = "/grpc.health.v1.Health/Check";
 const RECALL = "/nexus.runtime.v1.RuntimeMemoryService/Recall";
 const CALM = constants.NGHTTP2_ENHANCE_YOUR_CALM;
 
 async function start(options?: GrpcKitOptions) {
-	const kit = await startGrpcKit(options);
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest(options);
 	const session = (): ClientHttp2Session => {
 		const opened = connect(kit.grpcUrl, { rejectUnauthorized: false });
 		opened.on("error", () => {});

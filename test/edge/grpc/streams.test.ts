@@ -13,11 +13,12 @@ import {
 } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { RuntimeAuditService } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
-import { type DaemonState, NexusError } from "../../../packages/protocol/src/protocol.ts";
+import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
+import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { BEARER, waitFor, watchCursors } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";
-import { errorOf, type GrpcKit, type GrpcKitOptions, PROTOCOLS, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, type GrpcKit, type GrpcKitOptions, kitForTest, PROTOCOLS, readStream, statusOf } from "./kit.ts";
 
 vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
 vi.mock("../../../packages/daemon/src/services/jobs/rpc.ts", () => import("./fake-methods.ts"));
@@ -28,8 +29,7 @@ const STOPPED = { code: "Canceled", reason: "REASON_CODE_STOPPING" };
 const TURNED_AWAY = { code: "Unavailable", reason: "REASON_CODE_STOPPING" };
 
 async function start(options?: GrpcKitOptions): Promise<GrpcKit> {
-	const kit = await startGrpcKit(options);
-	onTestFinished(() => kit.close());
+	const kit = await kitForTest(options);
 	return kit;
 }
 
@@ -106,7 +106,7 @@ it.each(PROTOCOLS)(
 		const { rig, client } = await start();
 		const ai = client(RuntimeAiService, protocol);
 		await textLog(rig.bus, "s1", "a");
-		const late = await readStream(ai.streamScenario({ runId: "s1" }, { timeoutMs: 100 }));
+		const late = await readStream(ai.streamScenario({ runId: "s1" }, { timeoutMs: 1000 }));
 		expect(late.messages).toHaveLength(1);
 		expect(late.error?.code).toBe(4);
 		await waitFor(() => rig.bus.stats.cursors === 0);

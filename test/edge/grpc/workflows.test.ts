@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
 import {
 	RuntimeWorkflowService,
@@ -10,15 +10,14 @@ import type { Workflows } from "../../../packages/daemon/src/services/workflows/
 import { createWorkflows } from "../../../packages/daemon/src/services/workflows/workflows.ts";
 import { durableParts } from "../../services/parts.ts";
 import { fakeAgents, fakeConnectors, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
-import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
+import { errorOf, type GrpcKit, kitForTest, readStream, statusOf } from "./kit.ts";
 
 const answer: JobScript = () => ({ text: "hello", usage: { input: 1, output: 2 } });
 
 /** An edge with the real workflows over jobs that the test has in hand. */
 async function started(script = answer) {
 	const services: { workflows?: Workflows } = {};
-	const kit: GrpcKit = await startGrpcKit({ services });
-	onTestFinished(() => kit.close());
+	const kit: GrpcKit = await kitForTest({ services });
 	services.workflows = createWorkflows({
 		...durableParts(kit.rig),
 		scenarios: fakeScenarios,

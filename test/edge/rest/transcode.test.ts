@@ -1,12 +1,12 @@
 /** Procedures over plain HTTP, by the messages between applications. */
 
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
 import { AppMessageLogs } from "../../../packages/daemon/src/services/apps/messages.ts";
 import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
-import { createRig, expectError, type Rig, type RigOptions, readSse } from "../rig.ts";
+import { expectError, type Rig, type RigOptions, readSse, rigForTest } from "../rig.ts";
 
 const OWNER = { owner: true, address: "", isPrivate: true };
 const HELLO = { to_app_id: "mail", message_type: "hello", payload: Buffer.from("hi").toString("base64") };
@@ -19,8 +19,7 @@ interface Event {
 
 async function started(limits: RigOptions["limits"] = {}) {
 	const services: Partial<Services> = {};
-	const rig = await createRig({ services: () => services, limits });
-	onTestFinished(() => rig.close());
+	const rig = await rigForTest({ services: () => services, limits });
 	const { bus, rows, apps } = rig;
 	const notices = noticeLogs({ bus, rows });
 	Object.assign(services, { appMessages: new AppMessageLogs({ bus, rows, apps, notices, clock: systemClock }) });

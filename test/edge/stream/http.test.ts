@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, createBus, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
-import type { StreamFormat } from "../../../packages/daemon/src/edge/stream/dialect.ts";
+import type { StreamFormat } from "../../../packages/daemon/src/edge/stream/formats.ts";
 import { createReaders, Flusher, type Readers, SSE } from "../../../packages/daemon/src/edge/stream/stream.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import type { CloseMode } from "../../../packages/protocol/src/protocol.ts";

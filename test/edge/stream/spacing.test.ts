@@ -8,7 +8,7 @@ import {
 	type LoopSample,
 	nextSpacing,
 	type Spacing,
-} from "../../../packages/daemon/src/edge/stream/spacing.ts";
+} from "../../../packages/daemon/src/edge/stream/flusher.ts";
 import { atEffort } from "../../effort.ts";
 
 const MS_MAX = 60;

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
-import type { StreamFormat } from "../../../packages/daemon/src/edge/stream/dialect.ts";
+import type { StreamFormat } from "../../../packages/daemon/src/edge/stream/formats.ts";
 import { createReaders, Flusher, SSE } from "../../../packages/daemon/src/edge/stream/stream.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { memoryStorage } from "../../bus/memory.ts";

@@ -6,8 +6,8 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
 import type { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
 import { NO_OUTAGE, type Outage, stepOutage } from "../outage.ts";
+import { endOf, type RuntimeRetryLimits, reasonCodeOf, verdictOf } from "./failures.ts";
 import type { ResumeFields, StreamPosition } from "./resume-position.ts";
-import { endOf, type RuntimeRetryLimits, reasonCodeOf, verdictOf } from "./retry.ts";
 
 /** S-RUNTIME-028: a stream lost its connection, or has one again. One of each for every outage of every stream. */
 export type RuntimeEvent =

@@ -8,7 +8,6 @@ import { createConnectTransport } from "@connectrpc/connect-web";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import { createReach, type HttpOptions } from "../client.ts";
 import { RuntimeAccountService } from "../gen/nexus/runtime/v1/account_pb.ts";
 import { RuntimeAgentService } from "../gen/nexus/runtime/v1/agent_pb.ts";
 import { RuntimeAiService } from "../gen/nexus/runtime/v1/ai_pb.ts";
@@ -19,28 +18,17 @@ import { RuntimeLocalService } from "../gen/nexus/runtime/v1/local_pb.ts";
 import { RuntimeMemoryService } from "../gen/nexus/runtime/v1/memory_pb.ts";
 import { RuntimeRealtimeService } from "../gen/nexus/runtime/v1/realtime_pb.ts";
 import { RuntimeWorkflowService } from "../gen/nexus/runtime/v1/workflow_pb.ts";
+import { createReach, type HttpOptions } from "../http.ts";
 import { type Calls, createCalls } from "./calls.ts";
-import { connectErrorOf } from "./errors.ts";
+import { connectErrorOf, RETRY_LIMITS, type RuntimeRetryLimits } from "./failures.ts";
 import type { CallContext, RuntimeEvent } from "./read.ts";
-import { RETRY_LIMITS, type RuntimeRetryLimits } from "./retry.ts";
 
 export { Code, ConnectError } from "@connectrpc/connect";
-export * from "../gen/nexus/runtime/v1/account_pb.ts";
-export * from "../gen/nexus/runtime/v1/agent_pb.ts";
-export * from "../gen/nexus/runtime/v1/ai_pb.ts";
-export * from "../gen/nexus/runtime/v1/app_pb.ts";
-export * from "../gen/nexus/runtime/v1/audit_pb.ts";
-export * from "../gen/nexus/runtime/v1/common_pb.ts";
-export * from "../gen/nexus/runtime/v1/connector_pb.ts";
-export * from "../gen/nexus/runtime/v1/local_pb.ts";
-export * from "../gen/nexus/runtime/v1/memory_pb.ts";
-export * from "../gen/nexus/runtime/v1/realtime_pb.ts";
-export * from "../gen/nexus/runtime/v1/workflow_pb.ts";
+export { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
 export type { Calls, RuntimeRequestOptions } from "./calls.ts";
 export { bytesOf, lastOf, outcomeOf, type ScenarioResult } from "./collect.ts";
-export { errorCodeOf, nexusErrorOf } from "./errors.ts";
+export { errorCodeOf, nexusErrorOf, RETRY_LIMITS, type RuntimeRetryLimits, reasonCodeOf } from "./failures.ts";
 export type { RuntimeEvent } from "./read.ts";
-export { RETRY_LIMITS, type RuntimeRetryLimits, reasonCodeOf } from "./retry.ts";
 
 export interface RuntimeOptions extends Pick<HttpOptions, "locate" | "fetch"> {
 	/** Where the daemon is, `http://127.0.0.1:7777`; without it the page's own origin. */

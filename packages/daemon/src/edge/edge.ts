@@ -2,22 +2,47 @@
 
 import type { IncomingMessage } from "node:http";
 import { NexusError } from "@nexus-stream/protocol";
-import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { createAuth } from "./http/auth.ts";
-import { guardConnections } from "./http/connection.ts";
-import { createGate, hostNameOf, requireAuth, requireReach, whenEnded } from "./http/gate.ts";
-import { createLobby } from "./http/lobby.ts";
+import { type Connections, guardConnections } from "./http/connection.ts";
+import {
+	type Caller,
+	createGate,
+	hostNameOf,
+	type Identifiable,
+	type RequestGate,
+	requireAuth,
+	requireReach,
+	whenEnded,
+} from "./http/gate.ts";
+import { Lobby } from "./http/lobby.ts";
 import { createPage } from "./http/page.ts";
 import { createProxies } from "./http/proxies.ts";
 import { type Admit, createHttpServer, listen, pathOf, serve } from "./http/server.ts";
 import { createShares } from "./http/shares.ts";
-import { createStrangers } from "./http/strangers.ts";
+import { createStrangers, type Strangers } from "./http/strangers.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
 import { createRpc } from "./rpc/grpc.ts";
 import { createReaders, createSockets, createSources, Flusher } from "./stream/stream.ts";
 
-export * from "./port.ts";
+export { EDGE_LIMITS, type EdgeLimits } from "./limits.ts";
+export type {
+	AppTokens,
+	Channels,
+	Edge,
+	EdgeDeps,
+	EdgeStats,
+	GrpcTls,
+	HealthFeed,
+	Lab,
+	LabFault,
+	LabRun,
+	LabState,
+	Principal,
+	RegisterMethods,
+	SignIns,
+} from "./port.ts";
 
 /** The state of the open port. */
 interface Door {
@@ -30,7 +55,7 @@ interface Door {
 
 export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = withDefaults(EDGE_LIMITS, deps.limits);
-	const clock = deps.clock ?? systemClock;
+	const { clock } = deps;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
 	const { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby } = assemble(
 		deps,
@@ -55,7 +80,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 	return {
 		async listen(host, port) {
 			Object.assign(door, await listen(server, host, port));
-			for (const name of [host, ...(deps.allowedHosts ?? [])]) door.hosts.add(hostNameOf(name));
+			for (const name of [host, ...deps.allowedHosts]) door.hosts.add(hostNameOf(name));
 			heart.start();
 			sweeper.start();
 			return { url: door.url };
@@ -102,38 +127,19 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const { log } = deps;
 	const auth = createAuth({ token: deps.token, limits, clock, apps: deps.apps, signIns: deps.signIns });
 	const cookieName = () => `nexus_${door.port}`;
-	const proxies = createProxies(deps.trustedProxies ?? []);
+	const proxies = createProxies(deps.trustedProxies);
 	const gate = createGate({ auth, hosts: () => door.hosts, cookieName, proxies });
 	const server = createHttpServer(limits);
 	const strangers = createStrangers(limits, clock);
 	// One for each port: calls of the gRPC port delay nothing on the main one.
-	const lobby = createLobby(limits, clock, () => false);
-	const grpcLobby = createLobby(limits, clock, strangers.refuses);
+	const lobby = new Lobby(limits, clock, () => false);
+	const grpcLobby = new Lobby(limits, clock, strangers.refuses);
 	const connections = guardConnections(server, limits, proxies, lobby);
 	const sources = createSources(deps.bus, deps.ledger);
 	const flusher = new Flusher({ flushMsMax: limits.flushMsMax, clock, log });
 	const readers = createReaders(log, flusher);
 	const sockets = createSockets({ sources, limits, log, flusher });
-	const admit: Admit = (request, ended) => {
-		door.requests++;
-		if (door.closing) throw new NexusError("unavailable", "the daemon is stopping");
-		return enter(request, ended);
-	};
-	const enter: Admit = (request, ended) => {
-		const caller = gate.admit(request);
-		if (caller.proof) connections.prove(request.socket);
-		else if (!caller.webhook) {
-			strangers.enter(caller.address, ended, () => request.socket.destroy());
-			ended.once("finish", () => request.complete || hangUp(request, limits.tokenlessBodyBytesMax, clock));
-		}
-		if (caller.proxied) connections.enter(caller.address, ended);
-		return caller;
-	};
-	/** Admits while the daemon stops, too: remote procedures answer that with their own status. */
-	const enterRpc: Admit = (request, ended) => {
-		door.requests++;
-		return enter(request, ended);
-	};
+	const { admit, enterRpc, identify } = createEntrance({ door, gate, connections, strangers, limits, clock });
 	const admitStream = () => {
 		if (readers.count + sockets.count + rpc.streams < limits.streamsMax) return;
 		throw new NexusError("busy", `${limits.streamsMax} streams are open already; close one or try later`);
@@ -148,10 +154,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		holdStream,
 		clock,
 		log,
-		identify(request) {
-			door.requests++;
-			return gate.identify(request);
-		},
+		identify,
 		connections,
 		strangers,
 		lobby: grpcLobby,
@@ -164,7 +167,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	serve(server, {
 		async load() {
 			const { createListener } = await import("./http/listener.ts");
-			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
+			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn };
 			return createListener({ ...parts, page, admit, holdStream, enterRpc, rpc });
 		},
 		upgrade(request, socket, head) {
@@ -181,6 +184,42 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		log,
 	});
 	return { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby };
+}
+
+interface EntranceParts {
+	door: Door;
+	gate: RequestGate;
+	connections: Connections;
+	strangers: Strangers;
+	limits: EdgeLimits;
+	clock: Clock;
+}
+
+/** Counts every request, and lets it in against the limits of its caller. */
+function createEntrance({ door, gate, connections, strangers, limits, clock }: EntranceParts) {
+	/** Admits while the daemon stops, too: remote procedures answer that with their own status. */
+	const enterRpc: Admit = (request, ended) => {
+		door.requests++;
+		const caller = gate.admit(request);
+		if (caller.proof) connections.prove(request.socket);
+		else if (!caller.webhook) {
+			strangers.enter(caller.address, ended, () => request.socket.destroy());
+			ended.once("finish", () => request.complete || hangUp(request, limits.tokenlessBodyBytesMax, clock));
+		}
+		if (caller.proxied) connections.enter(caller.address, ended);
+		return caller;
+	};
+	const admit: Admit = (request, ended) => {
+		if (!door.closing) return enterRpc(request, ended);
+		door.requests++;
+		throw new NexusError("unavailable", "the daemon is stopping");
+	};
+	/** Callers of the gRPC port, which checks their connections itself. */
+	const identify = (request: Identifiable): Caller => {
+		door.requests++;
+		return gate.identify(request);
+	};
+	return { admit, enterRpc, identify };
 }
 
 /** For a caller without a token to read its answer, and to send the rest of its body. */

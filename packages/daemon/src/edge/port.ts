@@ -1,8 +1,15 @@
 /** The edge's port: what it needs, what it offers, and its limits. */
 
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { DaemonState, LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "@nexus-stream/protocol";
+import type {
+	DaemonState,
+	LabCallJson,
+	LabFaultRequest,
+	LabMessageJson,
+	ReadinessJson,
+} from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
@@ -18,10 +25,10 @@ export interface Channels {
 	outbound: Pick<Outbound, "accounts" | "counts" | "deliveries" | "deliver" | "health" | "admitWebhook" | "webhook">;
 	pairing: Nex["pairing"];
 	/** Takes up the accounts as they are stored now. */
-	reload?(): Promise<AccountChanges>;
+	reload(): Promise<AccountChanges>;
 	/** Channels whose adapter is configured and that have no account: nothing starts them. */
-	idle?(): readonly string[];
-	lab?: Lab;
+	idle(): readonly string[];
+	lab: Lab;
 }
 
 export type LabFault = Required<LabFaultRequest>;
@@ -133,29 +140,28 @@ export interface EdgeDeps {
 	ledger: Ledger;
 	broker: Broker;
 	/** The engine that answers. */
-	engine?: { name: string; scripted?: boolean };
+	engine: Pick<Engine, "name" | "scripted">;
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
 	/** Takes back a message that waits. */
 	cancel(eventId: string): Promise<InboundEvent>;
-	/** Decides what runs wait for; without it nothing is remembered for a session. */
-	approvals?: Nex["approvals"];
-	trust?: Nex["trust"];
+	/** Decides what runs wait for. */
+	approvals: Nex["approvals"];
+	trust: Nex["trust"];
 	/** Continues a run that was cut off, as a new run. */
 	proceed(runId: string): Promise<{ runId: string }>;
 	/** Answers the messages of a run that was cut off with a new run. */
 	retry(runId: string): Promise<{ runId: string }>;
-	/** Chat platforms; without it there are none. */
-	channels?: Channels;
-	/** MCP servers; without it there are none. */
-	mcp?: Pick<Mcp, "status" | "start">;
+	channels: Channels;
+	mcp: Pick<Mcp, "status" | "start">;
 	/** The owner's. */
 	token: string;
 	apps: AppTokens;
 	signIns: SignIns;
-	/** The built page; without it `/` answers with a hint. */
-	pageDir?: string;
-	limits?: Partial<EdgeLimits>;
+	/** The built page; undefined = `/` answers with a hint. */
+	pageDir: string | undefined;
+	/** The defaults hold for those that are left out. */
+	limits: Partial<EdgeLimits>;
 	log: Log;
 	/** Loads the methods of the runtime contract: the first call does it, because they need much code that a start does not. */
 	methods(): Promise<RegisterMethods>;
@@ -167,16 +173,16 @@ export interface EdgeDeps {
 	): Promise<{ id: string }>;
 	/** Records who aborted a run. */
 	abortAsked(runId: string, address: string): void;
-	/** How the daemon is, as it changes; without it only what `readiness` says when it is asked. */
-	health?: HealthFeed;
+	/** How the daemon is, as it changes. */
+	health: HealthFeed;
 	readiness(): ReadinessJson;
 	metrics: { contentType: string; render(): Promise<string> };
 	version: string;
 	/** Names besides localhost, IP addresses and the bound host that a request's Host may carry. */
-	allowedHosts?: readonly string[];
+	allowedHosts: readonly string[];
 	/** Addresses and CIDR blocks of reverse proxies, whose `Forwarded` and `X-Forwarded-…` headers are believed. */
-	trustedProxies?: readonly string[];
-	clock?: Clock;
+	trustedProxies: readonly string[];
+	clock: Clock;
 }
 
 /** PEM texts. */

@@ -1,7 +1,7 @@
 /** Makes the parts of the daemon and connects them; nothing runs yet. */
 
 import { createHmac } from "node:crypto";
-import type { ReadinessJson } from "@nexus-stream/protocol";
+import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
@@ -201,7 +201,8 @@ function edgeOf(config: NexusConfig, opened: Opened, parts: EdgeParts): Edge {
 			counters: engineServices.counters,
 		})),
 		pageDir: pageDir(),
-		mcp,
+		clock: systemClock,
+		mcp: mcp ?? { status: () => [], start: async () => {} },
 	});
 	return edge;
 }

@@ -1,6 +1,7 @@
 /** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
 
-import { type DaemonState, NexusError, type ReadinessJson } from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
+import type { DaemonState, ReadinessJson } from "@nexus-stream/protocol/api";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";

@@ -1,6 +1,6 @@
 /** A started daemon and its options. */
 
-import type { DaemonState } from "@nexus-stream/protocol";
+import type { DaemonState } from "@nexus-stream/protocol/api";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { EngineChoice } from "../engine/engine.ts";

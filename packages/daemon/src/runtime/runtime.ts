@@ -2,7 +2,7 @@
 
 import type { Daemon, DaemonOptions } from "./port.ts";
 
-export type { DaemonState } from "@nexus-stream/protocol";
+export type { DaemonState } from "@nexus-stream/protocol/api";
 export {
 	type ConfigFlags,
 	loadConfig,

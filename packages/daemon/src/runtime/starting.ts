@@ -1,7 +1,8 @@
 /** While a start waits for its store: the log says what for, and the port answers health checks. */
 
 import { createServer, type Server } from "node:http";
-import { httpStatusOf, NexusError, type ReadinessJson } from "@nexus-stream/protocol";
+import { httpStatusOf, NexusError } from "@nexus-stream/protocol";
+import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { isDiskTrouble } from "./data/data-dir.ts";

@@ -97,3 +97,16 @@ const isAskedOrNone = (asked: Partial<ToolApprovalStatus> | null | undefined): b
 
 /** A tool call that has reached one of these goes no further. */
 export const isToolDone = (status: ToolStatusEvent["status"]): boolean => status === "completed" || status === "failed";
+
+/** Control and format characters (writing direction, zero width), what is drawn as nothing, line separators, and spaces that are not U+0020. */
+const DECEPTIVE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu;
+
+/** JSON of a value that a person decides about, whole, in one line of visible characters: what could deceive a reader is escaped. */
+export const shownJson = (value: unknown): string => (JSON.stringify(value) ?? "null").replace(DECEPTIVE, escaped);
+
+/** Text from another author; keeps its line feeds. */
+export const shownText = (text: string): string =>
+	text.toWellFormed().replace(DECEPTIVE, (found) => (found === "\n" ? found : escaped(found)));
+
+const escaped = (found: string): string =>
+	Array.from({ length: found.length }, (_, n) => `\\u${found.charCodeAt(n).toString(16).padStart(4, "0")}`).join("");

@@ -4,7 +4,6 @@ import type { BeginFrame, ChunkFrame, EndFrame, Frame } from "../frames/frame.ts
 import { decodeToolStatus, isToolDone } from "../frames/stream-event.ts";
 import { createVerifier, type Violation, type ViolationKind } from "../frames/verify.ts";
 import { type Aligner, createAligner, type GrowingMessage, type GrowingPart, type GrowingStream } from "./align.ts";
-import { injectedIn } from "./injected.ts";
 import type { MessageView, RunView } from "./view.ts";
 
 export interface Fold {
@@ -222,4 +221,21 @@ function snapshotOf(message: GrowingMessage): MessageView {
 		parts: message.parts.map(({ draft }) => ({ ...draft })),
 	};
 	return message.snapshot;
+}
+
+/** Begins the data that names the events of messages which were handed to the engine during the run, where that happened. */
+const INJECTED_HEAD = '{"injected":[';
+
+export const encodeInjected = (eventIds: readonly string[]): string => JSON.stringify({ injected: eventIds });
+
+/** Undefined when the data is something else. */
+export function injectedIn(payload: string): string[] | undefined {
+	if (!payload.startsWith(INJECTED_HEAD)) return undefined;
+	try {
+		const { injected } = JSON.parse(payload) as { injected: unknown[] };
+		return injected.every((eventId) => typeof eventId === "string") ? injected : undefined;
+	} catch {
+		// An engine's own data may begin like this.
+		return undefined;
+	}
 }

@@ -1,6 +1,6 @@
 /** Accounts on chat platforms, each with its processes, its rate limit and the result of its last check. */
 
-import type { AccountJson, ProcessJson } from "@nexus-stream/protocol";
+import type { AccountJson, AdapterProcessJson } from "@nexus-stream/protocol/api";
 import { formatRoute } from "../app/route.ts";
 import { Countdown } from "../ui/clock.tsx";
 import { Icon } from "../ui/element.tsx";
@@ -78,7 +78,7 @@ function Account({ account, page }: { account: AccountJson; page: AdaptersPage }
 	);
 }
 
-const Process = ({ name, process, skewMs }: { name: string; process: ProcessJson; skewMs: number }) => (
+const Process = ({ name, process, skewMs }: { name: string; process: AdapterProcessJson; skewMs: number }) => (
 	<div class="process">
 		<dt>{name}</dt>
 		<dd>

@@ -1,6 +1,6 @@
 /** The adapters page: pairings to approve, accounts with their processes, deliveries with their progress, and received messages. */
 
-import type { EventJson } from "@nexus-stream/protocol";
+import type { EventJson } from "@nexus-stream/protocol/api";
 import { ageText } from "../ui/format.ts";
 import { ListPage, ListTable, Said } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";

@@ -1,6 +1,6 @@
 /** The adapters page: its state, its load and its actions. */
 
-import type { AccountJson, DeliveryJson, DeliveryState, EventJson, PairingJson } from "@nexus-stream/protocol";
+import type { AccountJson, DeliveryJson, DeliveryState, EventJson, PairingJson } from "@nexus-stream/protocol/api";
 import { api } from "../app/api.ts";
 import type { ListView } from "../ui/list-page.tsx";
 import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";

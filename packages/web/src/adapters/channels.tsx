@@ -1,6 +1,12 @@
 /** The chat platforms: names, marks, and the states of their accounts and deliveries in words. */
 
-import type { DeliveryJson, DeliveryMode, DeliveryState, EventJson, ProcessJson } from "@nexus-stream/protocol";
+import type {
+	AdapterProcessJson,
+	DeliveryJson,
+	DeliveryMode,
+	DeliveryState,
+	EventJson,
+} from "@nexus-stream/protocol/api";
 import { formatRoute } from "../app/route.ts";
 import { Icon } from "../ui/element.tsx";
 import type { Words } from "../ui/status.tsx";
@@ -47,7 +53,7 @@ const DELIVERY_WORDS: Readonly<Record<DeliveryState, Words>> = {
 
 export const deliveryWords = (state: DeliveryState): Words => DELIVERY_WORDS[state];
 
-const PROCESS_WORDS: Readonly<Record<ProcessJson["state"], Words>> = {
+const PROCESS_WORDS: Readonly<Record<AdapterProcessJson["state"], Words>> = {
 	starting: { tone: "live", text: "Starting" },
 	running: { tone: "good", text: "Running" },
 	unreachable: { tone: "bad", text: "Platform unreachable" },
@@ -56,7 +62,7 @@ const PROCESS_WORDS: Readonly<Record<ProcessJson["state"], Words>> = {
 	stopped: { tone: "quiet", text: "Stopped" },
 };
 
-export const processWords = (state: ProcessJson["state"]): Words => PROCESS_WORDS[state];
+export const processWords = (state: AdapterProcessJson["state"]): Words => PROCESS_WORDS[state];
 
 const DISPOSITION_WORDS: Readonly<Record<EventJson["disposition"], Words>> = {
 	started: { tone: "good", text: "Answered by a run" },

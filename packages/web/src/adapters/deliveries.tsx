@@ -1,6 +1,6 @@
 /** Deliveries with their cursors: which part of which answer is in which message of which platform. */
 
-import type { DeliveryJson, DeliveryState, SentMessageJson } from "@nexus-stream/protocol";
+import type { DeliveryJson, DeliveryState, SentMessageJson } from "@nexus-stream/protocol/api";
 import { ageText, plural } from "../ui/format.ts";
 import { ListTable } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";

@@ -9,7 +9,8 @@ import {
 	type StreamOptions,
 	type StreamRecord,
 } from "@nexus-stream/client";
-import { type ApprovalJson, NexusError, type RunView, type SessionJson, shownOf } from "@nexus-stream/protocol";
+import { NexusError, type RunView, shownOf } from "@nexus-stream/protocol";
+import type { ApprovalJson, SessionJson } from "@nexus-stream/protocol/api";
 import type { ScheduleFrame } from "../ui/timing.ts";
 
 const client = createClient({

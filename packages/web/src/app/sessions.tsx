@@ -1,6 +1,7 @@
 /** The side of the page: links to the pages, pending approvals, and the sessions, most recent first. */
 
-import { type SessionJson, toNexusError } from "@nexus-stream/protocol";
+import { toNexusError } from "@nexus-stream/protocol";
+import type { SessionJson } from "@nexus-stream/protocol/api";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { approvalTitle } from "../chat/approvals.ts";
 import { liveTurnOf } from "../chat/chat.ts";

@@ -1,6 +1,6 @@
 /** The frame around everything: the sign-in, or the list of sessions next to the open page. */
 
-import type { PhaseJson } from "@nexus-stream/protocol";
+import type { PhaseJson } from "@nexus-stream/protocol/api";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { liveTurnOf } from "../chat/chat.ts";
 import type { ChatPage } from "../chat/session-feed.ts";

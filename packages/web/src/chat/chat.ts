@@ -1,17 +1,16 @@
 /** One session as a value: its turns, the messages that are sent or queued, and the state of the connection. */
 
 import type { LinkPhase } from "@nexus-stream/client";
-import {
-	type ApprovalJson,
-	type EventJson,
-	type MessageAccepted,
-	type PhaseJson,
-	type QueuedJson,
-	type RunJson,
-	type RunView,
-	shownOf,
-	type TurnsJson,
-} from "@nexus-stream/protocol";
+import { type RunView, shownOf } from "@nexus-stream/protocol";
+import type {
+	ApprovalJson,
+	EventJson,
+	MessageAccepted,
+	PhaseJson,
+	QueuedJson,
+	RunJson,
+	SessionTurnsJson,
+} from "@nexus-stream/protocol/api";
 import { openAsksOf } from "./approvals.ts";
 import type { Writer } from "./writer.ts";
 
@@ -64,14 +63,14 @@ export interface ChatState {
 }
 
 export type ChatAction =
-	| { type: "loaded"; page: TurnsJson; limit: number }
+	| { type: "loaded"; page: SessionTurnsJson; limit: number }
 	| { type: "missing" }
 	/** The stream offset to resume from is gone; history is read again. */
 	| { type: "start-over" }
 	| { type: "load-failed"; message: string }
 	| { type: "older-loading" }
 	| { type: "older-failed" }
-	| { type: "older"; page: TurnsJson; limit: number }
+	| { type: "older"; page: SessionTurnsJson; limit: number }
 	| { type: "views"; views: readonly RunView[] }
 	| { type: "row"; row: RunJson }
 	| { type: "queue"; queued: readonly QueuedJson[] }
@@ -143,7 +142,7 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 	}
 }
 
-function loaded(chat: ChatState, page: TurnsJson, limit: number): ChatState {
+function loaded(chat: ChatState, page: SessionTurnsJson, limit: number): ChatState {
 	const rows = page.live ? [...page.turns, page.live] : page.turns;
 	const shown = new Map(chat.turns.map((turn) => [turn.runId, turn]));
 	const turns = rows.map((row) => ({ ...shown.get(row.run_id), runId: row.run_id, row }));
@@ -156,7 +155,7 @@ function startOver(chat: ChatState): ChatState {
 	return { ...chat, outgoing: chat.outgoing.filter(({ eventId }) => eventId === undefined), events: {} };
 }
 
-function withOlder(chat: ChatState, page: TurnsJson, limit: number): ChatState {
+function withOlder(chat: ChatState, page: SessionTurnsJson, limit: number): ChatState {
 	const shown = new Set(chat.turns.map((turn) => turn.runId));
 	const fresh = page.turns.filter((row) => !shown.has(row.run_id)).map((row) => ({ runId: row.run_id, row }));
 	return { ...chat, turns: [...fresh, ...chat.turns], older: page.turns.length >= limit ? "some" : "none" };

@@ -1,6 +1,6 @@
 /** The thread of a session: its turns, unanswered messages, and the messages that wait, in the order in which they are shown. */
 
-import type { EventJson, MessageJson } from "@nexus-stream/protocol";
+import type { EventJson, MessageJson } from "@nexus-stream/protocol/api";
 import { type ChatState, eventsOf, isSidelined, type OutgoingMessage, type TurnItem } from "./chat.ts";
 import { writerOf } from "./writer.ts";
 

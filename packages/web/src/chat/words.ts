@@ -1,6 +1,7 @@
 /** Outcomes, titles, connection states, announcements, and messages to try. */
 
-import type { PhaseJson, RunJson, RunView, SessionJson } from "@nexus-stream/protocol";
+import type { RunView } from "@nexus-stream/protocol";
+import type { PhaseJson, RunJson, SessionJson } from "@nexus-stream/protocol/api";
 import { openAsksOf } from "./approvals.ts";
 import type { ChatState, TurnItem } from "./chat.ts";
 import { sessionName, UNNAMED, type Written } from "./writer.ts";

@@ -1,6 +1,6 @@
 /** The author of a message or session, and the name of a session. */
 
-import type { SessionJson } from "@nexus-stream/protocol";
+import type { SessionJson } from "@nexus-stream/protocol/api";
 import { channelName } from "../adapters/channels.tsx";
 
 /** The author fields of messages, events and sessions. */

@@ -1,7 +1,8 @@
 /** Times of a run's frames: lanes, gaps and rates. */
 
 import type { FrameRecord, LinkPhase } from "@nexus-stream/client";
-import type { DeliveryJson, EndReason, LogEntryJson, Modality, RunJson, TraceJson } from "@nexus-stream/protocol";
+import type { EndReason, Modality } from "@nexus-stream/protocol";
+import type { DeliveryJson, LogEntryJson, RunJson, TraceJson } from "@nexus-stream/protocol/api";
 import type { PageView } from "../ui/page.ts";
 
 export interface InspectorState extends PageView {

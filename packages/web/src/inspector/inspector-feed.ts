@@ -1,7 +1,8 @@
 /** Reads all frames of one run, finished or not, through the same stream that a live reader follows. */
 
 import type { FrameRecord, LinkState, Stream } from "@nexus-stream/client";
-import { type NexusError, type TraceJson, toNexusError } from "@nexus-stream/protocol";
+import { type NexusError, toNexusError } from "@nexus-stream/protocol";
+import type { TraceJson } from "@nexus-stream/protocol/api";
 import { api, openStream } from "../app/api.ts";
 import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
 import type { Delay } from "../ui/timing.ts";

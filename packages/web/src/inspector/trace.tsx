@@ -1,6 +1,6 @@
 /** The trace of a message through the pipeline (stages, hooks, deliveries), and the execution log of its run. */
 
-import type { DeliveryJson, LogEntryJson, TraceJson } from "@nexus-stream/protocol";
+import type { DeliveryJson, LogEntryJson, TraceJson } from "@nexus-stream/protocol/api";
 import { channelName } from "../adapters/channels.tsx";
 import { DeliveriesTable } from "../adapters/deliveries.tsx";
 import { Speaker } from "../chat/view/answer.tsx";

@@ -1,6 +1,6 @@
 /** One platform of the lab: its screen, the progress of the delivery, buttons that inject faults, and the log of calls. */
 
-import type { LabCallJson, LabChannelJson, LabFaultKind, LabMessageJson } from "@nexus-stream/protocol";
+import type { LabCallJson, LabChannelJson, LabFaultKind, LabMessageJson } from "@nexus-stream/protocol/api";
 import type { ComponentChildren } from "preact";
 import { ChannelMark, channelName, confirmedOf, MODE_WORDS } from "../adapters/channels.tsx";
 import { formatRoute } from "../app/route.ts";

@@ -1,7 +1,7 @@
 /** Keeps the channel lab up to date: polls the platforms, follows the run as the page does, and sends the person's commands. */
 
 import type { Stream } from "@nexus-stream/client";
-import type { LabFaultKind } from "@nexus-stream/protocol";
+import type { LabFaultKind } from "@nexus-stream/protocol/api";
 import { channelName } from "../adapters/channels.tsx";
 import { api, followRun } from "../app/api.ts";
 import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";

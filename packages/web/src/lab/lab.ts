@@ -1,6 +1,7 @@
 /** The channel lab as a value: its state, and the words and delays that follow from it. */
 
-import type { LabCallJson, LabChannelJson, LabFaultKind, LabStateJson, RunView } from "@nexus-stream/protocol";
+import type { RunView } from "@nexus-stream/protocol";
+import type { LabCallJson, LabChannelJson, LabFaultKind, LabStateJson } from "@nexus-stream/protocol/api";
 import { channelName, confirmedOf, deliveryWords, errorWords } from "../adapters/channels.tsx";
 import type { PageView } from "../ui/page.ts";
 import type { Words } from "../ui/status.tsx";

@@ -1,6 +1,6 @@
 /** A message's text as its platform would show it; its content only ever becomes text inside known elements. */
 
-import type { LabMessageJson, RangeJson } from "@nexus-stream/protocol";
+import type { LabMessageJson, RangeJson } from "@nexus-stream/protocol/api";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { EMPTY_DOC, grow } from "../ui/markdown.ts";

@@ -1,6 +1,7 @@
 /** `nexus approvals`, `approve`, `deny` and `answer`: what runs wait for, and how a person decides it. */
 
-import { type ApprovalJson, type GrantJson, NexusError } from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
+import type { ApprovalJson, GrantJson } from "@nexus-stream/protocol/api";
 import {
 	type CommandContext,
 	type CommandExit,

@@ -1,6 +1,6 @@
 /** `nexus app`: applications with their own tokens, which the owner adds and removes. */
 
-import { AddAppResponseSchema, type App, AppSchema } from "@nexus-stream/client/runtime";
+import { AddAppResponseSchema, type App, AppSchema } from "@nexus-stream/client/gen/nexus/runtime/v1/app_pb";
 import {
 	type CommandContext,
 	type CommandExit,

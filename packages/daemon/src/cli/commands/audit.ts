@@ -7,7 +7,12 @@ import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type AuditEvent, AuditEventSchema, AuditExportFormat, ReasonCode } from "@nexus-stream/client/runtime";
+import {
+	type AuditEvent,
+	AuditEventSchema,
+	AuditExportFormat,
+} from "@nexus-stream/client/gen/nexus/runtime/v1/audit_pb";
+import { ReasonCode } from "@nexus-stream/client/runtime";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Command } from "commander";
 import {

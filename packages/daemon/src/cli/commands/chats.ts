@@ -2,7 +2,8 @@
 
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type DeliveryDestination, type DeliveryJson, type EventJson, NexusError } from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
+import type { DeliveryJson, EventJson } from "@nexus-stream/protocol/api";
 import { overRestarts } from "../client.ts";
 import {
 	type CommandContext,
@@ -217,7 +218,7 @@ export async function deliver(
 	if ((words === undefined) === (run === undefined))
 		throw new NexusError("invalid", "give a text or --run, and not both");
 	const text = words === "-" ? await readAll(host.stdin) : words;
-	const place: DeliveryDestination = {
+	const place = {
 		channel,
 		account,
 		target: { to, thread_id: thread },

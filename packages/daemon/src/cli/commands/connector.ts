@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as streamText } from "node:stream/consumers";
 import type { AdapterSetting } from "@nexus-stream/adapter/host";
-import { ConnectorSchema } from "@nexus-stream/client/runtime";
+import { ConnectorSchema } from "@nexus-stream/client/gen/nexus/runtime/v1/connector_pb";
 import { exitCodeOf, NexusError } from "@nexus-stream/protocol";
 import type { Command } from "commander";
 import { ask } from "../ask.ts";

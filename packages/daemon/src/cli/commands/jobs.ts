@@ -1,13 +1,13 @@
 /** `nexus jobs`: the queue of model calls: list, show, cancel and watch them. */
 
 import {
-	errorCodeOf,
 	type ScenarioJob,
 	ScenarioJobSchema,
 	ScenarioType,
 	ScenarioJobState as State,
 	SubscribeScenarioJobEventsResponseSchema,
-} from "@nexus-stream/client/runtime";
+} from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
+import { errorCodeOf } from "@nexus-stream/client/runtime";
 import { exitCodeOf } from "@nexus-stream/protocol";
 import {
 	type CommandContext,

@@ -1,6 +1,7 @@
 /** `nexus runs`, `sessions`, `stop` and `url`: questions with one answer. */
 
-import { isShown, type RunJson, type TraceJson } from "@nexus-stream/protocol";
+import { isShown } from "@nexus-stream/protocol";
+import type { RunJson, TraceJson } from "@nexus-stream/protocol/api";
 import {
 	type CommandContext,
 	type CommandExit,

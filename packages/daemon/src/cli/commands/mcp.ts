@@ -1,6 +1,6 @@
 /** `nexus mcp`: MCP servers, their tools and how they are doing. */
 
-import type { McpServerJson } from "@nexus-stream/protocol";
+import type { McpServerJson } from "@nexus-stream/protocol/api";
 import { type CommandContext, type CommandExit, type Declarations, remoteRows, withDaemon } from "../command.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";

@@ -6,7 +6,7 @@ import {
 	MemoryEventType,
 	type MemoryItem,
 	MemoryItemSchema,
-} from "@nexus-stream/client/runtime";
+} from "@nexus-stream/client/gen/nexus/runtime/v1/memory_pb";
 import type { Command } from "commander";
 import {
 	type CommandContext,

@@ -5,13 +5,8 @@ import { readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-	type AttachmentUpload,
-	isSessionLabel,
-	type MessageAccepted,
-	type MessageRequest,
-	NexusError,
-} from "@nexus-stream/protocol";
+import { isSessionLabel, NexusError } from "@nexus-stream/protocol";
+import type { AttachmentUpload, MessageAccepted, MessageRequest } from "@nexus-stream/protocol/api";
 import { contentTypeOf } from "../../std/content-type.ts";
 import { overRestarts } from "../client.ts";
 import {

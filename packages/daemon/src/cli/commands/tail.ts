@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRunVerifier } from "@nexus-stream/client";
-import { decodeFrame, isSessionLabel, NexusError, type TurnsJson, toNexusError } from "@nexus-stream/protocol";
+import { decodeFrame, isSessionLabel, NexusError, toNexusError } from "@nexus-stream/protocol";
+import type { SessionTurnsJson } from "@nexus-stream/protocol/api";
 import { InvalidArgumentError } from "commander";
 import {
 	type CommandContext,
@@ -80,7 +81,7 @@ async function noteOffers({ client, terminal }: CommandContext, run: string): Pr
 }
 
 /** The API answers for any name; one that nothing was ever sent to is a typing mistake. */
-const isNew = ({ turns, live, queued, stream_offset }: TurnsJson): boolean =>
+const isNew = ({ turns, live, queued, stream_offset }: SessionTurnsJson): boolean =>
 	turns.length === 0 && queued.length === 0 && live === null && stream_offset === 0;
 
 async function tailSession(context: CommandContext, session: string, options: TailOptions): CommandExit {

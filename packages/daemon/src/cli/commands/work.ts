@@ -1,6 +1,7 @@
 /** `nexus continue`, `retry`, `phase`, `trust` and `log`: going on with a run that was cut off, and how a session's work comes about. */
 
-import { type LogEntryJson, NexusError, type PhaseJson } from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
+import type { LogEntryJson, PhaseJson } from "@nexus-stream/protocol/api";
 import { Argument } from "commander";
 import {
 	type CommandContext,

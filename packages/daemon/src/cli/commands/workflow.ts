@@ -5,7 +5,6 @@ import { resolve } from "node:path";
 import { text as readAll } from "node:stream/consumers";
 import { fromJson, type JsonObject } from "@bufbuild/protobuf";
 import {
-	errorCodeOf,
 	GetWorkflowResponseSchema,
 	WorkflowNodeKind as Kind,
 	WorkflowState as State,
@@ -16,7 +15,8 @@ import {
 	WorkflowDefinitionSchema,
 	type WorkflowNodeStatus,
 	WorkflowSchema,
-} from "@nexus-stream/client/runtime";
+} from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
+import { errorCodeOf } from "@nexus-stream/client/runtime";
 import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
 import { parseDocument } from "yaml";
 import {

@@ -2,11 +2,26 @@
 
 import { Readable } from "node:stream";
 import { NexusError } from "@nexus-stream/protocol";
+import { z } from "zod";
 import { principalOfCaller, whenEnded } from "../http/gate.ts";
-import type { Handlers } from "../http/handler.ts";
 import type { ArtifactFile, ArtifactReader, EdgeDeps } from "../port.ts";
+import { get, type HandlersOf, name } from "./resource.ts";
 
-export function artifactHandlers({ artifacts }: Pick<EdgeDeps, "artifacts">) {
+export const ARTIFACT_ROUTES = {
+	getArtifact: get(
+		"/v1/artifacts/{artifact}",
+		"An artifact as a file to be saved. A Range of bytes is answered with 206.",
+		{
+			apps: true,
+			params: z.object({ artifact: name }),
+			answer: "*/*",
+			ranges: true,
+			errors: ["not_found", "precondition"],
+		},
+	),
+};
+
+export function artifactHandlers({ artifacts }: EdgeDeps): HandlersOf<typeof ARTIFACT_ROUTES> {
 	return {
 		async getArtifact({ params: { artifact } }, { caller, headers, outgoing }) {
 			const found = await artifacts.find(artifact, principalOfCaller(caller));
@@ -14,7 +29,7 @@ export function artifactHandlers({ artifacts }: Pick<EdgeDeps, "artifacts">) {
 			whenEnded(caller, outgoing, () => outgoing.destroy());
 			return sendArtifact(artifacts, found, headers.get("range"));
 		},
-	} satisfies Partial<Handlers>;
+	};
 }
 
 function sendArtifact(artifacts: ArtifactReader, artifact: ArtifactFile, wanted: string | null): Response {

@@ -2,8 +2,7 @@
 
 import { type ErrorCode, httpStatusOf } from "@nexus-stream/protocol";
 import { z } from "zod";
-import { ROUTES, type Route } from "./routes.ts";
-import { COMPONENTS, Failure } from "./schema.ts";
+import { COMPONENTS, Failure, type Route } from "./resource.ts";
 
 export type OpenApiObject = Record<string, unknown>;
 
@@ -15,9 +14,9 @@ export interface Described {
 
 export const refTo = (id: string) => `#/components/schemas/${id}`;
 
-export function openapi(version: string, derived: Described = { paths: {}, schemas: {} }): OpenApiObject {
+export function openapi(routes: Readonly<Record<string, Route>>, version: string, derived: Described): OpenApiObject {
 	const paths: Record<string, OpenApiObject> = { ...derived.paths };
-	for (const [id, route] of Object.entries<Route>(ROUTES)) {
+	for (const [id, route] of Object.entries(routes)) {
 		paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(id, route) };
 	}
 	return {
@@ -40,8 +39,11 @@ export function openapi(version: string, derived: Described = { paths: {}, schem
 }
 
 /** As a client has to write them: what has a default may be left out. */
+export const schemasIn = (registry: typeof COMPONENTS, uri: (id: string) => string) =>
+	z.toJSONSchema(registry, { uri, unrepresentable: "any", io: "input" }).schemas;
+
 function components(): OpenApiObject {
-	const { schemas } = z.toJSONSchema(COMPONENTS, { uri: refTo, unrepresentable: "any", io: "input" });
+	const schemas = schemasIn(COMPONENTS, refTo);
 	return Object.fromEntries(Object.entries(schemas).map(([id, { $schema, $id, ...schema }]) => [id, schema]));
 }
 
@@ -54,7 +56,7 @@ function operation(id: string, route: Route): OpenApiObject {
 		parameters: [
 			...parameters(route.params, "path"),
 			...parameters(route.query, "query"),
-			...(route.answer.type === "text/event-stream" ? [LAST_EVENT_ID] : []),
+			...(route.answer === "text/event-stream" ? [LAST_EVENT_ID] : []),
 			...(id === "postMessage" ? [TRACEPARENT] : []),
 		],
 		...(route.raw && route.method === "POST"
@@ -89,9 +91,9 @@ const TRACEPARENT = {
 const ANYWHERE = ["invalid", "forbidden", "busy", "internal", "unavailable"] as const satisfies ErrorCode[];
 
 function responses(route: Route): OpenApiObject {
-	const { schema, type } = route.answer;
-	const other = route.otherType === undefined ? {} : { [route.otherType]: { schema: {} } };
-	const body = { [type]: { schema: schema ? schemaOf(schema) : {} }, ...other };
+	const { answer } = route;
+	const body =
+		typeof answer === "string" ? { [answer]: { schema: {} } } : { "application/json": { schema: schemaOf(answer) } };
 	const content = route.status === 101 ? {} : { content: body };
 	const answers: OpenApiObject = { [route.status]: { description: route.summary, ...content } };
 	if (route.close === "A" || route.close === "B")

@@ -1,7 +1,6 @@
 /** The route table as a hono app: checks input, calls the handler, and turns every error into its status and body. */
 
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { finished } from "node:stream";
+import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { httpStatusOf, NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
@@ -9,15 +8,14 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { Hono } from "hono";
 import type { z } from "zod";
 import { sqliteFailure } from "../../std/sqlite.ts";
-import { type RawBody, ROUTES, type Route, type RouteId } from "../api/routes.ts";
+import { type Handlers, ROUTES, type RouteId } from "../api/api.ts";
+import type { RequestContext, Route } from "../api/resource.ts";
 import type { EdgeLimits } from "../port.ts";
-import { parseJson } from "./body.ts";
+import { jsonReader, rawBody } from "./body.ts";
 import { type Caller, principalOfCaller, requireAuth, requireReach, whenEnded } from "./gate.ts";
-import type { Handlers, RequestContext } from "./handler.ts";
 import type { Page } from "./page.ts";
 import { jsonHeaders } from "./server.ts";
 import type { HoldStream } from "./shares.ts";
-import { inTime } from "./webhook.ts";
 
 export type AppEnv = { Bindings: { caller: Caller; outgoing: ServerResponse } };
 
@@ -26,7 +24,7 @@ export interface AppParts {
 	page: Page;
 	holdStream: HoldStream;
 	/** The routes of the runtime contract, loaded by the first request for one of them. */
-	rest?: (() => Promise<Pick<Hono<AppEnv>, "fetch">>) | undefined;
+	rest(): Promise<Pick<Hono<AppEnv>, "fetch">>;
 	limits: EdgeLimits;
 	clock: Clock;
 	log: Log;
@@ -68,7 +66,7 @@ export function createApp({ handlers, page, holdStream, rest, limits, clock, log
 			throw notAllowed(...allowed.map(({ method }) => method));
 		});
 	}
-	if (rest) app.all("/v1/*", async (c) => (await rest()).fetch(c.req.raw, c.env));
+	app.all("/v1/*", async (c) => (await rest()).fetch(c.req.raw, c.env));
 	app.notFound((c) => page(c.req.raw) ?? failure(new NexusError("not_found", "there is nothing at this address"), log));
 	app.onError((cause) => failure(cause, log));
 	return app;
@@ -84,8 +82,7 @@ export function sendJson(outgoing: ServerResponse, status: number, answer: objec
 }
 
 export const honoPath = (path: string): string => path.replace(/\{(\w+)\}/g, ":$1");
-const hasFixedAnswer = (route: Route): boolean =>
-	route.close === undefined && route.answer.type !== "application/x-ndjson";
+const hasFixedAnswer = (route: Route): boolean => route.close === undefined && route.answer !== "application/x-ndjson";
 
 class MethodNotAllowed extends NexusError {
 	readonly allow: string;
@@ -103,87 +100,6 @@ function check(schema: z.ZodType, value: unknown, where: string): unknown {
 	const at = [where, ...(issue?.path ?? [])].join(".");
 	throw new NexusError("invalid", `${at}: ${issue?.message ?? "is not as documented"}; see /openapi.json`);
 }
-
-export const jsonReader =
-	(limits: EdgeLimits, clock: Clock) =>
-	async (request: Request, incoming: IncomingMessage, { proof }: Caller): Promise<unknown> => {
-		// A foreign page can post a form without asking first, but it cannot name a bearer: those callers need not say the type.
-		const declared = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
-		if (!declared && !request.headers.has("authorization")) {
-			throw new NexusError("invalid", "send the body as JSON with `Content-Type: application/json`");
-		}
-		const bytes = await (proof
-			? readBytes(request, incoming, limits.bodyBytesMax)
-			: inTime(clock, limits.tokenlessBodyTimeoutMs, (signal) =>
-					readBytes(request, incoming, Math.min(limits.tokenlessBodyBytesMax, limits.bodyBytesMax), signal),
-				));
-		return parseJson(bytes, limits);
-	};
-
-/** A declared length is kept by the HTTP parser; an undeclared one is counted here, and reading stops at the limit. */
-async function readBytes(
-	request: Request,
-	incoming: IncomingMessage,
-	bytesMax: number,
-	signal?: AbortSignal,
-): Promise<Buffer> {
-	const declared = request.headers.get("content-length");
-	if (Number(declared) > bytesMax) throw tooLarge(bytesMax);
-	if (declared === null || signal) return collected(incoming, bytesMax, undefined, signal);
-	return request.arrayBuffer().then(Buffer.from, (cause: unknown) => {
-		throw notWhole(cause);
-	});
-}
-
-const rawBody =
-	(request: Request, incoming: IncomingMessage): RawBody =>
-	async (bytesMax, arrived, signal) => {
-		if (Number(request.headers.get("content-length")) > bytesMax) throw tooLarge(bytesMax);
-		return collected(incoming, bytesMax, arrived, signal);
-	};
-
-/** The rest of a refused body is discarded, but the connection stays open so that the client receives the answer. */
-function collected(
-	incoming: IncomingMessage,
-	bytesMax: number,
-	arrived?: (bytes: number) => void,
-	signal?: AbortSignal,
-): Promise<Buffer> {
-	const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-	const parts: Buffer[] = [];
-	let bytes = 0;
-	const take = (part: Buffer) => {
-		bytes += part.length;
-		try {
-			if (bytes > bytesMax) throw tooLarge(bytesMax);
-			arrived?.(part.length);
-			parts.push(part);
-		} catch (cause) {
-			reject(cause as Error);
-			stop();
-		}
-	};
-	const late = () => {
-		reject(signal?.reason as Error);
-		stop();
-	};
-	const unwatch = finished(incoming, { writable: false }, (cause) => {
-		if (cause) reject(notWhole(cause));
-		else resolve(Buffer.concat(parts));
-		stop();
-	});
-	const stop = () => {
-		incoming.off("data", take);
-		signal?.removeEventListener("abort", late);
-		unwatch();
-	};
-	signal?.addEventListener("abort", late, { once: true });
-	incoming.on("data", take);
-	return promise;
-}
-
-const notWhole = (cause: unknown) => new NexusError("invalid", "the body did not arrive whole", { cause });
-const tooLarge = (bytesMax: number) => new NexusError("too_large", `the body may have ${bytesMax} bytes at most`);
 
 /** The one way from an error to an answer, for hono and for the gate before it. */
 export function failure(cause: unknown, log: Log): Response {

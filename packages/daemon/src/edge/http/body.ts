@@ -1,8 +1,13 @@
-/** Reads JSON that a client sent, unless taking it apart would cost more than it is worth. */
+/** Reads the bodies of requests: how many bytes, how long, and no JSON that would cost more to take apart than it is worth. */
 
 import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import { finished } from "node:stream";
 import { NexusError } from "@nexus-stream/protocol";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { RawBody } from "../api/resource.ts";
 import type { EdgeLimits } from "../port.ts";
+import type { Caller } from "./gate.ts";
 
 export type JsonLimits = Pick<EdgeLimits, "bodyValuesMax" | "bodyDepthMax">;
 
@@ -54,4 +59,97 @@ function endOfString(bytes: Uint8Array, from: number): number {
 		if (slashes % 2 === 0) return at;
 	}
 	return bytes.length;
+}
+
+export const jsonReader =
+	(limits: EdgeLimits, clock: Clock) =>
+	async (request: Request, incoming: IncomingMessage, { proof }: Caller): Promise<unknown> => {
+		// A foreign page can post a form without asking first, but it cannot name a bearer: those callers need not say the type.
+		const declared = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
+		if (!declared && !request.headers.has("authorization")) {
+			throw new NexusError("invalid", "send the body as JSON with `Content-Type: application/json`");
+		}
+		const bytes = await (proof
+			? readBytes(request, incoming, limits.bodyBytesMax)
+			: inTime(clock, limits.tokenlessBodyTimeoutMs, (signal) =>
+					readBytes(request, incoming, Math.min(limits.tokenlessBodyBytesMax, limits.bodyBytesMax), signal),
+				));
+		return parseJson(bytes, limits);
+	};
+
+/** A declared length is kept by the HTTP parser; an undeclared one is counted here, and reading stops at the limit. */
+async function readBytes(
+	request: Request,
+	incoming: IncomingMessage,
+	bytesMax: number,
+	signal?: AbortSignal,
+): Promise<Buffer> {
+	const declared = request.headers.get("content-length");
+	if (Number(declared) > bytesMax) throw tooLarge(bytesMax);
+	if (declared === null || signal) return collected(incoming, bytesMax, undefined, signal);
+	return request.arrayBuffer().then(Buffer.from, (cause: unknown) => {
+		throw notWhole(cause);
+	});
+}
+
+export const rawBody =
+	(request: Request, incoming: IncomingMessage): RawBody =>
+	async (bytesMax, arrived, signal) => {
+		if (Number(request.headers.get("content-length")) > bytesMax) throw tooLarge(bytesMax);
+		return collected(incoming, bytesMax, arrived, signal);
+	};
+
+/** The rest of a refused body is discarded, but the connection stays open so that the client receives the answer. */
+function collected(
+	incoming: IncomingMessage,
+	bytesMax: number,
+	arrived?: (bytes: number) => void,
+	signal?: AbortSignal,
+): Promise<Buffer> {
+	const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+	const parts: Buffer[] = [];
+	let bytes = 0;
+	const take = (part: Buffer) => {
+		bytes += part.length;
+		try {
+			if (bytes > bytesMax) throw tooLarge(bytesMax);
+			arrived?.(part.length);
+			parts.push(part);
+		} catch (cause) {
+			reject(cause as Error);
+			stop();
+		}
+	};
+	const late = () => {
+		reject(signal?.reason as Error);
+		stop();
+	};
+	const unwatch = finished(incoming, { writable: false }, (cause) => {
+		if (cause) reject(notWhole(cause));
+		else resolve(Buffer.concat(parts));
+		stop();
+	});
+	const stop = () => {
+		incoming.off("data", take);
+		signal?.removeEventListener("abort", late);
+		unwatch();
+	};
+	signal?.addEventListener("abort", late, { once: true });
+	incoming.on("data", take);
+	return promise;
+}
+
+const notWhole = (cause: unknown) => new NexusError("invalid", "the body did not arrive whole", { cause });
+const tooLarge = (bytesMax: number) => new NexusError("too_large", `the body may have ${bytesMax} bytes at most`);
+
+/** Rejects with `invalid` when a body does not arrive in time. */
+export async function inTime<T>(clock: Clock, ms: number, read: (signal: AbortSignal) => Promise<T>): Promise<T> {
+	const late = new AbortController();
+	const error = new NexusError("invalid", `the body did not arrive within ${ms} ms`);
+	const cancel = clock.after(ms, () => late.abort(error));
+	try {
+		return await read(late.signal);
+	} finally {
+		cancel();
+	}
 }

@@ -6,9 +6,9 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { httpStatusOf, NexusError } from "@nexus-stream/protocol";
 import type { EdgeLimits } from "../port.ts";
-import { createCounts } from "./counts.ts";
 import type { Lobby } from "./lobby.ts";
 import type { Proxies } from "./proxies.ts";
+import { createCounts } from "./shares.ts";
 
 export interface Connections {
 	readonly count: number;

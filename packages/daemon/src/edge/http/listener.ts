@@ -5,36 +5,36 @@
 
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
 import { toNexusError } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import { createHandlers, type HandlerParts } from "../api/handlers.ts";
+import { sleep } from "@nexus-stream/protocol/retry";
+import { createHandlers, type HandlerParts } from "../api/api.ts";
 import { isRpcPath, type RpcServer } from "../rpc/grpc.ts";
 import { createApp, failure } from "./app.ts";
 import type { Page } from "./page.ts";
 import type { Admit, HttpListener } from "./server.ts";
 import type { HoldStream } from "./shares.ts";
 
-export interface ListenerParts extends HandlerParts {
+export interface ListenerParts extends Omit<HandlerParts, "rest"> {
 	page: Page;
-	clock: Clock;
 	/** Throws when the request is refused. */
 	admit: Admit;
 	holdStream: HoldStream;
-	/** Admits remote procedures, if there are any. */
+	/** Admits remote procedures. */
 	enterRpc: Admit;
-	rpc?: Pick<RpcServer, "answer" | "rest"> | undefined;
+	rpc: Pick<RpcServer, "answer" | "rest">;
 }
 
 export function createListener({ page, admit, holdStream, enterRpc, rpc, ...parts }: ListenerParts): HttpListener {
-	const { log } = parts.deps;
-	const { limits, clock } = parts;
-	const rest = rpc?.rest;
+	const { log, clock } = parts.deps;
+	const { limits } = parts;
+	const { rest } = rpc;
 	const app = createApp({ handlers: createHandlers({ ...parts, rest }), page, holdStream, rest, limits, clock, log });
 	const answer: HttpListener = getRequestListener(
 		(request, env) => {
 			const { incoming, outgoing } = env as HttpBindings;
 			const caller = admit(incoming, outgoing);
 			const answer = () => app.fetch(request, { caller, outgoing });
-			return caller.heldMs === undefined ? answer() : held(clock, caller.heldMs).then(answer);
+			// The request counts as open meanwhile, so few of one client are held at a time.
+			return caller.heldMs === undefined ? answer() : sleep(clock, caller.heldMs).then(answer);
 		},
 		{
 			overrideGlobalObjects: false,
@@ -42,14 +42,10 @@ export function createListener({ page, admit, holdStream, enterRpc, rpc, ...part
 			errorHandler: (cause) => failure(cause instanceof RequestError ? toNexusError(cause, "invalid") : cause, log),
 		},
 	);
-	if (!rpc) return answer;
 	return async (incoming, outgoing) => {
 		if (!isRpcPath(incoming.url ?? "")) return answer(incoming, outgoing);
 		const caller = enterRpc(incoming, outgoing);
-		if (caller.heldMs !== undefined) await held(clock, caller.heldMs);
+		if (caller.heldMs !== undefined) await sleep(clock, caller.heldMs);
 		return rpc.answer(incoming, outgoing, caller);
 	};
 }
-
-/** The request counts as open meanwhile, so few of one client are held at a time. */
-const held = (clock: Clock, ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve));

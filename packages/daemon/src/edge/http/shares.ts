@@ -3,7 +3,6 @@
 import type { EventEmitter } from "node:events";
 import { NexusError } from "@nexus-stream/protocol";
 import type { EdgeLimits, Principal } from "../port.ts";
-import { createCounts } from "./counts.ts";
 
 type Holder = Pick<Principal, "owner" | "appId">;
 
@@ -31,3 +30,22 @@ const tooMany = (appId: string, most: number): NexusError =>
 			? `${most} streams without a token are open already: send a token, or ask with Check`
 			: `${appId} has ${most} streams open already; close one or try later`,
 	);
+
+/** How many of something each of several has open. */
+export function createCounts() {
+	const counts = new Map<string, number>();
+	const of = (key: string) => counts.get(key) ?? 0;
+	return {
+		of,
+		/** Until `ended` closes; returns how many there are now. */
+		add(key: string, ended: EventEmitter): number {
+			counts.set(key, of(key) + 1);
+			ended.once("close", () => {
+				const left = of(key) - 1;
+				if (left === 0) counts.delete(key);
+				else counts.set(key, left);
+			});
+			return of(key);
+		},
+	};
+}

@@ -5,14 +5,17 @@ import { type CloseMode, NexusError, STREAM_PROCEDURES } from "@nexus-stream/pro
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { HoldStream } from "../http/shares.ts";
-import type { EdgeLimits } from "../port.ts";
+import type { EdgeLimits, Principal } from "../port.ts";
 import type { Flusher } from "../stream/stream.ts";
-import { keepOpen, type RpcResponse, sendHeaders } from "./answer.ts";
-import { directTo } from "./direct.ts";
 import { explained, toConnectError } from "./errors.ts";
-import { OpenStream } from "./open-stream.ts";
-import type { OutgoingResponse } from "./outgoing.ts";
-import { requireProcedure } from "./reach.ts";
+import {
+	directTo,
+	keepOpen,
+	OpenStream,
+	type OutgoingResponse,
+	type RpcResponse,
+	sendHeaders,
+} from "./fast-stream/fast-stream.ts";
 import { PRINCIPAL, SERVING } from "./rpc.ts";
 import type { RpcStreams } from "./streams.ts";
 
@@ -91,3 +94,50 @@ function open(context: HandlerContext, parts: AdmitParts): void {
 
 const closesOf = (procedure: string): CloseMode | undefined =>
 	(STREAM_PROCEDURES as Readonly<Record<string, { closes: CloseMode }>>)[procedure]?.closes;
+
+const RUNTIME = "nexus.runtime.v1";
+
+/** The procedures that an application's token reaches, as `service/method`: those whose answers are the application's own (Z25). */
+const APP_PROCEDURES: ReadonlySet<string> = new Set([
+	...proceduresOf("RuntimeAiService", [
+		"ExecuteScenario",
+		"StreamScenario",
+		"SubmitScenarioJob",
+		"GetScenarioJob",
+		"CancelScenarioJob",
+		"ListScenarioJobs",
+		"SubscribeScenarioJobEvents",
+		"GetArtifact",
+	]),
+	...proceduresOf("RuntimeWorkflowService", [
+		"SubmitWorkflow",
+		"GetWorkflow",
+		"CancelWorkflow",
+		"ListWorkflows",
+		"SubscribeWorkflowEvents",
+	]),
+	...proceduresOf("RuntimeAppService", ["SendAppMessage", "AckAppMessage", "SubscribeAppMessages"]),
+	...proceduresOf("RuntimeLocalService", [
+		"UploadArtifact",
+		"ListLocalTransfers",
+		"PauseLocalTransfer",
+		"ResumeLocalTransfer",
+		"CancelLocalTransfer",
+		"WatchLocalTransfers",
+	]),
+	// Shows nothing but the contract.
+	"grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+	"grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+]);
+
+function proceduresOf(service: string, methods: readonly string[]): string[] {
+	return methods.map((method) => `${RUNTIME}.${service}/${method}`);
+}
+
+export const reachesProcedure = ({ owner }: Pick<Principal, "owner">, procedure: string): boolean =>
+	owner || APP_PROCEDURES.has(procedure);
+
+function requireProcedure(principal: Principal, procedure: string): void {
+	if (reachesProcedure(principal, procedure)) return;
+	throw new NexusError("forbidden", `an application's token does not reach ${procedure}: use the owner's`);
+}

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { createConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
@@ -10,12 +11,13 @@ import type { CloseMode } from "@nexus-stream/protocol";
 import { jsonText } from "../http/body.ts";
 import { type Caller, principalOfCaller, whenEnded } from "../http/gate.ts";
 import type { EdgeLimits } from "../port.ts";
-import { remembering } from "../rest/methods.ts";
 import { createRest, type Rest } from "../rest/rest.ts";
 import type { Readers } from "../stream/stream.ts";
 import { type AdmitParts, admit, CALL } from "./admit.ts";
+import { refusal, revoked, stopping } from "./errors.ts";
 import {
 	endLate,
+	OutgoingResponse,
 	type RpcRequest,
 	type RpcResponse,
 	refuseUnknown,
@@ -23,14 +25,11 @@ import {
 	resetStalled,
 	send,
 	whenIdle,
-} from "./answer.ts";
-import { refusal, revoked, stopping } from "./errors.ts";
-import { guarded } from "./guard.ts";
-import { OutgoingResponse } from "./outgoing.ts";
+} from "./fast-stream/fast-stream.ts";
+import { guarded, type Implementation } from "./guard.ts";
 import { addServices, type MethodSources } from "./routes.ts";
 import { PRINCIPAL } from "./rpc.ts";
 
-export type { RpcRequest };
 /** Answers one call, with a status if need be. Never rejects. */
 export type Dispatch = (request: RpcRequest, response: RpcResponse, caller: Caller) => Promise<void>;
 
@@ -64,8 +63,8 @@ export function createDispatcher(parts: DispatchParts): Dispatcher {
 		jsonOptions,
 		requestGate: (context) => admit(context, parts),
 	});
-	const remembered = remembering(guarded(router, log));
-	addServices(remembered.router, parts);
+	const methods = new Map<DescMethod, Implementation>();
+	addServices(guarded(router, methods, log), parts);
 	const paths = new Map(router.handlers.map((handler): [string, UniversalHandler] => [handler.requestPath, handler]));
 	const answer: Dispatch = async (request, response, caller) => {
 		const handler = paths.get((request.url ?? "").split("?", 1)[0]!);
@@ -83,7 +82,7 @@ export function createDispatcher(parts: DispatchParts): Dispatcher {
 	);
 	return {
 		answer,
-		rest: createRest({ ...parts, methods: remembered.methods }),
+		rest: createRest({ ...parts, methods }),
 		refuse(stream, contentType) {
 			if (stream.destroyed || stream.closed) return;
 			stream.respond({ ":status": 200, "content-type": contentType, ...unauthenticated }, { endStream: true });

@@ -13,8 +13,8 @@ import type { Strangers } from "../http/strangers.ts";
 import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
 import type { Rest } from "../rest/rest.ts";
 import type { Flusher, Readers } from "../stream/stream.ts";
-import type { RpcResponse } from "./answer.ts";
-import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
+import type { Dispatch, Dispatcher } from "./dispatch.ts";
+import type { RpcRequest, RpcResponse } from "./fast-stream/fast-stream.ts";
 import { createGrpcServer, type GrpcServer } from "./server.ts";
 import { RpcStreams } from "./streams.ts";
 

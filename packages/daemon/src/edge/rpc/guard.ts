@@ -1,41 +1,36 @@
 /** Every method of every service behind one wrapper: its errors become statuses, and the end of its stream is what it says (Z7). */
 
-import type { DescService } from "@bufbuild/protobuf";
-import type { ConnectRouter, HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
 import type { Log } from "@nexus-stream/protocol/log";
 import { toConnectError } from "./errors.ts";
 import { SERVING } from "./rpc.ts";
 
 type HandlerResult = Promise<object> | AsyncIterable<object>;
-type Method = (request: object, context: HandlerContext) => HandlerResult;
+/** A method as its feature wrote it. */
+export type Implementation = (request: object, context: HandlerContext) => HandlerResult;
+type Router = Pick<ConnectRouter, "service">;
 
-export function guarded(router: ConnectRouter, log: Log): Pick<ConnectRouter, "service"> {
-	const around: Pick<ConnectRouter, "service"> = {
-		service(description, methods) {
-			router.service(description, guardAll(description, methods, log));
-			return router;
+/** `methods` gets every method without its wrapper, for callers that are not Connect. */
+export function guarded(router: Router, methods: Map<DescMethod, Implementation>, log: Log): Router {
+	const around: Router = {
+		service(description, implementation) {
+			const own = implementation as Readonly<Record<string, Implementation | undefined>>;
+			const wrapped: Record<string, Implementation> = {};
+			for (const method of description.methods) {
+				const found = own[method.localName]?.bind(own);
+				if (!found) continue;
+				methods.set(method, found);
+				wrapped[method.localName] = method.methodKind === "unary" ? unary(found, log) : streaming(found);
+			}
+			return router.service(description, wrapped as typeof implementation);
 		},
 	};
 	return around;
 }
 
-function guardAll<S extends DescService>(
-	{ methods: known }: S,
-	methods: Partial<ServiceImpl<S>>,
-	log: Log,
-): Partial<ServiceImpl<S>> {
-	const own = methods as Readonly<Record<string, Method | undefined>>;
-	const around: Record<string, Method> = {};
-	for (const { localName, methodKind } of known) {
-		const method = own[localName];
-		if (!method) continue;
-		around[localName] = methodKind === "unary" ? unary(method.bind(own), log) : streaming(method.bind(own));
-	}
-	return around as Partial<ServiceImpl<S>>;
-}
-
 const unary =
-	(method: Method, log: Log): Method =>
+	(method: Implementation, log: Log): Implementation =>
 	async (request, context) => {
 		try {
 			return await keptTime(method(request, context) as Promise<object>, context.signal);
@@ -57,6 +52,6 @@ function keptTime<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise
 }
 
 const streaming =
-	(method: Method): Method =>
+	(method: Implementation): Implementation =>
 	(request, context) =>
 		context.values.get(SERVING)!.stream.carry(() => method(request, context) as AsyncIterable<object>, context.signal);

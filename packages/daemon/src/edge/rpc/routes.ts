@@ -2,7 +2,7 @@
 
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
-import { Health } from "@nexus-stream/client/gen/grpc/health/v1/health_pb";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "@nexus-stream/client/gen/grpc/health/v1/health_pb";
 import { ServerReflection } from "@nexus-stream/client/gen/grpc/reflection/v1/reflection_pb";
 import { ServerReflection as ServerReflectionAlpha } from "@nexus-stream/client/gen/grpc/reflection/v1alpha/reflection_pb";
 import { RuntimeAccountService } from "@nexus-stream/client/gen/nexus/runtime/v1/account_pb";
@@ -15,9 +15,11 @@ import { RuntimeLocalService } from "@nexus-stream/client/gen/nexus/runtime/v1/l
 import { RuntimeMemoryService } from "@nexus-stream/client/gen/nexus/runtime/v1/memory_pb";
 import { RuntimeRealtimeService } from "@nexus-stream/client/gen/nexus/runtime/v1/realtime_pb";
 import { RuntimeWorkflowService } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
-import type { EdgeLimits, RegisterMethods } from "../port.ts";
-import { type ProbeSource, probeMethods } from "./probe.ts";
+import { NexusError } from "@nexus-stream/protocol";
+import type { DaemonState } from "@nexus-stream/protocol/api";
+import type { EdgeDeps, EdgeLimits, RegisterMethods } from "../port.ts";
 import { reflectionMethods } from "./reflection.ts";
+import { feedStream } from "./rpc.ts";
 
 /** Every service that there is; reflection and health checks name them. */
 export const SERVICES: readonly DescService[] = [
@@ -37,7 +39,7 @@ export const SERVICES: readonly DescService[] = [
 ];
 
 export interface MethodSources {
-	deps: ProbeSource;
+	deps: Pick<EdgeDeps, "health">;
 	register: RegisterMethods;
 	limits: EdgeLimits;
 }
@@ -49,4 +51,43 @@ export function addServices(router: Pick<ConnectRouter, "service">, { deps, regi
 	// The same messages under an older name.
 	router.service(ServerReflectionAlpha, reflection as unknown as ServiceImpl<typeof ServerReflectionAlpha>);
 	router.service(Health, probeMethods(deps, new Set(SERVICES.map(({ typeName }) => typeName))));
+}
+
+type ServingStatus = (typeof Status)[keyof typeof Status];
+
+/** Degraded is not ready, as `/readyz` says it, too. */
+const statusOf = (state: DaemonState): ServingStatus => (state === "READY" ? Status.SERVING : Status.NOT_SERVING);
+
+/**
+ * The standard health check of gRPC: whether the daemon serves, for probes and load balancers. It needs no token. `names`: the services that
+ * there are. The empty name is the whole daemon.
+ */
+function probeMethods({ health }: Pick<EdgeDeps, "health">, names: ReadonlySet<string>): ServiceImpl<typeof Health> {
+	const state = () => health.state();
+	const isKnown = (name: string) => name === "" || names.has(name);
+	return {
+		async check({ service }) {
+			if (!isKnown(service)) throw new NexusError("not_found", "there is no such service");
+			return { status: statusOf(state()) };
+		},
+		async list() {
+			const status = statusOf(state());
+			return { statuses: Object.fromEntries(["", ...names].map((name) => [name, { status }])) };
+		},
+		watch: ({ service }, context) =>
+			feedStream<ServingStatus, { status: ServingStatus }>(context, {
+				current: () => [isKnown(service) ? statusOf(state()) : Status.SERVICE_UNKNOWN],
+				subscribe(listener) {
+					let last = statusOf(state());
+					if (!isKnown(service)) return () => {};
+					return health.subscribe((next) => {
+						if (statusOf(next) === last) return;
+						last = statusOf(next);
+						listener(last);
+					});
+				},
+				key: () => "",
+				message: (status) => ({ status }),
+			}),
+	};
 }

@@ -5,12 +5,10 @@ import { isIdOf, NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Principal } from "../port.ts";
 import type { Flusher } from "../stream/stream.ts";
-import type { OpenStream } from "./open-stream.ts";
-import { Outlet, type OutletStream } from "./outlet.ts";
+import { type OpenStream, Outlet, type OutletStream } from "./fast-stream/fast-stream.ts";
 
 export { EncodedCache, upTo } from "../stream/stream.ts";
-export { filtered } from "./filtered.ts";
-export type { OutletStream } from "./outlet.ts";
+export { filtered, type OutletStream, opening } from "./fast-stream/fast-stream.ts";
 
 /** Set before any method runs. Without a principal only those are called that need no token. */
 export const PRINCIPAL = createContextKey<Principal | undefined>(undefined);
@@ -43,27 +41,6 @@ export const BEGINS_HEADER = "x-nexus-after";
 export function logStream<Message>(context: HandlerContext, stream: OutletStream<Message>): AsyncIterable<Message> {
 	context.responseHeader.set(BEGINS_HEADER, String(stream.cursor.offset));
 	return new Outlet(servingOf(context), stream, context.signal);
-}
-
-/** A stream that takes time to open. A generator around it would cost each of its messages three promises more. */
-export function opening<Message>(open: () => Promise<AsyncIterable<Message>>): AsyncIterable<Message> {
-	let inner: AsyncIterator<Message> | undefined;
-	let isLeft = false;
-	const begin = async (): Promise<IteratorResult<Message>> => {
-		const opened = (await open())[Symbol.asyncIterator]();
-		if (isLeft) await opened.return?.();
-		inner = opened;
-		return opened.next();
-	};
-	const iterator: AsyncIterator<Message> = {
-		next: () => (inner ? inner.next() : begin()),
-		async return() {
-			isLeft = true;
-			await inner?.return?.();
-			return { done: true, value: undefined };
-		},
-	};
-	return { [Symbol.asyncIterator]: () => iterator };
 }
 
 export interface Feed<State> {

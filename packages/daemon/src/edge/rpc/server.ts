@@ -16,9 +16,8 @@ import type { Caller } from "../http/gate.ts";
 import type { Lobby } from "../http/lobby.ts";
 import { requestOptions } from "../http/server.ts";
 import type { EdgeLimits, GrpcTls } from "../port.ts";
-import type { RpcResponse } from "./answer.ts";
-import type { RpcRequest } from "./dispatch.ts";
 import { createDoor, type DoorParts, type Peer } from "./door.ts";
+import type { RpcRequest, RpcResponse } from "./fast-stream/fast-stream.ts";
 
 export interface GrpcServerParts extends Omit<DoorParts, "answer"> {
 	tls: GrpcTls | undefined;

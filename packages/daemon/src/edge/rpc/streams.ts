@@ -3,8 +3,7 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import type { CloseMode } from "@nexus-stream/protocol";
-import type { OpenStream } from "./open-stream.ts";
-import type { OutgoingResponse } from "./outgoing.ts";
+import type { OpenStream, OutgoingResponse } from "./fast-stream/fast-stream.ts";
 
 /** Progress of a connection between two looks: more than pings and their answers. */
 const CREPT_BYTES_MIN = 256;

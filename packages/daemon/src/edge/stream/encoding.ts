@@ -1,7 +1,7 @@
 /** A dialect's text as what is written to a socket: in chunks or plain, and encoded once where readers share a dialect. */
 
 import type { Batch } from "../../bus/bus.ts";
-import type { StreamFormat } from "./dialect.ts";
+import type { StreamFormat } from "./formats.ts";
 import type { Encoder } from "./pump.ts";
 
 /** Written unchanged: bytes, or a text of ASCII alone, which the socket takes at half the cost of encoding it. */

@@ -5,9 +5,9 @@ import type { Socket } from "node:net";
 import { type CloseMode, NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Cursor } from "../../bus/bus.ts";
-import type { StreamFormat } from "./dialect.ts";
 import { chunked, createEncoders, type Encoded, plain } from "./encoding.ts";
 import type { Flusher } from "./flusher.ts";
+import type { StreamFormat } from "./formats.ts";
 import { type CloseReason, Pump, type Transport } from "./pump.ts";
 
 export interface StreamResponse {

@@ -34,6 +34,8 @@ export interface Subscription<Data> {
 	readonly encoder: Encoder<Data>;
 	/** D never ends by itself (PROTOCOL §5). Undefined: an answer of a known length, which is not a stream. */
 	readonly closes: CloseMode | undefined;
+	/** The reader has read everything that a log which has not ended holds now; called each time. */
+	caughtUp?(): void;
 	/** Everything was written, the encoder's end included; the cursor is closed. */
 	ended(): void;
 	/** A read or the encoder failed; the cursor is closed and nothing more is written. */
@@ -253,6 +255,7 @@ export class Pump<Data> {
 		else {
 			served.phase = "idle";
 			served.isBehind = false;
+			served.subscription.caughtUp?.();
 		}
 	}
 

@@ -2,7 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import { chainOf } from "../../broker/broker.ts";
-import type { Bus, Cursor } from "../../bus/bus.ts";
+import type { Batch, Bus, Cursor } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 
 export interface Sources {
@@ -42,4 +42,25 @@ export function resumeAfter(lastEventId: string | null, after: number | undefine
 	if (!/^\d{1,15}$/.test(lastEventId))
 		throw new NexusError("invalid", "Last-Event-ID must be an offset that this stream sent");
 	return Math.max(Number(lastEventId), after ?? 0);
+}
+
+/** A cursor that stops after an offset instead of following: for answers that have an end. */
+export function upTo(cursor: Cursor, last: number): Cursor {
+	const cutBatch = (batch: Batch | undefined): Batch | undefined => batch?.upTo(last);
+	return {
+		get offset() {
+			return Math.min(cursor.offset, last);
+		},
+		get ended() {
+			return cursor.offset >= last;
+		},
+		next() {
+			if (cursor.offset >= last) return undefined;
+			const batch = cursor.next();
+			return batch instanceof Promise ? batch.then(cutBatch) : cutBatch(batch);
+		},
+		check: () => (cursor.offset >= last ? undefined : cursor.check()),
+		onWake: (listener) => cursor.onWake(listener),
+		close: () => cursor.close(),
+	};
 }

@@ -7,7 +7,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { RawData, WebSocket, WebSocketServer } from "ws";
 import type { Cursor } from "../../bus/bus.ts";
 import { loadOnce } from "../../std/load-once.ts";
-import { WebSocketClientMessage } from "../api/schema.ts";
+import { WebSocketClientMessage } from "../api/resource.ts";
 import { refuse, shownOf } from "../http/connection.ts";
 import type { EdgeLimits } from "../port.ts";
 import type { Flusher } from "./flusher.ts";

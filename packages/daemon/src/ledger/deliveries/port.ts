@@ -3,7 +3,7 @@
  * sent (I7).
  */
 
-import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol";
+import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol/api";
 import { type Reading, writesOf } from "../../std/write.ts";
 
 /** The platform's own address; a JSON object. */

@@ -1,6 +1,7 @@
 /** Deliveries in a SQLite file. */
 
-import { type DeliveryMode, type DeliveryState, Refused } from "@nexus-stream/protocol";
+import { Refused } from "@nexus-stream/protocol";
+import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol/api";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
 import {

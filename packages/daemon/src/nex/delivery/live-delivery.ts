@@ -1,7 +1,7 @@
 /** One delivery in memory: the rules by which its messages change. Every change is applied to the row here and recorded. */
 
 import { nonceOf, pieceNonce, pieceOf, type Resume } from "@nexus-stream/adapter/host";
-import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol";
+import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { type Delivery, type DeliveryMessage, deliveryWrites, type MissedMessage } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";

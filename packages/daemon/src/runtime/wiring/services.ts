@@ -1,7 +1,7 @@
 /** The services of the runtime contract: made here, each from what it needs, and stopped together with the daemon. */
 
 import { join } from "node:path";
-import type { ReadinessJson } from "@nexus-stream/protocol";
+import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";

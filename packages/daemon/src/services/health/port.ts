@@ -1,6 +1,6 @@
 /** Runtime health: how the daemon is, as a state feed. */
 
-import type { DaemonState } from "@nexus-stream/protocol";
+import type { DaemonState } from "@nexus-stream/protocol/api";
 
 export interface RuntimeHealth {
 	status: DaemonState;

@@ -1,6 +1,6 @@
 /** The open session: its turns, newest at the bottom, and the composer. */
 
-import type { ApprovalJson } from "@nexus-stream/protocol";
+import type { ApprovalJson } from "@nexus-stream/protocol/api";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../../ui/element.tsx";
 import { FailureNotice } from "../../ui/status.tsx";

@@ -1,13 +1,7 @@
 /** One turn: the question, the answer, and the facts about the run. */
 
-import {
-	type ApprovalJson,
-	isShown,
-	type MessageJson,
-	type MessageView,
-	type RunJson,
-	toNexusError,
-} from "@nexus-stream/protocol";
+import { isShown, type MessageView, toNexusError } from "@nexus-stream/protocol";
+import type { ApprovalJson, MessageJson, RunJson } from "@nexus-stream/protocol/api";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { dispositionWords } from "../../adapters/channels.tsx";
 import { formatRoute } from "../../app/route.ts";

@@ -1,6 +1,6 @@
 /** Messages outside of the turns: on their way, queued, failed, or never answered. */
 
-import type { EventJson } from "@nexus-stream/protocol";
+import type { EventJson } from "@nexus-stream/protocol/api";
 import { dispositionWords } from "../../adapters/channels.tsx";
 import type { OutgoingMessage } from "../chat.ts";
 import { type Writer, writerOf } from "../writer.ts";

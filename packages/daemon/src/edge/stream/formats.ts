@@ -1,8 +1,26 @@
-/** Server-sent events (PROTOCOL P6.8). */
+/** The formats of HTTP answers that stream: how each writes the records of a log in the body. */
 
 import { type FrameType, frameTypeOf } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
-import type { StreamFormat } from "./dialect.ts";
+import type { Encoder } from "./pump.ts";
+
+export interface StreamFormat {
+	/** Headers of the answer, including the content type. */
+	readonly headers: Readonly<Record<string, string>>;
+	/**
+	 * Its encoders keep no state and add nothing but ASCII to the records: a batch is encoded once for all readers. Without it every reader
+	 * has its own encoder.
+	 */
+	readonly shared?: true;
+	open(): Encoder<string>;
+}
+
+/** The records as they are, one a line (PROTOCOL P6.7). */
+export const NDJSON: StreamFormat = {
+	headers: { "Content-Type": "application/x-ndjson" },
+	shared: true,
+	open: () => ({ text: ({ text }) => `${text}\n` }),
+};
 
 /** In one piece for each type: every joint of a text is an object. */
 const FIELDS = {
@@ -26,6 +44,7 @@ function events({ first, text }: Batch): string {
 	}
 }
 
+/** Server-sent events (PROTOCOL P6.8). */
 export const SSE: StreamFormat = {
 	headers: { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" },
 	shared: true,

@@ -1,24 +1,25 @@
-/** Writes what Connect answers to the HTTP response, with back-pressure; without a listener for each message. */
+/** The HTTP response of a call: writes what Connect answers, with back-pressure, and sees whether the client takes any of it (Z8). */
 
-import type { IncomingMessage } from "node:http";
-import { constants, type Http2ServerRequest } from "node:http2";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { constants, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from "node:http2";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { type ErrorCode, grpcStatusOf, httpStatusOf, reasonOf } from "@nexus-stream/protocol";
-import { REASON_TRAILER } from "./errors.ts";
-import type { OutgoingResponse, RpcResponse } from "./outgoing.ts";
+import { REASON_TRAILER } from "../errors.ts";
 
 export type RpcRequest = IncomingMessage | Http2ServerRequest;
-export type { RpcResponse };
+export type RpcResponse = ServerResponse | Http2ServerResponse;
 
 /** The two kinds of response differ in nothing that is used here, but their methods have overloads that do not agree. */
 interface Writable {
 	readonly headersSent: boolean;
 	readonly writableEnded: boolean;
+	readonly writableLength: number;
 	statusCode: number;
 	setHeader(name: string, value: string): unknown;
 	writeHead(status: number, headers: Record<string, string>): unknown;
 	flushHeaders(): void;
 	addTrailers(trailers: Record<string, string>): void;
+	write(chunk: Uint8Array, taken?: (cause?: Error | null) => void): boolean;
 	end(): unknown;
 	on(event: "drain" | "close" | "error", listener: () => void): unknown;
 }
@@ -122,3 +123,65 @@ export function reset(response: RpcResponse, code: number = constants.NGHTTP2_IN
 
 /** A client of gRPC reads it as RESOURCE_EXHAUSTED (Z8). */
 export const resetStalled = (response: RpcResponse): void => reset(response, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+
+/** The first look at something that waits is where its time begins. */
+const NOT_WAITING = -1;
+
+export class OutgoingResponse {
+	readonly #response: RpcResponse;
+	readonly #reset: () => void;
+	#writtenBytes = 0;
+	/** How many of them the client had taken at the last look. */
+	#takenBytes = 0;
+	/** Looks in a row at which it had taken nothing more. */
+	#stillLooks = NOT_WAITING;
+	/** Called when it is reset because its client took nothing. */
+	onStalled: () => void = () => {};
+
+	/** `reset` ends the HTTP stream without trailers: a reader that does not read could not get them (Z8). */
+	constructor(response: RpcResponse, reset: () => void) {
+		this.#response = response;
+		this.#reset = reset;
+	}
+
+	/** The HTTP/2 session; undefined for HTTP/1.1, whose socket is watched by its own time-out. */
+	get session(): ServerHttp2Session | undefined {
+		return "stream" in this.#response ? (this.#response.stream?.session as ServerHttp2Session | undefined) : undefined;
+	}
+
+	/** Bytes that the connection has not taken yet. */
+	get waitingBytes(): number {
+		return (this.#response as Writable).writableLength;
+	}
+
+	write(chunk: Uint8Array, taken?: (cause?: Error | null) => void): boolean {
+		this.#writtenBytes += chunk.length;
+		return (this.#response as Writable).write(chunk, taken);
+	}
+
+	/** Whether bytes wait, and whether the client took some since the last look. */
+	look(): { isWaiting: boolean; hasMoved: boolean } {
+		const { waitingBytes } = this;
+		const takenBytes = this.#writtenBytes - waitingBytes;
+		const hasMoved = takenBytes !== this.#takenBytes;
+		this.#takenBytes = takenBytes;
+		if (waitingBytes === 0) this.#stillLooks = NOT_WAITING;
+		else if (hasMoved) this.excuse();
+		return { isWaiting: waitingBytes > 0, hasMoved };
+	}
+
+	/** After a look at which bytes waited and none had moved; true once that was so many times in a row. */
+	isStalled(looksMax: number): boolean {
+		return ++this.#stillLooks >= looksMax;
+	}
+
+	/** It counts as moving. */
+	excuse(): void {
+		this.#stillLooks = 0;
+	}
+
+	reset(): void {
+		this.onStalled();
+		this.#reset();
+	}
+}

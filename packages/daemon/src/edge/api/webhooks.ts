@@ -1,26 +1,45 @@
 /** Requests of platforms: anybody can send one, so what cannot be signed is refused unread, and what waits for an adapter is counted. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { RouteInput } from "../api/routes.ts";
-import type { Channels, EdgeLimits } from "../port.ts";
-import type { Handlers, RequestContext } from "./handler.ts";
+import { inTime } from "../http/body.ts";
+import type { Channels, EdgeDeps, EdgeLimits } from "../port.ts";
+import { accountParams, get, type HandlersOf, post, type RequestContext, type RouteInput } from "./resource.ts";
+
+const PATH = "/v1/webhooks/{channel}/{account}";
+const webhook = {
+	auth: false,
+	params: accountParams,
+	raw: true,
+	answer: "*/*",
+	errors: ["forbidden", "not_found", "too_large", "busy", "unavailable"],
+} as const;
+
+export const WEBHOOK_ROUTES = {
+	getWebhook: get(PATH, "For platforms: how some of them verify an address. The adapter answers.", webhook),
+	postWebhook: post(
+		PATH,
+		"For platforms: messages. The adapter checks the signature over the raw body and answers.",
+		webhook,
+	),
+};
 
 /** Headers that are about the connection to the adapter's side, not about what it says. */
 const NOT_PASSED_ON = new Set(["connection", "content-length", "transfer-encoding", "keep-alive", "set-cookie"]);
 const WEBHOOK_HEADERS = { "content-security-policy": "default-src 'none'; sandbox" };
 
-export function webhookHandlers(needed: () => Channels, limits: EdgeLimits, clock: Clock, log: Log) {
+export function webhookHandlers(
+	{ channels: { outbound }, clock, log }: EdgeDeps,
+	limits: EdgeLimits,
+): HandlersOf<typeof WEBHOOK_ROUTES> {
 	const intake = createIntake(limits, log);
 	const bytesMax = Math.min(limits.bodyBytesMax, limits.webhookBodyBytesMax);
 	const pass =
 		(method: "GET" | "POST") =>
 		async (
-			{ params, body }: Pick<RouteInput<"postWebhook">, "params" | "body">,
+			{ params, body }: RouteInput<typeof WEBHOOK_ROUTES.postWebhook>,
 			{ caller, headers, url }: RequestContext,
 		) => {
-			const { outbound } = needed();
 			const { channel, account } = params;
 			const head = { method, query: new URL(url).search.slice(1), headers: Object.fromEntries(headers) };
 			outbound.admitWebhook(channel, account, head);
@@ -33,19 +52,7 @@ export function webhookHandlers(needed: () => Channels, limits: EdgeLimits, cloc
 				slot.leave();
 			}
 		};
-	return { getWebhook: pass("GET"), postWebhook: pass("POST") } satisfies Partial<Handlers>;
-}
-
-/** Rejects with `invalid` when a body does not arrive in time. */
-export async function inTime<T>(clock: Clock, ms: number, read: (signal: AbortSignal) => Promise<T>): Promise<T> {
-	const late = new AbortController();
-	const error = new NexusError("invalid", `the body did not arrive within ${ms} ms`);
-	const cancel = clock.after(ms, () => late.abort(error));
-	try {
-		return await read(late.signal);
-	} finally {
-		cancel();
-	}
+	return { getWebhook: pass("GET"), postWebhook: pass("POST") };
 }
 
 function answerOf({ status, headers, body }: Awaited<ReturnType<Channels["outbound"]["webhook"]>>): Response {

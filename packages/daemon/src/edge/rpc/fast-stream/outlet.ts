@@ -2,8 +2,8 @@
 
 import type { CloseMode } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Batch, Cursor } from "../../bus/bus.ts";
-import { type Flusher, Pump, type Transport } from "../stream/stream.ts";
+import type { Batch, Cursor } from "../../../bus/bus.ts";
+import { type Flusher, Pump, type Transport } from "../../stream/stream.ts";
 
 export interface OutletStream<Message> {
 	cursor: Cursor;
@@ -19,7 +19,7 @@ export interface OutletStream<Message> {
 interface OutletServing {
 	flusher: Flusher;
 	clock: Clock;
-	/** Established when the reader waits and nothing is at hand. */
+	/** Established when the reader waits and its log has nothing for it now. */
 	stream: { establish(): void };
 }
 
@@ -38,6 +38,8 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 	/** Why there will be no more. */
 	#over: { cause?: unknown } | undefined;
 	#pendingRead: PendingRead<Message> | undefined;
+	/** The store has answered that there is nothing more: until then it may only be slow. */
+	#isCaughtUp = false;
 	readonly #held: OutletStream<Message>["held"];
 	/** Waits for the time of what is held; undefined while nothing is. */
 	#cancelHeld: (() => void) | undefined;
@@ -63,6 +65,10 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 			},
 			// A subscription to a log that can be closed ends with it; a chain never does.
 			closes: closes === "D" ? undefined : closes,
+			caughtUp: () => {
+				this.#isCaughtUp = true;
+				if (this.#pendingRead) serving.stream.establish();
+			},
 			ended: () => this.#finish({}),
 			failed: (cause) => this.#finish({ cause }),
 		});
@@ -92,7 +98,7 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 				this.#pendingRead = approvals;
 				this.#pump.drained();
 				if (this.#isHeldDue) this.#releaseHeld();
-				if (this.#pendingRead) this.#serving.stream.establish();
+				if (this.#pendingRead && this.#isCaughtUp) this.#serving.stream.establish();
 			} else this.#give(approvals);
 		});
 	}
@@ -149,4 +155,46 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 		this.#letGoHeld();
 		if (this.#pendingRead) this.#give(this.#pendingRead);
 	}
+}
+
+/** How long a reader's place may be older than what it was shown. */
+const PLACE_MS_MAX = 60_000;
+
+interface Filter<Event, Message> {
+	/** Undefined: all of them. */
+	fits: ((event: Event) => boolean) | undefined;
+	message(sequence: number, event: Event): Message;
+}
+
+/**
+ * A subscription to some of a log's events: its reader is given its place though nothing matches, so that retention does not pass it
+ * (P8.7). A place is an event without a type.
+ */
+export function filtered<Event, Message>({
+	fits,
+	message,
+}: Filter<Event, Message>): Pick<OutletStream<Message | { sequence: bigint }>, "messages" | "held"> {
+	let seen = 0;
+	let told = 0;
+	return {
+		messages({ first, last, records }: Batch) {
+			const wanted: Message[] = [];
+			for (const [n, record] of records.entries()) {
+				const event = JSON.parse(record) as Event;
+				if (fits && !fits(event)) continue;
+				wanted.push(message(first + n, event));
+				told = first + n;
+			}
+			seen = last;
+			return wanted;
+		},
+		held: {
+			msMax: PLACE_MS_MAX,
+			any: () => seen > told,
+			take() {
+				told = seen;
+				return { sequence: BigInt(seen) };
+			},
+		},
+	};
 }
