@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
-import type { AclConfig, AclQuestion } from "../../../packages/daemon/src/nex/access/acl.ts";
 import {
+	type AclConfig,
+	type AclQuestion,
 	commonRights,
 	GUEST_RIGHTS,
 	mayApprove,
 	narrows,
 	OWNER_RIGHTS,
 	rightsOf,
-} from "../../../packages/daemon/src/nex/access/rights.ts";
+} from "../../../packages/daemon/src/nex/access/acl.ts";
 import { chatCommandIn } from "../../../packages/daemon/src/nex/approvals/prompts.ts";
 
 const question = (fields: Partial<AclQuestion> = {}): AclQuestion => ({

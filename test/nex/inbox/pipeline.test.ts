@@ -353,6 +353,8 @@ describe("plugins on the way", () => {
 		const both = [nex.receive({ session: "main", text: "one" }), nex.receive({ session: "main", text: "two" })];
 		const other = await nex.receive({ session: "other", text: "three" });
 		expect(other.disposition.state).toBe("started");
+		// Another session's run begins while the plugin holds this one up.
+		await until(() => seen.length === 1);
 		door.open();
 		await Promise.all(both);
 		await until(() => seen.length === 3);

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { contentOf } from "../../../packages/daemon/src/nex/delivery/attachments/part-content.ts";
+import { contentOf } from "../../../packages/daemon/src/nex/delivery/attachments/attachment.ts";
 import { platform as whatsapp } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import {
 	beginRun,

@@ -1,7 +1,7 @@
 /** Moves a draft from one message to the next, and applies the outcome of a call to it. */
 
-import { carryOf, type View } from "../markdown/compose.ts";
 import { type MarkdownState, START } from "../markdown/markdown-state.ts";
+import { carryOf, type View } from "../markdown/split.ts";
 import type { PlatformFault } from "../port.ts";
 import {
 	type Calling,

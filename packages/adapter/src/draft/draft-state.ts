@@ -2,9 +2,9 @@
 
 import type { ToolStatusEvent } from "@nexus-stream/protocol";
 import type { Rank } from "../gate/gate-step.ts";
-import { markdownStateOf, type View } from "../markdown/compose.ts";
 import type { FitRules } from "../markdown/fit.ts";
 import { type MarkdownState, START } from "../markdown/markdown-state.ts";
+import { markdownStateOf, type View } from "../markdown/split.ts";
 import type { DraftStyle } from "../platform/session.ts";
 import type { PlatformFault, Resume, StreamStatus } from "../port.ts";
 import { type ToolCall, toolLines } from "./tool-line.ts";

@@ -1,7 +1,7 @@
 /** A draft's turn has come: which call to make, with the text as it is now. */
 
-import { compose, remainder, unclosed, type View } from "../markdown/compose.ts";
 import { stateAfter } from "../markdown/outline.ts";
+import { compose, remainder, unclosed, type View } from "../markdown/split.ts";
 import { advance, announce, giveUp, sent } from "./draft-outcome.ts";
 import {
 	type Calling,

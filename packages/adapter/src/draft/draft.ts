@@ -3,8 +3,8 @@
  * Text is taken from the source when a call's turn has come, so waiting edits are one edit; a finished message always gets its complete text.
  */
 
-import { compose, type View } from "../markdown/compose.ts";
 import { START } from "../markdown/markdown-state.ts";
+import { compose, type View } from "../markdown/split.ts";
 import { advance, announce, created, edited, failed, found, removed, skipUnseen } from "./draft-outcome.ts";
 import {
 	type Draft,

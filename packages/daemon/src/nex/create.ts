@@ -19,13 +19,12 @@ import {
 	type InboundLimits,
 	type InboxLimits,
 } from "./inbox/config.ts";
-import type { Answered } from "./inbox/continuing.ts";
 import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
 import { createListening } from "./inbox/listening.ts";
 import type { Accepted, ChannelMessage, Destination, Inbound } from "./inbox/message.ts";
+import type { Answered } from "./inbox/recovery.ts";
 import type { InboxStats } from "./inbox/refusals.ts";
-import { createHooks, type Hooks, type PluginStats } from "./plugins/hooks.ts";
-import { loadPlugins, pluginFrom } from "./plugins/load.ts";
+import { createHooks, type Hooks, loadPlugins, type PluginStats, pluginFrom } from "./plugins/hooks.ts";
 import type { Plugin } from "./plugins/port.ts";
 import type { AccountName, AccountPort, DeliveryPort, QuestionPort } from "./port.ts";
 

@@ -8,7 +8,7 @@ import type { Bus } from "../../bus/bus.ts";
 import { executionWrites, type Ledger, type Origin, trustWrites } from "../../ledger/ledger.ts";
 import { type InboundConfig, OUTSIDE_TOOLS } from "../inbox/config.ts";
 import { type InboxMessage, type MessageFacts, recordedRights, rightsTogether } from "../inbox/message.ts";
-import { commonRights, GUEST_RIGHTS, narrows, type Rights } from "./rights.ts";
+import { commonRights, GUEST_RIGHTS, narrows, type Rights } from "./acl.ts";
 
 export interface HistoryDeps {
 	ledger: Pick<Ledger, "inbox">;

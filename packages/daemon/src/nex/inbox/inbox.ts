@@ -11,17 +11,15 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { InboundEvent, Ledger } from "../../ledger/ledger.ts";
-import { decide } from "../access/acl.ts";
+import { decide, rightsOf } from "../access/acl.ts";
 import type { Trust } from "../access/history.ts";
 import { type PairingService, pairingText } from "../access/pairing.ts";
-import { rightsOf } from "../access/rights.ts";
 import type { ChatApprovals } from "../approvals/approvals.ts";
 import type { Hooks } from "../plugins/hooks.ts";
 import type { DeliveryPort } from "../port.ts";
 import { timed } from "./answer.ts";
 import { carryOut, commandIn, isCommand, Stops, sessionSince } from "./commands.ts";
 import { type InboundConfig, type InboundLimits, type InboxLimits, rulesOf, settingsFor } from "./config.ts";
-import { type Answered, Continuing } from "./continuing.ts";
 import { Launcher, RejectedByPlugin } from "./launch.ts";
 import {
 	type Accepted,
@@ -35,7 +33,7 @@ import {
 	keyOf,
 	messageOf,
 } from "./message.ts";
-import { recover } from "./recovery.ts";
+import { type Answered, Continuing, recover } from "./recovery.ts";
 import { checkClientMessage, checkContent, checkSame, type InboxStats, Refusals } from "./refusals.ts";
 import { type QueueDecision, Sessions } from "./sessions.ts";
 

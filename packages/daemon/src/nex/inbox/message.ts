@@ -13,7 +13,7 @@ import type {
 	StoredAttachment,
 } from "../../ledger/ledger.ts";
 import { base64Bytes } from "../../std/base64.ts";
-import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../access/rights.ts";
+import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../access/acl.ts";
 import type { HookContext, HookRequest } from "../plugins/port.ts";
 import {
 	agentOf,

@@ -1,15 +1,15 @@
-/** The writes of a session's queue: for an arrival, a stopped run, and messages that join a run (A26). Pure. */
+/** The writes of a session's queue: for an arrival, a summary at the cap, a stopped run, and messages that join a run (A26). Pure. */
 
 import { isSameChat } from "@nexus-stream/platforms";
 import type { Joining } from "../../broker/broker.ts";
 import { type Disposition, inboxWrites, type Turn, turnWrites } from "../../ledger/ledger.ts";
+import { clip } from "../../std/clip.ts";
 import type { Write } from "../../std/write.ts";
-import { narrows } from "../access/rights.ts";
-import { type InboxMessage, rightsTogether } from "./message.ts";
-import type { LaneEffect, SessionLane } from "./queue.ts";
-import { summaryOf } from "./summary.ts";
+import { narrows } from "../access/acl.ts";
+import { destinationsOf, hasOthers, type InboxMessage, isFromGroup, rightsTogether } from "./message.ts";
+import { batchIdOf, type LaneEffect, type SessionLane } from "./queue.ts";
 
-export const QUEUED = ["queued"] as const;
+const QUEUED = ["queued"] as const;
 const ANSWERED = ["started", "batched", "injected"] as const;
 
 /** A session's run, from its launch until it has settled. */
@@ -27,7 +27,7 @@ export const idOf = ({ eventId }: InboxMessage): string => eventId;
 export const dispose = (
 	eventIds: readonly string[],
 	disposition: Disposition,
-	expected: readonly Disposition["state"][],
+	expected: readonly Disposition["state"][] = QUEUED,
 ): Write[] => eventIds.map((eventId) => inboxWrites.dispose(eventId, disposition, expected));
 
 export function without(
@@ -48,7 +48,7 @@ export function startWrites(
 ): Write[] {
 	const disposition: Disposition = { state: batch ? "batched" : "started", runId };
 	if (!recorded) return messages.map((message) => inboxWrites.accept({ ...message, disposition }));
-	const writes = dispose(messages.map(idOf), disposition, QUEUED);
+	const writes = dispose(messages.map(idOf), disposition);
 	return batch ? [inboxWrites.accept({ ...batch, disposition: { state: "started", runId } }), ...writes] : writes;
 }
 
@@ -74,7 +74,7 @@ export function plan(before: ReadonlyMap<string, InboxMessage>, message: InboxMe
 			waiting = new Map([...waiting, [message.eventId, message]]);
 		}
 		if (effect.type === "drop") {
-			writes.push(...dispose([effect.eventId], { state: "dropped", because: effect.because }, QUEUED));
+			writes.push(...dispose([effect.eventId], { state: "dropped", because: effect.because }));
 			waiting = without(waiting, [effect.eventId]);
 		}
 		if (effect.type === "summarise") {
@@ -83,7 +83,7 @@ export function plan(before: ReadonlyMap<string, InboxMessage>, message: InboxMe
 				into,
 				eventIds.map((eventId) => waiting.get(eventId)!),
 			);
-			writes.push(inboxWrites.accept(summary), ...dispose(eventIds, { state: "superseded", by: into }, QUEUED));
+			writes.push(inboxWrites.accept(summary), ...dispose(eventIds, { state: "superseded", by: into }));
 			waiting = new Map([[into, summary], ...without(waiting, eventIds)]);
 		}
 	}
@@ -136,3 +136,79 @@ export const joined = ({ eventId, text, attachments, facts }: InboxMessage): Joi
 	attachments,
 	context: facts.hooks.attached.length > 0 ? facts.hooks.attached : undefined,
 });
+
+/** Characters of each message that the summary keeps. */
+const MESSAGE_CHARS_MAX = 60;
+/** Length of the summary; messages that do not fit are only counted. */
+const LINE_CHARS_MAX = 1200;
+
+/** The synthetic event that replaces the messages. It lists their ids, waits like the newest of them, and is answered in all of their chats. */
+export function summaryOf(eventId: string, events: readonly InboxMessage[]): InboxMessage {
+	const newest = events.at(-1)!;
+	const batch = events.flatMap((event) => event.batch ?? [event.eventId]);
+	return { ...standIn(newest, eventId), text: line(events, batch.length), batch, facts: factsOf(events, newest) };
+}
+
+/** The summary contains text of all senders, so it has only the rights that all of them have (A10). */
+function factsOf(events: readonly InboxMessage[], newest: InboxMessage): InboxMessage["facts"] {
+	const rights = rightsTogether(events);
+	return {
+		...newest.facts,
+		sender: { ...newest.facts.sender, owner: rights.owner },
+		rights,
+		summed: {
+			others: hasOthers(events, newest),
+			group: events.some(isFromGroup),
+			chats: destinationsOf(events),
+		},
+	};
+}
+
+/** The synthetic event of several messages that become one run. The run still gets every message. */
+export function batchOf(events: readonly InboxMessage[], now: number): InboxMessage {
+	const newest = events.at(-1)!;
+	const { queue: _queue, ...event } = standIn(newest, batchIdOf(newest.eventId));
+	return { ...event, receivedAt: now, batch: events.map((one) => one.eventId) };
+}
+
+/** An empty event of the same chat and sender, without the platform's message id. */
+function standIn({ session, receivedAt, origin, queue, facts, traceId }: InboxMessage, eventId: string): InboxMessage {
+	const { channel, account, sender } = origin;
+	return {
+		eventId,
+		session,
+		text: "",
+		attachments: [],
+		receivedAt,
+		disposition: { state: "queued" },
+		origin: { channel, account, sender },
+		facts,
+		queue,
+		traceId,
+	};
+}
+
+function line(events: readonly InboxMessage[], count: number): string {
+	const quotes = events.flatMap((event) => (event.batch ? quotesIn(event.text) : [quoteOf(event)]));
+	const kept: string[] = [];
+	let room = LINE_CHARS_MAX;
+	// The newest messages are the most relevant.
+	for (const quote of quotes.toReversed()) {
+		room -= quote.length + SEPARATOR.length;
+		if (room < 0) break;
+		kept.unshift(quote);
+	}
+	return `${HEAD(count)}${kept.join(SEPARATOR)}`;
+}
+
+const SEPARATOR = " · ";
+const HEAD = (count: number) => `[${count} earlier messages, shortened] `;
+
+/** The quotes in an earlier summary. */
+const quotesIn = (text: string): string[] => text.slice(text.indexOf("] ") + 2).split(SEPARATOR);
+
+function quoteOf({ text, attachments }: InboxMessage): string {
+	const flat = text.replace(/\s+/g, " ").replaceAll(SEPARATOR, " ").trim();
+	const short = clip(flat, MESSAGE_CHARS_MAX);
+	return attachments.length === 0 ? short : `${short} (+${attachments.length} attached)`.trim();
+}

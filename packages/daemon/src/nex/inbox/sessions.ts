@@ -15,10 +15,9 @@ import { COLLECT_MS, type InboxLimits } from "./config.ts";
 import type { Launched, Start } from "./launch.ts";
 import { LiveSession, type SessionEvents } from "./live-session.ts";
 import type { InboxMessage } from "./message.ts";
-import { type Active, dispose, idOf, joined, joiningOf, plan, QUEUED, startWrites, superseded } from "./plan.ts";
+import { type Active, batchOf, dispose, idOf, joined, joiningOf, plan, startWrites, superseded } from "./plan.ts";
 import type { LaneEffect, SessionLane } from "./queue.ts";
 import { rejectUnstarted } from "./refusals.ts";
-import { batchOf } from "./summary.ts";
 
 export interface SessionsDeps {
 	bus: Bus;
@@ -237,7 +236,7 @@ export class Sessions {
 		const messages = joiningOf(session.lane, session.waiting, active.messages);
 		if (messages.length === 0) return;
 		const { runId } = active;
-		if (!(await join(messages.map(joined), dispose(messages.map(idOf), { state: "injected", runId }, QUEUED)))) return;
+		if (!(await join(messages.map(joined), dispose(messages.map(idOf), { state: "injected", runId })))) return;
 		for (const message of messages) message.disposition = { state: "injected", runId };
 		active.messages.push(...messages);
 		this.#leave(session, messages.map(idOf));
@@ -248,7 +247,7 @@ export class Sessions {
 		return this.#input(label, async (session) => {
 			const eventIds = [...session.waiting.values()].filter(matches).map(idOf);
 			if (eventIds.length === 0) return 0;
-			await this.#deps.bus.write(dispose(eventIds, { state: "cancelled" }, QUEUED), ADMIT_MS_MAX);
+			await this.#deps.bus.write(dispose(eventIds, { state: "cancelled" }), ADMIT_MS_MAX);
 			this.#leave(session, eventIds);
 			return eventIds.length;
 		});
