@@ -1,7 +1,7 @@
 /** A message that began before its text and whose stream fails: it stays, and is not taken for the error text (I7). */
 
 import { expect, it } from "vitest";
-import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/port.ts";
 import { isErrorSent } from "../../../packages/daemon/src/nex/delivery/attachments/attachment.ts";
 import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
 import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/stream-reports.ts";

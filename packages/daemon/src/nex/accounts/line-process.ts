@@ -1,7 +1,7 @@
 /** One adapter process: lines in with back-pressure, lines out with limits, stderr to the log, and an exit that is always reported. */
 
 import { readFileSync } from "node:fs";
-import { createLineReader, createLineWriter, type LineFault, type LineWriter } from "@nexus-stream/adapter/host";
+import { createLineReader, createLineWriter, type LineFault, type LineWriter } from "@nexus-stream/adapter/serve/lines";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type LineChild, readErrorLines, STOPPED, superviseChild } from "../../std/line-process.ts";

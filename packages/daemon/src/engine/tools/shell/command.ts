@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
-import { watchGroup } from "../../../std/process-group.ts";
+import { watchGroup } from "../../../std/line-process.ts";
 import { HeadTail } from "./head-tail.ts";
 import { survivorsOf } from "./survivors.ts";
 
