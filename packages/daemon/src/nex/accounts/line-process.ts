@@ -89,7 +89,8 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 	return {
 		pid: child.pid,
 		write: (line, begun) => {
-			if (!supervised.isGone && child.stdin.writable) writer.write(line, begun);
+			// Not after the process has ended, which destroys its pipes.
+			if (child.stdin.writable) writer.write(line, begun);
 		},
 		turn: turns.turn,
 		pause: () => void child.stdout.pause(),
