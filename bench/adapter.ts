@@ -4,7 +4,9 @@
  */
 
 import { existsSync, readSync, writeSync } from "node:fs";
-import { createLineReader, nonceOf, type StreamLine, type StreamStatus } from "../packages/adapter/src/host.ts";
+import { nonceOf } from "../packages/adapter/src/host.ts";
+import type { StreamLine, StreamStatus } from "../packages/adapter/src/port.ts";
+import { createLineReader } from "../packages/adapter/src/serve/lines.ts";
 import { FILLER, nowUs, STAMP_CHARS } from "./pace.ts";
 
 /** One answer as the child received it. */

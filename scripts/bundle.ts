@@ -137,6 +137,7 @@ const NODE_LEAVES = [
 	"daemon/src/std/globs",
 	"adapter/src/net/address-block",
 	"adapter/src/net/address-guard",
+	"daemon/src/std/line-process",
 	"daemon/src/std/lock",
 	"daemon/src/std/supervision",
 ];
@@ -161,6 +162,10 @@ const GROUPS = [
 	},
 	{ name: "gen", test: /\/packages\/client\/src\/gen\// },
 	{ name: "chats", test: /\/packages\/platforms\/src\/(?:\w+\/chat|platforms)\.ts$/ },
+	{
+		name: "host",
+		test: /\/packages\/adapter\/src\/(?:host|info|shapes|markdown\/split|memory\/state|serve\/lines)\.ts$/,
+	},
 	{ name: "leaves", test: sourceIn(LEAVES) },
 	{ name: "node-leaves", test: sourceIn(NODE_LEAVES) },
 	{ name: "data", test: sourceIn(DATA.map((name) => `daemon/src/runtime/${name}`)) },

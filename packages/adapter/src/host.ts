@@ -1,18 +1,8 @@
-/** Adapters render answers on platforms we do not own. The door of this folder. */
-export * from "./conformance/conformance.ts";
-export * from "./info.ts";
+/** The door for hosts of adapters: cutting markdown, nonces, questions, conformance. Lines, shapes and memory are imported by file. */
+export { runConformance } from "./conformance/conformance.ts";
 export { type MarkdownState, START as MARKDOWN_START } from "./markdown/markdown-state.ts";
 export { FenceWatch, isInFence, stateAfter, stateAt } from "./markdown/outline.ts";
 export { cut, type MarkdownCut } from "./markdown/split.ts";
-export { openNotes } from "./memory/notes.ts";
-export { forgetOrphan, orphanedStates, readState, writeState } from "./memory/state.ts";
-export * from "./nonce.ts";
+export { nonceOf, pieceNonce, pieceOf } from "./nonce.ts";
 export * from "./port.ts";
 export { buttonsFault, questionFault } from "./question.ts";
-export {
-	createLineReader,
-	createLineWriter,
-	type LineFault,
-	type LineWriter,
-} from "./serve/lines.ts";
-export * from "./shapes.ts";

@@ -9,8 +9,8 @@ import {
 	type ConformanceOptions,
 	type ConformanceReport,
 	faultsOf,
-	runConformance,
-} from "../../../packages/adapter/src/host.ts";
+} from "../../../packages/adapter/src/conformance/conformance.ts";
+import { runConformance } from "../../../packages/adapter/src/host.ts";
 
 const path = (relative: string) => fileURLToPath(new URL(`../../../${relative}`, import.meta.url));
 

@@ -1,7 +1,7 @@
 /** Questions to a chat: a delivery whose message has buttons, or says what to reply; settled where it was asked. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { InboundChoice } from "../../../packages/adapter/src/host.ts";
+import type { InboundChoice } from "../../../packages/adapter/src/port.ts";
 import type { AskRequest } from "../../../packages/daemon/src/nex/port.ts";
 import type { FakePlatform } from "../../proof/fake-platforms.ts";
 import { channelsConfig, startPlatforms } from "../../proof/fake-platforms.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { SEND_SHAPES } from "../../../packages/adapter/src/host.ts";
+import { SEND_SHAPES } from "../../../packages/adapter/src/shapes.ts";
 import { endOrphanedProcesses, prepareAccountFiles } from "../../../packages/daemon/src/nex/accounts/account-files.ts";
 import { type Exit, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
 import { createInfoCache } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
@@ -80,7 +80,7 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 
 	it("ends with a daemon that leaves without a word", async () => {
 		const file = join(freshFolder(), "pid");
-		const source = new URL("../../../packages/daemon/src/std/process-group.ts", import.meta.url).href;
+		const source = new URL("../../../packages/daemon/src/std/line-process.ts", import.meta.url).href;
 		const script = `
 			import { spawn } from "node:child_process";
 			import { existsSync } from "node:fs";

@@ -1,7 +1,7 @@
 /** How an account is, as people see it: unreachable while its platform does not answer, without old errors when it works again. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { MONITOR_SHAPES } from "../../../packages/adapter/src/host.ts";
+import { MONITOR_SHAPES } from "../../../packages/adapter/src/shapes.ts";
 import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import { createCallHealth } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
 import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";

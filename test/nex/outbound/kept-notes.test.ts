@@ -3,9 +3,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { checkLine, KEEP_SHAPES, type KeepLine, openNotes } from "../../../packages/adapter/src/host.ts";
+import { openNotes } from "../../../packages/adapter/src/memory/notes.ts";
 import { createRecorder } from "../../../packages/adapter/src/memory/recorder.ts";
 import { openState } from "../../../packages/adapter/src/memory/state.ts";
+import type { KeepLine } from "../../../packages/adapter/src/port.ts";
+import { checkLine, KEEP_SHAPES } from "../../../packages/adapter/src/shapes.ts";
 import { createNoteKeeping } from "../../../packages/daemon/src/nex/accounts/kept-notes.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
-import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../packages/adapter/src/host.ts";
+import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../packages/adapter/src/shapes.ts";
 import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { SEND_SHAPES } from "../../../packages/adapter/src/host.ts";
+import { SEND_SHAPES } from "../../../packages/adapter/src/shapes.ts";
 import { type Exit, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
 import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";

@@ -1,7 +1,7 @@
 /** The way of deliveries' changes to the store: one committer, in order, nothing lost, and nothing allowed before it is durable. */
 
 import { describe, expect, it } from "vitest";
-import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/host.ts";
+import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/port.ts";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
 import { createRatePause } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
 import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";

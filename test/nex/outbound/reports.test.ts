@@ -1,7 +1,7 @@
 /** I7: what the daemon knows of a creation when the adapter dies or refuses: nothing that certainly did not happen is in doubt. */
 
 import { expect, it } from "vitest";
-import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/host.ts";
+import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/port.ts";
 import { isErrorSent } from "../../../packages/daemon/src/nex/delivery/attachments/attachment.ts";
 import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
 import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/stream-reports.ts";

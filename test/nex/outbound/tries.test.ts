@@ -1,7 +1,7 @@
 /** A send is tried, looked up and given up by what its adapter answers, and by the clock. */
 
 import { describe, expect, it } from "vitest";
-import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/port.ts";
 import { createRatePause } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
 import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/accounts/send-port.ts";
 import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";

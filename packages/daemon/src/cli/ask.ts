@@ -2,7 +2,8 @@
 
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
-import { type AdapterSetting, appliesTo } from "@nexus-stream/adapter/host";
+import { appliesTo } from "@nexus-stream/adapter/info";
+import type { AdapterSetting } from "@nexus-stream/adapter/port";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Host } from "./host.ts";
 import { oneLine } from "./terminal.ts";

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { AdapterInfo, HealthReport } from "@nexus-stream/adapter/host";
+import type { AdapterInfo, HealthReport } from "@nexus-stream/adapter/port";
 import { CHANNELS } from "@nexus-stream/platforms";
 import { NexusError } from "@nexus-stream/protocol";
 import { systemClock } from "@nexus-stream/protocol/clock";

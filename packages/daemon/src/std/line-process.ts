@@ -1,9 +1,8 @@
-/** A child process that is spoken to in lines, with all that it starts: its end is forced in steps, and its exit is reported once. */
+/** A child process with all that it starts in turn: they get signals together, their end is forced in steps, and none of them outlives this process. */
 
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { OWN_GROUP, watchGroup } from "./process-group.ts";
 
 export type LineChild = ChildProcessByStdio<Writable, Readable, Readable>;
 
@@ -129,4 +128,44 @@ export function readErrorLines(
 	});
 	// The exit tells.
 	stderr.on("error", () => {});
+}
+
+/**
+ * For `spawn`: the child leads its own group. A terminal's Ctrl-C does not reach it then, so its parent has to end it. There
+ * are no groups on Windows, where only the child itself gets the signals.
+ */
+export const OWN_GROUP = { detached: process.platform !== "win32" } as const;
+
+const leaders = new Set<number>();
+
+/** Kills the groups that are left when this process ends by a second Ctrl-C or an error. */
+const endAll = () => {
+	for (const pid of leaders) signalGroup(pid, "SIGKILL");
+};
+
+/** Returns how to signal the group, and what to call once nothing of it is of interest any more: what is left of it is killed. */
+export function watchGroup(child: ChildProcess): { signal(signal: NodeJS.Signals): void; end(): void } {
+	const { pid } = child;
+	if (pid === undefined) return { signal() {}, end() {} };
+	if (leaders.size === 0) process.on("exit", endAll);
+	leaders.add(pid);
+	return {
+		signal: (signal) => signalGroup(pid, signal),
+		end() {
+			if (!leaders.delete(pid)) return;
+			signalGroup(pid, "SIGKILL");
+			if (leaders.size === 0) process.off("exit", endAll);
+		},
+	};
+}
+
+/** Does nothing for a group that has ended. */
+export function signalGroup(leader: number, signal: NodeJS.Signals): void {
+	try {
+		process.kill(OWN_GROUP.detached ? -leader : leader, signal);
+	} catch (cause) {
+		const { code } = cause as NodeJS.ErrnoException;
+		// EPERM: macOS says it of a group in which only zombies are left.
+		if (code !== "ESRCH" && code !== "EPERM") throw cause;
+	}
 }

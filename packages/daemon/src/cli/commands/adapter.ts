@@ -2,7 +2,9 @@
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type AdapterSetting, appliesTo, runConformance } from "@nexus-stream/adapter/host";
+import { runConformance } from "@nexus-stream/adapter/host";
+import { appliesTo } from "@nexus-stream/adapter/info";
+import type { AdapterSetting } from "@nexus-stream/adapter/port";
 import { bundledCommand, isBundled } from "@nexus-stream/platforms";
 import { exitCodeOf, isSessionLabel, NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Command } from "commander";

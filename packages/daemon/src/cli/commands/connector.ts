@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as streamText } from "node:stream/consumers";
-import type { AdapterSetting } from "@nexus-stream/adapter/host";
+import type { AdapterSetting } from "@nexus-stream/adapter/port";
 import { ConnectorSchema } from "@nexus-stream/client/gen/nexus/runtime/v1/connector_pb";
 import { exitCodeOf, NexusError } from "@nexus-stream/protocol";
 import type { Command } from "commander";

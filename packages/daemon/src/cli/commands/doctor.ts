@@ -108,7 +108,7 @@ async function accountChecks(config: NexusConfig): Promise<Check[]> {
 			"account",
 			async () => {
 				const name = `${channel}/${account}`;
-				const { appliesTo } = await import("@nexus-stream/adapter/host");
+				const { appliesTo } = await import("@nexus-stream/adapter/info");
 				const inFile = config.channels?.[channel]?.accounts?.[account] !== undefined;
 				const add = `nexus adapter add ${channel}${account === "main" ? "" : ` --account ${account}`}`;
 				const todo = inFile ? `correct it in ${config.file}` : `add it again with \`${add}\``;

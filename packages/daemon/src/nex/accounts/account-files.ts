@@ -2,7 +2,7 @@
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { signalGroup } from "../../std/process-group.ts";
+import { signalGroup } from "../../std/line-process.ts";
 
 export interface AccountFiles {
 	/** The environment of an adapter process. */

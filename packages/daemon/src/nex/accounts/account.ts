@@ -1,6 +1,6 @@
 /** One account of a channel: its processes, started on first use, and the rate pause that applies to all of them. */
 
-import type { AdapterField, AdapterInfo, HealthReport, MessageFailure, StreamStatus } from "@nexus-stream/adapter/host";
+import type { AdapterField, AdapterInfo, HealthReport, MessageFailure, StreamStatus } from "@nexus-stream/adapter/port";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";

@@ -3,15 +3,9 @@
  * finds all of them in its files, whichever daemon recorded them.
  */
 
-import {
-	forgetOrphan,
-	type KeepLine,
-	type NotedLine,
-	openNotes,
-	orphanedStates,
-	readState,
-	writeState,
-} from "@nexus-stream/adapter/host";
+import { openNotes } from "@nexus-stream/adapter/memory/notes";
+import { forgetOrphan, orphanedStates, readState, writeState } from "@nexus-stream/adapter/memory/state";
+import type { KeepLine, NotedLine } from "@nexus-stream/adapter/port";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";

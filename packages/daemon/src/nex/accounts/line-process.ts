@@ -1,7 +1,7 @@
 /** One adapter process: lines in with back-pressure, lines out with limits, stderr to the log, and an exit that is always reported. */
 
 import { readFileSync } from "node:fs";
-import { createLineReader, createLineWriter, type LineFault, type LineWriter } from "@nexus-stream/adapter/host";
+import { createLineReader, createLineWriter, type LineFault, type LineWriter } from "@nexus-stream/adapter/serve/lines";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type LineChild, readErrorLines, STOPPED, superviseChild } from "../../std/line-process.ts";
@@ -89,7 +89,8 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 	return {
 		pid: child.pid,
 		write: (line, begun) => {
-			if (!supervised.isGone && child.stdin.writable) writer.write(line, begun);
+			// Not after the process has ended, which destroys its pipes.
+			if (child.stdin.writable) writer.write(line, begun);
 		},
 		turn: turns.turn,
 		pause: () => void child.stdout.pause(),

@@ -1,13 +1,13 @@
 /** The `monitor` process of an account: acknowledges an inbound message once it is durable, and keeps the messages of a chat in order. */
 
-import {
-	type InboundChoice,
-	type InboundMessage,
-	type MessageFailure,
-	MONITOR_SHAPES,
-	type MonitorCommand,
-	type MonitorLine,
-} from "@nexus-stream/adapter/host";
+import type {
+	InboundChoice,
+	InboundMessage,
+	MessageFailure,
+	MonitorCommand,
+	MonitorLine,
+} from "@nexus-stream/adapter/port";
+import { MONITOR_SHAPES } from "@nexus-stream/adapter/shapes";
 import { newEventId } from "@nexus-stream/protocol";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import { backoffMs, sleep } from "@nexus-stream/protocol/retry";

@@ -2,12 +2,13 @@
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
-import { type AdapterInfo, type HealthReport, readInfo } from "@nexus-stream/adapter/host";
+import { readInfo } from "@nexus-stream/adapter/info";
+import type { AdapterInfo, HealthReport } from "@nexus-stream/adapter/port";
 import { bundledCommand } from "@nexus-stream/platforms";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { own } from "@nexus-stream/protocol/own";
-import { OWN_GROUP, watchGroup } from "../../std/process-group.ts";
+import { OWN_GROUP, watchGroup } from "../../std/line-process.ts";
 import type { OneShotLimits } from "../limits.ts";
 import type { AdapterConfig, ChannelConfig } from "../port.ts";
 import { inherited, noteChannelProcess } from "./account-files.ts";

@@ -1,6 +1,6 @@
 /** How an account's platform is doing: the rate limit that pauses all of the account's processes, and whether the platform answers. */
 
-import type { StreamStatus } from "@nexus-stream/adapter/host";
+import type { StreamStatus } from "@nexus-stream/adapter/port";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
 

@@ -1,6 +1,8 @@
 /** Keeps one verb of an account running: starts it on first use, restarts it by the policy, and reports its status. */
 
-import { checkLine, KEEP_SHAPES, type KeepLine, type LineFault, type Shapes } from "@nexus-stream/adapter/host";
+import type { KeepLine } from "@nexus-stream/adapter/port";
+import type { LineFault } from "@nexus-stream/adapter/serve/lines";
+import { checkLine, KEEP_SHAPES, type Shapes } from "@nexus-stream/adapter/shapes";
 import { exitCodeOf, wordsOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";

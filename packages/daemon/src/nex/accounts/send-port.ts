@@ -1,13 +1,7 @@
 /** The `send` process of an account: one line per message and one answer per line, even when the process dies before it answers. */
 
-import {
-	type Activity,
-	type PlatformFault,
-	SEND_SHAPES,
-	type SendLine,
-	type SendStatus,
-	type Target,
-} from "@nexus-stream/adapter/host";
+import type { Activity, PlatformFault, SendLine, SendStatus, Target } from "@nexus-stream/adapter/port";
+import { SEND_SHAPES } from "@nexus-stream/adapter/shapes";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import { watchAnswer } from "./answer-watch.ts";
 import type { LineProcess } from "./line-process.ts";

@@ -1,6 +1,7 @@
 /** The `stream` process of an account and the deliveries that share it: statuses are routed to the delivery they name. */
 
-import { STREAM_SHAPES, type StreamStatus } from "@nexus-stream/adapter/host";
+import type { StreamStatus } from "@nexus-stream/adapter/port";
+import { STREAM_SHAPES } from "@nexus-stream/adapter/shapes";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { LineProcess } from "./line-process.ts";
 import { type ProcessStatus, ProcessSupervisor, type ProcessSupervisorOptions } from "./process-supervisor.ts";

@@ -1,7 +1,7 @@
 /** Webhook requests of an account: each is passed to its monitor process and answered within the platform's time limit. */
 
 import { setImmediate } from "node:timers/promises";
-import type { AdapterInfo, MonitorCommand, MonitorLine } from "@nexus-stream/adapter/host";
+import type { AdapterInfo, MonitorCommand, MonitorLine } from "@nexus-stream/adapter/port";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { LineProcess } from "./line-process.ts";

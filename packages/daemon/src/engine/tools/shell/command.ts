@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
-import { watchGroup } from "../../../std/process-group.ts";
+import { watchGroup } from "../../../std/line-process.ts";
 import { HeadTail } from "./head-tail.ts";
 
 export interface CommandOptions {
