@@ -203,6 +203,32 @@ describeInBrowser("the run inspector", () => {
 		await page.waitForSelector(".composer");
 	});
 
+	it("draws every kind of stream in its own colour, also where motion is reduced", async () => {
+		const { page } = await openSession(world.context, world.daemon, "coloured");
+		await say(page, "everything");
+		await waitForEnd(page);
+		await page.click(".inspect");
+		await page.waitForSelector(".frame-row");
+		/** The strongest colour of each lane: a lane is 26 pixels high, below an axis of 22. */
+		const colours = () =>
+			page.$eval(".timeline canvas", (element) => {
+				const canvas = element as HTMLCanvasElement;
+				const scale = canvas.width / canvas.clientWidth;
+				const lanes = Array.from({ length: 5 }, (_, lane) => Math.round((22 + 26 * lane + 4) * scale));
+				const context = canvas.getContext("2d")!;
+				return lanes.map((top) => {
+					const { data } = context.getImageData(2 * scale, top, canvas.width, Math.round(10 * scale));
+					const spread = (at: number) => Math.max(...data.slice(at, at + 3)) - Math.min(...data.slice(at, at + 3));
+					const pixels = Array.from({ length: data.length / 4 }, (_, pixel) => pixel * 4).filter(
+						(at) => data[at + 3] === 255,
+					);
+					const strongest = pixels.toSorted((one, other) => spread(other) - spread(one))[0] ?? 0;
+					return [...data.slice(strongest, strongest + 3)].join();
+				});
+			});
+		await expect.poll(async () => new Set(await colours()).size).toBe(5);
+	});
+
 	it("says when there is no such run", async () => {
 		const { page } = await openSession(world.context, world.daemon, "nothing");
 		await page.goto(`${world.daemon.url}/#/run/run_00000000000000000000000000`);
