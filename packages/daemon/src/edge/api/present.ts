@@ -18,7 +18,7 @@ import type {
 	StoredToolCall,
 	Turn,
 } from "../../ledger/ledger.ts";
-import { base64Bytes } from "../../std/base64.ts";
+import { base64Bytes } from "../../std/content-type.ts";
 import { defined } from "../../std/defined.ts";
 
 const attachmentsView = (list: readonly StoredAttachment[] | undefined): AttachmentJson[] | undefined =>

@@ -4,9 +4,8 @@ import { createHash } from "node:crypto";
 import { LOG_KINDS, NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
-import { createModelCalls, type ModelCallEnd } from "../../broker/broker.ts";
-import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
-import { ADMIT_MS_MAX } from "../../bus/bus.ts";
+import { type ModelCallEnd, ModelCalls } from "../../broker/broker.ts";
+import { ADMIT_MS_MAX, type Bus, type Cursor, type LogInfo } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import type { Connectors, Media, Provider } from "../connectors/port.ts";
@@ -57,14 +56,14 @@ export const createScenarios = (options: ScenariosOptions): Scenarios => new Run
 
 class RunningScenarios implements Scenarios {
 	readonly #options: ScenariosOptions & { clock: Clock; verifyUser: VerifyUserToken };
-	readonly #runs: ReturnType<typeof createModelCalls>;
+	readonly #runs: ModelCalls;
 	/** By application. */
 	readonly #live = new Map<string, number>();
 
 	constructor(options: ScenariosOptions) {
 		const { clock = systemClock, verifyUser = noUserTokens, log = silentLog, bus, abortGraceMs } = options;
 		this.#options = { ...options, clock, verifyUser };
-		this.#runs = createModelCalls({
+		this.#runs = new ModelCalls({
 			bus,
 			clock,
 			log,

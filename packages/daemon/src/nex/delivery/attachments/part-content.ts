@@ -1,8 +1,7 @@
 /** How a chat shows parts: as a file where the platform accepts files, otherwise as text. Reasoning is quoted, cards are written out. */
 
 import type { AdapterInfo, WireAttachment } from "@nexus-stream/adapter/host";
-import { base64Bytes } from "../../../std/base64.ts";
-import { extensionOf } from "../../../std/content-type.ts";
+import { base64Bytes, extensionOf } from "../../../std/content-type.ts";
 import type { SourcePartEvent } from "../source.ts";
 
 export interface PartContent {
