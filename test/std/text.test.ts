@@ -1,9 +1,8 @@
 /** Shortened text, sizes of base64 and content types. */
 
 import { expect, it } from "vitest";
-import { base64Bytes } from "../../packages/daemon/src/std/base64.ts";
 import { clip, clipBytes, clipCharacters, clipGraphemes } from "../../packages/daemon/src/std/clip.ts";
-import { contentTypeOf, extensionOf } from "../../packages/daemon/src/std/content-type.ts";
+import { base64Bytes, contentTypeOf, extensionOf } from "../../packages/daemon/src/std/content-type.ts";
 
 it("a text that fits stays as it is, and a longer one ends with an ellipsis within the limit", () => {
 	for (const shorten of [clip, clipCharacters, clipGraphemes, clipBytes]) {

@@ -36,7 +36,7 @@ import { settleOrphanedRuns, settleWhenPossible } from "./run/run-recovery.ts";
 export { answerOf, isPersons } from "./approvals.ts";
 export { currentRun } from "./driver.ts";
 export type { CallEvent, ModelCallEnd } from "./model-call.ts";
-export { createModelCalls } from "./model-calls.ts";
+export { ModelCalls } from "./model-calls.ts";
 export {
 	type ApprovalDecision,
 	type ApprovalLimits,

@@ -28,28 +28,7 @@ export interface ModelCallsOptions {
 	settleOrphan(info: LogInfo, end: ModelCallEnd): readonly Write[];
 }
 
-export interface ModelCallExecution {
-	/** Never rejects: a failure is an end. */
-	ended: Promise<ModelCallEnd>;
-}
-
-export interface ModelCalls {
-	/** Resolves once the beginning of the log is durable; rejects when the call could not be started and left nothing behind. */
-	start(request: CallRequest): Promise<ModelCallExecution>;
-	/** The request of a live call. */
-	find(runId: string): CallRequest | undefined;
-	/** Undefined when no such call is live here. Never rejects. */
-	abort(runId: string): Promise<ModelCallEnd> | undefined;
-	/** Ends every log of a kind that a dead daemon left; returns how many. Logs that cannot be ended yet are retried. */
-	recover(kind: LogKind): Promise<number>;
-	readonly live: number;
-	/** Refuses new calls, waits for the live ones, and aborts the rest at the deadline. */
-	drain(deadlineMs: number): Promise<void>;
-}
-
-export const createModelCalls = (options: ModelCallsOptions): ModelCalls => new LiveModelCalls(options);
-
-class LiveModelCalls implements ModelCalls {
+export class ModelCalls {
 	readonly #deps: ModelCallDeps & { limits: BrokerLimits };
 	readonly #settleOrphan: (info: LogInfo, end: ModelCallEnd) => readonly Write[];
 	readonly #calls = new Map<string, ModelCall>();
@@ -65,7 +44,11 @@ class LiveModelCalls implements ModelCalls {
 		return this.#calls.size;
 	}
 
-	async start(request: CallRequest): Promise<ModelCallExecution> {
+	/**
+	 * Resolves once the beginning of the log is durable; rejects when the call could not be started and left nothing behind. `ended` never
+	 * rejects: a failure is an end.
+	 */
+	async start(request: CallRequest): Promise<{ ended: Promise<ModelCallEnd> }> {
 		const { runId } = request;
 		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping.", { reason: "STOPPING" });
 		if (this.#calls.has(runId)) throw new NexusError("conflict", `Run ${runId} is already live.`);
@@ -77,22 +60,26 @@ class LiveModelCalls implements ModelCalls {
 		return { ended: run.result };
 	}
 
+	/** The request of a live call. */
 	find(runId: string): CallRequest | undefined {
 		return this.#calls.get(runId)?.request;
 	}
 
+	/** Undefined when no such call is live here. Never rejects. */
 	abort(runId: string): Promise<ModelCallEnd> | undefined {
 		const run = this.#calls.get(runId);
 		run?.abort();
 		return run?.result;
 	}
 
+	/** Ends every log of a kind that a dead daemon left; returns how many. Logs that cannot be ended yet are retried. */
 	async recover(kind: LogKind): Promise<number> {
 		const { settled, later } = await settleOrphans(this.#deps, kind, (info) => this.#endOrphan(info, CRASHED));
 		for (const { log } of later) void this.#later(log, CRASHED);
 		return settled.length;
 	}
 
+	/** Refuses new calls, waits for the live ones, and aborts the rest at the deadline. */
 	async drain(deadlineMs: number): Promise<void> {
 		this.#draining = true;
 		await drainAll(this.#deps, "model calls", this.#calls, deadlineMs);

@@ -1,4 +1,4 @@
-/** Content types by the extension of a file's name, and back. */
+/** Content types by the extension of a file's name, and back; and the size of content in base64. */
 
 /** Where several extensions have one type, the usual one is first. */
 const TYPE: Readonly<Record<string, string>> = {
@@ -44,3 +44,6 @@ export function extensionOf(contentType: string): string {
 	const subtype = (type.split("/")[1] ?? "").replace(/^x-|\+.*$/g, "");
 	return EXTENSION.get(type) ?? (/^[a-z0-9]{1,8}$/.test(subtype) ? subtype : "bin");
 }
+
+/** The size of what base64 text stands for, without decoding it. */
+export const base64Bytes = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);

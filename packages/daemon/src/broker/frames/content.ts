@@ -2,7 +2,7 @@
 
 import type { ContentPart } from "@nexus-stream/protocol";
 import type { StoredMessage, StoredPart } from "../../ledger/ledger.ts";
-import { base64Bytes } from "../../std/base64.ts";
+import { base64Bytes } from "../../std/content-type.ts";
 import { clippedText, isTextual } from "./text.ts";
 
 /** Limit per tool call. */

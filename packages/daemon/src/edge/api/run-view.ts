@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { LiveRun } from "../../broker/broker.ts";
 import type { StoredAttachment, StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
-import { base64Bytes } from "../../std/base64.ts";
+import { base64Bytes } from "../../std/content-type.ts";
 import { defined } from "../../std/defined.ts";
 import { author, component, count, time } from "./resource.ts";
 

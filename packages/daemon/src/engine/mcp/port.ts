@@ -138,7 +138,7 @@ export function toolName(server: string, tool: string): string {
 }
 
 /** Characters that a tool's name may have for a model; for globs. */
-export const toolPrefix = (server: string): string => `mcp__${server}__`;
+const toolPrefix = (server: string): string => `mcp__${server}__`;
 
 /** Tools of a server whose names become equal: none of them is offered, because a call would be ambiguous. */
 export function collisions(server: string, tools: readonly string[]): ReadonlySet<string> {

@@ -222,7 +222,7 @@ function toPiContent(part: ContentPart): (TextContent | ImageContent)[] {
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /** Whether models can look at it. */
-export const isImage = (contentType: string | undefined): contentType is string =>
+const isImage = (contentType: string | undefined): contentType is string =>
 	contentType !== undefined && IMAGE_TYPES.includes(contentType);
 
 function imageOf({ contentType, data }: { contentType?: string; data?: string }): ImageContent | undefined {

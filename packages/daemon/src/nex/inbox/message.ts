@@ -12,7 +12,7 @@ import type {
 	StageTiming,
 	StoredAttachment,
 } from "../../ledger/ledger.ts";
-import { base64Bytes } from "../../std/base64.ts";
+import { base64Bytes } from "../../std/content-type.ts";
 import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../access/acl.ts";
 import type { HookContext, HookRequest } from "../plugins/port.ts";
 import {

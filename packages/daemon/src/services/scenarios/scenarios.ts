@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { NexusError, newRunId, reasonOfEnd } from "@nexus-stream/protocol";
-import { createModelCalls, type ModelCallEnd } from "../../broker/broker.ts";
+import { type ModelCallEnd, ModelCalls } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Cursor, type LogInfo } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
 import type { Connectors, Media } from "../connectors/port.ts";
@@ -42,7 +42,7 @@ export const createScenarios = (options: ScenariosOptions): Scenarios => new Run
 
 class RunningScenarios implements Scenarios {
 	readonly #options: ScenariosOptions;
-	readonly #runs: ReturnType<typeof createModelCalls>;
+	readonly #runs: ModelCalls;
 	readonly #work: DurableWork;
 	/** By application. */
 	readonly #live = new Map<string, number>();
@@ -59,7 +59,7 @@ class RunningScenarios implements Scenarios {
 			},
 			options,
 		);
-		this.#runs = createModelCalls({
+		this.#runs = new ModelCalls({
 			bus,
 			clock,
 			log,

@@ -132,7 +132,7 @@ function signalOne(pid: number): void {
 }
 
 /** Undefined where there is no /proc to ask. */
-export function survivorsOf(group: number, mark: string): number[] | undefined {
+function survivorsOf(group: number, mark: string): number[] | undefined {
 	const pids = processes();
 	return pids?.filter((pid) => {
 		const found = statOf(pid);

@@ -5,7 +5,7 @@
 
 import type { AdapterInfo, WireAttachment } from "@nexus-stream/adapter/host";
 import type { Delivery, DeliveryMessage } from "../../../ledger/ledger.ts";
-import { base64Bytes } from "../../../std/base64.ts";
+import { base64Bytes } from "../../../std/content-type.ts";
 import { extensionOf } from "../../../std/content-type.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
 import { attachmentNonce, isAttachmentNonce } from "../live-delivery.ts";
