@@ -63,7 +63,8 @@ export default defineConfig({
 				test: {
 					name: "waiting",
 					include: WAITING,
-					exclude: ALONE,
+					exclude: [...ALONE, ...SEPARATE],
+					isolate: false,
 					maxWorkers: WAITING_WORKERS,
 					sequence: { groupOrder: 0 },
 				},
@@ -94,7 +95,6 @@ export default defineConfig({
 				test: {
 					name: "separate",
 					include: SEPARATE,
-					exclude: WAITING,
 					maxWorkers: 2,
 					sequence: { groupOrder: 1 },
 				},

@@ -127,12 +127,15 @@ const LEAVES = [
 	"daemon/src/std/printable",
 	"daemon/src/std/seed",
 ];
-/** Small files that import only Node's modules, the protocol, or one another. */
+/** Small files that import little besides Node's modules, the protocol and one another. */
 const NODE_LEAVES = [
 	"adapter/src/nonce",
 	"daemon/src/runtime/package",
 	"daemon/src/engine/pi/choose",
-	"daemon/src/engine/tools/policy",
+	"daemon/src/engine/agents/problems",
+	"daemon/src/engine/policy",
+	"daemon/src/engine/tool",
+	"daemon/src/std/process-group",
 	"daemon/src/services/workflows/limits",
 	"daemon/src/std/globs",
 	"adapter/src/net/address-block",

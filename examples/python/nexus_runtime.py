@@ -68,7 +68,6 @@ class Runtime:
         options = [
             # Soon after a restart of the daemon, not after gRPC's own two minutes.
             ("grpc.initial_reconnect_backoff_ms", 100),
-            ("grpc.min_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 500),
             # `read` decides what to ask again. Besides, gRPC's own retry may hang after a GOAWAY (seen with 1.51).
             ("grpc.enable_retries", 0),

@@ -25,7 +25,25 @@ const graph: ImportGraph = new Map([...all].map(([file, source]) => [file, impor
 /** Words that say nothing (ARCHITECTURE §2). Names only: another library may be called what it likes. */
 const EMPTY_WORDS = /conversation|manager|helper|util/i;
 
+/** Which packages of this repository each one depends on, for its build or when it runs. */
+const PACKAGES_USED: Readonly<Record<string, readonly string[]>> = {
+	protocol: [],
+	client: ["protocol"],
+	adapter: ["protocol"],
+	platforms: ["adapter", "protocol"],
+	lab: ["platforms", "protocol"],
+	web: ["client", "protocol"],
+	daemon: ["adapter", "client", "lab", "platforms", "protocol"],
+};
+
 describe("structure: the sources", () => {
+	it("a package depends on those that the table names", () => {
+		const used = [...manifests].map(([name, { dependencies, devDependencies, peerDependencies }]) => {
+			const all = Object.keys({ ...dependencies, ...devDependencies, ...peerDependencies }).sort();
+			return [name, all.flatMap((each) => /^@nexus-stream\/(.+)/.exec(each)?.[1] ?? [])];
+		});
+		expect(Object.fromEntries(used)).toEqual(PACKAGES_USED);
+	});
 	it("§5: a file imports only from a lower level or its own folder", () => expect(brokenOrder(graph)).toEqual([]));
 	it("§5: another folder is entered through its door", () => expect(brokenDoors(graph)).toEqual([]));
 	it("§5: a slice is imported by the composition root, and by slices that name it", () =>
