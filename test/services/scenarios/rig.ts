@@ -23,7 +23,7 @@ import {
 	type Frame,
 	NexusError,
 } from "../../../packages/protocol/src/protocol.ts";
-import { type ForTestOptions, storeForTest } from "../../store.ts";
+import { type ForTestOptions, lookInto, storeForTest, type TestStore } from "../../store.ts";
 import { durableParts } from "../parts.ts";
 
 export { appPrincipal, OWNER } from "../parts.ts";
@@ -104,10 +104,22 @@ export interface RigOptions
 		Pick<ForTestOptions, "path" | "connection" | "dies"> {
 	provider?: Partial<Provider>;
 	connectors?: readonly ConnectorInfo[];
+	/** Instead of a new one. */
+	store?: TestStore;
 }
 
-export function rig(play: Play, { path, connection, dies, provider, connectors: list, ...options }: RigOptions = {}) {
-	const store = storeForTest({ path, connection, dies });
+export function rig(
+	play: Play,
+	{
+		path,
+		connection,
+		dies,
+		store = storeForTest({ path, connection, dies }),
+		provider,
+		connectors: list,
+		...options
+	}: RigOptions = {},
+) {
 	const played = playedProvider(play, provider);
 	const connectors = fakeConnectors(played, list ?? [connectorOf("main")]);
 	const parts = durableParts(store, options.clock);
@@ -115,7 +127,13 @@ export function rig(play: Play, { path, connection, dies, provider, connectors: 
 	const start = scenarios.start.bind(scenarios);
 	scenarios.start = ({ provider: own, ...admitted }, ...more) =>
 		start({ ...admitted, provider: own === PLAYED ? played : own }, ...more);
-	return { ...store, connectors, scenarios, frames: (runId: string) => framesOf(store.bus, runId) };
+	return {
+		...store,
+		look: lookInto(store),
+		connectors,
+		scenarios,
+		frames: (runId: string) => framesOf(store.bus, runId),
+	};
 }
 
 export const HELLO: ScenarioSpec = { kind: "text", messages: [{ role: "user", text: "hello" }] };
