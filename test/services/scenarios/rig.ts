@@ -9,13 +9,13 @@ import type {
 	Provider,
 	TextEvent,
 } from "../../../packages/daemon/src/services/connectors/port.ts";
+import { noUserTokens } from "../../../packages/daemon/src/services/scenarios/metadata.ts";
 import type {
 	AdmittedScenario,
 	ScenarioRequest,
 	ScenarioSpec,
 } from "../../../packages/daemon/src/services/scenarios/port.ts";
 import { createScenarios, type ScenariosOptions } from "../../../packages/daemon/src/services/scenarios/scenarios.ts";
-import { noUserTokens } from "../../../packages/daemon/src/services/scenarios/user-token.ts";
 import {
 	createVerifier,
 	decodeFrame,

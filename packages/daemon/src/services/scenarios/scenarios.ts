@@ -11,6 +11,7 @@ import { once } from "../kit/once.ts";
 import { type Principal, seesApp } from "../kit/principal.ts";
 import { admitScenario, readmitScenario } from "./admission.ts";
 import { callOf, providerFailure } from "./calls.ts";
+import type { VerifyUserToken } from "./metadata.ts";
 import { outcomeOf, textSoFar } from "./outcome.ts";
 import {
 	type AdmittedScenario,
@@ -23,7 +24,6 @@ import {
 	type StartOptions,
 	type StoredScenario,
 } from "./port.ts";
-import type { VerifyUserToken } from "./user-token.ts";
 
 /** Characters of the text, or of the audio as base64 (12 MiB of sound). */
 const ANSWER_CHARS_MAX = 16 * 1024 * 1024;
