@@ -26,13 +26,9 @@ interface Fault {
 	spoil(draft: Draft): void;
 }
 
-const fault = (step: number, name: string, status: number, reason: string, spoil: Fault["spoil"]): Fault => ({
-	step,
-	name,
-	status,
-	reason,
-	spoil,
-});
+const fault = (step: number, name: string, [status, reason]: Verdict, spoil: Fault["spoil"]): Fault => {
+	return { step, name, status, reason, spoil };
+};
 
 const INVALID = 3;
 const NOT_FOUND = 5;
@@ -41,81 +37,67 @@ const FAILED_PRECONDITION = 9;
 const UNAVAILABLE = 14;
 const UNAUTHENTICATED = 16;
 
-const parse = fault(
-	1,
-	"no message",
-	INVALID,
-	"PROTOCOL_ENVELOPE_INVALID",
-	(draft) => (draft.spec = { kind: "text", messages: [] }),
-);
+type Verdict = readonly [status: number, reason: string];
+const ENVELOPE: Verdict = [INVALID, "PROTOCOL_ENVELOPE_INVALID"];
+const FORBIDDEN: Verdict = [PERMISSION_DENIED, "FORBIDDEN"];
+const CONFLICT: Verdict = [INVALID, "AI_REQUEST_CREDENTIAL_CONFLICT"];
+const CREDENTIAL_MISSING: Verdict = [INVALID, "AI_REQUEST_CREDENTIAL_MISSING"];
+const NO_CONNECTOR: Verdict = [NOT_FOUND, "AI_CONNECTOR_NOT_FOUND"];
+const NO_ENDPOINT: Verdict = [PERMISSION_DENIED, "AI_ENDPOINT_FORBIDDEN"];
+const NO_MODEL: Verdict = [NOT_FOUND, "AI_MODEL_NOT_FOUND"];
+
+const parse = fault(1, "no message", ENVELOPE, (draft) => (draft.spec = { kind: "text", messages: [] }));
 const longKey = fault(
 	1,
 	"an idempotency key over 256 bytes",
-	INVALID,
-	"PROTOCOL_ENVELOPE_INVALID",
+	ENVELOPE,
 	(draft) => (draft.idempotencyKey = "é".repeat(129)),
 );
 const keySource = fault(
 	1,
 	"a key source that does not exist",
-	INVALID,
-	"PROTOCOL_ENVELOPE_INVALID",
+	ENVELOPE,
 	({ metadata }) => (metadata["x-nexus-key-source"] = "guess"),
 );
 const token = fault(
 	2,
 	"a wrong user token",
-	UNAUTHENTICATED,
-	"USER_TOKEN_INVALID",
+	[UNAUTHENTICATED, "USER_TOKEN_INVALID"],
 	({ metadata }) => (metadata["x-nexus-user-token"] = "wrong"),
 );
-const app = fault(3, "no application", INVALID, "APP_ID_REQUIRED", ({ head }) => (head.appId = ""));
-const managedSource = fault(
-	4,
-	"a key in addition to a connector",
-	INVALID,
-	"AI_REQUEST_CREDENTIAL_CONFLICT",
-	({ metadata }) => Object.assign(metadata, { "x-nexus-key-source": "managed", "x-nexus-provider-api-key": "sk" }),
+const app = fault(3, "no application", [INVALID, "APP_ID_REQUIRED"], ({ head }) => (head.appId = ""));
+const managedSource = fault(4, "a key in addition to a connector", CONFLICT, ({ metadata }) =>
+	Object.assign(metadata, { "x-nexus-key-source": "managed", "x-nexus-provider-api-key": "sk" }),
 );
-const missing = fault(
-	5,
-	"no such connector",
-	NOT_FOUND,
-	"AI_CONNECTOR_NOT_FOUND",
-	({ connector }) => (connector.id = "another"),
-);
+const missing = fault(5, "no such connector", NO_CONNECTOR, ({ connector }) => (connector.id = "another"));
 const disabled = fault(
 	6,
 	"a disabled connector",
-	FAILED_PRECONDITION,
-	"AI_CONNECTOR_DISABLED",
+	[FAILED_PRECONDITION, "AI_CONNECTOR_DISABLED"],
 	({ connector }) => (connector.enabled = false),
 );
 const remote = fault(
 	7,
 	"a private address",
-	PERMISSION_DENIED,
-	"AI_ENDPOINT_FORBIDDEN",
+	NO_ENDPOINT,
 	({ connector }) => (connector.endpoint = "https://private.example"),
 );
-const model = fault(9, "an unknown model", NOT_FOUND, "AI_MODEL_NOT_FOUND", ({ head }) => (head.model = "huge"));
+const model = fault(9, "an unknown model", NO_MODEL, ({ head }) => (head.model = "huge"));
 const MANAGED = [parse, longKey, keySource, token, app, managedSource, missing, disabled, remote, model];
 
 const inlineSource = fault(
 	4,
 	"no key",
-	INVALID,
-	"AI_REQUEST_CREDENTIAL_MISSING",
+	CREDENTIAL_MISSING,
 	({ metadata }) => delete metadata["x-nexus-provider-api-key"],
 );
 const inlineEndpoint = fault(
 	8,
 	"a private address of the request",
-	PERMISSION_DENIED,
-	"AI_ENDPOINT_FORBIDDEN",
+	NO_ENDPOINT,
 	({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example"),
 );
-const inlineModel = fault(9, "no model", NOT_FOUND, "AI_MODEL_NOT_FOUND", ({ head }) => delete head.model);
+const inlineModel = fault(9, "no model", NO_MODEL, ({ head }) => delete head.model);
 const INLINE = [parse, longKey, keySource, token, app, inlineSource, inlineEndpoint, inlineModel];
 
 const KEY = {
@@ -208,80 +190,55 @@ describe("what else each step refuses", () => {
 		fault(
 			1,
 			"an unknown role",
-			INVALID,
-			"PROTOCOL_ENVELOPE_INVALID",
+			ENVELOPE,
 			(draft) => (draft.spec = { kind: "text", messages: [{ role: "system" as "user", text: "a" }] }),
 		),
 		fault(
 			1,
 			"an answer as the last message",
-			INVALID,
-			"PROTOCOL_ENVELOPE_INVALID",
+			ENVELOPE,
 			(draft) => (draft.spec = { kind: "text", messages: [{ role: "assistant", text: "a" }] }),
 		),
-		fault(
-			1,
-			"a longer time than there is",
-			INVALID,
-			"PROTOCOL_ENVELOPE_INVALID",
-			({ head }) => (head.timeoutMs = 120_001),
-		),
+		fault(1, "a longer time than there is", ENVELOPE, ({ head }) => (head.timeoutMs = 120_001)),
 		fault(
 			1,
 			"a huge value in metadata",
-			INVALID,
-			"PROTOCOL_ENVELOPE_INVALID",
+			ENVELOPE,
 			({ metadata }) => (metadata["x-nexus-provider-api-key"] = "k".repeat(4097)),
 		),
-		fault(2, "another user than the token's", PERMISSION_DENIED, "FORBIDDEN", (draft) => {
+		fault(2, "another user than the token's", FORBIDDEN, (draft) => {
 			draft.metadata["x-nexus-user-token"] = "user:ann";
 			draft.head.userId = "bob";
 		}),
-		fault(
-			3,
-			"another application than the token's",
-			PERMISSION_DENIED,
-			"FORBIDDEN",
-			(draft) => (draft.principal = appPrincipal("desk")),
-		),
-		fault(4, "neither connector nor key", INVALID, "AI_CONNECTOR_ID_REQUIRED", ({ head }) => delete head.connectorId),
-		fault(4, "credentials and a connector", INVALID, "AI_REQUEST_CREDENTIAL_CONFLICT", ({ metadata }) =>
-			Object.assign(metadata, KEY),
-		),
-		fault(4, "a provider without a usual address", INVALID, "AI_REQUEST_CREDENTIAL_MISSING", (draft) => {
+		fault(3, "another application than the token's", FORBIDDEN, (draft) => (draft.principal = appPrincipal("desk"))),
+		fault(4, "neither connector nor key", [INVALID, "AI_CONNECTOR_ID_REQUIRED"], ({ head }) => delete head.connectorId),
+		fault(4, "credentials and a connector", CONFLICT, ({ metadata }) => Object.assign(metadata, KEY)),
+		fault(4, "a provider without a usual address", CREDENTIAL_MISSING, (draft) => {
 			delete draft.head.connectorId;
 			draft.metadata = { ...KEY, "x-nexus-provider-type": "openai-compatible" };
 		}),
-		fault(
-			6,
-			"the connector of another application",
-			NOT_FOUND,
-			"AI_CONNECTOR_NOT_FOUND",
-			({ connector }) => (connector.appId = "desk"),
-		),
-		fault(6, "a connector without a key", FAILED_PRECONDITION, "AI_CONNECTOR_CREDENTIAL_MISSING", (draft) => {
+		fault(6, "the connector of another application", NO_CONNECTOR, ({ connector }) => (connector.appId = "desk")),
+		fault(6, "a connector without a key", [FAILED_PRECONDITION, "AI_CONNECTOR_CREDENTIAL_MISSING"], (draft) => {
 			draft.connector.id = "keyless";
 			draft.head.connectorId = "keyless";
 		}),
 		fault(
 			7,
 			"a name that does not resolve",
-			UNAVAILABLE,
-			"AI_ENDPOINT_UNRESOLVED",
+			[UNAVAILABLE, "AI_ENDPOINT_UNRESOLVED"],
 			({ connector }) => (connector.endpoint = "https://nowhere.example"),
 		),
-		fault(8, "a key over plain text from elsewhere", PERMISSION_DENIED, "FORBIDDEN", (draft) => {
+		fault(8, "a key over plain text from elsewhere", FORBIDDEN, (draft) => {
 			Object.assign(draft, { head: { appId: "shop", userId: "", model: "small" }, metadata: { ...KEY } });
 			draft.principal = { ...OWNER, isPrivate: false };
 		}),
 		fault(
 			9,
 			"a kind of work that the connector does not do",
-			NOT_FOUND,
-			"AI_SCENARIO_UNSUPPORTED",
+			[NOT_FOUND, "AI_SCENARIO_UNSUPPORTED"],
 			({ connector }) => (connector.kinds = ["speech"]),
 		),
-		fault(9, "no model at all", NOT_FOUND, "AI_MODEL_NOT_FOUND", ({ connector }) => (connector.defaultModel = "")),
+		fault(9, "no model at all", NO_MODEL, ({ connector }) => (connector.defaultModel = "")),
 	];
 
 	test.each(cases)("step $step: $name", async (refused) => {
@@ -330,15 +287,13 @@ describe("who calls", () => {
 const inlineType = fault(
 	4,
 	"an unknown provider",
-	INVALID,
-	"PROTOCOL_ENVELOPE_INVALID",
+	ENVELOPE,
 	({ metadata }) => (metadata["x-nexus-provider-type"] = "nobody"),
 );
 const inlineQuery = fault(
 	4,
 	"an endpoint with a query",
-	INVALID,
-	"PROTOCOL_ENVELOPE_INVALID",
+	ENVELOPE,
 	({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example/?sk-secret"),
 );
 test.each([inlineType, inlineQuery])(

@@ -24,9 +24,9 @@ import {
 	NexusError,
 } from "../../../packages/protocol/src/protocol.ts";
 import { type ForTestOptions, lookInto, storeForTest, type TestStore } from "../../store.ts";
-import { durableParts } from "../parts.ts";
+import { connectorOf, durableParts } from "../parts.ts";
 
-export { appPrincipal, OWNER } from "../parts.ts";
+export { appPrincipal, connectorOf, OWNER } from "../parts.ts";
 
 export type Play = (signal: AbortSignal) => AsyncIterable<TextEvent>;
 
@@ -47,20 +47,6 @@ export const playedProvider = (play: Play, fields: Partial<Provider> = {}): Prov
 	image: refuse,
 	embed: refuse,
 	transcribe: refuse,
-	...fields,
-});
-
-export const connectorOf = (id: string, fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
-	id,
-	providerType: "openai",
-	endpoint: "https://models.example",
-	enabled: true,
-	builtIn: false,
-	defaultModel: "small",
-	models: ["small", "large"],
-	kinds: ["text", "speech", "embed", "transcribe"],
-	createdAt: 1,
-	updatedAt: 1,
 	...fields,
 });
 

@@ -158,7 +158,7 @@ class RunningScenarios implements Scenarios {
 			model,
 			totalMs,
 			firstEventMs: FIRST_PACKET_MS,
-			patienceMs: patient ? undefined : ADMIT_MS_MAX,
+			patienceMs: patient ? Number.POSITIVE_INFINITY : ADMIT_MS_MAX,
 			charsMax: ANSWER_CHARS_MAX,
 			room: () => this.#options.quota.check(appId, 1),
 			run: callOf(admitted, provider, audio),
