@@ -3,13 +3,14 @@
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build, type Rolldown } from "vite";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 
 const FIRST_LOAD_GZIP_BYTES_MAX = 80_000;
 /** The runtime client, its library and everything generated. */
 const OF_THE_RUNTIME = /packages\/client\/src\/(?:gen|runtime)|@bufbuild|@connectrpc/;
 
 it("a chat waits for at most 80 kB of code, and for nothing of the runtime client", async () => {
+	vi.stubEnv("NODE_ENV", "production");
 	const configFile = fileURLToPath(new URL("../../packages/web/vite.config.ts", import.meta.url));
 	const built = await build({ configFile, logLevel: "silent", build: { write: false } });
 	const chunks = (built as Rolldown.RolldownOutput).output.filter((each) => each.type === "chunk");

@@ -112,7 +112,7 @@ function LabComposer({ lab, engine, actions }: ComposerProps) {
 					>
 						Ask it
 					</button>
-					<button type="submit" class="run" disabled={!isReady}>
+					<button type="submit" class="primary run" disabled={!isReady}>
 						<Icon name="play" /> <span>{lab.isStarting ? "Starting…" : isBusy ? "Running…" : "Run"}</span>
 					</button>
 				</div>
@@ -144,7 +144,7 @@ const Presets = ({ presets, onPick }: { presets: readonly Prompt[]; onPick(text:
 function Choice({ lab, isBusy, onChoose }: { lab: LabView; isBusy: boolean; onChoose: LabActions["choose"] }) {
 	const { ready, chosen } = readiness(lab);
 	return (
-		<fieldset class="lab-choice" disabled={isBusy}>
+		<fieldset class="row wrap lab-choice" disabled={isBusy}>
 			<legend class="sr">Platforms that take part</legend>
 			{(lab.state?.channels ?? []).map(({ channel, ready: isReady }) => (
 				<label key={channel} data-ready={isReady}>

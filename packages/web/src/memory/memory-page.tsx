@@ -35,7 +35,7 @@ export function Memory({ page }: { page: MemoryPage }) {
 }
 
 const SwitchedOff = () => (
-	<p class="memory-off">
+	<p class="blank memory-off">
 		Memory is switched off: agents note nothing and recall nothing. To switch it on, write{" "}
 		<code>{"memory: { enabled: true }"}</code> in <code>nexus.yaml</code> and start Nexus again.
 	</p>

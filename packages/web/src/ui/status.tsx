@@ -42,7 +42,7 @@ export const FailureNotice = (props: { title: string; children?: ComponentChildr
 );
 
 export const LinkBadge = ({ state, label }: { state: string; label: string }) => (
-	<span class="link-state" data-state={state}>
+	<span class="fine mark link-state" data-state={state}>
 		<i /> {label}
 	</span>
 );

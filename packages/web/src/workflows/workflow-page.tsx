@@ -56,7 +56,7 @@ function Summary({ workflow }: { workflow: WorkflowMessage }) {
 	const words = stateWords(workflow);
 	return (
 		<section class="workflow-summary" aria-label="State">
-			<div class="workflow-facts">
+			<div class="row wrap workflow-facts">
 				<span role="status">
 					<Status words={words} />
 				</span>

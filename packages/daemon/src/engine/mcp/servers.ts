@@ -28,7 +28,7 @@ export function makeServers({ servers, ...own }: McpConfig, parts: McpParts): Mc
 					checkVariables(spec, env);
 					if (!isStdio(spec)) {
 						const { url, headers, allowLoopback = false } = spec;
-						return httpLink({ url, headers: filledIn(headers, env), allowLoopback }, limits, events);
+						return httpLink({ url, headers: filledIn(headers, env), allowLoopback }, limits, clock, events);
 					}
 					const { command, args = [], cwd = "." } = spec;
 					const place = { command, args, cwd: resolve(base, cwd), env: environmentOf(spec.env, env) };

@@ -204,7 +204,7 @@ function EmptyState({ prompts, onPick }: { prompts: readonly Prompt[]; onPick(te
 			<ul>
 				{prompts.map(({ title, text }) => (
 					<li key={text}>
-						<button type="button" onClick={() => onPick(text)}>
+						<button type="button" class="box" onClick={() => onPick(text)}>
 							<strong>{title}</strong>
 							<code>{text}</code>
 						</button>
