@@ -6,8 +6,8 @@ import * as jobs from "./jobs-rig.ts";
 import * as scenarios from "./scenarios/rig.ts";
 
 /** How long each beginning of a log may wait for the store. */
-function patienceOf(bus: Bus): (number | undefined)[] {
-	const seen: (number | undefined)[] = [];
+function patienceOf(bus: Bus): unknown[] {
+	const seen: unknown[] = [];
 	const create = bus.create.bind(bus);
 	bus.create = (spec, records, together = {}) => {
 		seen.push(together.patienceMs);
@@ -29,7 +29,7 @@ it("a scenario run is refused soon, but not that of a job", async () => {
 	const seen = patienceOf(rig.bus);
 	for (const options of [{}, { patient: true as const }]) {
 		const { outcome } = await rig.scenarios.start(scenarios.admittedOf(), options);
-		await outcome;
+		await outcome();
 	}
 	expect(seen).toEqual([ADMIT_MS_MAX, Number.POSITIVE_INFINITY]);
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
 import type { ArtifactInfo, Artifacts } from "../../packages/daemon/src/services/artifacts/port.ts";
-import type { ConnectorInfo, Provider } from "../../packages/daemon/src/services/connectors/port.ts";
+import type { Provider } from "../../packages/daemon/src/services/connectors/port.ts";
 import { createJobs, type JobsDeps } from "../../packages/daemon/src/services/jobs/jobs.ts";
 import type { Job, JobEvent, JobLimits } from "../../packages/daemon/src/services/jobs/port.ts";
 import type {
@@ -16,21 +16,11 @@ import type { Clock } from "../../packages/protocol/src/clock.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest } from "../store.ts";
-import { durableParts, OWNER } from "./parts.ts";
+import { connectorOf, durableParts, OWNER } from "./parts.ts";
 
 export { appPrincipal, OWNER } from "./parts.ts";
 
-export const CONNECTOR: ConnectorInfo = {
-	id: "main",
-	providerType: "openai",
-	endpoint: "https://models.example",
-	enabled: true,
-	models: [],
-	kinds: ["text", "speech", "image", "embed", "transcribe"],
-	createdAt: 1,
-	updatedAt: 1,
-	builtIn: false,
-};
+const CONNECTOR = connectorOf("main");
 
 export const admittedOf = (
 	spec: Partial<ScenarioSpec> = {},

@@ -3,6 +3,7 @@
 import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
 import type { ServiceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
 import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
+import type { ConnectorInfo } from "../../packages/daemon/src/services/connectors/port.ts";
 import type { DurableWorkDeps } from "../../packages/daemon/src/services/kit/durable-work.ts";
 import type { Principal } from "../../packages/daemon/src/services/kit/principal.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
@@ -22,4 +23,18 @@ export const durableParts = <Store extends { bus: Bus; rows: ServiceRows }>(
 	quota: { check: async () => {}, holding: (_app, _bytes, work) => work() },
 	clock,
 	log: silentLog,
+});
+
+export const connectorOf = (id: string, fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
+	id,
+	providerType: "openai",
+	endpoint: "https://models.example",
+	enabled: true,
+	builtIn: false,
+	defaultModel: "small",
+	models: ["small", "large"],
+	kinds: ["text", "speech", "embed", "transcribe"],
+	createdAt: 1,
+	updatedAt: 1,
+	...fields,
 });

@@ -117,7 +117,6 @@ export const SLICE_USES: Readonly<Record<string, readonly string[]>> = {
 		"jobs/snapshot.ts",
 		"scenarios/metadata.ts",
 		"scenarios/port.ts",
-		"scenarios/user-token.ts",
 	],
 };
 

@@ -2,8 +2,8 @@
 
 import { RuntimeAiService } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { createJobs } from "../../packages/daemon/src/services/jobs/jobs.ts";
+import { noUserTokens } from "../../packages/daemon/src/services/scenarios/metadata.ts";
 import { createScenarios } from "../../packages/daemon/src/services/scenarios/scenarios.ts";
-import { noUserTokens } from "../../packages/daemon/src/services/scenarios/user-token.ts";
 import { startGrpcKit } from "../edge/grpc/kit.ts";
 import { durableParts } from "../services/parts.ts";
 import { connectorOf, fakeConnectors, playedProvider } from "../services/scenarios/rig.ts";

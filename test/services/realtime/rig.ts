@@ -14,7 +14,7 @@ import type { Play } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { type NexRigOptions, nexRig } from "../../nex/inbox/rig.ts";
 import { until } from "../../until.ts";
-import { durableParts, OWNER } from "../parts.ts";
+import { connectorOf, durableParts, OWNER } from "../parts.ts";
 
 export { appPrincipal, OWNER } from "../parts.ts";
 
@@ -24,17 +24,8 @@ export interface PlayedConnectors extends Pick<Connectors, "find" | "open" | "re
 	readonly reports: { id: string; ok: boolean }[];
 }
 
-const info = (id: string, kinds: ConnectorInfo["kinds"], fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
-	id,
-	kinds,
-	providerType: "demo",
-	enabled: true,
-	models: [],
-	createdAt: 0,
-	updatedAt: 0,
-	builtIn: false,
-	...fields,
-});
+const info = (id: string, kinds: ConnectorInfo["kinds"], fields: Partial<ConnectorInfo> = {}): ConnectorInfo =>
+	connectorOf(id, { kinds, models: [], ...fields });
 
 /** `voice` speaks, `ear` understands, `off` is disabled, `mine` belongs to the application `a`. */
 export function playedConnectors(provider: Partial<Provider> = {}): PlayedConnectors {

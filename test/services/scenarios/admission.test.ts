@@ -1,10 +1,11 @@
 /** The nine steps before a run, in order: every fault alone, and every pair of them (Z9, R4-27 to R4-31, K-STREAM-002). */
 
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ConnectorInfo } from "../../../packages/daemon/src/services/connectors/port.ts";
 import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
 import type { ScenarioRequest } from "../../../packages/daemon/src/services/scenarios/port.ts";
 import { grpcStatusOf, NexusError, reasonOf } from "../../../packages/protocol/src/protocol.ts";
+import { openStore, type TestStore } from "../../store.ts";
 import { admittedOf, appPrincipal, connectorOf, HELLO, OWNER, requestOf, rig, saying } from "./rig.ts";
 
 /** The parts of a request before it is sent: each fault changes its part. */
@@ -25,6 +26,10 @@ interface Fault {
 	spoil(draft: Draft): void;
 }
 
+const fault = (step: number, name: string, [status, reason]: Verdict, spoil: Fault["spoil"]): Fault => {
+	return { step, name, status, reason, spoil };
+};
+
 const INVALID = 3;
 const NOT_FOUND = 5;
 const PERMISSION_DENIED = 7;
@@ -32,100 +37,67 @@ const FAILED_PRECONDITION = 9;
 const UNAVAILABLE = 14;
 const UNAUTHENTICATED = 16;
 
-const parse: Fault = {
-	step: 1,
-	name: "no message",
-	status: INVALID,
-	reason: "PROTOCOL_ENVELOPE_INVALID",
-	spoil: (draft) => (draft.spec = { kind: "text", messages: [] }),
-};
-const longKey: Fault = {
-	step: 1,
-	name: "an idempotency key over 256 bytes",
-	status: INVALID,
-	reason: "PROTOCOL_ENVELOPE_INVALID",
-	spoil: (draft) => (draft.idempotencyKey = "é".repeat(129)),
-};
-const keySource: Fault = {
-	step: 1,
-	name: "a key source that does not exist",
-	status: INVALID,
-	reason: "PROTOCOL_ENVELOPE_INVALID",
-	spoil: ({ metadata }) => (metadata["x-nexus-key-source"] = "guess"),
-};
-const token: Fault = {
-	step: 2,
-	name: "a wrong user token",
-	status: UNAUTHENTICATED,
-	reason: "USER_TOKEN_INVALID",
-	spoil: ({ metadata }) => (metadata["x-nexus-user-token"] = "wrong"),
-};
-const app: Fault = {
-	step: 3,
-	name: "no application",
-	status: INVALID,
-	reason: "APP_ID_REQUIRED",
-	spoil: ({ head }) => (head.appId = ""),
-};
-const managedSource: Fault = {
-	step: 4,
-	name: "a key in addition to a connector",
-	status: INVALID,
-	reason: "AI_REQUEST_CREDENTIAL_CONFLICT",
-	spoil: ({ metadata }) =>
-		Object.assign(metadata, { "x-nexus-key-source": "managed", "x-nexus-provider-api-key": "sk" }),
-};
-const missing: Fault = {
-	step: 5,
-	name: "no such connector",
-	status: NOT_FOUND,
-	reason: "AI_CONNECTOR_NOT_FOUND",
-	spoil: ({ connector }) => (connector.id = "another"),
-};
-const disabled: Fault = {
-	step: 6,
-	name: "a disabled connector",
-	status: FAILED_PRECONDITION,
-	reason: "AI_CONNECTOR_DISABLED",
-	spoil: ({ connector }) => (connector.enabled = false),
-};
-const remote: Fault = {
-	step: 7,
-	name: "a private address",
-	status: PERMISSION_DENIED,
-	reason: "AI_ENDPOINT_FORBIDDEN",
-	spoil: ({ connector }) => (connector.endpoint = "https://private.example"),
-};
-const model: Fault = {
-	step: 9,
-	name: "an unknown model",
-	status: NOT_FOUND,
-	reason: "AI_MODEL_NOT_FOUND",
-	spoil: ({ head }) => (head.model = "huge"),
-};
+type Verdict = readonly [status: number, reason: string];
+const ENVELOPE: Verdict = [INVALID, "PROTOCOL_ENVELOPE_INVALID"];
+const FORBIDDEN: Verdict = [PERMISSION_DENIED, "FORBIDDEN"];
+const CONFLICT: Verdict = [INVALID, "AI_REQUEST_CREDENTIAL_CONFLICT"];
+const CREDENTIAL_MISSING: Verdict = [INVALID, "AI_REQUEST_CREDENTIAL_MISSING"];
+const NO_CONNECTOR: Verdict = [NOT_FOUND, "AI_CONNECTOR_NOT_FOUND"];
+const NO_ENDPOINT: Verdict = [PERMISSION_DENIED, "AI_ENDPOINT_FORBIDDEN"];
+const NO_MODEL: Verdict = [NOT_FOUND, "AI_MODEL_NOT_FOUND"];
+
+const parse = fault(1, "no message", ENVELOPE, (draft) => (draft.spec = { kind: "text", messages: [] }));
+const longKey = fault(
+	1,
+	"an idempotency key over 256 bytes",
+	ENVELOPE,
+	(draft) => (draft.idempotencyKey = "é".repeat(129)),
+);
+const keySource = fault(
+	1,
+	"a key source that does not exist",
+	ENVELOPE,
+	({ metadata }) => (metadata["x-nexus-key-source"] = "guess"),
+);
+const token = fault(
+	2,
+	"a wrong user token",
+	[UNAUTHENTICATED, "USER_TOKEN_INVALID"],
+	({ metadata }) => (metadata["x-nexus-user-token"] = "wrong"),
+);
+const app = fault(3, "no application", [INVALID, "APP_ID_REQUIRED"], ({ head }) => (head.appId = ""));
+const managedSource = fault(4, "a key in addition to a connector", CONFLICT, ({ metadata }) =>
+	Object.assign(metadata, { "x-nexus-key-source": "managed", "x-nexus-provider-api-key": "sk" }),
+);
+const missing = fault(5, "no such connector", NO_CONNECTOR, ({ connector }) => (connector.id = "another"));
+const disabled = fault(
+	6,
+	"a disabled connector",
+	[FAILED_PRECONDITION, "AI_CONNECTOR_DISABLED"],
+	({ connector }) => (connector.enabled = false),
+);
+const remote = fault(
+	7,
+	"a private address",
+	NO_ENDPOINT,
+	({ connector }) => (connector.endpoint = "https://private.example"),
+);
+const model = fault(9, "an unknown model", NO_MODEL, ({ head }) => (head.model = "huge"));
 const MANAGED = [parse, longKey, keySource, token, app, managedSource, missing, disabled, remote, model];
 
-const inlineSource: Fault = {
-	step: 4,
-	name: "no key",
-	status: INVALID,
-	reason: "AI_REQUEST_CREDENTIAL_MISSING",
-	spoil: ({ metadata }) => delete metadata["x-nexus-provider-api-key"],
-};
-const inlineEndpoint: Fault = {
-	step: 8,
-	name: "a private address of the request",
-	status: PERMISSION_DENIED,
-	reason: "AI_ENDPOINT_FORBIDDEN",
-	spoil: ({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example"),
-};
-const inlineModel: Fault = {
-	step: 9,
-	name: "no model",
-	status: NOT_FOUND,
-	reason: "AI_MODEL_NOT_FOUND",
-	spoil: ({ head }) => delete head.model,
-};
+const inlineSource = fault(
+	4,
+	"no key",
+	CREDENTIAL_MISSING,
+	({ metadata }) => delete metadata["x-nexus-provider-api-key"],
+);
+const inlineEndpoint = fault(
+	8,
+	"a private address of the request",
+	NO_ENDPOINT,
+	({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example"),
+);
+const inlineModel = fault(9, "no model", NO_MODEL, ({ head }) => delete head.model);
 const INLINE = [parse, longKey, keySource, token, app, inlineSource, inlineEndpoint, inlineModel];
 
 const KEY = {
@@ -147,6 +119,13 @@ const inlineDraft = (): Draft => ({
 	metadata: { ...KEY },
 });
 
+/** One for all: an admission leaves nothing in it, as every case checks. */
+let store: TestStore;
+beforeAll(() => {
+	store = openStore(":memory:");
+});
+afterAll(() => store.close());
+
 function send(
 	{ head, spec, metadata, connector, principal, idempotencyKey = "" }: Draft,
 	more: Partial<ScenarioRequest> = {},
@@ -155,7 +134,7 @@ function send(
 		if (said.startsWith("user:")) return said.slice(5);
 		throw new NexusError("unauthenticated", "not valid", { reason: "USER_TOKEN_INVALID" });
 	};
-	const opened = rig(saying("hi"), { connectors: [connectorOf("main", connector)], verifyUser });
+	const opened = rig(saying("hi"), { store, connectors: [connectorOf("main", connector)], verifyUser });
 	return {
 		...opened,
 		admitted: opened.scenarios.admit({ ...requestOf({ head, spec, idempotencyKey }, metadata), ...more }, principal),
@@ -207,100 +186,65 @@ describe.each([
 });
 
 describe("what else each step refuses", () => {
-	const cases: [name: string, status: number, reason: string, spoil: (draft: Draft) => void][] = [
-		[
-			"1: an unknown role",
-			INVALID,
-			"PROTOCOL_ENVELOPE_INVALID",
+	const cases = [
+		fault(
+			1,
+			"an unknown role",
+			ENVELOPE,
 			(draft) => (draft.spec = { kind: "text", messages: [{ role: "system" as "user", text: "a" }] }),
-		],
-		[
-			"1: an answer as the last message",
-			INVALID,
-			"PROTOCOL_ENVELOPE_INVALID",
+		),
+		fault(
+			1,
+			"an answer as the last message",
+			ENVELOPE,
 			(draft) => (draft.spec = { kind: "text", messages: [{ role: "assistant", text: "a" }] }),
-		],
-		["1: a longer time than there is", INVALID, "PROTOCOL_ENVELOPE_INVALID", ({ head }) => (head.timeoutMs = 120_001)],
-		[
-			"1: a huge value in metadata",
-			INVALID,
-			"PROTOCOL_ENVELOPE_INVALID",
+		),
+		fault(1, "a longer time than there is", ENVELOPE, ({ head }) => (head.timeoutMs = 120_001)),
+		fault(
+			1,
+			"a huge value in metadata",
+			ENVELOPE,
 			({ metadata }) => (metadata["x-nexus-provider-api-key"] = "k".repeat(4097)),
-		],
-		[
-			"2: another user than the token's",
-			PERMISSION_DENIED,
-			"FORBIDDEN",
-			(draft) => {
-				draft.metadata["x-nexus-user-token"] = "user:ann";
-				draft.head.userId = "bob";
-			},
-		],
-		[
-			"3: another application than the token's",
-			PERMISSION_DENIED,
-			"FORBIDDEN",
-			(draft) => (draft.principal = appPrincipal("desk")),
-		],
-		["4: neither connector nor key", INVALID, "AI_CONNECTOR_ID_REQUIRED", ({ head }) => delete head.connectorId],
-		[
-			"4: credentials and a connector",
-			INVALID,
-			"AI_REQUEST_CREDENTIAL_CONFLICT",
-			({ metadata }) => Object.assign(metadata, KEY),
-		],
-		[
-			"4: a provider without a usual address",
-			INVALID,
-			"AI_REQUEST_CREDENTIAL_MISSING",
-			(draft) => {
-				delete draft.head.connectorId;
-				draft.metadata = { ...KEY, "x-nexus-provider-type": "openai-compatible" };
-			},
-		],
-		[
-			"6: the connector of another application",
-			NOT_FOUND,
-			"AI_CONNECTOR_NOT_FOUND",
-			({ connector }) => (connector.appId = "desk"),
-		],
-		[
-			"6: a connector without a key",
-			FAILED_PRECONDITION,
-			"AI_CONNECTOR_CREDENTIAL_MISSING",
-			(draft) => {
-				draft.connector.id = "keyless";
-				draft.head.connectorId = "keyless";
-			},
-		],
-		[
-			"7: a name that does not resolve",
-			UNAVAILABLE,
-			"AI_ENDPOINT_UNRESOLVED",
+		),
+		fault(2, "another user than the token's", FORBIDDEN, (draft) => {
+			draft.metadata["x-nexus-user-token"] = "user:ann";
+			draft.head.userId = "bob";
+		}),
+		fault(3, "another application than the token's", FORBIDDEN, (draft) => (draft.principal = appPrincipal("desk"))),
+		fault(4, "neither connector nor key", [INVALID, "AI_CONNECTOR_ID_REQUIRED"], ({ head }) => delete head.connectorId),
+		fault(4, "credentials and a connector", CONFLICT, ({ metadata }) => Object.assign(metadata, KEY)),
+		fault(4, "a provider without a usual address", CREDENTIAL_MISSING, (draft) => {
+			delete draft.head.connectorId;
+			draft.metadata = { ...KEY, "x-nexus-provider-type": "openai-compatible" };
+		}),
+		fault(6, "the connector of another application", NO_CONNECTOR, ({ connector }) => (connector.appId = "desk")),
+		fault(6, "a connector without a key", [FAILED_PRECONDITION, "AI_CONNECTOR_CREDENTIAL_MISSING"], (draft) => {
+			draft.connector.id = "keyless";
+			draft.head.connectorId = "keyless";
+		}),
+		fault(
+			7,
+			"a name that does not resolve",
+			[UNAVAILABLE, "AI_ENDPOINT_UNRESOLVED"],
 			({ connector }) => (connector.endpoint = "https://nowhere.example"),
-		],
-		[
-			"8: a key over plain text from elsewhere",
-			PERMISSION_DENIED,
-			"FORBIDDEN",
-			(draft) => {
-				Object.assign(draft, { head: { appId: "shop", userId: "", model: "small" }, metadata: { ...KEY } });
-				draft.principal = { ...OWNER, isPrivate: false };
-			},
-		],
-		[
-			"9: a kind of work that the connector does not do",
-			NOT_FOUND,
-			"AI_SCENARIO_UNSUPPORTED",
+		),
+		fault(8, "a key over plain text from elsewhere", FORBIDDEN, (draft) => {
+			Object.assign(draft, { head: { appId: "shop", userId: "", model: "small" }, metadata: { ...KEY } });
+			draft.principal = { ...OWNER, isPrivate: false };
+		}),
+		fault(
+			9,
+			"a kind of work that the connector does not do",
+			[NOT_FOUND, "AI_SCENARIO_UNSUPPORTED"],
 			({ connector }) => (connector.kinds = ["speech"]),
-		],
-		["9: no model at all", NOT_FOUND, "AI_MODEL_NOT_FOUND", ({ connector }) => (connector.defaultModel = "")],
+		),
+		fault(9, "no model at all", NO_MODEL, ({ connector }) => (connector.defaultModel = "")),
 	];
 
-	test.each(cases)("%s", async (_, status, reason, spoil) => {
+	test.each(cases)("step $step: $name", async (refused) => {
 		const draft = managedDraft();
-		spoil(draft);
-		await expectFault(draft, { status, reason });
+		refused.spoil(draft);
+		await expectFault(draft, refused);
 	});
 
 	test("Z26: a job cannot keep credentials of its request", async () => {
@@ -340,20 +284,18 @@ describe("who calls", () => {
 	});
 });
 
-const inlineType: Fault = {
-	step: 4,
-	name: "an unknown provider",
-	status: INVALID,
-	reason: "PROTOCOL_ENVELOPE_INVALID",
-	spoil: ({ metadata }) => (metadata["x-nexus-provider-type"] = "nobody"),
-};
-const inlineQuery: Fault = {
-	step: 4,
-	name: "an endpoint with a query",
-	status: INVALID,
-	reason: "PROTOCOL_ENVELOPE_INVALID",
-	spoil: ({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example/?sk-secret"),
-};
+const inlineType = fault(
+	4,
+	"an unknown provider",
+	ENVELOPE,
+	({ metadata }) => (metadata["x-nexus-provider-type"] = "nobody"),
+);
+const inlineQuery = fault(
+	4,
+	"an endpoint with a query",
+	ENVELOPE,
+	({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example/?sk-secret"),
+);
 test.each([inlineType, inlineQuery])(
 	"R4-31: $name is reported before faults of the endpoint and the model",
 	async (fault) => {

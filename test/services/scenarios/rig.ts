@@ -9,13 +9,13 @@ import type {
 	Provider,
 	TextEvent,
 } from "../../../packages/daemon/src/services/connectors/port.ts";
+import { noUserTokens } from "../../../packages/daemon/src/services/scenarios/metadata.ts";
 import type {
 	AdmittedScenario,
 	ScenarioRequest,
 	ScenarioSpec,
 } from "../../../packages/daemon/src/services/scenarios/port.ts";
 import { createScenarios, type ScenariosOptions } from "../../../packages/daemon/src/services/scenarios/scenarios.ts";
-import { noUserTokens } from "../../../packages/daemon/src/services/scenarios/user-token.ts";
 import {
 	createVerifier,
 	decodeFrame,
@@ -23,10 +23,10 @@ import {
 	type Frame,
 	NexusError,
 } from "../../../packages/protocol/src/protocol.ts";
-import { type ForTestOptions, storeForTest } from "../../store.ts";
-import { durableParts } from "../parts.ts";
+import { type ForTestOptions, lookInto, storeForTest, type TestStore } from "../../store.ts";
+import { connectorOf, durableParts } from "../parts.ts";
 
-export { appPrincipal, OWNER } from "../parts.ts";
+export { appPrincipal, connectorOf, OWNER } from "../parts.ts";
 
 export type Play = (signal: AbortSignal) => AsyncIterable<TextEvent>;
 
@@ -47,20 +47,6 @@ export const playedProvider = (play: Play, fields: Partial<Provider> = {}): Prov
 	image: refuse,
 	embed: refuse,
 	transcribe: refuse,
-	...fields,
-});
-
-export const connectorOf = (id: string, fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
-	id,
-	providerType: "openai",
-	endpoint: "https://models.example",
-	enabled: true,
-	builtIn: false,
-	defaultModel: "small",
-	models: ["small", "large"],
-	kinds: ["text", "speech", "embed", "transcribe"],
-	createdAt: 1,
-	updatedAt: 1,
 	...fields,
 });
 
@@ -104,10 +90,22 @@ export interface RigOptions
 		Pick<ForTestOptions, "path" | "connection" | "dies"> {
 	provider?: Partial<Provider>;
 	connectors?: readonly ConnectorInfo[];
+	/** Instead of a new one. */
+	store?: TestStore;
 }
 
-export function rig(play: Play, { path, connection, dies, provider, connectors: list, ...options }: RigOptions = {}) {
-	const store = storeForTest({ path, connection, dies });
+export function rig(
+	play: Play,
+	{
+		path,
+		connection,
+		dies,
+		store = storeForTest({ path, connection, dies }),
+		provider,
+		connectors: list,
+		...options
+	}: RigOptions = {},
+) {
 	const played = playedProvider(play, provider);
 	const connectors = fakeConnectors(played, list ?? [connectorOf("main")]);
 	const parts = durableParts(store, options.clock);
@@ -115,7 +113,13 @@ export function rig(play: Play, { path, connection, dies, provider, connectors: 
 	const start = scenarios.start.bind(scenarios);
 	scenarios.start = ({ provider: own, ...admitted }, ...more) =>
 		start({ ...admitted, provider: own === PLAYED ? played : own }, ...more);
-	return { ...store, connectors, scenarios, frames: (runId: string) => framesOf(store.bus, runId) };
+	return {
+		...store,
+		look: lookInto(store),
+		connectors,
+		scenarios,
+		frames: (runId: string) => framesOf(store.bus, runId),
+	};
 }
 
 export const HELLO: ScenarioSpec = { kind: "text", messages: [{ role: "user", text: "hello" }] };

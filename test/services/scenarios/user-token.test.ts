@@ -11,7 +11,7 @@ import {
 	noUserTokens,
 	type UserTokenConfig,
 	userTokens,
-} from "../../../packages/daemon/src/services/scenarios/user-token.ts";
+} from "../../../packages/daemon/src/services/scenarios/metadata.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 

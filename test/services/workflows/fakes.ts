@@ -4,10 +4,20 @@ import { type Bus, follow, type LogWriter } from "../../../packages/daemon/src/b
 import type { ConnectorInfo, Provider } from "../../../packages/daemon/src/services/connectors/port.ts";
 import type { Job, JobEvent, Jobs } from "../../../packages/daemon/src/services/jobs/port.ts";
 import type { AdmittedScenario, ScenarioRequest } from "../../../packages/daemon/src/services/scenarios/port.ts";
-import type { AgentOutcome, AgentTurns } from "../../../packages/daemon/src/services/workflows/port.ts";
+import type {
+	AgentOutcome,
+	AgentTurns,
+	WorkflowNodeJson,
+} from "../../../packages/daemon/src/services/workflows/port.ts";
 import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";
 
 export { appPrincipal as app, OWNER as owner } from "../parts.ts";
+
+export const noop = (id: string, ...depends_on: string[]): WorkflowNodeJson => ({
+	id,
+	kind: "CONTROL_NOOP",
+	depends_on,
+});
 
 /** The outcome of a job, by its request. */
 export type JobScript = (job: Job, request: AdmittedScenario) => Promise<Partial<Job>> | Partial<Job>;

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { planOf } from "../../../packages/daemon/src/services/workflows/plan.ts";
 import type { WorkflowDefinitionJson, WorkflowNodeJson } from "../../../packages/daemon/src/services/workflows/port.ts";
 import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/port.ts";
+import { noop } from "./fakes.ts";
 
-const noop = (id: string, ...depends_on: string[]): WorkflowNodeJson => ({ id, kind: "CONTROL_NOOP", depends_on });
 const template = (id: string, text: string, ...depends_on: string[]): WorkflowNodeJson => ({
 	id,
 	kind: "TRANSFORM_TEMPLATE",

@@ -22,6 +22,7 @@ import {
 import { seededRandom } from "../../../packages/daemon/src/std/seed.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
+import { noop } from "./fakes.ts";
 
 const crashed = { code: "crashed", message: "the daemon died" };
 const broken = { code: "engine_failed", message: "broken" };
@@ -68,7 +69,6 @@ const walk = (definition: WorkflowDefinitionJson, nodesRunningMax?: number): Wal
 	return one;
 };
 
-const noop = (id: string, ...depends_on: string[]): WorkflowNodeJson => ({ id, kind: "CONTROL_NOOP", depends_on });
 const call = (id: string, fields: Partial<WorkflowNodeJson> = {}): WorkflowNodeJson => ({
 	id,
 	kind: "AI_STREAM",

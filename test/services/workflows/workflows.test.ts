@@ -22,6 +22,7 @@ import {
 	fakeJobs,
 	fakeScenarios,
 	type JobScript,
+	noop,
 	owner,
 	records,
 } from "./fakes.ts";
@@ -91,9 +92,10 @@ function rig({
 			const definition = { nodes, edges, input };
 			return workflows.submit({ appId: "", userId: "", definition, ...rest }, owner);
 		},
+		get: async (id: string) => (await workflows.find(id, owner))!.workflow,
 		async ended(id: string) {
 			await records(store.bus, id);
-			return (await workflows.find(id, owner))!.workflow;
+			return this.get(id);
 		},
 		events: async (id: string, after = 0): Promise<WorkflowEventJson[]> => {
 			const found: WorkflowEventJson[] = [];
@@ -104,13 +106,19 @@ function rig({
 	};
 }
 
-const noop = (id: string, ...depends_on: string[]): WorkflowNodeJson => ({ id, kind: "CONTROL_NOOP", depends_on });
 const call = (id: string, prompt: string, fields: Partial<WorkflowNodeJson> = {}): WorkflowNodeJson => ({
 	id,
 	kind: "AI_STREAM",
 	config: { prompt },
 	...fields,
 });
+const script = (code: string, fields: Partial<WorkflowNodeJson> = {}): WorkflowNodeJson => ({
+	id: "s",
+	kind: "TRANSFORM_SCRIPT",
+	config: { code },
+	...fields,
+});
+const agent: WorkflowNodeJson = { id: "ask", kind: "AGENT_RUN", config: { session: "s", text: "t" } };
 const states = ({ nodes }: { nodes: { node_id: string; state: string }[] }) =>
 	Object.fromEntries(nodes.map(({ node_id, state }) => [node_id, state]));
 
@@ -279,14 +287,13 @@ describe("a workflow", () => {
 
 	test("a script that cannot be read and a connector that is not there are refused at submission", async () => {
 		const one = rig();
-		const script = (code: string): WorkflowNodeJson => ({ id: "count", kind: "TRANSFORM_SCRIPT", config: { code } });
 		const refused = (nodes: WorkflowNodeJson[]) =>
 			one.submit(nodes).then(
 				() => "taken in",
 				({ reason, message }: NexusError) => `${reason}: ${message}`,
 			);
 		expect(await refused([script("const a = 1;\nreturn a +;")])).toBe(
-			"WORKFLOW_INVALID: node count: config.code: line 2: Unexpected token ';'",
+			"WORKFLOW_INVALID: node s: config.code: line 2: Unexpected token ';'",
 		);
 		expect(await refused([script("}); throw 1; (function () {")])).toMatch(/config.code: line 1: Unexpected token/);
 		expect(await refused([script("with (inputs) return a")])).toMatch(/line 1: Strict mode code/);
@@ -320,7 +327,6 @@ describe("a workflow", () => {
 
 	test("cancelling stops what is under way and is durable when it is answered; a second time changes nothing", async () => {
 		const one = rig({ script: () => new Promise(() => {}) });
-		const agent: WorkflowNodeJson = { id: "ask", kind: "AGENT_RUN", config: { session: "s", text: "t" } };
 		const { workflow_id: id } = await one.submit([call("a", "x"), agent, noop("b", "a")]);
 		await until("both run", () => one.jobs.all.size === 1 && one.agents.outcomes.size === 1);
 		const canceled = await one.workflows.cancel(id, "enough", owner);
@@ -340,7 +346,7 @@ describe("a workflow", () => {
 			return submit(...args);
 		};
 		const { workflow_id: id } = await one.submit([call("a", "x")]);
-		await until("it runs", async () => (await one.workflows.find(id, owner))!.workflow.state === "running");
+		await until("it runs", async () => (await one.get(id)).state === "running");
 		await one.workflows.cancel(id, "", owner);
 		gate.resolve();
 		await until("its job is canceled", () => one.jobs.canceled.length === 1);
@@ -349,9 +355,7 @@ describe("a workflow", () => {
 	test("cancelling takes back the message of an agent that waits for its session", async () => {
 		const one = rig();
 		one.agents.busy = new Promise(() => {});
-		const { workflow_id: id } = await one.submit([
-			{ id: "ask", kind: "AGENT_RUN", config: { session: "s", text: "t" } },
-		]);
+		const { workflow_id: id } = await one.submit([agent]);
 		await until("its message waits", () => one.agents.turns.length === 1);
 		await one.workflows.cancel(id, "", owner);
 		await until("it is taken back", () => one.agents.takenBack.length === 1);
@@ -361,12 +365,11 @@ describe("a workflow", () => {
 
 	test("Z19: a script that fails, hangs or returns too much ends its node with words about it", async () => {
 		const one = rig({ limits: { outputsBytesMax: 1000 } });
-		const script = (id: string, code: string): WorkflowNodeJson => ({ id, kind: "TRANSFORM_SCRIPT", config: { code } });
 		const { workflow_id: id } = await one.submit([
-			script("throws", "throw new Error('no')"),
-			{ ...script("hangs", "for (;;);"), timeout_ms: 50 },
-			script("large", "return 'x'.repeat(2000)"),
-			script("blind", "return [typeof process, typeof require, typeof fetch, typeof setTimeout].join()"),
+			script("throw new Error('no')", { id: "throws" }),
+			script("for (;;);", { id: "hangs", timeout_ms: 50 }),
+			script("return 'x'.repeat(2000)", { id: "large" }),
+			script("return [typeof process, typeof require, typeof fetch, typeof setTimeout].join()", { id: "blind" }),
 		]);
 		const { nodes } = await one.ended(id);
 		const found = Object.fromEntries(nodes.map(({ node_id, error, output }) => [node_id, error ?? output]));
@@ -482,8 +485,8 @@ describe("the service", () => {
 		await expect(one.workflows.submit({ appId: "notes", userId: "", definition }, other)).rejects.toMatchObject({
 			code: "forbidden",
 		});
-		const agent = { nodes: [{ id: "a", kind: "AGENT_RUN", config: { session: "s", text: "t" } }] };
-		await expect(one.workflows.submit({ appId: "", userId: "", definition: agent }, other)).rejects.toMatchObject({
+		const agents = { nodes: [agent] };
+		await expect(one.workflows.submit({ appId: "", userId: "", definition: agents }, other)).rejects.toMatchObject({
 			code: "forbidden",
 		});
 		expect(await one.workflows.list({ limit: 9 }, owner)).toHaveLength(1);
@@ -560,7 +563,7 @@ describe("the service", () => {
 		await expect(one.submit([noop("a")])).rejects.toMatchObject({ code: "unavailable", reason: "STOPPING" });
 		gate.resolve({ text: "done" });
 		await closing;
-		const { workflow } = (await one.workflows.find(id, owner))!;
+		const workflow = await one.get(id);
 		expect(workflow.state).toBe("running");
 		expect(states(workflow)).toEqual({ a: "completed", b: "queued" });
 	});
@@ -581,7 +584,7 @@ test("Z6: one that is taken in while the daemon stops is on record and not begun
 	gate.resolve();
 	const { workflow_id: id } = await submitting;
 	expect(one.workflows.counts).toEqual({ running: 0, waiting: 0 });
-	expect((await one.workflows.find(id, owner))!.workflow.state).toBe("accepted");
+	expect((await one.get(id)).state).toBe("accepted");
 });
 
 test("what another daemon runs is its own: it is neither taken over nor cancelled here", async () => {
@@ -634,7 +637,7 @@ describe("Z18: after kill -9 a workflow continues", () => {
 			noop("after-done", "done"),
 			noop("after-lost", "lost"),
 		]);
-		const running = async () => states((await one.workflows.find(id, owner))!.workflow);
+		const running = async () => states(await one.get(id));
 		await until("it is in the middle", async () => {
 			const { done, lost, retried } = await running();
 			return done === "completed" && lost === "running" && retried === "running";
@@ -645,7 +648,7 @@ describe("Z18: after kill -9 a workflow continues", () => {
 			const { lost, retried } = await running();
 			return one.jobs.submitted.length === 4 && lost === "failed" && retried === "running";
 		});
-		const { workflow } = (await one.workflows.find(id, owner))!;
+		const workflow = await one.get(id);
 		expect(states(workflow)).toEqual({
 			done: "completed",
 			lost: "failed",
@@ -662,12 +665,8 @@ describe("Z18: after kill -9 a workflow continues", () => {
 
 	test("what had completed outside before the kill is taken over, not repeated", async () => {
 		const one = rig({ path: inFile() });
-		const agent: WorkflowNodeJson = { id: "ask", kind: "AGENT_RUN", config: { session: "s", text: "t" } };
 		const { workflow_id: id } = await one.submit([agent]);
-		await until(
-			"its run is reported",
-			async () => (await one.workflows.find(id, owner))!.workflow.nodes[0]!.run_id === "run_1",
-		);
+		await until("its run is reported", async () => (await one.get(id)).nodes[0]!.run_id === "run_1");
 		const restarted = one.restart();
 		one.agents.outcomes.get("run_1")!.resolve({ status: "completed", text: "late" });
 		await restarted;
@@ -677,18 +676,9 @@ describe("Z18: after kill -9 a workflow continues", () => {
 
 	test("a script runs again, flagged; one that waited for its turn begins", async () => {
 		const one = rig({ path: inFile(), limits: { workflowsRunningMax: 1 } });
-		const endless: WorkflowNodeJson = {
-			id: "s",
-			kind: "TRANSFORM_SCRIPT",
-			config: { code: "for (;;);" },
-			timeout_ms: 400,
-		};
-		const { workflow_id: first } = await one.submit([endless]);
+		const { workflow_id: first } = await one.submit([script("for (;;);", { timeout_ms: 400 })]);
 		const { workflow_id: second } = await one.submit([noop("a")]);
-		await until(
-			"the script runs",
-			async () => (await one.workflows.find(first, owner))!.workflow.nodes[0]!.state === "running",
-		);
+		await until("the script runs", async () => (await one.get(first)).nodes[0]!.state === "running");
 		expect(await one.restart()).toBe(2);
 		expect((await one.ended(first)).nodes[0]).toMatchObject({
 			after_crash: true,
@@ -700,9 +690,8 @@ describe("Z18: after kill -9 a workflow continues", () => {
 
 	test("P5.8: a script that an orderly stop cut off runs again, and no crash is made of it", async () => {
 		const one = rig({ path: inFile() });
-		const endless: WorkflowNodeJson = { id: "s", kind: "TRANSFORM_SCRIPT", config: { code: "for (;;);" } };
-		const { workflow_id: id } = await one.submit([endless]);
-		const node = async () => (await one.workflows.find(id, owner))!.workflow.nodes[0]!;
+		const { workflow_id: id } = await one.submit([script("for (;;);")]);
+		const node = async () => (await one.get(id)).nodes[0]!;
 		await until("the script runs", async () => (await node()).state === "running");
 		await one.workflows.close(0);
 		await one.bus.close();
@@ -729,7 +718,7 @@ test("I11: one application's workflows leave room for those of others, which go 
 	for (const [name, end] of ends) if (name.startsWith("till")) end();
 	await one.ended(till);
 	// There is room, but the application that waits has its share.
-	expect((await one.workflows.find(waits, owner))!.workflow.state).toBe("queued");
+	expect((await one.get(waits)).state).toBe("queued");
 	for (const end of ends.values()) end();
 	await one.ended(shop);
 	await until("the call of the one that waited", () => ends.size === 3);

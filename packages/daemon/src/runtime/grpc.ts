@@ -6,7 +6,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Edge, GrpcTls } from "../edge/edge.ts";
-import { noUserTokens, userTokens, type VerifyUserToken } from "../services/scenarios/user-token.ts";
+import { noUserTokens, userTokens, type VerifyUserToken } from "../services/scenarios/metadata.ts";
 import type { NexusConfig } from "./config/config.ts";
 
 type GrpcConfig = Pick<NexusConfig, "host" | "port" | "grpc" | "base">;

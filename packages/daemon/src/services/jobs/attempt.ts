@@ -1,11 +1,12 @@
 /** One attempt of a job: calls the provider and stores output that is not text as artifacts. */
 
-import { type ErrorCode, isErrorCode, NexusError, newRunId, toNexusError } from "@nexus-stream/protocol";
+import { NexusError, newRunId, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { extensionOf } from "../../std/content-type.ts";
 import type { Write } from "../../std/write.ts";
 import type { ArtifactInfo, Artifacts } from "../artifacts/port.ts";
 import type { Media } from "../connectors/port.ts";
+import { recordedError } from "../kit/durable-work.ts";
 import type { AdmittedScenario, ScenarioOutcome, ScenarioSpec, Scenarios, StoredScenario } from "../scenarios/port.ts";
 import type { Job, JobLimits } from "./port.ts";
 
@@ -89,7 +90,9 @@ async function stream(deps: AttemptDeps, attempted: JobAttempt): Promise<void> {
 		// Only a text can be read from the job while it grows.
 		const ended = await run.outcome(admitted.spec.kind === "text" ? () => found({}) : undefined);
 		await keep(deps, attempted, ended);
-		if (ended.status !== "completed") throw failureOf(ended);
+		const { status, error } = ended;
+		if (status === "completed") return;
+		throw recordedError(error, status === "aborted" ? status : "engine_failed", `the run ended as ${status}`);
 	} finally {
 		signal.removeEventListener("abort", stop);
 	}
@@ -129,12 +132,6 @@ async function kept({ artifacts, limits }: AttemptDeps, appId: string, text: str
 	const artifact = await artifacts.store({ appId, name: "text.txt", mimeType: "text/plain; charset=utf-8" }, bytes);
 	return { text: "", artifacts: [artifact] };
 }
-
-const failureOf = ({ status, error }: ScenarioOutcome): NexusError => {
-	const { code = "", message = `the run ended as ${status}`, reason } = error ?? {};
-	const known: ErrorCode = isErrorCode(code) ? code : status === "aborted" ? "aborted" : "engine_failed";
-	return new NexusError(known, message, reason === undefined ? {} : { reason });
-};
 
 async function draw(deps: AttemptDeps, { admitted, signal, found }: JobAttempt, spec: SpecOf<"image">): Promise<void> {
 	const { provider } = admitted;

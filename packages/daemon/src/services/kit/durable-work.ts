@@ -1,6 +1,15 @@
 /** Durable work: a row and a log that change in one commit, so that a crash leaves both or neither. Jobs, workflows, realtime sessions and model calls are kinds of it. */
 
-import { LOG_KINDS, NexusError, type Reason, Refused, reasonOfFailure, timeOfId } from "@nexus-stream/protocol";
+import {
+	type ErrorCode,
+	isErrorCode,
+	LOG_KINDS,
+	NexusError,
+	type Reason,
+	Refused,
+	reasonOfFailure,
+	timeOfId,
+} from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sleep } from "@nexus-stream/protocol/retry";
@@ -211,3 +220,13 @@ export function gone(noun: string, id: string, keptMs: number, now: number): Nex
 
 export const stopping = (): NexusError =>
 	new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
+
+/** The error of work that has ended, as its record has it, or as far as its end alone tells. */
+export function recordedError(
+	error: { code: string; message: string; reason?: string } | undefined,
+	usual: ErrorCode,
+	message: string,
+): NexusError {
+	const code = error && isErrorCode(error.code) ? error.code : usual;
+	return new NexusError(code, error?.message ?? message, { reason: error?.reason as Reason | undefined });
+}

@@ -65,14 +65,12 @@ function sameRequest({ key, digest, result }: IdempotencyClaim, wanted: string):
 	});
 }
 
-/** The same for the same JSON, whatever the order of its keys. */
-function digestOf(body: unknown): string {
-	const json = JSON.stringify(body, (_, value: unknown) => (isPlain(value) ? sorted(value) : value)) ?? "";
-	return createHash("sha256").update(json).digest("base64url");
-}
+const digestOf = (body: unknown): string => createHash("sha256").update(canonicalJson(body)).digest("base64url");
 
-const isPlain = (value: unknown): value is Record<string, unknown> =>
-	typeof value === "object" && value !== null && !Array.isArray(value);
-
-const sorted = (value: Record<string, unknown>): Record<string, unknown> =>
-	Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+/** The same text for the same JSON, whatever the order of its keys. */
+export const canonicalJson = (value: unknown): string =>
+	JSON.stringify(value, (_, each: unknown) =>
+		typeof each === "object" && each !== null && !Array.isArray(each)
+			? Object.fromEntries(Object.entries(each).toSorted(([left], [right]) => (left < right ? -1 : 1)))
+			: each,
+	) ?? "";

@@ -1,14 +1,6 @@
 /** The answers of a session as they come: the frames of its runs become text, speech and one outcome each. */
 
-import {
-	decodeFrame,
-	type EndFrame,
-	type Frame,
-	isErrorCode,
-	type Reason,
-	reasonOf,
-	runIdOf,
-} from "@nexus-stream/protocol";
+import { decodeFrame, type EndFrame, type Frame, reasonOf, reasonOfEnd, runIdOf } from "@nexus-stream/protocol";
 import { type Batch, type Cursor, follow } from "../../bus/bus.ts";
 import type { RealtimeEvent } from "./port.ts";
 import type { Voice } from "./voice.ts";
@@ -121,15 +113,3 @@ async function takeAll(batch: Batch, take: (frame: Frame) => Promise<void>, sign
 		await take(decodeFrame(record));
 	}
 }
-
-const REASON_OF_END: Readonly<Record<EndFrame["reason"], Reason>> = {
-	completed: "UNSPECIFIED",
-	aborted: "ABORTED",
-	error: "ENGINE_FAILED",
-	timeout: "TIMEOUT",
-	crashed: "CRASHED",
-};
-
-const reasonOfEnd = ({ reason, error }: EndFrame): Reason =>
-	(error?.reason as Reason | undefined) ??
-	(error && isErrorCode(error.code) ? reasonOf(error.code) : REASON_OF_END[reason]);

@@ -1,6 +1,6 @@
 /** Talk in turns. */
 
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
@@ -79,26 +79,30 @@ const TYPE_OF: Readonly<Record<RealtimeEvent["type"], RealtimeEventType>> = {
 
 function messageOf(sequence: number, record: string): ReadRealtimeEventsResponse {
 	const event = JSON.parse(record) as RealtimeEvent;
-	const message = create(ReadRealtimeEventsResponseSchema, {
+	return create(ReadRealtimeEventsResponseSchema, {
 		sequence: BigInt(sequence),
 		eventType: TYPE_OF[event.type],
 		at: timestampFromMs(event.at),
+		runId: "runId" in event ? event.runId : undefined,
+		...fieldsOf(event),
 	});
-	if ("runId" in event && event.runId !== undefined) message.runId = event.runId;
+}
+
+function fieldsOf(event: RealtimeEvent): MessageInitShape<typeof ReadRealtimeEventsResponseSchema> {
 	switch (event.type) {
 		case "opened":
-			return message;
+			return {};
 		case "transcribed":
-			return Object.assign(message, { transcript: event.text });
+			return { transcript: event.text };
 		case "text":
-			return Object.assign(message, { textDelta: event.text });
+			return { textDelta: event.text };
 		case "audio":
-			return Object.assign(message, { audioChunk: Buffer.from(event.audio, "base64"), mimeType: event.mimeType });
+			return { audioChunk: Buffer.from(event.audio, "base64"), mimeType: event.mimeType };
 		case "completed":
 		case "interrupted":
-			return Object.assign(message, usageOf(event));
+			return { usage: usageOf(event) };
 		case "failed":
-			return Object.assign(message, usageOf(event), { reasonCode: ReasonCode[event.reason], reason: event.message });
+			return { usage: usageOf(event), reasonCode: ReasonCode[event.reason], reason: event.message };
 		default:
 			return event satisfies never;
 	}
@@ -106,9 +110,6 @@ function messageOf(sequence: number, record: string): ReadRealtimeEventsResponse
 
 /** Every ended answer has it; -1 where the model did not say. */
 const usageOf = ({ usage }: { usage?: { input: number; output: number } }) => ({
-	usage: {
-		$typeName: "nexus.runtime.v1.Usage" as const,
-		inputTokens: BigInt(usage?.input ?? -1),
-		outputTokens: BigInt(usage?.output ?? -1),
-	},
+	inputTokens: BigInt(usage?.input ?? -1),
+	outputTokens: BigInt(usage?.output ?? -1),
 });

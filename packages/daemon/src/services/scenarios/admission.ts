@@ -5,7 +5,7 @@ import type { ConnectorInfo, Connectors, InlineCredential, Provider } from "../c
 import { defaultModelOf } from "../connectors/provider-types.ts";
 import { checkKey } from "../kit/once.ts";
 import { appOf, type Principal } from "../kit/principal.ts";
-import { metadataOf, type ScenarioMetadata } from "./metadata.ts";
+import { metadataOf, type ScenarioMetadata, userOf, type VerifyUserToken } from "./metadata.ts";
 import {
 	type AdmittedScenario,
 	SCENARIO_TIMEOUT_MS,
@@ -15,15 +15,11 @@ import {
 } from "./port.ts";
 import { scrubbedError, scrubbedProvider } from "./scrub.ts";
 import { checkHead, checkSpec } from "./spec.ts";
-import type { VerifyUserToken } from "./user-token.ts";
 
 export interface AdmissionDeps {
 	connectors: Pick<Connectors, "find" | "checkEndpoint" | "endpointOf" | "checkInline" | "open" | "openInline">;
 	verifyUser: VerifyUserToken;
 }
-
-/** The user of a call that names none. */
-const OWNER_USER = "owner";
 
 export async function admitScenario(
 	deps: AdmissionDeps,
@@ -32,7 +28,8 @@ export async function admitScenario(
 ): Promise<AdmittedScenario> {
 	const { head, spec } = request;
 	const metadata = parse(request);
-	const userId = await userOf(deps, head, metadata);
+	// 2: the user token, if there is one.
+	const userId = await userOf(head.userId, metadata, deps.verifyUser);
 	const appId = applicationOf(head, principal);
 	const source = keySourceOf(deps, request, metadata, principal);
 	const timeoutMs = head.timeoutMs ?? SCENARIO_TIMEOUT_MS[spec.kind];
@@ -70,15 +67,6 @@ function parse({ head, spec, audio, metadata, idempotencyKey, timeoutMsMax }: Sc
 	checkHead(head, spec.kind, timeoutMsMax);
 	checkKey(idempotencyKey);
 	return metadataOf(metadata);
-}
-
-/** 2: the user token, if there is one. */
-async function userOf(deps: AdmissionDeps, { userId }: ScenarioHead, { userToken }: ScenarioMetadata): Promise<string> {
-	if (userToken === undefined) return userId === "" ? OWNER_USER : userId;
-	const subject = await deps.verifyUser(userToken);
-	if (userId !== "" && userId !== subject)
-		throw fault("forbidden", "FORBIDDEN", "subject_user_id is not the subject of the user token");
-	return subject;
 }
 
 /** 3: the application. */

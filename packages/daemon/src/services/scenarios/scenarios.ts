@@ -11,6 +11,7 @@ import { once } from "../kit/once.ts";
 import { type Principal, seesApp } from "../kit/principal.ts";
 import { admitScenario, readmitScenario } from "./admission.ts";
 import { callOf, providerFailure } from "./calls.ts";
+import type { VerifyUserToken } from "./metadata.ts";
 import { outcomeOf, textSoFar } from "./outcome.ts";
 import {
 	type AdmittedScenario,
@@ -23,7 +24,6 @@ import {
 	type StartOptions,
 	type StoredScenario,
 } from "./port.ts";
-import type { VerifyUserToken } from "./user-token.ts";
 
 /** Characters of the text, or of the audio as base64 (12 MiB of sound). */
 const ANSWER_CHARS_MAX = 16 * 1024 * 1024;
@@ -158,7 +158,7 @@ class RunningScenarios implements Scenarios {
 			model,
 			totalMs,
 			firstEventMs: FIRST_PACKET_MS,
-			patienceMs: patient ? undefined : ADMIT_MS_MAX,
+			patienceMs: patient ? Number.POSITIVE_INFINITY : ADMIT_MS_MAX,
 			charsMax: ANSWER_CHARS_MAX,
 			room: () => this.#options.quota.check(appId, 1),
 			run: callOf(admitted, provider, audio),

@@ -1,9 +1,9 @@
 /** A definition becomes a plan: checked whole before anything runs, in an order in which every node comes after what it waits for. */
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
-import { z } from "zod";
+import type { z } from "zod";
 import { type PathSegment, parsePath, pathsIn, pathsOfCondition, rootOf } from "./nodes/expressions.ts";
-import { isExternal, KINDS, type TypedNode, type WorkflowNodeKind } from "./nodes/kinds.ts";
+import { definitionShape, isExternal, KINDS, type TypedNode, type WorkflowNodeKind } from "./nodes/kinds.ts";
 import type { WorkflowDefinitionJson, WorkflowEdgeJson, WorkflowLimits, WorkflowNodeJson } from "./port.ts";
 
 /** Another node's value, under the name that this node gives it. */
@@ -47,34 +47,7 @@ const NODE_ID_RULE = "use 1 to 64 letters, digits, _ and -, and begin with a let
 const INPUT = "input";
 const BACKOFF_MS = 1000;
 
-const id = z.string();
-const shape = z.strictObject({
-	name: z.string().max(200).default(""),
-	nodes: z.array(
-		z.strictObject({
-			id,
-			kind: z.string(),
-			depends_on: z.array(id).default([]),
-			config: z.record(z.string(), z.unknown()).default({}),
-			retry_max_attempts: z.int().min(0).default(0),
-			retry_backoff_ms: z.int().min(0).default(0),
-			timeout_ms: z.int().min(0).default(0),
-		}),
-	),
-	edges: z
-		.array(
-			z.strictObject({
-				from_node: id,
-				from_output: z.string().max(256).default(""),
-				to_node: id,
-				to_input: z.string().max(256).default(""),
-			}),
-		)
-		.default([]),
-	input: z.record(z.string(), z.unknown()).default({}),
-});
-
-type Shaped = z.infer<typeof shape>;
+type Shaped = z.infer<typeof definitionShape>;
 type ShapedNode = Shaped["nodes"][number];
 
 export const invalid = (message: string): NexusError =>
@@ -111,7 +84,7 @@ function shapedOf(definition: unknown, limits: WorkflowLimits): Shaped {
 	const bytes = Buffer.byteLength(JSON.stringify(definition) ?? "");
 	if (bytes > limits.definitionBytesMax)
 		throw invalid(`the definition has ${bytes} bytes; at most ${limits.definitionBytesMax} are allowed`);
-	const { success, data, error } = shape.safeParse(definition);
+	const { success, data, error } = definitionShape.safeParse(definition);
 	if (!success) throw invalid(`${whereIn(definition, error.issues[0]!)}: ${error.issues[0]!.message}`);
 	if (data.nodes.length === 0) throw invalid("the workflow has no nodes; add one");
 	if (data.nodes.length > limits.nodesMax)

@@ -1,9 +1,10 @@
 /** Workflows: graphs of model calls, transformations and agent runs that survive the daemon. */
 
 import { NexusError, type Reason } from "@nexus-stream/protocol";
+import type { z } from "zod";
 import type { Cursor } from "../../bus/bus.ts";
 import type { Principal } from "../kit/principal.ts";
-import type { WorkflowNodeKind } from "./nodes/kinds.ts";
+import type { definitionShape, WorkflowNodeKind } from "./nodes/kinds.ts";
 
 export interface NewWorkflow {
 	/** Empty: the caller's own. */
@@ -67,35 +68,11 @@ export interface AgentTurns {
 /** State of a workflow or of a node; only a node can be `skipped`. */
 export type WorkflowState = "accepted" | "queued" | "running" | "completed" | "failed" | "canceled" | "skipped";
 
-export interface WorkflowNodeJson {
-	id: string;
-	kind: WorkflowNodeKind;
-	depends_on?: string[];
-	/** Settings of its kind: docs/workflows.md. */
-	config?: Record<string, unknown>;
-	/** Attempts in all, also after a crash. Default: 1. */
-	retry_max_attempts?: number;
-	/** Before the second attempt; twice as long before each further one. */
-	retry_backoff_ms?: number;
-	timeout_ms?: number;
-}
+type Definition = z.input<typeof definitionShape>;
 
-export interface WorkflowEdgeJson {
-	from_node: string;
-	/** A field of its output; left out: all of it. */
-	from_output?: string;
-	to_node: string;
-	/** The name of the value there; left out: the id of the node that it comes from. */
-	to_input?: string;
-}
-
-export interface WorkflowDefinitionJson {
-	name?: string;
-	nodes: WorkflowNodeJson[];
-	edges?: WorkflowEdgeJson[];
-	/** Nodes see it as `input`. */
-	input?: Record<string, unknown>;
-}
+export type WorkflowNodeJson = Omit<Definition["nodes"][number], "kind"> & { kind: WorkflowNodeKind };
+export type WorkflowEdgeJson = NonNullable<Definition["edges"]>[number];
+export type WorkflowDefinitionJson = Omit<Definition, "nodes"> & { nodes: WorkflowNodeJson[] };
 
 export interface WorkflowErrorJson {
 	code: string;

@@ -10,8 +10,8 @@ import type { Connectors } from "../connectors/port.ts";
 import { DurableWork, type DurableWorkDeps, stopping } from "../kit/durable-work.ts";
 import { FairQueue } from "../kit/fair-queue.ts";
 import { appOf, type Principal, requireOwner } from "../kit/principal.ts";
-import type { VerifyUserToken } from "../scenarios/user-token.ts";
-import { checkConnectors, checkScripts, userOf } from "./admission.ts";
+import type { VerifyUserToken } from "../scenarios/metadata.ts";
+import { checkConnectors, checkScripts, submitterOf } from "./admission.ts";
 import type { PerformDeps } from "./nodes/perform.ts";
 import type { Scripts } from "./nodes/script.ts";
 import { type Plan, planOf } from "./plan.ts";
@@ -93,7 +93,7 @@ class WorkflowService implements Workflows {
 
 	async submit(workflow: NewWorkflow, principal: Principal): Promise<WorkflowJson> {
 		const { definition, idempotencyKey: key } = workflow;
-		const userId = await userOf(workflow, this.#deps.verifyUser);
+		const userId = await submitterOf(workflow, this.#deps.verifyUser);
 		const appId = appOf(principal, workflow.appId);
 		const plan = planOf(definition, this.#limits);
 		checkScripts(plan);

@@ -5,6 +5,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import { z } from "zod";
+import { canonicalJson } from "../../kit/once.ts";
 
 export type PathSegment = string | number | typeof EACH;
 const EACH = Symbol("*");
@@ -222,12 +223,4 @@ function contains(whole: unknown, part: unknown): boolean {
 }
 
 const isSame = (left: unknown, right: unknown): boolean =>
-	left === right || (left !== undefined && right !== undefined && canonical(left) === canonical(right));
-
-/** Objects are the same whatever the order of their fields. */
-const canonical = (value: unknown): string =>
-	JSON.stringify(value, (_, each: unknown) =>
-		typeof each === "object" && each !== null && !Array.isArray(each)
-			? Object.fromEntries(Object.entries(each).toSorted(([left], [right]) => (left < right ? -1 : 1)))
-			: each,
-	);
+	left === right || (left !== undefined && right !== undefined && canonicalJson(left) === canonicalJson(right));

@@ -1,4 +1,4 @@
-/** Configuration schema of each kind of node. */
+/** The schema of a definition, and of the configuration of each kind of node. */
 
 import { z } from "zod";
 import { condition } from "./expressions.ts";
@@ -70,3 +70,38 @@ export type TypedNode = { [Kind in WorkflowNodeKind]: { kind: Kind; config: Conf
 
 /** It acts outside of the workflow: a model is called, an agent works. Doing it again is not the same as doing it once. */
 export const isExternal = (kind: WorkflowNodeKind): boolean => kind.startsWith("AI_") || kind === "AGENT_RUN";
+
+const id = z.string();
+
+/** A definition as it arrives. The kinds and configurations of its nodes are checked one by one. */
+export const definitionShape = z.strictObject({
+	name: z.string().max(200).default(""),
+	nodes: z.array(
+		z.strictObject({
+			id,
+			kind: z.string(),
+			depends_on: z.array(id).default([]),
+			/** Settings of its kind: docs/workflows.md. */
+			config: z.record(z.string(), z.unknown()).default({}),
+			/** Attempts in all, also after a crash. Default: 1. */
+			retry_max_attempts: z.int().min(0).default(0),
+			/** Before the second attempt; twice as long before each further one. */
+			retry_backoff_ms: z.int().min(0).default(0),
+			timeout_ms: z.int().min(0).default(0),
+		}),
+	),
+	edges: z
+		.array(
+			z.strictObject({
+				from_node: id,
+				/** A field of its output; left out: all of it. */
+				from_output: z.string().max(256).default(""),
+				to_node: id,
+				/** The name of the value there; left out: the id of the node that it comes from. */
+				to_input: z.string().max(256).default(""),
+			}),
+		)
+		.default([]),
+	/** Nodes see it as `input`. */
+	input: z.record(z.string(), z.unknown()).default({}),
+});

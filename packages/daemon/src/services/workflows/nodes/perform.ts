@@ -1,9 +1,10 @@
 /** Nodes that take their time: a model call is a job, an agent's turn a run of its session, a script a thread. */
 
-import { type ErrorCode, isErrorCode, NexusError, type Reason } from "@nexus-stream/protocol";
+import { NexusError } from "@nexus-stream/protocol";
 import { follow } from "../../../bus/bus.ts";
 import type { Job, JobEvent, Jobs } from "../../jobs/port.ts";
 import { jobEventOf } from "../../jobs/snapshot.ts";
+import { recordedError } from "../../kit/durable-work.ts";
 import type { Principal } from "../../kit/principal.ts";
 import type { ScenarioSpec, Scenarios } from "../../scenarios/port.ts";
 import type { PlannedNode } from "../plan.ts";
@@ -183,7 +184,7 @@ const asText = (value: unknown): string => (typeof value === "string" ? value : 
 function outputOf(job: Job): NodeOutput {
 	const { state } = job;
 	const code = state === "timeout" ? "timeout" : state === "canceled" ? "aborted" : "engine_failed";
-	if (state !== "completed") throw failureOf(job.error, code, `its job ended as ${state}`);
+	if (state !== "completed") throw recordedError(job.error, code, `its job ended as ${state}`);
 	const usage = job.usage && { usage: { input_tokens: job.usage.input, output_tokens: job.usage.output } };
 	const artifacts = job.artifacts.map(({ id, name, mimeType, sizeBytes }) => ({
 		artifact_id: id,
@@ -201,12 +202,6 @@ function outputOf(job: Job): NodeOutput {
 	};
 }
 
-/** The error as it is on record, or what its end alone says. */
-function failureOf(error: Job["error"], usual: ErrorCode, message: string): NexusError {
-	const code = error && isErrorCode(error.code) ? error.code : usual;
-	return new NexusError(code, error?.message ?? message, { reason: error?.reason as Reason | undefined });
-}
-
 async function runAgent(
 	agents: AgentTurns,
 	attempt: NodeAttempt,
@@ -222,7 +217,7 @@ async function runAgent(
 			report({ type: "running", runId });
 			const { status, text, error } = await orAborted(turn.outcome, signal);
 			if (status === "completed") return { text, run_id: runId };
-			throw failureOf(error, "engine_failed", `its run ended as ${status}`);
+			throw recordedError(error, "engine_failed", `its run ended as ${status}`);
 		},
 	);
 
