@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
-import { checkDeeply } from "../../packages/daemon/src/runtime/data/deep-check.ts";
+import { checkDeeply } from "../../packages/daemon/src/runtime/data/check.ts";
 import {
 	type Daemon,
 	type DaemonOptions,

@@ -1,12 +1,11 @@
 /** The one database file, with the Bus, the Ledger and the rows of the services in it. */
 
-import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
 import { type Ledger, sqliteLedger, storeFailure } from "../../ledger/ledger.ts";
 import { createTelling } from "../../services/audit/mappers.ts";
-import { type Durability, openSqlite, SchemaTooNew, type SqliteFile, schemaVersions } from "../../std/sqlite.ts";
+import { type Durability, openSqlite, type SqliteFile } from "../../std/sqlite.ts";
 import { type ServiceRows, serviceRows } from "./tables.ts";
 
 export interface Store {
@@ -45,33 +44,5 @@ export function openStore(path: string, options: StoreOptions, log: Log, guard?:
 	} catch (cause) {
 		file?.close();
 		throw storeFailure(cause, path);
-	}
-}
-
-/** Throws what `openStore` would, and changes nothing. */
-export function checkStore(path: string): void {
-	let db: DatabaseSync | undefined;
-	try {
-		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
-		const known = knownVersions();
-		for (const [area, version] of schemaVersions(db)) {
-			const most = known.get(area);
-			if (most !== undefined && version > most) throw new SchemaTooNew(path, area, version, most);
-		}
-	} catch (cause) {
-		throw storeFailure(cause, path);
-	} finally {
-		db?.close();
-	}
-}
-
-/** The schema versions that this program would give a new file. */
-function knownVersions(): Map<string, number> {
-	const file = openSqlite(":memory:", "process");
-	try {
-		for (const migrate of [sqliteLedger, serviceRows, sqliteStorage]) migrate(file);
-		return schemaVersions(file.db);
-	} finally {
-		file.close();
 	}
 }
