@@ -3,7 +3,6 @@ export * from "./approvals/port.ts";
 export * from "./checkpoints/port.ts";
 export * from "./deliveries/port.ts";
 export * from "./execution/port.ts";
-export * from "./failure.ts";
 export * from "./grants/port.ts";
 export * from "./inbox/port.ts";
 export * from "./notes/port.ts";

@@ -2,7 +2,6 @@
 
 import type { Daemon, DaemonOptions } from "./daemon.ts";
 
-export type { DaemonState } from "@nexus-stream/protocol";
 export {
 	type ConfigFlags,
 	loadConfig,

@@ -3,8 +3,9 @@
 import { DatabaseSync } from "node:sqlite";
 import { createVerifier, decodeFrame, isDamage, type Violation, wordsOf } from "@nexus-stream/protocol";
 import { damagedJournalRows, sqliteStorage, storedLogs } from "../../bus/bus.ts";
-import { sqliteLedger, storeFailure } from "../../ledger/ledger.ts";
+import { sqliteLedger } from "../../ledger/ledger.ts";
 import { hasTable, openSqlite, SchemaTooNew, schemaVersions } from "../../std/sqlite.ts";
+import { storeFailure } from "./store.ts";
 import { serviceRows } from "./tables.ts";
 
 /** Throws what `openStore` would, and changes nothing. */
