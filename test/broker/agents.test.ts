@@ -8,7 +8,7 @@ import { Transcript } from "../../packages/daemon/src/broker/frames/transcript.t
 import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
 import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/settle/ending.ts";
 import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
-import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import {
 	type BeginFrame,
 	createFold,

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { follow } from "../../packages/daemon/src/bus/bus.ts";
 import type { EngineEvent, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
-import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { storeForTest } from "../store.ts";

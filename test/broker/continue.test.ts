@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
-import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { storeForTest } from "../store.ts";
 import { ask, finalEnd, framesOf, gate, text, verified } from "./rig.ts";
 

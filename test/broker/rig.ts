@@ -18,7 +18,7 @@ import type {
 	EngineRequest,
 	EngineYield,
 } from "../../packages/daemon/src/engine/engine.ts";
-import { inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import type { Clock } from "../../packages/protocol/src/clock.ts";
 import {
 	createToEvents,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { deliveryWrites as w } from "../../packages/daemon/src/ledger/ledger.ts";
+import { deliveryWrites as w } from "../../packages/daemon/src/ledger/deliveries/port.ts";
 import { openLedger, stores } from "./rig.ts";
 
 const request = {

@@ -3,7 +3,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
-import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
 import { RunCounts } from "../../packages/daemon/src/runtime/observe/run-counts.ts";
 import { openTracing, tracingConfig } from "../../packages/daemon/src/runtime/observe/tracing.ts";

@@ -5,7 +5,8 @@ import { type Bus, createBus, sqliteStorage } from "../../../packages/daemon/src
 import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import { memorySource } from "../../../packages/daemon/src/engine/engine.ts";
 import type { MemoryPort } from "../../../packages/daemon/src/engine/tools/tools.ts";
-import { checkpointWrites, type Ledger, sqliteLedger } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { checkpointWrites } from "../../../packages/daemon/src/ledger/checkpoints/port.ts";
+import { type Ledger, sqliteLedger } from "../../../packages/daemon/src/ledger/ledger.ts";
 import { type ServiceRows, serviceRows } from "../../../packages/daemon/src/runtime/data/tables.ts";
 import { createMemory } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { openSqlite } from "../../../packages/daemon/src/std/sqlite.ts";

@@ -2,7 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { ApprovalOutcome } from "../engine/engine.ts";
-import type { Approval, Decided, OpenQuestion } from "../ledger/ledger.ts";
+import type { Approval, Decided, OpenQuestion } from "../ledger/approvals/port.ts";
 import { defined } from "../std/defined.ts";
 
 /** Without the arguments: a write only identifies the question. */

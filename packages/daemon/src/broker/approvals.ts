@@ -5,7 +5,8 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
 import type { ApprovalOutcome } from "../engine/engine.ts";
-import { type Approval, approvalWrites, type Decided, type Ledger } from "../ledger/ledger.ts";
+import { type Approval, approvalWrites, type Decided } from "../ledger/approvals/port.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
 import { answerOf, conflict, openOf, rowFields } from "./approval-rows.ts";
 

@@ -2,7 +2,7 @@
 
 import { type ContentPart, isShown } from "@nexus-stream/protocol";
 import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
-import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../ledger/turns/port.ts";
 import { modelText } from "./frames/part-note.ts";
 import { partChars } from "./frames/tool-content.ts";
 

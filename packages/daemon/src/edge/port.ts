@@ -7,7 +7,8 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Mcp } from "../engine/engine.ts";
-import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
+import type { InboundEvent } from "../ledger/inbox/port.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,
 	AccountChanges,

@@ -1,6 +1,6 @@
 /** Attachments of an answer, described in words for the turn and for the context of the next run. Pure. */
 
-import type { StoredMessage, StoredPart } from "../../ledger/ledger.ts";
+import type { StoredMessage, StoredPart } from "../../ledger/turns/port.ts";
 import { base64Bytes } from "../../std/base64.ts";
 import { isTextual } from "./pieces.ts";
 

@@ -7,14 +7,10 @@ import { isToolDone, NexusError, Refused, wordsOf } from "@nexus-stream/protocol
 import type { Log } from "@nexus-stream/protocol/log";
 import type { LogWriter } from "../../bus/bus.ts";
 import type { Engine, EngineEvent, ExecutionEntry } from "../../engine/engine.ts";
-import {
-	checkpointWrites,
-	executionWrites,
-	phaseWrites,
-	type StoredCheckpoint,
-	type StoredEntry,
-	type Turn,
-} from "../../ledger/ledger.ts";
+import { checkpointWrites, type StoredCheckpoint } from "../../ledger/checkpoints/port.ts";
+import { executionWrites, type StoredEntry } from "../../ledger/execution/port.ts";
+import { phaseWrites } from "../../ledger/phases/port.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
 import type { BrokerLimits } from "../limits.ts";
 import type { Continuation } from "../port.ts";

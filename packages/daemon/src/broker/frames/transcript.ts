@@ -2,7 +2,7 @@
 
 import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "../../engine/engine.ts";
-import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/turns/port.ts";
 import type { LiveToolCall } from "../port.ts";
 import { type Ending, statusOf, unpairedSummary } from "../settle/ending.ts";
 import { UsageCount } from "../usage.ts";

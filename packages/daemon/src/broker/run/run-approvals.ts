@@ -3,7 +3,7 @@
 import { Refused, shownJson, shownText } from "@nexus-stream/protocol";
 import type { LogWriter } from "../../bus/bus.ts";
 import { type ApprovalOutcome, digestOf, type ToolApproval } from "../../engine/engine.ts";
-import { type Approval, approvalWrites, type Decided } from "../../ledger/ledger.ts";
+import { type Approval, approvalWrites, type Decided } from "../../ledger/approvals/port.ts";
 import type { Write } from "../../std/write.ts";
 import { answerOf } from "../approval-rows.ts";
 import type { Approvals } from "../approvals.ts";

@@ -1,6 +1,7 @@
 /** How a run is stored: the name of its chain on the Bus, its metadata for recovery, and its user messages. */
 
-import type { StoredAttachment, StoredMessage } from "../../ledger/ledger.ts";
+import type { StoredAttachment } from "../../ledger/inbox/port.ts";
+import type { StoredMessage } from "../../ledger/turns/port.ts";
 
 /** Metadata of a run's log. */
 export interface RunMeta {

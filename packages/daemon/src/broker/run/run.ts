@@ -3,7 +3,7 @@
 import { Refused, toNexusError } from "@nexus-stream/protocol";
 import type { LogWriter } from "../../bus/bus.ts";
 import type { EngineContext, EngineEvent, EngineYield } from "../../engine/engine.ts";
-import { type Turn, turnWrites } from "../../ledger/ledger.ts";
+import { type Turn, turnWrites } from "../../ledger/turns/port.ts";
 import { type Driven, Driver } from "../driver.ts";
 import type { Framer } from "../frames/framer.ts";
 import type { Recorder } from "../frames/recorder.ts";

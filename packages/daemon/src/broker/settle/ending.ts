@@ -1,7 +1,7 @@
 /** How a run ended, and the resulting status of its turn and of its open tool calls. */
 
 import { type EndError, type EndReason, NexusError, wordsOf } from "@nexus-stream/protocol";
-import type { TurnStatus } from "../../ledger/ledger.ts";
+import type { TurnStatus } from "../../ledger/turns/port.ts";
 import { clippedText } from "../frames/pieces.ts";
 
 /** Limit of an engine's error message. */

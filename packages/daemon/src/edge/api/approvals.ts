@@ -1,7 +1,8 @@
 /** Handlers for approvals and questions, and their JSON views. A caller with the token decides as the owner. */
 
 import { type ApprovalJson, type GrantJson, NexusError, shownJson, shownText } from "@nexus-stream/protocol";
-import type { Approval, Grant } from "../../ledger/ledger.ts";
+import type { Approval } from "../../ledger/approvals/port.ts";
+import type { Grant } from "../../ledger/grants/port.ts";
 import { defined } from "../../std/defined.ts";
 import type { Handlers } from "../http/handler.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";

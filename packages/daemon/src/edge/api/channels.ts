@@ -11,7 +11,8 @@ import {
 	toNexusError,
 } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import type { DeliveryCounts, Pairing } from "../../ledger/ledger.ts";
+import type { DeliveryCounts } from "../../ledger/deliveries/port.ts";
+import type { Pairing } from "../../ledger/pairings/port.ts";
 import type { AccountName, AccountStatus, DeliverOptions, DeliverRequest, DeliveryInfo } from "../../nex/nex.ts";
 import { defined } from "../../std/defined.ts";
 import type { Handlers } from "../http/handler.ts";

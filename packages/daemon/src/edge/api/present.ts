@@ -10,14 +10,9 @@ import type {
 	ToolCallJson,
 } from "@nexus-stream/protocol";
 import type { LiveRun, LiveToolCall } from "../../broker/broker.ts";
-import type {
-	InboundEvent,
-	SessionInfo,
-	StoredAttachment,
-	StoredMessage,
-	StoredToolCall,
-	Turn,
-} from "../../ledger/ledger.ts";
+import type { InboundEvent, StoredAttachment } from "../../ledger/inbox/port.ts";
+import type { SessionInfo } from "../../ledger/sessions/port.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/turns/port.ts";
 import { base64Bytes } from "../../std/base64.ts";
 import { defined } from "../../std/defined.ts";
 

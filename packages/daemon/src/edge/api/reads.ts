@@ -11,7 +11,9 @@ import {
 } from "@nexus-stream/protocol";
 import { type Broker, chainOf, type LiveRun } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import { type InboundEvent, type Ledger, sessionSnapshot, type Turn } from "../../ledger/ledger.ts";
+import type { InboundEvent } from "../../ledger/inbox/port.ts";
+import { type Ledger, sessionSnapshot } from "../../ledger/ledger.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import { eventView, liveView, queuedView, sessionView, turnView, writerOf } from "./present.ts";
 import type { RouteInput } from "./routes.ts";
 

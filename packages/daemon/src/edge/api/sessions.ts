@@ -2,7 +2,8 @@
 
 import { type LogEntryJson, NexusError, type PhaseJson } from "@nexus-stream/protocol";
 import type { Broker } from "../../broker/broker.ts";
-import type { StoredEntry, StoredPhase } from "../../ledger/ledger.ts";
+import type { StoredEntry } from "../../ledger/execution/port.ts";
+import type { StoredPhase } from "../../ledger/phases/port.ts";
 import { defined } from "../../std/defined.ts";
 import type { Handlers } from "../http/handler.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";

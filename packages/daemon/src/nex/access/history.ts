@@ -2,7 +2,8 @@
 
 import { shownText } from "@nexus-stream/protocol";
 import type { PassedOn } from "../../broker/broker.ts";
-import type { Ledger, Origin } from "../../ledger/ledger.ts";
+import type { Origin } from "../../ledger/inbox/port.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { OUTSIDE_TOOLS } from "../approvals/config.ts";
 import type { InboundConfig } from "../inbox/config.ts";
 import { type InboxMessage, type MessageFacts, recordedRights, rightsTogether } from "../inbox/message.ts";

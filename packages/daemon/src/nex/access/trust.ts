@@ -3,7 +3,9 @@
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { own } from "@nexus-stream/protocol/own";
 import type { Bus } from "../../bus/bus.ts";
-import { executionWrites, type Ledger, trustWrites } from "../../ledger/ledger.ts";
+import { executionWrites } from "../../ledger/execution/port.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { trustWrites } from "../../ledger/trust/port.ts";
 import type { InboundConfig } from "../inbox/config.ts";
 
 export interface Trust {

@@ -1,7 +1,7 @@
 /** Records a message that decides an approval, and replies to its sender (A12). */
 
 import type { Bus } from "../../bus/bus.ts";
-import { type InboundEvent, inboxWrites } from "../../ledger/ledger.ts";
+import { type InboundEvent, inboxWrites } from "../../ledger/inbox/port.ts";
 import type { Destination, InboxMessage } from "../inbox/message.ts";
 import type { ChatApprovals } from "./approvals.ts";
 

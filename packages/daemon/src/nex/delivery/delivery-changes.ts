@@ -1,6 +1,6 @@
 /** Applies each change of a delivery to its row in memory, exactly as the store applies it to the stored row. */
 
-import type { Delivery, DeliveryMessage, DeliveryOps } from "../../ledger/ledger.ts";
+import type { Delivery, DeliveryMessage, DeliveryOps } from "../../ledger/deliveries/port.ts";
 
 /** The changes made by the daemon that runs the delivery. */
 type Verb = Exclude<keyof DeliveryOps, "open" | "reopen" | "adopt">;

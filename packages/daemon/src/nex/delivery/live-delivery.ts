@@ -2,7 +2,7 @@
 
 import { nonceOf, pieceNonce, pieceOf, type Resume } from "@nexus-stream/adapter/host";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { type Delivery, type DeliveryMessage, type DeliveryOps, deliveryWrites } from "../../ledger/ledger.ts";
+import { type Delivery, type DeliveryMessage, type DeliveryOps, deliveryWrites } from "../../ledger/deliveries/port.ts";
 import type { Write } from "../../std/write.ts";
 import { isAttachmentNonce } from "./attachments/attachment-nonce.ts";
 import { CHANGES } from "./delivery-changes.ts";

@@ -3,7 +3,9 @@
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Broker, Continuation } from "../../broker/broker.ts";
-import type { InboundEvent, Ledger, Turn } from "../../ledger/ledger.ts";
+import type { InboundEvent } from "../../ledger/inbox/port.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import { type InboxMessage, recorded } from "./message.ts";
 import type { Sessions } from "./sessions.ts";
 

@@ -2,7 +2,7 @@
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { HookCall } from "../../ledger/ledger.ts";
+import type { HookCall } from "../../ledger/turns/port.ts";
 import type { HookAnswer, HookContext, HookName, HookRequest, NamedPlugin } from "./port.ts";
 
 export interface HookLimits {

@@ -83,7 +83,7 @@ export class LabQuestions {
 		});
 	}
 
-	/** What the person who pressed is told; undefined: their press counts. */
+	/** The notice to the person who pressed; undefined: their press counts. */
 	#choose(channel: string, id: string, choice: string, name: string): string | undefined {
 		const verdict = VERDICTS[choice];
 		const before = this.#decided.get(id);

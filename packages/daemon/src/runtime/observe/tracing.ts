@@ -5,7 +5,7 @@ import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { RunObserver } from "../../broker/broker.ts";
 import type { EngineEvent } from "../../engine/engine.ts";
-import type { Turn } from "../../ledger/ledger.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import type { DeliveryInfo, Outbound } from "../../nex/nex.ts";
 import type { Exported, SpanFacts } from "./otlp.ts";
 

@@ -26,7 +26,7 @@ export class Addresses {
 		this.#strict = new GuardedAddresses({}, resolve);
 	}
 
-	/** Those of connectors or, with `app`, those that an application's request names. */
+	/** The addresses of connectors or, with `app`, of an application's request. */
 	of(app?: string): GuardedAddresses {
 		return this.#isStrict(app) ? this.#strict : this.#own;
 	}

@@ -7,7 +7,7 @@ import type { OpenProvider } from "./http-provider.ts";
 import type { Media, ScenarioKind, TextEvent, TextRequest } from "./port.ts";
 import { unsupported } from "./provider-types.ts";
 
-/** What `default` is where no model can be asked by itself. */
+/** The provider behind `default` where no model can be asked by itself. */
 export function engineProvider(engine: Engine, name: string): OpenProvider {
 	const no = (kind: ScenarioKind) => async () => Promise.reject(unsupported(name, kind));
 	return {

@@ -4,7 +4,7 @@
  */
 
 import type { WireAttachment } from "@nexus-stream/adapter/host";
-import type { Delivery, DeliveryMessage } from "../../../ledger/ledger.ts";
+import type { Delivery, DeliveryMessage } from "../../../ledger/deliveries/port.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
 import type { SourceEvent, SourcePartEvent } from "../source.ts";
 import { attachmentNonce, isAttachmentNonce } from "./attachment-nonce.ts";
