@@ -121,15 +121,7 @@ const NODE_LEAVES = [
 	"daemon/src/std/supervision",
 ];
 /** Every command and every start reads these: the data directory and the configuration. */
-const DATA = [
-	"config/channels",
-	"config/config",
-	"data/data-dir",
-	"data/data-lock",
-	"runtime",
-	"data/secret-key",
-	"data/stored-accounts",
-];
+const DATA = ["config/channels", "config/config", "data/data-dir", "data/data-lock", "runtime", "data/secrets"];
 
 const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/packages/(?:${names.join("|")})\\.ts$`);
 
@@ -141,6 +133,7 @@ const GROUPS = [
 	},
 	{ name: "gen", test: /\/packages\/client\/src\/gen\// },
 	{ name: "chats", test: /\/packages\/platforms\/src\/(?:\w+\/chat|chats|platforms)\.ts$/ },
+	{ name: "ledger", test: /\/packages\/daemon\/src\/(?:ledger\/|std\/write\.ts$)/ },
 	{ name: "leaves", test: sourceIn(LEAVES) },
 	{ name: "node-leaves", test: sourceIn(NODE_LEAVES) },
 	{ name: "data", test: sourceIn(DATA.map((name) => `daemon/src/runtime/${name}`)) },
@@ -164,7 +157,7 @@ export async function bundle(base: string = ROOT): Promise<void> {
 	await buildWith(
 		dist("daemon"),
 		DAEMON,
-		{ ssr: { noExternal: [...INCLUDED, /^@nexus-stream\//], external: ["@nexus-stream/protocol"] } },
+		{ ssr: { noExternal: [...INCLUDED, /^@nexus-stream\//] } },
 		[/^@nexus-stream\/protocol$/],
 		GROUPS,
 	);
