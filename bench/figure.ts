@@ -57,6 +57,38 @@ export function table(figures: readonly Figure[]): string {
 	return markdown([["measurement", "Nexus", "bare", "ratio", "goal", ""], ...rows]);
 }
 
+/** A figure of two builds, measured in turns: one value of each per turn. */
+export interface Comparison {
+	name: string;
+	unit: string;
+	here: number[];
+	there: number[];
+}
+
+/** Adds one turn of both builds to what earlier turns measured, by name. */
+export function compare(all: Map<string, Comparison>, here: readonly Figure[], there: readonly Figure[]): void {
+	for (const { name, unit, value } of here) {
+		const other = there.find((figure) => figure.name === name);
+		if (!other) continue;
+		const { here: before = [], there: otherBefore = [] } = all.get(name) ?? {};
+		all.set(name, { name, unit, here: [...before, value], there: [...otherBefore, other.value] });
+	}
+}
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** The ratio of the means, and the ratios of the turns, which show the noise. */
+export function comparisonTable(comparisons: ReadonlyMap<string, Comparison>): string {
+	const rows = [...comparisons.values()].map(({ name, unit, here, there }) => [
+		name,
+		`${number(mean(here))} ${unit}`,
+		`${number(mean(there))} ${unit}`,
+		`${number(mean(here) / mean(there))}×`,
+		here.map((value, turn) => number(value / there[turn]!)).join(" · "),
+	]);
+	return markdown([["measurement", "this build", "the other", "ratio", "by turn"], ...rows]);
+}
+
 /** The first row is the head. */
 export function markdown(all: readonly (readonly string[])[]): string {
 	const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];

@@ -1,12 +1,14 @@
-/** `npm run bench [-- names…] [growth=1000x50] [--json]`: measures the built daemon end to end, compared with a bare node:http server. */
+/** `npm run bench [-- names…] [growth=1000x50] [--against <checkout>] [--json]`: measures the built daemon end to end, compared with a bare node:http server, or with the built daemon of another checkout in turns. */
 
 import { existsSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
-import { type Figure, markdown, table, verdict } from "./figure.ts";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { type Comparison, compare, comparisonTable, type Figure, markdown, table, verdict } from "./figure.ts";
 import { agents } from "./lines/agents.ts";
 import { audit } from "./lines/audit.ts";
 import { blocks } from "./lines/blocks.ts";
-import { type Cell, growth, growthRows } from "./lines/growth.ts";
+import { type Cell, growth, growthFigures, growthRows } from "./lines/growth.ts";
 import { grpc } from "./lines/grpc.ts";
 import { flood, pace, readers1000 } from "./lines/live.ts";
 import { message } from "./lines/message.ts";
@@ -17,46 +19,52 @@ import { router } from "./lines/router.ts";
 import { idle, startup } from "./lines/startup.ts";
 import { append, turns } from "./lines/store.ts";
 import { workflow } from "./lines/workflow.ts";
-import { BUILT, endAll } from "./processes.ts";
+import { type Checkout, checkoutIn, endAll, HERE, measure } from "./processes.ts";
 
-const figures: Figure[] = [];
+const LINES: Record<string, (choice?: string) => Promise<Figure[]>> = {
+	flood,
+	pace,
+	growth: async (choice) => {
+		const measured = await growth(choice);
+		cells.push(...measured);
+		return growthFigures(measured);
+	},
+	message,
+	readers1000,
+	replay,
+	append,
+	turns,
+	startup,
+	idle,
+	pipe,
+	router,
+	blocks,
+	agents,
+	nostr,
+	grpc,
+	audit,
+	workflow,
+};
 /** Growth is a separate table. */
 const cells: Cell[] = [];
-const figuresOf = (line: () => Promise<Figure[]>) => async () => void figures.push(...(await line()));
 
-const LINES: Record<string, (choice?: string) => Promise<void>> = {
-	flood: figuresOf(flood),
-	pace: figuresOf(pace),
-	growth: async (choice) => void cells.push(...(await growth(choice))),
-	message: figuresOf(message),
-	readers1000: figuresOf(readers1000),
-	replay: figuresOf(replay),
-	append: figuresOf(append),
-	turns: figuresOf(turns),
-	startup: figuresOf(startup),
-	idle: figuresOf(idle),
-	pipe: figuresOf(pipe),
-	router: figuresOf(router),
-	blocks: figuresOf(blocks),
-	agents: figuresOf(agents),
-	nostr: figuresOf(nostr),
-	grpc: figuresOf(grpc),
-	audit: figuresOf(audit),
-	workflow: figuresOf(workflow),
-};
+/** With another build: so many turns of both, every second one in the other order. */
+const TURNS = 2;
 
-const words = process.argv.slice(2);
-const json = words.includes("--json");
+const { values: options, positionals } = parseArgs({
+	options: { json: { type: "boolean" }, against: { type: "string" } },
+	allowPositionals: true,
+});
 /** By name: the part of the line that is asked for, if not all of it. */
-const chosen = new Map(
-	words.filter((word) => word !== "--json").map((word) => word.split("=", 2) as [string, string | undefined]),
-);
+const chosen = new Map(positionals.map((word) => word.split("=", 2) as [string, string | undefined]));
+const other = options.against === undefined ? undefined : checkoutIn(resolve(options.against));
 const unknown = [...chosen.keys()].filter((name) => !Object.hasOwn(LINES, name));
-if (unknown.length > 0 || !existsSync(BUILT)) {
+const unbuilt = [HERE, ...(other ? [other] : [])].filter(({ built }) => !existsSync(built));
+if (unknown.length > 0 || unbuilt.length > 0) {
 	console.error(
 		unknown.length > 0
 			? `unknown: ${unknown.join(", ")}. There are: ${Object.keys(LINES).join(", ")}`
-			: "the built daemon is measured: run `npm run build` first",
+			: `the built daemon is measured: run \`npm run build\` in ${unbuilt.map(({ folder }) => folder).join(" and ")} first`,
 	);
 	process.exit(2);
 }
@@ -65,24 +73,49 @@ process.on("exit", endAll);
 process.on("SIGINT", () => process.exit(130));
 process.on("SIGTERM", () => process.exit(143));
 
-for (const [name, line] of Object.entries(LINES)) {
-	if (chosen.size > 0 && !chosen.has(name)) continue;
-	console.error(`measuring ${name} …`);
+async function figuresOf(name: string, checkout: Checkout): Promise<Figure[]> {
+	console.error(`measuring ${name}${other ? ` in ${checkout.folder}` : ""} …`);
+	measure(checkout);
 	try {
-		await line(chosen.get(name));
+		return await LINES[name]!(chosen.get(name));
 	} catch (cause) {
 		console.error(`${name} could not be measured: ${cause instanceof Error ? cause.message : String(cause)}`);
 		process.exitCode = 1;
+		return [];
+	}
+}
+
+const figures: Figure[] = [];
+const comparisons = new Map<string, Comparison>();
+for (const name of Object.keys(LINES)) {
+	if (chosen.size > 0 && !chosen.has(name)) continue;
+	if (!other) {
+		const measured = await figuresOf(name, HERE);
+		if (name !== "growth") figures.push(...measured);
+		continue;
+	}
+	for (let turn = 0; turn < TURNS; turn++) {
+		const first = turn % 2 === 0 ? HERE : other;
+		const one = await figuresOf(name, first);
+		const two = await figuresOf(name, first === HERE ? other : HERE);
+		compare(comparisons, ...((first === HERE ? [one, two] : [two, one]) as [Figure[], Figure[]]));
 	}
 }
 
 const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB`;
 const setting = { date: new Date().toISOString().slice(0, 10), node: process.version, machine };
-if (json) {
-	const judged = figures.map((figure) => ({ ...figure, verdict: verdict(figure) }));
-	console.log(JSON.stringify({ ...setting, figures: judged, growth: cells }, null, "\t"));
+const judged = figures.map((figure) => ({ ...figure, verdict: verdict(figure) }));
+if (options.json) {
+	console.log(
+		JSON.stringify(
+			other ? { ...setting, comparisons: [...comparisons.values()] } : { ...setting, figures: judged, growth: cells },
+			null,
+			"\t",
+		),
+	);
 } else {
 	console.log(`\n${setting.date}, Node ${setting.node}, ${setting.machine}`);
+	if (comparisons.size > 0) console.log(`\n${comparisonTable(comparisons)}`);
 	if (figures.length > 0) console.log(`\n${table(figures)}`);
-	if (cells.length > 0) console.log(`\n${markdown(growthRows(cells))}`);
+	if (!other && cells.length > 0) console.log(`\n${markdown(growthRows(cells))}`);
 }

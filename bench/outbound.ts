@@ -15,6 +15,7 @@ import {
 	messageIdOf,
 	newRunId,
 } from "../packages/protocol/src/protocol.ts";
+import { quiet } from "../test/quiet.ts";
 import type { Arrival } from "./adapter.ts";
 import { withFolder } from "./processes.ts";
 
@@ -42,7 +43,7 @@ export function withOutbound<T>(
 ): Promise<T> {
 	return withFolder(async (folder) => {
 		const file = openSqlite(join(folder, "nexus.db"), "process");
-		const bus = createBus({ storage: sqliteStorage(file) });
+		const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 		const arrivals = new Map<string, PromiseWithResolvers<Arrival>>();
 		const arrival = (delivery: string) => {
 			const known = arrivals.get(delivery) ?? Promise.withResolvers<Arrival>();

@@ -12,8 +12,29 @@ import type { ClientMessage, Job, Outcome } from "./client.ts";
 import type { Memory } from "./memory.ts";
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
-export const BUILT = path("../packages/daemon/dist/cli/main.js");
-export const SOURCE = path("../packages/daemon/src/cli/main.ts");
+
+export interface Checkout {
+	folder: string;
+	/** The commands `nexus`: built, and from source. */
+	built: string;
+	source: string;
+}
+
+/** With the daemon in a package, or in the whole repository as it was before. */
+export function checkoutIn(folder: string): Checkout {
+	const daemon = join(folder, "packages/daemon");
+	const home = existsSync(daemon) ? daemon : folder;
+	return { folder, built: join(home, "dist/cli/main.js"), source: join(home, "src/cli/main.ts") };
+}
+
+export const HERE = checkoutIn(path(".."));
+let measured = HERE;
+
+/** The checkout whose daemon is measured from now on. */
+export const measure = (checkout: Checkout): void => {
+	measured = checkout;
+};
+export const measuredCheckout = (): Checkout => measured;
 const BARE = path("./bare.ts");
 export const BARE_GRPC = path("./bare-grpc.ts");
 
@@ -148,7 +169,7 @@ export interface NexusChoices {
 }
 
 export async function startNexus(folder: string, choices: NexusChoices = {}): Promise<Server> {
-	const { script = BUILT, engine = path("./engine.ts"), more = "", memory } = choices;
+	const { script = measured.built, engine = path("./engine.ts"), more = "", memory } = choices;
 	const file = join(folder, "nexus.yaml");
 	writeFileSync(file, config(engine, more));
 	const data = join(folder, "data");

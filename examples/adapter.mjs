@@ -7,7 +7,7 @@
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { serve } from "@nexus-stream/adapter";
+import { definePlatform, serve } from "@nexus-stream/adapter";
 
 const root = process.env.NEXUS_FOLDER ?? "messages";
 
@@ -21,20 +21,15 @@ function fileOf({ to }, message) {
 	return join(chat, `${message}.md`);
 }
 
-/** @type {import("@nexus-stream/adapter").Platform} */
-const platform = {
+const platform = definePlatform({
 	info: {
 		channel: "folder",
-		version: "1",
-		protocol: 1,
 		supports: ["send", "stream", "health"],
-		fields: ["runId", "offset", "intent"],
 		limits: { textMax: 2000, unit: "utf16" },
 		reconcile: "nonce",
 		settings: [],
 	},
 	render: (markdown) => markdown,
-	measure: (text) => text.length,
 	pace: () => ({ targetIntervalMs: 200 }),
 	open: () => ({
 		// The nonce names the file: the same message written twice is one message.
@@ -52,6 +47,6 @@ const platform = {
 		},
 		health: async () => ({ ok: true, detail: `writes to ${root}` }),
 	}),
-};
+});
 
 await serve(platform, process.argv.slice(2));

@@ -9,8 +9,10 @@ import type { AtOnce } from "../packages/daemon/src/ledger/table.ts";
 import { type ServiceRows, serviceRows } from "../packages/daemon/src/runtime/data/tables.ts";
 import { openSqlite, type SqliteFile } from "../packages/daemon/src/std/sqlite.ts";
 import type { Write } from "../packages/daemon/src/std/write.ts";
+import { withDefaults } from "../packages/protocol/src/defaults.ts";
 import { Refused } from "../packages/protocol/src/protocol.ts";
 import { FAULTS, faulty } from "./bus/faulty.ts";
+import { quiet } from "./quiet.ts";
 
 type Tables = Ledger & ServiceRows;
 
@@ -24,7 +26,7 @@ export interface TestStore {
 	close(): Promise<void>;
 }
 
-export type OpenStore = (path: string, options?: Omit<BusOptions, "storage">) => TestStore;
+export type OpenStore = (path: string, options?: Partial<Omit<BusOptions, "storage">>) => TestStore;
 
 /** Embedded: it answers at once. For suites that count turns of the loop, or move a clock by them. */
 export const openPlainStore: OpenStore = (path, options) => open(path, options);
@@ -37,14 +39,18 @@ const seeds = (function* () {
 	for (let n = 0; ; n++) yield first > 0 ? first + n : undefined;
 })();
 
-function open(path: string, options: Omit<BusOptions, "storage"> = {}, seed?: number): TestStore {
+function open(path: string, options: Partial<Omit<BusOptions, "storage">> = {}, seed?: number): TestStore {
 	const file = openSqlite(path, "process");
 	const ledger = sqliteLedger(file);
 	const rows = serviceRows(file);
 	const storage = sqliteStorage(file);
 	// A connection that is lost is back at once.
 	const limits = { ...(seed !== undefined && { commitRetryMs: 5 }), ...options.limits };
-	const bus = createBus({ ...options, limits, storage: seed === undefined ? storage : faulty(storage, seed) });
+	const bus = createBus({
+		...withDefaults(quiet, options),
+		limits,
+		storage: seed === undefined ? storage : faulty(storage, seed),
+	});
 	return {
 		file,
 		bus,
@@ -75,7 +81,7 @@ function late<Tables extends object>(tables: Tables, seed: number): Tables {
 	return slow(tables);
 }
 
-export interface ForTestOptions extends Partial<Omit<BusOptions, "storage">> {
+export interface ForTestOptions extends Partial<Partial<Omit<BusOptions, "storage">>> {
 	/** Default: in memory. */
 	path?: string;
 	/** Behind a bad connection, or never behind one, whatever the others are. */

@@ -8,15 +8,17 @@ import {
 	createAssistantMessageEventStream,
 	type Model,
 } from "@earendil-works/pi-ai";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
 import { type LoadedModel, PI_LIMITS, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
 import { piModel } from "../../packages/daemon/src/engine/reason-act/model/model.ts";
-import { reasonActEngine, setupOf } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import { reasonActEngine } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { textResult } from "../../packages/daemon/src/engine/tool.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { setupOf } from "../../test/engine/reason-act/kit.ts";
+import { quiet } from "../../test/quiet.ts";
 import type { Figure } from "../figure.ts";
 import { withFolder } from "../processes.ts";
 import { median } from "../statistics.ts";
@@ -135,7 +137,7 @@ async function toolStart(): Promise<Figure> {
 	return withFolder(async (folder) => {
 		const file = openSqlite(join(folder, "nexus.db"), "process");
 		const ledger = sqliteLedger(file);
-		const bus = createBus({ storage: sqliteStorage(file) });
+		const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 		const waits: number[] = [];
 		let askedAt = 0;
 		let calls = 0;
@@ -163,7 +165,7 @@ async function toolStart(): Promise<Figure> {
 		const options = { thinking: "off" as const, failure: FAILURE, retriesMax: 0, retryDelayMsMax: 1 };
 		const limits = { modelCallsMax: TOOL_CALLS + 1, toolCallsMax: TOOL_CALLS };
 		const engine = reasonActEngine(await setupOf(limits, await piModel(loaded, options), [look]));
-		const broker = createBroker({ bus, ledger, engine });
+		const broker = createBroker({ ...quiet, bus, ledger, engine });
 		try {
 			for (let n = 1; n <= RUNS; n++) {
 				const events = [{ eventId: `evt_${n}`, text: "go", attachments: [] }];

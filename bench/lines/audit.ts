@@ -14,6 +14,7 @@ import type { AuditEntry } from "../../packages/daemon/src/services/audit/port.t
 import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
+import { quiet } from "../../test/quiet.ts";
 import type { Figure } from "../figure.ts";
 import { connectGrpc, fieldOf, readGrpc } from "../grpc.ts";
 import { type Server, startNexus, withFolder } from "../processes.ts";
@@ -64,7 +65,7 @@ export async function fillAudit(folder: string, events: number): Promise<void> {
 	const file = openSqlite(join(folder, "data", "nexus.db"), "process");
 	sqliteLedger(file);
 	serviceRows(file);
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 	const tell = createAudit(systemClock);
 	try {
 		for (let n = 0; n < events; ) {

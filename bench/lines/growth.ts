@@ -1,7 +1,7 @@
 /** Latency, processor time and memory as streams are added, compared with the bare server and the one with a synced log. */
 
 import { join } from "node:path";
-import { number } from "../figure.ts";
+import { type Figure, number } from "../figure.ts";
 import type { Memory } from "../memory.ts";
 import { residentMb, type Server, startBare, startNexus, withFolder } from "../processes.ts";
 import { type Round, round, type Side, warm } from "../round.ts";
@@ -136,6 +136,21 @@ export async function growth(choice?: string): Promise<Cell[]> {
 		});
 	}
 	return cells;
+}
+
+/** The daemon's cells as figures, to compare two builds. */
+export function growthFigures(cells: readonly Cell[]): Figure[] {
+	const ofDaemon = cells.filter(({ server }) => server === "Nexus");
+	return ofDaemon.flatMap((cell) => {
+		const name = (what: string) => `${number(cell.streams)} × ${cell.rate}/s, ${what}`;
+		return [
+			{ name: name("latency p50"), unit: "ms", value: cell.p50Ms },
+			{ name: name("latency p99"), unit: "ms", value: cell.p99Ms },
+			{ name: name("CPU per token"), unit: "µs", value: cell.cpuUs },
+			{ name: name("memory"), unit: "MB", value: cell.residentMb },
+			{ name: name("heap after GC"), unit: "MB", value: cell.memory.heapUsedMb },
+		];
+	});
 }
 
 const HEAD = [

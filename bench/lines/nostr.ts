@@ -8,6 +8,7 @@ import { createOutbound } from "../../packages/daemon/src/nex/nex.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { createNostrFake, type NostrFake } from "../../packages/lab/src/nostr.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
+import { quiet } from "../../test/quiet.ts";
 import type { Figure } from "../figure.ts";
 import { writeRun } from "../outbound.ts";
 import { withFolder } from "../processes.ts";
@@ -89,7 +90,7 @@ export async function nostr(): Promise<Figure[]> {
 	return withFolder(async (folder) => {
 		const fake = await createNostrFake();
 		const file = openSqlite(join(folder, "nexus.db"), "process");
-		const bus = createBus({ storage: sqliteStorage(file) });
+		const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 		const outbound = createOutbound({
 			bus,
 			ledger: sqliteLedger(file),

@@ -6,7 +6,7 @@ import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Figure } from "../figure.ts";
-import { BUILT, residentMb, type Server, SOURCE, startBare, startNexus, withFolder } from "../processes.ts";
+import { measuredCheckout, residentMb, type Server, startBare, startNexus, withFolder } from "../processes.ts";
 import { median } from "../statistics.ts";
 
 const ROUNDS = 7;
@@ -24,7 +24,7 @@ function written(folder: string, name: string, source: string): string {
 	return file;
 }
 
-const nexusIn = (folder: string, script: string) =>
+const nexusIn = (folder: string, script = measuredCheckout().built) =>
 	startNexus(folder, { script, engine: written(folder, "engine.mjs", ENGINE) });
 const bareIn = (folder: string) => startBare({ script: written(folder, "server.mjs", SERVER) });
 
@@ -75,9 +75,9 @@ export async function startup(): Promise<Figure[]> {
 	const source: Start[] = [];
 	const bare: Start[] = [];
 	for (let turn = 0; turn < ROUNDS; turn++) {
-		built.push(await started((folder) => nexusIn(folder, BUILT)));
+		built.push(await started((folder) => nexusIn(folder)));
 		bare.push(await started(bareIn));
-		source.push(await started((folder) => nexusIn(folder, SOURCE)));
+		source.push(await started((folder) => nexusIn(folder, measuredCheckout().source)));
 	}
 	const ready = (starts: readonly Start[]) => median(starts.map(({ readyMs }) => readyMs));
 	const token = (starts: readonly Start[]) => median(starts.map((each) => each.firstTokenMs));
@@ -96,7 +96,7 @@ const residentOf = ([nexus, bare]: readonly [Server, Server]) => ({
 
 export async function idle(): Promise<Figure[]> {
 	return withFolder(async (folder) => {
-		const servers = [await nexusIn(folder, BUILT), await bareIn(folder)] as const;
+		const servers = [await nexusIn(folder), await bareIn(folder)] as const;
 		try {
 			await sleep(SETTLE_MS);
 			const before = residentOf(servers);

@@ -5,6 +5,7 @@ import { type Bus, createBus, type LogWriter, sqliteStorage } from "../../packag
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { type Turn, turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
+import { quiet } from "../../test/quiet.ts";
 import type { Figure } from "../figure.ts";
 import { withFolder } from "../processes.ts";
 import { median } from "../statistics.ts";
@@ -35,7 +36,7 @@ function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
 	return withFolder(async (folder) => {
 		const file = openSqlite(join(folder, "nexus.db"), "process");
 		sqliteLedger(file);
-		const bus = createBus({ storage: sqliteStorage(file) });
+		const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 		try {
 			return await work({ file, bus });
 		} finally {

@@ -1,13 +1,15 @@
 /** The rules behind the figures: when a token counts as late, what the durable baseline syncs, how goals are judged. */
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { openSyncedLog } from "../../bench/bare-log.ts";
 import engine from "../../bench/engine.ts";
+import { type Comparison, compare, comparisonTable, type Figure } from "../../bench/figure.ts";
 import { type Cell, growthRows, shortOf } from "../../bench/lines/growth.ts";
 import { nowUs, paced, rhythmOf, textOf } from "../../bench/pace.ts";
+import { checkoutIn } from "../../bench/processes.ts";
 
 describe("bench: the rhythm of tokens", () => {
 	it("stamps what a blocked loop makes late with when it was due, and makes up for all of it", async () => {
@@ -64,6 +66,27 @@ describe("bench: the synced log of the bare server", () => {
 		} finally {
 			rmSync(folder, { recursive: true });
 		}
+	});
+});
+
+describe("bench: two builds", () => {
+	it("are compared by name, over all turns and turn by turn", () => {
+		const comparisons = new Map<string, Comparison>();
+		const figure = (name: string, value: number): Figure => ({ name, unit: "ms", value });
+		compare(comparisons, [figure("a", 1), figure("only here", 1)], [figure("a", 2), figure("only there", 1)]);
+		compare(comparisons, [figure("a", 3)], [figure("a", 2)]);
+		const [, , ...rows] = comparisonTable(comparisons).split("\n");
+		expect(rows.map((row) => row.split("|").map((cell) => cell.trim()))).toEqual([
+			["", "a", "2 ms", "2 ms", "1×", "0.5 · 1.5", ""],
+		]);
+	});
+
+	it("are found in a package, and in a repository that is one package", () => {
+		const folder = mkdtempSync(join(tmpdir(), "nexus-bench-test-"));
+		onTestFinished(() => rmSync(folder, { recursive: true }));
+		expect(checkoutIn(folder).built).toBe(join(folder, "dist/cli/main.js"));
+		mkdirSync(join(folder, "packages/daemon"), { recursive: true });
+		expect(checkoutIn(folder).built).toBe(join(folder, "packages/daemon/dist/cli/main.js"));
 	});
 });
 

@@ -1,13 +1,13 @@
 /** Several agents in one run: whatever they yield side by side, each has its own message, and the turn is what the frames show (A7, A8). */
 
+import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { pastTurnOf } from "../../packages/daemon/src/broker/context.ts";
+import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
 import { Transcript } from "../../packages/daemon/src/broker/frames/transcript.ts";
-import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
-import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/settle/ending.ts";
-import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
+import { BROKER_LIMITS } from "../../packages/daemon/src/broker/port.ts";
 import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import {
 	type BeginFrame,

@@ -1,5 +1,5 @@
+import type { ApprovalOutcome, EngineEvent, ToolApproval } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { ApprovalOutcome, EngineEvent, ToolApproval } from "../../packages/daemon/src/engine/engine.ts";
 import { digestOf } from "../../packages/daemon/src/engine/engine.ts";
 import { approvalWrites } from "../../packages/daemon/src/ledger/approvals/port.ts";
 import { decodeToolStatus, type Frame } from "../../packages/protocol/src/protocol.ts";

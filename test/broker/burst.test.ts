@@ -1,14 +1,16 @@
 /** Events that an engine yields at once: taken as if each had been yielded alone, within the same limits. */
 
 import { copyFileSync } from "node:fs";
+import type { EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { follow } from "../../packages/daemon/src/bus/bus.ts";
-import type { EngineEvent, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
 import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
+import { character } from "../character.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
+import { quiet } from "../quiet.ts";
 import { storeForTest } from "../store.ts";
 import {
 	engineOf,
@@ -39,7 +41,7 @@ function runs() {
 	const store = storeForTest({ limits: { commitRecordsMax: COMMIT_RECORDS_MAX, commitCharsMax: 2000 } });
 	const engine = engineOf(({ runId }) => plays.get(runId)!(() => executions.get(runId)!.abort()));
 	// It stands still: records that differ in their times only are equal.
-	const broker = createBroker({ ...store, engine, clock: manualClock(1000) });
+	const broker = createBroker({ ...quiet, ...store, engine, clock: manualClock(1000) });
 	return async (play: (abort: () => void) => AsyncIterable<EngineYield>, disableStreaming = false) => {
 		const runId = `run_${plays.size}`;
 		plays.set(runId, play);
@@ -56,7 +58,7 @@ function runs() {
 
 const callId = fc.constantFrom("a", "b", "c");
 const delta = fc.oneof(
-	{ weight: 8, arbitrary: fc.string({ unit: "binary", maxLength: 8 }) },
+	{ weight: 8, arbitrary: fc.string({ unit: character, maxLength: 8 }) },
 	{ weight: 2, arbitrary: fc.constantFrom("", "\ud83d", "\ude00") },
 	{ weight: 1, arbitrary: fc.constant(LONG) },
 );
@@ -193,7 +195,7 @@ describe("a long burst", () => {
 		const engine = engineOf(async function* () {
 			yield Array<EngineEvent>(count).fill(text("."));
 		});
-		await createBroker({ ...store, engine }).execute(request()).result;
+		await createBroker({ ...quiet, ...store, engine }).execute(request()).result;
 		expect(store.bus.stats.commits).toBeGreaterThanOrEqual(count / COMMIT_RECORDS_MAX);
 	});
 

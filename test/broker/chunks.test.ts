@@ -1,9 +1,9 @@
 /** How large values are cut, counted and typed on their way into frames (P1.11, P1.16, P1.18), and which trace they are part of. */
 
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
+import { COMPLETED, CRASHED } from "../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
-import { COMPLETED, CRASHED } from "../../packages/daemon/src/broker/settle/ending.ts";
-import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import {
 	type BeginFrame,
 	type ChunkFrame,

@@ -1,3 +1,4 @@
+import type { EngineMessage } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -6,7 +7,6 @@ import {
 	pastTurnOf,
 	tokensOf,
 } from "../../packages/daemon/src/broker/context.ts";
-import type { EngineMessage } from "../../packages/daemon/src/engine/engine.ts";
 import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { turnOf } from "../ledger/rig.ts";
 import { ask, rig, text as say } from "./rig.ts";

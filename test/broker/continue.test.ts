@@ -1,9 +1,10 @@
 /** Continuing an interrupted run: its request, what later turns read, and when it is refused (A1). */
 
+import type { Engine, EngineEvent, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
-import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
 import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
+import { quiet } from "../quiet.ts";
 import { storeForTest } from "../store.ts";
 import { ask, finalEnd, framesOf, gate, text, verified } from "./rig.ts";
 
@@ -24,7 +25,7 @@ function rigOf(plays: Play[], fields: Partial<Engine> = {}) {
 		...fields,
 	};
 	const store = storeForTest({ connection: "none" });
-	const broker = createBroker({ ...store, engine });
+	const broker = createBroker({ ...quiet, ...store, engine });
 	const proceed = async (runId: string, next: string) => {
 		const continues = await broker.continuation(runId);
 		const events = [{ eventId: "e1", text: "question", attachments: [] }];
@@ -68,7 +69,7 @@ describe("A1: a run that was cut off is continued by a new one", () => {
 		const { broker, bus } = rigOf([cut]);
 		const { runId, result } = await ask(broker, "main", "question");
 		const turn = await result;
-		expect(await broker.canContinue(turn)).toBe(true);
+		expect((await broker.resumption(turn)).canContinue).toBe(true);
 		await bus.write([turnWrites.rollBack(runId)]);
 		await expect(broker.continuation(runId)).rejects.toThrow(/taken back for a newer message/);
 	});
@@ -157,11 +158,11 @@ describe("A1: it is refused, with the reason", () => {
 		const { broker, proceed, look } = rigOf([cut, cut, rest]);
 		const first = await ask(broker, "main", "question");
 		await first.result;
-		expect(await broker.canContinue(look.turn(first.runId)!)).toBe(true);
+		expect((await broker.resumption(look.turn(first.runId)!)).canContinue).toBe(true);
 		const second = await ask(broker, "main", "another");
 		await second.result;
 		expect(await refusal(broker.continuation(first.runId))).toContain("has a newer turn");
-		expect(await broker.canContinue(look.turn(first.runId)!)).toBe(false);
+		expect((await broker.resumption(look.turn(first.runId)!)).canContinue).toBe(false);
 		await proceed(second.runId, "run_2");
 		expect(await refusal(broker.continuation(second.runId))).toContain("run_2 continues it already");
 	});
@@ -170,7 +171,7 @@ describe("A1: it is refused, with the reason", () => {
 		const { broker, bus, ledger, engine } = rigOf([cut], { configHash: "before" });
 		const { runId, result } = await ask(broker, "main", "question");
 		await result;
-		const next = createBroker({ bus, ledger, engine: { ...engine, configHash: "after" } });
+		const next = createBroker({ ...quiet, bus, ledger, engine: { ...engine, configHash: "after" } });
 		expect(await refusal(next.continuation(runId))).toContain("configured differently");
 	});
 });

@@ -3,10 +3,10 @@
 import { tmpdir } from "node:os";
 import type { AgentTool } from "@earendil-works/pi-agent-core";
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
+import type { Engine, EngineEvent, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../packages/daemon/src/engine/engine.ts";
 import { codingEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
@@ -20,6 +20,7 @@ import {
 	toolOf,
 	text as words,
 } from "../engine/reason-act/kit.ts";
+import { quiet } from "../quiet.ts";
 import { storeForTest } from "../store.ts";
 import { ask, framesOf, gate, never, started, tempFile, text, ticks, until } from "./rig.ts";
 
@@ -52,7 +53,7 @@ function heldStore(path: string) {
 			return typeof member === "function" ? (member as (...args: unknown[]) => unknown).bind(target) : member;
 		},
 	});
-	const bus = createBus({ storage: slow });
+	const bus = createBus({ ...quiet, storage: slow });
 	return {
 		bus,
 		ledger,
@@ -75,7 +76,7 @@ describe("A4: a tool acts only after its start is durable", () => {
 			yield ended("a");
 			yield text("done");
 		});
-		const broker = createBroker({ ...store, engine });
+		const broker = createBroker({ ...quiet, ...store, engine });
 		const { result } = await ask(broker, "main", "go");
 		store.hold();
 		begin.open();
@@ -117,7 +118,7 @@ describe("A4: a tool acts only after its start is durable", () => {
 			return asksFor("a", "b");
 		};
 		const { engine } = await engineWith([first, fauxAssistantMessage("Done.")], look);
-		const broker = createBroker({ ...store, engine });
+		const broker = createBroker({ ...quiet, ...store, engine });
 		const { result } = await ask(broker, "main", "go", { owner: true });
 		store.hold();
 		begin.open();
@@ -155,7 +156,7 @@ describe("A4: a tool acts only after its start is durable", () => {
 				said.push(n);
 			}
 		});
-		const broker = createBroker({ ...store, engine });
+		const broker = createBroker({ ...quiet, ...store, engine });
 		const { result } = await ask(broker, "main", "go");
 		store.hold();
 		begin.open();
@@ -180,7 +181,7 @@ async function cutOff(
 	});
 	const dead = heldStore(path);
 	const { engine } = await reasonActOf([modelAnswer(words("Let me see. "), asks("a"))], { tools: [slow] });
-	const broker = createBroker({ ...dead, engine });
+	const broker = createBroker({ ...quiet, ...dead, engine });
 	const { runId } = await ask(broker, "main", "go");
 	await die(dead, acted);
 	return { runId, acted };
@@ -197,7 +198,7 @@ async function continued(path: string, runId: string) {
 	});
 	const answers = [modelAnswer(words("Rest.")), modelAnswer(words("End."))];
 	const { engine, calls } = await reasonActOf(answers, { tools: [tool] });
-	const broker = createBroker({ ...store, engine });
+	const broker = createBroker({ ...quiet, ...store, engine });
 	await broker.recover();
 	const continues = await broker.continuation(runId);
 	const events = [{ eventId: "e", text: "go", attachments: [] }];
@@ -236,7 +237,7 @@ describe("A4: what a crash says of a tool", () => {
 
 function brokerOf(engine: Engine, options: Partial<Parameters<typeof createBroker>[0]> = {}) {
 	const store = storeForTest({ connection: "none" });
-	const broker: Broker = createBroker({ ...store, engine, ...options });
+	const broker: Broker = createBroker({ ...quiet, ...store, engine, ...options });
 	return { ...store, broker };
 }
 
@@ -328,8 +329,8 @@ describe("a session's phase", () => {
 			turns: 1,
 			completions: 1,
 		});
-		await broker.enterPhase("main", "plan", "again");
-		expect(await broker.phase("main")).toMatchObject({ phase: { name: "plan", from: "execute" }, known: phases });
+		await broker.phases.enter("main", "plan", "again");
+		expect(await broker.phases.of("main")).toMatchObject({ phase: { name: "plan", from: "execute" }, known: phases });
 	});
 
 	test("the first one that a person sets is in the engine's request, with the phase it replaced and the reason", async () => {
@@ -343,9 +344,9 @@ describe("a session's phase", () => {
 			{ phases },
 		);
 		const { broker } = brokerOf(engine, { clock });
-		await broker.enterPhase("main", "execute", "it is time");
+		await broker.phases.enter("main", "execute", "it is time");
 		await (await ask(broker, "main", "go")).result;
-		await broker.enterPhase("other", "plan", "think first");
+		await broker.phases.enter("other", "plan", "think first");
 		await (await ask(broker, "other", "go")).result;
 		expect(told).toEqual([
 			{ name: "execute", since: clock.now(), from: "plan", because: "it is time" },
@@ -362,7 +363,7 @@ describe("a session's phase", () => {
 		);
 		const { broker } = brokerOf(engine);
 		const words = 'there is no phase "party"; the phases are plan, execute';
-		await expect(broker.enterPhase("main", "party", "")).rejects.toThrow(words);
+		await expect(broker.phases.enter("main", "party", "")).rejects.toThrow(words);
 		const turn = await (await ask(broker, "main", "go")).result;
 		expect(turn).toMatchObject({ status: "failed", error: { message: words } });
 	});
@@ -410,11 +411,11 @@ describe("the execution log", () => {
 			yield started("a");
 			await never;
 		});
-		const { runId } = await ask(createBroker({ ...dead, engine }), "main", "go");
+		const { runId } = await ask(createBroker({ ...quiet, ...dead, engine }), "main", "go");
 		const entries = async () => (await dead.ledger.execution.list({ session: "main", limit: 10 })).length;
 		await until(async () => (await entries()) === 1, "the tool's start");
 		const { bus, ledger, stored } = storeForTest({ path, connection: "none" });
-		await createBroker({ bus, ledger, engine }).recover();
+		await createBroker({ ...quiet, bus, ledger, engine }).recover();
 		const [end, start] = stored.execution.list({ session: "main", runId, limit: 10 });
 		expect(start).toMatchObject({ data: { call_id: "a", status: "started" } });
 		expect(end).toMatchObject({ kind: "tool", text: "the process ended", data: { call_id: "a", status: "failed" } });

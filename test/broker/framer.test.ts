@@ -1,9 +1,10 @@
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
-import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/src/broker/settle/ending.ts";
-import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import { type ChunkFrame, decodeFrame, type Frame } from "../../packages/protocol/src/protocol.ts";
+import { character } from "../character.ts";
 import { finalEnd, text, verified } from "./rig.ts";
 
 const options = { runId: "run_1", session: "main", chunkBytesMax: 64, toolJsonCharsMax: 1000 };
@@ -34,7 +35,7 @@ const tool = (callId: string, status: "started" | "progress" | "completed" | "fa
 	...more,
 });
 
-const unit = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme", maxLength: 200 }));
+const unit = fc.oneof(fc.string({ unit: character }), fc.string({ unit: "grapheme", maxLength: 200 }));
 const anyEvent: fc.Arbitrary<EngineEvent> = fc.oneof(
 	{ weight: 4, arbitrary: unit.map(text) },
 	unit.map((delta): EngineEvent => ({ type: "reasoning", delta })),

@@ -1,11 +1,12 @@
 import { constants } from "node:buffer";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { GrowingText } from "../../packages/daemon/src/broker/frames/growing-text.ts";
+import { GrowingText } from "../../packages/daemon/src/broker/frames/text.ts";
+import { character } from "../character.ts";
 import { atEffort } from "../effort.ts";
 
 it("is the pieces in order, wherever a character was cut", () => {
-	const pieces = fc.array(fc.string({ unit: "binary", maxLength: 300 }), { maxLength: 20 });
+	const pieces = fc.array(fc.string({ unit: character, maxLength: 300 }), { maxLength: 20 });
 	const cuts = fc.array(fc.nat(300), { maxLength: 20 });
 	fc.assert(
 		fc.property(pieces, cuts, (whole, at) => {

@@ -1,8 +1,8 @@
 /** Engines from user modules: whatever they do, the run ends, its log is well-framed and its turn is saved at once. */
 
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import { follow } from "../../packages/daemon/src/bus/bus.ts";
-import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import { createFold } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { finalEnd, never, type Play, request, rig, tempFile, text, until, verified } from "./rig.ts";

@@ -1,7 +1,7 @@
 /** Attachments of an answer are in its turn and in the context of the next run. */
 
+import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { expect, test } from "vitest";
-import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
 import { never, request, rig, tempFile, text, until } from "./rig.ts";
 
 const part = (modality: string, contentType: string, payload: string): EngineEvent => ({

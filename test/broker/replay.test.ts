@@ -1,8 +1,8 @@
 /** Signed reasoning and the content parts of tool results are in the turn and in the next context, and in no frame. */
 
+import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { BrokerLimits } from "../../packages/daemon/src/broker/limits.ts";
-import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
+import type { BrokerLimits } from "../../packages/daemon/src/broker/port.ts";
 import type { ContentPart } from "../../packages/protocol/src/protocol.ts";
 import { request, rig, text } from "./rig.ts";
 

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Engine, EngineContext, EngineEvent, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
 import { onTestFinished } from "vitest";
 import {
 	type Broker,
@@ -11,13 +12,6 @@ import {
 	type ExecuteRequest,
 } from "../../packages/daemon/src/broker/broker.ts";
 import { type Bus, follow } from "../../packages/daemon/src/bus/bus.ts";
-import type {
-	Engine,
-	EngineContext,
-	EngineEvent,
-	EngineRequest,
-	EngineYield,
-} from "../../packages/daemon/src/engine/engine.ts";
 import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import type { Clock } from "../../packages/protocol/src/clock.ts";
 import {
@@ -30,6 +24,7 @@ import {
 	newRunId,
 	type StreamEvent,
 } from "../../packages/protocol/src/protocol.ts";
+import { quiet } from "../quiet.ts";
 import { type ForTestOptions, type Look, storeForTest } from "../store.ts";
 import { until as waitUntil } from "../until.ts";
 
@@ -41,7 +36,7 @@ export const engineOf = (play: Play): Engine => ({
 });
 
 export interface RigOptions
-	extends Pick<BrokerOptions, "limits" | "clock" | "log" | "approvals">,
+	extends Partial<Pick<BrokerOptions, "limits" | "clock" | "log" | "approvals">>,
 		Pick<ForTestOptions, "path" | "connection"> {
 	/** The Bus's clock; the system's by default. */
 	busClock?: Clock;
@@ -54,7 +49,7 @@ export interface RigOptions
 export function rig(play: Play, { path, connection, dies, busClock, engineFields, ...options }: RigOptions = {}) {
 	const store = storeForTest({ path, connection, dies, clock: busClock });
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine: { ...engineOf(play), ...engineFields }, ...options });
+	const broker = createBroker({ ...quiet, bus, ledger, engine: { ...engineOf(play), ...engineFields }, ...options });
 	return { ...store, broker, frames: (runId: string) => framesOf(bus, runId) };
 }
 

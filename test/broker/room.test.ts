@@ -2,14 +2,15 @@
 
 import { expect, test, vi } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
-import { GrowingText } from "../../packages/daemon/src/broker/frames/growing-text.ts";
+import { GrowingText } from "../../packages/daemon/src/broker/frames/text.ts";
+import { quiet } from "../quiet.ts";
 import { storeForTest } from "../store.ts";
 import { ask, engineOf, type Play } from "./rig.ts";
 
 /** Embedded: a commit is made in the turn of the loop after its first record. */
 async function run(limits: { commitRecordsMax?: number; commitCharsMax?: number }, play: (bus: Bus) => Play) {
 	const { bus, ledger, look } = storeForTest({ connection: "none", limits });
-	const broker = createBroker({ bus, ledger, engine: engineOf(play(bus)) });
+	const broker = createBroker({ ...quiet, bus, ledger, engine: engineOf(play(bus)) });
 	const { runId, result } = await ask(broker, "main", "hi");
 	await result;
 	expect(look.turn(runId)?.status).toBe("completed");
@@ -56,7 +57,7 @@ test("I12, ST8: a run that is crowded by others lets them go on, even if it writ
 		other.append("x");
 		for (; said < 10_000 && bus.stats.records < 2; said++) yield { type: "text", delta: "" };
 	};
-	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
+	const broker = createBroker({ ...quiet, bus, ledger, engine: engineOf(play) });
 	const { result } = await ask(broker, "main", "hi");
 	expect((await result).status).toBe("completed");
 	expect(said).toBeLessThan(10);
@@ -70,7 +71,7 @@ test("listing live runs does not build their texts: there may be thousands of ru
 		told.resolve();
 		await end.promise;
 	};
-	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
+	const broker = createBroker({ ...quiet, bus, ledger, engine: engineOf(play) });
 	const { runId, result } = await ask(broker, "main", "hi");
 	await told.promise;
 	const made = vi.spyOn(GrowingText.prototype, "toString");

@@ -1,5 +1,5 @@
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
 import { manualClock } from "../clock.ts";
 import { finalEnd, never, type Play, request, rig, started, text, until, verified } from "./rig.ts";
 

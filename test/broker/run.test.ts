@@ -1,6 +1,6 @@
+import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import type { ExecuteRequest } from "../../packages/daemon/src/broker/port.ts";
-import type { EngineEvent, EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
 import { decodeFrame, NexusError } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import {

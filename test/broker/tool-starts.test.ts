@@ -1,8 +1,8 @@
 /** A tool call starts once for everybody who reads the run, whatever its engine leaves out or says twice. */
 
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import { decodeToolStatus } from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { ask, framesOf, rig, verified } from "./rig.ts";

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import type { Engine } from "@nexus-stream/protocol/engine";
 
 const WORDS = 60;
 

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { HOSTILE } from "./hostile.ts";
 
 const CARD = JSON.stringify({ title: "Aligned card", price: "1 €", image: "https://foreign.invalid/pixel.png" });

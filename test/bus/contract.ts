@@ -7,6 +7,7 @@ import type { Storage } from "../../packages/daemon/src/bus/storage.ts";
 import type { Clock } from "../../packages/protocol/src/clock.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
+import { quiet } from "../quiet.ts";
 import { note, noted } from "./notes.ts";
 import { removeUpTo } from "./remove.ts";
 
@@ -39,6 +40,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 		let bus: Bus;
 		const openBus = (shared = false, limits = {}) =>
 			createBus({
+				...quiet,
 				storage: store.open(() => clock.now()),
 				limits: { ...LIMITS, ...limits, ...(store.patient === false && { commitRetryMs: 0 }) },
 				clock: eager(clock),

@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Bus, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { quiet } from "../quiet.ts";
 
 const LIMITS = { segmentCharsMax: 40 };
 
@@ -18,7 +19,7 @@ function store() {
 		/** Leaves the store as a killed process would: nothing is closed. */
 		open(): Bus {
 			const file = openSqlite(path, "process");
-			const bus = createBus({ storage: sqliteStorage(file), limits: LIMITS });
+			const bus = createBus({ ...quiet, storage: sqliteStorage(file), limits: LIMITS });
 			onTestFinished(async () => {
 				await bus.close();
 				file.close();

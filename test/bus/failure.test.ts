@@ -8,6 +8,7 @@ import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import type { Storage } from "../../packages/daemon/src/bus/storage.ts";
 import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
 import { manualClock } from "../clock.ts";
+import { quiet } from "../quiet.ts";
 import { memoryStorage } from "./memory.ts";
 import { removeUpTo } from "./remove.ts";
 
@@ -29,7 +30,7 @@ describe("a store that refuses commits", () => {
 	it("I1: what waits stays invisible, is tried again, and nothing is lost when the disk has room again", async () => {
 		const disk = fillable();
 		const clock = manualClock();
-		const bus = createBus({ storage: disk.storage, clock });
+		const bus = createBus({ ...quiet, storage: disk.storage, clock });
 		const writer = await bus.create({ log: "a", kind: "run" }, ["1"]);
 		const cursor = await bus.cursor({ log: "a" }, 1);
 		disk.full = true;
@@ -64,11 +65,11 @@ describe("a store that refuses commits", () => {
 				};
 			},
 		});
-		const before = createBus({ storage: inner });
+		const before = createBus({ ...quiet, storage: inner });
 		await before.create({ log: "a", kind: "run" }, ["1"]);
 		isFull = true;
 		const clock = manualClock();
-		const bus = createBus({ storage, clock });
+		const bus = createBus({ ...quiet, storage, clock });
 		const left = bus.list({ orphaned: true });
 		clock.advance(250);
 		await tick();
@@ -82,7 +83,7 @@ describe("a store that refuses commits", () => {
 		clock.advance(250);
 		expect((await reopened).offset).toBe(1);
 		isFull = true;
-		const late = createBus({ storage, clock });
+		const late = createBus({ ...quiet, storage, clock });
 		const told = expect(late.list({ orphaned: true })).rejects.toThrow("the disk is full");
 		for (let n = 0; n < 130; n++) {
 			clock.advance(250);
@@ -94,7 +95,7 @@ describe("a store that refuses commits", () => {
 	it("P4.9: a creation with less patience is given up sooner, and leaves nothing behind; the others wait on", async () => {
 		const disk = fillable();
 		const clock = manualClock();
-		const bus = createBus({ storage: disk.storage, clock });
+		const bus = createBus({ ...quiet, storage: disk.storage, clock });
 		const writer = await bus.create({ log: "a", kind: "run" }, ["1"]);
 		disk.full = true;
 		writer.append("2");
@@ -129,7 +130,7 @@ describe("a store that refuses commits", () => {
 	it("P4.9: a seal with less patience is given up sooner, and leaves the log open as it was; what was appended is kept", async () => {
 		const disk = fillable();
 		const clock = manualClock();
-		const bus = createBus({ storage: disk.storage, clock });
+		const bus = createBus({ ...quiet, storage: disk.storage, clock });
 		const [writer, other] = await Promise.all(["a", "b"].map((log) => bus.create({ log, kind: "run" }, ["1"])));
 		disk.full = true;
 		other!.append("2");
@@ -163,7 +164,7 @@ describe("a store that refuses commits", () => {
 			return reserve(count);
 		};
 		const clock = manualClock();
-		const bus = createBus({ storage, clock });
+		const bus = createBus({ ...quiet, storage, clock });
 		const refused = expect(bus.create({ log: "a", kind: "run" }, ["1"], { patienceMs: 0 })).rejects.toMatchObject({
 			code: "unavailable",
 			message: expect.stringContaining("log a could not be written"),
@@ -180,7 +181,7 @@ describe("a store that refuses commits", () => {
 	it("I11: after the limit the writers fail, and the log stays for recovery", async () => {
 		const disk = fillable();
 		const clock = manualClock();
-		const bus = createBus({ storage: disk.storage, clock, limits: { commitRetryMsMax: 5000 } });
+		const bus = createBus({ ...quiet, storage: disk.storage, clock, limits: { commitRetryMsMax: 5000 } });
 		const writer = await bus.create({ log: "a", kind: "run" }, ["1"]);
 		disk.full = true;
 		writer.append("2");
@@ -200,13 +201,13 @@ describe("a store that refuses commits", () => {
 describe("a Bus that closes", () => {
 	it("ST16: commits all that waits, however many commits it takes", async () => {
 		const storage = memoryStorage();
-		const bus = createBus({ storage, limits: { commitTotalCharsMax: 10 } });
+		const bus = createBus({ ...quiet, storage, limits: { commitTotalCharsMax: 10 } });
 		const writers = await Promise.all(["a", "b", "c"].map((log) => bus.create({ log, kind: "run" }, ["1"])));
 		for (const writer of writers) writer.append("x".repeat(20));
 		const sealed = writers[0]!.seal(["end"]);
 		await bus.close();
 		await sealed;
-		const after = createBus({ storage });
+		const after = createBus({ ...quiet, storage });
 		const heads = new Map((await after.list()).map(({ log, head }) => [log, head]));
 		expect(heads).toEqual(
 			new Map([
@@ -229,7 +230,7 @@ describe("a store that refuses removals", () => {
 			if (!disk.full) return remove(id);
 			return disk.fails ? disk.fails() : Promise.reject(new Error("database or disk is full"));
 		};
-		const bus = createBus({ storage: inner, clock });
+		const bus = createBus({ ...quiet, storage: inner, clock });
 		for (const log of ["a", "b"]) await (await bus.create({ log, kind: "run" }, ["x".repeat(100)])).seal([]);
 		return { bus, disk };
 	}
@@ -281,7 +282,7 @@ describe("the journal of the SQLite store", () => {
 
 	it("P4: many logs of a tick are one row; rows go once their logs are cut", async () => {
 		const clock = manualClock();
-		const bus = createBus({ storage: sqliteStorage(file), clock });
+		const bus = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		const writers = await Promise.all(
 			Array.from({ length: 100 }, (_, i) => bus.create({ log: `w${i}`, kind: "run" }, ["begin"])),
 		);
@@ -299,16 +300,16 @@ describe("the journal of the SQLite store", () => {
 
 	it("P4.2: what a removed log left in the journal is never taken for a log that came after it", async () => {
 		const clock = manualClock();
-		const first = createBus({ storage: sqliteStorage(file), clock });
+		const first = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		await first.create({ log: "idle", kind: "run" }, ["idle 1"]);
 		const gone = await first.create({ log: "gone", kind: "run" }, ["secret 1"]);
 		gone.append("secret 2");
 		await gone.seal([]);
 		await removeUpTo(first, "gone");
 		expect(rows("journal")).toBeGreaterThan(0);
-		const second = createBus({ storage: sqliteStorage(file), clock });
+		const second = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		await second.create({ log: "next", kind: "run" }, ["next 1"]);
-		const third = createBus({ storage: sqliteStorage(file), clock });
+		const third = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		expect(await third.describe("next")).toMatchObject({ head: 1 });
 		expect((await third.cursor({ log: "next" }, 0)).next()).toMatchObject({ records: ["next 1"] });
 		expect((await third.cursor({ log: "idle" }, 0)).next()).toMatchObject({ records: ["idle 1"] });
@@ -317,9 +318,9 @@ describe("the journal of the SQLite store", () => {
 
 	it("P4: a log that was taken over, and has nothing to cut, is not committed again and again", async () => {
 		const clock = manualClock();
-		const first = createBus({ storage: sqliteStorage(file), clock, limits: { segmentCharsMax: 1 } });
+		const first = createBus({ ...quiet, storage: sqliteStorage(file), clock, limits: { segmentCharsMax: 1 } });
 		await first.create({ log: "adopted", kind: "run" }, ["begin"]);
-		const bus = createBus({ storage: sqliteStorage(file), clock });
+		const bus = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		await bus.reopen("adopted");
 		const busy = await bus.create({ log: "busy", kind: "run" }, ["begin"]);
 		for (let i = 0; i < 4200; i++) {
@@ -335,8 +336,8 @@ describe("the journal of the SQLite store", () => {
 
 	it("P4: a dead daemon's log that is never adopted does not hold the journal back", async () => {
 		const clock = manualClock();
-		await createBus({ storage: sqliteStorage(file), clock }).create({ log: "left", kind: "run" }, ["begin"]);
-		const bus = createBus({ storage: sqliteStorage(file), clock });
+		await createBus({ ...quiet, storage: sqliteStorage(file), clock }).create({ log: "left", kind: "run" }, ["begin"]);
+		const bus = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		const busy = await bus.create({ log: "busy", kind: "run" }, ["begin"]);
 		for (let i = 0; i < 5000; i++) {
 			busy.append(`${i}`.padEnd(100));
@@ -355,10 +356,10 @@ describe("the journal of the SQLite store", () => {
 
 	it("P4.10: a journal row that is not one is passed over", async () => {
 		const clock = manualClock();
-		const first = createBus({ storage: sqliteStorage(file), clock });
+		const first = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		await first.create({ log: "a", kind: "run" }, ["1"]);
 		file.db.exec("INSERT INTO journal (id, entries) VALUES (7, 'no entry' || char(10) || 'at all' || char(10))");
-		const second = createBus({ storage: sqliteStorage(file), clock });
+		const second = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		const writer = await second.create({ log: "b", kind: "run" }, ["1"]);
 		await (await second.reopen("a")).seal(["2"]);
 		await writer.seal([]);
@@ -369,7 +370,7 @@ describe("the journal of the SQLite store", () => {
 
 	it("P4.7: a log that was being removed when the process died does not count any more", async () => {
 		const clock = manualClock();
-		const first = createBus({ storage: sqliteStorage(file), clock, limits: { segmentCharsMax: 50 } });
+		const first = createBus({ ...quiet, storage: sqliteStorage(file), clock, limits: { segmentCharsMax: 50 } });
 		const writer = await first.create({ log: "big", kind: "run" }, []);
 		for (let n = 0; n < 40; n++) {
 			writer.append("x".repeat(100));
@@ -380,7 +381,7 @@ describe("the journal of the SQLite store", () => {
 		await kept.seal([]);
 		const storage = sqliteStorage(file);
 		expect(await storage.removeSome((await storage.find("big"))!.id)).toBe(false);
-		const second = createBus({ storage: sqliteStorage(file), clock });
+		const second = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		expect(await second.retain({ totalBytesMax: 1000 })).toBe(0);
 		expect(await second.describe("small")).toBeDefined();
 		await second.close();
@@ -388,7 +389,7 @@ describe("the journal of the SQLite store", () => {
 
 	it("P4: an idle log does not hold the journal of busy ones back", async () => {
 		const clock = manualClock();
-		const bus = createBus({ storage: sqliteStorage(file), clock });
+		const bus = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		await bus.create({ log: "idle", kind: "run" }, ["begin"]);
 		const busy = await bus.create({ log: "busy", kind: "run" }, ["begin"]);
 		for (let i = 0; i < 5000; i++) {
@@ -400,7 +401,7 @@ describe("the journal of the SQLite store", () => {
 			await tick();
 		}
 		expect(rows("journal")).toBeLessThan(1000);
-		const again = createBus({ storage: sqliteStorage(file), clock });
+		const again = createBus({ ...quiet, storage: sqliteStorage(file), clock });
 		expect(await again.describe("idle")).toMatchObject({ head: 1 });
 		expect(await again.describe("busy")).toMatchObject({ head: 5001 });
 		await bus.close();

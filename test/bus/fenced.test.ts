@@ -3,6 +3,7 @@
 import { expect, it, onTestFinished } from "vitest";
 import { createBus } from "../../packages/daemon/src/bus/bus.ts";
 import { manualClock } from "../clock.ts";
+import { quiet } from "../quiet.ts";
 import { until } from "../until.ts";
 import { inMemory, inSqlite } from "./stores.ts";
 
@@ -15,7 +16,7 @@ it.each([
 		const store = make();
 		onTestFinished(() => store.dispose());
 		const clock = manualClock(1_000_000);
-		const bus = createBus({ storage: store.open(() => clock.now()), shared: true, clock });
+		const bus = createBus({ ...quiet, storage: store.open(() => clock.now()), shared: true, clock });
 		await bus.create({ log: "a", kind: "run" }, ["1"]);
 		const asked = store.open(() => clock.now()).bury(-1);
 		expect(await asked).toEqual([bus.node]);

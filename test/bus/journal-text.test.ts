@@ -5,13 +5,14 @@ import { expect, it } from "vitest";
 import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
 import { entriesOf } from "../../packages/daemon/src/bus/sqlite/journal.ts";
 import { JournalText } from "../../packages/daemon/src/bus/sqlite/journal-text.ts";
+import { character } from "../character.ts";
 import { atEffort } from "../effort.ts";
 
 const entry = fc.record({
 	log: fc.maxSafeNat(),
 	first: fc.oneof(fc.nat(9), fc.maxSafeNat()).map((offset) => Math.max(1, offset)),
 	records: fc.array(
-		fc.string({ unit: "binary", maxLength: 60 }).map((text) => JSON.stringify(text.toWellFormed())),
+		fc.string({ unit: character, maxLength: 60 }).map((text) => JSON.stringify(text.toWellFormed())),
 		{ minLength: 1, maxLength: 4 },
 	),
 });

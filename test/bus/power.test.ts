@@ -5,6 +5,7 @@ import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { type Bus, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
+import { quiet } from "../quiet.ts";
 import { freshFolder } from "../runtime/folder.ts";
 
 let clock: ManualClock;
@@ -21,7 +22,7 @@ beforeEach(() => {
 		syncs.push(asked);
 		return asked.promise;
 	};
-	bus = createBus({ storage: sqliteStorage({ ...file, sync }), clock });
+	bus = createBus({ ...quiet, storage: sqliteStorage({ ...file, sync }), clock });
 	onTestFinished(async () => {
 		for (const asked of syncs) asked.resolve();
 		await bus.close();

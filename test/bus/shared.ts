@@ -5,6 +5,7 @@ import { type Bus, type Cursor, createBus, follow, type LogSpec } from "../../pa
 import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../../packages/daemon/src/bus/storage.ts";
 import type { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
+import { quiet } from "../quiet.ts";
 import { until } from "../until.ts";
 import type { StorageUnderTest } from "./contract.ts";
 import { note, noted } from "./notes.ts";
@@ -97,7 +98,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			clock = manualClock(1000);
 			commits = held(store.open(() => clock.now()));
 			const limits = { commitRecordsMax: 4, commitCharsMax: 400, commitTotalCharsMax: 100, closeMsMax: 1000 };
-			bus = createBus({ storage: commits.storage, clock, limits });
+			bus = createBus({ ...quiet, storage: commits.storage, clock, limits });
 		});
 		afterEach(() => store.dispose());
 		const create = async (log: string, chain?: string) => {
@@ -312,7 +313,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 
 		it("P4.9: a store that does not answer a request for ids is reported in time", async () => {
 			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({ storage: slow.storage, clock });
+			const late = createBus({ ...quiet, storage: slow.storage, clock });
 			await slow.answerAll();
 			const refused = { code: "unavailable", message: expect.stringContaining("does not answer") };
 			const created = expect(late.create(run("a"), ["1"], { patienceMs: 1000 })).rejects.toMatchObject(refused);
@@ -386,7 +387,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await (await commits.next()).answer();
 			await closed;
 			expect(commits.isIdle()).toBe(true);
-			const after = createBus({ storage: store.open(() => clock.now()), clock });
+			const after = createBus({ ...quiet, storage: store.open(() => clock.now()), clock });
 			expect(await readAll(after, "a")).toEqual(["begin", "1", "2"]);
 			await after.close();
 		});
@@ -395,7 +396,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await create("a", "session:s");
 			await bus.close();
 			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({ storage: slow.storage, clock, shared: true });
+			const late = createBus({ ...quiet, storage: slow.storage, clock, shared: true });
 			await slow.answerAll();
 			const left = store.open(() => clock.now());
 			await left.bury(-1);
@@ -433,7 +434,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 
 		it("ST16: a store that does not answer a question is not waited for longer than the limit", async () => {
 			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({ storage: slow.storage, clock, limits: { closeMsMax: 1000 } });
+			const late = createBus({ ...quiet, storage: slow.storage, clock, limits: { closeMsMax: 1000 } });
 			await slow.answerAll();
 			const asked = late.describe("a");
 			const closed = late.close();
@@ -450,7 +451,12 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			["a look-up behind a start", (late) => late.list({ orphaned: true }).catch(() => {})],
 		])("ST16: nor for %s, and it is one limit for all of it", async (what, ask) => {
 			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({ storage: slow.storage, clock, limits: { closeMsMax: 1000, commitRetryMs: 1 } });
+			const late = createBus({
+				...quiet,
+				storage: slow.storage,
+				clock,
+				limits: { closeMsMax: 1000, commitRetryMs: 1 },
+			});
 			if (what === "retention") await slow.answerAll();
 			ask(late);
 			await turn();
@@ -473,7 +479,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 
 		it("P4.9: impatient callers fail while the store does not answer the start", async () => {
 			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({ storage: slow.storage, clock, limits: { commitRetryMs: 10 } });
+			const late = createBus({ ...quiet, storage: slow.storage, clock, limits: { commitRetryMs: 10 } });
 			const told = expect(late.write([], 100)).rejects.toThrow("does not answer");
 			await turn();
 			clock.advance(100);
@@ -517,7 +523,12 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		const joinMortal = () => {
 			let isDead = false;
 			const after: ManualClock["after"] = (ms, callback) => clock.after(ms, () => isDead || callback());
-			const bus = createBus({ storage: store.open(() => clock.now()), clock: { ...clock, after }, shared: true });
+			const bus = createBus({
+				...quiet,
+				storage: store.open(() => clock.now()),
+				clock: { ...clock, after },
+				shared: true,
+			});
 			return {
 				bus,
 				die() {
@@ -529,7 +540,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		const join = (aheadMs = 0, shared = true) => {
 			const own = { ...clock, now: () => clock.now() + aheadMs };
 			const limits = { segmentCharsMax: 60, watchMs: 500, idsPerBlock: 2 };
-			const bus = createBus({ storage: store.open(() => clock.now()), clock: own, shared, limits });
+			const bus = createBus({ ...quiet, storage: store.open(() => clock.now()), clock: own, shared, limits });
 			buses.push(bus);
 			return bus;
 		};

@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { createBus, follow } from "../../packages/daemon/src/bus/bus.ts";
 import { atEffort } from "../effort.ts";
+import { quiet } from "../quiet.ts";
 import { seed } from "../seed.ts";
 import { busContract, type StorageUnderTest } from "./contract.ts";
 import { faulty } from "./faulty.ts";
@@ -30,7 +31,7 @@ it("ST22, ST27: a reader of a chain misses nothing, whatever its connection does
 	// The first three once hid the end of a link from its reader.
 	const seeds = [278, 406, 467, ...Array.from({ length: atEffort(300, 30) }, (_, n) => seed + n)];
 	for (const one of seeds) {
-		const bus = createBus({ storage: faulty(memoryStorage(), one), limits: { commitRetryMs: 0 } });
+		const bus = createBus({ ...quiet, storage: faulty(memoryStorage(), one), limits: { commitRetryMs: 0 } });
 		const read = (async () => {
 			const records: string[] = [];
 			for await (const batch of follow(await bus.cursor({ chain: "session:s" }, 0))) {
@@ -55,7 +56,8 @@ it.each(STORES)(
 	async (_, make) => {
 		const store = make();
 		const limits = { commitRetryMs: 0 };
-		const join = (n: number) => createBus({ storage: faulty(store.open(Date.now), seed + n), shared: true, limits });
+		const join = (n: number) =>
+			createBus({ ...quiet, storage: faulty(store.open(Date.now), seed + n), shared: true, limits });
 		const [writing, asking] = [join(1), join(2)];
 		let written = false;
 		const writes = (async () => {

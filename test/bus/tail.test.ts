@@ -4,11 +4,12 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
 import { Tail } from "../../packages/daemon/src/bus/reading/tail.ts";
+import { character } from "../character.ts";
 import { atEffort } from "../effort.ts";
 
 const record = fc.oneof(
 	fc.constant(""),
-	fc.string({ unit: "binary", maxLength: 40 }).map((text) => JSON.stringify(text.toWellFormed())),
+	fc.string({ unit: character, maxLength: 40 }).map((text) => JSON.stringify(text.toWellFormed())),
 	// Larger than a block, or just as large as what is left of one.
 	fc.integer({ min: 1, max: 6000 }).map((length) => "x".repeat(length)),
 	fc.integer({ min: 1, max: 1500 }).map((length) => "\u20AC".repeat(length)),

@@ -1,5 +1,5 @@
+import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";

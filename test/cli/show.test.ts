@@ -1,12 +1,12 @@
 /** A run with several agents on a terminal. */
 
 import { PassThrough } from "node:stream";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import { expect, it } from "vitest";
 import { createRunVerifier } from "../../packages/client/src/client.ts";
 import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
 import { createShow, type ShowOptions } from "../../packages/daemon/src/cli/show.ts";
 import { createTerminal } from "../../packages/daemon/src/cli/terminal.ts";
-import type { EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import { decodeFrame, encodeInjected } from "../../packages/protocol/src/protocol.ts";
 
 /** Standard output and standard error of a run that yields these events, and its exit code. */

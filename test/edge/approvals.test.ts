@@ -1,5 +1,5 @@
+import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import type { ApprovalJson } from "../../packages/protocol/src/protocol.ts";
 import { until } from "../until.ts";
 import { createRig } from "./rig.ts";

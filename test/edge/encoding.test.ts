@@ -7,9 +7,10 @@ import { Batch } from "../../packages/daemon/src/bus/bus.ts";
 import { sharedEncoding } from "../../packages/daemon/src/edge/stream/encoding.ts";
 import { NDJSON, SSE, upTo } from "../../packages/daemon/src/edge/stream/stream.ts";
 import { encodeFrame, type Frame } from "../../packages/protocol/src/protocol.ts";
+import { character } from "../character.ts";
 
 const payload = fc.oneof(
-	fc.string({ unit: "binary" }),
+	fc.string({ unit: character }),
 	fc.constantFrom("\n", "\r\n\r\n", "data: x\n\nid: 9\n", "\u2028\u2029", "\0", "🙂"),
 );
 const frame: fc.Arbitrary<Frame> = fc.oneof(

@@ -5,16 +5,15 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { createParser } from "eventsource-parser";
 import { expect } from "vitest";
-
 import { type Broker, createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import type { Bus, Cursor } from "../../packages/daemon/src/bus/bus.ts";
 import { ROUTES, type Route, type RouteId } from "../../packages/daemon/src/edge/api/routes.ts";
 import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../packages/daemon/src/edge/edge.ts";
 import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
 import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
-import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../packages/daemon/src/nex/nex.ts";
 import type { ServiceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
@@ -29,7 +28,7 @@ import { createMemory, type MemoryConfig } from "../../packages/daemon/src/servi
 import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
-
+import { quiet } from "../quiet.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { type OpenStore, openStore } from "../store.ts";
 import { until } from "../until.ts";
@@ -132,7 +131,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 	let stop = async () => {};
 	const start = async () => {
 		const { bus, ledger, rows, close } = open(join(dir, "nexus.db"));
-		const broker = createBroker({ bus, ledger, engine, log: silentLog });
+		const broker = createBroker({ ...quiet, bus, ledger, engine, log: silentLog });
 		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
 		await nex.recover();

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { digestOf, isToolAllowed, needsApproval, policyOf } from "../../packages/daemon/src/engine/engine.ts";
+import { digestOf } from "../../packages/daemon/src/engine/engine.ts";
+import { isToolAllowed, needsApproval, policyOf } from "../../packages/daemon/src/engine/policy.ts";
 import { permitOf } from "../../packages/daemon/src/engine/reason-act/schedule.ts";
 import { commonGlobs, fitsSome } from "../../packages/daemon/src/std/globs.ts";
 import { toolOf } from "./reason-act/kit.ts";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DIRECTIVE_KEYS, directiveHelp, parseDirective } from "../../packages/daemon/src/engine/demo/directive.ts";
+import { character } from "../character.ts";
 
 const asked = (text: string) => {
 	const parsed = parseDirective(text);
@@ -103,7 +104,7 @@ describe("what is not understood", () => {
 
 	test("no text makes the parser throw, and every answer is short", () => {
 		fc.assert(
-			fc.property(fc.string({ unit: "binary", maxLength: 2_000 }), (text) => {
+			fc.property(fc.string({ unit: character, maxLength: 2_000 }), (text) => {
 				const parsed = parseDirective(`/demo ${text}`);
 				if (parsed.kind === "help") expect(directiveHelp(parsed.problems).length).toBeLessThan(3_000);
 			}),

@@ -1,9 +1,10 @@
 import { getEventListeners } from "node:events";
+import type { EngineEvent, EngineMessage } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createDemo, demoEngine, paceFrom, scriptOf, waitMs } from "../../packages/daemon/src/engine/demo/demo.ts";
 import { shorten, tokensOf } from "../../packages/daemon/src/engine/demo/words.ts";
-import type { EngineEvent, EngineMessage } from "../../packages/daemon/src/engine/engine.ts";
+import { character } from "../character.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { countOf, oneByOne, playOut, requestOf, settle, start, textOf } from "./demo-play.ts";
@@ -100,7 +101,7 @@ describe("the answer to an ordinary message", () => {
 
 	test("answers any text, also none", async () => {
 		await fc.assert(
-			fc.asyncProperty(fc.string({ unit: "binary", maxLength: 600 }), async (text) => {
+			fc.asyncProperty(fc.string({ unit: character, maxLength: 600 }), async (text) => {
 				const { steps } = scriptOf(requestOf(text));
 				const said = [...steps].flatMap((step) => (step.type === "text" ? [step.delta] : []));
 				expect(said.join("")).toContain("Demo engine:");
@@ -346,7 +347,7 @@ describe("abort", () => {
 describe("tokens", () => {
 	test("join back to exactly the text, none of them empty", () => {
 		fc.assert(
-			fc.property(fc.string({ unit: "binary" }), (text) => {
+			fc.property(fc.string({ unit: character }), (text) => {
 				const tokens = tokensOf(text);
 				expect(tokens.join("")).toBe(text);
 				expect(tokens).not.toContain("");

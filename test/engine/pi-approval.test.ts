@@ -1,6 +1,7 @@
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
+import type { ApprovalOutcome, EngineEvent } from "@nexus-stream/protocol/engine";
 import { expect, test } from "vitest";
-import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import { digestOf } from "../../packages/daemon/src/engine/engine.ts";
 import { oneByOne } from "./demo-play.ts";
 import { ask, fauxEngine, offeredTools, said, shape, tool, toolsOf } from "./pi-kit.ts";
 

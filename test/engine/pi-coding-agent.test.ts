@@ -13,8 +13,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
 import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
+import type { ApprovalOutcome, EngineEvent } from "@nexus-stream/protocol/engine";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
+import { digestOf } from "../../packages/daemon/src/engine/engine.ts";
 import { accountOf } from "../../packages/daemon/src/engine/pi/signature.ts";
 import {
 	type CodingParts,

@@ -16,10 +16,10 @@ import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { assembleContext, pastTurnOf, userMessage } from "../../packages/daemon/src/broker/context.ts";
+import { COMPLETED } from "../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
 import { Transcript } from "../../packages/daemon/src/broker/frames/transcript.ts";
-import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
-import { COMPLETED } from "../../packages/daemon/src/broker/settle/ending.ts";
+import { BROKER_LIMITS } from "../../packages/daemon/src/broker/port.ts";
 import { chooseModel } from "../../packages/daemon/src/engine/pi/choose.ts";
 import type { PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
 import { toPiContext } from "../../packages/daemon/src/engine/pi/messages.ts";
@@ -29,6 +29,7 @@ import { accountOf } from "../../packages/daemon/src/engine/pi/signature.ts";
 import { type PiEvent, Translator } from "../../packages/daemon/src/engine/pi/translate.ts";
 import type { EngineEvent } from "../../packages/protocol/src/engine.ts";
 import { request } from "../broker/rig.ts";
+import { quiet } from "../quiet.ts";
 import { storeForTest } from "../store.ts";
 import { ask, fauxEngine, NO_RETRY, stopMock, tool } from "./pi-kit.ts";
 
@@ -243,7 +244,7 @@ describe("a second turn", () => {
 
 	function brokerOn(engine: Awaited<ReturnType<typeof piEngine>>) {
 		const { bus, ledger } = storeForTest();
-		return createBroker({ bus, ledger, engine });
+		return createBroker({ ...quiet, bus, ledger, engine });
 	}
 
 	const say = (runId: string, text: string) => request({ runId, events: [{ eventId: runId, text, attachments: [] }] });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { deliveryWrites as w } from "../../packages/daemon/src/ledger/deliveries/port.ts";
+import { type DeliveryMessage, deliveryWrites as w } from "../../packages/daemon/src/ledger/deliveries/port.ts";
 import { openLedger, stores } from "./rig.ts";
 
 const request = {
@@ -11,6 +11,10 @@ const request = {
 	options: {},
 	createdAt: 1,
 };
+
+/** Stores a message of the delivery, and the cursor. */
+const put = (message: Partial<DeliveryMessage>, now: number, cursor = 0, id = request.id) =>
+	w.put(id, { ordinal: 1, nonce: "n1", from: 0, state: "intended", ...message }, { cursor }, now);
 
 const conflict = (message: RegExp) =>
 	expect.objectContaining({ refusal: "conflict", message: expect.stringMatching(message) as string });
@@ -34,8 +38,7 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 	it("one that ended is active again from where it was", async () => {
 		const { ledger, write } = open();
 		write(w.open(request));
-		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0 }, 2));
-		write(w.sent("dlv_1", "n1", { messageId: "m1", to: 9 }, 3));
+		write(put({ state: "sent", messageId: "m1", to: 9 }, 3, 9));
 		const before = await ledger.deliveries.get("dlv_1");
 		write(w.finish("dlv_1", "stale", "too old", 4));
 		expect(await ledger.deliveries.list({ state: "active", limit: 9 })).toEqual([]);
@@ -45,23 +48,37 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 		expect(() => write(w.reopen("dlv_9", 6))).toThrow(conflict(/no delivery dlv_9/));
 	});
 
-	it("I7: a message's life moves the cursor only when it is finished, and is there for who opens the file next", async () => {
+	it("I7: a message is there as it was stored last, for who opens the file next", async () => {
 		const { file, ledger, write } = open();
 		write(w.open(request));
 		write(w.setMode("dlv_1", "stream", 2));
-		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0 }, 3));
+		write(put({}, 3));
 		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({
 			cursor: 0,
-			messages: [{ ordinal: 1, nonce: "n1", from: 0, state: "intended" }],
+			messages: [{ nonce: "n1", state: "intended" }],
 		});
-		write(w.created("dlv_1", "n1", "m1", 4));
-		write(w.shown("dlv_1", "n1", 7, 5));
-		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({
-			cursor: 0,
-			messages: [{ messageId: "m1", shown: 7, state: "open" }],
-		});
-		write(w.sent("dlv_1", "n1", { messageId: "m1", to: 9, carry: "```" }, 6));
-		write(w.intend("dlv_1", { ordinal: 2, nonce: "n2", from: 9, to: 12, text: "abc" }, 7));
+		const first: DeliveryMessage = {
+			ordinal: 1,
+			nonce: "n1",
+			from: 0,
+			to: 9,
+			messageId: "m1",
+			state: "sent",
+			shown: 7,
+			edits: 2,
+		};
+		const open2: DeliveryMessage = {
+			ordinal: 2,
+			nonce: "n2",
+			from: 9,
+			to: 12,
+			state: "intended",
+			text: "abc",
+			done: 1,
+			facts: { a: 1 },
+		};
+		write(w.put("dlv_1", { ...first, abandoned: true }, { cursor: 9, carry: "```" }, 6));
+		write(w.put("dlv_1", open2, { cursor: 9, carry: "```" }, 7));
 		const before = await ledger.deliveries.get("dlv_1");
 		expect(before).toEqual({
 			...request,
@@ -70,10 +87,7 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 			cursor: 9,
 			carry: "```",
 			updatedAt: 7,
-			messages: [
-				{ ordinal: 1, nonce: "n1", from: 0, to: 9, messageId: "m1", state: "sent", shown: 7, edits: 2 },
-				{ ordinal: 2, nonce: "n2", from: 9, to: 12, state: "intended", text: "abc" },
-			],
+			messages: [{ ...first, abandoned: true }, open2],
 		});
 		const path = file.db.location();
 		if (path === null) return;
@@ -83,59 +97,22 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 		expect(await deliveries.list({ state: "active", limit: 9 })).toEqual([before]);
 	});
 
-	it("announcing the same nonce again keeps its place; what was never created can be withdrawn", async () => {
+	it("I7: a finished message is not dropped, and nothing moves the cursor or the last progress back", async () => {
 		const { ledger, write } = open();
 		write(w.open(request));
-		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one" }, 2));
-		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 4, text: "two!" }, 3));
-		expect((await ledger.deliveries.get("dlv_1"))!.messages).toEqual([
-			{ ordinal: 1, nonce: "n1", from: 0, to: 4, text: "two!", state: "intended" },
-		]);
-		write(w.withdraw("dlv_1", "n1", 4));
-		expect((await ledger.deliveries.get("dlv_1"))!.messages).toEqual([]);
-		expect(() => write(w.withdraw("dlv_1", "n1", 4))).toThrow(conflict(/no message n1/));
-	});
-
-	it("I7: what was created is not withdrawn, and nothing moves the cursor or the last progress back", async () => {
-		const { ledger, write } = open();
-		write(w.open(request));
-		for (const n of [1, 2]) write(w.intend("dlv_1", { ordinal: n, nonce: `n${n}`, from: 0 }, 2));
-		write(w.created("dlv_1", "n1", "m1", 9));
-		expect(() => write(w.withdraw("dlv_1", "n1", 9))).toThrow(conflict(/no message n1/));
-		write(w.intend("dlv_1", { ordinal: 3, nonce: "n3", from: 0 }, 2));
-		write(w.created("dlv_1", "n3", "m3", 9));
-		write(w.remove("dlv_1", "n3", 9));
-		expect(() => write(w.remove("dlv_1", "n3", 9))).toThrow(conflict(/no message n3/));
-		write(w.shown("dlv_1", "n1", 4, 5));
+		write(put({ state: "sent", messageId: "m1", to: 8 }, 9, 8));
+		write(put({ ordinal: 2, nonce: "n2", state: "open", messageId: "m2", shown: 9 }, 5, 3));
 		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({
 			updatedAt: 9,
-			messages: [{ state: "open", shown: 4 }, {}],
+			cursor: 8,
+			messages: [{}, { shown: 9 }],
 		});
-		write(w.sent("dlv_1", "n1", { messageId: "m1", to: 8 }, 10));
-		write(w.sent("dlv_1", "n2", { messageId: "m2", to: 3 }, 11));
-		expect((await ledger.deliveries.get("dlv_1"))!.cursor).toBe(8);
-	});
-
-	it("a message whose outcome was not known is intended again when it is announced again", async () => {
-		const { ledger, write } = open();
-		write(w.open(request));
-		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one" }, 2));
-		write(w.doubt("dlv_1", "n1", 3));
-		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one" }, 4));
-		expect((await ledger.deliveries.get("dlv_1"))!.messages).toMatchObject([{ state: "intended" }]);
-	});
-
-	it("the text of a send is kept only as long as its outcome is not known", async () => {
-		const { ledger, write } = open();
-		write(w.open(request));
-		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one", done: 1 }, 2));
-		expect((await ledger.deliveries.get("dlv_1"))!.messages[0]).toMatchObject({ text: "one", done: 1 });
-		write(w.sent("dlv_1", "n1", { messageId: "m", to: 3 }, 3));
-		expect((await ledger.deliveries.get("dlv_1"))!.messages[0]?.text).toBeUndefined();
-		expect((await ledger.deliveries.get("dlv_1"))!.messages[0]?.done).toBeUndefined();
-		write(w.intend("dlv_1", { ordinal: 2, nonce: "n2", from: 3 }, 4));
-		write(w.doubt("dlv_1", "n2", 5));
-		expect((await ledger.deliveries.get("dlv_1"))!.messages[1]).toMatchObject({ state: "unknown" });
+		write(w.drop("dlv_1", "n2", 10));
+		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({ updatedAt: 10, messages: [{ nonce: "n1" }] });
+		for (const nonce of ["n1", "n2"]) {
+			expect(() => write(w.drop("dlv_1", nonce, 11))).toThrow(conflict(/no message n/));
+		}
+		expect(() => write(put({}, 11, 0, "dlv_9"))).toThrow(conflict(/no message n1 in delivery dlv_9/));
 	});
 
 	it("ended deliveries are listed, newest first, and are no longer pending", async () => {
@@ -164,14 +141,14 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 	it("a message that did not reach its reader is found by its id or nonce, and its delivery is not complete any more", async () => {
 		const { ledger, write } = open();
 		write(w.open(request));
-		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one" }, 2));
+		write(put({ to: 3, text: "one" }, 2));
 		expect(
 			await ledger.deliveries.ofMessage({ channel: "c", account: "a", messageId: "m1", nonce: "n1" }),
 		).toMatchObject({
 			nonce: "n1",
 			delivery: { id: "dlv_1" },
 		});
-		write(w.sent("dlv_1", "n1", { messageId: "m1", to: 3 }, 3));
+		write(put({ state: "sent", messageId: "m1", to: 3 }, 3, 3));
 		expect(await ledger.deliveries.ofMessage({ channel: "c", account: "b", messageId: "m1" })).toBeUndefined();
 		expect(
 			await ledger.deliveries.ofMessage({ channel: "c", account: "a", messageId: "m2", nonce: "n1" }),
@@ -194,8 +171,7 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 		const { ledger, write } = open();
 		for (const n of [1, 2]) {
 			write(w.open({ ...request, id: `dlv_${n}`, runId: `run_${n}` }));
-			write(w.intend(`dlv_${n}`, { ordinal: 1, nonce: `n${n}`, from: 0 }, 2));
-			write(w.created(`dlv_${n}`, `n${n}`, "m1", 3));
+			write(put({ nonce: `n${n}`, state: "open", messageId: "m1" }, 3, 0, `dlv_${n}`));
 		}
 		expect((await ledger.deliveries.ofMessage({ channel: "c", account: "a", messageId: "m1" }))?.nonce).toBe("n2");
 	});
@@ -203,16 +179,16 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 	it("a failure that is reported before the message's own answer is not forgotten by it", async () => {
 		const { ledger, write } = open();
 		write(w.open(request));
-		write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one" }, 2));
+		write(put({ to: 3, text: "one" }, 2));
 		write(w.failed("dlv_1", "n1", { messageId: "m1", error: "no phone" }, 3));
 		expect((await ledger.deliveries.get("dlv_1"))!.messages).toMatchObject([
 			{ state: "intended", error: "no phone", text: "one" },
 		]);
-		write(w.sent("dlv_1", "n1", { messageId: "m1", to: 3 }, 4));
+		write(put({ state: "sent", messageId: "m1", to: 3 }, 4, 3));
 		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({
 			state: "active",
 			cursor: 3,
-			messages: [{ state: "failed" }],
+			messages: [{ state: "failed", error: "no phone" }],
 		});
 	});
 
@@ -236,8 +212,7 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 	it("ST2: several changes are one unit: all or none", async () => {
 		const { ledger, write } = open();
 		write(w.open(request));
-		const unit = () =>
-			write(w.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0 }, 2), w.created("dlv_1", "other", "m", 3));
+		const unit = () => write(put({}, 2), w.drop("dlv_1", "other", 3));
 		expect(unit).toThrow(conflict(/no message other/));
 		expect((await ledger.deliveries.get("dlv_1"))!.messages).toEqual([]);
 	});

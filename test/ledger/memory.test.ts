@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type MemoryItem, memoryWrites } from "../../packages/daemon/src/services/memory/rows.ts";
 import { matchOf } from "../../packages/daemon/src/services/memory/rows-sqlite.ts";
+import { character } from "../character.ts";
 import { atEffort } from "../effort.ts";
 import { stores } from "./rig.ts";
 
@@ -145,7 +146,7 @@ test("A17: whatever is searched for, no sign has a meaning, and a text is found 
 		";",
 		"\ud83d",
 	);
-	const word = fc.oneof(hostile, fc.constantFrom("OR", "AND", "NOT", "NEAR", "dog"), fc.string({ unit: "binary" }));
+	const word = fc.oneof(hostile, fc.constantFrom("OR", "AND", "NOT", "NEAR", "dog"), fc.string({ unit: character }));
 	const typed = fc.array(word, { maxLength: 20 }).map((words) => words.join(" "));
 	let n = 0;
 	await fc.assert(

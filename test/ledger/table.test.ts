@@ -7,6 +7,7 @@ import { type AtOnce, must, openTables, type SqliteTable, statement } from "../.
 import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { type Reading, writesOf } from "../../packages/daemon/src/std/write.ts";
+import { quiet } from "../quiet.ts";
 import { turnOf } from "./rig.ts";
 
 interface Jobs {
@@ -36,7 +37,7 @@ const jobsInSqlite: SqliteTable<AtOnce<Jobs>> = {
 test("ST7: a new kind is one folder and one name: its writes commit with those of the others", async () => {
 	const file = openSqlite(":memory:", "process");
 	const { jobs, turns } = openTables(file, { ...TABLES, jobs: jobsInSqlite });
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 	onTestFinished(async () => {
 		await bus.close();
 		file.close();

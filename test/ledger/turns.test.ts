@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import { type Turn, type Turns, turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
+import { quiet } from "../quiet.ts";
 import { eventOf, fullTurn, notes, stores, turnOf } from "./rig.ts";
 
 describe.each(stores)("turns %s", (_name, open) => {
@@ -99,7 +100,7 @@ describe.each(stores)("turns %s", (_name, open) => {
 
 	test("ST2: a value that no row can hold is refused, and only its unit", async () => {
 		const { file, ledger } = open();
-		const bus = createBus({ storage: sqliteStorage(file) });
+		const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 		onTestFinished(() => bus.close());
 		const endless: Record<string, unknown> = {};
 		endless.self = endless;

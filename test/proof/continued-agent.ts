@@ -2,10 +2,12 @@
 
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { type ModelScript, scriptedModel } from "../../packages/daemon/src/engine/reason-act/model/scripted.ts";
-import { reasonActEngine, setupOf } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { type Tool, textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import { reasonActEngine } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { type Tool, textResult } from "../../packages/daemon/src/engine/tool.ts";
+import { systemClock } from "../../packages/protocol/src/clock.ts";
+import { setupOf } from "../engine/reason-act/kit.ts";
 
 export const TOOLS = ["look", "count", "compare", "note", "check"];
 /** Waits for a person. */
@@ -43,5 +45,5 @@ export async function agentThatNotes(acts: string): Promise<Engine> {
 			},
 		}),
 	);
-	return reasonActEngine(await setupOf({ phase: "chat" }, scriptedModel(SCRIPT), tools));
+	return reasonActEngine(await setupOf({ phase: "chat" }, scriptedModel(SCRIPT, systemClock), tools));
 }

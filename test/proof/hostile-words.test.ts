@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { memorySource } from "../../packages/daemon/src/engine/engine.ts";
-import { textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import { textResult } from "../../packages/daemon/src/engine/tool.ts";
 import { createMemory, MEMORY_DEFAULTS } from "../../packages/daemon/src/services/memory/memory.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { ticks, until } from "../broker/rig.ts";

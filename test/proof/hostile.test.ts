@@ -1,7 +1,7 @@
 /** Hostile words, from people, tools and engines: none widens what a run may do, and none gets into what it is not part of. */
 
 import { describe, expect, test } from "vitest";
-import { textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import { textResult } from "../../packages/daemon/src/engine/tool.ts";
 import type { InboundConfig } from "../../packages/daemon/src/nex/nex.ts";
 import { ask, gate, never, type Play, rig, started, tempFile, text, turnWhenSettled, until } from "../broker/rig.ts";
 import { answer, asks, engineOf, toolOf, text as words } from "../engine/reason-act/kit.ts";

@@ -1,7 +1,7 @@
 /** A group with an owner, a guest and strangers before a real inbox, Broker, store and loop; the model obeys the last speaker. */
 
-import type { EngineRequest } from "../../packages/daemon/src/engine/engine.ts";
-import { type Tool, textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
+import { type Tool, textResult } from "../../packages/daemon/src/engine/tool.ts";
 import type { AclConfig } from "../../packages/daemon/src/nex/access/acl.ts";
 import type { InboundConfig } from "../../packages/daemon/src/nex/nex.ts";
 import { until } from "../broker/rig.ts";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { textResult } from "../../packages/daemon/src/engine/tools/tools.ts";
+import { textResult } from "../../packages/daemon/src/engine/tool.ts";
 import { ask, rig, turnWhenSettled, verified } from "../broker/rig.ts";
 import { atEffort } from "../effort.ts";
 import { answer, asks, engineOf, text, toolOf } from "../engine/reason-act/kit.ts";

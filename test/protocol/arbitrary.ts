@@ -11,17 +11,18 @@ import {
 	type Frame,
 	type UsageShare,
 } from "../../packages/protocol/src/protocol.ts";
+import { character } from "../character.ts";
 
 /** Any UTF-16: lone surrogates, control characters, U+2028 and emoji more often than chance would have them. */
 export const anyText = fc.oneof(
-	fc.string({ unit: "binary" }),
+	fc.string({ unit: character }),
 	fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)) }),
 	fc.string({
 		unit: fc.constantFrom("\ud83d", "\ude00", "\u2028", "\u2029", "\n", "\r", "\0", '"', "\\", "é", "€", "😀"),
 	}),
 );
 
-export const wellFormedText = fc.string({ unit: "binary", minLength: 1, maxLength: 8 });
+export const wellFormedText = fc.string({ unit: character, minLength: 1, maxLength: 8 });
 
 /** Values that JSON can represent: -0 becomes 0. */
 export const anyJson: fc.Arbitrary<unknown> = fc

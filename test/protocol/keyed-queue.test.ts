@@ -56,6 +56,26 @@ describe("a keyed queue", () => {
 		expect(begun).toEqual(["one", "three"]);
 	});
 
+	it("work that has begun gives its result in its turn, and a turn can be held until it is released", async () => {
+		const { queue, run, ends } = world();
+		const stop = new AbortController();
+		const first = run("one");
+		const failed = expect(queue.run("a", Promise.reject(new Error("odd")))).rejects.toThrow("odd");
+		const held = queue.hold("a");
+		const gone = expect(queue.hold("a", stop.signal)).rejects.toThrow("enough");
+		const last = queue.run("a", Promise.resolve("last"));
+		stop.abort(new Error("enough"));
+		await gone;
+		await tick();
+		ends.get("one")!();
+		expect(await first).toBe("one");
+		await failed;
+		const release = await held;
+		expect(queue.size("a")).toBe(3);
+		release();
+		expect(await last).toBe("last");
+	});
+
 	it("an abort after the turn does not end the work", async () => {
 		const { run, ends } = world();
 		const stop = new AbortController();

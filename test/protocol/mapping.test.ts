@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
 	createToEvents,
-	createToFrames,
 	createVerifier,
 	decodeFrame,
 	encodeFrame,
@@ -12,6 +11,7 @@ import {
 } from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { anyJson, anyText, runLog } from "./arbitrary.ts";
+import { createToFrames } from "./to-frames.ts";
 
 const RUN = "run_0";
 const toFrames = (events: StreamEvent[]): Frame[] => {

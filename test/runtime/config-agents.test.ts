@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
+import { BROKER_LIMITS } from "../../packages/daemon/src/broker/port.ts";
 import { loadEngine } from "../../packages/daemon/src/engine/engine.ts";
 import { completeConfig } from "../../packages/daemon/src/runtime/config/config.ts";
 import { parseConfig, readConfigFile } from "../../packages/daemon/src/runtime/config/config-file.ts";

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
 import {
 	type Daemon,
 	type DaemonOptions,

@@ -3,8 +3,8 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
 import { checkDeeply } from "../../packages/daemon/src/runtime/data/check.ts";
 import {
 	type Daemon,

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { BROKER_LIMITS } from "../../packages/daemon/src/broker/limits.ts";
+import { BROKER_LIMITS } from "../../packages/daemon/src/broker/port.ts";
 import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
 import { MCP_LIMITS } from "../../packages/daemon/src/engine/mcp/port.ts";
 import { CONFIG_DEFAULTS } from "../../packages/daemon/src/runtime/config/config.ts";

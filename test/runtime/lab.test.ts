@@ -11,6 +11,7 @@ import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { linesOf } from "../lines.ts";
 import { beginRun } from "../nex/outbound/rig.ts";
+import { quiet } from "../quiet.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -32,7 +33,7 @@ function labWith(program: string) {
 	writeFileSync(host, program);
 	const file = openSqlite(join(dir, "nexus.db"), "process");
 	const clock = manualClock(1_000_000);
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 	const receive = () => Promise.reject(new Error("nothing is sent here"));
 	const lab = createLab({ bus, receive, dataDir: dir, clock, log: silentLog, host });
 	onTestFinished(async () => {
@@ -122,7 +123,7 @@ function keepTyping(): void {
 it("typing ends with the answer, however long a platform shows its sign", async () => {
 	const dir = freshFolder();
 	const file = openSqlite(join(dir, "nexus.db"), "process");
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 	const run = await beginRun(bus);
 	const receive = async () => ({ eventId: "evt", runId: run.runId, disposition: { state: "started" } }) as never;
 	const lab = createLab({ bus, receive, dataDir: dir, clock: systemClock, log: silentLog });
@@ -148,7 +149,7 @@ it("typing ends with the answer, however long a platform shows its sign", async 
 it("A14: a question has buttons where a platform has them; the first press decides it everywhere", async () => {
 	const dir = freshFolder();
 	const file = openSqlite(join(dir, "nexus.db"), "process");
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 	const receive = () => Promise.reject(new Error("nothing is sent here"));
 	const lab = createLab({ bus, receive, dataDir: dir, clock: systemClock, log: silentLog });
 	onTestFinished(async () => {

@@ -1,8 +1,8 @@
 /** The daemon starts its parts in the one safe order, and hands on what deliveries hold before the Bus commits. */
 
 import { setImmediate } from "node:timers/promises";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
 import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import { dataPaths, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";

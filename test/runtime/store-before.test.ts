@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { expect, it, onTestFinished } from "vitest";
 import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
-import type { Engine } from "../../packages/daemon/src/engine/engine.ts";
 import { openStore } from "../../packages/daemon/src/runtime/data/store.ts";
 import { dataPaths, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";

@@ -1,8 +1,8 @@
 /** Spans and counts of runs, from a daemon to a small OTLP receiver and to `/metrics`. */
 
 import { globSync, readFileSync } from "node:fs";
+import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Engine, EngineEvent } from "../../packages/daemon/src/engine/engine.ts";
 import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import type { DeliveryInfo } from "../../packages/daemon/src/nex/nex.ts";
 import { RunCounts } from "../../packages/daemon/src/runtime/observe/run-counts.ts";

@@ -8,12 +8,13 @@ import { noticeLogs } from "../../packages/daemon/src/services/audit/notices.ts"
 import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { atEffort } from "../effort.ts";
+import { quiet } from "../quiet.ts";
 import { until } from "../until.ts";
 
 function rig() {
 	const file = openSqlite(":memory:", "process");
 	const rows = serviceRows(file);
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 	const close = async () => {
 		await bus.close();
 		file.close();

@@ -4,11 +4,12 @@ import { serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
 import { once } from "../../packages/daemon/src/services/kit/once.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import type { Write } from "../../packages/daemon/src/std/write.ts";
+import { quiet } from "../quiet.ts";
 
 function rig() {
 	const file = openSqlite(":memory:", "process");
 	const rows = serviceRows(file);
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 	onTestFinished(async () => {
 		await bus.close();
 		file.close();

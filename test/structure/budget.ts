@@ -34,7 +34,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	engine: 10400,
 	lab: 4400,
 	ledger: 4300,
-	nex: 10730,
+	nex: 10750,
 	platforms: 8300,
 	protocol: 3600,
 	runtime: 4300,

@@ -6,9 +6,9 @@ import { CHANNELS } from "../../packages/platforms/src/channels.ts";
 import { ROOT } from "./files.ts";
 
 const FOLDER = `${ROOT}/packages/platforms/src`;
-const REQUIRED = ["README.md", "session.ts", "inbound.ts", "format.ts", "chat.ts"];
+const REQUIRED = ["README.md", "session.ts", "inbound.ts", "chat.ts"];
 /** A platform without such a file has nothing of the kind. */
-const OPTIONAL = ["api.ts", "faults.ts", "pace.ts", "buttons.ts", "webhook.ts"];
+const OPTIONAL = ["format.ts", "api.ts", "faults.ts", "pace.ts", "buttons.ts", "webhook.ts"];
 /** Files that only this platform needs. */
 const OWN: Partial<Record<(typeof CHANNELS)[number], readonly string[]>> = {
 	discord: ["gateway.ts", "recognise.ts"],

@@ -1,10 +1,11 @@
-/** Loaded before an adapter that streams (`--import`): writes the counts of its process into a file whenever the process gets SIGUSR2. */
+/** Loaded before an adapter (`--import`): writes the counts of its process into a file whenever the process gets SIGUSR2. Only for one verb. */
 
 import { renameSync, writeFileSync } from "node:fs";
 import { startCoverage } from "./coverage.ts";
 
-const file = new URL(import.meta.url).searchParams.get("file");
-if (file !== null && process.argv.includes("stream")) {
+const { searchParams } = new URL(import.meta.url);
+const file = searchParams.get("file");
+if (file !== null && process.argv.includes(searchParams.get("verb") ?? "")) {
 	const coverage = await startCoverage();
 	let taken = 0;
 	const write = async () => {

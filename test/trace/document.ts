@@ -1,4 +1,4 @@
-/** The lists of files in ARCHITECTURE.md, "The way of a token". */
+/** The lists of files in ARCHITECTURE.md, "The way of …". */
 
 import { readFileSync } from "node:fs";
 
@@ -6,7 +6,7 @@ const text = readFileSync(new URL("../../ARCHITECTURE.md", import.meta.url), "ut
 
 /** The files that the part of this name lists, as `daemon/bus/bus.ts`. */
 export function filesListed(part: string): string[] {
-	const [, body] = text.split(`\n### ${part}\n`);
+	const [, body] = text.split(new RegExp(`\n##+ ${part}\n`));
 	if (body === undefined) throw new Error(`ARCHITECTURE.md has no part "${part}"`);
 	const [own = ""] = body.split(/\n##/);
 	return [...own.matchAll(/`([\w/-]+\.ts)`/g)].map(([, file]) => file!);

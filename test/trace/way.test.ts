@@ -1,4 +1,4 @@
-/** ARCHITECTURE.md, "The way of a token", names exactly the files that run for every token: counted while tokens pass one at a time. */
+/** ARCHITECTURE.md names exactly the files that run for every token, every message and every model call: counted while they pass one at a time. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Rig } from "../edge/rig.ts";
@@ -7,9 +7,9 @@ import { type Counts, type Coverage, startCoverage } from "./coverage.ts";
 import { filesListed } from "./document.ts";
 import type { Reader } from "./reader.ts";
 
-const TOKENS = 60;
-/** Until the stream is established and everything that happens once has happened. */
-const TOKENS_BEFORE = 10;
+const COUNTED = 60;
+/** Until everything that happens once has happened. */
+const BEFORE = 10;
 
 let coverage: Coverage;
 let rig: Rig;
@@ -28,7 +28,7 @@ test("the files between the engine and the page are those that the document name
 	const { openPage } = await import("./page.ts");
 	const { puppet } = await rig.start("page");
 	const reader = openPage(rig.url, "page");
-	const [counts] = await trace(puppet, reader, [coverage]);
+	const [counts] = await trace(tokensTo(puppet, reader), [coverage]);
 	await reader.close();
 	expect(onTheWay(counts!)).toEqual(listed("From the engine to the log", "From the log to the page"));
 });
@@ -37,31 +37,51 @@ test("the files between the engine and a chat platform are those that the docume
 	const { deliverToTelegram } = await import("./telegram.ts");
 	const { puppet, runId } = await rig.start("platform");
 	const reader = await deliverToTelegram(rig, runId);
-	const [daemon, adapter] = await trace(puppet, reader, [coverage, reader.coverage]);
+	const [daemon, adapter] = await trace(tokensTo(puppet, reader), [coverage, reader.coverage]);
 	await reader.close();
 	expect(onTheWay(daemon!)).toEqual(listed("From the engine to the log", "From the log to a chat platform, and back"));
 	expect(onTheWay(adapter!)).toEqual(listed("In the adapter process"));
 });
 
-/** The files that ran while tokens passed, each to its reader before the next one comes. */
-async function trace(puppet: ReturnType<Rig["puppet"]>, reader: Reader, processes: Coverage[]): Promise<Counts[]> {
-	const pass = async (name: string, count: number) => {
-		for (let n = 0; n < count; n++) {
-			const token = `${name}-${n}.`;
-			puppet.say(`${token} `);
-			await until(`the reader shows ${token}`, () => reader.shows(token));
-		}
-	};
-	await pass("before", TOKENS_BEFORE);
+test("the files between a chat platform and the start of a run are those that the document names", async () => {
+	const { receiveFromTelegram } = await import("./telegram.ts");
+	const person = await receiveFromTelegram();
+	await person.write("the first message starts the adapter");
+	const [daemon, adapter] = await trace(person.write, [coverage, person.coverage]);
+	await person.close();
+	expect(onTheWay(adapter!)).toEqual(listed("From the platform to the daemon"));
+	expect(onTheWay(daemon!).filter(isOwn)).toEqual(listed("From the adapter's line to the run"));
+});
+
+test("the files of a model call over gRPC are those that the document names", async () => {
+	const { openScenarios } = await import("./scenarios.ts");
+	const scenarios = await openScenarios();
+	const [counts] = await trace(scenarios.call, [coverage]);
+	await scenarios.close();
+	expect(onTheWay(counts!).filter(isOwn)).toEqual(listed("The way of a model call"));
+});
+
+/** Says a token, and waits until its reader shows it. */
+const tokensTo = (puppet: ReturnType<Rig["puppet"]>, reader: Reader) => async (token: string) => {
+	puppet.say(`${token} `);
+	await until(`the reader shows ${token}`, () => reader.shows(token));
+};
+
+/** The files that ran while so many passed, each to its destination before the next one comes. */
+async function trace(pass: (name: string) => Promise<void>, processes: Coverage[]): Promise<Counts[]> {
+	for (let n = 0; n < BEFORE; n++) await pass(`before-${n}.`);
 	for (const process of processes) await process.take();
-	await pass("token", TOKENS);
+	for (let n = 0; n < COUNTED; n++) await pass(`counted-${n}.`);
 	return await Promise.all(processes.map((process) => process.take()));
 }
 
-/** Something runs for each token or hardly ever; a commit or a report may serve two. */
+/** Something runs for each or hardly ever; a commit or a report may serve two. */
 const onTheWay = (counts: Counts): string[] =>
 	Object.keys(counts)
-		.filter((file) => counts[file]! >= TOKENS / 2)
+		.filter((file) => counts[file]! >= COUNTED / 2)
 		.sort();
+
+/** The document describes the Bus and the deliveries once, with the tokens. */
+const isOwn = (file: string): boolean => !/^(?:daemon\/(?:bus|std|nex\/delivery)|protocol|client\/gen)\//.test(file);
 
 const listed = (...parts: string[]): string[] => [...new Set(parts.flatMap(filesListed))].sort();

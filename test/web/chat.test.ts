@@ -3,7 +3,6 @@
 import { describe, expect, it } from "vitest";
 import {
 	createFold,
-	createToFrames,
 	type MessageJson,
 	type RunJson,
 	type RunView,
@@ -19,6 +18,7 @@ import {
 } from "../../packages/web/src/chat/chat.ts";
 import { threadOf, userMessagesOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
 import { announcement, connectionOf, outcomeOf } from "../../packages/web/src/chat/words.ts";
+import { createToFrames } from "../protocol/to-frames.ts";
 
 const row = (run_id: string, messages: MessageJson[], status: RunJson["status"] = "completed"): RunJson => ({
 	run_id,

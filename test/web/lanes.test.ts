@@ -78,6 +78,6 @@ describe("A7: stretches", () => {
 
 it("an agent keeps its colour", () => {
 	expect(toneOf("writer")).toBe(toneOf("writer"));
-	for (const name of ["", "lead", "writer", "😀"]) expect([0, 1, 2, 3, 4, 5]).toContain(toneOf(name));
+	for (const name of ["", "lead", "writer", "😀"]) expect(toneOf(name)).toMatch(/^[a-z]+$/);
 	expect(new Set(["lead", "writer", "operator"].map(toneOf)).size).toBe(3);
 });

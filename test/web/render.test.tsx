@@ -10,6 +10,7 @@ import { definitionsOf, renderBlock } from "../../packages/web/src/ui/markdown-v
 import { imageUrl, linkUrl, mediaUrl } from "../../packages/web/src/ui/safe-url.ts";
 import { Scrollable } from "../../packages/web/src/ui/scrollable.tsx";
 import { HOSTILE } from "../browser/hostile.ts";
+import { character } from "../character.ts";
 import { atEffort } from "../effort.ts";
 
 const ATTRIBUTES: Record<string, readonly string[]> = {
@@ -124,7 +125,7 @@ describe("markdown from a model", () => {
 			fc.property(fc.array(scrap, { maxLength: 40 }), (scraps) => check(scraps.join(""))),
 			{ numRuns: atEffort(1000, 100) },
 		);
-		fc.assert(fc.property(fc.string({ unit: "binary", maxLength: 200 }), check), { numRuns: atEffort(300, 100) });
+		fc.assert(fc.property(fc.string({ unit: character, maxLength: 200 }), check), { numRuns: atEffort(300, 100) });
 		check(HOSTILE);
 	});
 

@@ -2,10 +2,10 @@
 
 export {
 	type Account,
+	definePlatform,
 	type Platform,
 	remembered,
 	type Settings,
-	settingsOf,
 	type Tools,
 } from "./platform/platform.ts";
 export { PlatformError } from "./platform/platform-error.ts";

@@ -4,16 +4,15 @@ export { NexusError } from "@nexus-stream/protocol";
 export type {
 	Attachment,
 	Engine,
-	EngineChoice,
 	EngineEvent,
 	EngineMessage,
 	EngineRequest,
 	EngineYield,
 	PastToolCall,
-	PiConfig,
 	Sender,
 	ToolStatus,
-} from "./engine/engine.ts";
+} from "@nexus-stream/protocol/engine";
+export type { EngineChoice, PiConfig } from "./engine/engine.ts";
 export type { HookAnswer, HookContext, HookRequest, Plugin } from "./nex/nex.ts";
 export {
 	type Daemon,

@@ -56,10 +56,10 @@ export const steady = (clock: Clock): Clock => ({
 	after: (...what) => clock.after(...what),
 });
 
-/** Waits for work that does not fail; false when the time ran out first. */
-export function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+/** Waits for work that does not fail; false when the time ran out first. Only a `due` wait keeps the process alive. */
+export function within(clock: Clock, ms: number, work: Promise<unknown>, due?: "due"): Promise<boolean> {
 	return new Promise((resolve) => {
-		const cancel = clock.after(ms, () => resolve(false));
+		const cancel = clock.after(ms, () => resolve(false), due);
 		void work.finally(() => {
 			cancel();
 			resolve(true);

@@ -1,8 +1,13 @@
 /** Work of one key runs one piece at a time, in the order of the calls; other keys do not wait. */
 
 export interface KeyedQueue {
-	/** Runs `work` when everything queued before it under this key has ended. Rejects when the signal aborts before its turn. */
-	run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
+	/**
+	 * Runs `work` when everything queued before it under this key has ended; of work that has begun already, the result waits for its turn.
+	 * Rejects when the signal aborts before that.
+	 */
+	run<T>(key: string, work: Promise<T> | (() => Promise<T>), signal?: AbortSignal): Promise<T>;
+	/** Resolves with a function that ends the turn. */
+	hold(key: string, signal?: AbortSignal): Promise<() => void>;
 	/** Pieces of work under this key, the running one included. */
 	size(key: string): number;
 	/** Resolves when nothing is queued under any key. */
@@ -11,8 +16,10 @@ export interface KeyedQueue {
 
 export function createKeyedQueue(): KeyedQueue {
 	const lines = new Map<string, { last: Promise<unknown>; size: number }>();
-	return {
-		run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+	const queue: KeyedQueue = {
+		run<T>(key: string, work: Promise<T> | (() => Promise<T>), signal?: AbortSignal): Promise<T> {
+			// The caller gets the failure in its turn.
+			if (work instanceof Promise) work.catch(() => {});
 			const line = lines.get(key) ?? { last: Promise.resolve(), size: 0 };
 			lines.set(key, line);
 			line.size++;
@@ -20,7 +27,7 @@ export function createKeyedQueue(): KeyedQueue {
 			const mine = line.last.then(() => {
 				signal?.throwIfAborted();
 				isWaiting = false;
-				return work();
+				return typeof work === "function" ? work() : work;
 			});
 			// The next one waits whether this one fails or not; after an abort it still waits for those before this one.
 			const ended = mine.then(
@@ -32,11 +39,17 @@ export function createKeyedQueue(): KeyedQueue {
 			});
 			return signal === undefined ? mine : unlessAbortedBefore(mine, ended, signal, () => isWaiting);
 		},
+		hold: (key, signal) =>
+			new Promise((begun, reject) => {
+				const turn = () => new Promise<void>((release) => begun(release));
+				queue.run(key, turn, signal).catch(reject);
+			}),
 		size: (key) => lines.get(key)?.size ?? 0,
 		async idle() {
 			while (lines.size > 0) await Promise.all([...lines.values()].map(({ last }) => last));
 		},
 	};
+	return queue;
 }
 
 /** Settles with the work, or rejects as soon as the signal aborts while the work is still waiting. */

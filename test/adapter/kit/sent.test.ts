@@ -2,10 +2,10 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { keptNotes, openNotes } from "../../../packages/adapter/src/memory/notes.ts";
+import { openNotes } from "../../../packages/adapter/src/memory/notes.ts";
 import { createRecorder } from "../../../packages/adapter/src/memory/recorder.ts";
 import { type KeptMessage, SentLog } from "../../../packages/adapter/src/memory/sent.ts";
-import { openKeptState, writeState } from "../../../packages/adapter/src/memory/state.ts";
+import { openState, writeState } from "../../../packages/adapter/src/memory/state.ts";
 import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
 import type { KeepLine } from "../../../packages/adapter/src/port.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
@@ -184,7 +184,7 @@ describe("ST26: what the daemon keeps", () => {
 		const clock = manualClock();
 		const said: KeepLine[] = [];
 		const recorder = createRecorder({ say: (line) => void said.push(line), clock, answerMs: 1000 });
-		const sent = new SentLog(keptNotes(openNotes(file()), recorder), clock);
+		const sent = new SentLog(openNotes(file(), recorder), clock);
 		const answer = (line = said.at(-1)) => recorder.accept({ type: "noted", id: line?.id });
 		return { clock, said, recorder, sent, answer };
 	}
@@ -236,7 +236,7 @@ describe("ST26: what the daemon keeps", () => {
 	test("a state is there at once, and read from the daemon's file when it is on record", async () => {
 		const { said, recorder, answer } = kept();
 		const path = join(folder, "state.json");
-		const state = openKeptState(path, recorder, silentLog);
+		const state = openState(path, recorder, silentLog);
 		writeState(path, { other: "x" });
 		state.set("position", "7");
 		expect([state.get("position"), state.get("other")]).toEqual(["7", "x"]);
@@ -253,7 +253,7 @@ describe("ST26: what the daemon keeps", () => {
 });
 
 test("I11: the file does not grow beyond its limit, and only its owner reads it", () => {
-	const notes = openNotes(file(), 1000);
+	const notes = openNotes(file(), undefined, 1000);
 	for (let n = 0; n < 500; n++) notes.add(`line ${n}`);
 	expect(readdirSync(folder).toSorted()).toEqual(["sent", "sent.1"]);
 	expect(statSync(file()).mode & 0o777).toBe(0o600);

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CALL_CHARS_MAX, measure, render, withoutCalls } from "../../../packages/platforms/src/slack/format.ts";
+import { CALL_CHARS_MAX, render, withoutCalls } from "../../../packages/platforms/src/slack/format.ts";
+import { platform } from "../../../packages/platforms/src/slack/slack.ts";
 import { atEffort } from "../../effort.ts";
 import { anyMarkdown, lostLetters } from "../marks.ts";
 
@@ -34,7 +35,7 @@ test.each([
 });
 
 test("escapes count", () => {
-	expect(measure(render("a & b"))).toBe("a &amp; b".length);
+	expect(platform.measure(render("a & b"))).toBe("a &amp; b".length);
 });
 
 test("whatever the markdown: no letter is lost, and nothing but our own links stands in angle brackets", () => {

@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { render } from "../../../packages/platforms/src/whatsapp/format.ts";
+import { platform } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import { atEffort } from "../../effort.ts";
 import { anyMarkdown, lostLetters } from "../marks.ts";
+
+const { render } = platform;
 
 test.each([
 	["plain & <text>", "plain & <text>"],

@@ -17,6 +17,7 @@ import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { chunkEncoder, encodeFrame } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";
+import { quiet } from "../../quiet.ts";
 import { rawClient, waitFor } from "../rig.ts";
 import { dial } from "../ws-client.ts";
 
@@ -29,7 +30,7 @@ let server: Server;
 let port: number;
 
 beforeEach(async () => {
-	bus = createBus({ storage: memoryStorage() });
+	bus = createBus({ ...quiet, storage: memoryStorage() });
 	log = await bus.create({ log: "run", kind: "run" }, ['"begin"']);
 	clock = manualClock();
 	flusher = new Flusher({ flushMsMax: 60, log: silentLog, clock, utilisation: () => 1 });

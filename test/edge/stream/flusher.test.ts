@@ -10,6 +10,7 @@ import { chunkEncoder, encodeFrame, type Frame } from "../../../packages/protoco
 import { memoryStorage } from "../../bus/memory.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
+import { quiet } from "../../quiet.ts";
 import { until } from "../../until.ts";
 import { ScriptedCursor } from "./scripted.ts";
 
@@ -67,7 +68,7 @@ interface Reader {
 
 async function simulate(logCount: number) {
 	const clock = manualClock();
-	const bus: Bus = createBus({ storage: memoryStorage() });
+	const bus: Bus = createBus({ ...quiet, storage: memoryStorage() });
 	let utilisation = 0;
 	const flusher = new Flusher({ flushMsMax: MS_MAX, log: silentLog, clock, utilisation: () => utilisation });
 	let step = 0;

@@ -9,6 +9,7 @@ import { createReaders, Flusher, type Readers, SSE } from "../../../packages/dae
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import type { CloseMode } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
+import { quiet } from "../../quiet.ts";
 import { rawClient, waitFor } from "../rig.ts";
 
 /** Numbers what it shows, reader by reader, and does not show records that begin with `#`. */
@@ -39,7 +40,7 @@ describe("HTTP answers", () => {
 	let dialect: StreamFormat;
 	let closes: CloseMode;
 	beforeEach(async () => {
-		bus = createBus({ storage: memoryStorage() });
+		bus = createBus({ ...quiet, storage: memoryStorage() });
 		log = await bus.create({ log: "run", kind: "run" }, ["begin"]);
 		readers = createReaders(silentLog, new Flusher({ flushMsMax: 0, log: silentLog }));
 		dialect = NUMBERED;

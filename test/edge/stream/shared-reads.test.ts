@@ -9,6 +9,7 @@ import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { chunkEncoder } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";
+import { quiet } from "../../quiet.ts";
 
 const MS_MAX = 60;
 const READERS = 20;
@@ -51,7 +52,7 @@ function counted(changed: Partial<Storage> = {}) {
 }
 
 function open(storage: Storage, shared = false): Bus {
-	const bus = createBus({ storage, clock, shared, limits: { segmentCharsMax: SEGMENT_CHARS, tidyMs: 1 } });
+	const bus = createBus({ ...quiet, storage, clock, shared, limits: { segmentCharsMax: SEGMENT_CHARS, tidyMs: 1 } });
 	buses.push(bus);
 	return bus;
 }

@@ -9,6 +9,7 @@ import type { StreamFormat } from "../../../packages/daemon/src/edge/stream/dial
 import { createReaders, Flusher, SSE } from "../../../packages/daemon/src/edge/stream/stream.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { memoryStorage } from "../../bus/memory.ts";
+import { quiet } from "../../quiet.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { waitFor, watchCursors } from "../rig.ts";
 
@@ -38,7 +39,7 @@ function measuredSse() {
 }
 
 it("I6: 50 SSE readers that never read hold one batch each, and no more when the log grows", async () => {
-	const bus = createBus({ storage: memoryStorage() });
+	const bus = createBus({ ...quiet, storage: memoryStorage() });
 	const log = await bus.create({ log: "run", kind: "run" }, ["begin"]);
 	const readers = createReaders(silentLog, new Flusher({ flushMsMax: 0, log: silentLog }));
 	const cursors = watchCursors(bus);

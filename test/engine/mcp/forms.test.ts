@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { elicit } from "../../../packages/daemon/src/engine/mcp/elicit.ts";
 import { mcpProblems } from "../../../packages/daemon/src/engine/mcp/entry.ts";
 import { mayUse, toolName } from "../../../packages/daemon/src/engine/mcp/names.ts";
-import type { ToolQuestion } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import type { ToolQuestion } from "../../../packages/daemon/src/engine/tool.ts";
 import { answered, rig } from "./rig.ts";
 
 const form = (properties: object, required?: string[]) =>

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { McpConfig } from "../../../packages/daemon/src/engine/engine.ts";
+import type { McpConfig } from "../../../packages/daemon/src/engine/mcp/mcp.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";
 import { answered, context, isAlive, liar, request, rig, toolNamed } from "./rig.ts";

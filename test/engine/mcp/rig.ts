@@ -2,9 +2,11 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { createMcp, type Mcp, type McpConfig } from "../../../packages/daemon/src/engine/engine.ts";
-import type { Tool, ToolContext, ToolQuestion } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { createMcp, type Mcp } from "../../../packages/daemon/src/engine/engine.ts";
+import type { McpConfig } from "../../../packages/daemon/src/engine/mcp/mcp.ts";
+import type { Tool, ToolContext, ToolQuestion } from "../../../packages/daemon/src/engine/tool.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import type { ApprovalOutcome, EngineRequest } from "../../../packages/protocol/src/engine.ts";
 import type { Log } from "../../../packages/protocol/src/log.ts";
 import { ownPort } from "../../port.ts";
@@ -29,7 +31,10 @@ export function rig(config: McpConfig, parts: Partial<Parameters<typeof createMc
 		void logged.push({ level, facts: { ...facts }, message });
 	const log: Log = { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 	const rules = { ...RESTART_RULES, backoffMs: 10, backoffMsMax: 200, failuresMax: 1000 };
-	return { mcp: createMcp(config, { base: ".", env: process.env, version: "0", log, rules, ...parts }), logged };
+	return {
+		mcp: createMcp(config, { base: ".", env: process.env, version: "0", clock: systemClock, log, rules, ...parts }),
+		logged,
+	};
 }
 
 export const request = (more: Partial<EngineRequest> = {}): EngineRequest => ({

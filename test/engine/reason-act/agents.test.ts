@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { END } from "../../../packages/daemon/src/engine/reason-act/termination.ts";
-import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import type { EngineEvent, EngineRequest } from "../../../packages/protocol/src/engine.ts";
 import { requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";

@@ -1,8 +1,8 @@
+import type { ApprovalOutcome, EngineContext, EngineEvent } from "@nexus-stream/protocol/engine";
 import { expect, test } from "vitest";
-import type { ApprovalOutcome, EngineContext, EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
 import { digestOf } from "../../../packages/daemon/src/engine/engine.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import { askTool } from "../../../packages/daemon/src/engine/tools/built-in.ts";
-import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { oneByOne } from "../demo-play.ts";
 import { ask as requestOf } from "../pi-kit.ts";
 import { answer, asks, engineOf, type Options, shown, text, toolOf } from "./kit.ts";

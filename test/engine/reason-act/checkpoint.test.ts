@@ -7,11 +7,24 @@ import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { scriptedModel } from "../../../packages/daemon/src/engine/reason-act/model/scripted.ts";
-import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { type Tool, textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { reasonActEngine } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import type { ApprovalOutcome } from "../../../packages/protocol/src/engine.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
-import { type Answers, answer, asks, completes, messageOf, modelOf, routes, teamOf, text, toolOf } from "./kit.ts";
+import {
+	type Answers,
+	answer,
+	asks,
+	completes,
+	messageOf,
+	modelOf,
+	routes,
+	setupOf,
+	teamOf,
+	text,
+	toolOf,
+} from "./kit.ts";
 
 const request = requestOf("hello");
 const context = { signal: new AbortController().signal };
@@ -134,7 +147,7 @@ describe("A1: words that were shown after the checkpoint", () => {
 
 	test("the scripted model continues behind them", async () => {
 		const script = { steps: [{ text: "One two three four.", tokensPerSecond: 0 }] };
-		const engine = reasonActEngine(await setupOf({}, scriptedModel(script), []));
+		const engine = reasonActEngine(await setupOf({}, scriptedModel(script, systemClock), []));
 		const continues = { runId: "run_1", checkpoint: null, shown: "One two th" };
 		const events = await collect(engine.run({ ...request, continues }, context));
 		expect(textOf(events)).toBe("ree four.");

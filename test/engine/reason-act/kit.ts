@@ -2,12 +2,14 @@
 
 import type { AssistantMessage } from "@earendil-works/pi-ai";
 import type { AgentConfig } from "../../../packages/daemon/src/engine/agents/agents.ts";
-import { agentSpec } from "../../../packages/daemon/src/engine/reason-act/agents.ts";
+import { AGENT, agentSpec } from "../../../packages/daemon/src/engine/reason-act/agents.ts";
 import type { ReasonActConfig } from "../../../packages/daemon/src/engine/reason-act/config.ts";
 import type { LlmEvent, ModelPort, ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
-import { reasonActEngine, setupFor, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { reasonActEngine, setupFor } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import type { LoopSetup } from "../../../packages/daemon/src/engine/reason-act/setup.ts";
-import { type Tool, textResult, toolRegistry } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
+import { toolRegistry } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 
 type Part = AssistantMessage["content"][number];
@@ -116,7 +118,7 @@ export async function teamOf(answers: Record<string, Answers>, options: TeamOpti
 			{ model, tools, prompt: `You are ${name}.` },
 		),
 	);
-	const setup = await setupFor(agents, options.config ?? {}, ".");
+	const setup = await setupFor(agents, options.config ?? {}, ".", systemClock);
 	const calls = Object.fromEntries(spoken.map(({ name, calls }) => [name, calls]));
 	return { engine: reasonActEngine({ ...setup, ...options.setup }), setup: { ...setup, ...options.setup }, calls };
 }
@@ -133,3 +135,14 @@ export const shown = (events: readonly EngineEvent[]): string[] =>
 		if (event.type === "usage" || event.type === "log" || event.type === "checkpoint") return [];
 		return [event.type === "compaction" ? `compaction ${event.phase}` : event.type];
 	});
+
+/** One agent, its tools and the configured limits. */
+export function setupOf(
+	config: ReasonActConfig,
+	model: ModelPort,
+	tools: readonly Tool[],
+	clock: Clock = systemClock,
+): Promise<LoopSetup> {
+	const parts = { model, tools: toolRegistry(tools), prompt: config.systemPrompt };
+	return setupFor([agentSpec(AGENT, {}, parts)], config, process.cwd(), clock);
+}

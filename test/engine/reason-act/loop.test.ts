@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
 import { durations } from "../../../packages/daemon/src/engine/reason-act/setup.ts";
-import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 import { collect, requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";

@@ -3,10 +3,10 @@
 import { fauxAssistantMessage, fauxThinking, fauxToolCall } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
 import { piModel } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
-import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { reasonActEngine } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import { requestOf } from "../demo-play.ts";
 import { fauxModel, reasoningOf, run, shape, textOf, toolsOf, usageOf } from "../pi-kit.ts";
-import { toolOf } from "./kit.ts";
+import { setupOf, toolOf } from "./kit.ts";
 
 async function play(responses: Parameters<typeof fauxModel>[0]) {
 	const { faux, loaded, failure } = fauxModel(responses);

@@ -6,11 +6,12 @@ import { type Broker, createBroker } from "../../../packages/daemon/src/broker/b
 import type { Checkpoint } from "../../../packages/daemon/src/engine/reason-act/checkpoint.ts";
 import { reasonAct } from "../../../packages/daemon/src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../packages/daemon/src/engine/reason-act/model/model.ts";
-import { type Tool, textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import type { EngineEvent } from "../../../packages/protocol/src/engine.ts";
 import { rig, verified } from "../../broker/rig.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
+import { quiet } from "../../quiet.ts";
 import { requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
 import { type Answers, engineOf, messageOf, type modelOf, teamOf, toolOf } from "./kit.ts";
@@ -115,7 +116,7 @@ describe("a model that misbehaves", () => {
 		await fc.assert(
 			fc.asyncProperty(answers, config, async (answers, config) => {
 				const { engine } = await engineOf(answers, { config: { ...LIMITS, ...config }, tools });
-				const broker: Broker = createBroker({ bus, ledger, engine });
+				const broker: Broker = createBroker({ ...quiet, bus, ledger, engine });
 				n += 1;
 				const runId = `run_${n}`;
 				const events = [{ eventId: `evt_${n}`, text: "question", attachments: [] }];
@@ -225,7 +226,7 @@ describe("agents that misbehave, in turn and side by side", () => {
 			fc.asyncProperty(team, config, policies, async (answers, config, agents) => {
 				const options = { config: { ...TEAM_LIMITS, ...config }, agents: agents as never, tools };
 				const { engine } = await teamOf(answers, options);
-				const broker: Broker = createBroker({ bus, ledger, engine });
+				const broker: Broker = createBroker({ ...quiet, bus, ledger, engine });
 				n += 1;
 				const runId = `run_team_${n}`;
 				const events = [{ eventId: `evt_team_${n}`, text: "question", attachments: [] }];

@@ -10,13 +10,8 @@ import {
 	type ToolOutcome,
 	toolRoom,
 } from "../../../packages/daemon/src/engine/reason-act/schedule.ts";
-import {
-	describeCall,
-	prepareCall,
-	type Tool,
-	textResult,
-	toolRegistry,
-} from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
+import { describeCall, prepareCall, toolRegistry } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { contentText } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";

@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { Tool } from "../../../packages/daemon/src/engine/tool.ts";
 import { bashTool, commandEnvironment } from "../../../packages/daemon/src/engine/tools/shell/bash.ts";
 import { HeadTail } from "../../../packages/daemon/src/engine/tools/shell/head-tail.ts";
-import { builtInTools, type Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { builtInTools } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";
@@ -16,13 +17,18 @@ import { collect } from "../demo-play.ts";
 import { answer, asks, engineOf, text as said } from "../reason-act/kit.ts";
 import { call, requestOf } from "./kit.ts";
 
+type ShellOptions = Parameters<typeof bashTool>[0];
+
+const shell = (options: Partial<ShellOptions>): Tool =>
+	bashTool({ root, env: { PATH }, envNames: [], wrapper: [], outputBytesMax: 1000, clock: systemClock, ...options });
+
 let root: string;
 let tools: Tool[];
 const PATH = process.env.PATH!;
 
 beforeEach(() => {
 	root = freshFolder();
-	tools = [bashTool({ root, env: { PATH }, envNames: [], wrapper: [], outputBytesMax: 1000 })];
+	tools = [shell({})];
 });
 
 const bash = (command: string, signal = new AbortController().signal) => call(tools, "bash", { command }, { signal });
@@ -42,8 +48,9 @@ const hasPid = (file: string) => existsSync(join(root, file)) && pidIn(file) > 0
 
 test("a daemon that ends in the middle of a command takes it along", async () => {
 	const module = new URL("../../../packages/daemon/src/engine/tools/shell/bash.ts", import.meta.url).href;
-	const script = `import { bashTool } from ${JSON.stringify(module)};
-		const tool = bashTool({ root: ${JSON.stringify(root)}, env: process.env, envNames: [], wrapper: [], outputBytesMax: 1000 });
+	const script = `import { systemClock } from "@nexus-stream/protocol/clock";
+		import { bashTool } from ${JSON.stringify(module)};
+		const tool = bashTool({ root: ${JSON.stringify(root)}, env: process.env, envNames: [], wrapper: [], outputBytesMax: 1000, clock: systemClock });
 		void tool.execute({ command: "echo $$ > pid; sleep 1000" }, { signal: new AbortController().signal });
 		process.stdin.once("data", () => process.exit(1));`;
 	const daemon = spawn(
@@ -111,7 +118,7 @@ describe("A15: the environment", () => {
 	};
 
 	test("is an allow-list: no keys, no tokens, nothing of the daemon's", async () => {
-		tools = [bashTool({ root, env, envNames: ["JAVA_HOME"], wrapper: [], outputBytesMax: 10_000 })];
+		tools = [shell({ env, envNames: ["JAVA_HOME"], outputBytesMax: 10_000 })];
 		const { text } = await bash("env");
 		const names = text.split("\n").flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? []);
 		// The shell itself adds three.
@@ -236,12 +243,12 @@ describe("in the loop", () => {
 describe("a wrapper", () => {
 	test("gets the shell and the command as its last arguments", async () => {
 		const wrapper = ["sh", "-c", 'echo wrapped; exec "$@"', "wrapper"];
-		tools = [bashTool({ root, env: { PATH }, envNames: [], wrapper, outputBytesMax: 1000 })];
+		tools = [shell({ wrapper })];
 		expect((await bash("echo inside")).text).toBe("wrapped\ninside\n[exit code 0]");
 	});
 
 	test("that is missing is reported as such", async () => {
-		tools = [bashTool({ root, env: { PATH }, envNames: [], wrapper: ["no-such-wrapper"], outputBytesMax: 1000 })];
+		tools = [shell({ wrapper: ["no-such-wrapper"] })];
 		expect(await bash("true")).toEqual({
 			text: "no-such-wrapper could not be started: it was not found",
 			failed: true,

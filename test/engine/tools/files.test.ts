@@ -15,8 +15,9 @@ import {
 import { join } from "node:path";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { Tool } from "../../../packages/daemon/src/engine/tool.ts";
 import { fileTools, replaceOnce } from "../../../packages/daemon/src/engine/tools/files/files.ts";
-import { builtInTools, type Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { builtInTools } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { atEffort } from "../../effort.ts";
 import { freshFolder } from "../../runtime/folder.ts";

@@ -1,7 +1,7 @@
 /** Helpers of the tools' tests: engine services, a request, and a call of one tool. */
 
 import type { EngineServices } from "../../../packages/daemon/src/engine/entry.ts";
-import type { Tool, ToolContext, ToolResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import type { Tool, ToolContext, ToolResult } from "../../../packages/daemon/src/engine/tool.ts";
 import type { EngineRequest } from "../../../packages/protocol/src/engine.ts";
 import { contentText } from "../../../packages/protocol/src/protocol.ts";
 

@@ -1,8 +1,8 @@
 /** `remember`, `recall`, `forget` and `learn`: whose bank a run may read and write, and how a note is shown. */
 
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Bus, createBus, sqliteStorage } from "../../../packages/daemon/src/bus/bus.ts";
-import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import { memorySource } from "../../../packages/daemon/src/engine/engine.ts";
 import type { MemoryPort } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { checkpointWrites } from "../../../packages/daemon/src/ledger/checkpoints/port.ts";
@@ -12,6 +12,7 @@ import { createMemory } from "../../../packages/daemon/src/services/memory/memor
 import { openSqlite } from "../../../packages/daemon/src/std/sqlite.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { quiet } from "../../quiet.ts";
 import { call, requestOf } from "./kit.ts";
 
 let memory: MemoryPort;
@@ -24,7 +25,7 @@ beforeEach(() => {
 	const file = openSqlite(":memory:", "process");
 	ledger = sqliteLedger(file);
 	rows = serviceRows(file);
-	bus = createBus({ storage: sqliteStorage(file), log: silentLog });
+	bus = createBus({ ...quiet, storage: sqliteStorage(file), log: silentLog });
 	memory = createMemory({ bus, rows, config: CONFIG, clock: systemClock });
 });
 

@@ -1,5 +1,5 @@
+import type { ApprovalOutcome, EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { ApprovalOutcome, EngineEvent, EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import type { AclConfig } from "../../../packages/daemon/src/nex/access/acl.ts";
 import type { InboundConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { type Play, until } from "../../broker/rig.ts";

@@ -2,19 +2,19 @@
 
 import { tmpdir } from "node:os";
 import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { Engine } from "../../../packages/daemon/src/engine/engine.ts";
 import { codingEngine } from "../../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
-import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { reasonActEngine } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import { memorySource } from "../../../packages/daemon/src/engine/tools/memory.ts";
-import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import type { InboundConfig, QueueConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { createMemory, MEMORY_DEFAULTS } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { gate, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { fauxEngine, fauxModel, NO_RETRY, tool as piTool, said } from "../../engine/pi-kit.ts";
-import { answer, asks, delta, modelOf, text, toolOf } from "../../engine/reason-act/kit.ts";
+import { answer, asks, delta, modelOf, setupOf, text, toolOf } from "../../engine/reason-act/kit.ts";
 import { messageOf, type NexRigOptions, nexRig } from "../inbox/rig.ts";
 
 const GROUP = "telegram:bot:g1";

@@ -2,13 +2,14 @@
 
 import { expect, test } from "vitest";
 import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
-import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { reasonActEngine } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import { approvalWrites } from "../../../packages/daemon/src/ledger/approvals/port.ts";
 import { checkpointWrites } from "../../../packages/daemon/src/ledger/checkpoints/port.ts";
 import { createNex } from "../../../packages/daemon/src/nex/nex.ts";
 import { tempFile } from "../../broker/rig.ts";
-import { answer, asks, modelOf, text, toolOf } from "../../engine/reason-act/kit.ts";
+import { answer, asks, modelOf, setupOf, text, toolOf } from "../../engine/reason-act/kit.ts";
+import { quiet } from "../../quiet.ts";
 import { storeForTest } from "../../store.ts";
 import { until } from "../../until.ts";
 import { messageOf, outboundOf } from "../inbox/rig.ts";
@@ -31,7 +32,7 @@ async function start(path: string, ran: string[], answers: Parameters<typeof mod
 	const engine = reasonActEngine(await setupOf({}, model, [acting("look"), acting("bash")]));
 	const store = storeForTest({ path });
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine });
+	const broker = createBroker({ ...quiet, bus, ledger, engine });
 	const { outbound, texts } = outboundOf();
 	const nex = createNex({ broker, bus, ledger, outbound, engine, config });
 	await nex.load();
@@ -84,9 +85,10 @@ test("while a decision is open the run is neither continued nor retried, and the
 	const second = await start(path, ran, [answer(text("Done."))]);
 	const turn = (await second.ledger.turns.get(runId!))!;
 	const [row] = second.broker.approvals.pending();
-	expect(await second.broker.canContinue(turn)).toBe(false);
+	const { canContinue, retryRefusal } = await second.broker.resumption(turn);
+	expect(canContinue).toBe(false);
 	const waits = `it waits for a decision about bash (${row!.id}); allow or deny it, and the run continues`;
-	expect(await second.broker.retryRefusal(turn)).toBe(waits);
+	expect(retryRefusal).toBe(waits);
 	await expect(second.nex.continue(runId!)).rejects.toMatchObject({
 		code: "conflict",
 		message: `run ${runId} cannot be continued: ${waits}`,

@@ -1,7 +1,7 @@
 /** Order, de-duplication and dispositions with an await at every call of the store. */
 
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import { inboxWrites } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

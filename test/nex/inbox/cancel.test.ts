@@ -1,5 +1,5 @@
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import { gate, type Play, text, until } from "../../broker/rig.ts";
 import { nexRig } from "./rig.ts";

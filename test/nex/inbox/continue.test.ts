@@ -1,7 +1,7 @@
 /** Continuing a run by way of the inbox: once, delivered to where the message came from, in its session's order (A1). */
 
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import { gate, type Play, text, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 

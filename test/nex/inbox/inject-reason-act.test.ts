@@ -3,11 +3,21 @@
 import { copyFileSync } from "node:fs";
 import type { Message } from "@earendil-works/pi-ai";
 import { expect, test } from "vitest";
-import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import { type Tool, textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { reasonActEngine } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import { never, tempFile, until, verified } from "../../broker/rig.ts";
-import { type Answers, answer, asks, delta, messageOf, modelOf, text, toolOf } from "../../engine/reason-act/kit.ts";
+import {
+	type Answers,
+	answer,
+	asks,
+	delta,
+	messageOf,
+	modelOf,
+	setupOf,
+	text,
+	toolOf,
+} from "../../engine/reason-act/kit.ts";
 import { type NexRigOptions, nexRig } from "./rig.ts";
 
 const queue: QueueSettings = { mode: "inject", collectMs: 100, messagesMax: 10, atCap: "drop_newest" };

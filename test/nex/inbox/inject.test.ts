@@ -1,5 +1,5 @@
+import type { EngineMessage, EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { EngineMessage, EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { InboundConfig, Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { injectedIn } from "../../../packages/protocol/src/protocol.ts";

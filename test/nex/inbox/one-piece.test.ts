@@ -1,9 +1,9 @@
 /** Streaming that an engine or a request has disabled: each message is one chunk, complete in itself (P1.14). */
 
+import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { expect, test } from "vitest";
+import { ABORTED, COMPLETED, type Ending } from "../../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../../packages/daemon/src/broker/frames/framer.ts";
-import { ABORTED, COMPLETED, type Ending } from "../../../packages/daemon/src/broker/settle/ending.ts";
-import type { Engine, EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { decodeFrame, type Frame } from "../../../packages/protocol/src/protocol.ts";
 import { started, text, verified } from "../../broker/rig.ts";

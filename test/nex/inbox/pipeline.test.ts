@@ -1,5 +1,5 @@
+import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { EngineEvent, EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { reportAttachments } from "../../../packages/daemon/src/runtime/compose.ts";
 import type { TransferInfo } from "../../../packages/daemon/src/services/artifacts/port.ts";

@@ -8,6 +8,7 @@ import { createNex, createOutbound } from "../../../packages/daemon/src/nex/nex.
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";
 import { engineOf, gate, never, type Play, tempFile, until } from "../../broker/rig.ts";
+import { quiet } from "../../quiet.ts";
 import { refuseWrites, storeForTest } from "../../store.ts";
 import { messageOf, nexRig, outboundOf } from "./rig.ts";
 
@@ -27,7 +28,7 @@ function rig(
 ) {
 	const store = storeForTest({ path, limits: { commitRetryMs: 5 }, dies });
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
+	const broker = createBroker({ ...quiet, bus, ledger, engine: engineOf(play) });
 	const out = outboundOf({
 		planDelivery({ runId, account: { channel, id: account }, target }) {
 			owe();
@@ -144,7 +145,7 @@ describe("the begin of a run and its deliveries", () => {
 		};
 		const outbound = createOutbound({ bus, ledger, dataDir: `${path}.d`, adapters, log: silentLog });
 		onTestFinished(() => outbound.stop(0));
-		await createBroker({ bus, ledger, engine: engineOf(silent) }).recover();
+		await createBroker({ ...quiet, bus, ledger, engine: engineOf(silent) }).recover();
 		await outbound.start();
 		expect(outbound.accounts()).toMatchObject([{ deliveries: 1 }]);
 		const owed = await outbound.deliveries({ runId: runId!, limit: 9 });

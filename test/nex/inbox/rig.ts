@@ -1,8 +1,8 @@
 /** The inbox on a real Broker, Bus and Ledger, with an outbound side that only writes down what it is asked for. */
 
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
-import type { BrokerLimits } from "../../../packages/daemon/src/broker/broker.ts";
-import type { Engine } from "../../../packages/daemon/src/engine/engine.ts";
+import type { BrokerLimits } from "../../../packages/daemon/src/broker/port.ts";
 import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { NexOptions, NexOutbound } from "../../../packages/daemon/src/nex/create.ts";

@@ -1,6 +1,6 @@
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import { finalEnd, gate, never, type Play, tempFile, text, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";

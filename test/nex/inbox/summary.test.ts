@@ -1,5 +1,5 @@
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import type { InboundConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, type Play, tempFile, text, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
 import { createNex, type InboundChannelConfig, type Nex } from "../../../packages/daemon/src/nex/nex.ts";
 import { engineOf, type Play, until } from "../../broker/rig.ts";
+import { quiet } from "../../quiet.ts";
 import { type Look, lookInto, openStore } from "../../store.ts";
 import { createRigWith, type Rig } from "../outbound/rig.ts";
 
@@ -33,7 +34,7 @@ async function start(play: Play, channel: InboundChannelConfig, inbound: number)
 	const rig = createRigWith((full) => ({ full: full("full", { inbound: String(inbound) }) }), { open });
 	const { bus, ledger } = store;
 	const { outbound } = rig;
-	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
+	const broker = createBroker({ ...quiet, bus, ledger, engine: engineOf(play) });
 	const config = { channels: { full: { ...channel, accounts: { main: {} } } } };
 	const nex = createNex({ broker, bus, ledger, outbound, config });
 	await nex.load();

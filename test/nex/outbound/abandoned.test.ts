@@ -23,7 +23,7 @@ it("the error text is still sent after an edit was refused, and only once", asyn
 	expect(stored()).toEqual(live.row);
 	expect(isErrorSent(stored())).toBe(false);
 	live.intend({ ordinal: 2, nonce: "n2", from: 0, to: 0, text: "Sorry." });
-	live.change("sent", "n2", { messageId: "m2", to: 0 });
+	live.sent("n2", { messageId: "m2", to: 0 });
 	await live.recorded();
 	expect(isErrorSent(stored())).toBe(true);
 });

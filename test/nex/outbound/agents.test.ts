@@ -1,14 +1,15 @@
 /** Deliveries of runs with several agents: messages in the order of their begins, whole, and hidden words never (A7, A8). */
 
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
-import type { EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
 import { readSource, type SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { createFold, decodeFrame, newRunId, type RunView } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
+import { quiet } from "../../quiet.ts";
 import { recordsOf } from "./framed.ts";
 import { createRig, type Rig, until } from "./rig.ts";
 
@@ -42,7 +43,7 @@ const viewOf = (records: readonly string[]): RunView => {
 
 /** Writes the records in groups, and reads them meanwhile from a position. */
 async function readFrom(records: readonly string[], group: number, position: number): Promise<SourceEvent[]> {
-	const bus = createBus({ storage: memoryStorage() });
+	const bus = createBus({ ...quiet, storage: memoryStorage() });
 	const runId = newRunId();
 	const writer = await bus.create({ log: runId, kind: "run" }, records.slice(0, 1));
 	const found: SourceEvent[] = [];

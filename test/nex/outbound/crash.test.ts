@@ -217,13 +217,13 @@ describe("daemon crashes", () => {
 			const runId = await finishedRun(rig.bus, ["out, ", "owed"]);
 			const row = { runId, channel: "full", account: "main", options: {}, createdAt: Date.now() };
 			const doubtful = { to: "c2" };
+			const message = { ordinal: 1, nonce: "n1", from: 0 };
 			await rig.bus.write([
 				deliveryWrites.open({ ...row, id: "dlv_1", target }),
-				deliveryWrites.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0 }, Date.now()),
-				deliveryWrites.sent("dlv_1", "n1", { messageId: "m1", to: 5 }, Date.now()),
+				deliveryWrites.put("dlv_1", { ...message, state: "sent", messageId: "m1", to: 5 }, { cursor: 5 }, Date.now()),
 				deliveryWrites.finish("dlv_1", state, "it was not to be", Date.now()),
 				deliveryWrites.open({ ...row, id: "dlv_2", target: doubtful }),
-				deliveryWrites.intend("dlv_2", { ordinal: 1, nonce: "n1", from: 0 }, Date.now()),
+				deliveryWrites.put("dlv_2", { ...message, state: "intended" }, { cursor: 0 }, Date.now()),
 				deliveryWrites.finish("dlv_2", state, "it was not to be", Date.now()),
 			]);
 

@@ -1,9 +1,9 @@
 /** Runs as the Broker frames them: with agents, models and phases. */
 
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
+import { COMPLETED, type Ending } from "../../../packages/daemon/src/broker/ending.ts";
 import { Framer } from "../../../packages/daemon/src/broker/frames/framer.ts";
-import { COMPLETED, type Ending } from "../../../packages/daemon/src/broker/settle/ending.ts";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
-import type { EngineEvent } from "../../../packages/daemon/src/engine/engine.ts";
 import { newRunId } from "../../../packages/protocol/src/protocol.ts";
 
 /** The records of a run that says this. */

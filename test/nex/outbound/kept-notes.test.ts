@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { checkLine, KEEP_SHAPES, type KeepLine, openNotes } from "../../../packages/adapter/src/host.ts";
 import { createRecorder } from "../../../packages/adapter/src/memory/recorder.ts";
-import { openKeptState } from "../../../packages/adapter/src/memory/state.ts";
+import { openState } from "../../../packages/adapter/src/memory/state.ts";
 import { createNoteKeeping } from "../../../packages/daemon/src/nex/accounts/kept-notes.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
@@ -95,7 +95,7 @@ it("ST26: a state that a killed daemon did not answer is set by the next one, un
 	one.take(set("1", "revision", "a"), set("2", "position", "7"));
 	await isAnswered(one, 2);
 	const recorder = createRecorder({ say() {}, clock: manualClock(), answerMs: 1000 });
-	const state = openKeptState(one.files.state, recorder, silentLog);
+	const state = openState(one.files.state, recorder, silentLog);
 	for (const [key, value] of [
 		["revision", "b"],
 		["revision", "c"],

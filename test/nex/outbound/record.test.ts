@@ -67,7 +67,7 @@ describe("an intent in flight", () => {
 		});
 		reports.take({ type: "message_creating", nonce: "n1", from: 0, ordinal: 1 });
 		await turns();
-		expect(asked).toEqual([["intend"]]);
+		expect(asked).toEqual([["put"]]);
 		expect(written).toEqual([]);
 		release();
 		await until("the ack is written", () => written.length > 0);
@@ -126,9 +126,9 @@ describe("changes of a delivery", () => {
 	it("ST5: those of one tick are one commit, of however many deliveries", async () => {
 		const { live, bus, stored } = await trackDelivery();
 		const before = bus.stats.commits;
-		live.change("setMode", "blocks");
+		live.setMode("blocks");
 		live.intend({ ordinal: 1, nonce: "n1", from: 0, to: 5, text: "hello" });
-		live.change("sent", "n1", { messageId: "m1", to: 5 });
+		live.sent("n1", { messageId: "m1", to: 5 });
 		await live.recorded();
 		expect(bus.stats.commits - before).toBe(1);
 		expect(stored()).toEqual(live.row);
@@ -140,8 +140,8 @@ describe("changes of a delivery", () => {
 		const { live, stored } = await trackDelivery({ write, clock });
 		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		await until("it is refused", () => asked.length === 1);
-		live.change("created", "n1", "m1");
-		live.change("shown", "n1", 3);
+		live.created("n1", "m1");
+		live.shown("n1", 3);
 		await turns();
 		expect(asked).toHaveLength(1);
 		clock.advance(250);
@@ -149,7 +149,7 @@ describe("changes of a delivery", () => {
 		await turns();
 		clock.advance(500);
 		await live.recorded();
-		expect(asked).toEqual([["intend"], ["intend"], ["intend"], ["created", "shown"]]);
+		expect(asked).toEqual([["put"], ["put"], ["put"], ["put", "put"]]);
 		expect(stored()).toEqual(live.row);
 	});
 
@@ -161,9 +161,9 @@ describe("changes of a delivery", () => {
 		live.intend({ ordinal: 2, nonce: "n2", from: 0 });
 		await live.recorded();
 		// Memory and store differ, as after an unforeseen fault.
-		await bus.write([{ table: "deliveries", op: "remove", args: ["d", "n1", 1] }]);
-		live.change("created", "n1", "m1");
-		live.change("created", "n2", "m2");
+		await bus.write([{ table: "deliveries", op: "drop", args: ["d", "n1", 1] }]);
+		live.withdraw("n1");
+		live.created("n2", "m2");
 		await live.recorded();
 		expect(told).toMatchObject([{ delivery: "d", err: { refusal: "conflict" } }]);
 		expect(stored().messages).toMatchObject([{ nonce: "n2", state: "open", messageId: "m2" }]);
@@ -173,10 +173,10 @@ describe("changes of a delivery", () => {
 		const { write, asked } = refusing([]);
 		const { live, records, bus, stored } = await trackDelivery({ write });
 		await bus.bury(-1);
-		live.change("setMode", "stream");
+		live.setMode("stream");
 		await expect(live.recorded()).rejects.toMatchObject({ refusal: "fenced" });
 		expect(live.lost.aborted).toBe(true);
-		live.change("finish", "complete", undefined);
+		live.finish("complete", undefined);
 		await expect(live.recorded()).rejects.toMatchObject({ refusal: "fenced" });
 		await records.settled();
 		expect(asked).toEqual([["setMode"]]);
@@ -185,7 +185,7 @@ describe("changes of a delivery", () => {
 
 	it("ST16: what waits when the process has to end goes to the Bus in the tick of the call", async () => {
 		const { live, records, bus, stored } = await trackDelivery();
-		live.change("setMode", "stream");
+		live.setMode("stream");
 		await turns();
 		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		records.push();
@@ -199,10 +199,10 @@ describe("changes of a delivery", () => {
 		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		await until("it is refused", () => asked.length === 1);
 		await turns();
-		live.change("created", "n1", "m1");
+		live.created("n1", "m1");
 		records.push();
 		bus.flush();
-		expect(asked).toEqual([["intend"], ["intend"], ["created"]]);
+		expect(asked).toEqual([["put"], ["put"], ["put"]]);
 		expect(stored().messages).toMatchObject([{ nonce: "n1", messageId: "m1" }]);
 	});
 
@@ -210,7 +210,7 @@ describe("changes of a delivery", () => {
 		const clock = manualClock(1000);
 		const { write, asked } = refusing([full(), full()]);
 		const { live, records } = await trackDelivery({ write, clock });
-		live.change("setMode", "stream");
+		live.setMode("stream");
 		await until("it is refused", () => asked.length === 1);
 		records.close();
 		clock.advance(60_000);

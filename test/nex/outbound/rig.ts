@@ -16,7 +16,6 @@ import { silentLog } from "../../../packages/protocol/src/log.ts";
 import {
 	checksumOf,
 	crc32,
-	createToFrames,
 	type EndFrame,
 	encodeFrame,
 	type Frame,
@@ -25,6 +24,7 @@ import {
 	type StreamEvent,
 } from "../../../packages/protocol/src/protocol.ts";
 import { linesOf } from "../../lines.ts";
+import { createToFrames } from "../../protocol/to-frames.ts";
 import { type OpenStore, openStore, type TestStore } from "../../store.ts";
 import { until as waitUntil } from "../../until.ts";
 

@@ -33,8 +33,12 @@ it("I7: a delivery that failed halfway resumes in its own chat when a command na
 	const place = { channel: "telegram", account: "main", target: { to: "1001", direct: true } };
 	await rig.bus.write([
 		deliveryWrites.open({ id: "dlv_old", runId, ...place, options: {}, createdAt: 1 }),
-		deliveryWrites.intend("dlv_old", { ordinal: 1, nonce: "n1", from: 0 }, 2),
-		deliveryWrites.sent("dlv_old", "n1", { messageId: "m1", to: 4 }, 3),
+		deliveryWrites.put(
+			"dlv_old",
+			{ ordinal: 1, nonce: "n1", from: 0, to: 4, state: "sent", messageId: "m1" },
+			{ cursor: 4 },
+			3,
+		),
 		deliveryWrites.finish("dlv_old", "failed", "the platform was down", 4),
 	]);
 	const again = await outbound.deliver({ account, target: { to: "1001" }, runId });

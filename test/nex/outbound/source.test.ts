@@ -5,9 +5,11 @@ import { expect, it } from "vitest";
 import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
 import { readSource, type SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
-import { createToFrames, encodeFrame, newRunId, type StreamEvent } from "../../../packages/protocol/src/protocol.ts";
+import { encodeFrame, newRunId, type StreamEvent } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
+import { createToFrames } from "../../protocol/to-frames.ts";
+import { quiet } from "../../quiet.ts";
 
 const said: fc.Arbitrary<StreamEvent> = fc.oneof(
 	{
@@ -22,7 +24,7 @@ const said: fc.Arbitrary<StreamEvent> = fc.oneof(
 
 /** Writes a run whose records become visible in groups, and reads it from a position. */
 async function readFrom(events: readonly StreamEvent[], group: number, position: number): Promise<SourceEvent[]> {
-	const bus = createBus({ storage: memoryStorage() });
+	const bus = createBus({ ...quiet, storage: memoryStorage() });
 	const runId = newRunId();
 	const frames = createToFrames({ runId, session: "s", now: () => 1 });
 	const start: StreamEvent = { type: "stream_start", runId, sessionLabel: "s", target: null };

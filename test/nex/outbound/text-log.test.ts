@@ -5,6 +5,7 @@ import { writeTextLog } from "../../../packages/daemon/src/nex/delivery/text-log
 import { framesOf, verified } from "../../broker/rig.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { manualClock } from "../../clock.ts";
+import { quiet } from "../../quiet.ts";
 
 test.each([
 	["short", 1],
@@ -12,7 +13,7 @@ test.each([
 ])(
 	"P1.11, P1.14: a separate text states its number of chunks, and a single one is complete in itself",
 	async (text, count) => {
-		const bus = createBus({ storage: memoryStorage() });
+		const bus = createBus({ ...quiet, storage: memoryStorage() });
 		const frames = await framesOf(bus, await writeTextLog(bus, text, Date.now));
 		await bus.close();
 		expect(verified(frames)).toBeUndefined();
@@ -37,7 +38,7 @@ test.each([
 			throw new Error("database or disk is full");
 		},
 	});
-	const bus = createBus({ storage, clock });
+	const bus = createBus({ ...quiet, storage, clock });
 	const began = clock.now();
 	let over = false;
 	const writing = writeTextLog(bus, "hello", () => clock.now()).finally(() => {

@@ -39,7 +39,7 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	const clock = manualClock(BEGIN);
 	const runId = await finishedRun(bus, [text]);
 	const { live: tracked } = await trackDelivery({ store, clock, runId });
-	tracked.change("setMode", "blocks");
+	tracked.setMode("blocks");
 	const asked: { type: string; at: number }[] = [];
 	const request = async ({ type }: SendRequest, _signal: AbortSignal, piece: OnPiece) => {
 		asked.push({ type, at: clock.now() - BEGIN });

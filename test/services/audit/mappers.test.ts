@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { textResult } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import { approvalWrites } from "../../../packages/daemon/src/ledger/approvals/port.ts";
 import { deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { grantWrites } from "../../../packages/daemon/src/ledger/grants/port.ts";
@@ -11,6 +11,7 @@ import { pairingWrites } from "../../../packages/daemon/src/ledger/pairings/port
 import { agentText } from "../../../packages/daemon/src/services/audit/events.ts";
 import { memoryWrites } from "../../../packages/daemon/src/services/memory/rows.ts";
 import { tempFile } from "../../broker/rig.ts";
+import { character } from "../../character.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { answer, asks, text, toolOf } from "../../engine/reason-act/kit.ts";
@@ -218,7 +219,7 @@ describe("audit entries of any change", () => {
 	});
 
 	it("Z22: an agent event has 1 KB at most, whatever its names are", () => {
-		const name = fc.string({ unit: "binary", maxLength: 300 });
+		const name = fc.string({ unit: character, maxLength: 300 });
 		const label = fc.stringMatching(/^[a-z]{1,128}$/);
 		fc.assert(
 			fc.property(label, name, name, name, (session, agent, id, tool) => {

@@ -1,8 +1,8 @@
 /** The inside of an audited daemon: a scripted model, tools, approvals, messages from a platform. */
 
 import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
-import { reasonActEngine, setupOf } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
-import type { Tool } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { reasonActEngine } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
+import type { Tool } from "../../../packages/daemon/src/engine/tool.ts";
 import { createNex } from "../../../packages/daemon/src/nex/nex.ts";
 import { createAuditLog } from "../../../packages/daemon/src/services/audit/audit.ts";
 import type { AgentEvent, MemoryEvent } from "../../../packages/daemon/src/services/audit/events.ts";
@@ -10,9 +10,10 @@ import { createTelling } from "../../../packages/daemon/src/services/audit/mappe
 import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
 import { type AuditRecord, auditLine, createAudit } from "../../../packages/daemon/src/services/audit/record.ts";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";
+import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
-import { answer, modelOf, text } from "../../engine/reason-act/kit.ts";
+import { answer, modelOf, setupOf, text } from "../../engine/reason-act/kit.ts";
 import { outboundOf } from "../../nex/inbox/rig.ts";
 import { storeForTest } from "../../store.ts";
 import { until } from "../../until.ts";
@@ -64,12 +65,12 @@ export function toldStore({ clock = manualClock(1000), path, dies }: ToldOptions
 const config = { channels: { telegram: { acl: { owner: ["ann"] }, accounts: { bot: {} } } } };
 
 export async function toldRig(options: ToldOptions = {}) {
-	const { answers = [answer(text("Fine."))], tools = [], clock } = options;
+	const { answers = [answer(text("Fine."))], tools = [], clock = systemClock } = options;
 	const store = toldStore(options);
 	const { bus, ledger } = store;
 	const { model } = modelOf(answers);
 	const engine = reasonActEngine(await setupOf({}, model, tools));
-	const broker = createBroker({ bus, ledger, engine, clock, execution: { arguments: true } });
+	const broker = createBroker({ log: silentLog, bus, ledger, engine, clock, execution: { arguments: true } });
 	const { outbound, launched } = outboundOf();
 	const nex = createNex({ broker, bus, ledger, outbound, engine, config, clock });
 	await nex.load();

@@ -1,7 +1,7 @@
 /** Realtime sessions: input by text and voice, answers as text and speech, interruption, limits, and what a crash leaves. */
 
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, it } from "vitest";
-import type { EngineRequest } from "../../../packages/daemon/src/engine/engine.ts";
 import type { RealtimeEvent } from "../../../packages/daemon/src/services/realtime/port.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { gate, type Play, tempFile, text } from "../../broker/rig.ts";

@@ -17,7 +17,8 @@ export interface Notes {
 /** Two files of this size are kept at most. */
 const FILE_BYTES_MAX = 512 * 1024;
 
-export function openNotes(path: string, fileBytesMax = FILE_BYTES_MAX): Notes {
+/** With a recorder the daemon stores the notes too, so that they outlive the folder; a lasting note goes to the daemon first. */
+export function openNotes(path: string, recorder?: LineRecorder, fileBytesMax = FILE_BYTES_MAX): Notes {
 	const older = `${path}.1`;
 	let known: { stamp: string; lines: readonly string[] } = { stamp: "", lines: [] };
 	const append = (line: string, lasting: boolean) => {
@@ -32,29 +33,20 @@ export function openNotes(path: string, fileBytesMax = FILE_BYTES_MAX): Notes {
 		}
 	};
 	return {
-		add: (line) => append(line, false),
-		addLasting: (line) => append(line, true),
+		add(line) {
+			recorder?.tell({ type: "note", text: line });
+			append(line, false);
+		},
+		addLasting(line) {
+			// Not every daemon's store outlives a power cut.
+			const write = () => append(line, true);
+			return recorder ? recorder.record({ type: "note", text: line }).then(write) : write();
+		},
 		all() {
 			const stamp = `${sizeOf(older)} ${sizeOf(path)}`;
 			if (stamp !== known.stamp) known = { stamp, lines: [...linesOf(older), ...linesOf(path)] };
 			return known.lines;
 		},
-	};
-}
-
-/** The daemon stores the notes too, so that they outlive the folder; a lasting note goes to the daemon first. */
-export function keptNotes(file: Notes, recorder: LineRecorder): Notes {
-	return {
-		add(line) {
-			recorder.tell({ type: "note", text: line });
-			file.add(line);
-		},
-		async addLasting(line) {
-			await recorder.record({ type: "note", text: line });
-			// Not every daemon's store outlives a power cut.
-			await file.addLasting(line);
-		},
-		all: file.all,
 	};
 }
 

@@ -2,7 +2,7 @@
 
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
-import type { Log } from "@nexus-stream/protocol/log";
+import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import type { AccountState } from "../platform/platform.ts";
 import { PlatformError } from "../platform/platform-error.ts";
 import { openNotes } from "./notes.ts";
@@ -10,48 +10,31 @@ import type { LineRecorder } from "./recorder.ts";
 
 type State = Record<string, string>;
 
-/** Every change is on disk when `set` returns: the file is whole at any moment. Without a file it lasts as long as the process. */
-export function openState(path: string | undefined): AccountState {
-	const memory: State = path === undefined ? {} : readState(path);
-	// Another verb of the account may have written since.
-	const refresh = () => {
-		if (path !== undefined) Object.assign(memory, readState(path));
-	};
-	return {
-		get(key) {
-			refresh();
-			return memory[key];
-		},
-		set(key, value) {
-			refresh();
-			if (memory[key] === value) return;
-			memory[key] = value;
-			if (path !== undefined) writeState(path, memory);
-		},
-		recorded: () => Promise.resolve(),
-	};
-}
-
-/** Kept by the daemon, which writes the file: the processes of an account cannot undo each other's changes. */
-export function openKeptState(path: string, recorder: LineRecorder, log: Log): AccountState {
-	/** Said, and not yet in the file. */
-	const said = new Map<string, { value: string }>();
-	const left = openNotes(leftOf(path));
+/**
+ * With a recorder the daemon writes the file, so that the processes of an account cannot undo each other's changes; without one, a change is on
+ * disk when `set` returns. Without a file it lasts as long as the process.
+ */
+export function openState(path: string | undefined, recorder?: LineRecorder, log: Log = silentLog): AccountState {
+	/** Not in the file, or not yet. */
+	const unwritten = new Map<string, { value: string }>();
 	let last: Promise<void> = Promise.resolve();
-	const get = (key: string) => said.get(key)?.value ?? readState(path)[key];
+	const stored = () => (path === undefined ? {} : readState(path));
+	const get = (key: string) => unwritten.get(key)?.value ?? stored()[key];
 	return {
 		get,
 		set(key, value) {
 			const before = get(key);
 			if (before === value) return;
+			if (path !== undefined && !recorder) return writeState(path, { ...stored(), [key]: value });
 			const own = { value };
-			said.set(key, own);
+			unwritten.set(key, own);
+			if (path === undefined || !recorder) return;
 			last = recorder.record({ type: "state", key, value }).then(() => {
-				if (said.get(key) === own) said.delete(key);
+				if (unwritten.get(key) === own) unwritten.delete(key);
 			});
 			last.catch((cause: unknown) => {
 				log.debug({ key, error: wordsOf(cause) }, "a state may not be on record");
-				left.add(JSON.stringify({ key, before, value } satisfies OrphanedState));
+				openNotes(leftOf(path)).add(JSON.stringify({ key, before, value } satisfies OrphanedState));
 			});
 		},
 		async recorded() {

@@ -100,6 +100,14 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const hostAndPort = ({ hostname, port, protocol }: URL): string =>
 	`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`;
 
+/** The address of a file that the platform keeps. Credentials go nowhere else: a message may name files that lie elsewhere. */
+export function keptAt(platform: string, url: string, home: string, hosts: RegExp): URL {
+	const address = URL.parse(url);
+	const isTheirs = address?.protocol === "https:" && hosts.test(address.hostname);
+	if (address && (isTheirs || address.origin === new URL(home).origin)) return address;
+	throw new PlatformError("gone", `it is not kept at ${platform}`);
+}
+
 /** Messages behind a stalled download wait for it. */
 const DOWNLOAD_MS = 60_000;
 

@@ -2,9 +2,11 @@
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
+import { lengthOf } from "../markdown/length.ts";
+import { renderPlain } from "../markdown/plain.ts";
 import type { Notes } from "../memory/notes.ts";
 import type { SentLog } from "../memory/sent.ts";
-import type { AdapterInfo, AdapterSetting, Target } from "../port.ts";
+import type { AdapterField, AdapterInfo, AdapterSetting, Target } from "../port.ts";
 import type { Pace, Session } from "./session.ts";
 
 export interface Account {
@@ -47,13 +49,54 @@ export interface Platform {
 /** The values of an account by the names of its settings. */
 export type Settings<Name extends string> = Readonly<Record<Name, string>>;
 
-/** The account's settings as `info` declares them. An absent value becomes its default, or "" if the setting has no default. */
-export function settingsOf<Name extends string>(
-	{ settings }: { readonly settings: readonly (AdapterSetting & { readonly name: Name })[] },
-	account: Account,
-): Settings<Name> {
-	const values = settings.map(({ name, default: fallback = "" }) => [name, account.settings[name] || fallback]);
-	return Object.fromEntries(values) as Settings<Name>;
+/** A setting is neither secret nor required unless it says so. */
+type DeclaredSetting<Name extends string> = Omit<AdapterSetting, "secret" | "required"> &
+	Partial<AdapterSetting> & { readonly name: Name };
+
+/** A platform without what the kit can fill in. */
+export interface PlatformDeclaration<Name extends string>
+	extends Omit<Platform, "info" | "render" | "measure" | "open"> {
+	info: Omit<AdapterInfo, "version" | "protocol" | "settings"> & {
+		readonly version?: string;
+		readonly settings: readonly DeclaredSetting<Name>[];
+	};
+	/** Default: plain text. */
+	render?: Platform["render"];
+	/** Default: counted in the unit of `info.limits`. */
+	measure?: Platform["measure"];
+	/** An absent value of a setting becomes its default, or "" if it has no default. */
+	open(settings: Settings<Name>, tools: Tools): Session | Promise<Session>;
+}
+
+/** Patterns of settings. */
+export const IS_ADDRESS = "^https?://\\S+$";
+export const IS_BOOLEAN = "^(true|false)$";
+
+/** The fields that the kit implements for every platform. */
+const KIT_FIELDS: readonly AdapterField[] = ["runId", "offset", "intent"];
+
+export function definePlatform<const Name extends string>({
+	info,
+	render = renderPlain,
+	measure = (rendered) => lengthOf(rendered, info.limits.unit),
+	open,
+	...rest
+}: PlatformDeclaration<Name>): Platform {
+	const settings = info.settings.map((each) => ({
+		...each,
+		secret: each.secret === true,
+		required: each.required === true,
+	}));
+	return {
+		...rest,
+		info: { version: "1", protocol: 1, fields: KIT_FIELDS, ...info, settings },
+		render,
+		measure,
+		open(account, tools) {
+			const values = settings.map(({ name, default: fallback = "" }) => [name, account.settings[name] || fallback]);
+			return open(Object.fromEntries(values) as Settings<Name>, tools);
+		},
+	};
 }
 
 /** Loads a value once and keeps it; a failure is not kept. For the account's own identity. */

@@ -117,16 +117,15 @@ export interface Attaching {
 	): Promise<CreatedMessage>;
 }
 
+export type Emit = (message: InboundMessage) => Promise<void>;
+export type OnPress = (press: Press) => Promise<void>;
+
 export interface Listening {
 	/**
 	 * Inbound messages until the signal aborts. `emit` resolves once the daemon has stored the message: confirm to the platform after it. It
 	 * rejects when the adapter stops, and so does `press`.
 	 */
-	monitor(
-		emit: (message: InboundMessage) => Promise<void>,
-		signal: AbortSignal,
-		press: (press: Press) => Promise<void>,
-	): Promise<void>;
+	monitor(emit: Emit, signal: AbortSignal, press: OnPress): Promise<void>;
 }
 
 export interface Webhooks {

@@ -1,6 +1,7 @@
 /** JSON lines in and out: split on LF only, limited in length, whole characters over chunk borders; garbage is reported and skipped. */
 
 import type { Writable } from "node:stream";
+import type { Log } from "@nexus-stream/protocol/log";
 
 export const LINE_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -111,6 +112,44 @@ function parseLine(line: string, onFault: (fault: LineFault) => void): object | 
 		onFault({ reason: `a line is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`, excerpt });
 	}
 	return undefined;
+}
+
+/** Standard input as objects, from `start` on; ended by its end, by SIGTERM, or by Ctrl-C at a terminal. */
+export function readInput(
+	log: Log,
+	lineBytesMax: number,
+): { start(take: (line: object) => void): void; ended: Promise<void> } {
+	const reader = createLineReader({ lineBytesMax, onFault: (fault) => log.warn(fault, "skipped a line of the input") });
+	const { promise: ended, resolve: finish } = Promise.withResolvers<void>();
+	process.once("SIGTERM", () => finish());
+	// Ctrl-C reaches the whole process group; the daemon closes our input when it is ready to stop.
+	process.on("SIGINT", () => process.stdin.isTTY && finish());
+	return {
+		ended,
+		start(take) {
+			const takeAll = (lines: object[]) => {
+				for (const line of lines) takeOne(line, take, log);
+			};
+			process.stdin.on("data", (chunk: Buffer) => takeAll(reader.push(chunk)));
+			process.stdin.on("end", () => {
+				takeAll(reader.end());
+				finish();
+			});
+			process.stdin.on("error", (cause) => {
+				log.error({ error: cause.message }, "the input failed");
+				finish();
+			});
+		},
+	};
+}
+
+/** Reports a line with wrong fields like any other invalid line. */
+function takeOne(line: object, take: (line: object) => void, log: Log): void {
+	try {
+		take(line);
+	} catch (cause) {
+		log.warn({ reason: String(cause), excerpt: JSON.stringify(line).slice(0, 120) }, "skipped a line of the input");
+	}
 }
 
 export interface LineWriter {

@@ -4,11 +4,12 @@ import { parseArgs } from "node:util";
 import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { keptNotes, type Notes, openNotes } from "../memory/notes.ts";
+import { sleep } from "@nexus-stream/protocol/retry";
+import { openNotes } from "../memory/notes.ts";
 import { createRecorder, type LineRecorder } from "../memory/recorder.ts";
 import { SentLog } from "../memory/sent.ts";
-import { openKeptState, openState } from "../memory/state.ts";
-import type { AccountState, Platform, Tools } from "../platform/platform.ts";
+import { openState } from "../memory/state.ts";
+import type { Platform, Tools } from "../platform/platform.ts";
 import { PlatformError } from "../platform/platform-error.ts";
 import type { Session } from "../platform/session.ts";
 import type { AdapterField, MonitorCommand, SendLine, StreamLine } from "../port.ts";
@@ -16,7 +17,7 @@ import { createRedactor, type Environment, loadAccount, type Redact, withoutSecr
 import { CALL_TIMEOUT_MS } from "./call.ts";
 import { type AdapterLimits, createAdapterContext } from "./context.ts";
 import { createDeliveries } from "./deliver.ts";
-import { createLineReader, createLineWriter, LINE_BYTES_MAX, type LineWriter } from "./lines.ts";
+import { createLineWriter, LINE_BYTES_MAX, type LineWriter, readInput } from "./lines.ts";
 import { Monitor } from "./monitor.ts";
 import { createSends } from "./send.ts";
 
@@ -135,7 +136,9 @@ async function openSession(
 ): Promise<OpenedSession> {
 	const account = loadAccount(platform.info, id, env);
 	secrets.redact = createRedactor(platform.info, account);
-	const { state, notes } = memoryOf(env, log, recorder);
+	const stateFile = env.NEXUS_STATE_FILE;
+	const state = openState(stateFile, recorder, log);
+	const notes = stateFile === undefined ? undefined : openNotes(env.NEXUS_NOTES_FILE ?? `${stateFile}.sent`, recorder);
 	const sent = new SentLog(notes, clock);
 	return { session: await platform.open(account, { log, clock, state, notes, sent, listening }), sent };
 }
@@ -143,19 +146,6 @@ async function openSession(
 interface OpenedSession {
 	session: Session;
 	sent: SentLog;
-}
-
-/** In the account's files; with a recorder the daemon stores it too. */
-function memoryOf(
-	env: Environment,
-	log: Log,
-	recorder: LineRecorder | undefined,
-): { state: AccountState; notes?: Notes } {
-	const stateFile = env.NEXUS_STATE_FILE;
-	if (stateFile === undefined) return { state: openState(undefined) };
-	const notes = openNotes(env.NEXUS_NOTES_FILE ?? `${stateFile}.sent`);
-	if (!recorder) return { state: openState(stateFile), notes };
-	return { state: openKeptState(stateFile, recorder, log), notes: keptNotes(notes, recorder) };
 }
 
 /** Undefined when no daemon stores anything for the account. */
@@ -202,9 +192,9 @@ async function converse(context: ServeContext, verb: "monitor" | "send" | "strea
 	await Promise.race([input.ended, service.ended, context.unread]);
 	recorder?.end();
 	const graceMs = limits.stopGraceMs ?? STOP_GRACE_MS;
-	const late = new Promise<"late">((resolve) => setTimeout(resolve, graceMs, "late").unref());
-	const result = await Promise.race([service.stop().then(() => opened.session.close?.()), late]);
-	if (result === "late") log.warn({ graceMs }, "stopped with work under way; the next process resumes it");
+	const stopped = service.stop().then(() => opened.session.close?.());
+	const isLate = await Promise.race([stopped.then(() => false), sleep(systemClock, graceMs).then(() => true)]);
+	if (isLate) log.warn({ graceMs }, "stopped with work under way; the next process resumes it");
 	clearInterval(alive);
 	await writer.flushed();
 }
@@ -251,47 +241,6 @@ function serviceOf(
 			return deliveries.idle();
 		},
 	};
-}
-
-/** Standard input as objects, from `start` on; ended by its end, by SIGTERM, or by Ctrl-C at a terminal. */
-function readInput(
-	log: Log,
-	lineBytesMax: number,
-): { start(take: (line: object) => void): void; ended: Promise<void> } {
-	const reader = createLineReader({ lineBytesMax, onFault: (fault) => log.warn(fault, "skipped a line of the input") });
-	let finish = () => {};
-	const ended = new Promise<void>((resolve) => {
-		finish = resolve;
-	});
-	process.once("SIGTERM", finish);
-	// Ctrl-C reaches the whole process group; the daemon closes our input when it is ready to stop.
-	process.on("SIGINT", () => process.stdin.isTTY && finish());
-	return {
-		ended,
-		start(take) {
-			const takeAll = (lines: object[]) => {
-				for (const line of lines) takeOne(line, take, log);
-			};
-			process.stdin.on("data", (chunk: Buffer) => takeAll(reader.push(chunk)));
-			process.stdin.on("end", () => {
-				takeAll(reader.end());
-				finish();
-			});
-			process.stdin.on("error", (cause) => {
-				log.error({ error: cause.message }, "the input failed");
-				finish();
-			});
-		},
-	};
-}
-
-/** Reports a line with wrong fields like any other invalid line. */
-function takeOne(line: object, take: (line: object) => void, log: Log): void {
-	try {
-		take(line);
-	} catch (cause) {
-		log.warn({ reason: String(cause), excerpt: JSON.stringify(line).slice(0, 120) }, "skipped a line of the input");
-	}
 }
 
 function stderrLog(say: (line: object) => void): Log {

@@ -2,51 +2,16 @@
 
 import { NexusError, type Random, Refused } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { ApprovalOutcome } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
-import type { ApprovalOutcome } from "../engine/engine.ts";
-import { type Approval, approvalWrites, type Decided } from "../ledger/approvals/port.ts";
+import { type Approval, approvalWrites, type Decided, type OpenQuestion } from "../ledger/approvals/port.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { defined } from "../std/defined.ts";
 import type { Write } from "../std/write.ts";
-import { answerOf, conflict, openOf, rowFields } from "./approval-rows.ts";
-
-export interface ApprovalLimits {
-	/** Time a person has to answer. */
-	waitMs: number;
-	/** Longer arguments and questions are refused: a person cannot decide about what is not shown whole. */
-	argsCharsMax: number;
-	/** Open questions at a time, of all runs. */
-	pendingMax: number;
-}
+import type { ApprovalDecision, ApprovalLimits, ApprovalListener, ApprovalsPort } from "./port.ts";
 
 export const APPROVAL_LIMITS: ApprovalLimits = { waitMs: 10 * 60_000, argsCharsMax: 8000, pendingMax: 1000 };
-
-/** A person's decision. */
-export interface ApprovalDecision {
-	state: "approved" | "denied" | "answered";
-	/** The person, as shown to others. */
-	by: string;
-	reason?: string;
-	text?: string;
-}
-
-export interface ApprovalListener {
-	/** The row is durable: people can be asked. */
-	opened?(row: Approval): void;
-	/** `live`: its run continues with the answer, or has ended without it. Otherwise only a new run can continue. */
-	closed?(row: Approval, live: boolean): void;
-}
-
-/** Operations on approvals for the layers above. */
-export interface ApprovalsPort {
-	/** Oldest first. */
-	pending(): Approval[];
-	/** The first decision counts: a later one is a `conflict` that says who decided. `writes` commit with it. */
-	decide(runId: string, id: string, decision: ApprovalDecision, writes?: readonly Write[]): Promise<Approval>;
-	listen(listener: ApprovalListener): () => void;
-	/** Sets the function that names the person who agreed to a call in advance; undefined = a person is asked. */
-	relyOn(agreed: (row: Approval) => string | undefined): void;
-}
 
 interface OpenApproval {
 	row: Approval;
@@ -286,4 +251,31 @@ export class Approvals implements ApprovalsPort {
 			}
 		}
 	}
+}
+
+/** Without the arguments: a write only identifies the question. */
+const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({
+	id,
+	runId,
+	session,
+	tool,
+	agent,
+});
+
+const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...defined(words) });
+
+/** A person decided it, not a timeout. */
+export const isPersons = ({ state }: Pick<Approval, "state">): boolean =>
+	state === "approved" || state === "denied" || state === "answered";
+
+/** The outcome as the engine gets it. */
+export function answerOf({ id, state, by, reason, text, digest }: Approval): ApprovalOutcome {
+	if (state === "pending") throw new NexusError("internal", `${id} has no answer yet`);
+	return { id, state, digest, by, reason, text };
+}
+
+function conflict({ id, state, by, reason }: Approval): NexusError {
+	const who = by === undefined || by === "nexus" ? "" : ` by ${by}`;
+	const why = state === "withdrawn" && reason !== undefined ? `: ${reason}` : "";
+	return new NexusError("conflict", `${id} is ${state === "pending" ? "expired" : state} already${who}${why}`);
 }

@@ -1,43 +1,58 @@
 /** The Broker: runs one turn and settles it, or settles a run that a dead daemon left. The door of this folder. */
 
 import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "@nexus-stream/protocol";
-import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import { type Log, silentLog } from "@nexus-stream/protocol/log";
+import type { Engine } from "@nexus-stream/protocol/engine";
+import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
-import type { Engine } from "../engine/engine.ts";
-import { executionWrites } from "../ledger/execution/port.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { phaseWrites } from "../ledger/phases/port.ts";
 import type { Turn, TurnStatus } from "../ledger/turns/port.ts";
-import { APPROVAL_LIMITS, type ApprovalLimits, Approvals, type ApprovalsPort } from "./approvals.ts";
-import { checkPhase } from "./frames/recorder.ts";
+import { APPROVAL_LIMITS, Approvals } from "./approvals.ts";
+import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
-import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import type {
-	Broker,
-	Continuation,
-	ExecuteRequest,
-	Execution,
-	LiveRun,
-	Recovered,
-	RunObserver,
-	Saved,
+import { sessionPhases } from "./phases.ts";
+import {
+	type ApprovalLimits,
+	type ApprovalsPort,
+	BROKER_LIMITS,
+	type Broker,
+	type BrokerLimits,
+	type Continuation,
+	type ExecuteRequest,
+	type Execution,
+	type LiveRun,
+	type PhasesPort,
+	type Recovered,
+	type RunObserver,
+	type Saved,
+	type SettleOrphan,
 } from "./port.ts";
-import { type ContinuationDeps, canContinue, continuationOf, retryRefusalOf } from "./run/continuation.ts";
+import { drainAll } from "./recovery.ts";
+import { type ContinuationDeps, continuationOf, resumptionOf } from "./run/continuation.ts";
 import { Run } from "./run/run.ts";
-import type { RunDeps } from "./run/run-deps.ts";
-import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./run/run-recovery.ts";
-import { CRASHED } from "./settle/ending.ts";
+import type { RunDeps } from "./run/run-parts.ts";
+import { settleOrphanedRuns, settleWhenPossible } from "./run/run-recovery.ts";
 
-export { answerOf, isPersons } from "./approval-rows.ts";
-export type { ApprovalDecision, ApprovalLimits, ApprovalsPort } from "./approvals.ts";
+export { answerOf, isPersons } from "./approvals.ts";
 export { currentRun } from "./driver.ts";
-export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export type { CallEvent, ModelCallEnd } from "./model-call.ts";
-export { createModelCalls, type ModelCalls } from "./model-calls.ts";
-export * from "./port.ts";
-export { chainOf, type RunMeta } from "./run/run-log.ts";
+export { createModelCalls } from "./model-calls.ts";
+export {
+	type ApprovalDecision,
+	type ApprovalLimits,
+	BROKER_LIMITS,
+	type Broker,
+	type Continuation,
+	type ExecuteRequest,
+	type Execution,
+	type Joining,
+	type LiveRun,
+	type PassedOn,
+	type RunInbox,
+	type RunObserver,
+} from "./port.ts";
+export { chainOf, type RunMeta } from "./run/run-parts.ts";
 
 export interface BrokerOptions {
 	bus: Bus;
@@ -47,8 +62,8 @@ export interface BrokerOptions {
 	/** The execution log includes arguments, results and prompts. */
 	execution?: { arguments?: boolean };
 	observer?: RunObserver;
-	clock?: Clock;
-	log?: Log;
+	clock: Clock;
+	log: Log;
 	/** Limits of approvals. */
 	approvals?: Partial<ApprovalLimits>;
 	random?: Random;
@@ -60,10 +75,11 @@ class TurnBroker implements Broker {
 	readonly #deps: RunDeps;
 	readonly #runs = new Map<string, Run>();
 	readonly #bySession = new Map<string, Set<Run>>();
+	readonly phases: PhasesPort;
 	readonly settled: Record<TurnStatus, number> = { completed: 0, aborted: 0, failed: 0 };
 	#draining = false;
 
-	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
+	constructor({ bus, ledger, engine, clock, log, ...options }: BrokerOptions) {
 		const limits = withDefaults(BROKER_LIMITS, options.limits);
 		const approvals = new Approvals({
 			bus,
@@ -73,6 +89,7 @@ class TurnBroker implements Broker {
 			random: options.random ?? secureRandom,
 			limits: withDefaults(APPROVAL_LIMITS, options.approvals),
 		});
+		this.phases = sessionPhases({ bus, ledger, engine, clock });
 		this.#deps = {
 			bus,
 			ledger,
@@ -187,29 +204,8 @@ class TurnBroker implements Broker {
 		return continuationOf(this.#continuing, runId, answered);
 	}
 
-	retryRefusal(turn: Turn): Promise<string | undefined> {
-		return retryRefusalOf(this.#continuing, turn);
-	}
-
-	canContinue(turn: Turn): Promise<boolean> {
-		return canContinue(this.#continuing, turn);
-	}
-
-	async phase(session: string) {
-		const { ledger, engine } = this.#deps;
-		const phase = await ledger.phases.get(session);
-		return { phase, known: engine.phases };
-	}
-
-	async enterPhase(session: string, name: string, because: string): Promise<void> {
-		const { bus, engine, clock } = this.#deps;
-		checkPhase(name, engine.phases);
-		const at = clock.now();
-		const entry = { session, at, kind: "phase", text: `${name}: ${because}`, data: { phase: name } };
-		// A session without a phase leaves the engine's first one.
-		const [first = name] = engine.phases ?? [];
-		const begin = first === name ? [] : [phaseWrites.begin(session, first, at)];
-		await bus.write([...begin, phaseWrites.enter(session, name, because, at), executionWrites.add([entry])]);
+	resumption(turn: Turn) {
+		return resumptionOf(this.#continuing, turn);
 	}
 
 	abort(runId: string): Promise<Turn> | undefined {
@@ -233,24 +229,13 @@ class TurnBroker implements Broker {
 
 	async drain(deadlineMs: number): Promise<void> {
 		this.#draining = true;
-		const { clock, limits, log } = this.#deps;
 		// A person may take longer than any deadline.
 		for (const run of this.#runs.values()) if (run.isWaiting) run.shutDown();
-		const settled = () => Promise.allSettled([...this.#runs.values()].map((run) => run.result));
-		const isDone = await within(clock, deadlineMs, settled());
-		this.#deps.approvals.close();
-		if (isDone) return;
-		log.info({ runs: this.#runs.size }, "stopping the remaining runs");
-		for (const run of this.#runs.values()) run.shutDown();
-		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, settled())) return;
-		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery settles them at the next start");
+		await drainAll(this.#deps, "runs", this.#runs, deadlineMs, () => this.#deps.approvals.close());
 	}
 }
 
 const secureRandom: Random = () => crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;
-
-/** How long the last commit may take once every run has ended. */
-const SEAL_MS_MAX = 5000;
 
 function neverBegun(cause: NexusError): Execution {
 	const failed = Promise.reject<never>(cause);

@@ -1,10 +1,9 @@
 /** The context of a run: the newest whole turns that fit the budget, then the new messages. Pure. */
 
 import { type ContentPart, isShown } from "@nexus-stream/protocol";
-import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
+import type { Attachment, EngineMessage, PastToolCall } from "@nexus-stream/protocol/engine";
 import type { StoredMessage, StoredToolCall, Turn } from "../ledger/turns/port.ts";
-import { modelText } from "./frames/part-note.ts";
-import { partChars } from "./frames/tool-content.ts";
+import { modelText, partChars } from "./frames/content.ts";
 
 const CHARS_PER_TOKEN = 4;
 const TOKENS_PER_MESSAGE = 4;

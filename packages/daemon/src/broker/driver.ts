@@ -8,7 +8,7 @@ import { setImmediate } from "node:timers/promises";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { LogWriter } from "../bus/bus.ts";
-import { COMPLETED, type Ending } from "./settle/ending.ts";
+import { COMPLETED, type Ending } from "./ending.ts";
 import { type Alarm, type Pause, type WatchLimits, watch } from "./watchdog.ts";
 
 /** A longer delta is taken in portions. */

@@ -7,7 +7,7 @@
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Turn } from "../ledger/turns/port.ts";
 import { isInContext, type PastTurn, pastTurnOf } from "./context.ts";
-import type { BrokerLimits } from "./limits.ts";
+import type { BrokerLimits } from "./port.ts";
 
 const TURNS_PER_PAGE = 16;
 

@@ -14,9 +14,9 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogWriter } from "../bus/bus.ts";
 import type { Write } from "../std/write.ts";
 import { type Driven, Driver } from "./driver.ts";
+import { ABORTED, type Ending, failureOf, SHUT_DOWN } from "./ending.ts";
 import { Framer } from "./frames/framer.ts";
-import type { BrokerLimits } from "./limits.ts";
-import { ABORTED, type Ending, failureOf, SHUT_DOWN } from "./settle/ending.ts";
+import type { BrokerLimits } from "./port.ts";
 import type { Alarm } from "./watchdog.ts";
 
 export type CallEvent =
@@ -95,7 +95,7 @@ export class ModelCall {
 	}
 
 	/** Rejects only if the call was never established. */
-	get ended(): Promise<ModelCallEnd> {
+	get result(): Promise<ModelCallEnd> {
 		return this.#ended.promise;
 	}
 

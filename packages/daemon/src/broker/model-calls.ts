@@ -1,13 +1,13 @@
 /** Model calls without a session: starts and stops them, and ends those that a dead daemon left. */
 
 import { type LogKind, NexusError } from "@nexus-stream/protocol";
-import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import { type Log, silentLog } from "@nexus-stream/protocol/log";
+import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, LogInfo } from "../bus/bus.ts";
 import type { Write } from "../std/write.ts";
+import { CRASHED, type Ending, UNWRITTEN } from "./ending.ts";
 import { Framer } from "./frames/framer.ts";
-import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 import {
 	type CallRequest,
 	ModelCall,
@@ -16,16 +16,16 @@ import {
 	sealWith,
 	UNKNOWN_USAGE,
 } from "./model-call.ts";
-import { endingOf, reopenOrphan, settleOrphans, untilSettled } from "./recovery.ts";
-import { CRASHED, type Ending, UNWRITTEN } from "./settle/ending.ts";
+import { BROKER_LIMITS, type BrokerLimits } from "./port.ts";
+import { drainAll, endingOf, reopenOrphan, settleOrphans, untilSettled } from "./recovery.ts";
 
 export interface ModelCallsOptions {
 	bus: Bus;
 	limits?: Partial<BrokerLimits>;
-	clock?: Clock;
-	log?: Log;
+	clock: Clock;
+	log: Log;
 	/** Returns the writes that commit with the end of a call that another process began, or that the store gave up. */
-	settleOrphan?(info: LogInfo, end: ModelCallEnd): readonly Write[];
+	settleOrphan(info: LogInfo, end: ModelCallEnd): readonly Write[];
 }
 
 export interface ModelCallExecution {
@@ -47,9 +47,6 @@ export interface ModelCalls {
 	drain(deadlineMs: number): Promise<void>;
 }
 
-/** How long the last commit may take once every call has ended. */
-const SEAL_MS_MAX = 5000;
-
 export const createModelCalls = (options: ModelCallsOptions): ModelCalls => new LiveModelCalls(options);
 
 class LiveModelCalls implements ModelCalls {
@@ -58,7 +55,7 @@ class LiveModelCalls implements ModelCalls {
 	readonly #calls = new Map<string, ModelCall>();
 	#draining = false;
 
-	constructor({ bus, limits, clock = systemClock, log = silentLog, settleOrphan = () => [] }: ModelCallsOptions) {
+	constructor({ bus, limits, clock, log, settleOrphan }: ModelCallsOptions) {
 		const settleLate = (runId: string) => void this.#later(runId, UNWRITTEN);
 		this.#deps = { bus, clock, log, limits: withDefaults(BROKER_LIMITS, limits), settleLate };
 		this.#settleOrphan = settleOrphan;
@@ -75,9 +72,9 @@ class LiveModelCalls implements ModelCalls {
 		const run = new ModelCall(this.#deps, request);
 		this.#calls.set(runId, run);
 		const leave = () => this.#calls.delete(runId);
-		run.ended.then(leave, leave);
+		run.result.then(leave, leave);
 		await run.establish();
-		return { ended: run.ended };
+		return { ended: run.result };
 	}
 
 	find(runId: string): CallRequest | undefined {
@@ -87,7 +84,7 @@ class LiveModelCalls implements ModelCalls {
 	abort(runId: string): Promise<ModelCallEnd> | undefined {
 		const run = this.#calls.get(runId);
 		run?.abort();
-		return run?.ended;
+		return run?.result;
 	}
 
 	async recover(kind: LogKind): Promise<number> {
@@ -98,13 +95,7 @@ class LiveModelCalls implements ModelCalls {
 
 	async drain(deadlineMs: number): Promise<void> {
 		this.#draining = true;
-		const { clock, limits, log } = this.#deps;
-		const ended = () => Promise.allSettled([...this.#calls.values()].map((run) => run.ended));
-		if (await within(clock, deadlineMs, ended())) return;
-		log.info({ calls: this.#calls.size }, "stopping the remaining model calls");
-		for (const run of this.#calls.values()) run.shutDown();
-		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, ended())) return;
-		log.error({ calls: [...this.#calls.keys()] }, "model calls did not end; recovery ends them at the next start");
+		await drainAll(this.#deps, "model calls", this.#calls, deadlineMs);
 	}
 
 	#later(runId: string, ending: Ending): Promise<unknown> {

@@ -1,4 +1,4 @@
-/** Ends the logs that a dead process or a failing store left open: runs and model calls alike. */
+/** The end of a process, for runs and model calls alike: stops what is live, and ends the logs that a dead process or a failing store left open. */
 
 import {
 	createVerifier,
@@ -9,16 +9,38 @@ import {
 	NexusError,
 	wordsOf,
 } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
+import { type Clock, within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sleep } from "@nexus-stream/protocol/retry";
 import type { Bus, LogInfo, LogWriter } from "../bus/bus.ts";
-import { damagedEnding, type Ending } from "./settle/ending.ts";
+import { damagedEnding, type Ending } from "./ending.ts";
+import type { BrokerLimits } from "./port.ts";
 
 export interface RecoveryDeps {
 	bus: Bus;
 	clock: Clock;
 	log: Log;
+}
+
+/** How long the last commit may take once everything has ended. */
+const SEAL_MS_MAX = 5000;
+
+/** Waits for live runs or calls to end, and stops those that are left at the deadline. `waited` is called in between. */
+export async function drainAll(
+	{ clock, log, limits }: Omit<RecoveryDeps, "bus"> & { limits: Pick<BrokerLimits, "abortGraceMs"> },
+	what: "runs" | "model calls",
+	live: ReadonlyMap<string, { result: Promise<unknown>; shutDown(): void }>,
+	deadlineMs: number,
+	waited: () => void = () => {},
+): Promise<void> {
+	const ended = () => Promise.allSettled([...live.values()].map(({ result }) => result));
+	const isDone = await within(clock, deadlineMs, ended());
+	waited();
+	if (isDone) return;
+	log.info({ live: live.size }, `stopping the remaining ${what}`);
+	for (const one of live.values()) one.shutDown();
+	if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, ended())) return;
+	log.error({ live: [...live.keys()] }, `${what} did not end; recovery ends them at the next start`);
 }
 
 /** A log that cannot be settled neither blocks the others nor the start of the daemon: it is returned in `later`. */

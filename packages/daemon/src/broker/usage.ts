@@ -1,7 +1,7 @@
 /** Tokens of one run: the sum of its model calls, and how it divides among agents and models. */
 
 import type { Usage, UsageShare } from "@nexus-stream/protocol";
-import type { EngineEvent } from "../engine/engine.ts";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import { isNamed } from "./run/engine-event.ts";
 
 type UsageEvent = Extract<EngineEvent, { type: "usage" }>;

@@ -1,6 +1,6 @@
 /** Whether a run has been silent or busy for too long: a pure function of its times. The driver owns the timer. */
 
-import type { BrokerLimits } from "./limits.ts";
+import type { BrokerLimits } from "./port.ts";
 
 /** No deadline counts the time in between; without `to` the pause lasts on. */
 export interface Pause {

@@ -1,9 +1,9 @@
 /** The Bus: everything that streams is a durable log, and every reader a cursor over it. The door of this folder. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import { type Clock, elapsing, systemClock, within } from "@nexus-stream/protocol/clock";
+import { type Clock, elapsing, within } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import { type Log, silentLog } from "@nexus-stream/protocol/log";
+import type { Log } from "@nexus-stream/protocol/log";
 import type { Query, Write } from "../std/write.ts";
 import { Committer } from "./commit/committer.ts";
 import { topicsOf } from "./commit/part.ts";
@@ -67,11 +67,11 @@ class LogBus implements Bus {
 
 	constructor(options: BusOptions) {
 		this.#limits = withDefaults(BUS_LIMITS, options.limits);
-		this.#clock = options.clock ?? systemClock;
+		this.#clock = options.clock;
 		this.#asked = trackRequests(options.storage, this.#clock);
 		const { storage } = this.#asked;
 		this.#storage = storage;
-		this.#log = options.log ?? silentLog;
+		this.#log = options.log;
 		this.#tell = options.tell;
 		this.#pages = createPages(this.#limits.pagesBytesMax);
 		this.#directory = new Directory(storage, (log) => this.#membership.refresh(log));

@@ -2,6 +2,7 @@
 
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { sqliteFailure } from "../std/sqlite.ts";
 import type { Reading } from "../std/write.ts";
 import { type CommitLimits, Silent, unwritten } from "./commit/outcome.ts";
@@ -91,7 +92,7 @@ export class Membership {
 	async #askAgain<T>(what: string, ask: () => Reading<T>): Promise<T> {
 		const { clock, limits } = this.#parts;
 		for (let waitedMs = 0; ; ) {
-			await new Promise<void>((resolve) => clock.after(limits.commitRetryMs, resolve, "due"));
+			await sleep(clock, limits.commitRetryMs, undefined, "due");
 			waitedMs += limits.commitRetryMs;
 			try {
 				return await ask();
@@ -151,7 +152,7 @@ export class Membership {
 			} catch (cause) {
 				const isOver = waitedMs >= Math.min(patienceMs, commitRetryMsMax);
 				if (cause instanceof Silent || this.#closed || isOver) throw unwritten(`log ${log}`, cause);
-				await new Promise<void>((resolve) => clock.after(commitRetryMs, resolve, "due"));
+				await sleep(clock, commitRetryMs, undefined, "due");
 			}
 		}
 	}

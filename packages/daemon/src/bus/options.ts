@@ -28,8 +28,8 @@ export interface BusOptions {
 	limits?: Partial<BusLimits>;
 	/** Asked for every unit with changes, and for every new log. */
 	tell?: Tell;
-	clock?: Clock;
-	log?: Log;
+	clock: Clock;
+	log: Log;
 }
 
 /** The changes, followed by the records of them. */

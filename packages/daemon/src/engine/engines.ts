@@ -1,6 +1,10 @@
 /** The registry as a list and as types: what `engine:` may say, and which sections of the configuration belong to engines. */
 
-import type { EngineEntry, EnvironmentVariables } from "./entry.ts";
+import { loadOnce } from "../std/load-once.ts";
+import { agentsConfigSchema, phasesConfigSchema } from "./agents/agents.ts";
+import type { ConfigWords, EngineEntry, EnvironmentVariables } from "./entry.ts";
+import { mcpConfigSchema } from "./mcp/mcp.ts";
+import type { CallModel } from "./model.ts";
 import * as registry from "./registry.ts";
 
 /** A parameter everywhere, so that a program or a test may add engines. */
@@ -22,12 +26,25 @@ export type EngineSections = {
 /** Each entry's own type of configuration is checked where it is declared; a list of them has one for all. */
 export const ENGINES: Engines = Object.values(registry as Record<string, EngineEntry>);
 
-export const engineNamed = (name: string, engines: Engines = ENGINES): EngineEntry | undefined =>
-	engines.find((entry) => entry.name === name);
+/** The engine of this name, with its section of the configuration. */
+export function engineNamed(
+	name: string,
+	sections: object,
+	engines: Engines = ENGINES,
+): { entry: EngineEntry; section: unknown } | undefined {
+	const entry = engines.find((one) => one.name === name);
+	return entry && { entry, section: sectionFor(entry, sections) };
+}
 
-/** The engine's section of the configuration. */
-export const sectionFor = ({ section }: EngineEntry, sections: object): unknown =>
+const sectionFor = ({ section }: EngineEntry, sections: object): unknown =>
 	section === undefined ? undefined : (sections as Record<string, unknown>)[section];
+
+/** Schemas of the sections that several engines share. */
+export const sharedSchemas = (words: ConfigWords) => ({
+	agents: agentsConfigSchema(words),
+	phases: phasesConfigSchema(words),
+	mcp: mcpConfigSchema(words),
+});
 
 /** The configured engine, else the one with the highest priority for this configuration and environment. */
 export function chooseEngine(
@@ -41,3 +58,10 @@ export function chooseEngine(
 	const best = ranked.reduce((most, one) => (one.rank > most.rank ? one : most));
 	return best.entry.name as EngineName;
 }
+
+const loadCaller = loadOnce(async () => await ENGINES.find(({ caller }) => caller)!.caller!());
+
+/** Calls a model without an agent, with the library of one of the engines; the first call loads it. */
+export const callModel: CallModel = async function* (target, request) {
+	yield* (await loadCaller())(target, request);
+};

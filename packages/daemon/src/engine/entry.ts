@@ -4,11 +4,11 @@ import type { Engine } from "@nexus-stream/protocol/engine";
 import type { z } from "zod";
 import type * as words from "../std/config-words.ts";
 import type { Counters } from "../std/counters.ts";
-import type { EnvironmentVariables } from "./environment.ts";
 import type { CallModel, ConfiguredModel } from "./model.ts";
-import type { ToolSource } from "./tools/tools.ts";
+import type { ToolSource } from "./tool.ts";
 
-export type { EnvironmentVariables };
+/** Environment variables, as an argument. */
+export type EnvironmentVariables = Readonly<Record<string, string | undefined>>;
 
 /** Building blocks of configuration schemas; passed in, so that only code that checks a file loads the library. */
 export type ConfigWords = typeof words;

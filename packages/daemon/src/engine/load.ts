@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import { importWithin } from "../std/import-within.ts";
-import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
+import { ENGINES, type EngineChoice, type Engines, engineNamed } from "./engines.ts";
 import type { EngineServices, EnvironmentVariables } from "./entry.ts";
 
 export interface LoadOptions {
@@ -28,8 +28,8 @@ export async function loadEngine(choice: EngineChoice, options: LoadOptions): Pr
 	refuseUnused(choice, options);
 	if (typeof choice === "object") return await loadModule(choice, options);
 	const { config = {}, base, env = process.env, engines = ENGINES, services } = options;
-	const entry = engineNamed(choice, engines);
-	if (entry) return await entry.load(sectionFor(entry, config), { base, env, services });
+	const found = engineNamed(choice, config, engines);
+	if (found) return await found.entry.load(found.section, { base, env, services });
 	const names = engines.map(({ name }) => name).join(", ");
 	throw new NexusError("config", `there is no engine "${choice}"; there are ${names}, and { module: ./my-agent.ts }`);
 }
@@ -148,8 +148,8 @@ export function unusedSettings(choice: EngineChoice, config: object, engines: En
 }
 
 /** Undefined: the engine plays a script and has no tools. A module brings all that its agent has. */
-export const usedBy = (choice: EngineChoice, engines: Engines = ENGINES): readonly string[] | undefined =>
-	typeof choice === "object" ? [] : engineNamed(choice, engines)?.uses;
+const usedBy = (choice: EngineChoice, engines: Engines = ENGINES): readonly string[] | undefined =>
+	typeof choice === "object" ? [] : engineNamed(choice, {}, engines)?.entry.uses;
 
 function given({ tools, memory, mcp }: Shared): string[] {
 	return [

@@ -3,10 +3,10 @@
 import { type Random, toNexusError } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import { answerOf, type Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
-import type { Engine } from "../engine/engine.ts";
 import type { Approval } from "../ledger/approvals/port.ts";
 import type { InboundEvent } from "../ledger/inbox/port.ts";
 import type { Ledger } from "../ledger/ledger.ts";

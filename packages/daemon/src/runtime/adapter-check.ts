@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { AdapterInfo, HealthReport } from "@nexus-stream/adapter/host";
 import { CHANNELS } from "@nexus-stream/platforms";
 import { NexusError } from "@nexus-stream/protocol";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import { silentLog } from "@nexus-stream/protocol/log";
 import { own } from "@nexus-stream/protocol/own";
 import { createBus, sqliteStorage } from "../bus/bus.ts";
@@ -48,7 +49,7 @@ async function withOutbound<T>(
 	const dataDir = mkdtempSync(join(tmpdir(), "nexus-adapter-"));
 	const file = openSqlite(":memory:", "process");
 	const ledger = sqliteLedger(file);
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const bus = createBus({ storage: sqliteStorage(file), clock: systemClock, log: silentLog });
 	const configured = own(nexConfig({ ...config, data: dataDir }).adapters, channel);
 	const written = own(configured?.accounts, account)?.settings;
 	const adapters = { [channel]: { ...configured, accounts: { [account]: { settings: { ...settings, ...written } } } } };

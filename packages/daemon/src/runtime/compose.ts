@@ -3,11 +3,12 @@
 import { createHmac } from "node:crypto";
 import type { ReadinessJson } from "@nexus-stream/protocol";
 import { systemClock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
 import { createEdge, type Edge, type EdgeDeps, type HealthFeed } from "../edge/edge.ts";
-import type { Engine, EngineServices, Mcp, MemoryPort } from "../engine/engine.ts";
+import type { EngineServices, Mcp, MemoryPort } from "../engine/engine.ts";
 import {
 	type AccountChanges,
 	type ChannelMessage,
@@ -108,6 +109,7 @@ function brokerOf(config: NexusConfig, { store, engine, tracing, log }: Opened, 
 		engine,
 		limits: config.broker,
 		approvals,
+		clock: systemClock,
 		log,
 		execution: config.execution,
 		observer: tracing ? both(counts, tracing) : counts,

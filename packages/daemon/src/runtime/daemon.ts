@@ -2,9 +2,10 @@
 
 import { type DaemonState, NexusError, type ReadinessJson } from "@nexus-stream/protocol";
 import { systemClock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import { BROKER_LIMITS, type Broker } from "../broker/broker.ts";
-import { chooseEngine, type Engine, type EngineChoice, type EngineServices, loadEngine } from "../engine/engine.ts";
+import { chooseEngine, type EngineChoice, type EngineServices, loadEngine } from "../engine/engine.ts";
 import type { Nex } from "../nex/nex.ts";
 import { createMemory } from "../services/memory/memory.ts";
 import { compose, type DaemonParts } from "./compose.ts";

@@ -3,22 +3,18 @@
 import { readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { systemClock, within } from "@nexus-stream/protocol/clock";
 
 /** A person who waits for a start reads the error within ten seconds. */
 const MODULE_LOAD_MS = 8_000;
 
 export async function importWithin(path: string, loadMs = MODULE_LOAD_MS): Promise<Record<string, unknown>> {
-	let timer: NodeJS.Timeout | undefined;
-	const late = new Promise<never>((_, reject) => {
-		timer = setTimeout(() => reject(new Error(`its top level is still waiting after ${loadMs} ms`)), loadMs);
-	});
-	try {
-		return await Promise.race([import(pathToFileURL(path).href), late]);
-	} catch (cause) {
+	const loading = import(pathToFileURL(path).href).catch((cause: unknown) => {
 		throw withHint(cause, path);
-	} finally {
-		clearTimeout(timer);
-	}
+	});
+	const settled = loading.catch(() => {});
+	if (await within(systemClock, loadMs, settled, "due")) return await loading;
+	throw new Error(`its top level is still waiting after ${loadMs} ms`);
 }
 
 /** Node's errors about `import` and `export` in a file that it reads as CommonJS. */

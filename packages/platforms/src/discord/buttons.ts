@@ -1,7 +1,7 @@
 /** Questions with buttons below them, and who pressed what of them. */
 
-import type { Press } from "@nexus-stream/adapter";
 import { buttonData, readButton, rowsOf } from "@nexus-stream/adapter/platform/buttons";
+import type { OnPress } from "@nexus-stream/adapter/platform/session";
 import type { InboundChoice, Question } from "@nexus-stream/adapter/port";
 import {
 	type APIActionRowComponent,
@@ -54,7 +54,7 @@ function readPress(data: GatewayInteractionCreateDispatchData): InboundChoice | 
 export async function takePress(
 	client: DiscordClient,
 	data: GatewayInteractionCreateDispatchData,
-	press: (press: Press) => Promise<void>,
+	press: OnPress,
 ): Promise<void> {
 	const choice = readPress(data);
 	if (!choice) return;

@@ -23,8 +23,6 @@ export function render(markdown: string): string {
 	return rendered + markdown.slice(at);
 }
 
-export const measure = (rendered: string): number => rendered.length;
-
 function collect(node: Nodes, above: readonly Parents[], source: string, changes: Change[]): void {
 	const from = node.position?.start.offset;
 	const to = node.position?.end.offset;

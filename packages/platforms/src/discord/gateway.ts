@@ -7,7 +7,7 @@ import type { REST } from "@discordjs/rest";
 import { type SessionInfo, WebSocketManager, WebSocketShardEvents } from "@discordjs/ws";
 import { PlatformError, type Tools } from "@nexus-stream/adapter";
 import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
-import type { Clock } from "@nexus-stream/protocol/clock";
+import { type Clock, within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import {
 	GatewayCloseCodes,
@@ -70,15 +70,14 @@ export async function listen(options: GatewayOptions): Promise<void> {
 	});
 	const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 	const connected = manager.connect().catch((cause) => Promise.reject(toPlatformError("gateway", cause)));
-	const within = (work: PromiseLike<void> | void) =>
-		Promise.race([work, new Promise<void>((resolve) => options.clock.after(STOP_LIMIT_MS, resolve))]);
+	const settled = (work: PromiseLike<void> | void) => within(options.clock, STOP_LIMIT_MS, Promise.allSettled([work]));
 	try {
 		await Promise.race([connected, failed, stopped]);
 		await Promise.race([failed, stopped]);
 	} finally {
 		// The library cannot end a connection that is being made: it would open another one and wait without a limit.
-		await within(Promise.allSettled([connected]).then(() => {}));
-		await within(manager.destroy({ code: RESUMABLE_CLOSE, reason: "stopped" }));
+		await settled(connected);
+		await settled(manager.destroy({ code: RESUMABLE_CLOSE, reason: "stopped" }));
 	}
 }
 

@@ -4,7 +4,6 @@ import {
 	type CreatedMessage,
 	type InboundMessage,
 	PlatformError,
-	type Press,
 	remembered,
 	type SendOptions,
 	type Session,
@@ -17,7 +16,7 @@ import type { KeptMessage } from "@nexus-stream/adapter/memory/sent";
 import { createdId } from "@nexus-stream/adapter/platform/json";
 import { addressOf, download, withFiles } from "@nexus-stream/adapter/platform/network";
 import { cannotTell, harmless } from "@nexus-stream/adapter/platform/platform-error";
-import type { Asking, Attaching, Editing, Listening } from "@nexus-stream/adapter/platform/session";
+import type { Asking, Attaching, Editing, Emit, Listening, OnPress } from "@nexus-stream/adapter/platform/session";
 import {
 	type APIMessage,
 	type APIUser,
@@ -36,13 +35,14 @@ import { createdAt, recognise } from "./recognise.ts";
 
 const HISTORY_MESSAGES = 100;
 
+type DiscordSettings = Settings<"token" | "message_content" | "api_url">;
+
 export class DiscordSession implements Session, Editing, Asking, Attaching, Listening {
 	readonly editing = this;
 	readonly asking = this;
 	readonly attaching = this;
 	readonly listening = this;
-	readonly #token: string;
-	readonly #messageContent: boolean;
+	readonly #settings: DiscordSettings;
 	readonly #apiUrl: string;
 	readonly #client: DiscordClient;
 	readonly #tools: Tools;
@@ -54,11 +54,10 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 		throw new PlatformError("unavailable", "GET user: the answer is not Discord's own. Check api_url.");
 	});
 
-	constructor(settings: Settings<"token" | "message_content" | "api_url">, tools: Tools) {
-		this.#token = settings.token;
-		this.#messageContent = settings.message_content !== "false";
+	constructor(settings: DiscordSettings, tools: Tools) {
+		this.#settings = settings;
 		this.#apiUrl = addressOf("api_url", settings.api_url);
-		this.#client = createClient(this.#token, this.#apiUrl, tools.clock);
+		this.#client = createClient(settings.token, this.#apiUrl, tools.clock);
 		this.#tools = tools;
 	}
 
@@ -136,23 +135,17 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 		return { messageId: id };
 	}
 
-	async monitor(
-		emit: (message: InboundMessage) => Promise<void>,
-		signal: AbortSignal,
-		press: (press: Press) => Promise<void>,
-	): Promise<void> {
+	async monitor(emit: Emit, signal: AbortSignal, press: OnPress): Promise<void> {
 		const me = await this.#me();
 		await listen({
 			rest: this.#client.rest,
-			token: this.#token,
-			messageContent: this.#messageContent,
+			token: this.#settings.token,
+			messageContent: this.#settings.message_content !== "false",
 			take: async (data) => {
 				const message = await this.#read(data, me);
 				return { safe: message && emit(message) };
 			},
-			interact: async (data) => {
-				await takePress(this.#client, data, press);
-			},
+			interact: (data) => takePress(this.#client, data, press),
 			signal,
 			...this.#tools,
 		});

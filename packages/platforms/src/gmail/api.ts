@@ -1,19 +1,15 @@
 /** Gmail's SDK over Node's own fetch, with its retries off. */
 
 import { auth, gmail, type gmail_v1 } from "@googleapis/gmail";
+import type { Settings } from "@nexus-stream/adapter";
+import { addressOf } from "@nexus-stream/adapter/platform/network";
 import { harmless } from "@nexus-stream/adapter/platform/platform-error";
 import { toPlatformError } from "./faults.ts";
 
 export const DEFAULT_API_URL = "https://gmail.googleapis.com";
 export const DEFAULT_TOKEN_URL = "https://oauth2.googleapis.com/token";
 
-export interface Credentials {
-	clientId: string;
-	clientSecret: string;
-	refreshToken: string;
-	apiUrl: string;
-	tokenUrl: string;
-}
+export type GmailCredentials = Settings<"client_id" | "client_secret" | "refresh_token" | "api_url" | "token_url">;
 
 export type Users = gmail_v1.Resource$Users;
 
@@ -24,16 +20,17 @@ export type GmailCall = <T>(
 	signal?: AbortSignal,
 ) => Promise<T>;
 
-export function createApi({ clientId, clientSecret, refreshToken, apiUrl, tokenUrl }: Credentials): GmailCall {
+export function createApi(settings: GmailCredentials): GmailCall {
 	const fetching = { fetchImplementation: fetch, retry: false };
 	const client = new auth.OAuth2({
-		clientId,
-		clientSecret,
-		endpoints: { oauth2TokenUrl: tokenUrl },
+		clientId: settings.client_id,
+		clientSecret: settings.client_secret,
+		endpoints: { oauth2TokenUrl: addressOf("token_url", settings.token_url) },
 		transporterOptions: fetching,
 	});
-	client.setCredentials({ refresh_token: refreshToken });
-	const { users } = gmail({ version: "v1", auth: client, rootUrl: apiUrl, ...fetching });
+	client.setCredentials({ refresh_token: settings.refresh_token });
+	const rootUrl = addressOf("api_url", settings.api_url);
+	const { users } = gmail({ version: "v1", auth: client, rootUrl, ...fetching });
 
 	async function signIn(): Promise<void> {
 		try {

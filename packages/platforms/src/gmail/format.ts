@@ -1,6 +1,5 @@
 /** Markdown as a mail: plain text, which every reader can show, and HTML. */
 
-import { lengthOf } from "@nexus-stream/adapter/markdown/length";
 import { SYNTAX } from "@nexus-stream/adapter/markdown/markdown";
 import { isHostile } from "@nexus-stream/protocol/markdown";
 import { micromark } from "micromark";
@@ -8,8 +7,6 @@ import { gfmHtml } from "micromark-extension-gfm";
 
 /** A mail has both forms, so they are made when it is composed. */
 export const render = (markdown: string): string => markdown;
-
-export const measure = (rendered: string): number => lengthOf(rendered, "utf8");
 
 /** Mail readers know no style sheets: what matters is said at every tag. */
 const STYLES: Readonly<Record<string, string>> = {

@@ -16,13 +16,14 @@ import {
 	type WireAttachment,
 } from "@nexus-stream/adapter";
 import { createdId } from "@nexus-stream/adapter/platform/json";
-import { addressOf, sameSecret, withFiles } from "@nexus-stream/adapter/platform/network";
+import { withFiles } from "@nexus-stream/adapter/platform/network";
 import { harmless } from "@nexus-stream/adapter/platform/platform-error";
-import type { Attaching, Listening, Webhooks } from "@nexus-stream/adapter/platform/session";
+import type { Attaching, Emit, Listening, Webhooks } from "@nexus-stream/adapter/platform/session";
+import { refused, secretFault } from "@nexus-stream/adapter/platform/webhook";
 import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import { sleep } from "@nexus-stream/protocol/retry";
 import PostalMime, { type Email } from "postal-mime";
-import { createApi, type GmailCall } from "./api.ts";
+import { createApi, type GmailCall, type GmailCredentials } from "./api.ts";
 import { compose, messageIdOf } from "./compose.ts";
 import { NONCE_HEADER, readMail } from "./inbound.ts";
 import { createMailbox, type Mailbox } from "./mailbox.ts";
@@ -36,11 +37,7 @@ const WATCH_AGAIN_MS = 24 * 60 * 60_000;
 const SETTLE_MS = 3000;
 const SENT_MAILS_MAX = 25;
 
-type Emit = (message: InboundMessage) => Promise<void>;
-
-type GmailSettings = Settings<
-	"client_id" | "client_secret" | "refresh_token" | "from_name" | "topic" | "webhook_secret" | "api_url" | "token_url"
->;
+type GmailSettings = GmailCredentials & Settings<"from_name" | "topic" | "webhook_secret">;
 
 export class GmailSession implements Session, Attaching, Listening, Webhooks {
 	readonly attaching = this;
@@ -48,9 +45,7 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 	readonly webhooks = this;
 	readonly #call: GmailCall;
 	readonly #mailbox: Mailbox;
-	readonly #fromName: string;
-	readonly #topic: string;
-	readonly #webhookSecret: string;
+	readonly #settings: GmailSettings;
 	readonly #tools: Tools;
 	readonly #me = remembered(async () => {
 		const { emailAddress } = await this.#call("getProfile", (users) => users.getProfile({ userId: "me" }));
@@ -60,16 +55,8 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 	#watchedAt = Number.NEGATIVE_INFINITY;
 
 	constructor(settings: GmailSettings, tools: Tools) {
-		this.#call = createApi({
-			clientId: settings.client_id,
-			clientSecret: settings.client_secret,
-			refreshToken: settings.refresh_token,
-			apiUrl: addressOf("api_url", settings.api_url),
-			tokenUrl: addressOf("token_url", settings.token_url),
-		});
-		this.#fromName = settings.from_name;
-		this.#topic = settings.topic;
-		this.#webhookSecret = settings.webhook_secret;
+		this.#settings = settings;
+		this.#call = createApi(settings);
 		this.#tools = tools;
 		this.#mailbox = createMailbox(this.#call, tools);
 	}
@@ -88,7 +75,7 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 		attachments: readonly WireAttachment[],
 		{ nonce, signal }: SendOptions,
 	): Promise<CreatedMessage> {
-		const from = { name: this.#fromName, address: await harmless(this.#me()) };
+		const from = { name: this.#settings.from_name, address: await harmless(this.#me()) };
 		const raw = await compose({ from, target, text, nonce, attachments });
 		const requestBody = { raw, threadId: target.thread_id };
 		const sent = await this.#call(
@@ -109,24 +96,24 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
 		this.#emit = emit;
 		const { clock, log, listening } = this.#tools;
-		const pauseMs = this.#topic === "" ? POLL_MS : POLL_BESIDE_PUSH_MS;
+		const pauseMs = this.#settings.topic === "" ? POLL_MS : POLL_BESIDE_PUSH_MS;
 		await keepListening({ round: () => this.#round(), pauseMs, signal, clock, log, listening });
 	}
 
 	/** A push says only that there is something; what it is comes with a poll, and the push is confirmed after it. */
 	async webhook({ method, query }: WebhookRequest): Promise<WebhookAnswer> {
-		if (method !== "POST") return { status: 405, messages: [] };
-		if (this.#webhookSecret === "" || !sameSecret(query.get("secret") ?? "", this.#webhookSecret)) {
-			return { status: 401, body: "wrong secret", messages: [] };
-		}
-		if (!this.#emit) return { status: 503, body: "not listening yet", messages: [] };
+		if (method !== "POST") return refused(405);
+		const wrong = secretFault(query.get("secret"), this.#settings.webhook_secret, "secret");
+		if (wrong !== undefined) return refused(401, wrong);
+		if (!this.#emit) return refused(503, "not listening yet");
 		await this.#round();
 		return { status: 204, messages: [] };
 	}
 
 	async health() {
 		const address = await this.#me();
-		return { ok: true, detail: `${address}, ${this.#topic === "" ? "polling" : `push by ${this.#topic}`}` };
+		const { topic } = this.#settings;
+		return { ok: true, detail: `${address}, ${topic === "" ? "polling" : `push by ${topic}`}` };
 	}
 
 	async #round(): Promise<void> {
@@ -140,8 +127,9 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 
 	async #watch(): Promise<void> {
 		const now = this.#tools.clock.now();
-		if (this.#topic === "" || now - this.#watchedAt < WATCH_AGAIN_MS) return;
-		const requestBody = { topicName: this.#topic, labelIds: ["INBOX"], labelFilterBehavior: "include" };
+		const { topic: topicName } = this.#settings;
+		if (topicName === "" || now - this.#watchedAt < WATCH_AGAIN_MS) return;
+		const requestBody = { topicName, labelIds: ["INBOX"], labelFilterBehavior: "include" };
 		await this.#call("watch", (users) => users.watch({ userId: "me", requestBody }));
 		this.#watchedAt = now;
 	}

@@ -12,8 +12,9 @@ import {
 	type WebhookRequest,
 	type WireAttachment,
 } from "@nexus-stream/adapter";
-import { sameSecret, withFiles } from "@nexus-stream/adapter/platform/network";
-import type { Attaching, Listening, Webhooks } from "@nexus-stream/adapter/platform/session";
+import { withFiles } from "@nexus-stream/adapter/platform/network";
+import type { Attaching, Emit, Listening, Webhooks } from "@nexus-stream/adapter/platform/session";
+import { readPost, secretFault } from "@nexus-stream/adapter/platform/webhook";
 import type { Backend, IMessageSettings } from "./backend.ts";
 import { createBlueBubbles } from "./bluebubbles.ts";
 import { createImsg } from "./imsg.ts";
@@ -34,13 +35,11 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 	readonly listening = this;
 	readonly webhooks = this;
 	readonly #backend: Backend;
-	readonly #name: string;
-	readonly #webhookSecret: string;
+	readonly #settings: IMessageSettings;
 	readonly #tools: Tools;
 
 	constructor(settings: IMessageSettings, tools: Tools) {
-		this.#name = settings.name;
-		this.#webhookSecret = settings.webhook_secret;
+		this.#settings = settings;
 		this.#tools = tools;
 		this.#backend = createBackend(settings, tools);
 	}
@@ -62,7 +61,7 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 		});
 	}
 
-	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
+	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
 		const since = this.#receivedSince();
 		const take = async (inbound: IMessageInboundMessage) => {
 			const { ts } = inbound.message;
@@ -82,18 +81,14 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 	}
 
 	/** BlueBubbles signs nothing: the secret is in the address that it was given. */
-	async webhook({ method, query, body }: WebhookRequest): Promise<WebhookAnswer> {
-		if (method !== "POST") return { status: 405, messages: [] };
-		if (this.#webhookSecret === "" || !sameSecret(query.get("secret") ?? "", this.#webhookSecret)) {
-			return { status: 401, body: "wrong secret", messages: [] };
-		}
-		let event: { type?: string; data?: BlueBubblesMessage };
-		try {
-			event = JSON.parse(body.toString("utf8"));
-		} catch {
-			return { status: 400, body: "not JSON", messages: [] };
-		}
-		const inbound = event?.type === "new-message" && event.data ? readBlueBubbles(event.data, this.#name) : undefined;
+	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
+		const { webhook_secret: secret, name } = this.#settings;
+		const opened = readPost<{ type?: string; data?: BlueBubblesMessage } | null>(request, ({ query }) =>
+			secretFault(query.get("secret"), secret, "secret"),
+		);
+		if (!("payload" in opened)) return opened;
+		const event = opened.payload;
+		const inbound = event?.type === "new-message" && event.data ? readBlueBubbles(event.data, name) : undefined;
 		const heard = inbound && !(await this.#isEcho(inbound)) ? [await this.#withFiles(inbound)] : [];
 		return { status: 200, messages: heard };
 	}
@@ -117,7 +112,9 @@ export class IMessageSession implements Session, Attaching, Listening, Webhooks 
 			const kept = await this.#backend.recent(target, ts - ECHO_MS);
 			return kept.some((ours) => {
 				const apartMs = Math.abs(ours.ts - ts);
-				const same = [addressed(ours.text, this.#name).text, ...ours.files].map(plain).find((each) => said.has(each));
+				const same = [addressed(ours.text, this.#settings.name).text, ...ours.files]
+					.map(plain)
+					.find((each) => said.has(each));
 				return same !== undefined && apartMs <= (same.length < SHORT_ECHO.chars ? SHORT_ECHO.ms : ECHO_MS);
 			});
 		} catch (cause) {

@@ -1,6 +1,7 @@
 /** The account's relays together: an event is out when enough of them have it. */
 
 import { PlatformError } from "@nexus-stream/adapter";
+import { systemClock, within } from "@nexus-stream/protocol/clock";
 import type { Event } from "nostr-tools/core";
 import { type RelayReport, verdict } from "./faults.ts";
 import type { Keys } from "./keys.ts";
@@ -49,8 +50,7 @@ export class Pool {
 	}
 
 	async close(): Promise<void> {
-		const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS).unref());
-		await Promise.race([Promise.allSettled(this.#underWay), late]);
+		await within(systemClock, CLOSE_MS, Promise.allSettled(this.#underWay));
 		for (const relay of this.relays) relay.close();
 	}
 }

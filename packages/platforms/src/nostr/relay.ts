@@ -5,6 +5,7 @@
 
 import { PlatformError } from "@nexus-stream/adapter";
 import { reasonOf } from "@nexus-stream/adapter/platform/network";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Event } from "nostr-tools/core";
 import type { Filter } from "nostr-tools/filter";
 import { makeAuthEvent } from "nostr-tools/nip42";
@@ -189,13 +190,13 @@ export class Relay {
 		}
 		const { answerMs } = this.#limits;
 		const late = () => resolve({ at: "unknown", reason: `no answer within ${answerMs} ms` });
-		const timer = setTimeout(late, answerMs);
+		const cancel = systemClock.after(answerMs, late);
 		const left = () => resolve({ at: "unknown", reason: "no answer in time" });
 		signal?.addEventListener("abort", left, { once: true });
 		connection.answers.set(id, resolve);
 		send(connection, line);
 		return promise.finally(() => {
-			clearTimeout(timer);
+			cancel();
 			signal?.removeEventListener("abort", left);
 			if (connection.answers.get(id) === resolve) connection.answers.delete(id);
 		});

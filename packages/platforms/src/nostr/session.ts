@@ -3,7 +3,6 @@
 import { createHash } from "node:crypto";
 import {
 	type CreatedMessage,
-	type InboundMessage,
 	type Pace,
 	PlatformError,
 	type SendOptions,
@@ -12,7 +11,7 @@ import {
 	type Target,
 	type Tools,
 } from "@nexus-stream/adapter";
-import type { Listening, Previewing } from "@nexus-stream/adapter/platform/session";
+import type { Emit, Listening, Previewing } from "@nexus-stream/adapter/platform/session";
 import type { Activity } from "@nexus-stream/adapter/port";
 import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import type { Event, EventTemplate } from "nostr-tools/core";
@@ -95,7 +94,7 @@ export class NostrSession implements Session, Previewing, Listening {
 		if (isThread(target)) this.#streams.typing(target, on, on ? tool : "");
 	}
 
-	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
+	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
 		const tools = this.#tools;
 		const keys = this.#keys;
 		const me = { pubkey: keys.pubkey, wrote: (id: string) => this.#tools.sent.has(id) };

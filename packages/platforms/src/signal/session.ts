@@ -16,7 +16,7 @@ import {
 import { createdId } from "@nexus-stream/adapter/platform/json";
 import { addressOf, withFiles } from "@nexus-stream/adapter/platform/network";
 import { cannotTell } from "@nexus-stream/adapter/platform/platform-error";
-import type { Attaching, Editing, Listening } from "@nexus-stream/adapter/platform/session";
+import type { Attaching, Editing, Emit, Listening } from "@nexus-stream/adapter/platform/session";
 import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
 import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import { createApi, type SignalApi } from "./api.ts";
@@ -97,7 +97,7 @@ export class SignalSession implements Session, Editing, Attaching, Listening {
 		await this.#api.call("sendTyping", { ...recipientOf(target), stop: on ? undefined : true });
 	}
 
-	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
+	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
 		const { clock, log, state, listening } = this.#tools;
 		const heard = createConfirmationQueue();
 		const take = async (data: string, id: string | undefined) => {

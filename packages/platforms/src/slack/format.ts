@@ -2,9 +2,6 @@
 
 import { renderMarks, writtenOut } from "@nexus-stream/adapter/markdown/marks";
 
-/** Slack counts the text as it is sent. */
-export const measure = (rendered: string): number => rendered.length;
-
 export const render = (markdown: string): string => renderMarks(markdown, { escape: escaped, link, bullet: "• " });
 
 const escaped = (text: string): string => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");

@@ -17,9 +17,17 @@ import {
 	type WebhookRequest,
 	type WireAttachment,
 } from "@nexus-stream/adapter";
-import { addressOf, download, withFiles } from "@nexus-stream/adapter/platform/network";
+import { addressOf, download, keptAt, withFiles } from "@nexus-stream/adapter/platform/network";
 import { cannotTell } from "@nexus-stream/adapter/platform/platform-error";
-import type { Asking, Attaching, Editing, Listening, Webhooks } from "@nexus-stream/adapter/platform/session";
+import type {
+	Asking,
+	Attaching,
+	Editing,
+	Emit,
+	Listening,
+	OnPress,
+	Webhooks,
+} from "@nexus-stream/adapter/platform/session";
 import type { Activity } from "@nexus-stream/adapter/port";
 import type { WebClient } from "@slack/web-api";
 import { call, createClient } from "./api.ts";
@@ -49,9 +57,7 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 	readonly streaming: SlackStreams;
 	/** Absent without an app token: events come by webhook. */
 	readonly listening: Listening | undefined;
-	readonly #botToken: string;
-	readonly #appToken: string;
-	readonly #signingSecret: string;
+	readonly #settings: SlackSettings;
 	readonly #apiUrl: string;
 	readonly #threads: Threads;
 	readonly #client: WebClient;
@@ -64,19 +70,17 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 	});
 
 	constructor(settings: SlackSettings, tools: Tools) {
-		this.#botToken = settings.bot_token;
-		this.#appToken = settings.app_token;
-		this.#signingSecret = settings.signing_secret;
+		this.#settings = settings;
 		// The SDK takes the address with a slash at its end.
 		this.#apiUrl = `${addressOf("api_url", settings.api_url)}/`;
 		this.#threads = oneOf("threads", settings.threads, ["channels", "always", "never"]);
 		this.#tools = tools;
-		this.#client = createClient(this.#botToken, this.#apiUrl, tools.log);
+		this.#client = createClient(settings.bot_token, this.#apiUrl, tools.log);
 		this.#writer = new SlackWriter(this.#client, tools.clock);
 		this.#uploads = createUploads(this.#client, tools.state);
 		const mode = oneOf("streaming", settings.streaming, ["native", "direct", "update"]);
 		this.streaming = new SlackStreams(this.#writer, mode, tools.log);
-		this.listening = this.#appToken === "" ? undefined : { monitor: (...given) => this.#listen(...given) };
+		this.listening = settings.app_token === "" ? undefined : { monitor: (...given) => this.#listen(...given) };
 	}
 
 	style(target: Target): "append" | "edit" {
@@ -141,7 +145,7 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 	}
 
 	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
-		const opened = openRequest(request, this.#signingSecret, this.#tools.clock.now());
+		const opened = openRequest(request, this.#settings.signing_secret, this.#tools.clock.now());
 		if (!("payload" in opened)) return opened;
 		const pressed = this.#readPress(opened.payload);
 		if (pressed) return { status: 200, messages: [], presses: [pressed] };
@@ -153,9 +157,9 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 		const me = await call("auth.test", undefined, () => this.#client.auth.test());
 		const scopes = me.response_metadata?.scopes ?? [];
 		const missing = scopes.length > 0 ? ["chat:write"].filter((scope) => !scopes.includes(scope)) : [];
-		const ways = [this.#appToken && "Socket Mode", this.#signingSecret && "Events API"].filter(Boolean);
-		if (this.#appToken !== "") {
-			const token = this.#appToken;
+		const { app_token: token, signing_secret: secret } = this.#settings;
+		const ways = [token && "Socket Mode", secret && "Events API"].filter(Boolean);
+		if (token !== "") {
 			await call("apps.connections.open", undefined, () => this.#client.apps.connections.open({ token }));
 		}
 		const inbound = ways.length > 0 ? ways.join(" and ") : "sends only: set app_token or signing_secret to hear people";
@@ -163,11 +167,7 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 		return { ok: missing.length === 0, detail: `@${me.user} in ${me.team}, ${inbound}${problem}` };
 	}
 
-	async #listen(
-		emit: (message: InboundMessage) => Promise<void>,
-		signal: AbortSignal,
-		press: (press: Press) => Promise<void>,
-	): Promise<void> {
+	async #listen(emit: Emit, signal: AbortSignal, press: OnPress): Promise<void> {
 		const take = async (payload: unknown) => {
 			const message = await this.#read(payload);
 			if (message) await emit(message);
@@ -177,7 +177,7 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 			if (pressed) await press(pressed);
 		};
 		const { clock, log, listening } = this.#tools;
-		const appToken = this.#appToken;
+		const { app_token: appToken } = this.#settings;
 		await listen({ appToken, apiUrl: this.#apiUrl, take, interact, signal, clock, log, listening });
 	}
 
@@ -200,20 +200,11 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 		return await withFiles(inbound.message, inbound.files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
-	/** Our token goes to Slack and nowhere else: a message may name files that lie elsewhere. */
 	async #fetchFile({ url, contentType }: SlackFile, bytesMax: number): Promise<Buffer> {
-		const address = URL.parse(url);
-		const home = new URL(this.#apiUrl);
-		const slack = address?.protocol === "https:" && /(?:^|\.)slack\.com$/.test(address.hostname);
-		if (!address || (!slack && address.origin !== home.origin))
-			throw new PlatformError("gone", "it is not kept at Slack");
-		const headers = { authorization: `Bearer ${this.#botToken}` };
-		return await download(address, {
-			bytesMax,
-			home: this.#apiUrl,
-			headers,
-			check: (answer) => refuseSignIn(answer, contentType),
-		});
+		const home = this.#apiUrl;
+		const headers = { authorization: `Bearer ${this.#settings.bot_token}` };
+		const check = (answer: Headers) => refuseSignIn(answer, contentType);
+		return await download(keptAt("Slack", url, home, /(?:^|\.)slack\.com$/), { bytesMax, home, headers, check });
 	}
 
 	/** Everything in the chat or thread since the message that is being answered. */

@@ -3,6 +3,7 @@
 import { createHmac } from "node:crypto";
 import type { WebhookAnswer, WebhookRequest } from "@nexus-stream/adapter";
 import { sameSecret } from "@nexus-stream/adapter/platform/network";
+import { refused } from "@nexus-stream/adapter/platform/webhook";
 
 /** A signature that is older, or that far ahead, is a copy of an earlier request. */
 export const REPLAY_WINDOW_MS = 5 * 60_000;
@@ -13,14 +14,14 @@ export function openRequest(
 	signingSecret: string,
 	now: number,
 ): { payload: unknown } | WebhookAnswer {
-	if (request.method !== "POST") return { status: 405, messages: [] };
+	if (request.method !== "POST") return refused(405);
 	const refusal = refusalOf(request, signingSecret, now);
-	if (refusal !== undefined) return { status: 401, body: refusal, messages: [] };
+	if (refusal !== undefined) return refused(401, refusal);
 	let payload: { type?: unknown; challenge?: unknown };
 	try {
 		payload = JSON.parse(jsonOf(request));
 	} catch {
-		return { status: 400, body: "not JSON", messages: [] };
+		return refused(400, "not JSON");
 	}
 	if (payload?.type === "url_verification") {
 		return { status: 200, headers: { "content-type": "text/plain" }, body: String(payload.challenge), messages: [] };

@@ -14,8 +14,9 @@ import {
 } from "@nexus-stream/adapter";
 import type { KeptMessage } from "@nexus-stream/adapter/memory/sent";
 import { createdId } from "@nexus-stream/adapter/platform/json";
-import { addressOf, download, networkError, withFiles } from "@nexus-stream/adapter/platform/network";
+import { addressOf, download, keptAt, networkError, withFiles } from "@nexus-stream/adapter/platform/network";
 import type { Webhooks } from "@nexus-stream/adapter/platform/session";
+import { refused } from "@nexus-stream/adapter/platform/webhook";
 import twilio from "twilio";
 import { createApi, type TwilioApi } from "./api.ts";
 import { readFailure, readMessage, type SmsFile, type SmsInboundMessage } from "./inbound.ts";
@@ -33,28 +34,22 @@ type SmsSettings = Settings<"account_sid" | "auth_token" | "from" | "webhook_url
 
 export class SmsSession implements Session, Webhooks {
 	readonly webhooks = this;
-	readonly #sid: string;
-	readonly #token: string;
+	readonly #settings: SmsSettings;
 	readonly #apiUrl: string;
-	readonly #sender: string;
-	readonly #webhookUrl: string;
 	readonly #tools: Tools;
 
 	constructor(settings: SmsSettings, tools: Tools) {
-		this.#sid = settings.account_sid;
-		this.#token = settings.auth_token;
+		this.#settings = settings;
 		this.#apiUrl = addressOf("api_url", settings.api_url);
-		this.#sender = settings.from;
-		this.#webhookUrl = settings.webhook_url;
 		this.#tools = tools;
-		if (!/^AC[0-9a-f]{32}$/i.test(this.#sid)) {
+		if (!/^AC[0-9a-f]{32}$/i.test(settings.account_sid)) {
 			throw new PlatformError("invalid", "account_sid must be AC and 32 hexadecimal digits: copy it from the console.");
 		}
 	}
 
 	async create(target: Target, text: string, { signal }: SendOptions): Promise<CreatedMessage> {
-		const status = this.#webhookUrl === "" ? {} : { statusCallback: this.#webhookUrl };
-		const params = { to: target.to, body: text, ...status, ...this.#senderOf(target) };
+		const statusCallback = this.#settings.webhook_url || undefined;
+		const params = { to: target.to, body: text, statusCallback, ...this.#senderOf(target) };
 		const made = await this.#call("create", (api) => api.messages.create(params), signal);
 		return { messageId: createdId("create", made.sid) };
 	}
@@ -68,13 +63,12 @@ export class SmsSession implements Session, Webhooks {
 	}
 
 	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
-		if (request.method !== "POST") return { status: 405, messages: [] };
-		if (this.#webhookUrl === "") return { status: 403, body: "this account has no webhook_url", messages: [] };
+		const { webhook_url: url, auth_token: token } = this.#settings;
+		if (request.method !== "POST") return refused(405);
+		if (url === "") return refused(403, "this account has no webhook_url");
 		const fields = new URLSearchParams(request.body.toString("utf8"));
 		const given = request.headers["x-twilio-signature"] ?? "";
-		if (!twilio.validateRequest(this.#token, given, this.#webhookUrl, byName(fields))) {
-			return { status: 403, body: "wrong signature", messages: [] };
-		}
+		if (!twilio.validateRequest(token, given, url, byName(fields))) return refused(403, "wrong signature");
 		const inbound = readMessage(fields, this.#tools.clock.now());
 		const messages = inbound ? [await this.#withFiles(inbound)] : [];
 		const failure = readFailure(fields);
@@ -83,10 +77,11 @@ export class SmsSession implements Session, Webhooks {
 	}
 
 	async health() {
-		const { friendlyName, status } = await this.#call("account", (api) => api.api.v2010.accounts(this.#sid).fetch());
+		const { account_sid: sid, webhook_url: url, from } = this.#settings;
+		const { friendlyName, status } = await this.#call("account", (api) => api.api.v2010.accounts(sid).fetch());
 		if (!status) throw new PlatformError("unavailable", "account: the answer is not Twilio's own. Check api_url.");
-		const way = this.#webhookUrl === "" ? "no webhook_url, so nothing comes in" : `webhook ${this.#webhookUrl}`;
-		return { ok: status === "active", detail: `${friendlyName} (${status}), ${this.#sender}, ${way}` };
+		const way = url === "" ? "no webhook_url, so nothing comes in" : `webhook ${url}`;
+		return { ok: status === "active", detail: `${friendlyName} (${status}), ${from}, ${way}` };
 	}
 
 	/** The messages to this number, newest first. */
@@ -98,15 +93,16 @@ export class SmsSession implements Session, Webhooks {
 	}
 
 	async #call<T>(name: string, work: (api: TwilioApi) => Promise<T>, signal?: AbortSignal): Promise<T> {
+		const { account_sid: sid, auth_token: token } = this.#settings;
 		try {
-			return await work(createApi(this.#sid, this.#token, this.#apiUrl, signal));
+			return await work(createApi(sid, token, this.#apiUrl, signal));
 		} catch (cause) {
 			throw cause instanceof PlatformError ? cause : networkError(name, cause);
 		}
 	}
 
 	#senderOf(target: Target): { from: string } | { messagingServiceSid: string } {
-		const sender = typeof target.from === "string" ? target.from : this.#sender;
+		const sender = typeof target.from === "string" ? target.from : this.#settings.from;
 		return sender.startsWith("MG") ? { messagingServiceSid: sender } : { from: sender };
 	}
 
@@ -114,14 +110,11 @@ export class SmsSession implements Session, Webhooks {
 		return await withFiles(message, files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
-	/** Our token goes to Twilio and nowhere else. */
 	async #fetchFile({ url }: SmsFile, bytesMax: number): Promise<Buffer> {
-		const address = URL.parse(url);
-		const ours = address?.origin === new URL(this.#apiUrl).origin;
-		const twilios = address?.protocol === "https:" && /(?:^|\.)twilio\.com$/.test(address.hostname);
-		if (!address || !(ours || twilios)) throw new PlatformError("gone", "it is not kept at Twilio");
-		const authorization = `Basic ${Buffer.from(`${this.#sid}:${this.#token}`).toString("base64")}`;
-		return await download(address, { bytesMax, home: this.#apiUrl, headers: { authorization } });
+		const home = this.#apiUrl;
+		const { account_sid: sid, auth_token: token } = this.#settings;
+		const headers = { authorization: `Basic ${Buffer.from(`${sid}:${token}`).toString("base64")}` };
+		return await download(keptAt("Twilio", url, home, /(?:^|\.)twilio\.com$/), { bytesMax, home, headers });
 	}
 }
 

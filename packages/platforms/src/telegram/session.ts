@@ -16,16 +16,19 @@ import {
 	type WireAttachment,
 } from "@nexus-stream/adapter";
 import { createdId } from "@nexus-stream/adapter/platform/json";
-import { addressOf, download, sameSecret, withFiles } from "@nexus-stream/adapter/platform/network";
+import { addressOf, download, withFiles } from "@nexus-stream/adapter/platform/network";
 import { cannotTell } from "@nexus-stream/adapter/platform/platform-error";
 import type {
 	Asking,
 	Attaching,
 	Editing,
+	Emit,
 	Listening,
+	OnPress,
 	Previewing,
 	Webhooks,
 } from "@nexus-stream/adapter/platform/session";
+import { readPost, secretFault } from "@nexus-stream/adapter/platform/webhook";
 import { unlessAborted } from "@nexus-stream/adapter/serve/listen";
 import { InputFile, type RawApi } from "grammy";
 import type { Update } from "grammy/types";
@@ -50,31 +53,25 @@ export class TelegramSession implements Session, Editing, Previewing, Asking, At
 	readonly attaching = this;
 	readonly listening = this;
 	readonly webhooks = this;
-	readonly #token: string;
+	readonly #settings: TelegramSettings;
 	readonly #apiUrl: string;
-	readonly #webhookUrl: string;
-	readonly #webhookSecret: string;
-	readonly #drafts: boolean;
 	readonly #api: RawApi;
 	readonly #tools: Tools;
 	readonly #allowances = new Map<string, TelegramAllowance>();
 	readonly #me = remembered(() => this.#call("getMe", () => this.#api.getMe()));
 
 	constructor(settings: TelegramSettings, tools: Tools) {
-		this.#token = settings.token;
+		this.#settings = settings;
 		this.#apiUrl = addressOf("api_url", settings.api_url);
-		this.#webhookUrl = settings.webhook_url;
-		this.#webhookSecret = settings.webhook_secret;
-		this.#drafts = settings.drafts === "true";
-		this.#api = createApi(this.#token, this.#apiUrl);
+		this.#api = createApi(settings.token, this.#apiUrl);
 		this.#tools = tools;
-		if (this.#webhookUrl !== "" && this.#webhookSecret === "") {
+		if (settings.webhook_url !== "" && settings.webhook_secret === "") {
 			throw new PlatformError("invalid", "webhook_url needs webhook_secret: choose one of letters, digits, _ and -.");
 		}
 	}
 
 	style(target: Target): "preview" | "edit" {
-		return this.#drafts && isDirect(target) ? "preview" : "edit";
+		return this.#settings.drafts === "true" && isDirect(target) ? "preview" : "edit";
 	}
 
 	pace(target: Target) {
@@ -160,16 +157,10 @@ export class TelegramSession implements Session, Editing, Previewing, Asking, At
 		return { messageId: createdId("attach", sent.message_id) };
 	}
 
-	async monitor(
-		emit: (message: InboundMessage) => Promise<void>,
-		signal: AbortSignal,
-		press: (press: Press) => Promise<void>,
-	): Promise<void> {
-		if (this.#webhookUrl !== "") {
-			const secret_token = this.#webhookSecret;
-			await this.#call("setWebhook", () =>
-				this.#api.setWebhook({ url: this.#webhookUrl, secret_token, allowed_updates: UPDATES }),
-			);
+	async monitor(emit: Emit, signal: AbortSignal, press: OnPress): Promise<void> {
+		const { webhook_url: url, webhook_secret: secret_token } = this.#settings;
+		if (url !== "") {
+			await this.#call("setWebhook", () => this.#api.setWebhook({ url, secret_token, allowed_updates: UPDATES }));
 			this.#tools.listening();
 			return await unlessAborted(signal, new Promise<never>(() => {}));
 		}
@@ -187,28 +178,22 @@ export class TelegramSession implements Session, Editing, Previewing, Asking, At
 		});
 	}
 
-	async webhook({ method, headers, body }: WebhookRequest): Promise<WebhookAnswer> {
-		if (method !== "POST") return { status: 405, messages: [] };
-		const given = headers["x-telegram-bot-api-secret-token"] ?? "";
-		if (this.#webhookSecret === "" || !sameSecret(given, this.#webhookSecret)) {
-			return { status: 401, body: "wrong secret token", messages: [] };
-		}
-		let update: Update;
-		try {
-			update = JSON.parse(body.toString("utf8"));
-		} catch {
-			return { status: 400, body: "not JSON", messages: [] };
-		}
-		const pressed = await this.#readPress(update);
-		const message = pressed ? undefined : await this.#read(update);
+	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
+		const opened = readPost<Update>(request, ({ headers }) =>
+			secretFault(headers["x-telegram-bot-api-secret-token"], this.#settings.webhook_secret, "secret token"),
+		);
+		if (!("payload" in opened)) return opened;
+		const pressed = await this.#readPress(opened.payload);
+		const message = pressed ? undefined : await this.#read(opened.payload);
 		return { status: 200, messages: message ? [message] : [], presses: pressed && [pressed] };
 	}
 
 	async health() {
 		const me = await this.#me();
 		const info = await this.#call("getWebhookInfo", () => this.#api.getWebhookInfo());
-		const problem = this.#webhookUrl !== "" && info.last_error_message ? `; webhook: ${info.last_error_message}` : "";
-		const way = this.#webhookUrl === "" ? "polling" : `webhook ${this.#webhookUrl}`;
+		const { webhook_url: url } = this.#settings;
+		const problem = url !== "" && info.last_error_message ? `; webhook: ${info.last_error_message}` : "";
+		const way = url === "" ? "polling" : `webhook ${url}`;
 		return { ok: problem === "", detail: `@${me.username}, ${way}${problem}` };
 	}
 
@@ -231,7 +216,7 @@ export class TelegramSession implements Session, Editing, Previewing, Asking, At
 	async #fetchFile(file: TelegramFile, bytesMax: number): Promise<Buffer> {
 		const { file_path: path } = await this.#call("getFile", () => this.#api.getFile({ file_id: file.fileId }));
 		if (path === undefined) throw new PlatformError("gone", "getFile: Telegram has no path for it");
-		return await download(`${this.#apiUrl}/file/bot${this.#token}/${path}`, { bytesMax, home: this.#apiUrl });
+		return await download(`${this.#apiUrl}/file/bot${this.#settings.token}/${path}`, { bytesMax, home: this.#apiUrl });
 	}
 
 	async #call<T>(method: string, work: () => Promise<T>): Promise<T> {

@@ -4,6 +4,7 @@
  */
 
 import type { Pace } from "@nexus-stream/adapter";
+import { backoffMs } from "@nexus-stream/protocol/retry";
 
 /** Messages that follow closer may arrive in another order. */
 const FLOOR_MS = 1000;
@@ -43,7 +44,7 @@ export const refuse = (allowance: WhatsAppAllowance, now: number): WhatsAppAllow
 
 /** How long to wait after so many refusals; the platform does not say. */
 export const waitMs = ({ refusals }: WhatsAppAllowance): number =>
-	Math.min(REFILL_MS * 2 ** Math.max(0, refusals - 1), REFUSED_MAX_MS);
+	backoffMs({ firstMs: REFILL_MS, maxMs: REFUSED_MAX_MS }, refusals - 1);
 
 export const isRested = (allowance: WhatsAppAllowance, now: number): boolean => levelAt(allowance, now) >= BURST;
 

@@ -1,5 +1,6 @@
 /** A phone number on WhatsApp's Cloud API: its calls, each refusal in the words of all platforms. */
 
+import { createHmac } from "node:crypto";
 import {
 	type CreatedMessage,
 	type HealthReport,
@@ -16,9 +17,10 @@ import {
 	type WireAttachment,
 } from "@nexus-stream/adapter";
 import { createdId } from "@nexus-stream/adapter/platform/json";
-import { addressOf, download, withFiles } from "@nexus-stream/adapter/platform/network";
+import { addressOf, download, keptAt, sameSecret, withFiles } from "@nexus-stream/adapter/platform/network";
 import { cannotTell } from "@nexus-stream/adapter/platform/platform-error";
 import type { Attaching, Webhooks } from "@nexus-stream/adapter/platform/session";
+import { readPost, refused, secretFault } from "@nexus-stream/adapter/platform/webhook";
 import type { MessageFailure } from "@nexus-stream/adapter/port";
 import { sleep } from "@nexus-stream/protocol/retry";
 import { createGraph, type GraphApi } from "./api.ts";
@@ -26,13 +28,13 @@ import { digitsOf, isPersonId } from "./chat.ts";
 import { codeOf, explain, PAIR_LIMIT_CODE } from "./faults.ts";
 import { readPayload, type WhatsAppFile, type WhatsAppInboundMessage, type WhatsAppStatus } from "./inbound.ts";
 import { FULL, isRested, paceOf, refuse, spend, type WhatsAppAllowance, waitMs } from "./pace.ts";
-import { openRequest, type WebhookSecrets } from "./webhook.ts";
 
 /** How long a message's status may take to come. */
 const STATUS_MS = 25_000;
 const STATUS_EVERY_MS = 250;
 const CHATS_KEPT = 1000;
 const FAILURE_KEY = "failure";
+const META_HOSTS = /(?:^|\.)(?:facebook|fbcdn|fbsbx|whatsapp)\.(?:com|net)$/;
 
 type WhatsAppSettings = Settings<
 	"phone_number_id" | "access_token" | "app_secret" | "verify_token" | "quote" | "api_url"
@@ -41,22 +43,18 @@ type WhatsAppSettings = Settings<
 export class WhatsAppSession implements Session, Attaching, Webhooks {
 	readonly attaching = this;
 	readonly webhooks = this;
+	readonly #settings: WhatsAppSettings;
 	readonly #phone: string;
-	readonly #token: string;
 	readonly #apiUrl: string;
-	readonly #quotes: boolean;
-	readonly #secrets: WebhookSecrets;
 	readonly #graph: GraphApi;
 	readonly #tools: Tools;
 	readonly #allowances = new Map<string, WhatsAppAllowance>();
 
 	constructor(settings: WhatsAppSettings, tools: Tools) {
+		this.#settings = settings;
 		this.#phone = settings.phone_number_id;
-		this.#token = settings.access_token;
 		this.#apiUrl = addressOf("api_url", settings.api_url);
-		this.#quotes = settings.quote === "true";
-		this.#secrets = { appSecret: settings.app_secret, verifyToken: settings.verify_token };
-		this.#graph = createGraph(this.#apiUrl, this.#token);
+		this.#graph = createGraph(this.#apiUrl, settings.access_token);
 		this.#tools = tools;
 		if (!/^\d+$/.test(this.#phone)) {
 			throw new PlatformError("invalid", "phone_number_id must be digits: it is the number's id, not the number.");
@@ -116,7 +114,9 @@ export class WhatsAppSession implements Session, Attaching, Webhooks {
 	}
 
 	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
-		const opened = openRequest(request, this.#secrets);
+		const { app_secret, verify_token } = this.#settings;
+		if (request.method === "GET") return verify(request.query, verify_token);
+		const opened = readPost(request, (given) => signatureFault(given, app_secret));
 		if (!("payload" in opened)) return opened;
 		const { inbound, statuses } = readPayload(opened.payload, this.#phone, this.#tools.clock.now());
 		const failures = statuses.flatMap((status) => this.#note(status) ?? []);
@@ -130,8 +130,8 @@ export class WhatsAppSession implements Session, Attaching, Webhooks {
 		if (typeof number.display_phone_number !== "string") {
 			throw new PlatformError("unavailable", "number: the answer is not WhatsApp's own. Check api_url.");
 		}
-		const { appSecret, verifyToken } = this.#secrets;
-		const deaf = appSecret === "" || verifyToken === "" ? "; set app_secret and verify_token to hear people" : "";
+		const { app_secret, verify_token } = this.#settings;
+		const deaf = app_secret === "" || verify_token === "" ? "; set app_secret and verify_token to hear people" : "";
 		const failure = this.#tools.state.get(FAILURE_KEY);
 		const last = failure === undefined ? "" : `; last message that was not delivered: ${failure}`;
 		const {
@@ -144,7 +144,10 @@ export class WhatsAppSession implements Session, Attaching, Webhooks {
 
 	async #send(target: Target, content: object, options: SendOptions): Promise<CreatedMessage> {
 		const { nonce, signal } = options;
-		const quoted = this.#quotes && target.reply_to !== undefined ? { context: { message_id: target.reply_to } } : {};
+		const quoted =
+			this.#settings.quote === "true" && target.reply_to !== undefined
+				? { context: { message_id: target.reply_to } }
+				: {};
 		const params = {
 			messaging_product: "whatsapp",
 			recipient_type: "individual",
@@ -196,22 +199,28 @@ export class WhatsAppSession implements Session, Attaching, Webhooks {
 		return await withFiles(message, files, (file, bytesMax) => this.#fetchFile(file, bytesMax));
 	}
 
-	/** Our token goes to Meta and nowhere else. */
 	async #fetchFile({ mediaId }: WhatsAppFile, bytesMax: number): Promise<Buffer> {
 		const { url, file_size: bytes } = await this.#graph.get("media", encodeURIComponent(mediaId));
 		if (typeof bytes === "number" && bytes > bytesMax) throw new PlatformError("invalid", `it has ${bytes} bytes`);
-		const address = URL.parse(String(url));
-		const ours = address?.origin === new URL(this.#apiUrl).origin;
-		const metas =
-			address?.protocol === "https:" &&
-			/(?:^|\.)(?:facebook|fbcdn|fbsbx|whatsapp)\.(?:com|net)$/.test(address.hostname);
-		if (!address || !(ours || metas)) throw new PlatformError("gone", "it is not kept at WhatsApp");
-		return await download(address, {
-			bytesMax,
-			home: this.#apiUrl,
-			headers: { authorization: `Bearer ${this.#token}` },
-		});
+		const address = keptAt("WhatsApp", String(url), this.#apiUrl, META_HOSTS);
+		const headers = { authorization: `Bearer ${this.#settings.access_token}` };
+		return await download(address, { bytesMax, home: this.#apiUrl, headers });
 	}
+}
+
+/** Meta verifies the address by a challenge. */
+function verify(query: URLSearchParams, verifyToken: string): WebhookAnswer {
+	const wrong = secretFault(query.get("hub.verify_token"), verifyToken, "verify token");
+	if (query.get("hub.mode") !== "subscribe" || wrong !== undefined) return refused(403, "wrong verify token");
+	const body = query.get("hub.challenge") ?? "";
+	return { status: 200, headers: { "content-type": "text/plain" }, body, messages: [] };
+}
+
+/** Every request is signed over its bytes. */
+function signatureFault({ headers, body }: WebhookRequest, appSecret: string): string | undefined {
+	if (appSecret === "") return "this account has no app_secret";
+	const expected = `sha256=${createHmac("sha256", appSecret).update(body).digest("hex")}`;
+	return sameSecret(headers["x-hub-signature-256"] ?? "", expected) ? undefined : "wrong signature";
 }
 
 /** A number as people write it, or the id of a person whose number WhatsApp does not tell. */

@@ -41,10 +41,10 @@ function Account({ account, page }: { account: AccountJson; page: AdaptersPage }
 	const health = checks[accountKey(account)];
 	const verbs = (Object.keys(VERBS) as Verb[]).filter((verb) => processes[verb]);
 	return (
-		<li class="account" data-account={accountKey(account)}>
-			<header>
+		<li class="box account" data-account={accountKey(account)}>
+			<header class="row">
 				<ChannelMark channel={channel} />
-				<h3>
+				<h3 class="cut">
 					{channelName(channel)} <span class="account-id">{account.account}</span>
 				</h3>
 				{account.lab && (
@@ -68,12 +68,12 @@ function Account({ account, page }: { account: AccountJson; page: AdaptersPage }
 					<Process key={verb} name={VERBS[verb]} process={processes[verb]!} skewMs={skewMs} />
 				))}
 			</dl>
-			<p class="account-facts">
+			<p class="fine row wrap account-facts">
 				<Countdown until={rate.blocked_until} skewMs={skewMs} label="Rate limited for" />
 				<Counts account={account} />
 				{account.garbage_lines > 0 && <span>{plural(account.garbage_lines, "line")} not understood</span>}
 			</p>
-			{lastError !== undefined && <p class="account-error">{lastError}</p>}
+			{lastError !== undefined && <p class="error">{lastError}</p>}
 			<HealthNote health={health} />
 		</li>
 	);
@@ -88,7 +88,7 @@ const Process = ({ name, process, skewMs }: { name: string; process: ProcessJson
 			{process.restarts > 0 && <span>{plural(process.restarts, "restart")}</span>}
 			<Countdown until={process.until} skewMs={skewMs} label="again in" />
 		</dd>
-		{process.last_error !== undefined && <dd class="account-error">{process.last_error}</dd>}
+		{process.last_error !== undefined && <dd class="error">{process.last_error}</dd>}
 	</div>
 );
 

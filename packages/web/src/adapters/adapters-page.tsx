@@ -10,6 +10,8 @@ import { ChannelMark, RunLink } from "./channel-parts.tsx";
 import { channelName, dispositionWords } from "./channels.ts";
 import { Deliveries } from "./deliveries.tsx";
 
+export { openAdapters } from "./adapters.ts";
+
 export function Adapters({ page }: { page: AdaptersPage }) {
 	const view = page.view.value;
 	const now = Date.now() + view.skewMs;
@@ -32,7 +34,7 @@ function Pairings({ page, now }: { page: AdaptersPage; now: number }) {
 			<h2 id="pairings-title">Waiting for approval</h2>
 			<ul>
 				{pairings.map(({ code, channel, account, sender, sender_name: name }) => (
-					<li key={code}>
+					<li class="row wrap" key={code}>
 						<ChannelMark channel={channel} />
 						<span class="pairing-who">
 							<strong>{name ?? sender}</strong>
@@ -41,7 +43,7 @@ function Pairings({ page, now }: { page: AdaptersPage; now: number }) {
 								{channelName(channel)} · {account}
 							</span>
 						</span>
-						<span class="pairing-do">
+						<span class="row pairing-do">
 							<code class="pairing-code">{code}</code>
 							<button
 								type="button"
@@ -96,7 +98,7 @@ function InboundRow({ event, now }: { event: EventJson; now: number }) {
 				</span>
 			</td>
 			<td data-label="What became of it">
-				<div class="state-line">
+				<div class="row wrap state-line">
 					<Status words={dispositionWords(event)} />
 					<RunLink runId={runId} />
 				</div>

@@ -13,7 +13,7 @@ export const ChannelMark = ({ channel }: { channel: string }) => (
 /** A link to the run in the inspector. Text that an operator sent directly has no run. */
 export const RunLink = ({ runId }: { runId: string | undefined }) =>
 	runId?.startsWith("run_") ? (
-		<a class="inspect" href={formatRoute({ name: "run", runId })} title={runId}>
+		<a class="mark inspect" href={formatRoute({ name: "run", runId })} title={runId}>
 			<Icon name="pulse" /> Run
 		</a>
 	) : null;

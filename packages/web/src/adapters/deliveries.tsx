@@ -16,7 +16,7 @@ export function Deliveries({ page, now }: { page: AdaptersPage; now: number }) {
 	const isFiltered = filter.state !== undefined || filter.channel !== undefined;
 	return (
 		<section aria-labelledby="deliveries-title">
-			<div class="section-head">
+			<div class="row wrap section-head">
 				<h2 id="deliveries-title">Deliveries</h2>
 				<Filters view={view} onChange={page.actions.filter} />
 			</div>
@@ -103,11 +103,11 @@ function Row({ delivery, now }: { delivery: DeliveryJson; now: number }) {
 				</span>
 			</td>
 			<td data-label="State">
-				<div class="state-line">
+				<div class="row wrap state-line">
 					<Status words={deliveryWords(state)} />
 					<RunLink runId={runId} />
 				</div>
-				{error !== undefined && <p class="account-error">{errorWords(error)}</p>}
+				{error !== undefined && <p class="error">{errorWords(error)}</p>}
 			</td>
 			<td data-label="Mode" class="figure">
 				{mode ? MODE_WORDS[mode] : "–"}
@@ -146,7 +146,7 @@ function Messages({ messages }: { messages: readonly SentMessageJson[] }) {
 						<span class="sent-state">
 							{from}–{to ?? shown ?? "…"} · {MESSAGE_WORDS[state]}
 						</span>
-						{why !== undefined && <span class="account-error">{errorWords(why)}</span>}
+						{why !== undefined && <span class="error">{errorWords(why)}</span>}
 					</li>
 				))}
 			</ol>

@@ -6,7 +6,7 @@ import { liveTurnOf } from "../chat/chat.ts";
 import type { ChatContext } from "../chat/chat-model.ts";
 import { type ChatPage, openSession } from "../chat/session-feed.ts";
 import { isOrdinary, newSessionLabel } from "../chat/writer.ts";
-import { onNextFrame } from "../ui/frame-clock.ts";
+import { after, onNextFrame } from "../ui/frame-clock.ts";
 import { api } from "./api.ts";
 import { type OpenPage, PageOpener } from "./pages.tsx";
 import { formatRoute, type PageRoute, parseRoute, signInCodeOf } from "./route.ts";
@@ -56,7 +56,7 @@ export class WebApp {
 		onSent: (session) => this.#tabs.postMessage({ session }),
 	};
 	readonly #pages = new PageOpener(this.#context);
-	#hiddenTimer: ReturnType<typeof setTimeout> | undefined;
+	#cancelPause = () => {};
 	#sessionsWanted = SESSIONS_PER_PAGE;
 	#lastSession: string | undefined;
 
@@ -198,16 +198,16 @@ export class WebApp {
 
 	#onVisibility(): void {
 		const { chat } = this.state;
-		clearTimeout(this.#hiddenTimer);
+		this.#cancelPause();
 		if (document.visibilityState === "visible") {
 			chat.peek()?.link("resume");
 			chat.peek()?.link("hurry");
 			void this.#refresh();
 			return;
 		}
-		this.#hiddenTimer = setTimeout(() => {
+		this.#cancelPause = after(HIDDEN_PAUSE_MS, () => {
 			const open = chat.peek();
 			if (open && !liveTurnOf(open.view.peek())) open.link("pause");
-		}, HIDDEN_PAUSE_MS);
+		});
 	}
 }

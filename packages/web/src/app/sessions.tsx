@@ -22,8 +22,8 @@ export function Sessions({ app }: { app: WebApp }) {
 	}, [isOpen]);
 	return (
 		<div class="sessions">
-			<div class="sessions-head">
-				<span class="brand">
+			<div class="row sessions-head">
+				<span class="mark brand">
 					<img src="/icon.svg" alt="" width="22" height="22" /> Nexus
 				</span>
 				<button
@@ -116,12 +116,12 @@ interface RowProps {
 const Row = ({ session, name, hint, meta, isCurrent, isLive }: RowProps) => (
 	<li>
 		<a href={formatRoute({ name: "chat", session })} aria-current={isCurrent ? "page" : undefined} title={hint}>
-			<span class="row-title" dir="auto">
+			<span class="cut row-title" dir="auto">
 				{name}
 			</span>
 			<span class="row-meta">
 				{isLive && (
-					<span class="live-mark">
+					<span class="mark live-mark">
 						<i /> live
 					</span>
 				)}

@@ -59,7 +59,7 @@ function ChatContent({ page, list }: { page: ChatPage; list: SessionList }) {
 	return (
 		<>
 			<Head title={sessionTitle(open)}>
-				{partner && <span class="place">{partner.origin}</span>}
+				{partner && <span class="status place">{partner.origin}</span>}
 				{chat.works && <Phase phase={chat.works} />}
 				<Link page={page} />
 			</Head>
@@ -70,7 +70,7 @@ function ChatContent({ page, list }: { page: ChatPage; list: SessionList }) {
 
 /** The phase of the session, if its engine has phases. */
 const Phase = ({ phase }: { phase: PhaseJson }) => (
-	<span class="phase" title={phaseWords(phase)}>
+	<span class="status phase" title={phaseWords(phase)}>
 		<span class="sr">Phase: </span>
 		{phase.name}
 	</span>

@@ -34,11 +34,12 @@ export function stretchesOf(messages: readonly MessageView[]): Stretch[] {
 	}));
 }
 
-const TONES = 6;
+/** The lane colours of the style sheet. */
+const TONES = ["text", "reasoning", "tool", "part", "media", "other"] as const;
 
 /** The same agent always has the same colour. */
-export function toneOf(agent: string): number {
+export function toneOf(agent: string): (typeof TONES)[number] {
 	let sum = 0;
 	for (const char of agent) sum = (sum * 31 + char.codePointAt(0)!) % 9973;
-	return sum % TONES;
+	return TONES[sum % TONES.length]!;
 }

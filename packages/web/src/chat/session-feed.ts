@@ -4,6 +4,7 @@ import { createRunFolds, type LinkState, type Stream, type StreamRecord } from "
 import { injectedIn, type NexusError, type RunView } from "@nexus-stream/protocol";
 import type { ReadonlySignal } from "@preact/signals";
 import { api, openStream } from "../app/api.ts";
+import { after } from "../ui/frame-clock.ts";
 import { openAsksOf } from "./approvals.ts";
 import { type ChatState, unreadRunsOf } from "./chat.ts";
 import { type ChatContext, ChatModel } from "./chat-model.ts";
@@ -37,7 +38,7 @@ class SessionFeed implements ChatPage {
 	readonly #model: ChatModel;
 	#folds = createRunFolds();
 	#stream: Stream | undefined;
-	#loadTimer: ReturnType<typeof setTimeout> | undefined;
+	#cancelRetry = () => {};
 	#isDrawDue = false;
 	/** The ids of the open approvals and questions. */
 	#openAsks = "";
@@ -76,13 +77,13 @@ class SessionFeed implements ChatPage {
 
 	close(): void {
 		this.#model.close();
-		clearTimeout(this.#loadTimer);
+		this.#cancelRetry();
 		this.#stream?.send({ type: "stop" });
 	}
 
 	async #load(): Promise<void> {
 		const model = this.#model;
-		clearTimeout(this.#loadTimer);
+		this.#cancelRetry();
 		try {
 			const page = await api.turns(this.session, { limit: TURNS_PER_PAGE });
 			if (model.isClosed) return;
@@ -97,7 +98,7 @@ class SessionFeed implements ChatPage {
 			if (error.code === "not_found") model.dispatch({ type: "missing" });
 			else model.dispatch({ type: "load-failed", message: error.message });
 			// The daemon is probably restarting.
-			if (error.code === "unavailable") this.#loadTimer = setTimeout(() => void this.#load(), RETRY_MS);
+			if (error.code === "unavailable") this.#cancelRetry = after(RETRY_MS, () => void this.#load());
 		}
 	}
 

@@ -37,7 +37,7 @@ export function FramesList({ records, count, times, shown, onPick }: FramesListP
 	const opened = open === undefined ? undefined : records[open];
 	return (
 		<section class="frames" aria-label="Frames">
-			<div class="frames-tools">
+			<div class="row wrap frames-tools">
 				<h2>Frames</h2>
 				<span class="note">
 					{rows ? `${total.toLocaleString("en")} of ${plural(count, "frame")}` : plural(count, "frame")}
@@ -52,7 +52,7 @@ export function FramesList({ records, count, times, shown, onPick }: FramesListP
 			</div>
 			{/* biome-ignore lint/a11y/noStaticElementInteractions: the rows are buttons; this element handles their arrow keys */}
 			<div
-				class="frames-box"
+				class="box frames-box"
 				ref={box}
 				onKeyDown={onKeyDown}
 				onScroll={(event) => setTop(event.currentTarget.scrollTop)}
@@ -76,7 +76,7 @@ export function FramesList({ records, count, times, shown, onPick }: FramesListP
 				</div>
 			</div>
 			{opened && (
-				<Scrollable as="pre" class="frame-json">
+				<Scrollable as="pre" class="box frame-json">
 					{JSON.stringify({ offset: opened.offset, ...opened.frame }, null, 2)}
 				</Scrollable>
 			)}

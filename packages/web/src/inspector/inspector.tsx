@@ -25,6 +25,8 @@ import { PlayerBar, Replayed, useReplay, useViewAt } from "./replay-view.tsx";
 import { Timeline } from "./timeline-view.tsx";
 import { ExecutionLog, Trace } from "./trace.tsx";
 
+export { openInspector } from "./inspector-feed.ts";
+
 export function Inspector({ page }: { page: InspectorPage }) {
 	const inspector = page.view.value;
 	const { records, count, row, failure } = inspector;

@@ -44,7 +44,7 @@ const ARROWS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowUp: 1, Ar
 
 export function PlayerBar({ player, send }: Replay) {
 	return (
-		<section class="player" aria-label="Replay">
+		<section class="row player" aria-label="Replay">
 			<button
 				type="button"
 				class="round primary"

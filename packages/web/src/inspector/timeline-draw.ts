@@ -25,10 +25,13 @@ const MODALITY_VAR: ReadonlyMap<string, string> = new Map([
 	["audio", "--lane-media"],
 ]);
 
-/** The colours of the page, so that the canvas follows dark and light. */
-export function paletteOf(element: Element): Palette {
+/** The colours of the page, so that the canvas follows dark and light: it needs them as plain colours, which only `color` resolves to. */
+export function paletteOf(element: HTMLElement): Palette {
 	const style = getComputedStyle(element);
-	const value = (name: string) => style.getPropertyValue(name).trim();
+	const value = (name: string) => {
+		element.style.color = `var(${name})`;
+		return style.color;
+	};
 	return {
 		text: value("--ink-3"),
 		line: value("--line"),

@@ -45,7 +45,7 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 	});
 	return (
 		<section class="timeline" aria-label="Time line">
-			<div class="timeline-tools">
+			<div class="row timeline-tools">
 				<span class="note">One lane per stream, one tick per chunk; hatched: silence</span>
 				<ZoomButton
 					label="Zoom out"
@@ -58,10 +58,12 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 					onClick={() => change(zoom(span, 2, zoomed ? middle : atMs, analysis.durationMs))}
 				/>
 			</div>
-			<div class="timeline-body">
+			<div class="box timeline-body">
 				<ol class="timeline-names">
 					{analysis.lanes.map((lane) => (
-						<li key={lane.messageId}>{lane.label}</li>
+						<li key={lane.messageId} class="cut">
+							{lane.label}
+						</li>
 					))}
 				</ol>
 				<div class="timeline-canvas" ref={frame}>

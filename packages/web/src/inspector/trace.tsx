@@ -28,7 +28,7 @@ export function Trace({ trace, deliveries }: { trace: TraceJson | undefined; del
 }
 
 const Stages = ({ trace }: { trace: TraceJson }) => (
-	<ol class="stages">
+	<ol class="box stages">
 		{stageBars(trace.stages).map(({ stage, ms, from, share }, index) => (
 			<li key={index} data-stage={stage}>
 				<span class="stage-name">{stage}</span>

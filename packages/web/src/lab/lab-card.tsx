@@ -32,7 +32,7 @@ export function LabCard({ row, lab, length, actions }: LabCardProps) {
 	const note = outcomeNote(row, length);
 	return (
 		<section
-			class="lab-card"
+			class="box lab-card"
 			data-channel={channel}
 			data-manner={mannerOf(channel)}
 			data-state={row.state}
@@ -54,12 +54,12 @@ export function LabCard({ row, lab, length, actions }: LabCardProps) {
 				{draft && <Bubble message={draft} open draft channel={channel} />}
 				{row.typing && <Typing name={name} />}
 			</Screen>
-			<div class="lab-pause">
+			<div class="row lab-pause">
 				<Countdown until={row.rate_limited_until} skewMs={lab.skewMs} label="Rate limited, resumes in" />
 				{pause && <Pause pause={pause} skewMs={lab.skewMs} />}
 			</div>
 			<Cursor row={row} length={length} />
-			{note !== undefined && <p class="lab-error">{note}</p>}
+			{note !== undefined && <p class="error lab-error">{note}</p>}
 			<Faults channel={channel} onFault={(kind) => actions.fault(channel, kind)} />
 			<Calls calls={row.calls} total={row.calls_total} name={name} />
 		</section>
@@ -69,7 +69,7 @@ export function LabCard({ row, lab, length, actions }: LabCardProps) {
 function Faults({ channel, onFault }: { channel: string; onFault(kind: LabFaultKind): void }) {
 	const name = channelName(channel);
 	return (
-		<fieldset class="lab-faults">
+		<fieldset class="row wrap lab-faults">
 			<legend class="sr">Have {name} misbehave</legend>
 			<span aria-hidden="true">Break the next call</span>
 			{FAULTS.map(({ kind, label, title }) => (
@@ -89,7 +89,7 @@ function Faults({ channel, onFault }: { channel: string; onFault(kind: LabFaultK
 }
 
 const CardHead = (props: { channel: string; note?: string | undefined; children: ComponentChildren }) => (
-	<header class="lab-card-head">
+	<header class="row lab-card-head">
 		<ChannelMark channel={props.channel} />
 		<div>
 			<h2>{channelName(props.channel)}</h2>
@@ -107,7 +107,7 @@ export function WebCard({ lab, length }: { lab: LabView; length: number }) {
 		? { tone: outcome.tone, text: outcome.title }
 		: { tone: web ? "live" : "quiet", text: web ? "Writing…" : "Ready" };
 	return (
-		<section class="lab-card" data-channel="web" data-manner="bubbles" aria-label={channelName("web")}>
+		<section class="box lab-card" data-channel="web" data-manner="bubbles" aria-label={channelName("web")}>
 			<CardHead channel="web" note="Every token">
 				<Status words={words} />
 			</CardHead>
@@ -115,7 +115,7 @@ export function WebCard({ lab, length }: { lab: LabView; length: number }) {
 				{web ? <div class="lab-asked">{text}</div> : <p class="lab-blank">The answer will appear here.</p>}
 				{web && <Answer view={web} />}
 			</Screen>
-			<div class="lab-pause" />
+			<div class="row lab-pause" />
 			<div class="lab-cursor">
 				<progress max={Math.max(1, length)} value={length} aria-label="Length of the answer" />
 				<p class="lab-facts">
@@ -124,11 +124,11 @@ export function WebCard({ lab, length }: { lab: LabView; length: number }) {
 				</p>
 			</div>
 			<p class="lab-web-note">What the agent writes, as it writes it: the reference for the other cards.</p>
-			<footer class="lab-web-foot">
+			<footer class="row lab-web-foot">
 				{runId === undefined ? (
 					<span class="note">No run yet</span>
 				) : (
-					<a class="inspect" href={formatRoute({ name: "run", runId })}>
+					<a class="mark inspect" href={formatRoute({ name: "run", runId })}>
 						<Icon name="pulse" /> Inspect the run
 					</a>
 				)}

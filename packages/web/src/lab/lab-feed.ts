@@ -4,7 +4,7 @@ import { createRunFolds, type Stream } from "@nexus-stream/client";
 import { type LabFaultKind, shownOf } from "@nexus-stream/protocol";
 import { channelName } from "../adapters/channels.ts";
 import { api, openStream } from "../app/api.ts";
-import type { ScheduleFrame } from "../ui/frame-clock.ts";
+import { after, type ScheduleFrame } from "../ui/frame-clock.ts";
 import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
 import type { Delay } from "../ui/poll.ts";
 import { chosenOf, FAULTS, type LabView, NEW_LAB, pollDelay } from "./lab.ts";
@@ -150,7 +150,7 @@ class LabFeed implements PageSource<LabActions> {
 	#show(notice: NonNullable<LabView["notice"]>): void {
 		const page = this.#page;
 		page.change({ notice });
-		setTimeout(() => page.newest.notice === notice && page.change({ notice: undefined }), NOTICE_MS);
+		after(NOTICE_MS, () => page.newest.notice === notice && page.change({ notice: undefined }));
 	}
 
 	#choose(channel: string, on: boolean): void {

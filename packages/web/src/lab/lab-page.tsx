@@ -7,10 +7,12 @@ import { labPrompts, type Prompt } from "../chat/prompts.ts";
 import { plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { Head } from "../ui/list-page.tsx";
-import { Notice } from "../ui/status.tsx";
+import { FailureNotice, Notice } from "../ui/status.tsx";
 import { chosenOf, isDelivering, type LabView, readiness, sourceLength } from "./lab.ts";
 import { LabCard, WebCard } from "./lab-card.tsx";
 import type { LabActions, LabPage } from "./lab-feed.ts";
+
+export { openLab } from "./lab-feed.ts";
 
 export interface LabProps {
 	page: LabPage;
@@ -33,7 +35,11 @@ export function Lab({ page: { view, actions }, engine }: LabProps) {
 						the documented limits, so no real person receives a message.
 					</p>
 					<LabComposer lab={lab} engine={engine} actions={actions} />
-					{failure !== undefined && <NotAvailable failure={failure} onRetry={actions.retry} />}
+					{failure !== undefined && (
+						<FailureNotice title="The lab is not available." onRetry={actions.retry}>
+							{failure}
+						</FailureNotice>
+					)}
 					<div class="lab-grid">
 						<WebCard lab={lab} length={length} />
 						{shown.map((row) => (
@@ -52,18 +58,6 @@ export function Lab({ page: { view, actions }, engine }: LabProps) {
 		</div>
 	);
 }
-
-const NotAvailable = ({ failure, onRetry }: { failure: string; onRetry(): void }) => (
-	<div class="outcome" data-tone="bad" role="alert">
-		<Icon name="warn" />
-		<span>
-			<strong>The lab is not available.</strong> {failure}
-		</span>
-		<button type="button" class="quiet" onClick={onRetry}>
-			Try again
-		</button>
-	</div>
-);
 
 interface ComposerProps {
 	lab: LabView;
@@ -118,7 +112,7 @@ function LabComposer({ lab, engine, actions }: ComposerProps) {
 					>
 						Ask it
 					</button>
-					<button type="submit" class="run" disabled={!isReady}>
+					<button type="submit" class="primary run" disabled={!isReady}>
 						<Icon name="play" /> <span>{lab.isStarting ? "Starting…" : isBusy ? "Running…" : "Run"}</span>
 					</button>
 				</div>
@@ -150,7 +144,7 @@ const Presets = ({ presets, onPick }: { presets: readonly Prompt[]; onPick(text:
 function Choice({ lab, isBusy, onChoose }: { lab: LabView; isBusy: boolean; onChoose: LabActions["choose"] }) {
 	const { ready, chosen } = readiness(lab);
 	return (
-		<fieldset class="lab-choice" disabled={isBusy}>
+		<fieldset class="row wrap lab-choice" disabled={isBusy}>
 			<legend class="sr">Platforms that take part</legend>
 			{(lab.state?.channels ?? []).map(({ channel, ready: isReady }) => (
 				<label key={channel} data-ready={isReady}>

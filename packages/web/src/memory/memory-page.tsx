@@ -3,6 +3,8 @@
 import { Head, ListTable, Notices, PageFrame } from "../ui/list-page.tsx";
 import { bankWords, type MemoryPage, provenanceWords } from "./memory.ts";
 
+export { openMemory } from "./memory.ts";
+
 /** How much of a note its button reads aloud. */
 const FORGET_CHARS_MAX = 80;
 
@@ -33,7 +35,7 @@ export function Memory({ page }: { page: MemoryPage }) {
 }
 
 const SwitchedOff = () => (
-	<p class="memory-off">
+	<p class="blank memory-off">
 		Memory is switched off: agents note nothing and recall nothing. To switch it on, write{" "}
 		<code>{"memory: { enabled: true }"}</code> in <code>nexus.yaml</code> and start Nexus again.
 	</p>

@@ -1,6 +1,7 @@
 /** A code listing with its language and a button that copies it. */
 
 import { useEffect, useState } from "preact/hooks";
+import { after } from "./frame-clock.ts";
 import { Icon } from "./icon.tsx";
 import { memo } from "./memo.ts";
 import { Scrollable } from "./scrollable.tsx";
@@ -21,11 +22,7 @@ export const CodeBlock = memo(({ code, lang }: { code: string; lang: string }) =
 
 export function CopyButton({ text, what }: { text: string; what: string }) {
 	const [state, setState] = useState<"idle" | "copied" | "failed">("idle");
-	useEffect(() => {
-		if (state === "idle") return undefined;
-		const timer = setTimeout(() => setState("idle"), COPIED_MS);
-		return () => clearTimeout(timer);
-	}, [state]);
+	useEffect(() => (state === "idle" ? undefined : after(COPIED_MS, () => setState("idle"))), [state]);
 	const copy = async () => {
 		try {
 			// Not there at all where the page came over plain HTTP from another machine.

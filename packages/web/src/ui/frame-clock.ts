@@ -1,4 +1,9 @@
-/** Runs work at most once per animation frame, all of it together. */
+/** Runs work at most once per animation frame, all of it together; and the timers of the page. */
+
+import { systemClock } from "@nexus-stream/protocol/clock";
+
+/** Calls back once after `ms`; returns how to cancel it. A browser has no process that its timers could keep alive. */
+export const after = (ms: number, callback: () => void): (() => void) => systemClock.after(ms, callback, "due");
 
 export type ScheduleFrame = (run: () => void) => void;
 
@@ -13,13 +18,13 @@ export const onNextFrame: ScheduleFrame = (run) => {
 	queue.push(run);
 	if (queue.length > 1 || flushing) return;
 	const frame = requestAnimationFrame(() => {
-		clearTimeout(timer);
+		cancel();
 		flush();
 	});
-	const timer = setTimeout(() => {
+	const cancel = after(HIDDEN_FRAME_MS, () => {
 		cancelAnimationFrame(frame);
 		flush();
-	}, HIDDEN_FRAME_MS);
+	});
 };
 
 function flush(): void {

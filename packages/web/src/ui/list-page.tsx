@@ -18,7 +18,7 @@ export interface HeadProps {
 }
 
 export const Head = ({ title, back, children }: HeadProps) => (
-	<header class="head">
+	<header class="row head">
 		<button type="button" class="round open-drawer" onClick={useContext(OpenDrawer)} aria-label="Show the menu">
 			<Icon name="menu" />
 		</button>
@@ -27,7 +27,9 @@ export const Head = ({ title, back, children }: HeadProps) => (
 				<Icon name="left" /> <span>{back.label}</span>
 			</a>
 		)}
-		<h1 dir="auto">{title}</h1>
+		<h1 class="cut" dir="auto">
+			{title}
+		</h1>
 		{children}
 	</header>
 );
@@ -92,7 +94,7 @@ export interface TableProps {
 
 /** A table that becomes a list of cards on a narrow screen. */
 export const ListTable = ({ label, class: name = "", columns, children }: TableProps) => (
-	<Scrollable as="div" class="list-frame" label={label}>
+	<Scrollable as="div" class="box list-frame" label={label}>
 		<table class={`list ${name}`.trimEnd()}>
 			<thead>
 				<tr>

@@ -1,5 +1,7 @@
 /** Repeats a request at the interval that its last result asks for: one at a time, and only while the tab is visible. */
 
+import { after } from "./frame-clock.ts";
+
 /** Milliseconds until the next request; undefined: none until `now` is called. */
 export type Delay = number | undefined;
 
@@ -26,13 +28,13 @@ const thisTab: Visibility = {
 
 /** `request` must not reject: the caller shows its failures. */
 export function startPolling(request: () => Promise<Delay>, visibility: Visibility = thisTab): Poller {
-	let timer: ReturnType<typeof setTimeout> | undefined;
+	let cancel = () => {};
 	let inFlight = false;
 	let onceMore = false;
 	let stopped = false;
 
 	async function run(): Promise<void> {
-		clearTimeout(timer);
+		cancel();
 		if (stopped) return;
 		if (inFlight) {
 			onceMore = true;
@@ -43,7 +45,7 @@ export function startPolling(request: () => Promise<Delay>, visibility: Visibili
 		const delay = await request();
 		inFlight = false;
 		if (onceMore) return run();
-		if (delay !== undefined && !stopped && !visibility.isHidden()) timer = setTimeout(() => void run(), delay);
+		if (delay !== undefined && !stopped && !visibility.isHidden()) cancel = after(delay, () => void run());
 	}
 
 	const unsubscribe = visibility.onShown(() => void run());
@@ -52,7 +54,7 @@ export function startPolling(request: () => Promise<Delay>, visibility: Visibili
 		now: () => void run(),
 		stop() {
 			stopped = true;
-			clearTimeout(timer);
+			cancel();
 			unsubscribe();
 		},
 	};

@@ -28,8 +28,21 @@ export const Notice = ({ tone, children }: { tone: NoticeWords["tone"]; children
 	</div>
 );
 
+/** Something that could not be loaded, with the way to try again. */
+export const FailureNotice = (props: { title: string; children?: ComponentChildren; onRetry(): void }) => (
+	<div class="outcome" data-tone="bad" role="alert">
+		<Icon name="warn" />
+		<span>
+			<strong>{props.title}</strong> {props.children}
+		</span>
+		<button type="button" class="quiet" onClick={props.onRetry}>
+			Try again
+		</button>
+	</div>
+);
+
 export const LinkBadge = ({ state, label }: { state: string; label: string }) => (
-	<span class="link-state" data-state={state}>
+	<span class="fine mark link-state" data-state={state}>
 		<i /> {label}
 	</span>
 );

@@ -18,9 +18,9 @@ export function Jobs({ page: { view, actions } }: { page: WorkflowsPage }) {
 	const { jobs, queued, running, canceling } = view.value;
 	return (
 		<section aria-labelledby="jobs-title">
-			<div class="section-head">
+			<div class="row wrap section-head">
 				<h2 id="jobs-title">Jobs</h2>
-				<span class="note jobs-count">
+				<span class="figure note jobs-count">
 					{running} running · {queued} queued
 				</span>
 			</div>
@@ -60,13 +60,13 @@ function Row({ job, isCanceling, onCancel }: { job: ScenarioJob; isCanceling: bo
 				</span>
 			</td>
 			<td data-label="State">
-				<div class="state-line">
+				<div class="row wrap state-line">
 					<Status words={jobWords(job)} />
 					{detail !== "" && <span class="note">{detail}</span>}
 					<RunLink runId={job.runId} />
 					{job.workflowId !== "" && <WorkflowLink workflowId={job.workflowId} node={job.nodeId} />}
 				</div>
-				{job.reason !== "" && job.state !== JobState.COMPLETED && <p class="account-error">{job.reason}</p>}
+				{job.reason !== "" && job.state !== JobState.COMPLETED && <p class="error">{job.reason}</p>}
 			</td>
 			<td data-label="Took" class="figure">
 				{startedAt === undefined ? "–" : <Elapsed from={startedAt} to={msOf(job.finishedAt)} />}
@@ -88,15 +88,15 @@ function Row({ job, isCanceling, onCancel }: { job: ScenarioJob; isCanceling: bo
 }
 
 const WorkflowLink = ({ workflowId, node }: { workflowId: string; node: string }) => (
-	<a class="inspect" href={formatRoute({ name: "workflow", workflowId })} title={workflowId}>
+	<a class="mark inspect" href={formatRoute({ name: "workflow", workflowId })} title={workflowId}>
 		<Icon name="graph" /> {node || "Workflow"}
 	</a>
 );
 
 export const Files = ({ artifacts }: { artifacts: readonly ShownFile[] }) => (
-	<span class="files">
+	<span class="row wrap files">
 		{artifacts.map(({ artifactId: id, name, sizeBytes }) => (
-			<a key={id} href={artifactPath(id)} download={name} title={`Download ${name}`}>
+			<a class="mark" key={id} href={artifactPath(id)} download={name} title={`Download ${name}`}>
 				<Icon name="file" /> {name} <small>{sizeText(Number(sizeBytes))}</small>
 			</a>
 		))}

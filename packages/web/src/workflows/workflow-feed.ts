@@ -5,7 +5,7 @@ import type { Runtime, RuntimeEvent } from "@nexus-stream/client/runtime";
 import { shownOf, toNexusError } from "@nexus-stream/protocol";
 import { openStream } from "../app/api.ts";
 import { loadRuntime } from "../app/runtime.ts";
-import type { ScheduleFrame } from "../ui/frame-clock.ts";
+import { after, type ScheduleFrame } from "../ui/frame-clock.ts";
 import { createPage, type PageContext, type PageHandle, type PageSource, type PageState } from "../ui/page.ts";
 import type { Delay } from "../ui/poll.ts";
 import { hasUnreadOutputs, newWorkflowView, textRunsOf, type WorkflowView, withEvent, withRead } from "./workflow.ts";
@@ -34,7 +34,8 @@ class WorkflowFeed implements PageSource<WorkflowActions> {
 	readonly #page: PageState<WorkflowView>;
 	readonly #schedule: ScheduleFrame;
 	readonly #closing = new AbortController();
-	#readTimer: ReturnType<typeof setTimeout> | undefined;
+	/** Set while a read is due. */
+	#cancelRead: (() => void) | undefined;
 	/** Until the first read has ended, any text could already be in an output. */
 	#wasRead = false;
 	/** Streams by run id; undefined once the stream has ended. */
@@ -91,11 +92,11 @@ class WorkflowFeed implements PageSource<WorkflowActions> {
 	}
 
 	#readSoon(): void {
-		if (this.#readTimer !== undefined || this.#page.isClosed || !hasUnreadOutputs(this.#page.newest)) return;
-		this.#readTimer = setTimeout(() => {
-			this.#readTimer = undefined;
+		if (this.#cancelRead || this.#page.isClosed || !hasUnreadOutputs(this.#page.newest)) return;
+		this.#cancelRead = after(READ_AFTER_MS, () => {
+			this.#cancelRead = undefined;
 			this.#page.reload();
-		}, READ_AFTER_MS);
+		});
 	}
 
 	#readTexts(): void {
@@ -154,7 +155,7 @@ class WorkflowFeed implements PageSource<WorkflowActions> {
 
 	close(): void {
 		this.#closing.abort();
-		clearTimeout(this.#readTimer);
+		this.#cancelRead?.();
 		for (const stream of this.#texts.values()) stream?.send({ type: "stop" });
 	}
 }

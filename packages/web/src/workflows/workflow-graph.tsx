@@ -26,7 +26,7 @@ export function WorkflowGraph({ nodes, onPick }: GraphProps) {
 	const width = 2 * MARGIN + graph.columns * (NODE.width + GAP.x) - GAP.x;
 	const height = 2 * MARGIN + graph.rows * (NODE.height + GAP.y) - GAP.y;
 	return (
-		<Scrollable as="div" class="graph-frame" label="Graph of the nodes">
+		<Scrollable as="div" class="box graph-frame" label="Graph of the nodes">
 			<div class="graph" style={{ width: `${width}rem`, height: `${height}rem` }}>
 				<Edges graph={graph} width={width} height={height} />
 				{graph.nodes.map((placed) => (
@@ -76,7 +76,7 @@ function GraphNode({ placed, onPick }: { placed: PlacedNode; onPick(nodeId: stri
 			onClick={() => onPick(node.nodeId)}
 		>
 			<i aria-hidden="true" />
-			<span class="graph-name">{node.nodeId}</span>
+			<span class="cut graph-name">{node.nodeId}</span>
 			<small>{text}</small>
 		</button>
 	);

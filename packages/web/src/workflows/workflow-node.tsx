@@ -37,16 +37,16 @@ export function WorkflowNode({ node, nodes, output, text, isResult, workflowId }
 	const { nodeId: id, state, reason } = node;
 	const startedAt = msOf(node.startedAt);
 	return (
-		<li class="node" data-node={id} data-state={nameOf(State, state)} tabIndex={-1} aria-label={id}>
-			<header>
+		<li class="box node" data-node={id} data-state={nameOf(State, state)} tabIndex={-1} aria-label={id}>
+			<header class="row wrap">
 				<h2>{id}</h2>
-				<span class="node-kind" title={nameOf(Kind, node.kind).toUpperCase()}>
+				<span class="fine node-kind" title={nameOf(Kind, node.kind).toUpperCase()}>
 					{nodeKindWords(node.kind)}
 				</span>
 				{isResult && <span class="tag">Result</span>}
 				{attempt !== undefined && <span class="node-attempt">{attempt}</span>}
 				<RunLink runId={node.runId} />
-				<span class="node-state">
+				<span class="fine mark node-state">
 					{startedAt !== undefined && (
 						<Elapsed from={startedAt} to={isWaiting(node) ? startedAt : msOf(node.finishedAt)} />
 					)}
@@ -94,12 +94,12 @@ function Written({ node, text, output }: Pick<NodeProps, "node" | "text" | "outp
 		);
 	if (given !== undefined)
 		return (
-			<Scrollable as="div" class="node-text" label={label}>
+			<Scrollable as="div" class="sunken node-text" label={label}>
 				<Message message={plain(given)} />
 			</Scrollable>
 		);
 	return node.state === State.RUNNING ? (
-		<div class="node-text">
+		<div class="sunken node-text">
 			<Dots />
 		</div>
 	) : null;
@@ -110,7 +110,7 @@ function Growing({ label, mark, children }: { label: string; mark: unknown; chil
 	const { box, onScroll } = useEndFollower<HTMLElement>([mark]);
 	return (
 		// biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
-		<section class="node-text" ref={box} onScroll={onScroll} tabIndex={0} aria-label={label}>
+		<section class="sunken node-text" ref={box} onScroll={onScroll} tabIndex={0} aria-label={label}>
 			{children}
 		</section>
 	);
@@ -134,12 +134,12 @@ function Output({ output, open, hasText, workflowId }: OutputProps) {
 				<details class="node-output" open={open}>
 					<summary>Output</summary>
 					{words !== undefined && (
-						<Scrollable as="div" class="node-text" label="Text">
+						<Scrollable as="div" class="sunken node-text" label="Text">
 							<Message message={plain(words)} />
 						</Scrollable>
 					)}
 					{json !== undefined && (
-						<Scrollable as="pre">
+						<Scrollable as="pre" class="sunken">
 							<code>{json}</code>
 						</Scrollable>
 					)}
@@ -150,7 +150,7 @@ function Output({ output, open, hasText, workflowId }: OutputProps) {
 					)}
 				</details>
 			)}
-			{facts !== undefined && <p class="node-facts">{facts}</p>}
+			{facts !== undefined && <p class="fine node-facts">{facts}</p>}
 		</>
 	);
 }

@@ -16,6 +16,8 @@ import { WorkflowNode } from "./workflow-node.tsx";
 import { isOver, stateWords } from "./workflows.ts";
 import { Progress } from "./workflows-page.tsx";
 
+export { openWorkflow } from "./workflow-feed.ts";
+
 export function Workflow({ page: { view: signal, actions } }: { page: WorkflowPage }) {
 	const view = signal.value;
 	const { workflow, failure, notice } = view;
@@ -54,7 +56,7 @@ function Summary({ workflow }: { workflow: WorkflowMessage }) {
 	const words = stateWords(workflow);
 	return (
 		<section class="workflow-summary" aria-label="State">
-			<div class="workflow-facts">
+			<div class="row wrap workflow-facts">
 				<span role="status">
 					<Status words={words} />
 				</span>

@@ -11,6 +11,8 @@ import { Status } from "../ui/status.tsx";
 import { Jobs } from "./jobs.tsx";
 import { isOver, stateWords, type WorkflowsPage } from "./workflows.ts";
 
+export { openWorkflows } from "./workflows.ts";
+
 const EXAMPLE = "nexus workflow run examples/workflows/summary.yaml";
 
 export function Workflows({ page }: { page: WorkflowsPage }) {
@@ -29,7 +31,7 @@ export function Workflows({ page }: { page: WorkflowsPage }) {
 const Empty = () => (
 	<div class="blank workflows-empty">
 		<p>None yet. A workflow is a graph of model calls, scripts and agent runs that survives the daemon. Run one:</p>
-		<p class="command">
+		<p class="row wrap command">
 			<code>{EXAMPLE}</code>
 			<CopyButton text={EXAMPLE} what="command" />
 		</p>
@@ -66,10 +68,10 @@ function Row(props: { workflow: Workflow; isCanceling: boolean; onCancel(): void
 				</a>
 			</td>
 			<td data-label="State">
-				<div class="state-line">
+				<div class="row wrap state-line">
 					<Status words={stateWords(workflow)} />
 				</div>
-				{state === WorkflowState.FAILED && reason !== "" && <p class="account-error">{reason}</p>}
+				{state === WorkflowState.FAILED && reason !== "" && <p class="error">{reason}</p>}
 			</td>
 			<td data-label="Nodes" class="figure">
 				<span>

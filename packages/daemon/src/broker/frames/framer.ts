@@ -1,9 +1,9 @@
 /** EngineEvents → frames of one run: which event belongs to which stream. No I/O: the records go to the attached log. */
 
 import { type Frame, isToolDone, type Usage, type UsageShare } from "@nexus-stream/protocol";
-import type { EngineEvent } from "../../engine/engine.ts";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
+import { type Ending, unpairedSummary } from "../ending.ts";
 import { checkedTool, checkSigned, malformed, reportOf, type ToolEvent } from "../run/engine-event.ts";
-import { type Ending, unpairedSummary } from "../settle/ending.ts";
 import { AgentLanes } from "./lanes.ts";
 import {
 	type Append,

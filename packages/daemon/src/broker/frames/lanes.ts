@@ -1,10 +1,10 @@
 /** The messages of one run, agent by agent: which text, reasoning and part streams are open, and when each ends. */
 
 import { type Align, NexusError } from "@nexus-stream/protocol";
-import type { EngineEvent } from "../../engine/engine.ts";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import { checkAgent, checkPart, isNamed, malformed, type PartEvent } from "../run/engine-event.ts";
-import { partPiecesOf, piecesOf } from "./pieces.ts";
 import { DONE, type FramedStream, type RunStreams, type Speaker } from "./streams.ts";
+import { partPiecesOf, piecesOf } from "./text.ts";
 
 /** Open streams of one agent; agents work side by side (P1.16). The lane without an agent belongs to the engine itself. */
 export interface MessageLane extends Speaker {

@@ -4,19 +4,19 @@
  */
 
 import { isToolDone, NexusError, Refused, wordsOf } from "@nexus-stream/protocol";
+import type { Engine, EngineEvent, ExecutionEntry } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { LogWriter } from "../../bus/bus.ts";
-import type { Engine, EngineEvent, ExecutionEntry } from "../../engine/engine.ts";
 import { checkpointWrites, type StoredCheckpoint } from "../../ledger/checkpoints/port.ts";
 import { executionWrites, type StoredEntry } from "../../ledger/execution/port.ts";
 import { phaseWrites } from "../../ledger/phases/port.ts";
 import type { Turn } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
-import type { BrokerLimits } from "../limits.ts";
-import type { Continuation } from "../port.ts";
+import { unpairedSummary } from "../ending.ts";
+import { checkPhase } from "../phases.ts";
+import type { BrokerLimits, Continuation } from "../port.ts";
 import { malformed, type ToolEvent } from "../run/engine-event.ts";
-import { unpairedSummary } from "../settle/ending.ts";
-import { clippedText } from "./pieces.ts";
+import { clippedText } from "./text.ts";
 
 export interface RecorderOptions {
 	runId: string;
@@ -35,9 +35,6 @@ export interface RecorderOptions {
 const PRIVATE: ReadonlySet<string> = new Set(["args", "arguments", "result", "prompt", "messages"]);
 
 type RecordedEntry = Omit<ExecutionEntry, "kind"> & { kind: string };
-
-/** The name comes from a model, a tool or a person. */
-const PHASE_CHARS_MAX = 64;
 
 /** `now`: the engine waits until it is durable (A4). `later`: with the next commit. */
 type CommitTiming = "now" | "later" | undefined;
@@ -277,12 +274,4 @@ function jsonOf(value: unknown): string {
 	} catch (cause) {
 		throw new NexusError("engine_failed", `What the engine yielded is not JSON: ${wordsOf(cause)}`, { cause });
 	}
-}
-
-/** Throws `invalid` with the names that are known. */
-export function checkPhase(name: string, known: readonly string[] | undefined): void {
-	if (known && !known.includes(name))
-		throw new NexusError("invalid", `there is no phase "${clippedText(name, 64)}"; the phases are ${known.join(", ")}`);
-	if (name === "" || name.length > PHASE_CHARS_MAX)
-		throw new NexusError("invalid", `a phase's name has 1 to ${PHASE_CHARS_MAX} characters`);
 }

@@ -17,8 +17,8 @@ import {
 	type ToolStatusEvent,
 	traceIdOf,
 } from "@nexus-stream/protocol";
-import type { Ending } from "../settle/ending.ts";
-import { piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
+import type { Ending } from "../ending.ts";
+import { piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./text.ts";
 
 /** Takes the records of a run in order. */
 export type Append = (record: string) => void;

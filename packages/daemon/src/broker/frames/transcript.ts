@@ -1,15 +1,14 @@
 /** The messages and tool calls of one run so far, from which its turn is made. No I/O. */
 
 import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "@nexus-stream/protocol";
-import type { EngineEvent } from "../../engine/engine.ts";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/turns/port.ts";
+import { type Ending, statusOf, unpairedSummary } from "../ending.ts";
 import type { LiveToolCall } from "../port.ts";
-import { type Ending, statusOf, unpairedSummary } from "../settle/ending.ts";
 import { UsageCount } from "../usage.ts";
-import { GrowingText } from "./growing-text.ts";
-import { storedPart } from "./part-note.ts";
+import { fitContent, storedPart } from "./content.ts";
 import type { TextStream } from "./streams.ts";
-import { fitContent } from "./tool-content.ts";
+import { GrowingText } from "./text.ts";
 
 type ToolReport = Omit<Extract<EngineEvent, { type: "tool" }>, "type">;
 type Signed = Pick<Extract<EngineEvent, { type: "signed_reasoning" }>, "text" | "signature" | "after">;

@@ -1,11 +1,11 @@
 /** Whether an interrupted run can be continued, and from where (A1), or its messages answered by a new run. */
 
 import { isShown, NexusError } from "@nexus-stream/protocol";
-import type { Continued, Engine } from "../../engine/engine.ts";
+import type { Continued, Engine } from "@nexus-stream/protocol/engine";
 import type { CheckpointInfo, StoredCheckpoint } from "../../ledger/checkpoints/port.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Turn } from "../../ledger/turns/port.ts";
-import { answerOf, isPersons } from "../approval-rows.ts";
+import { answerOf, isPersons } from "../approvals.ts";
 import type { Continuation } from "../port.ts";
 
 export interface ContinuationDeps {
@@ -14,9 +14,15 @@ export interface ContinuationDeps {
 	isBusy(session: string): boolean;
 }
 
-export async function canContinue(deps: ContinuationDeps, turn: Turn): Promise<boolean> {
-	const because = await refusalOf(deps, turn, () => deps.ledger.checkpoints.info(turn.runId));
-	return because === undefined && (await openQuestionOf(deps, turn.runId)) === undefined;
+/** Whether the run can be continued, and why its messages are not answered by a new one; undefined = they can be. */
+export async function resumptionOf(
+	deps: ContinuationDeps,
+	turn: Turn,
+): Promise<{ canContinue: boolean; retryRefusal: string | undefined }> {
+	const retryRefusal = (await refusalOf(deps, turn)) ?? (await openQuestionOf(deps, turn.runId));
+	if (retryRefusal !== undefined) return { canContinue: false, retryRefusal };
+	const checkpoint = await deps.ledger.checkpoints.info(turn.runId);
+	return { canContinue: checkpointRefusal(deps, turn, checkpoint) === undefined, retryRefusal };
 }
 
 /** Throws `not_found`, or `conflict` with the reason. `answered`: a decision about the run continues it. */
@@ -24,8 +30,10 @@ export async function continuationOf(deps: ContinuationDeps, runId: string, answ
 	const turn = await deps.ledger.turns.get(runId);
 	if (!turn) throw new NexusError("not_found", `there is no run ${runId} that has ended`);
 	const checkpoint = await deps.ledger.checkpoints.get(runId);
-	const open = answered ? undefined : await openQuestionOf(deps, runId);
-	const because = open ?? (await refusalOf(deps, turn, () => checkpoint));
+	const because =
+		(answered ? undefined : await openQuestionOf(deps, runId)) ??
+		(await refusalOf(deps, turn)) ??
+		checkpointRefusal(deps, turn, checkpoint);
 	if (because !== undefined) throw new NexusError("conflict", `run ${runId} cannot be continued: ${because}`);
 	const { data, root, answer = await decidedIn(deps, turn) } = checkpoint!;
 	return {
@@ -53,19 +61,6 @@ async function decidedIn({ ledger }: ContinuationDeps, turn: Turn): Promise<Cont
 const before = ({ turns }: Pick<Ledger, "turns">, { continues }: Turn) =>
 	continues === undefined ? undefined : turns.get(continues);
 
-/** Why the messages of a run are not answered by a new one; undefined = they can be. */
-export async function retryRefusalOf(
-	deps: ContinuationDeps,
-	{ runId, session, ...turn }: Turn,
-): Promise<string | undefined> {
-	if (turn.status === "completed") return "it has completed";
-	if (turn.rolledBack) return "it was taken back for a newer message";
-	if (turn.continuedBy !== undefined) return `run ${turn.continuedBy} continues it already`;
-	if (deps.isBusy(session)) return `session ${session} is being answered`;
-	if ((await deps.ledger.turns.newest(session)) !== runId) return `session ${session} has a newer turn`;
-	return openQuestionOf(deps, runId);
-}
-
 /** A new run of the session would silently withdraw an open approval or question. */
 async function openQuestionOf({ ledger }: ContinuationDeps, runId: string): Promise<string | undefined> {
 	const [open] = await ledger.approvals.list({ runId, state: "pending", limit: 1 });
@@ -75,21 +70,24 @@ async function openQuestionOf({ ledger }: ContinuationDeps, runId: string): Prom
 		: `it waits for a decision about ${open.tool} (${open.id}); allow or deny it, and the run continues`;
 }
 
-async function refusalOf(
-	{ ledger, engine, isBusy }: ContinuationDeps,
-	turn: Turn,
-	find: () => CheckpointInfo | undefined | Promise<CheckpointInfo | undefined>,
-): Promise<string | undefined> {
+/** Why no run may follow this one, whether it continues it or answers its messages again. */
+async function refusalOf({ ledger, isBusy }: ContinuationDeps, turn: Turn): Promise<string | undefined> {
 	const { runId, session, status, continuedBy, rolledBack } = turn;
 	if (status === "completed") return "it has completed";
 	if (rolledBack) return "it was taken back for a newer message";
 	if (continuedBy !== undefined) return `run ${continuedBy} continues it already`;
+	if (isBusy(session)) return `session ${session} is being answered`;
+	return (await ledger.turns.newest(session)) === runId ? undefined : `session ${session} has a newer turn`;
+}
+
+function checkpointRefusal(
+	{ engine }: ContinuationDeps,
+	turn: Turn,
+	checkpoint: CheckpointInfo | undefined,
+): string | undefined {
 	if (!engine.continues) return `the engine "${engine.name}" keeps no checkpoints; retry the run instead`;
 	if (turn.engine !== engine.name)
 		return `it was answered by the engine "${turn.engine}", and "${engine.name}" is in use`;
-	if (isBusy(session)) return `session ${session} is being answered`;
-	if ((await ledger.turns.newest(session)) !== runId) return `session ${session} has a newer turn`;
-	const checkpoint = await find();
 	if (!checkpoint) return "there is no checkpoint of it any more; retry the run instead";
 	if (checkpoint.configHash !== (engine.configHash ?? ""))
 		return "its agents, tools or phases are configured differently now; retry the run instead";

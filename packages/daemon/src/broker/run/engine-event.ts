@@ -1,9 +1,9 @@
 /** Validates the events of an engine: user code may yield anything. Throws `engine_failed` with what to yield instead. */
 
 import { contentText, isToolDone, NexusError, type ToolApprovalStatus, wordsOf } from "@nexus-stream/protocol";
-import type { EngineEvent, ToolApproval } from "../../engine/engine.ts";
-import { clipped, clippedText } from "../frames/pieces.ts";
-import { checkedContent } from "../frames/tool-content.ts";
+import type { EngineEvent, ToolApproval } from "@nexus-stream/protocol/engine";
+import { checkedContent } from "../frames/content.ts";
+import { clipped, clippedText } from "../frames/text.ts";
 
 export type ToolEvent = Extract<EngineEvent, { type: "tool" }>;
 export type SignedEvent = Extract<EngineEvent, { type: "signed_reasoning" }>;
@@ -112,3 +112,29 @@ export function isOutcome(event: EngineEvent, tools: { isToolOpen(callId: string
 	if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
 	return event?.type === "tool" && isToolDone(event.status) && tools.isToolOpen(event.callId);
 }
+
+/** Makes every tool call start exactly once, even if the engine omits or repeats the start. */
+export class ToolStarts {
+	/** Calls that have started and not ended. */
+	readonly #running = new Set<string>();
+
+	/** Adds a missing start; turns a second start into progress. A call that failed without a start never ran. */
+	mended(event: ToolEvent): readonly ToolEvent[] {
+		const { callId, status, asking: approval } = event;
+		const isRunning = this.#running.has(callId);
+		if (isToolDone(status)) this.#running.delete(callId);
+		else if (approval === undefined) this.#running.add(callId);
+		if (isRunning) return status === "started" ? [{ ...event, status: "progress" }] : [event];
+		const isStart = status === "started" || status === "failed" || approval !== undefined;
+		return isStart ? [event] : [startOf(event), event];
+	}
+}
+
+const startOf = ({ type, callId, name, agent, args }: ToolEvent): ToolEvent => ({
+	type,
+	callId,
+	name,
+	status: "started",
+	agent,
+	args,
+});

@@ -1,15 +1,15 @@
 /** Messages that join a live run: durable, with their place in its log, before the engine gets them (A26). */
 
 import { encodeInjected } from "@nexus-stream/protocol";
+import type { EngineMessage } from "@nexus-stream/protocol/engine";
 import type { LogWriter } from "../../bus/bus.ts";
-import type { EngineMessage } from "../../engine/engine.ts";
 import type { Write } from "../../std/write.ts";
 import { contextMessage, userMessage } from "../context.ts";
 import type { Framer } from "../frames/framer.ts";
 import type { Recorder } from "../frames/recorder.ts";
 import type { Transcript } from "../frames/transcript.ts";
 import type { Joining, RunInbox } from "../port.ts";
-import { storedQuestion } from "./run-log.ts";
+import { storedQuestion } from "./run-parts.ts";
 
 export interface JoinedRun {
 	inbox: RunInbox | undefined;

@@ -1,12 +1,13 @@
 /** The approvals and questions of one run: gives them ids, opens their rows, waits for answers, and records the pauses. */
 
 import { Refused, shownJson, shownText } from "@nexus-stream/protocol";
+import type { ApprovalOutcome, ToolApproval } from "@nexus-stream/protocol/engine";
 import type { LogWriter } from "../../bus/bus.ts";
-import { type ApprovalOutcome, digestOf, type ToolApproval } from "../../engine/engine.ts";
+import { digestOf } from "../../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided } from "../../ledger/approvals/port.ts";
 import type { Write } from "../../std/write.ts";
-import { answerOf } from "../approval-rows.ts";
 import type { Approvals } from "../approvals.ts";
+import { answerOf } from "../approvals.ts";
 import type { ExecuteRequest } from "../port.ts";
 import type { Pause } from "../watchdog.ts";
 import { malformed, type ToolEvent } from "./engine-event.ts";

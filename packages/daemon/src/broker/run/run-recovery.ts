@@ -12,25 +12,20 @@ import type { LogInfo } from "../../bus/bus.ts";
 import type { InboundEvent } from "../../ledger/inbox/port.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { type StoredMessage, type Turn, turnWrites } from "../../ledger/turns/port.ts";
-import type { Reading, Write } from "../../std/write.ts";
+import { CRASHED, type Ending, settle } from "../ending.ts";
 import { Framer } from "../frames/framer.ts";
 import { settledWrites } from "../frames/recorder.ts";
 import type { TextStream } from "../frames/streams.ts";
 import { Transcript } from "../frames/transcript.ts";
-import { type BrokerLimits, keptOf } from "../limits.ts";
-import type { Saved } from "../port.ts";
+import type { Saved, SettleOrphan } from "../port.ts";
+import { type BrokerLimits, keptOf } from "../port.ts";
 import { endingOf, type RecoveryDeps, reopenOrphan, settleOrphans, untilSettled } from "../recovery.ts";
-import { CRASHED, type Ending } from "../settle/ending.ts";
-import { settle } from "../settle/settlement.ts";
-import { type RunMeta, storedQuestion } from "./run-log.ts";
+import { type RunMeta, storedQuestion } from "./run-parts.ts";
 
 export interface RunRecoveryDeps extends RecoveryDeps {
 	ledger: Ledger;
 	limits: BrokerLimits;
 }
-
-/** Returns the writes that commit with the turn of a run that another process began; it may read first. */
-export type SettleOrphan = (turn: Turn) => Reading<readonly Write[]>;
 
 /** Settles what the last process left. Runs that cannot be settled yet are returned as `later`. */
 export async function settleOrphanedRuns(

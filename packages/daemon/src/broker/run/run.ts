@@ -1,25 +1,21 @@
 /** One run of an engine: its events become frames, a transcript and records, and it settles exactly once as a turn. */
 
 import { Refused, toNexusError } from "@nexus-stream/protocol";
+import type { EngineContext, EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
 import type { LogWriter } from "../../bus/bus.ts";
-import type { EngineContext, EngineEvent, EngineYield } from "../../engine/engine.ts";
 import { type Turn, turnWrites } from "../../ledger/turns/port.ts";
 import { type Driven, Driver } from "../driver.ts";
+import { ABORTED, type Ending, failureOf, SHUT_DOWN, settle, UNWRITTEN } from "../ending.ts";
 import type { Framer } from "../frames/framer.ts";
 import type { Recorder } from "../frames/recorder.ts";
-import { ToolStarts } from "../frames/tool-starts.ts";
 import type { Transcript } from "../frames/transcript.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "../port.ts";
-import { ABORTED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "../settle/ending.ts";
-import { settle } from "../settle/settlement.ts";
 import { alarmMessage } from "../watchdog.ts";
-import { isOutcome, type ToolEvent } from "./engine-event.ts";
-import { engineRequestOf, iteratorOf } from "./engine-run.ts";
+import { isOutcome, type ToolEvent, ToolStarts } from "./engine-event.ts";
 import { RunJoining } from "./joining.ts";
 import { type NamedEvent, opening, RunApprovals } from "./run-approvals.ts";
-import type { RunDeps } from "./run-deps.ts";
-import { chainOf } from "./run-log.ts";
-import { metaOf, partsOf } from "./run-parts.ts";
+import type { RunDeps } from "./run-parts.ts";
+import { chainOf, engineRequestOf, iteratorOf, metaOf, partsOf } from "./run-parts.ts";
 
 export class Run {
 	readonly request: ExecuteRequest;

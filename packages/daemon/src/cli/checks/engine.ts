@@ -1,15 +1,7 @@
 /** Checks of the engine, its keys, its tools and the plugins. */
 
 import { accessSync, constants } from "node:fs";
-import {
-	chooseEngine,
-	ENGINES,
-	engineNamed,
-	loadEngine,
-	mcpProblems,
-	sectionFor,
-	unusedSettings,
-} from "../../engine/engine.ts";
+import { chooseEngine, ENGINES, engineNamed, loadEngine, mcpProblems, unusedSettings } from "../../engine/engine.ts";
 import { engineServicesModule, type NexusConfig } from "../../runtime/runtime.ts";
 import type { Host } from "../host.ts";
 import { fail, ok, type Seen, warn } from "./finding.ts";
@@ -19,19 +11,19 @@ export async function engine(config: NexusConfig, env: Host["env"]): Promise<See
 	const services = (await engineServicesModule()).createEngineServices(config, { warn: () => {} });
 	const loaded = await loadEngine(chosen, { base: config.base, env, config, services });
 	await loaded.close?.();
-	const because = typeof chosen === "object" ? undefined : engineNamed(chosen)?.because;
+	const because = typeof chosen === "object" ? undefined : engineNamed(chosen, config)?.entry.because;
 	return ok(config.engine === undefined && because !== undefined ? `${loaded.name} (${because})` : loaded.name);
 }
 
 export function keys(config: NexusConfig, env: Host["env"]): Seen {
 	const chosen = chooseEngine(config.engine, config, env);
 	if (typeof chosen === "object") return ok("managed by your module");
-	const entry = engineNamed(chosen);
-	if (entry?.checkKeys === undefined) {
+	const { entry, section } = engineNamed(chosen, config)!;
+	if (entry.checkKeys === undefined) {
 		const hints = new Set(ENGINES.flatMap(({ hint }) => hint ?? []));
 		return ok([`none: the ${chosen} engine needs none`, ...hints].join("; "));
 	}
-	const { ok: set, detail, todo = "" } = entry.checkKeys(sectionFor(entry, config), env);
+	const { ok: set, detail, todo = "" } = entry.checkKeys(section, env);
 	return set ? ok(detail) : fail(detail, todo);
 }
 

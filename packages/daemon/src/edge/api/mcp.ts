@@ -2,7 +2,6 @@
 
 import type * as wire from "@nexus-stream/protocol";
 import { systemClock } from "@nexus-stream/protocol/clock";
-import type { McpServerStatus } from "../../engine/engine.ts";
 import { defined } from "../../std/defined.ts";
 import type { Handlers } from "../http/handler.ts";
 import type { EdgeDeps } from "../port.ts";
@@ -18,7 +17,8 @@ export function mcpHandlers({ mcp, clock = systemClock }: EdgeDeps) {
 	} satisfies Partial<Handlers>;
 }
 
-function serverView({ lastError, until, pid, tools, refused, ...status }: McpServerStatus): wire.McpServerJson {
+type ServerStatus = ReturnType<NonNullable<EdgeDeps["mcp"]>["status"]>[number];
+function serverView({ lastError, until, pid, tools, refused, ...status }: ServerStatus): wire.McpServerJson {
 	return {
 		...status,
 		...defined({ until, pid, last_error: lastError }),

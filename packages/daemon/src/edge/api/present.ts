@@ -9,7 +9,7 @@ import type {
 	SessionJson,
 	ToolCallJson,
 } from "@nexus-stream/protocol";
-import type { LiveRun, LiveToolCall } from "../../broker/broker.ts";
+import type { LiveRun } from "../../broker/broker.ts";
 import type { InboundEvent, StoredAttachment } from "../../ledger/inbox/port.ts";
 import type { SessionInfo } from "../../ledger/sessions/port.ts";
 import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/turns/port.ts";
@@ -44,7 +44,7 @@ function jsonValue(text: string | undefined): unknown {
 	}
 }
 
-const toolCallView = (call: StoredToolCall | LiveToolCall): ToolCallJson =>
+const toolCallView = (call: StoredToolCall | LiveRun["toolCalls"][number]): ToolCallJson =>
 	defined({
 		call_id: call.callId,
 		name: call.name,

@@ -42,8 +42,8 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 	const told = async (turn: Turn): Promise<RunJson> => {
 		const hasFrames = (await bus.describe(turn.runId)) !== undefined;
 		if (turn.status === "completed") return turnView(turn, hasFrames, undefined);
-		const [canContinue, refusal] = await Promise.all([broker.canContinue(turn), broker.retryRefusal(turn)]);
-		return turnView(turn, hasFrames, { canContinue, canRetry: refusal === undefined });
+		const { canContinue, retryRefusal } = await broker.resumption(turn);
+		return turnView(turn, hasFrames, { canContinue, canRetry: retryRefusal === undefined });
 	};
 	/** A run is live until its turn is saved: the Ledger has the last word, because the Broker may learn of it later. */
 	const unsettled = async (runs: readonly LiveRun[]): Promise<LiveRun[]> => {

@@ -22,7 +22,7 @@ export function sessionHandlers({ broker, ledger, trust }: EdgeDeps, { listItems
 		},
 		getPhase: ({ params: { session } }) => phaseView(broker, session),
 		async setPhase({ params: { session }, body: { name, because = BECAUSE } }) {
-			await broker.enterPhase(session, name, because);
+			await broker.phases.enter(session, name, because);
 			return phaseView(broker, session);
 		},
 		async listLog({ params: { session }, query: { run: runId, before, limit = ENTRIES_DEFAULT } }) {
@@ -33,8 +33,8 @@ export function sessionHandlers({ broker, ledger, trust }: EdgeDeps, { listItems
 	} satisfies Partial<Handlers>;
 }
 
-async function phaseView(broker: Pick<Broker, "phase">, session: string) {
-	const { phase, known } = await broker.phase(session);
+async function phaseView(broker: Pick<Broker, "phases">, session: string) {
+	const { phase, known } = await broker.phases.of(session);
 	return { session, phase: phase ? phaseOf(phase) : null, known: known && [...known] };
 }
 

@@ -1,7 +1,7 @@
 /** The `agents:` and `phases:` sections of `nexus.yaml`: who works, and how strict ends are. */
 
+import type { ApprovalPolicy } from "@nexus-stream/protocol/engine";
 import type { ConfigWords } from "../entry.ts";
-import type { ApprovalPolicy } from "../tools/tools.ts";
 
 /** The name in a routing decision that ends the run. */
 export const END = "END";

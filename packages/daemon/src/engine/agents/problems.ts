@@ -1,7 +1,7 @@
 /** Finds problems of configured agents beyond the types of their values. Pure; the reader of the file adds the position. */
 
 import { fitsGlob } from "../../std/globs.ts";
-import { TOOL_NAMES } from "../tools/tools.ts";
+import { TOOL_NAMES } from "../tool.ts";
 import { type AgentConfig, END } from "./config.ts";
 
 /** `key`: the name of an entry in the map at `path`. */

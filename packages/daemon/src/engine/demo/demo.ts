@@ -22,11 +22,11 @@ const steadyClock: Clock = {
 	after: (ms, callback) => systemClock.after(ms, callback, "due"),
 };
 
-export function createDemo(clock: Clock = steadyClock): Engine {
+export function createDemo(clock: Clock): Engine {
 	return { name: "demo", scripted: true, run: (request, { signal }) => play(request, clock, signal) };
 }
 
-export const demoEngine: Engine = createDemo();
+export const demoEngine: Engine = createDemo(steadyClock);
 
 /** The whole answer, decided before the first token. Pure. */
 export function scriptOf(request: EngineRequest): DemoScript {

@@ -3,7 +3,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { ApprovalOutcome, EngineContext, EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
-import { type ContextWords, describeWanted, isToolAllowed, type Needed, refusalOf } from "../tools/tools.ts";
+import { type ContextWords, isToolAllowed, type Needed, refusalOf } from "../policy.ts";
+import { describeWanted } from "../tools/tools.ts";
 
 /** Says what becomes of the call of this id, as the model calls it. Each resolves once the reader of the run has taken it and asks for more (A4). */
 export interface CallTeller {

@@ -2,7 +2,7 @@
 
 import { type ContentPart, contentText } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, EngineEvent } from "@nexus-stream/protocol/engine";
-import type { Needed } from "../tools/tools.ts";
+import type { Needed } from "../policy.ts";
 import { approvalEvent } from "./approved.ts";
 import { callSummary, progressSummary, resultSummary } from "./summary.ts";
 

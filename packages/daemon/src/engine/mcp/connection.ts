@@ -3,7 +3,7 @@
 import { Client, type ElicitResult, type Progress, ProtocolError } from "@modelcontextprotocol/client";
 import { wordsOf } from "@nexus-stream/protocol";
 import { printable } from "../../std/printable.ts";
-import type { ToolContext, ToolQuestion, ToolResult } from "../tools/tools.ts";
+import type { ToolContext, ToolQuestion, ToolResult } from "../tool.ts";
 import { elicit } from "./elicit.ts";
 import type { McpTransport } from "./link.ts";
 import { type Listing, listingOf } from "./listing.ts";

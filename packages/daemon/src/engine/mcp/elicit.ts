@@ -5,7 +5,7 @@ import { shownText } from "@nexus-stream/protocol";
 import type { ApprovalOutcome } from "@nexus-stream/protocol/engine";
 import { clip } from "../../std/clip.ts";
 import { printable } from "../../std/printable.ts";
-import type { ToolQuestion } from "../tools/tools.ts";
+import type { ToolQuestion } from "../tool.ts";
 
 const MESSAGE_CHARS_MAX = 1000;
 const FIELD_CHARS_MAX = 300;

@@ -2,6 +2,7 @@
 
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { guardedFetch } from "@nexus-stream/adapter/net/guarded-fetch";
+import { type Clock, within } from "@nexus-stream/protocol/clock";
 import type { LinkEvents, McpTransport } from "./link.ts";
 import type { McpLimits } from "./port.ts";
 
@@ -11,7 +12,7 @@ export interface HttpSpec {
 	allowLoopback: boolean;
 }
 
-export function httpLink(spec: HttpSpec, limits: McpLimits, events: LinkEvents): McpTransport {
+export function httpLink(spec: HttpSpec, limits: McpLimits, clock: Clock, events: LinkEvents): McpTransport {
 	const guarded = guardedFetch(spec);
 	const giveUp = (why: string) => {
 		events.lost(why);
@@ -34,20 +35,12 @@ export function httpLink(spec: HttpSpec, limits: McpLimits, events: LinkEvents):
 		if (over) return;
 		over = true;
 		// The server may forget the session at once; one that is gone does not delay the end.
-		await within(limits.stopMs, transport.terminateSession());
+		const forgotten = transport.terminateSession().catch(() => {});
+		await within(clock, limits.stopMs, forgotten, "due");
 		await close();
 		guarded.close();
 	};
 	return transport as McpTransport;
-}
-
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-	let timer: NodeJS.Timeout | undefined;
-	const late = new Promise<void>((resolve) => {
-		timer = setTimeout(resolve, ms);
-	});
-	await Promise.race([work.then(undefined, () => {}), late]);
-	clearTimeout(timer);
 }
 
 /** The limit applies to each event of a stream (an empty line ends one), and to any other body as a whole. */

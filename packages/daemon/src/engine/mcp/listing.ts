@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Tool as McpTool } from "@modelcontextprotocol/client";
 import { shownText, wordsOf } from "@nexus-stream/protocol";
-import type { JsonSchema } from "../tools/tools.ts";
+import type { JsonSchema } from "../tool.ts";
 import { collisions, toolName } from "./names.ts";
 import type { McpLimits, McpToolInfo } from "./port.ts";
 import { checkable } from "./schema.ts";

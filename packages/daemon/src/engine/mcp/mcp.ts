@@ -2,7 +2,7 @@
 
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { loadOnce } from "../../std/load-once.ts";
-import type { Tool, ToolSource } from "../tools/tools.ts";
+import type { Tool, ToolSource } from "../tool.ts";
 import { mcpProblems } from "./entry.ts";
 import type { ListedTool } from "./listing.ts";
 import { mayUse } from "./names.ts";

@@ -1,10 +1,10 @@
 /** MCP servers as the configuration names them, their limits, and how they are doing. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { ApprovalPolicy } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { ProcessPhase, RestartRules } from "../../std/supervision.ts";
 import type { EnvironmentVariables } from "../entry.ts";
-import type { ApprovalPolicy } from "../tools/tools.ts";
 
 /** The name of a variable of the daemon's environment: secrets never stand in the file. */
 export interface FromEnvironment {
@@ -117,7 +117,7 @@ export interface McpParts {
 	/** The client's identity for servers. */
 	version: string;
 	log: Log;
-	clock?: Clock;
+	clock: Clock;
 	random?: () => number;
 	rules?: RestartRules;
 }

@@ -9,7 +9,7 @@ import type {
 } from "@modelcontextprotocol/client";
 import { Ajv, AjvJsonSchemaValidator } from "@modelcontextprotocol/client/validators/ajv";
 import type { ContentPart } from "@nexus-stream/protocol";
-import type { JsonSchema, ToolResult } from "../tools/tools.ts";
+import type { JsonSchema, ToolResult } from "../tool.ts";
 import type { McpLimits } from "./port.ts";
 import { checkable } from "./schema.ts";
 

@@ -3,7 +3,7 @@
  * not evaluated, one that backtracks takes hours for forty characters; the model reads them as words, and the server checks its own arguments.
  */
 
-import type { JsonSchema } from "../tools/tools.ts";
+import type { JsonSchema } from "../tool.ts";
 
 /** Keywords whose value is a schema, or a list of them. */
 const SCHEMAS: ReadonlySet<string> = new Set([

@@ -12,7 +12,7 @@ import {
 	stepSupervision,
 	UNSTARTED,
 } from "../../std/supervision.ts";
-import { type ToolContext, type ToolResult, textResult } from "../tools/tools.ts";
+import { type ToolContext, type ToolResult, textResult } from "../tool.ts";
 import { McpConnection } from "./connection.ts";
 import type { LinkEvents, McpTransport } from "./link.ts";
 import { changedTools, type Listing, NO_TOOLS, shownName } from "./listing.ts";

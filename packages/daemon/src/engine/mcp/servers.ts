@@ -1,7 +1,6 @@
 /** Makes the configured servers. This file loads the protocol's library: it is imported when the first server is wanted. */
 
 import { resolve } from "node:path";
-import { systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { RESTART_RULES } from "../../std/supervision.ts";
 import type { EnvironmentVariables } from "../entry.ts";
@@ -13,7 +12,7 @@ import { stdioLink } from "./stdio.ts";
 
 export function makeServers({ servers, ...own }: McpConfig, parts: McpParts): McpServer[] {
 	const limits = withDefaults(MCP_LIMITS, own);
-	const { base, env, version, log, clock = systemClock, random = Math.random, rules = RESTART_RULES } = parts;
+	const { base, env, version, log, clock, random = Math.random, rules = RESTART_RULES } = parts;
 	return Object.entries(servers).map(
 		([name, spec]) =>
 			new McpServer({
@@ -29,7 +28,7 @@ export function makeServers({ servers, ...own }: McpConfig, parts: McpParts): Mc
 					checkVariables(spec, env);
 					if (!isStdio(spec)) {
 						const { url, headers, allowLoopback = false } = spec;
-						return httpLink({ url, headers: filledIn(headers, env), allowLoopback }, limits, events);
+						return httpLink({ url, headers: filledIn(headers, env), allowLoopback }, limits, clock, events);
 					}
 					const { command, args = [], cwd = "." } = spec;
 					const place = { command, args, cwd: resolve(base, cwd), env: environmentOf(spec.env, env) };

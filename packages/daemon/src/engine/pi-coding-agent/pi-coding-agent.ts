@@ -23,9 +23,9 @@ import {
 	type TakeJoining,
 	toPiContext,
 } from "../pi/pi.ts";
+import { ContextWords } from "../policy.ts";
 import {
 	type BashConfig,
-	ContextWords,
 	commandEnvironment,
 	type GuardedFiles,
 	guardedFiles,

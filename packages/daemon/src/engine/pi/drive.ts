@@ -1,6 +1,7 @@
 /** Runs one pi agent as an engine's answer: its events in order, a prompt end on abort, and failure as an exception. */
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import type { EngineContext, EngineMessage, EngineYield } from "@nexus-stream/protocol/engine";
 import { type CallTeller, EventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
 import { accountOf } from "./signature.ts";
@@ -51,7 +52,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	readonly #onAbort = () => this.#abort();
 	#agent: PiAgent | undefined;
 	#unsubscribe: (() => void) | undefined;
-	#timer: NodeJS.Timeout | undefined;
+	#disarm: (() => void) | undefined;
 	/** The agent has been started and has not settled. */
 	#working = false;
 	#released = false;
@@ -135,7 +136,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	/** The answer ends when the agent settles, or soon after an abort whatever the agent does. */
 	#abort(): void {
 		this.#stop();
-		this.#timer = setTimeout(() => this.#end(), this.#options.abortSettleMs);
+		this.#disarm = systemClock.after(this.#options.abortSettleMs, () => this.#end(), "due");
 	}
 
 	#stop(): void {
@@ -176,7 +177,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	#release(): void {
 		if (this.#released) return;
 		this.#released = true;
-		clearTimeout(this.#timer);
+		this.#disarm?.();
 		this.#options.signal.removeEventListener("abort", this.#onAbort);
 		// The answer has ended whatever the agent does now; an agent that fails to close must not crash the daemon.
 		quietly(() => this.#unsubscribe?.());

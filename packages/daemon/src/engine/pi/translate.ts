@@ -6,7 +6,7 @@ import type { AgentSessionEvent } from "@earendil-works/pi-coding-agent";
 import type { ContentPart } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
 import { ToolCalls, usageSum } from "../kit/kit.ts";
-import type { Needed } from "../tools/tools.ts";
+import type { Needed } from "../policy.ts";
 import { signedReasoning } from "./signature.ts";
 
 export type PiEvent = AgentEvent | AgentSessionEvent;

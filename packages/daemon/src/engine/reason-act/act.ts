@@ -11,14 +11,9 @@ import type {
 } from "@nexus-stream/protocol/engine";
 import { resultSummary } from "../kit/kit.ts";
 import { toolResult } from "../pi/pi.ts";
-import {
-	type ContextWords,
-	describeCall,
-	describeWanted,
-	prepareCall,
-	type ToolContext,
-	type ToolRegistry,
-} from "../tools/tools.ts";
+import type { ContextWords } from "../policy.ts";
+import type { ToolContext } from "../tool.ts";
+import { describeCall, describeWanted, prepareCall, type ToolRegistry } from "../tools/tools.ts";
 import {
 	type ApprovalQuestion,
 	approvalQuestionOf,

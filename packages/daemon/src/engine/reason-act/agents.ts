@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { type AgentConfig, agentProblems, isPromptFile } from "../agents/agents.ts";
 import type { EngineSetup, EnvironmentVariables } from "../entry.ts";
@@ -111,7 +112,7 @@ function modelConfig(config: ReasonActConfig, agent: AgentConfig): ReasonActConf
 
 async function loadedModel(config: ReasonActConfig, env: EnvironmentVariables, section: string): Promise<ModelPort> {
 	const { retriesMax, retryDelayMsMax } = withDefaults(REASON_ACT_DEFAULTS, config);
-	if (config.provider === SCRIPTED) return scriptedModel(await scriptOf(config.script));
+	if (config.provider === SCRIPTED) return scriptedModel(await scriptOf(config.script), systemClock);
 	if (config.script !== undefined)
 		throw new NexusError("config", `\`${SECTION}.script\` is for \`provider: ${SCRIPTED}\` only`);
 	const choice = chooseModel(config, env, section);

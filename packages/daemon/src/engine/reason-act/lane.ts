@@ -3,7 +3,7 @@
 import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, EngineRequest, EngineYield, ExecutionEntry } from "@nexus-stream/protocol/engine";
-import { sleep } from "@nexus-stream/protocol/retry";
+import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import { modelFailure } from "../kit/kit.ts";
 import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
@@ -179,9 +179,8 @@ export class AgentLane {
 			if (tokensMax === model.contextTokensMax && model.isOverflow(heard.message)) {
 				tokensMax = Math.floor(tokensMax * TIGHT_SHARE);
 			} else if (retries < setup.retriesMax && model.isPassing(heard.message)) {
-				const delayMs = Math.min(setup.retryDelayMsMax, FIRST_RETRY_MS * 2 ** retries);
-				retries += 1;
-				await sleep(setup.clock, delayMs, signal, "due");
+				const backoff = { firstMs: FIRST_RETRY_MS, maxMs: setup.retryDelayMsMax };
+				await sleep(setup.clock, backoffMs(backoff, retries++), signal, "due");
 				if (signal.aborted) return heard;
 			} else return heard;
 		}

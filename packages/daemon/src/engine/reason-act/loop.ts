@@ -12,7 +12,7 @@ import type {
 } from "@nexus-stream/protocol/engine";
 import { EventQueue } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
-import { ContextWords } from "../tools/tools.ts";
+import { ContextWords } from "../policy.ts";
 import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
 import type { PhaseChange } from "./checkpoint.ts";

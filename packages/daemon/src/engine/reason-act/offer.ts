@@ -3,7 +3,8 @@
 import { wordsOf } from "@nexus-stream/protocol";
 import type { EngineRequest, ExecutionEntry } from "@nexus-stream/protocol/engine";
 import { fitsSome } from "../../std/globs.ts";
-import { type Tool, type ToolRegistry, textResult, toolRegistry } from "../tools/tools.ts";
+import { type Tool, textResult } from "../tool.ts";
+import { type ToolRegistry, toolRegistry } from "../tools/tools.ts";
 import { type AgentSpec, forTool, type LoopSetup } from "./setup.ts";
 import { END, TERMINAL } from "./termination.ts";
 

@@ -7,12 +7,11 @@ import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import type { PhasesConfig } from "../agents/agents.ts";
 import type { EngineSetup } from "../entry.ts";
-import { builtInTools, describeBy, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
-import { AGENT, type AgentsConfig, agentSpec, agentsOf } from "./agents.ts";
+import { builtInTools, describeBy, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
+import { type AgentsConfig, agentsOf } from "./agents.ts";
 import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
 import { REASON_ACT_DEFAULTS, type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { reasonAct } from "./loop.ts";
-import type { ModelPort } from "./model/model.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
 import { durations } from "./setup.ts";
 import { RUN_LIMITS, type RunLimits } from "./shared-state.ts";
@@ -34,14 +33,8 @@ export async function createReasonActEngine(
 ): Promise<Engine> {
 	const { agents, phases, tools } = (services?.config ?? {}) as SharedSections;
 	const own = await builtInTools(tools, { base, env, ...services, clock: systemClock });
-	const setup = await setupFor(
-		await agentsOf(config, agents, toolRegistry(own), { base, env }),
-		{
-			...config,
-			phases: { ...config.phases, ...phases },
-		},
-		base,
-	);
+	const configured = await agentsOf(config, agents, toolRegistry(own), { base, env });
+	const setup = await setupFor(configured, { ...config, phases: { ...config.phases, ...phases } }, base, systemClock);
 	const describe = Object.entries(tools?.describe ?? {}).map(([tool, template]) => [tool, describeBy(template)]);
 	return reasonActEngine({
 		...setup,
@@ -80,23 +73,11 @@ function configHashOf({ agents, phases }: LoopSetup): string {
 		.slice(0, 22);
 }
 
-/** One agent, its tools and the configured limits. */
-export const setupOf = (
-	config: ReasonActConfig,
-	model: ModelPort,
-	tools: readonly Tool[],
-	clock: Clock = systemClock,
-): Promise<LoopSetup> => {
-	const { systemPrompt: prompt } = config;
-	const parts = { model, tools: toolRegistry(tools), prompt };
-	return setupFor([agentSpec(AGENT, {}, parts)], config, process.cwd(), clock);
-};
-
 export async function setupFor(
 	agents: readonly AgentSpec[],
 	config: ReasonActConfig,
 	base: string,
-	clock: Clock = systemClock,
+	clock: Clock,
 ): Promise<LoopSetup> {
 	const { validateToolArguments } = await import("@earendil-works/pi-ai");
 	const values = withDefaults(REASON_ACT_DEFAULTS, config);

@@ -4,7 +4,8 @@ import { type ContentPart, wordsOf } from "@nexus-stream/protocol";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import type { ApprovalOutcome, EngineRequest, ToolApproval } from "@nexus-stream/protocol/engine";
 import { bounded } from "../kit/kit.ts";
-import { type ContextWords, refusalOf, type Tool, type ToolContext, type ToolResult } from "../tools/tools.ts";
+import { type ContextWords, refusalOf } from "../policy.ts";
+import type { Tool, ToolContext, ToolResult } from "../tool.ts";
 import type { AgentSpec } from "./setup.ts";
 
 /** A call whose arguments fit. */

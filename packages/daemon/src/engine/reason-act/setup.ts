@@ -1,10 +1,11 @@
 /** Everything a loop needs, independent of the configuration format. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { EngineEvent } from "@nexus-stream/protocol/engine";
+import type { ApprovalPolicy, EngineEvent } from "@nexus-stream/protocol/engine";
 import type { Counters } from "../../std/counters.ts";
 import { fitsGlob } from "../../std/globs.ts";
-import type { ApprovalPolicy, Describe, ToolRegistry, ToolSource, ValidateArguments } from "../tools/tools.ts";
+import type { Describe, ToolSource } from "../tool.ts";
+import type { ToolRegistry, ValidateArguments } from "../tools/tools.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { ModelPort } from "./model/model.ts";
 import type { RunLimits } from "./shared-state.ts";

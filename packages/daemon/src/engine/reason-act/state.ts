@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
-import type { CustomState } from "../tools/tools.ts";
+import type { CustomState } from "../tool.ts";
 import {
 	type Activation,
 	type CallStatus,

@@ -3,12 +3,12 @@
 import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { EnvironmentVariables } from "../environment.ts";
+import type { EnvironmentVariables } from "../entry.ts";
+import type { Tool, ToolQuestion } from "../tool.ts";
+import { textResult } from "../tool.ts";
 import { fileTools } from "./files/files.ts";
 import { checkToolRoot } from "./files/protect.ts";
 import { FILE_BYTES_MAX } from "./files/read-file.ts";
-import type { Tool, ToolQuestion } from "./port.ts";
-import { textResult } from "./registry.ts";
 import { bashTool, isDaemonSecret } from "./shell/bash.ts";
 
 /** The `tools:` section. Everything may be left out; `docs/tools.md` has the defaults. */

@@ -1,6 +1,6 @@
 /** Describes a tool call in one line for people. Descriptions cut arguments; approvals show them whole. */
 
-import type { Describe } from "./port.ts";
+import type { Describe } from "../tool.ts";
 
 const COMMAND_CHARS_MAX = 50;
 const PATH_CHARS_MAX = 200;

@@ -1,8 +1,8 @@
 /** Memory as tools: `remember`, `recall`, `forget` and `learn`, each within the banks that the run may use. */
 
 import type { EngineRequest } from "@nexus-stream/protocol/engine";
-import type { Tool, ToolContext, ToolResult, ToolSource } from "./port.ts";
-import { textResult } from "./registry.ts";
+import type { Tool, ToolContext, ToolResult, ToolSource } from "../tool.ts";
+import { textResult } from "../tool.ts";
 
 export interface Remembered {
 	id: string;

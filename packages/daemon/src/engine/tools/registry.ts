@@ -3,8 +3,8 @@
 import type { Tool as ModelTool } from "@earendil-works/pi-ai";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { fitsSome } from "../../std/globs.ts";
+import type { Tool } from "../tool.ts";
 import { describeCall } from "./describe.ts";
-import type { Tool, ToolResult } from "./port.ts";
 
 export interface ToolRegistry {
 	readonly tools: readonly Tool[];
@@ -79,5 +79,3 @@ export const asModelTool = ({ name, description, parameters }: Tool): ModelTool 
 	description,
 	parameters: parameters as ModelTool["parameters"],
 });
-
-export const textResult = (text: string): ToolResult => ({ content: [{ type: "text", text }] });

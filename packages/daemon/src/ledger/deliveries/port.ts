@@ -41,13 +41,6 @@ export interface DeliveryMessage {
 	facts?: Readonly<Record<string, unknown>>;
 }
 
-export interface SentOutcome {
-	messageId: string;
-	to: number;
-	carry?: string;
-	abandoned?: true;
-}
-
 export interface NewDelivery {
 	id: string;
 	/** The log that is delivered. */
@@ -108,28 +101,26 @@ export interface Deliveries {
 	ofMessage(place: MessageAddress): Reading<{ delivery: Delivery; nonce: string } | undefined>;
 }
 
-/** A delivery or nonce that is not there is a conflict. */
+/** A message that a platform had accepted and did not deliver. */
+export interface MissedMessage {
+	messageId: string;
+	error: string;
+}
+
+/** The daemon that runs a delivery applies the rules of its messages; the store keeps the result. A delivery or nonce that is not there is a conflict. */
 export interface DeliveryOps {
 	/** The same run, account and target is a duplicate, in whatever order the target's fields are. */
 	open(delivery: NewDelivery): void;
 	setMode(id: string, mode: DeliveryMode, now: number): void;
-	/** A message may exist from now on. Announcing the same nonce again changes nothing but its text and positions. */
-	intend(id: string, message: Omit<DeliveryMessage, "state" | "messageId" | "shown">, now: number): void;
-	/** It was announced but certainly never created. */
-	withdraw(id: string, nonce: string, now: number): void;
-	/** It showed no text of the answer, and is gone again or was never created. */
-	remove(id: string, nonce: string, now: number): void;
-	created(id: string, nonce: string, messageId: string, now: number): void;
-	shown(id: string, nonce: string, to: number, now: number): void;
-	/** The message is finished: the cursor moves to its end. */
-	sent(id: string, nonce: string, outcome: SentOutcome, now: number): void;
+	/** Stores a message as it is now, by its nonce, and how far the delivery has come: neither the cursor nor the time of the last progress goes back. */
+	put(id: string, message: DeliveryMessage, progress: Pick<Delivery, "cursor" | "carry">, now: number): void;
+	/** Removes a message that is not finished. */
+	drop(id: string, nonce: string, now: number): void;
 	/**
-	 * The platform had taken the message, and did not bring it to its reader: a delivery that was complete is not. One that is not finished yet
+	 * The platform had taken the message, and did not bring it to its reader: a delivery that was complete is not. A message that is not finished yet
 	 * is failed when it is.
 	 */
-	failed(id: string, nonce: string, outcome: { messageId: string; error: string }, now: number): void;
-	/** The daemon cannot find out whether the message exists. */
-	doubt(id: string, nonce: string, now: number): void;
+	failed(id: string, nonce: string, missed: MissedMessage, now: number): void;
 	finish(id: string, state: Exclude<DeliveryState, "active">, error: string | undefined, now: number): void;
 	/** Makes an ended delivery active again, from where it stopped, and the committing daemon its owner: the rest was requested. */
 	reopen(id: string, now: number): void;
@@ -138,6 +129,12 @@ export interface DeliveryOps {
 }
 
 export const deliveryWrites = writesOf<DeliveryOps>("deliveries", [
-	...(["open", "setMode", "intend", "withdraw", "remove", "created", "shown"] as const),
-	...(["sent", "failed", "doubt", "finish", "reopen", "adopt"] as const),
+	"open",
+	"setMode",
+	"put",
+	"drop",
+	"failed",
+	"finish",
+	"reopen",
+	"adopt",
 ]);

@@ -13,7 +13,6 @@ import {
 	ownerLives,
 	type Row,
 	type SqliteTable,
-	type Statement,
 	statement,
 } from "../table.ts";
 import type { Deliveries, Delivery, DeliveryCounts, DeliveryMessage, DeliveryOps, DeliveryTarget } from "./port.ts";
@@ -160,56 +159,54 @@ function ofDelivery(file: SqliteFile): Pick<ApplierOf<DeliveryOps>, DeliveryOp> 
 }
 
 function ofMessages(file: SqliteFile): Omit<ApplierOf<DeliveryOps>, DeliveryOp> {
-	const touch = statement(file, "UPDATE delivery SET updated_at = max(updated_at, ?) WHERE id = ?");
-	const move = statement(
+	const moved = statement(
 		file,
-		"UPDATE delivery SET position = max(position, ?), carry = ?, updated_at = ? WHERE id = ?",
+		"UPDATE delivery SET position = max(position, ?), carry = ?, updated_at = max(updated_at, ?) WHERE id = ?",
 	);
-	const announce = statement(
+	const touched = statement(file, "UPDATE delivery SET updated_at = max(updated_at, ?) WHERE id = ?");
+	// An error that another daemon recorded meanwhile stays, and makes a message that is now sent a failed one.
+	const put = statement(
 		file,
-		`INSERT INTO delivery_message (delivery, ordinal, nonce, source_from, source_to, state, text, text_done, facts)
-		SELECT seq, ?2, ?3, ?4, ?5, 'intended', ?6, ?7, ?8 FROM delivery WHERE id = ?1
-		ON CONFLICT (delivery, nonce) DO UPDATE
-		SET source_from = ?4, source_to = ?5, text = ?6, text_done = ?7, facts = ?8, state = 'intended'`,
+		`INSERT INTO delivery_message (delivery, ordinal, nonce, source_from, source_to, message_id, state, shown, abandoned, edits,
+		text, text_done, facts, error) SELECT seq, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM delivery WHERE id = ?1
+		ON CONFLICT (delivery, nonce) DO UPDATE SET source_from = ?4, source_to = ?5, message_id = ?6,
+		state = iif(?7 = 'sent' AND error IS NOT NULL, 'failed', ?7), shown = ?8, abandoned = ?9, edits = ?10, text = ?11, text_done = ?12,
+		facts = ?13, error = coalesce(?14, error)`,
 	);
-	const message = (change: string, also = ""): Statement =>
-		statement(file, `${change} WHERE delivery = (SELECT seq FROM delivery WHERE id = ?1) AND nonce = ?2${also}`);
-	const drop = message("DELETE FROM delivery_message", " AND state = 'intended'");
-	const remove = message("DELETE FROM delivery_message", " AND state IN ('intended', 'open')");
-	const opened = message("UPDATE delivery_message SET state = 'open', message_id = ?3");
-	const grown = message("UPDATE delivery_message SET shown = ?3, edits = edits + 1");
-	const closed = message(
-		`UPDATE delivery_message SET state = iif(error IS NULL, 'sent', 'failed'), message_id = ?3, source_to = ?4, text = NULL,
-		text_done = NULL, facts = NULL, edits = edits + iif(state = 'open', 1, 0), abandoned = ?5`,
-	);
-	const doubted = message("UPDATE delivery_message SET state = 'unknown'");
-	const missed = message(
-		"UPDATE delivery_message SET state = iif(state = 'sent', 'failed', state), message_id = ?3, error = ?4",
+	const which = "WHERE delivery = (SELECT seq FROM delivery WHERE id = ?1) AND nonce = ?2";
+	const drop = statement(file, `DELETE FROM delivery_message ${which} AND state IN ('intended', 'open')`);
+	const missed = statement(
+		file,
+		`UPDATE delivery_message SET state = iif(state = 'sent', 'failed', state), message_id = ?3, error = ?4 ${which}`,
 	);
 	const unmade = statement(
 		file,
 		"UPDATE delivery SET state = 'failed', error = ?2 WHERE id = ?1 AND state = 'complete'",
 	);
-	const changed = (changes: number, id: string, nonce: string, now: number) => {
+	const found = (changes: number, id: string, nonce: string) =>
 		must(changes, `There is no message ${nonce} in delivery ${id}.`);
-		touch.run(now, id);
-	};
 	return {
-		intend: (_, id, { ordinal, nonce, from, to = null, text = null, done = null, facts }, now) =>
-			changed(announce.run(id, ordinal, nonce, from, to, text, done, facts ? jsonText(facts) : null), id, nonce, now),
-		withdraw: (_, id, nonce, now) => changed(drop.run(id, nonce), id, nonce, now),
-		remove: (_, id, nonce, now) => changed(remove.run(id, nonce), id, nonce, now),
-		created: (_, id, nonce, messageId, now) => changed(opened.run(id, nonce, messageId), id, nonce, now),
-		shown: (_, id, nonce, to, now) => changed(grown.run(id, nonce, to), id, nonce, now),
-		sent(_, id, nonce, { messageId, to, carry = null, abandoned = false }, now) {
-			move.run(to, carry, now, id);
-			changed(closed.run(id, nonce, messageId, to, Number(abandoned)), id, nonce, now);
+		put(
+			_,
+			id,
+			{ ordinal, nonce, from, to, messageId, state, shown, abandoned, edits = 0, ...rest },
+			{ cursor, carry },
+			now,
+		) {
+			const { text = null, done = null, facts, error = null } = rest;
+			const place = [ordinal, nonce, from, to ?? null, messageId ?? null, state, shown ?? null] as const;
+			found(put.run(id, ...place, Number(abandoned === true), edits, text, done, jsonOrNull(facts), error), id, nonce);
+			moved.run(cursor, carry ?? null, now, id);
+		},
+		drop(_, id, nonce, now) {
+			found(drop.run(id, nonce), id, nonce);
+			touched.run(now, id);
 		},
 		failed(_, id, nonce, { messageId, error }, now) {
 			unmade.run(id, error);
-			changed(missed.run(id, nonce, messageId, error), id, nonce, now);
+			found(missed.run(id, nonce, messageId, error), id, nonce);
+			touched.run(now, id);
 		},
-		doubt: (_, id, nonce, now) => changed(doubted.run(id, nonce), id, nonce, now),
 	};
 }
 

@@ -8,7 +8,7 @@ import {
 	type SendStatus,
 	type Target,
 } from "@nexus-stream/adapter/host";
-import { createLock } from "../../std/lock.ts";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import { watchAnswer } from "./answer-watch.ts";
 import type { LineProcess } from "./line-process.ts";
 import { type ProcessStatus, ProcessSupervisor, type ProcessSupervisorOptions } from "./process-supervisor.ts";
@@ -45,7 +45,7 @@ export class SendPort {
 	readonly #supervisor: ProcessSupervisor;
 	/** By nonce, oldest request first. */
 	readonly #pending = new Map<string, Pending>();
-	readonly #lock = createLock();
+	readonly #turns = createKeyedQueue();
 	readonly #stopping = new AbortController();
 	#receivedAt = 0;
 
@@ -65,7 +65,7 @@ export class SendPort {
 	/** Calls `piece` for messages that are only a part of the line. Rejects only when the signal aborts before the line was written. */
 	async request(line: SendRequest, signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
 		if (!this.#options.oneAtATime) return this.#ask(await this.#supervisor.running(signal), line, piece);
-		const release = await this.#lock(signal);
+		const release = await this.#turns.hold("", signal);
 		try {
 			const process = await this.#supervisor.running(signal);
 			const pending = this.#ask(process, line, piece);

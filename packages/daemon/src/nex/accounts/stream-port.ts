@@ -1,7 +1,7 @@
 /** The `stream` process of an account and the deliveries that share it: statuses are routed to the delivery they name. */
 
 import { STREAM_SHAPES, type StreamStatus } from "@nexus-stream/adapter/host";
-import { createLock } from "../../std/lock.ts";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { LineProcess } from "./line-process.ts";
 import { type ProcessStatus, ProcessSupervisor, type ProcessSupervisorOptions } from "./process-supervisor.ts";
 
@@ -23,7 +23,7 @@ export class StreamPort {
 	readonly #options: StreamPortOptions;
 	readonly #supervisor: ProcessSupervisor;
 	readonly #clients = new Map<string, StreamClient>();
-	readonly #lock = createLock();
+	readonly #turns = createKeyedQueue();
 	#receivedAt = 0;
 
 	constructor(options: StreamPortOptions) {
@@ -58,7 +58,7 @@ export class StreamPort {
 		client: StreamClient,
 		signal: AbortSignal,
 	): Promise<{ process: LineProcess; leave: () => void }> {
-		const release = this.#options.oneAtATime ? await this.#lock(signal) : () => {};
+		const release = this.#options.oneAtATime ? await this.#turns.hold("", signal) : () => {};
 		try {
 			const process = await this.#supervisor.running(signal);
 			this.#clients.set(delivery, client);

@@ -4,7 +4,7 @@ import type { Target } from "@nexus-stream/adapter/host";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { type ApprovalDecision, type ApprovalsPort, isPersons } from "../../broker/broker.ts";
+import { type ApprovalDecision, type Broker, isPersons } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { Approval } from "../../ledger/approvals/port.ts";
 import type { Grant } from "../../ledger/grants/port.ts";
@@ -32,7 +32,7 @@ import {
 } from "./prompts.ts";
 
 export interface ChatApprovalsDeps {
-	approvals: ApprovalsPort;
+	approvals: Broker["approvals"];
 	bus: Pick<Bus, "write">;
 	ledger: Pick<Ledger, "approvals" | "grants">;
 	outbound: QuestionPort;

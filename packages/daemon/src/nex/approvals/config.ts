@@ -1,6 +1,6 @@
 /** The configuration of approvals: the operator's chat and the policy by tool. */
 
-import type { ApprovalPolicy } from "../../engine/engine.ts";
+import type { ApprovalPolicy } from "@nexus-stream/protocol/engine";
 
 export interface ApprovalsConfig {
 	/** Where the operator is asked when no member of the requester's chat may decide. */

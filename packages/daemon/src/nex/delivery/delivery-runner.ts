@@ -8,7 +8,6 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { Bus } from "../../bus/bus.ts";
 import type { Delivery, MessageAddress } from "../../ledger/deliveries/port.ts";
-import { createInTurn } from "../../std/lock.ts";
 import type { ChannelAccount } from "../accounts/account.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { OutboundLimits } from "../limits.ts";
@@ -117,7 +116,7 @@ export class DeliveryRunner {
 		const { state: ended } = outcome;
 		const state = isOut ? "complete" : ended === "unknown" || ended === "damaged" ? ended : "failed";
 		const error = "error" in outcome ? outcome.error : missed?.error;
-		live.change("finish", state, error);
+		live.finish(state, error);
 		if (state === "complete") log.debug({ ...factsOf(live), messages: messages.length }, "delivered");
 		else log.warn({ ...factsOf(live), state, error }, "a delivery ended incomplete");
 		await live.recorded().catch(() => {}); // The record has logged the reason.
@@ -183,7 +182,6 @@ export class DeliveryRunner {
 /** The answers of one session in one chat are delivered one at a time, so that a slow one is not overtaken. */
 export function createLanes() {
 	const queue = createKeyedQueue();
-	const inTurn = createInTurn();
 	return {
 		/** Runs in the order of the calls, whichever session is known first. Rejects when the signal aborts before its turn. */
 		async inOrder<T>(
@@ -192,7 +190,7 @@ export function createLanes() {
 			signal: AbortSignal,
 			work: () => Promise<T>,
 		): Promise<T> {
-			const key = JSON.stringify([channel, account, target.to, target.thread_id, await inTurn(session)]);
+			const key = JSON.stringify([channel, account, target.to, target.thread_id, await queue.run("", session)]);
 			return queue.run(key, work, signal);
 		},
 	};

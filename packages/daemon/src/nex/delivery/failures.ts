@@ -61,7 +61,7 @@ async function record({ deliveries, records, runner, stamp, log }: FailuresDeps,
 	// The delivery may have been resumed during the lookup.
 	const live = runner().live(delivery.id);
 	if (live) {
-		live.change("failed", nonce, { messageId, error });
+		live.failed(nonce, { messageId, error });
 		return live.recorded();
 	}
 	const ended = new DeliveryRecord(delivery.id, records);

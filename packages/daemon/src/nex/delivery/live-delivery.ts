@@ -1,19 +1,32 @@
-/** One delivery in memory: every change is applied to the row here and recorded, so that memory and ledger agree. */
+/** One delivery in memory: the rules by which its messages change. Every change is applied to the row here and recorded. */
 
 import { nonceOf, pieceNonce, pieceOf, type Resume } from "@nexus-stream/adapter/host";
+import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { type Delivery, type DeliveryMessage, type DeliveryOps, deliveryWrites } from "../../ledger/deliveries/port.ts";
+import {
+	type Delivery,
+	type DeliveryMessage,
+	deliveryWrites,
+	type MissedMessage,
+} from "../../ledger/deliveries/port.ts";
 import type { Write } from "../../std/write.ts";
 import { isAttachmentNonce } from "./attachments/attachment-nonce.ts";
-import { CHANGES } from "./delivery-changes.ts";
 import type { DeliveryRecord } from "./record.ts";
 
 export const isUnfinished = ({ state }: DeliveryMessage): boolean => state === "intended" || state === "open";
 
-type Verb = keyof typeof CHANGES;
+/** A message that is about to be created. */
+type IntendedMessage = Omit<DeliveryMessage, "state" | "messageId" | "shown">;
 
-/** The arguments of a change between the delivery and the time. */
-type ChangeArguments<V extends Verb> = Parameters<DeliveryOps[V]> extends [string, ...infer T, number] ? T : never;
+export interface SentMessage {
+	messageId: string;
+	/** The source position behind its text. */
+	to: number;
+	/** Text that the next message has to begin with. */
+	carry?: string;
+	/** It was left as it was when its stream failed. */
+	abandoned?: true;
+}
 
 export class LiveDelivery {
 	readonly row: Delivery;
@@ -65,18 +78,66 @@ export class LiveDelivery {
 		return { ordinal, nonce: nonceOf(this.id, ordinal) };
 	}
 
-	/** A change that does not apply to the row, for example to a message that does not exist, is ignored. */
-	change<V extends Verb>(verb: V, ...args: ChangeArguments<V>): void {
-		this.#record.add(...this.#apply(verb, args));
+	setMode(mode: DeliveryMode): void {
+		this.row.mode = mode;
+		this.#record.add(deliveryWrites.setMode(this.id, mode, this.#touch()));
 	}
 
-	intend(message: ChangeArguments<"intend">[0]): void {
-		this.change("intend", this.#inOrder(message));
+	/** A message may exist from now on. Announcing the same nonce again changes nothing but its text and positions. */
+	intend(message: IntendedMessage): void {
+		this.#record.add(this.#announced(message));
+	}
+
+	/** It was announced but certainly never created. */
+	withdraw(nonce: string): void {
+		this.#drop(nonce, ["intended"]);
+	}
+
+	/** It showed no text of the answer, and is gone again or was never created. */
+	remove(nonce: string): void {
+		this.#drop(nonce, ["intended", "open"]);
+	}
+
+	created(nonce: string, messageId: string): void {
+		const message = this.#find(nonce);
+		if (message && message.state !== "sent") this.#put(message, { state: "open", messageId });
+	}
+
+	shown(nonce: string, to: number): void {
+		const message = this.#find(nonce);
+		if (message && message.state !== "sent") this.#put(message, { shown: to, edits: (message.edits ?? 0) + 1 });
+	}
+
+	/** The message is finished: the cursor moves to its end. */
+	sent(nonce: string, sent: SentMessage): void {
+		this.#record.add(...this.#finished(nonce, sent));
+	}
+
+	/** The platform did not deliver it. A message that is still being sent becomes `failed` when it is finished. */
+	failed(nonce: string, missed: MissedMessage): void {
+		const message = this.#find(nonce);
+		if (!message) return;
+		Object.assign(message, missed);
+		if (message.state === "sent") message.state = "failed";
+		this.#record.add(deliveryWrites.failed(this.id, nonce, missed, this.#touch()));
+	}
+
+	/** The daemon cannot find out whether the message exists. */
+	doubt(nonce: string): void {
+		const message = this.#find(nonce);
+		if (message) this.#put(message, { state: "unknown" });
+	}
+
+	finish(state: Exclude<DeliveryState, "active">, error: string | undefined): void {
+		const now = this.#touch();
+		Object.assign(this.row, { state, endedAt: now });
+		if (error !== undefined) this.row.error = error;
+		this.#record.add(deliveryWrites.finish(this.id, state, error, now));
 	}
 
 	/** An open message keeps what it shows; its stream ends here. */
 	abandon({ nonce, messageId, shown, from }: DeliveryMessage): void {
-		this.change("sent", nonce, { messageId: messageId!, to: shown ?? from, abandoned: true });
+		this.sent(nonce, { messageId: messageId!, to: shown ?? from, abandoned: true });
 	}
 
 	/**
@@ -92,8 +153,7 @@ export class LiveDelivery {
 		const done = Math.min(sent.chars ?? (current.done ?? 0) + to - from, text.length);
 		const { line: name, piece } = pieceOf(nonce);
 		const rest = { ordinal: 0, nonce: pieceNonce(name, piece + 1), from: to, to: current.to, text, done, facts };
-		const writes = this.#apply("sent", [nonce, { messageId: sent.messageId, to }]);
-		this.#record.add(...writes, ...this.#apply("intend", [this.#inOrder(rest)]));
+		this.#record.add(...this.#finished(nonce, { messageId: sent.messageId, to }), this.#announced(rest));
 		return true;
 	}
 
@@ -117,19 +177,57 @@ export class LiveDelivery {
 		};
 	}
 
-	#apply<V extends Verb>(verb: V, args: ChangeArguments<V>): Write[] {
-		const now = this.#clock.now();
-		const apply: (row: Delivery, ...rest: never[]) => boolean = CHANGES[verb];
-		if (!apply(this.row, ...([...args, now] as never[]))) return [];
-		this.row.updatedAt = now;
-		const write: (...args: never[]) => Write = deliveryWrites[verb];
-		return [write(...([this.id, ...args, now] as never[]))];
+	/** Ordinals are in the order of announcement, whether the adapter or the daemon counted. */
+	#announced(intended: IntendedMessage): Write {
+		const { messages } = this.row;
+		const at = messages.findIndex(({ nonce }) => nonce === intended.nonce);
+		const ordinal = messages[at]?.ordinal ?? Math.max(intended.ordinal, this.#lastOrdinal() + 1);
+		const message: DeliveryMessage = { ...intended, ordinal, state: "intended" };
+		messages.splice(at < 0 ? messages.length : at, 1, message);
+		return this.#stored(message);
 	}
 
-	/** Keeps ordinals in the order of announcement, whether the adapter or the daemon counted. */
-	#inOrder(message: ChangeArguments<"intend">[0]): ChangeArguments<"intend">[0] {
-		const known = this.row.messages.find(({ nonce }) => nonce === message.nonce);
-		return { ...message, ordinal: known?.ordinal ?? Math.max(message.ordinal, this.#lastOrdinal() + 1) };
+	#finished(nonce: string, { messageId, to, carry, abandoned }: SentMessage): Write[] {
+		const { row } = this;
+		const message = this.#find(nonce);
+		if (!message) return [];
+		row.cursor = Math.max(row.cursor, to);
+		row.carry = carry;
+		// The text of a send is kept only as long as its outcome is unknown.
+		Object.assign(message, { messageId, to, text: undefined, done: undefined, facts: undefined });
+		if (abandoned) message.abandoned = true;
+		if (message.state === "open") message.edits = (message.edits ?? 0) + 1;
+		message.state = message.error === undefined ? "sent" : "failed";
+		return [this.#stored(message)];
+	}
+
+	#put(message: DeliveryMessage, values: Partial<DeliveryMessage>): void {
+		Object.assign(message, values);
+		this.#record.add(this.#stored(message));
+	}
+
+	/** The write of a message as it is now. */
+	#stored(message: DeliveryMessage): Write {
+		const { cursor, carry } = this.row;
+		return deliveryWrites.put(this.id, { ...message }, { cursor, carry }, this.#touch());
+	}
+
+	#drop(nonce: string, states: readonly DeliveryMessage["state"][]): void {
+		const { messages } = this.row;
+		const at = messages.findIndex((message) => message.nonce === nonce && states.includes(message.state));
+		if (at < 0) return;
+		messages.splice(at, 1);
+		this.#record.add(deliveryWrites.drop(this.id, nonce, this.#touch()));
+	}
+
+	#find(nonce: string): DeliveryMessage | undefined {
+		return this.row.messages.find((message) => message.nonce === nonce);
+	}
+
+	/** The time of this change. */
+	#touch(): number {
+		this.row.updatedAt = this.#clock.now();
+		return this.row.updatedAt;
 	}
 
 	#lastOrdinal(): number {

@@ -9,7 +9,6 @@ import { sleep } from "@nexus-stream/protocol/retry";
 import type { Bus } from "../../bus/bus.ts";
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../../ledger/deliveries/port.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { createInTurn } from "../../std/lock.ts";
 import type { ChannelAccount } from "../accounts/account.ts";
 import { createAccounts } from "../accounts/accounts.ts";
 import { createNoteKeeping } from "../accounts/kept-notes.ts";
@@ -57,7 +56,7 @@ export const createOutbound = (options: OutboundOptions): Outbound => new Outbou
 class OutboundService implements Outbound {
 	readonly #parts: ReturnType<typeof assemble>;
 	readonly #plan: PlanDeps;
-	readonly #inTurn = createInTurn();
+	readonly #turns = createKeyedQueue();
 	#isClosing = false;
 
 	constructor(parts: ReturnType<typeof assemble>) {
@@ -72,7 +71,7 @@ class OutboundService implements Outbound {
 	async deliver(request: DeliverRequest): Promise<DeliveryInfo> {
 		this.#refuseWhenClosing();
 		// Deliveries begin in the order of the calls, however long each takes to be recorded.
-		return this.#begin(await this.#inTurn(take(this.#plan, request)));
+		return this.#begin(await this.#turns.run("", take(this.#plan, request)));
 	}
 
 	async ask(request: AskRequest): Promise<DeliveryInfo> {

@@ -28,7 +28,7 @@ export async function route(context: DeliveryContext, options: DeliverOptions): 
 	const begun = live.row.mode !== undefined;
 	if (!begun) {
 		live.given = 0;
-		live.change("setMode", modeOf(info, account.streaming, options));
+		live.setMode(modeOf(info, account.streaming, options));
 		await live.recorded();
 	}
 	return finalOutcome(context, await deliver(context, begun));
@@ -52,7 +52,7 @@ async function deliver(context: DeliveryContext, begun: boolean): Promise<Delive
 	if (outcome.state !== "degraded") return outcome;
 	log.warn({ ...factsOf(context.live), error: outcome.error }, "streaming failed; the remainder is sent in blocks");
 	if (!info.supports.includes("send")) return { state: "failed", error: outcome.error };
-	live.change("setMode", "blocks");
+	live.setMode("blocks");
 	await live.recorded();
 	return deliverBySend(context);
 }

@@ -2,12 +2,14 @@
 
 import {
 	CHUNK_BYTES,
-	createToFrames,
+	checksumOf,
+	crc32,
 	encodeFrame,
 	type Frame,
+	messageIdOf,
 	NexusError,
 	newId,
-	type StreamEvent,
+	traceIdOf,
 } from "@nexus-stream/protocol";
 import type { Bus } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
@@ -26,27 +28,28 @@ export async function writeTextLog(
 	log = newId("txt", stamp()),
 	writes: readonly Write[] = [],
 ): Promise<string> {
-	const pieces = piecesOf(text);
-	const events: StreamEvent[] = [
-		{ type: "stream_start", runId: log, sessionLabel: "", target: null },
-		...pieces.map((piece): StreamEvent => ({ type: "token", text: piece })),
-		{ type: "stream_end", runId: log, final: true },
-	];
-	const toFrames = createToFrames({ runId: log, session: "", now: stamp });
-	const records = events.flatMap((event) =>
-		toFrames.push(event).map((frame) => encodeFrame(asText(frame, pieces.length))),
-	);
+	const records = framesOf(log, text, stamp()).map(encodeFrame);
 	const writer = await bus.create({ log, kind: "text" }, records, { with: writes, patienceMs: PATIENCE_MS });
 	await writer.seal([], [], PATIENCE_MS);
 	return log;
 }
 
 /** The text has no session, and its length is known from the start (P1.11, P1.14). */
-function asText(frame: Frame, chunks: number): Frame {
-	if (frame.type === "stream.chunk" && chunks === 1) return { ...frame, is_partial: false };
-	if (frame.type !== "stream.begin") return frame;
-	const { session: _session, target: _target, ...rest } = frame;
-	return { ...rest, expected_chunks: chunks };
+function framesOf(log: string, text: string, ts: number): Frame[] {
+	const pieces = piecesOf(text);
+	const message_id = messageIdOf(log, 1);
+	const names = { message_id, run_id: log, trace_id: traceIdOf(log), correlation_group: log };
+	const type = { modality: "text", content_type: "text/markdown" } as const;
+	const length = { total_chunks: pieces.length, checksum: checksumOf(crc32(text)) };
+	const usage = { input: -1, output: -1 };
+	const is_partial = pieces.length > 1;
+	return [
+		{ type: "stream.begin", ...names, ...type, expected_chunks: pieces.length, ts },
+		...pieces.map(
+			(payload, n): Frame => ({ type: "stream.chunk", message_id, seq_no: n + 1, payload, is_partial, ts }),
+		),
+		{ type: "stream.end", message_id, ...length, final: true, reason: "completed", usage, ts },
+	];
 }
 
 /** Never cuts between the halves of a surrogate pair. */

@@ -2,8 +2,8 @@
 
 import { createHash } from "node:crypto";
 import { isSessionLabel, NexusError } from "@nexus-stream/protocol";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { own } from "@nexus-stream/protocol/own";
-import type { Engine } from "../../engine/engine.ts";
 import type { QueueSettings } from "../../ledger/inbox/port.ts";
 import { type AclConfig, aclOf } from "../access/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../access/pairing.ts";

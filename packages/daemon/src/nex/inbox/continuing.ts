@@ -10,7 +10,7 @@ import { type InboxMessage, recorded } from "./message.ts";
 import type { Sessions } from "./sessions.ts";
 
 export interface ContinuingDeps {
-	broker: Pick<Broker, "continuation" | "retryRefusal">;
+	broker: Pick<Broker, "continuation" | "resumption">;
 	ledger: Pick<Ledger, "turns" | "inbox">;
 	clock: Clock;
 }
@@ -55,7 +55,7 @@ export class Continuing {
 		const { broker, ledger } = this.#deps;
 		const turn = await ledger.turns.get(runId);
 		if (!turn) throw new NexusError("not_found", `there is no run ${runId} that has ended`);
-		const because = await broker.retryRefusal(turn);
+		const { retryRefusal: because } = await broker.resumption(turn);
 		if (because !== undefined) throw new NexusError("conflict", `run ${runId} cannot be retried: ${because}`);
 		const messages = await this.#userMessagesOf(turn);
 		if (messages.length === 0)

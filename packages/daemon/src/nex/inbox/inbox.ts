@@ -5,11 +5,11 @@
 
 import { NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
-import type { Engine } from "../../engine/engine.ts";
 import type { InboundEvent } from "../../ledger/inbox/port.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { decide } from "../access/acl.ts";

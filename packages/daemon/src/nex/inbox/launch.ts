@@ -2,10 +2,10 @@
 
 import { NexusError, newRunId } from "@nexus-stream/protocol";
 import { type Clock, neverBack, within } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Broker, Continuation, Execution, RunInbox, Saved } from "../../broker/broker.ts";
+import type { Broker, Continuation, Execution, RunInbox } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import type { Engine } from "../../engine/engine.ts";
 import type { Turn } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
 import { type HistoryDeps, HistoryRights } from "../access/history.ts";
@@ -34,7 +34,7 @@ export interface Start {
 
 export interface Launched {
 	/** Resolves once the run's begin is durable; rejects when it could not start. */
-	established: Promise<{ runId: string; saved: Promise<Saved> }>;
+	established: Promise<{ runId: string; saved: Execution["saved"] }>;
 	/** Stops the run, also before it has begun. */
 	abort(): void;
 }

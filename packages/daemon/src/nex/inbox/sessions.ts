@@ -8,7 +8,7 @@ import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs } from "@nexus-stream/protocol/retry";
-import type { Join, RunInbox, Saved } from "../../broker/broker.ts";
+import type { Execution, RunInbox } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { inboxWrites } from "../../ledger/inbox/port.ts";
 import { COLLECT_MS, type InboxLimits } from "./config.ts";
@@ -76,7 +76,7 @@ export class Sessions {
 	}
 
 	/** Keeps the session busy until a run of a dead daemon has ended. */
-	occupy(label: string, saved: Promise<Saved>): Promise<void> {
+	occupy(label: string, saved: Execution["saved"]): Promise<void> {
 		return this.#input(label, async (session) => {
 			session.occupy();
 			void saved.then((turn) => turn && this.#free(session));
@@ -248,7 +248,7 @@ export class Sessions {
 	}
 
 	/** Waiting messages join the run in the commit that adds them to its log. */
-	async #handOver(session: LiveSession, active: Active, join: Join): Promise<void> {
+	async #handOver(session: LiveSession, active: Active, join: Parameters<RunInbox["take"]>[0]): Promise<void> {
 		// A plugin that prepares runs must see every message.
 		if (this.#closed || session.active !== active || active.runId === undefined || this.#deps.prepares()) return;
 		const messages = joiningOf(session.lane, session.waiting, active.messages);

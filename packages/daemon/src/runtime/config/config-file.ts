@@ -16,7 +16,7 @@ import {
 	YAMLMap,
 } from "yaml";
 import type { z } from "zod";
-import { agentProblems, ENGINES, engineNamed, sectionFor } from "../../engine/engine.ts";
+import { agentProblems, ENGINES, engineNamed } from "../../engine/engine.ts";
 import { WEB } from "../../nex/nex.ts";
 import { NAME_ALLOWED } from "../../std/config-words.ts";
 import { configSchema, type FileConfig, schemaAt } from "./config-schema.ts";
@@ -125,10 +125,10 @@ function unknownChannels({ channels = {} }: FileConfig, document: Document): Mis
 const TOOL_MS = 600_000;
 
 function wrongAgents(config: FileConfig, document: Document, isFile: (path: string) => boolean): Mistake[] {
-	const entry = typeof config.engine === "string" ? engineNamed(config.engine) : undefined;
+	const found = typeof config.engine === "string" ? engineNamed(config.engine, config) : undefined;
 	const { agents, phases, channels, broker } = config;
 	const problems = agentProblems({
-		engine: entry && { name: entry.name, section: entry.section, limits: sectionFor(entry, config) as object },
+		engine: found && { name: found.entry.name, section: found.entry.section, limits: found.section as object },
 		enginesWithAgents: ENGINES.flatMap(({ name, hasAgents }) => (hasAgents ? [name] : [])),
 		agents,
 		phases,

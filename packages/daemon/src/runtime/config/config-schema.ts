@@ -3,17 +3,13 @@
 import { isAddressBlock } from "@nexus-stream/adapter/net/address-block";
 import { type GuardRules, isAllowEntry } from "@nexus-stream/adapter/net/address-guard";
 import { z } from "zod";
-import type { BrokerLimits } from "../../broker/broker.ts";
+import type { BROKER_LIMITS } from "../../broker/broker.ts";
 import type { EdgeLimits } from "../../edge/edge.ts";
 import {
-	agentsConfigSchema,
-	type BashConfig,
 	ENGINES,
-	type EngineName,
+	type EngineChoice,
 	type EngineSections,
-	type Engines,
-	mcpConfigSchema,
-	phasesConfigSchema,
+	sharedSchemas,
 	type ToolsConfig,
 } from "../../engine/engine.ts";
 import type { InboxLimits } from "../../nex/nex.ts";
@@ -49,7 +45,7 @@ const brokerLimits = {
 	interTokenMs: watchdog,
 	totalMs: watchdog,
 	toolMs: watchdog,
-} satisfies Record<keyof (BrokerLimits & InboxLimits), z.ZodType>;
+} satisfies Record<keyof (typeof BROKER_LIMITS & InboxLimits), z.ZodType>;
 
 const edgeLimits = {
 	bodyBytesMax: bytes,
@@ -141,7 +137,7 @@ const bash = group({
 	wrapper: say(z.array(z.string().min(1)).min(1), "a list: a program that confines the shell, and its arguments"),
 	env: say(z.array(variable), "a list of names of environment variables that commands may see"),
 	outputBytesMax: bytes,
-} satisfies Record<keyof BashConfig, z.ZodType>);
+} satisfies Record<keyof NonNullable<ToolsConfig["bash"]>, z.ZodType>);
 
 const tools = group({
 	root: text("a folder; relative to this file"),
@@ -189,14 +185,14 @@ type SectionShape = {
 };
 
 /** Each engine's own section, checked by its own schema. */
-const sectionsOf = (engines: Engines): SectionShape =>
+const sectionsOf = (engines: typeof ENGINES): SectionShape =>
 	Object.fromEntries(
 		engines.flatMap(({ section, configSchema }) =>
 			section !== undefined && configSchema !== undefined ? [[section, configSchema(words)]] : [],
 		),
 	) as SectionShape;
 
-export const configSchemaFor = (engines: Engines) =>
+export const configSchemaFor = (engines: typeof ENGINES) =>
 	z.strictObject({
 		host: text("a host name or an IP address, such as 127.0.0.1"),
 		port: say(z.int().min(0).max(65535), "a whole number from 0 (any free port) to 65535"),
@@ -209,13 +205,14 @@ export const configSchemaFor = (engines: Engines) =>
 			"a list of IP addresses and CIDR blocks of reverse proxies, such as 127.0.0.1 or 10.0.0.0/8",
 		),
 		engine: say(
-			z.union([z.enum(engines.map(({ name }) => name as EngineName)), z.strictObject({ module: z.string().min(1) })]),
+			z.union([
+				z.enum(engines.map(({ name }) => name as Extract<EngineChoice, string>)),
+				z.strictObject({ module: z.string().min(1) }),
+			]),
 			`${engines.map(({ name }) => name).join(", ")}, or { module: ./my-agent.ts }`,
 		),
 		...sectionsOf(engines),
-		agents: agentsConfigSchema(words),
-		phases: phasesConfigSchema(words),
-		mcp: mcpConfigSchema(words),
+		...sharedSchemas(words),
 		durability: oneOf(["process", "power"]),
 		storeRetryMsMax: ms,
 		stopDeadlineMs: ms,

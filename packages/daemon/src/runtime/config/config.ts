@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
-import type { EngineChoice, EngineSections, McpConfig } from "../../engine/engine.ts";
+import type { EngineChoice, EngineSections } from "../../engine/engine.ts";
 import type { Durability } from "../../std/sqlite.ts";
 import type { LogLevel } from "../observe/logger.ts";
 import type { FileConfig } from "./config-schema.ts";
@@ -40,9 +40,9 @@ interface CompletedConfig {
 
 /** `docs/configuration.md` explains every key. */
 export type NexusConfig = CompletedConfig &
-	EngineSections & { engine?: EngineChoice; mcp?: McpConfig } & Omit<
+	EngineSections & { engine?: EngineChoice } & Omit<
 		FileConfig,
-		keyof CompletedConfig | keyof EngineSections | "engine" | "mcp"
+		keyof CompletedConfig | keyof EngineSections | "engine"
 	>;
 
 /** A configuration with holes, as a file or a program that embeds the daemon gives it. */

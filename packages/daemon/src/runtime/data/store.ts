@@ -32,7 +32,13 @@ export function openStore(path: string, options: StoreOptions, log: Log, guard?:
 		const rows = serviceRows(opened);
 		const { storeRetryMsMax } = options;
 		const limits = storeRetryMsMax === undefined ? {} : { commitRetryMsMax: storeRetryMsMax };
-		const bus = createBus({ storage: sqliteStorage(opened), log, limits, tell: createTelling(systemClock) });
+		const bus = createBus({
+			storage: sqliteStorage(opened),
+			clock: systemClock,
+			log,
+			limits,
+			tell: createTelling(systemClock),
+		});
 		return {
 			bus,
 			ledger,

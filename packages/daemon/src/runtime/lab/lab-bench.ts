@@ -71,7 +71,7 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 	);
 	// Deliveries of the lab live in memory: nothing of them is needed after it.
 	const ledger = sqliteLedger(file);
-	const committer = createBus({ storage: sqliteStorage(file), log });
+	const committer = createBus({ storage: sqliteStorage(file), clock: systemClock, log });
 	const folder = join(dataDir, "lab");
 	forgetNotes(folder);
 	const outbound = createOutbound({ bus, committer, ledger, dataDir: folder, adapters, log });

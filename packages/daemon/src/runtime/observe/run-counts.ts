@@ -1,7 +1,7 @@
 /** Counts of the runs of any engine since the start, for `/metrics`: tools by name and approvals, with bounded labels. */
 
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { RunObserver } from "../../broker/broker.ts";
-import type { EngineEvent } from "../../engine/engine.ts";
 
 /** A model may call a tool by any name: the first ones have a label of their own, the rest share one. */
 const NAMES_MAX = 100;

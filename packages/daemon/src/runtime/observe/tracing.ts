@@ -2,9 +2,9 @@
 
 import { wordsOf } from "@nexus-stream/protocol";
 import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { RunObserver } from "../../broker/broker.ts";
-import type { EngineEvent } from "../../engine/engine.ts";
 import type { Turn } from "../../ledger/turns/port.ts";
 import type { DeliveryInfo, Outbound } from "../../nex/nex.ts";
 import type { Exported, SpanFacts } from "./otlp.ts";

@@ -1,8 +1,9 @@
 /** Connectors of a daemon: what `default` is, which addresses the operator vouches for, and where the secret key comes from. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Bus } from "../../bus/bus.ts";
-import { chooseEngine, type Engine, engineNamed, loadEngine, sectionFor } from "../../engine/engine.ts";
+import { chooseEngine, engineNamed, loadEngine } from "../../engine/engine.ts";
 import type { Transfers } from "../../services/artifacts/port.ts";
 import type { Audit } from "../../services/audit/port.ts";
 import { type ConfiguredAnswerer, createConnectors } from "../../services/connectors/connectors.ts";
@@ -45,10 +46,10 @@ export function openConnectors(parts: ConnectorParts, env: Environment = process
 
 /** The engine's model, asked by itself; the engine where it has none. */
 export function configuredOf(engine: Engine, config: NexusConfig, env: Environment): ConfiguredAnswerer {
-	const entry = engineNamed(engine.name);
+	const { entry, section } = engineNamed(engine.name, config) ?? {};
 	if (entry?.model === undefined || engine.scripted) return { engine };
 	try {
-		const model = entry.model(sectionFor(entry, config), env);
+		const model = entry.model(section, env);
 		return model ? { model } : { engine };
 	} catch {
 		// Each of its agents has its own model, or a program has made it: it runs, so it can be asked.

@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import { BROKER_LIMITS } from "../../broker/broker.ts";
@@ -13,7 +14,6 @@ import {
 	type Mcp,
 	type MemoryPort,
 	memorySource,
-	type ToolSource,
 } from "../../engine/engine.ts";
 import { MEMORY_DEFAULTS } from "../../services/memory/memory.ts";
 import { createCounters } from "../../std/counters.ts";
@@ -25,7 +25,13 @@ import { packageVersion } from "../package.ts";
 export function openMcp(config: NexusConfig, log: Log): Mcp | undefined {
 	if (config.mcp === undefined) return undefined;
 	refuseLongLimits(config.mcp, config.broker.toolMs ?? BROKER_LIMITS.toolMs);
-	return createMcp(config.mcp, { base: config.base, env: process.env, version: packageVersion(), log });
+	return createMcp(config.mcp, {
+		base: config.base,
+		env: process.env,
+		version: packageVersion(),
+		clock: systemClock,
+		log,
+	});
 }
 
 /** The run's watchdog would end the run before the tool's own limit ends the tool. */
@@ -63,7 +69,7 @@ export function createEngineServices(
 	};
 }
 
-function sourcesOf(config: NexusConfig, { memory, mcp }: Offered): ToolSource[] {
+function sourcesOf(config: NexusConfig, { memory, mcp }: Offered): EngineServices["toolSources"] {
 	const limits = withDefaults(MEMORY_DEFAULTS, config.memory);
 	const noting = memory && limits.enabled ? [memorySource(memory, limits)] : [];
 	return mcp ? [...noting, mcp.source] : noting;

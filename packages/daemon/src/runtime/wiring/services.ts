@@ -3,10 +3,11 @@
 import { join } from "node:path";
 import type { ReadinessJson } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import type { Engine, MemoryPort } from "../../engine/engine.ts";
+import type { MemoryPort } from "../../engine/engine.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Accepted, ClientMessage, Nex, Outbound } from "../../nex/nex.ts";
 import { createAccountSessions } from "../../services/accounts/accounts.ts";

@@ -26,7 +26,7 @@ export class Addresses {
 		this.#strict = new GuardedAddresses({}, resolve);
 	}
 
-	/** The addresses of connectors or, with `app`, of an application's request. */
+	/** The rules for addresses of connectors or, with `app`, for addresses that a request of this application names. */
 	of(app?: string): GuardedAddresses {
 		return this.#isStrict(app) ? this.#strict : this.#own;
 	}

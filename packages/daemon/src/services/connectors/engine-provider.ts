@@ -1,13 +1,13 @@
 /** Providers made of the daemon's own engine: text without a session and without tools, and the offline demonstration of the other kinds. */
 
 import { newId } from "@nexus-stream/protocol";
-import type { Engine, EngineMessage } from "../../engine/engine.ts";
+import type { Engine, EngineMessage } from "@nexus-stream/protocol/engine";
 import { seededRandom, seedOf } from "../../std/seed.ts";
 import type { OpenProvider } from "./http-provider.ts";
 import type { Media, ScenarioKind, TextEvent, TextRequest } from "./port.ts";
 import { unsupported } from "./provider-types.ts";
 
-/** The provider behind `default` where no model can be asked by itself. */
+/** The connector `default` of an engine whose model cannot be called directly. */
 export function engineProvider(engine: Engine, name: string): OpenProvider {
 	const no = (kind: ScenarioKind) => async () => Promise.reject(unsupported(name, kind));
 	return {

@@ -1,7 +1,8 @@
 /** From a connector to its provider. Opens the stored connector at the moment of the call: it may have changed since the caller looked it up. */
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
-import type { ConfiguredModel, Engine } from "../../engine/engine.ts";
+import type { Engine } from "@nexus-stream/protocol/engine";
+import type { ConfiguredModel } from "../../engine/engine.ts";
 import type { Addresses } from "./addresses.ts";
 import { checkedEndpoint, checkInline, checkType, DEFAULT_ID } from "./checks.ts";
 import { demoProvider, engineProvider } from "./engine-provider.ts";

@@ -2,7 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import { own } from "@nexus-stream/protocol/own";
-import { usualModel } from "../../engine/engine.ts";
+import { ENGINES } from "../../engine/engine.ts";
 import type { ConnectorInfo, ScenarioKind } from "./port.ts";
 
 export interface ProviderType {
@@ -15,6 +15,9 @@ export interface ProviderType {
 }
 
 export const ALL_KINDS: readonly ScenarioKind[] = ["text", "speech", "image", "embed", "transcribe"];
+
+const usualModel = (provider: string): string | undefined =>
+	ENGINES.map(({ usualModels }) => own(usualModels, provider)).find((model) => model !== undefined);
 
 const PROVIDER_TYPES: Readonly<Record<string, ProviderType>> = {
 	openai: {

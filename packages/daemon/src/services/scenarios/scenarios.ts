@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { LOG_KINDS, NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
-import { createModelCalls, type ModelCallEnd, type ModelCalls } from "../../broker/broker.ts";
+import { createModelCalls, type ModelCallEnd } from "../../broker/broker.ts";
 import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
 import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
@@ -57,7 +57,7 @@ export const createScenarios = (options: ScenariosOptions): Scenarios => new Run
 
 class RunningScenarios implements Scenarios {
 	readonly #options: ScenariosOptions & { clock: Clock; verifyUser: VerifyUserToken };
-	readonly #runs: ModelCalls;
+	readonly #runs: ReturnType<typeof createModelCalls>;
 	/** By application. */
 	readonly #live = new Map<string, number>();
 

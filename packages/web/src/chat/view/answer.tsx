@@ -56,7 +56,7 @@ function LaneMessages({ lane: { agent, messages }, now }: { lane: SpeakerLane; n
 
 /** The name of the agent that says what follows, in a run of several agents. */
 export const Speaker = ({ agent }: { agent: string }) => (
-	<div class="speaker" data-tone={toneOf(agent)}>
+	<div class="row speaker" style={{ "--tone": `var(--lane-${toneOf(agent)})` }}>
 		<i aria-hidden="true" />
 		<span>{agent}</span>
 	</div>
@@ -90,7 +90,7 @@ export function Verified({ view }: { view: RunView }) {
 	const first = view.violations[0];
 	if (first) {
 		return (
-			<span class="verified" data-ok="false" title={first.message}>
+			<span class="mark verified" data-ok="false" title={first.message}>
 				<Icon name="cross" /> {first.rule} {first.kind.replaceAll("_", " ")}
 			</span>
 		);
@@ -98,7 +98,7 @@ export function Verified({ view }: { view: RunView }) {
 	if (view.state !== "completed") return null;
 	return (
 		<span
-			class="verified"
+			class="mark verified"
 			data-ok="true"
 			title="Everything arrived: this page checked the count and checksum of each stream."
 		>

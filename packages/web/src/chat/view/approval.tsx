@@ -31,14 +31,14 @@ export function ApprovalCard({ approval, tool }: { approval: ShownApproval; tool
 		const settled = settledApproval(approval, actions);
 		const later = approval.state === "pending" && actions?.isContinued === true;
 		return (
-			<p class="asked" data-state={settled.state}>
+			<p class="row asked" data-state={settled.state}>
 				<Icon name="shield" /> {open ? "Waiting for an answer" : decidedWords(settled, later)}
 			</p>
 		);
 	}
 	return (
 		<section class="asking" aria-label={title}>
-			<header>
+			<header class="row wrap">
 				<Icon name="shield" />
 				<strong>{title}</strong>
 				<span class="note">
@@ -47,7 +47,7 @@ export function ApprovalCard({ approval, tool }: { approval: ShownApproval; tool
 				</span>
 			</header>
 			{approval.kind === "approval" ? (
-				<Scrollable as="pre" label="What would run, whole">
+				<Scrollable as="pre" class="sunken" label="What would run, whole">
 					{approval.text}
 				</Scrollable>
 			) : (

@@ -3,6 +3,7 @@
 import type { ApprovalJson } from "@nexus-stream/protocol";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../../ui/icon.tsx";
+import { FailureNotice } from "../../ui/status.tsx";
 import { followEnd, STUCK, stepStick } from "../../ui/stick.ts";
 import { type ChatState, decisionsOf, liveTurnOf, type TurnItem } from "../chat.ts";
 import { chatPrompts, type Prompt } from "../prompts.ts";
@@ -49,7 +50,11 @@ export function Chat({ page, engine, scripted, pending, partner }: ChatProps) {
 				<div class="thread" ref={scroll.content}>
 					{chat.older !== "none" && <Older isLoading={chat.older === "loading"} onClick={() => page.loadOlder()} />}
 					{chat.phase === "loading" && <p class="note">Loading…</p>}
-					{chat.phase === "failed" && <LoadFailed message={chat.error} onRetry={() => page.reload()} />}
+					{chat.phase === "failed" && (
+						<FailureNotice title="This session could not be loaded." onRetry={() => page.reload()}>
+							{chat.error}
+						</FailureNotice>
+					)}
 					{isEmpty(chat) && <EmptyState prompts={chatPrompts(engine, scripted)} onPick={thenWrite(send)} />}
 					<Thread page={page} pending={pending} />
 				</div>
@@ -190,18 +195,6 @@ const Older = ({ isLoading, onClick }: { isLoading: boolean; onClick(): void }) 
 	</button>
 );
 
-const LoadFailed = ({ message, onRetry }: { message: string | undefined; onRetry(): void }) => (
-	<div class="outcome" data-tone="bad" role="alert">
-		<Icon name="warn" />
-		<span>
-			<strong>This session could not be loaded.</strong> {message}
-		</span>
-		<button type="button" class="quiet" onClick={onRetry}>
-			Try again
-		</button>
-	</div>
-);
-
 /** Messages to try in a new session. */
 function EmptyState({ prompts, onPick }: { prompts: readonly Prompt[]; onPick(text: string): void }) {
 	return (
@@ -211,7 +204,7 @@ function EmptyState({ prompts, onPick }: { prompts: readonly Prompt[]; onPick(te
 			<ul>
 				{prompts.map(({ title, text }) => (
 					<li key={text}>
-						<button type="button" onClick={() => onPick(text)}>
+						<button type="button" class="box" onClick={() => onPick(text)}>
 							<strong>{title}</strong>
 							<code>{text}</code>
 						</button>

@@ -66,7 +66,7 @@ export function Composer({ session, live, stopping, onSend, onStop }: ComposerPr
 						<span>{stopping ? "Stopping…" : "Stop"}</span>
 					</button>
 				)}
-				<button type="submit" class="send" disabled={text.trim() === ""} aria-label="Send" title="Send (Enter)">
+				<button type="submit" class="primary send" disabled={text.trim() === ""} aria-label="Send" title="Send (Enter)">
 					<Icon name="send" />
 				</button>
 			</div>

@@ -4,6 +4,7 @@ import type { MessageView } from "@nexus-stream/protocol";
 import type { RootContent } from "mdast";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
+import { after } from "../../ui/frame-clock.ts";
 import { type Doc, EMPTY_DOC, grow, nextStep } from "../../ui/markdown.ts";
 import { definitionsOf, renderBlock } from "../../ui/markdown-view.tsx";
 import { memo } from "../../ui/memo.ts";
@@ -29,11 +30,7 @@ function useDoc(text: string, live: boolean): Doc {
 		parsed.current = { at, tookMs: at - began };
 	}
 	const late = text !== doc.current.text;
-	useEffect(() => {
-		if (!late) return undefined;
-		const timer = setTimeout(redraw, Math.max(0, waitMs), undefined);
-		return () => clearTimeout(timer);
-	});
+	useEffect(() => (late ? after(Math.max(0, waitMs), () => redraw(undefined)) : undefined));
 	return doc.current;
 }
 

@@ -17,7 +17,7 @@ export interface PartProps {
 const RAW_CHARS_MAX = 2000;
 
 export const Part = memo(({ modality, contentType, payload, complete }: PartProps) => {
-	if (!complete) return <div class="part-waiting">Receiving {modality}…</div>;
+	if (!complete) return <div class="note part-waiting">Receiving {modality}…</div>;
 	if (modality === "card") {
 		const card = readCard(payload);
 		if (card) return <Card card={card} />;
@@ -46,7 +46,7 @@ const Sound = ({ src }: { src: string }) => (
 
 function Card({ card }: { card: CardData }) {
 	return (
-		<article class="card">
+		<article class="box card">
 			{card.image && <img src={card.image} alt="" />}
 			<div class="card-body" dir="auto">
 				<h4>{card.url ? <CardLink url={card.url} title={card.title} /> : card.title}</h4>
@@ -102,7 +102,7 @@ const Unknown = ({ modality, contentType, payload }: Omit<PartProps, "complete">
 		<summary>
 			<Icon name="chevron" />
 			<code>{modality}</code>
-			<span class="summary">{contentType}</span>
+			<span class="cut summary">{contentType}</span>
 		</summary>
 		<Scrollable as="pre" class="aside-body">
 			{payload.length > RAW_CHARS_MAX ? `${payload.slice(0, RAW_CHARS_MAX)}…` : payload}

@@ -38,7 +38,7 @@ function Call({ tool, now, waits }: { tool: ToolView; now: number | undefined; w
 		<>
 			<Icon name={STATUS_ICON[word]} />
 			<code>{tool.name}</code>
-			<span class="summary">{isUndecided ? wantsWords(tool) : (tool.summary ?? "")}</span>
+			<span class="cut summary">{isUndecided ? wantsWords(tool) : (tool.summary ?? "")}</span>
 			<span class="sr">{word}</span>
 			{!isUndecided && <Elapsed from={tool.startedAt} to={tool.endedAt} now={now} />}
 		</>

@@ -69,8 +69,8 @@ export const Turn = memo(({ turn, questions, retries, pending, decisions, newest
 			{(JSON.parse(questions) as TurnMessage[]).map(({ message, became }, index) => (
 				<Question key={index} message={message} became={became} />
 			))}
-			{turn.row?.continues !== undefined && <p class="continues">Continued</p>}
-			{retries && <p class="continues">Tried again</p>}
+			{turn.row?.continues !== undefined && <p class="fine continues">Continued</p>}
+			{retries && <p class="fine continues">Tried again</p>}
 			<ApprovalContext.Provider value={actions}>
 				{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
 			</ApprovalContext.Provider>
@@ -123,7 +123,7 @@ export function questionsOf(chat: ChatState, turn: TurnItem): TurnMessage[] {
 const Question = ({ message, became }: TurnMessage) => (
 	<div class="question" data-by={writerOf(message) ? "other" : "you"}>
 		<Bubble text={message.text} writer={writerOf(message)} />
-		{became !== undefined && <span class="delivery">{became}</span>}
+		{became !== undefined && <span class="fine row wrap delivery">{became}</span>}
 		{message.attachments?.map((file) => (
 			<span class="attachment" key={file.name}>
 				{file.name}
@@ -175,7 +175,7 @@ function Facts({ turn, newest, runs }: Pick<TurnProps, "turn" | "newest" | "runs
 		.filter(Boolean)
 		.join("\n\n");
 	return (
-		<footer class="facts">
+		<footer class="fine row wrap facts">
 			{row?.rolled_back && <span>Rolled back: later answers do not include it</span>}
 			{view && <Verified view={view} />}
 			{startedAt !== undefined && endedAt !== undefined && <span>{durationText(endedAt - startedAt)}</span>}
@@ -183,7 +183,7 @@ function Facts({ turn, newest, runs }: Pick<TurnProps, "turn" | "newest" | "runs
 			{text !== "" && <CopyButton text={text} what="answer" />}
 			{newest && row && <Offers row={row} runs={runs} />}
 			{row?.continued_by !== undefined && <span>Continued below</span>}
-			<a class="inspect" href={formatRoute({ name: "run", runId: turn.runId })}>
+			<a class="mark inspect" href={formatRoute({ name: "run", runId: turn.runId })}>
 				<Icon name="pulse" /> Inspect
 			</a>
 		</footer>
@@ -216,10 +216,10 @@ function Offers({ row, runs }: { row: RunJson; runs: RunActions }) {
 }
 
 function Stopping({ turn }: { turn: TurnItem }) {
-	if (turn.stopping) return <footer class="facts">Stopping…</footer>;
+	if (turn.stopping) return <footer class="fine row wrap facts">Stopping…</footer>;
 	if (turn.stopError === undefined) return null;
 	return (
-		<p class="facts stop-failed" role="alert">
+		<p class="fine row wrap facts stop-failed" role="alert">
 			Not stopped. {turn.stopError}
 		</p>
 	);

@@ -28,7 +28,7 @@ export const UnansweredMessage = ({ event }: { event: EventJson }) => (
 	<article class="turn" aria-label="Message without an answer">
 		<div class="question" data-state={event.disposition} data-by={writerOf(event) ? "other" : "you"}>
 			<Bubble text={event.text} writer={writerOf(event)} />
-			<span class="delivery">{dispositionWords(event).text}</span>
+			<span class="fine row wrap delivery">{dispositionWords(event).text}</span>
 		</div>
 	</article>
 );
@@ -48,7 +48,7 @@ export function Waiting({ message, onRetry, onDiscard, onCancel }: WaitingProps)
 			<div class="question" data-state={message.state} data-by={message.writer ? "other" : "you"}>
 				<Bubble text={message.text} writer={message.writer} />
 				{message.state === "queued" && (
-					<span class="delivery">
+					<span class="fine row wrap delivery">
 						Waiting for its turn
 						{eventId !== undefined && (
 							<button type="button" class="quiet" onClick={() => onCancel(eventId)}>
@@ -58,7 +58,7 @@ export function Waiting({ message, onRetry, onDiscard, onCancel }: WaitingProps)
 					</span>
 				)}
 				{message.state === "failed" && (
-					<span class="delivery" role="alert">
+					<span class="fine row wrap delivery" role="alert">
 						Not sent. {message.error}
 						<button type="button" class="quiet" onClick={() => onRetry(message.key, message.text)}>
 							Try again

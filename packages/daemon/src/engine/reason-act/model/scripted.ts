@@ -2,7 +2,7 @@
 
 import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
-import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -58,7 +58,7 @@ export function parseScript(text: string, name: string): ModelScript {
 	throw new NexusError("config", `${name}: ${issue?.path.join(".") || "the script"}: ${issue?.message ?? "is wrong"}`);
 }
 
-export function scriptedModel(script: ModelScript | undefined, clock: Clock = systemClock): ModelPort {
+export function scriptedModel(script: ModelScript | undefined, clock: Clock): ModelPort {
 	return {
 		contextTokensMax: CONTEXT_TOKENS_MAX,
 		failure: { provider: "scripted", model: "scripted", keySource: "", apiKey: "", section: "reasonAct" },

@@ -1,7 +1,7 @@
 /** The tools that read, write and edit text files below the configured folder. */
 
-import type { Tool, ToolContext, ToolResult } from "../port.ts";
-import { textResult } from "../registry.ts";
+import type { Tool, ToolContext, ToolResult } from "../../tool.ts";
+import { textResult } from "../../tool.ts";
 import { refuseProtected } from "./protect.ts";
 import { readTextFile } from "./read-file.ts";
 import { editTextFile, type WriteOptions, writeTextFile } from "./write-file.ts";

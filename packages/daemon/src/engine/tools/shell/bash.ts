@@ -1,8 +1,8 @@
 /** The tool `bash`: approving a command trusts it with everything that the daemon's user may do. */
 
-import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import type { EnvironmentVariables } from "../../environment.ts";
-import type { Tool } from "../port.ts";
+import type { Clock } from "@nexus-stream/protocol/clock";
+import type { EnvironmentVariables } from "../../entry.ts";
+import type { Tool } from "../../tool.ts";
 import { runCommand } from "./command.ts";
 
 export interface BashOptions {
@@ -13,7 +13,7 @@ export interface BashOptions {
 	envNames: readonly string[];
 	wrapper: readonly string[];
 	outputBytesMax: number;
-	clock?: Clock;
+	clock: Clock;
 }
 
 /** Variables that programs need for paths and language; no secrets. */
@@ -48,7 +48,7 @@ export function commandEnvironment(env: EnvironmentVariables, names: readonly st
 /** Names that a command never gets, whatever the configuration says. */
 export const isDaemonSecret = (name: string): boolean => /^NEXUS_/i.test(name) || /_API_KEY$/i.test(name);
 
-export function bashTool({ root, env, envNames, wrapper, outputBytesMax, clock = systemClock }: BashOptions): Tool {
+export function bashTool({ root, env, envNames, wrapper, outputBytesMax, clock }: BashOptions): Tool {
 	return {
 		name: "bash",
 		description:

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { type Clock, within } from "@nexus-stream/protocol/clock";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { watchGroup } from "../../../std/process-group.ts";
 import { HeadTail } from "./head-tail.ts";
 import { survivorsOf } from "./survivors.ts";
@@ -118,7 +119,7 @@ async function killAll(group: number, mark: string, clock: Clock): Promise<void>
 		const survivors = survivorsOf(group, mark);
 		if (survivors === undefined ? !inGroup : survivors.length === 0) return;
 		for (const pid of survivors ?? []) signalOne(pid);
-		await new Promise<void>((resolve) => clock.after(KILL_EVERY_MS, resolve, "due"));
+		await sleep(clock, KILL_EVERY_MS, undefined, "due");
 	}
 }
 

@@ -86,7 +86,7 @@ async function settle(
 		return undefined;
 	}
 	if (message.text === undefined || message.to === undefined) {
-		live.change("doubt", message.nonce);
+		live.doubt(message.nonce);
 		return { state: "unknown", error: "A message may or may not have been created; the platform cannot tell." };
 	}
 	await recallFiles(context, message.nonce);
@@ -136,7 +136,7 @@ async function send(sending: Sending, before: Knowledge): Promise<DeliveryOutcom
 	for (let tries = 0; knowledge.type === "absent"; tries++) {
 		const { nonce } = current(sending);
 		if (tries > 0 && clock.now() - since >= limits.giveUpMs) {
-			live.change("withdraw", nonce);
+			live.withdraw(nonce);
 			return { state: "failed", error: `Given up after ${tries} tries.` };
 		}
 		knowledge = await trySend(sending, tries);
@@ -148,14 +148,14 @@ async function send(sending: Sending, before: Knowledge): Promise<DeliveryOutcom
 	const { nonce, to } = current(sending);
 	switch (knowledge.type) {
 		case "there":
-			live.change("sent", nonce, { messageId: knowledge.messageId, to });
+			live.sent(nonce, { messageId: knowledge.messageId, to });
 			typing.take({ type: "message_out" });
 			return undefined;
 		case "unknown":
-			live.change("doubt", nonce);
+			live.doubt(nonce);
 			return { state: "unknown", error: knowledge.error };
 		case "failed":
-			live.change("withdraw", nonce);
+			live.withdraw(nonce);
 			return { state: "failed", error: knowledge.error };
 		case "left":
 			return { state: "left" };

@@ -44,15 +44,15 @@ export function leaveRefused({ live, info }: DeliveryContext, error: string): De
 /** Abandons the open message. The text between what is certainly shown and what may be shown becomes a message in doubt. */
 function markReach(live: LiveDelivery, shown: number | undefined, reach: number): void {
 	// Recorded with the changes below: after a crash in between, the whole log would count as shown.
-	live.change("setMode", "blocks");
+	live.setMode("blocks");
 	const open = live.unfinished;
 	if (open?.state === "open") live.abandon(shown === undefined ? { ...open, shown: open.from } : open);
-	else if (open) live.change("doubt", open.nonce);
+	else if (open) live.doubt(open.nonce);
 	const { cursor } = live.row;
 	if (reach <= cursor || shown === reach) return;
 	const { ordinal, nonce } = live.next();
 	live.intend({ ordinal, nonce, from: cursor, to: reach });
-	live.change("doubt", nonce);
+	live.doubt(nonce);
 }
 
 const CANNOT_TELL =
@@ -60,8 +60,7 @@ const CANNOT_TELL =
 	"Adapters with the fields intent and offset can be resumed.";
 
 function inDoubt(live: LiveDelivery): { state: "unknown"; error: string } {
-	for (const { state, nonce } of live.row.messages)
-		if (state === "intended" || state === "open") live.change("doubt", nonce);
+	for (const { state, nonce } of live.row.messages) if (state === "intended" || state === "open") live.doubt(nonce);
 	return { state: "unknown", error: CANNOT_TELL };
 }
 

@@ -34,7 +34,7 @@ export class StreamReports {
 
 	/** The process has ended. */
 	lost(): void {
-		for (const nonce of this.#waiting) this.#context.live.change("withdraw", nonce);
+		for (const nonce of this.#waiting) this.#context.live.withdraw(nonce);
 		this.#waiting.clear();
 	}
 
@@ -46,7 +46,7 @@ export class StreamReports {
 				this.#announce(status);
 				return undefined;
 			case "message_created":
-				live.change("created", this.#allowed(this.#nonceFor(status)), status.messageId);
+				live.created(this.#allowed(this.#nonceFor(status)), status.messageId);
 				this.#listeners.message("out");
 				return undefined;
 			case "message_updated":
@@ -57,7 +57,7 @@ export class StreamReports {
 				return undefined;
 			case "message_removed": {
 				const nonce = this.#nonceOf(status);
-				if (nonce !== undefined) live.change("remove", this.#allowed(nonce));
+				if (nonce !== undefined) live.remove(this.#allowed(nonce));
 				return undefined;
 			}
 			case "delivery_complete":
@@ -104,10 +104,10 @@ export class StreamReports {
 		const { live } = this.#context;
 		// An adapter without intents may report a message for the first time when it grows.
 		if (this.#nonceOf(status) === undefined && !speaks(this.#context.info, "intent"))
-			live.change("created", this.#nonceFor(status), status.messageId);
+			live.created(this.#nonceFor(status), status.messageId);
 		const nonce = this.#nonceOf(status);
 		const to = status.to ?? this.#counted(nonce, status.chars);
-		if (nonce !== undefined && to !== undefined) live.change("shown", nonce, to);
+		if (nonce !== undefined && to !== undefined) live.shown(nonce, to);
 		this.#listeners.message("grown");
 	}
 
@@ -123,7 +123,7 @@ export class StreamReports {
 		const shown = live.row.messages.find((each) => each.nonce === nonce)?.shown;
 		// Without positions, the end of a message is the last count.
 		const to = status.to ?? (this.#hasPositions ? undefined : shown) ?? live.row.cursor;
-		live.change("sent", nonce, { messageId: status.messageId, to, carry: status.carry });
+		live.sent(nonce, { messageId: status.messageId, to, carry: status.carry });
 		this.#listeners.message("out");
 	}
 
@@ -139,7 +139,7 @@ export class StreamReports {
 		}
 		// Without positions, only the end of the answer shows how far the messages reach.
 		if (last?.messageId !== undefined && !this.#hasPositions) {
-			live.change("sent", last.nonce, { messageId: last.messageId, to: this.#end.position });
+			live.sent(last.nonce, { messageId: last.messageId, to: this.#end.position });
 		}
 		return { state: "complete" };
 	}
@@ -149,7 +149,7 @@ export class StreamReports {
 		const error = `${status.code ? `${status.code}: ` : ""}${status.error}`;
 		if (status.code !== "unknown_outcome") {
 			// A refusal with a code that names the message means that it was not created.
-			if (status.code !== undefined && status.nonce !== undefined) live.change("withdraw", this.#allowed(status.nonce));
+			if (status.code !== undefined && status.nonce !== undefined) live.withdraw(this.#allowed(status.nonce));
 			return this.#degrade(error);
 		}
 		const nonce = this.#nonceOf(status);
@@ -161,14 +161,14 @@ export class StreamReports {
 		const { live } = this.#context;
 		if (!this.#hasPositions) return leaveRefused(this.#context, error) ?? { state: "degraded", error };
 		const open = live.unfinished;
-		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) live.change("withdraw", open.nonce);
+		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) live.withdraw(open.nonce);
 		else if (open?.state === "intended") return this.#doubt(open.nonce, error);
 		else if (open) live.abandon(open);
 		return { state: "degraded", error };
 	}
 
 	#doubt(nonce: string, error: string): DeliveryOutcome {
-		this.#context.live.change("doubt", nonce);
+		this.#context.live.doubt(nonce);
 		return { state: "unknown", error };
 	}
 

@@ -1,8 +1,8 @@
-/** Which tools a run may use, and for which of them a person has to agree first. Pure. */
+/** Which tools a run may use, and for which of them a person has to agree first: by policy, and because of text that others wrote. */
 
 import { createHash } from "node:crypto";
-import type { ApprovalOutcome, ApprovalPolicy, EngineRequest } from "@nexus-stream/protocol/engine";
-import { fitsGlob, fitsSome } from "../../std/globs.ts";
+import type { Among, ApprovalOutcome, ApprovalPolicy, EngineRequest } from "@nexus-stream/protocol/engine";
+import { fitsGlob, fitsSome } from "../std/globs.ts";
 
 type Policies = Readonly<Record<string, ApprovalPolicy>>;
 
@@ -88,4 +88,74 @@ function sorted(value: unknown): unknown {
 	if (typeof value !== "object" || value === null) return value;
 	const entries = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1));
 	return Object.fromEntries(entries.map(([key, entry]) => [key, sorted(entry)]));
+}
+
+/** Additional facts for the person who decides about a call. */
+export interface Needed {
+	/** Left out: the policy alone asks. */
+	because?: string;
+	/** The agreement holds for this call alone: others may have chosen its arguments. */
+	once?: true;
+}
+
+/** Tools that need approval after foreign text: all that act, and all whose output later runs would read. */
+const OUTSIDE_DENIED: readonly string[] = ["bash", "write", "edit", "mcp__*", "learn", "remember", "forget"];
+
+export class ContextWords {
+	readonly #request: EngineRequest;
+	/** The tool that brought text from outside last. */
+	#outside: string | undefined;
+
+	constructor(request: EngineRequest) {
+		this.#request = request;
+		for (const { toolCalls = [] } of request.messages) for (const { name } of toolCalls) this.took(name);
+	}
+
+	/** From now on the tool's result is in the context. */
+	took(tool: string): void {
+		if (fitsSome(tool, this.#request.outsideTools ?? [])) this.#outside = tool;
+	}
+
+	/** The request as the tools of the run see it: with the rights that all words in its context have. */
+	get request(): EngineRequest {
+		const among = this.#among;
+		return among ? { ...this.#request, owner: false, among } : this.#request;
+	}
+
+	/** The same for a call that a person has agreed to; whose words led to it stays known. */
+	get agreed(): EngineRequest {
+		const among = this.#among;
+		return among ? { ...this.#request, among } : this.#request;
+	}
+
+	/** Undefined: the call acts without an approval. `configured` as in `policyOf`. */
+	approvalOf(
+		tool: { name: string; approval?: ApprovalPolicy },
+		...configured: Parameters<typeof policyOf> extends [unknown, ...infer Rest] ? Rest : never
+	): Needed | undefined {
+		if (this.#isBeyond(tool.name)) return this.#because();
+		const policy = policyOf(tool, ...configured);
+		if (needsApproval(policy, this.#request)) return {};
+		return needsApproval(policy, this.request) ? this.#because() : undefined;
+	}
+
+	get #among(): Among | undefined {
+		const { among } = this.#request;
+		if (among || this.#outside === undefined) return among;
+		return { whose: "", from: { channel: "outside", account: "tool", sender: this.#outside } };
+	}
+
+	#isBeyond(tool: string): boolean {
+		const { among } = this.#request;
+		if (among && !isToolAllowed(tool, among)) return true;
+		return this.#outside !== undefined && fitsSome(tool, OUTSIDE_DENIED);
+	}
+
+	#because(): Needed {
+		const { among } = this.#request;
+		const people = among && `words of ${among.whose} are in the conversation`;
+		const outside = this.#outside && `what ${this.#outside} answered from outside is in the conversation`;
+		const because = [people, outside].filter((words) => words !== undefined).join("; ");
+		return { because, once: people === undefined ? undefined : true };
+	}
 }

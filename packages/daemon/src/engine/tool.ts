@@ -1,4 +1,4 @@
-/** The tool port: a tool is offered to a model and run by an engine. */
+/** The tool port: a tool is offered to a model and run by an engine, whichever source it comes from. */
 
 import type { ContentPart } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, ApprovalPolicy, EngineRequest } from "@nexus-stream/protocol/engine";
@@ -93,3 +93,5 @@ export const TOOL_NAMES: readonly string[] = [
 	"time",
 	"write",
 ];
+
+export const textResult = (text: string): ToolResult => ({ content: [{ type: "text", text }] });

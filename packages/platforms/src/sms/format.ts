@@ -1,8 +1,0 @@
-/** Markdown as plain text, counted as text messages are. */
-
-import { lengthOf } from "@nexus-stream/adapter/markdown/length";
-import { renderPlain } from "@nexus-stream/adapter/markdown/plain";
-
-export const render = (markdown: string): string => renderPlain(markdown);
-
-export const measure = (rendered: string): number => lengthOf(rendered, "sms");
