@@ -82,7 +82,6 @@ const sliceOf = (file: string): string | undefined => file.match(/^daemon\/servi
 export const SLICE_USES: Readonly<Record<string, readonly string[]>> = {
 	accounts: ["signins/port.ts"],
 	agents: [
-		"audit/agents.ts",
 		"audit/audit.ts",
 		"audit/events.ts",
 		"audit/notices.ts",
