@@ -145,15 +145,7 @@ const NODE_LEAVES = [
 	"daemon/src/std/supervision",
 ];
 /** Every command and every start reads these: the data directory and the configuration. */
-const DATA = [
-	"config/channels",
-	"config/config",
-	"data/data-dir",
-	"data/data-lock",
-	"runtime",
-	"data/secret-key",
-	"data/stored-accounts",
-];
+const DATA = ["config/channels", "config/config", "data/data-dir", "data/data-lock", "runtime", "data/secrets"];
 
 const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/packages/(?:${names.join("|")})\\.ts$`);
 
@@ -169,6 +161,7 @@ const GROUPS = [
 		name: "host",
 		test: /\/packages\/adapter\/src\/(?:host|info|shapes|markdown\/split|memory\/state|serve\/lines)\.ts$/,
 	},
+	{ name: "ledger", test: /\/packages\/daemon\/src\/(?:ledger\/|std\/write\.ts$)/ },
 	{ name: "leaves", test: sourceIn(LEAVES) },
 	{ name: "node-leaves", test: sourceIn(NODE_LEAVES) },
 	{ name: "data", test: sourceIn(DATA.map((name) => `daemon/src/runtime/${name}`)) },

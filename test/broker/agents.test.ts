@@ -8,7 +8,7 @@ import { ABORTED, COMPLETED, CRASHED, type Ending } from "../../packages/daemon/
 import { Framer } from "../../packages/daemon/src/broker/frames/framer.ts";
 import { Transcript } from "../../packages/daemon/src/broker/frames/transcript.ts";
 import { BROKER_LIMITS } from "../../packages/daemon/src/broker/port.ts";
-import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import {
 	type BeginFrame,
 	createFold,

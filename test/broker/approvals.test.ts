@@ -1,7 +1,7 @@
 import type { ApprovalOutcome, EngineEvent, ToolApproval } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import { digestOf } from "../../packages/daemon/src/engine/engine.ts";
-import { approvalWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { approvalWrites } from "../../packages/daemon/src/ledger/approvals/port.ts";
 import { decodeToolStatus, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { ask, finalEnd, framesOf, gate, type Play, rig, tempFile, text, ticks, until, verified } from "./rig.ts";

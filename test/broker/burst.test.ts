@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { follow } from "../../packages/daemon/src/bus/bus.ts";
-import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { character } from "../character.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";

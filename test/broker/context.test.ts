@@ -7,7 +7,7 @@ import {
 	pastTurnOf,
 	tokensOf,
 } from "../../packages/daemon/src/broker/context.ts";
-import type { Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { turnOf } from "../ledger/rig.ts";
 import { ask, rig, text as say } from "./rig.ts";
 

@@ -3,7 +3,7 @@
 import type { Engine, EngineEvent, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
-import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { quiet } from "../quiet.ts";
 import { storeForTest } from "../store.ts";
 import { ask, finalEnd, framesOf, gate, text, verified } from "./rig.ts";

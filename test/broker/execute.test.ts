@@ -1,7 +1,8 @@
 /** `execute`: the writes that commit with the begin and with the turn, and a stop in between. */
 
 import { describe, expect, test } from "vitest";
-import { type Disposition, inboxWrites, type Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type Disposition, inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { eventOf } from "../ledger/rig.ts";
 import { refuseWrites } from "../store.ts";

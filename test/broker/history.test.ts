@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { pastTurnOf } from "../../packages/daemon/src/broker/context.ts";
 import { History, SESSION_CHARS } from "../../packages/daemon/src/broker/history.ts";
 import { BROKER_LIMITS } from "../../packages/daemon/src/broker/port.ts";
-import { type Ledger, type Turn, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Ledger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type Turn, turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { fullTurn, openLedger, turnOf } from "../ledger/rig.ts";
 
 function open(limits: Partial<typeof BROKER_LIMITS> = {}) {

@@ -1,7 +1,7 @@
 /** A26: a message joins a run when the store has it so, or not at all. */
 
 import { expect, test } from "vitest";
-import { inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import { ask, type Play, rig, text, turnWhenSettled, verified } from "./rig.ts";
 
 const joining = { eventId: "evt_two", text: "two", attachments: [] };

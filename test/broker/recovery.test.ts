@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
-import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { createFold, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { turnOf } from "../ledger/rig.ts";

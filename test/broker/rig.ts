@@ -12,7 +12,7 @@ import {
 	type ExecuteRequest,
 } from "../../packages/daemon/src/broker/broker.ts";
 import { type Bus, follow } from "../../packages/daemon/src/bus/bus.ts";
-import { inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import type { Clock } from "../../packages/protocol/src/clock.ts";
 import {
 	createToEvents,

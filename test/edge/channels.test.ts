@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { describe, expect, it } from "vitest";
 import type { Channels, EdgeDeps, Lab, LabFault } from "../../packages/daemon/src/edge/edge.ts";
-import type { Delivery } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Delivery } from "../../packages/daemon/src/ledger/deliveries/port.ts";
 import type { WireWebhookRequest } from "../../packages/daemon/src/nex/accounts/webhooks.ts";
 import type { DeliverRequest } from "../../packages/daemon/src/nex/nex.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";

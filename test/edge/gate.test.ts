@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vit
 import { WebSocket } from "ws";
 import { EDGE_LIMITS } from "../../packages/daemon/src/edge/edge.ts";
 import { type Auth, createAuth } from "../../packages/daemon/src/edge/http/auth.ts";
+import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { type Log, silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
@@ -257,7 +258,7 @@ describe("gate", () => {
 describe("auth", () => {
 	/** On a store that the next process opens, too. */
 	const make = async (token = TOKEN, store = storeForTest(), clock = manualClock(1_000_000)) => {
-		const signIns = createSignIns({ ...store, clock, log: silentLog });
+		const signIns = createSignIns({ ...store, clock, log: silentLog, audit: createAudit(clock) });
 		await signIns.load();
 		onTestFinished(() => signIns.close());
 		const auth = createAuth({ token, limits: EDGE_LIMITS, clock, apps: { authenticate: () => undefined }, signIns });

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { Channels, Lab } from "../../packages/daemon/src/edge/edge.ts";
-import { type DeliveryQuery, deliveryWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type DeliveryQuery, deliveryWrites } from "../../packages/daemon/src/ledger/deliveries/port.ts";
 import { newId } from "../../packages/protocol/src/protocol.ts";
 import { storeForTest } from "../store.ts";
 import { type Rig, rigForTest } from "./rig.ts";

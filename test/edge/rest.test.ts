@@ -1,7 +1,7 @@
 /** The REST contract (PROTOCOL §6), answer by answer. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { removeUpTo } from "../bus/remove.ts";
 import { BEARER, createRig, expectAnswer, expectError, type Rig, readAll, rigForTest, waitFor } from "./rig.ts";
 

@@ -160,7 +160,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
 		await nex.recover();
 		const clock = options.clock ?? systemClock;
-		const signIns = createSignIns({ bus, rows, clock, log: silentLog });
+		const signIns = createSignIns({ bus, rows, clock, log: silentLog, audit: createAudit(clock) });
 		const apps = createApplications({ bus, rows, clock, log: silentLog, audit: createAudit(clock) });
 		await Promise.all([signIns.load(), apps.load()]);
 		const services = withQuota(options.services?.({ bus, rows }) ?? {});

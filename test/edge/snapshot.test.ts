@@ -8,7 +8,8 @@ import type { RequestContext } from "../../packages/daemon/src/edge/api/resource
 import { runHandlers } from "../../packages/daemon/src/edge/api/runs.ts";
 import { sessionHandlers } from "../../packages/daemon/src/edge/api/sessions.ts";
 import { EDGE_LIMITS, type EdgeDeps } from "../../packages/daemon/src/edge/edge.ts";
-import { inboxWrites, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import type { Write } from "../../packages/daemon/src/std/write.ts";
 import type { RunListJson, SessionTurnsJson } from "../../packages/protocol/src/gen/api.ts";
 import { removeUpTo } from "../bus/remove.ts";

@@ -1,11 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-	type Approval,
-	approvalWrites,
-	type Decided,
-	type Grant,
-	grantWrites,
-} from "../../packages/daemon/src/ledger/ledger.ts";
+import { type Approval, approvalWrites, type Decided } from "../../packages/daemon/src/ledger/approvals/port.ts";
+import { type Grant, grantWrites } from "../../packages/daemon/src/ledger/grants/port.ts";
 import { stores } from "./rig.ts";
 
 const { open, decide, withdrawRun, withdrawSession } = approvalWrites;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type DeliveryMessage, deliveryWrites as w } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type DeliveryMessage, deliveryWrites as w } from "../../packages/daemon/src/ledger/deliveries/port.ts";
 import { openLedger, stores } from "./rig.ts";
 
 const request = {

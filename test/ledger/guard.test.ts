@@ -2,7 +2,8 @@
 
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { type Pairing, pairingWrites, sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type Pairing, pairingWrites } from "../../packages/daemon/src/ledger/pairings/port.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { commit } from "./rig.ts";

@@ -1,10 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-	type InboundEvent,
-	inboxWrites,
-	type StoredInbox,
-	turnWrites,
-} from "../../packages/daemon/src/ledger/ledger.ts";
+import { type InboundEvent, inboxWrites, type StoredInbox } from "../../packages/daemon/src/ledger/inbox/port.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { eventOf, notes, type Opened, stores, turnOf } from "./rig.ts";
 
 const { accept, dispose, forgetRejected } = inboxWrites;

@@ -1,7 +1,10 @@
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { inboxWrites, sqliteLedger, storeFailure, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
+import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
+import { storeFailure } from "../../packages/daemon/src/runtime/data/store.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { newEventId, newRunId } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { noteWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { noteWrites } from "../../packages/daemon/src/ledger/notes/port.ts";
 import { stores } from "./rig.ts";
 
 const { add, set, trim } = noteWrites;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Pairing, pairingWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type Pairing, pairingWrites } from "../../packages/daemon/src/ledger/pairings/port.ts";
 import { stores } from "./rig.ts";
 
 const { save, remove, expire } = pairingWrites;

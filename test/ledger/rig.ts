@@ -2,7 +2,9 @@
 
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type InboundEvent, type Ledger, sqliteLedger, type Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { InboundEvent } from "../../packages/daemon/src/ledger/inbox/port.ts";
+import { type Ledger, sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { type ServiceRows, serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
 import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
 import type { CommitFacts, Write } from "../../packages/daemon/src/std/write.ts";

@@ -2,9 +2,9 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import { turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
-import { TABLES } from "../../packages/daemon/src/ledger/sqlite.ts";
+import { TABLES } from "../../packages/daemon/src/ledger/ledger.ts";
 import { type AtOnce, must, openTables, type SqliteTable, statement } from "../../packages/daemon/src/ledger/table.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { type Reading, writesOf } from "../../packages/daemon/src/std/write.ts";
 import { quiet } from "../quiet.ts";

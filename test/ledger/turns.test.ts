@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import { inboxWrites, type Turn, type Turns, turnWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
+import { type Turn, type Turns, turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { quiet } from "../quiet.ts";
 import { eventOf, fullTurn, notes, stores, turnOf } from "./rig.ts";
 

@@ -4,13 +4,11 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Batch, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import type { LogWrite } from "../../packages/daemon/src/bus/storage.ts";
-import {
-	deliveryWrites,
-	inboxWrites,
-	pairingWrites,
-	sessionSnapshot,
-	turnWrites,
-} from "../../packages/daemon/src/ledger/ledger.ts";
+import { deliveryWrites } from "../../packages/daemon/src/ledger/deliveries/port.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
+import { sessionSnapshot } from "../../packages/daemon/src/ledger/ledger.ts";
+import { pairingWrites } from "../../packages/daemon/src/ledger/pairings/port.ts";
+import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import type { Write } from "../../packages/daemon/src/std/write.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { eventOf, openLedger, turnOf } from "./rig.ts";

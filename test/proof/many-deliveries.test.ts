@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Delivery } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Delivery } from "../../packages/daemon/src/ledger/deliveries/port.ts";
 import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";

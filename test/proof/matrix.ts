@@ -1,7 +1,7 @@
 /** The daemon's outbound side with every bundled adapter as a real process, and fake platforms around it. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Delivery } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Delivery } from "../../packages/daemon/src/ledger/deliveries/port.ts";
 import type { PlatformCall } from "../../packages/daemon/src/nex/port.ts";
 import { LIMIT_MS } from "../effort.ts";
 import { beginRun, createRigWith, FAST, onlyMessages, type Rig } from "../nex/outbound/rig.ts";

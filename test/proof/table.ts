@@ -1,7 +1,7 @@
 /** The outcome of answers on a platform: each judged by its own record, all of them as a table. */
 
 import { pieceOf } from "../../packages/adapter/src/nonce.ts";
-import type { Delivery } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Delivery } from "../../packages/daemon/src/ledger/deliveries/port.ts";
 import type { FakeCall } from "../../packages/lab/src/fake.ts";
 import { type FakePlatform, letters } from "./fake-platforms.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Disposition, inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { type Disposition, inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import { agentTurns } from "../../packages/daemon/src/services/agents/turns.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { storeForTest } from "../store.ts";

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { agentOf, rulesOf } from "../../packages/daemon/src/nex/inbox/config.ts";
 import { nexConfig } from "../../packages/daemon/src/runtime/config/channels.ts";
 import { completeConfig } from "../../packages/daemon/src/runtime/config/config.ts";
-import { readAccounts, removeAccount, storeAccount } from "../../packages/daemon/src/runtime/data/stored-accounts.ts";
+import { readAccounts, removeAccount, storeAccount } from "../../packages/daemon/src/runtime/data/secrets.ts";
 import { freshFolder } from "./folder.ts";
 
 const SECRET = "s3cret-of-the-tests";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { checkDeeply } from "../../packages/daemon/src/runtime/data/deep-check.ts";
+import { checkDeeply } from "../../packages/daemon/src/runtime/data/check.ts";
 import {
 	type Daemon,
 	type DaemonOptions,

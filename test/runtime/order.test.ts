@@ -3,7 +3,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { inboxWrites } from "../../packages/daemon/src/ledger/ledger.ts";
+import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import { dataPaths, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { eventOf } from "../ledger/rig.ts";

@@ -2,12 +2,9 @@
 
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Bus, Retention } from "../../packages/daemon/src/bus/bus.ts";
-import {
-	type Approval,
-	approvalWrites,
-	checkpointWrites,
-	executionWrites,
-} from "../../packages/daemon/src/ledger/ledger.ts";
+import { type Approval, approvalWrites } from "../../packages/daemon/src/ledger/approvals/port.ts";
+import { checkpointWrites } from "../../packages/daemon/src/ledger/checkpoints/port.ts";
+import { executionWrites } from "../../packages/daemon/src/ledger/execution/port.ts";
 import { keepRetention } from "../../packages/daemon/src/runtime/retention.ts";
 import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import { jobWrites } from "../../packages/daemon/src/services/jobs/rows.ts";

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "no
 import { describe, expect, test } from "vitest";
 import { completeConfig } from "../../packages/daemon/src/runtime/config/config.ts";
 import { dataPaths } from "../../packages/daemon/src/runtime/data/data-dir.ts";
-import { secretKey } from "../../packages/daemon/src/runtime/data/secret-key.ts";
+import { secretKey } from "../../packages/daemon/src/runtime/data/secrets.ts";
 import { configuredOf } from "../../packages/daemon/src/runtime/wiring/connectors.ts";
 import { freshFolder } from "./folder.ts";
 

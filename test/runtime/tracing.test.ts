@@ -3,7 +3,8 @@
 import { globSync, readFileSync } from "node:fs";
 import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Delivery, Turn } from "../../packages/daemon/src/ledger/ledger.ts";
+import type { Delivery } from "../../packages/daemon/src/ledger/deliveries/port.ts";
+import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { RunCounts } from "../../packages/daemon/src/runtime/observe/run-counts.ts";
 import { openTracing, tracingConfig } from "../../packages/daemon/src/runtime/observe/tracing.ts";
 import { type Daemon, dataPaths, readToken, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";

@@ -5,6 +5,7 @@ import type { PlatformStatus } from "../../packages/daemon/src/services/accounts
 import { createAccountSessions } from "../../packages/daemon/src/services/accounts/accounts.ts";
 import type { AccountSession } from "../../packages/daemon/src/services/accounts/port.ts";
 import type { AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
+import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import { createRuntimeHealth } from "../../packages/daemon/src/services/health/health.ts";
 import type { RuntimeHealth } from "../../packages/daemon/src/services/health/port.ts";
@@ -82,7 +83,7 @@ const info = { supports: ["monitor", "send"] };
 async function accountRig() {
 	const clock = manualClock(10_000);
 	const store = storeForTest();
-	const signIns = createSignIns({ ...store, clock, log: silentLog });
+	const signIns = createSignIns({ ...store, clock, log: silentLog, audit: createAudit(clock) });
 	const platform = { accounts: [] as PlatformStatus[], changed: () => {} };
 	const accounts = createAccountSessions({
 		platforms: {

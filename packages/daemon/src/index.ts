@@ -1,6 +1,6 @@
-/** The package for programs: the engine port to write an agent against, the protocol, and the daemon to embed. */
+/** The package for programs: the engine port to write an agent against, and the daemon to embed. The protocol is `@nexus-stream/protocol`. */
 
-export * from "@nexus-stream/protocol";
+export { NexusError } from "@nexus-stream/protocol";
 export type {
 	Attachment,
 	Engine,
@@ -17,7 +17,6 @@ export type { HookAnswer, HookContext, HookRequest, Plugin } from "./nex/nex.ts"
 export {
 	type Daemon,
 	type DaemonOptions,
-	type DaemonState,
 	type PartialConfig,
 	startDaemon,
 } from "./runtime/runtime.ts";

@@ -2,7 +2,7 @@
 
 import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import { inboxWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { inboxWrites } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";

@@ -1,7 +1,7 @@
 import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
-import { phaseWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { phaseWrites } from "../../../packages/daemon/src/ledger/phases/port.ts";
 import { commandIn } from "../../../packages/daemon/src/nex/inbox/commands.ts";
 import type { InboundChannelConfig } from "../../../packages/daemon/src/nex/inbox/config.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";

@@ -3,7 +3,7 @@
 import { copyFileSync, existsSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import { type Play, started, tempFile, text, until, verified } from "../../broker/rig.ts";
 import { atEffort } from "../../effort.ts";
 import { nexRig } from "./rig.ts";

@@ -5,7 +5,7 @@ import type { Message } from "@earendil-works/pi-ai";
 import { expect, test } from "vitest";
 import { reasonActEngine } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
-import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import { never, tempFile, until, verified } from "../../broker/rig.ts";
 import {
 	type Answers,

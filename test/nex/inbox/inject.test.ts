@@ -1,6 +1,6 @@
 import type { EngineMessage, EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { InboundConfig, Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { injectedIn } from "../../../packages/protocol/src/protocol.ts";
 import { gate, type Play, started, tempFile, text, until, verified } from "../../broker/rig.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { InboundEvent, QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { InboundEvent, QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";

@@ -3,7 +3,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createBroker } from "../../../packages/daemon/src/broker/broker.ts";
-import { deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { createNex, createOutbound } from "../../../packages/daemon/src/nex/nex.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";

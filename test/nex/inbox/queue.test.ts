@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import {
 	EMPTY_LANE,
 	type LaneEffect,

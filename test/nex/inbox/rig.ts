@@ -3,7 +3,8 @@
 import type { Engine, EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
 import type { BrokerLimits } from "../../../packages/daemon/src/broker/port.ts";
-import { type Delivery, deliveryWrites, type QueueSettings } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
+import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { NexOptions, NexOutbound } from "../../../packages/daemon/src/nex/create.ts";
 import {
 	type Accepted,

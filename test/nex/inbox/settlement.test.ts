@@ -1,7 +1,7 @@
 /** A Ledger that refuses a turn on a working store: the session continues, with what could be saved. */
 
 import { describe, expect, test } from "vitest";
-import type { Turn } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { Turn } from "../../../packages/daemon/src/ledger/turns/port.ts";
 import { finalEnd, never, type Play, tempFile, ticks, until, verified } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { refuseWrites } from "../../store.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Delivery } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { Delivery } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, type Play, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";

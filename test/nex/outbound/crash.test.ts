@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
-import { deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { staleness } from "../../../packages/daemon/src/nex/delivery/recovery.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";

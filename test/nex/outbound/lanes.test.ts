@@ -1,7 +1,7 @@
 /** Answers of one session in one chat are delivered one after another; other deliveries do not wait for them. */
 
 import { expect, it } from "vitest";
-import type { Delivery } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { Delivery } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { createLanes } from "../../../packages/daemon/src/nex/delivery/delivery-runner.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -2,7 +2,7 @@
 
 import { onTestFinished } from "vitest";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
-import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { LiveDelivery } from "../../../packages/daemon/src/nex/delivery/live-delivery.ts";
 import { DeliveryRecord, Records } from "../../../packages/daemon/src/nex/delivery/record.ts";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";

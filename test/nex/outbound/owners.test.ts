@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, expect, it } from "vitest";
-import { deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { type OpenStore, openStore } from "../../store.ts";
 import { beginRun, createRigWith, finishedRun, type Rig, until } from "./rig.ts";

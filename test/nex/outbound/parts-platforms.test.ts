@@ -1,7 +1,7 @@
 /** An answer with reasoning, a picture, a card and a sound on every platform's fake, through the bundled adapters. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Delivery } from "../../../packages/daemon/src/ledger/ledger.ts";
+import type { Delivery } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import {
 	CHANNELS,

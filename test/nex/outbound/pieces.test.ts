@@ -10,7 +10,7 @@ import type { AdapterInfo, SendStatus } from "../../../packages/adapter/src/port
 import { createAdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createSends } from "../../../packages/adapter/src/serve/send.ts";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
-import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { createRatePause } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
 import type { OnPiece, SendAnswer, SendRequest } from "../../../packages/daemon/src/nex/accounts/send-port.ts";
 import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";

@@ -1,7 +1,7 @@
 /** The same chat in another spelling is the same delivery: the remainder is sent, and nothing is sent twice. */
 
 import { afterEach, expect, it } from "vitest";
-import { deliveryWrites } from "../../../packages/daemon/src/ledger/ledger.ts";
+import { deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { createRigWith, finishedRun, type Rig } from "./rig.ts";
 
 let rig: Rig | undefined;

@@ -3,13 +3,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
-import {
-	approvalWrites,
-	deliveryWrites,
-	grantWrites,
-	inboxWrites,
-	pairingWrites,
-} from "../../../packages/daemon/src/ledger/ledger.ts";
+import { approvalWrites } from "../../../packages/daemon/src/ledger/approvals/port.ts";
+import { deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
+import { grantWrites } from "../../../packages/daemon/src/ledger/grants/port.ts";
+import { inboxWrites } from "../../../packages/daemon/src/ledger/inbox/port.ts";
+import { pairingWrites } from "../../../packages/daemon/src/ledger/pairings/port.ts";
 import { agentText } from "../../../packages/daemon/src/services/audit/events.ts";
 import { memoryWrites } from "../../../packages/daemon/src/services/memory/rows.ts";
 import { tempFile } from "../../broker/rig.ts";

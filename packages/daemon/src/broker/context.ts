@@ -2,7 +2,7 @@
 
 import { type ContentPart, isShown } from "@nexus-stream/protocol";
 import type { Attachment, EngineMessage, PastToolCall } from "@nexus-stream/protocol/engine";
-import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../ledger/turns/port.ts";
 import { modelText, partChars } from "./frames/content.ts";
 
 const CHARS_PER_TOKEN = 4;

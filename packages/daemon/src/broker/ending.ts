@@ -18,7 +18,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Backoff, backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { LogWriter } from "../bus/bus.ts";
-import { type Turn, type TurnStatus, turnWrites } from "../ledger/ledger.ts";
+import { type Turn, type TurnStatus, turnWrites } from "../ledger/turns/port.ts";
 import type { Write } from "../std/write.ts";
 import { clippedText } from "./frames/text.ts";
 import type { Settle } from "./port.ts";

@@ -4,7 +4,8 @@
  * the cache is complete, and the session's revision whether it is still true (A27).
  */
 
-import type { Ledger, Turn } from "../ledger/ledger.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Turn } from "../ledger/turns/port.ts";
 import { isInContext, type PastTurn, pastTurnOf } from "./context.ts";
 import type { BrokerLimits } from "./port.ts";
 

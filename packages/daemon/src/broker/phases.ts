@@ -4,7 +4,9 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Bus } from "../bus/bus.ts";
-import { executionWrites, type Ledger, phaseWrites } from "../ledger/ledger.ts";
+import { executionWrites } from "../ledger/execution/port.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { phaseWrites } from "../ledger/phases/port.ts";
 import { clippedText } from "./frames/text.ts";
 import type { PhasesPort } from "./port.ts";
 

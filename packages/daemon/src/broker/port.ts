@@ -1,15 +1,9 @@
 /** The Broker runs one turn: EngineEvents become frames on the Bus; the settled run becomes a turn in the Ledger. */
 
 import type { Attachment, Continued, EngineEvent, EngineRequest, ToolApproval } from "@nexus-stream/protocol/engine";
-import type {
-	Approval,
-	Requester,
-	StoredMessage,
-	StoredPhase,
-	StoredToolCall,
-	Turn,
-	TurnStatus,
-} from "../ledger/ledger.ts";
+import type { Approval, Requester } from "../ledger/approvals/port.ts";
+import type { StoredPhase } from "../ledger/phases/port.ts";
+import type { StoredMessage, StoredToolCall, Turn, TurnStatus } from "../ledger/turns/port.ts";
 import type { Reading, Write } from "../std/write.ts";
 
 /** Fields of a request that the Broker passes to the engine unchanged. */

@@ -24,10 +24,10 @@ if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
 
 // In the user's own folder: bytecode in a folder that others can write to would be theirs to change.
 module.enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "nexus-stream"));
-// A daemon may be killed before it exits in order, and would never keep anything.
-setTimeout(module.flushCompileCache, FLUSH_MS).unref();
 
-const { createProgram } = await import("./program.ts");
+const { createProgram, systemClock } = await import("./program.ts");
+// A daemon may be killed before it exits in order, and would never keep anything.
+systemClock.after(FLUSH_MS, module.flushCompileCache);
 await createProgram(process).run(process.argv);
 // A module of the user's may have left timers behind. What was said goes out first.
 for (const stream of [process.stdout, process.stderr])

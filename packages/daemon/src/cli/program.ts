@@ -8,6 +8,8 @@ import { addCommands } from "./commands.ts";
 import type { Host, OutputStream } from "./host.ts";
 import { createTerminal, endOnClosedPipe, reportFailure } from "./terminal.ts";
 
+export { systemClock } from "@nexus-stream/protocol/clock";
+
 export interface Program {
 	/** Runs a command line; leaves the exit code of the table in the host's `exitCode`. */
 	run(argv: readonly string[]): Promise<void>;

@@ -5,16 +5,18 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
 	type ConnectError,
 	createRuntime,
+	errorCodeOf,
 	nexusErrorOf,
 	ReasonCode,
 	type Runtime,
 	reasonCodeOf,
 } from "@nexus-stream/client/runtime";
-import { NexusError } from "@nexus-stream/protocol";
+import { exitCodeOf, NexusError } from "@nexus-stream/protocol";
 import { findDaemon, LIMITS, START_HINT, withHint } from "./client.ts";
 import type { CommandContext } from "./command.ts";
+import { onInterrupt } from "./interrupt.ts";
 import { since } from "./table.ts";
-import { Hinted, noteDrop } from "./terminal.ts";
+import { type Colour, Hinted, noteDrop, type Terminal } from "./terminal.ts";
 
 export function runtimeOf({ host, where, terminal }: CommandContext): Runtime {
 	const { giveUpMs } = LIMITS;
@@ -68,3 +70,56 @@ export function enumValue<Value extends number>(
 	if (found !== undefined && names.includes(word.toUpperCase())) return found;
 	throw new NexusError("invalid", `${flag} ${word}: use one of ${names.join(", ").toLowerCase()}`);
 }
+
+/** Follows a job or a workflow to its end. The exit code when the person leaves it running before that. */
+export async function followWork<Event>(
+	{ host, terminal }: CommandContext,
+	command: "jobs" | "workflow",
+	id: string,
+	events: (signal: AbortSignal) => AsyncIterable<Event>,
+	show: (event: Event) => void,
+): Promise<number | undefined> {
+	const left = new AbortController();
+	onInterrupt(host, () => left.abort());
+	try {
+		for await (const event of events(left.signal)) show(event);
+		return undefined;
+	} catch (cause) {
+		if (!left.signal.aborted) throw cause;
+		terminal.note(`${id} goes on`);
+		terminal.note(`  hint: \`nexus ${command} watch ${id}\` follows it, \`nexus ${command} cancel ${id}\` ends it`);
+		return exitCodeOf("aborted");
+	}
+}
+
+const STATE_COLOUR: Readonly<Record<string, Colour>> = {
+	completed: "green",
+	failed: "red",
+	timeout: "red",
+	running: "yellow",
+};
+
+export function paintState(terminal: Terminal, state: string): string {
+	const colour = STATE_COLOUR[state];
+	return colour ? terminal.paint(colour, state) : terminal.dim(state);
+}
+
+export function exitCodeOfWork(state: string, reasonCode: ReasonCode): number {
+	if (state === "completed") return 0;
+	return exitCodeOf(state === "canceled" ? "aborted" : errorCodeOf(reasonCode));
+}
+
+/** The options of a list of jobs or workflows. */
+export interface WorkListOptions {
+	json?: boolean;
+	state?: string;
+	app?: string;
+	limit: number;
+}
+
+export const workQuery = <State extends number>(
+	states: Readonly<Record<string, State>>,
+	{ state, app = "", limit }: WorkListOptions,
+) => ({ appId: app, pageSize: limit, states: state === undefined ? [] : [enumValue(states, state, "--state")] });
+
+export const afterOf = (after: number | undefined) => (after === undefined ? {} : { after: BigInt(after) });

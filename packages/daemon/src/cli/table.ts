@@ -10,6 +10,41 @@ export function since(at: number): string {
 	return new Date(at).toISOString().slice(0, 10);
 }
 
+export interface Listing<Item> {
+	/** Said instead of an empty list. */
+	none?: string;
+	/** Cells by the heads of their columns. What matters stands in the last column. */
+	columns: Readonly<Record<string, (item: Item) => string>>;
+	/** Columns that a narrow terminal goes without, in this order. */
+	optional?: readonly string[];
+	/** Cuts long cells: what strangers write stands in them. */
+	clipped?: boolean;
+	/** An item as `--json` prints it. */
+	json?: (item: Item) => object;
+}
+
+const CELL_CHARS_MAX = 80;
+const LAST_CHARS_MAX = 500;
+
+/** A table, or with `json` one JSON object a line. Returns the exit code. */
+export function list<Item extends object>(
+	terminal: Terminal,
+	json: boolean | undefined,
+	items: readonly Item[],
+	{ none, columns, optional, clipped, json: jsonOf = (item) => item }: Listing<Item>,
+): number {
+	if (items.length === 0 && none !== undefined) terminal.note(none);
+	if (json) for (const item of items) terminal.json(jsonOf(item));
+	else {
+		const cells = Object.values(columns);
+		const charsMax = (column: number) => (column === cells.length - 1 ? LAST_CHARS_MAX : CELL_CHARS_MAX);
+		const clip = clipped ? (text: string, column: number) => oneLine(text, charsMax(column)) : (text: string) => text;
+		const rows = items.map((item) => cells.map((cell, column) => clip(cell(item), column)));
+		table(terminal, Object.keys(columns), rows, optional);
+	}
+	return 0;
+}
+
 /** Fewer columns are not worth reading: the last cell of a row then gets a separate line. */
 const LAST_COLUMNS_MIN = 24;
 const GAP = "  ";

@@ -1,7 +1,7 @@
 /** The port of outbound delivery: its configuration, and the interfaces of its users. */
 
 import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "@nexus-stream/adapter/host";
-import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
+import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/deliveries/port.ts";
 import type { Write } from "../std/write.ts";
 import type { InboundHandlers } from "./accounts/monitor-port.ts";
 import type { ProcessStatus } from "./accounts/process-supervisor.ts";

@@ -15,7 +15,7 @@ import { createOutbound, type Outbound } from "../nex/nex.ts";
 import { openSqlite } from "../std/sqlite.ts";
 import { idleChannels, idleRemedy, nexConfig } from "./config/channels.ts";
 import type { NexusConfig } from "./config/config.ts";
-import type { StoredAccount } from "./data/stored-accounts.ts";
+import type { StoredAccount } from "./data/secrets.ts";
 
 export { forgetSettings } from "../nex/nex.ts";
 

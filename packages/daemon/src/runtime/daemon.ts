@@ -10,7 +10,7 @@ import { chooseEngine, type EngineChoice, type EngineServices, loadEngine } from
 import type { Nex } from "../nex/nex.ts";
 import { createMemory } from "../services/memory/memory.ts";
 import { compose, type DaemonParts } from "./compose.ts";
-import { completeConfig, type NexusConfig, requireTokenOnPublicHost } from "./config/config.ts";
+import { completeConfig, type NexusConfig, type PartialConfig, requireTokenOnPublicHost } from "./config/config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data/data-dir.ts";
 import { lockDataDir } from "./data/data-lock.ts";
 import { openStore, type Store } from "./data/store.ts";
@@ -18,10 +18,43 @@ import { openGrpcPort } from "./grpc.ts";
 import { createLogger } from "./observe/logger.ts";
 import { openTracing, tracingConfig } from "./observe/tracing.ts";
 import { packageVersion } from "./package.ts";
-import type { Daemon, DaemonOptions } from "./port.ts";
 import { keepRetention } from "./retention.ts";
 import { Starting } from "./starting.ts";
 import { createEngineServices, openMcp } from "./wiring/engine-services.ts";
+
+/** A configuration, or what a program that embeds the daemon hands over instead. */
+export type DaemonOptions = Omit<PartialConfig, "engine"> & {
+	engine?: EngineChoice | Engine | undefined;
+	logger?: Log | undefined;
+	/** The configuration in one object; the other options override it. */
+	config?: PartialConfig | undefined;
+};
+
+export interface Daemon {
+	readonly url: string;
+	/** The gRPC address as `http://host:port` or `https://host:port`; undefined when it is off. */
+	readonly grpc?: string;
+	readonly data: string;
+	readonly engine: string;
+	readonly state: DaemonState;
+	/** Runs that have not settled. */
+	readonly liveRuns: number;
+	/** Deliveries that are under way or wait for their turn. */
+	readonly liveDeliveries: number;
+	/** How long `close` waits for both. */
+	readonly stopDeadlineMs: number;
+	readonly log: Log;
+	/** On chat platforms, as `channel/account`, when it started. */
+	readonly accounts: readonly string[];
+	/** Pairing requests that were open when it started. */
+	readonly waiting: readonly { code: string; sender: string }[];
+	/** A fresh address that signs the page in, once. */
+	signInUrl(): string;
+	/** Commits what is pending, in the tick of the call: for a process that has to end. */
+	flush(): void;
+	/** Stops accepting, lets runs end until the deadline, saves what is left as aborted, lets go of the data directory. */
+	close(): Promise<void>;
+}
 
 /** Everything that was started, newest last: undone in the reverse order. */
 type Undo = { what: string; stop: () => void | Promise<void> }[];

@@ -1,8 +1,7 @@
 /** The composition root: configuration, the data directory and the daemon's life. The door of this folder. */
 
-import type { Daemon, DaemonOptions } from "./port.ts";
+import type { Daemon, DaemonOptions } from "./daemon.ts";
 
-export type { DaemonState } from "@nexus-stream/protocol/api";
 export {
 	type ConfigFlags,
 	loadConfig,
@@ -10,12 +9,11 @@ export {
 	type PartialConfig,
 	requireTokenOnPublicHost,
 } from "./config/config.ts";
+export type { Daemon, DaemonOptions } from "./daemon.ts";
 export { dataPaths, isForAnother, readDaemonRecord, readToken } from "./data/data-dir.ts";
 export { isDataDirLocked } from "./data/data-lock.ts";
-export { secretKey } from "./data/secret-key.ts";
-export { removeAccount, storeAccount } from "./data/stored-accounts.ts";
+export { removeAccount, secretKey, storeAccount } from "./data/secrets.ts";
 export { packageVersion, pageDir } from "./package.ts";
-export type { Daemon, DaemonOptions } from "./port.ts";
 
 /** Starts a daemon and resolves once its port is open. Its parts are loaded here: a client that enters this door needs none of them. */
 export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
@@ -23,11 +21,8 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 	return startDaemon(options);
 }
 
-/** Whether the database could be opened, without changing it; loaded when asked for. */
-export const storeCheck = () => import("./data/store.ts");
-
-/** Looks for damage in the database; loaded when asked for. */
-export const deepCheck = () => import("./data/deep-check.ts");
+/** Whether the database could be opened, and whether any of it is damaged; loaded when asked for. */
+export const storeCheck = () => import("./data/check.ts");
 
 /** Which gRPC port a start would open, and whether its certificate can be used; loaded when asked for. */
 export const grpcCheck = () => import("./grpc.ts");

@@ -5,6 +5,7 @@ import { httpStatusOf, NexusError } from "@nexus-stream/protocol";
 import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
+import { sleep } from "@nexus-stream/protocol/retry";
 import { isDiskTrouble } from "./data/data-dir.ts";
 
 export interface StartingOptions {
@@ -48,7 +49,7 @@ export class Starting {
 				if (!isDiskTrouble(cause) || waitedMs >= storeRetryMsMax) throw cause;
 				if (waitedMs === 0) log.error({ waitMsMax: storeRetryMsMax }, `the start waits: ${cause.message}`);
 				this.#isWaiting = true;
-				await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve, "due"));
+				await sleep(clock, RETRY_MS, undefined, "due");
 			}
 		}
 	}

@@ -1,7 +1,7 @@
 /** Tool results and attachments as a turn keeps them, and their descriptions for the context of the next run. Pure. */
 
 import type { ContentPart } from "@nexus-stream/protocol";
-import type { StoredMessage, StoredPart } from "../../ledger/ledger.ts";
+import type { StoredMessage, StoredPart } from "../../ledger/turns/port.ts";
 import { base64Bytes } from "../../std/content-type.ts";
 import { clippedText, isTextual } from "./text.ts";
 

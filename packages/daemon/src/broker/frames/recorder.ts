@@ -7,14 +7,10 @@ import { isToolDone, NexusError, Refused, wordsOf } from "@nexus-stream/protocol
 import type { Engine, EngineEvent, ExecutionEntry } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { LogWriter } from "../../bus/bus.ts";
-import {
-	checkpointWrites,
-	executionWrites,
-	phaseWrites,
-	type StoredCheckpoint,
-	type StoredEntry,
-	type Turn,
-} from "../../ledger/ledger.ts";
+import { checkpointWrites, type StoredCheckpoint } from "../../ledger/checkpoints/port.ts";
+import { executionWrites, type StoredEntry } from "../../ledger/execution/port.ts";
+import { phaseWrites } from "../../ledger/phases/port.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
 import { unpairedSummary } from "../ending.ts";
 import { checkPhase } from "../phases.ts";

@@ -2,7 +2,7 @@
 
 import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
-import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/turns/port.ts";
 import { type Ending, statusOf, unpairedSummary } from "../ending.ts";
 import type { LiveToolCall } from "../port.ts";
 import { UsageCount } from "../usage.ts";

@@ -2,7 +2,9 @@
 
 import { isShown, NexusError } from "@nexus-stream/protocol";
 import type { Continued, Engine } from "@nexus-stream/protocol/engine";
-import type { CheckpointInfo, Ledger, StoredCheckpoint, Turn } from "../../ledger/ledger.ts";
+import type { CheckpointInfo, StoredCheckpoint } from "../../ledger/checkpoints/port.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import { answerOf, isPersons } from "../approvals.ts";
 import type { Continuation } from "../port.ts";
 

@@ -4,7 +4,7 @@ import { Refused, shownJson, shownText } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, ToolApproval } from "@nexus-stream/protocol/engine";
 import type { LogWriter } from "../../bus/bus.ts";
 import { digestOf } from "../../engine/engine.ts";
-import { type Approval, approvalWrites, type Decided } from "../../ledger/ledger.ts";
+import { type Approval, approvalWrites, type Decided } from "../../ledger/approvals/port.ts";
 import type { Write } from "../../std/write.ts";
 import { type Approvals, answerOf } from "../approvals.ts";
 import type { ExecuteRequest } from "../port.ts";

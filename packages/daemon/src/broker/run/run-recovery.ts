@@ -9,7 +9,9 @@ import {
 	type Modality,
 } from "@nexus-stream/protocol";
 import type { LogInfo } from "../../bus/bus.ts";
-import { type InboundEvent, type Ledger, type StoredMessage, type Turn, turnWrites } from "../../ledger/ledger.ts";
+import type { InboundEvent } from "../../ledger/inbox/port.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { type StoredMessage, type Turn, turnWrites } from "../../ledger/turns/port.ts";
 import { CRASHED, type Ending, settle } from "../ending.ts";
 import { Framer } from "../frames/framer.ts";
 import { settledWrites } from "../frames/recorder.ts";

@@ -3,7 +3,7 @@
 import { Refused, toNexusError } from "@nexus-stream/protocol";
 import type { EngineContext, EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
 import type { LogWriter } from "../../bus/bus.ts";
-import { type Turn, turnWrites } from "../../ledger/ledger.ts";
+import { type Turn, turnWrites } from "../../ledger/turns/port.ts";
 import { type Driven, Driver } from "../driver.ts";
 import { ABORTED, type Ending, failureOf, SHUT_DOWN, settle, UNWRITTEN } from "../ending.ts";
 import type { Framer } from "../frames/framer.ts";

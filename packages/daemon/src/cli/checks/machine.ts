@@ -5,7 +5,6 @@ import { createServer } from "node:net";
 import { dirname } from "node:path";
 import {
 	dataPaths,
-	deepCheck,
 	grpcCheck,
 	isDataDirLocked,
 	type NexusConfig,
@@ -80,7 +79,7 @@ export async function database({ data }: NexusConfig, deep: boolean): Promise<Se
 	const size = `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
 	if (!deep && bytes > READ_THROUGH_BYTES_MAX)
 		return ok(`${size}; not read through, \`nexus doctor --deep\` looks for damage`);
-	const { logs, problems } = (await deepCheck()).checkDeeply(path);
+	const { logs, problems } = (await storeCheck()).checkDeeply(path);
 	if (problems.length === 0) return ok(`${size}, ${logs} ${logs === 1 ? "log" : "logs"} without damage`);
 	const shown = problems.slice(0, PROBLEMS_SHOWN_MAX);
 	const more = problems.length - shown.length;

@@ -12,7 +12,7 @@ import {
 	withDaemon,
 } from "../command.ts";
 import { chosenOf } from "../prompt.ts";
-import { since, table } from "../table.ts";
+import { list, since } from "../table.ts";
 import { Hinted } from "../terminal.ts";
 
 export const declare: Declarations = {
@@ -72,33 +72,34 @@ export async function approvals(context: CommandContext, options: ApprovalsOptio
 	if (options.remembered) return remembered(context, options);
 	const state = options.all ? undefined : "pending";
 	const { approvals } = await client.api.approvals({ state, limit: options.limit });
-	if (approvals.length === 0) terminal.note(options.all ? "no approvals" : "nothing waits for a decision");
-	if (options.json) for (const row of approvals) terminal.json(row);
-	else
-		table(
-			terminal,
-			["ID", "STATE", "ASKED", "FOR", "RUN", "WHAT"],
-			approvals.map((row) => [row.id, stateOf(row), since(row.created_at), askerOf(row), row.run_id, whatIs(row)]),
-			["RUN", "ASKED"],
-		);
-	return 0;
+	return list(terminal, options.json, approvals, {
+		none: options.all ? "no approvals" : "nothing waits for a decision",
+		columns: {
+			ID: (row) => row.id,
+			STATE: stateOf,
+			ASKED: (row) => since(row.created_at),
+			FOR: askerOf,
+			RUN: (row) => row.run_id,
+			WHAT: whatIs,
+		},
+		optional: ["RUN", "ASKED"],
+	});
 }
 
 async function remembered({ client, terminal }: CommandContext, { json }: ApprovalsOptions): CommandExit {
 	const { grants } = await client.api.grants();
-	if (grants.length === 0) terminal.note("nothing is allowed for a session");
-	if (json) for (const grant of grants) terminal.json(grant);
-	else
-		table(
-			terminal,
-			["ID", "SESSION", "FOR", "BY", "SINCE", "WHAT"],
-			grants.map((grant) => [
-				...[grant.id, grant.session, `${grant.channel}/${grant.account}/${grant.sender}`, grant.by],
-				...[since(grant.created_at), whatOf(grant)],
-			]),
-			["SINCE", "BY"],
-		);
-	return 0;
+	return list(terminal, json, grants, {
+		none: "nothing is allowed for a session",
+		columns: {
+			ID: (grant) => grant.id,
+			SESSION: (grant) => grant.session,
+			FOR: (grant) => `${grant.channel}/${grant.account}/${grant.sender}`,
+			BY: (grant) => grant.by,
+			SINCE: (grant) => since(grant.created_at),
+			WHAT: whatOf,
+		},
+		optional: ["SINCE", "BY"],
+	});
 }
 
 const whatOf = ({ tool, prefix, agent }: GrantJson): string =>

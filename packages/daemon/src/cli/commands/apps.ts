@@ -11,7 +11,7 @@ import {
 	withDaemon,
 } from "../command.ts";
 import { jsonOf, runtimeOf, sinceTime } from "../runtime.ts";
-import { table } from "../table.ts";
+import { list } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
 export const declare: Declarations = {
@@ -56,24 +56,19 @@ export async function addApp(
 }
 
 export async function listApps(context: CommandContext, { all, json }: { all?: boolean; json?: boolean }): CommandExit {
-	const { terminal } = context;
 	const { apps } = await runtimeOf(context).apps.listApps({});
 	const shown = all ? apps : apps.filter(({ removedAt }) => removedAt === undefined);
-	if (shown.length === 0) terminal.note("there are no applications; `nexus app add <id>` adds one");
-	if (json) for (const app of shown) terminal.json(jsonOf(AppSchema, app));
-	else
-		table(
-			terminal,
-			["APP", "NAME", "ADDED", "REMOVED", "STORED"],
-			shown.map((app) => [
-				app.appId,
-				oneLine(app.name, 80),
-				sinceTime(app.createdAt),
-				sinceTime(app.removedAt),
-				storedText(app),
-			]),
-		);
-	return 0;
+	return list(context.terminal, json, shown, {
+		none: "there are no applications; `nexus app add <id>` adds one",
+		json: (app) => jsonOf(AppSchema, app),
+		columns: {
+			APP: (app) => app.appId,
+			NAME: (app) => oneLine(app.name, 80),
+			ADDED: (app) => sinceTime(app.createdAt),
+			REMOVED: (app) => sinceTime(app.removedAt),
+			STORED: storedText,
+		},
+	});
 }
 
 export async function clearApps(context: CommandContext, ids: readonly string[]): CommandExit {

@@ -23,8 +23,8 @@ import {
 	wholeNumber,
 	withDaemon,
 } from "../command.ts";
-import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
-import { table } from "../table.ts";
+import { afterOf, enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
+import { list } from "../table.ts";
 import { Hinted, oneLine } from "../terminal.ts";
 
 const filtered = (command: Command): Command =>
@@ -80,46 +80,36 @@ const filterOf = ({ domain = "", operation = "", app = "", since, until }: Filte
 	domain,
 	operation,
 	appId: app,
-	...(since === undefined ? {} : { fromTime: timestampOf(since) }),
-	...(until === undefined ? {} : { toTime: timestampOf(until) }),
+	fromTime: since === undefined ? undefined : timestampOf(since),
+	toTime: until === undefined ? undefined : timestampOf(until),
 });
 
 const timestampOf = (text: string) => timestampFromDate(new Date(timeOf(text, Date.now())));
 
 export async function listAudit(context: CommandContext, options: ListAuditOptions): CommandExit {
-	const { terminal } = context;
 	const { audit } = runtimeOf(context);
 	const events: AuditEvent[] = [];
 	let before: bigint | undefined;
 	do {
 		const pageSize = options.limit - events.length;
-		const from = before === undefined ? {} : { before };
-		const page = await audit.listAuditEvents({ filter: filterOf(options), pageSize, ...from });
+		const page = await audit.listAuditEvents({ filter: filterOf(options), pageSize, before });
 		events.push(...page.events);
 		before = page.nextBefore;
 	} while (before !== undefined && events.length < options.limit);
-	if (events.length === 0) terminal.note("nothing is on record");
-	if (options.json) for (const event of events) terminal.json(jsonOf(AuditEventSchema, event));
-	else table(terminal, ["EVENT", "WHEN", "WHAT", "WHO", "DETAILS"], events.map(rowOf), ["WHO", "WHEN"]);
-	return 0;
+	return list(context.terminal, options.json, events, {
+		none: "nothing is on record",
+		json: (event) => jsonOf(AuditEventSchema, event),
+		columns: {
+			EVENT: ({ sequence }) => String(sequence),
+			WHEN: ({ timestamp }) => sinceTime(timestamp),
+			WHAT: ({ domain, operation }) => `${domain}/${operation}`,
+			WHO: ({ caller, appId }) => oneLine([caller, appId].filter(Boolean).join(" "), 60),
+			DETAILS: ({ reasonCode, payload }) =>
+				oneLine([reasonOf(reasonCode), payload ? JSON.stringify(payload) : ""].filter(Boolean).join(" "), 300),
+		},
+		optional: ["WHO", "WHEN"],
+	});
 }
-
-const rowOf = ({
-	sequence,
-	timestamp,
-	domain,
-	operation,
-	caller,
-	appId,
-	payload,
-	reasonCode,
-}: AuditEvent): string[] => [
-	String(sequence),
-	sinceTime(timestamp),
-	`${domain}/${operation}`,
-	oneLine([caller, appId].filter(Boolean).join(" "), 60),
-	oneLine([reasonOf(reasonCode), payload ? JSON.stringify(payload) : ""].filter(Boolean).join(" "), 300),
-];
 
 const reasonOf = (code: ReasonCode): string =>
 	code === ReasonCode.UNSPECIFIED ? "" : wordOf(ReasonCode, code).toUpperCase();
@@ -139,9 +129,12 @@ export async function exportAudit(context: CommandContext, options: ExportOption
 /** Resumes after the last chunk when the connection is lost. */
 async function* chunksOf(context: CommandContext, options: ExportOptions): AsyncGenerator<string> {
 	const format = enumValue(AuditExportFormat, options.format, "--format");
-	const after = options.after === undefined ? {} : { after: BigInt(options.after) };
 	const text = new TextDecoder();
-	const chunks = runtimeOf(context).audit.exportAuditEvents({ filter: filterOf(options), format, ...after });
+	const chunks = runtimeOf(context).audit.exportAuditEvents({
+		filter: filterOf(options),
+		format,
+		...afterOf(options.after),
+	});
 	for await (const { chunk } of chunks) if (chunk.length > 0) yield text.decode(chunk, { stream: true });
 }
 

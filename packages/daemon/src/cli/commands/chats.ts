@@ -14,7 +14,7 @@ import {
 	wholeNumber,
 	withDaemon,
 } from "../command.ts";
-import { since, table } from "../table.ts";
+import { list, since } from "../table.ts";
 import { noteDrop, oneLine } from "../terminal.ts";
 
 export const declare: Declarations = {
@@ -69,26 +69,6 @@ interface ListOptions {
 	json?: boolean;
 }
 
-/** The rows as JSON lines, or as a table. */
-function show<Row extends object>(
-	{ terminal }: CommandContext,
-	options: ListOptions,
-	rows: Row[],
-	head: string[],
-	cells: (row: Row) => string[],
-	optional: readonly string[] = [],
-) {
-	if (options.json) for (const row of rows) terminal.json(row);
-	else
-		table(
-			terminal,
-			head,
-			rows.map((row) => cells(row).map((cell, column) => oneLine(cell, column === head.length - 1 ? 500 : 80))),
-			optional,
-		);
-	return 0;
-}
-
 export interface ListInboxOptions extends ListOptions {
 	channel?: string;
 	session?: string;
@@ -99,16 +79,20 @@ export interface ListInboxOptions extends ListOptions {
 export async function inbox(context: CommandContext, options: ListInboxOptions): CommandExit {
 	const { channel, session, state, limit } = options;
 	const { events } = await context.client.api.events({ channel, session, state, limit });
-	if (events.length === 0) context.terminal.note("no messages");
-	const head = ["EVENT", "RECEIVED", "FROM", "BECAME", "MESSAGE"];
-	const cells = (event: EventJson) => [
-		event.event_id,
-		since(event.received_at),
-		`${event.channel ?? "web"}/${event.account ?? "web"} ${event.sender_name ?? event.sender ?? ""}`.trim(),
-		[event.disposition, event.run_id ?? event.because ?? event.superseded_by ?? ""].join(" ").trim(),
-		event.text,
-	];
-	return show(context, options, events, head, cells, ["EVENT", "RECEIVED"]);
+	return list(context.terminal, options.json, events, {
+		none: "no messages",
+		columns: {
+			EVENT: (event) => event.event_id,
+			RECEIVED: (event) => since(event.received_at),
+			FROM: ({ channel = "web", account = "web", sender = "", sender_name = sender }) =>
+				`${channel}/${account} ${sender_name}`.trim(),
+			BECAME: ({ disposition, run_id, because, superseded_by }) =>
+				[disposition, run_id ?? because ?? superseded_by ?? ""].join(" ").trim(),
+			MESSAGE: ({ text }) => text,
+		},
+		optional: ["EVENT", "RECEIVED"],
+		clipped: true,
+	});
 }
 
 export async function pair(
@@ -127,14 +111,17 @@ export async function pair(
 	}
 	if (code === undefined) {
 		const { pairings } = await client.api.pairings();
-		if (pairings.length === 0) terminal.note("no pairing requests");
-		return show(context, options, pairings, ["CODE", "SENDER", "NAME", "ASKED", "STATE"], (pairing) => [
-			pairing.code,
-			`${pairing.channel}/${pairing.account}/${pairing.sender}`,
-			pairing.sender_name ?? "",
-			since(pairing.requested_at),
-			pairing.approved_at === undefined ? "waiting" : "approved",
-		]);
+		return list(terminal, options.json, pairings, {
+			none: "no pairing requests",
+			columns: {
+				CODE: ({ code }) => code,
+				SENDER: ({ channel, account, sender }) => `${channel}/${account}/${sender}`,
+				NAME: ({ sender_name = "" }) => sender_name,
+				ASKED: (pairing) => since(pairing.requested_at),
+				STATE: (pairing) => (pairing.approved_at === undefined ? "waiting" : "approved"),
+			},
+			clipped: true,
+		});
 	}
 	const approved = await client.api.approve(code);
 	if (options.json) terminal.json(approved);
@@ -156,20 +143,22 @@ export interface DeliveriesOptions extends ListOptions {
 export async function deliveries(context: CommandContext, options: DeliveriesOptions): CommandExit {
 	const { run, channel, state, limit } = options;
 	const { deliveries } = await context.client.api.deliveries({ run, channel, state, limit });
-	if (deliveries.length === 0) context.terminal.note("no deliveries");
-	const head = ["DELIVERY", "STATE", "TO", "MODE", "POSITION", "MESSAGES", "CHANGED", "RUN", "ERROR"];
-	const cells = (delivery: DeliveryJson) => [
-		delivery.delivery_id,
-		delivery.state,
-		`${delivery.channel}/${delivery.account} ${delivery.target.to}`,
-		delivery.mode ?? "",
-		String(delivery.position),
-		String(delivery.messages.length),
-		since(delivery.updated_at),
-		delivery.run_id,
-		delivery.error ?? "",
-	];
-	return show(context, options, deliveries, head, cells, ["MODE", "POSITION", "MESSAGES", "RUN", "CHANGED"]);
+	return list(context.terminal, options.json, deliveries, {
+		none: "no deliveries",
+		columns: {
+			DELIVERY: (one) => one.delivery_id,
+			STATE: (one) => one.state,
+			TO: (one) => `${one.channel}/${one.account} ${one.target.to}`,
+			MODE: (one) => one.mode ?? "",
+			POSITION: (one) => String(one.position),
+			MESSAGES: (one) => String(one.messages.length),
+			CHANGED: (one) => since(one.updated_at),
+			RUN: (one) => one.run_id,
+			ERROR: (one) => one.error ?? "",
+		},
+		optional: ["MODE", "POSITION", "MESSAGES", "RUN", "CHANGED"],
+		clipped: true,
+	});
 }
 
 export async function adapters(context: CommandContext, options: ListOptions): CommandExit {
@@ -178,20 +167,25 @@ export async function adapters(context: CommandContext, options: ListOptions): C
 		context.terminal.note(
 			`${oneLine(channel, 100)} has an adapter and no account, so it is not started: \`nexus adapter add ${oneLine(channel, 100)}\` adds one`,
 		);
-	if (accounts.length === 0 && idle.length === 0)
-		context.terminal.note("no accounts: add one with `nexus adapter add telegram`");
-	return show(context, options, accounts, ["ACCOUNT", "PROCESSES", "RATE", "DELIVERIES", "ERROR"], (account) => [
-		`${account.channel}/${account.account}${account.lab ? " (lab)" : ""}`,
-		Object.entries(account.processes)
-			.map(([verb, { state, restarts }]) => `${verb} ${state}${restarts > 0 ? ` (${restarts} restarts)` : ""}`)
-			.join(", "),
-		account.rate.blocked_until === undefined ? "" : `waits ${Math.max(0, account.rate.blocked_until - Date.now())} ms`,
-		Object.entries(account.deliveries)
-			.filter(([, count]) => count > 0)
-			.map(([state, count]) => `${count} ${state}`)
-			.join(", "),
-		account.last_error ?? "",
-	]);
+	return list(context.terminal, options.json, accounts, {
+		none: idle.length === 0 ? "no accounts: add one with `nexus adapter add telegram`" : undefined,
+		columns: {
+			ACCOUNT: ({ channel, account, lab }) => `${channel}/${account}${lab ? " (lab)" : ""}`,
+			PROCESSES: ({ processes }) =>
+				Object.entries(processes)
+					.map(([verb, { state, restarts }]) => `${verb} ${state}${restarts > 0 ? ` (${restarts} restarts)` : ""}`)
+					.join(", "),
+			RATE: ({ rate: { blocked_until: until } }) =>
+				until === undefined ? "" : `waits ${Math.max(0, until - Date.now())} ms`,
+			DELIVERIES: ({ deliveries }) =>
+				Object.entries(deliveries)
+					.filter(([, count]) => count > 0)
+					.map(([state, count]) => `${count} ${state}`)
+					.join(", "),
+			ERROR: ({ last_error = "" }) => last_error,
+		},
+		clipped: true,
+	});
 }
 
 export interface DeliverCommandOptions {

@@ -19,7 +19,7 @@ import {
 } from "../command.ts";
 import type { Host } from "../host.ts";
 import { jsonOf, runtimeOf } from "../runtime.ts";
-import { table } from "../table.ts";
+import { list } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
 const withKey = (command: Command): Command =>
@@ -45,7 +45,7 @@ export const declare: Declarations = {
 			.action(withDaemon(local, add));
 		remoteRows(command.command("list", { isDefault: true }))
 			.description("list connectors, with the last four characters of their keys")
-			.action(withDaemon(local, list));
+			.action(withDaemon(local, listConnectors));
 		remote(command.command("test"))
 			.description("ask providers for their models; costs nothing there")
 			.argument("[id...]", "which ones; without it all")
@@ -108,11 +108,8 @@ export async function add(context: CommandContext, id: string, options: AddConne
 async function addSettings(host: Host, options: AddConnectorOptions): Promise<Record<string, string>> {
 	const { type, endpoint } = options;
 	const key = await givenKey(host, options);
-	const known = {
-		...(type !== undefined && { type }),
-		...(endpoint !== undefined && { endpoint }),
-		...(key !== undefined && { key }),
-	};
+	const given = Object.entries({ type, endpoint, key });
+	const known = Object.fromEntries(given.filter((each): each is [string, string] => each[1] !== undefined));
 	if (!host.stdin.isTTY) {
 		if (type === undefined) throw new NexusError("invalid", `missing: --type (${TYPE.prompt})`);
 		return known;
@@ -127,25 +124,20 @@ async function addSettings(host: Host, options: AddConnectorOptions): Promise<Re
 	);
 }
 
-export async function list(context: CommandContext, options: { json?: boolean }): CommandExit {
-	const { terminal } = context;
+export async function listConnectors(context: CommandContext, { json }: { json?: boolean }): CommandExit {
 	const { connectors } = await runtimeOf(context).connectors.listConnectors({});
-	if (options.json) for (const connector of connectors) terminal.json(jsonOf(ConnectorSchema, connector));
-	else
-		table(
-			terminal,
-			["CONNECTOR", "PROVIDER", "KEY", "MODEL", "APP", "ADDRESS"],
-			connectors.map((one) => [
-				one.connectorId,
-				`${one.providerType}${one.enabled ? "" : " (off)"}`,
-				one.keyHint,
-				oneLine(one.defaultModelId || one.modelIds.join(", "), 80),
-				one.appId || "all",
-				oneLine(one.endpoint, 200),
-			]),
-			["APP", "MODEL"],
-		);
-	return 0;
+	return list(context.terminal, json, connectors, {
+		json: (one) => jsonOf(ConnectorSchema, one),
+		columns: {
+			CONNECTOR: (one) => one.connectorId,
+			PROVIDER: (one) => `${one.providerType}${one.enabled ? "" : " (off)"}`,
+			KEY: (one) => one.keyHint,
+			MODEL: (one) => oneLine(one.defaultModelId || one.modelIds.join(", "), 80),
+			APP: (one) => one.appId || "all",
+			ADDRESS: (one) => oneLine(one.endpoint, 200),
+		},
+		optional: ["APP", "MODEL"],
+	});
 }
 
 export async function test(context: CommandContext, ids: readonly string[]): CommandExit {

@@ -18,10 +18,20 @@ import {
 	wholeNumber,
 	withDaemon,
 } from "../command.ts";
-import { onInterrupt } from "../interrupt.ts";
-import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
-import { table } from "../table.ts";
-import { type Colour, oneLine, type Terminal } from "../terminal.ts";
+import {
+	afterOf,
+	exitCodeOfWork,
+	followWork,
+	jsonOf,
+	paintState,
+	runtimeOf,
+	sinceTime,
+	type WorkListOptions,
+	wordOf,
+	workQuery,
+} from "../runtime.ts";
+import { list } from "../table.ts";
+import { oneLine, type Terminal } from "../terminal.ts";
 
 export const declare: Declarations = {
 	jobs(command, local) {
@@ -53,34 +63,24 @@ interface Json {
 	json?: boolean;
 }
 
-export async function listJobs(
-	context: CommandContext,
-	{ json, state, app = "", limit }: Json & { state?: string; app?: string; limit: number },
-): CommandExit {
+export async function listJobs(context: CommandContext, options: WorkListOptions): CommandExit {
 	const { terminal } = context;
-	const { jobs, queued, running } = await runtimeOf(context).ai.listScenarioJobs({
-		appId: app,
-		pageSize: limit,
-		states: state === undefined ? [] : [enumValue(State, state, "--state")],
+	const { jobs, queued, running } = await runtimeOf(context).ai.listScenarioJobs(workQuery(State, options));
+	list(terminal, options.json, jobs, {
+		none: options.state || options.app ? "there is no such job" : "there are no jobs",
+		json: (job) => jsonOf(ScenarioJobSchema, job),
+		columns: {
+			JOB: (job) => job.jobId,
+			STATE: (job) => wordOf(State, job.state),
+			KIND: (job) => KINDS[job.scenarioType] ?? "",
+			SUBMITTED: (job) => sinceTime(job.createdAt),
+			APP: (job) => oneLine(job.appId, 40),
+			MODEL: (job) => oneLine(job.modelId, 40),
+			NOTE: notesOf,
+		},
+		optional: ["APP", "MODEL", "SUBMITTED"],
 	});
-	if (jobs.length === 0) terminal.note(state || app ? "there is no such job" : "there are no jobs");
-	if (json) for (const job of jobs) terminal.json(jsonOf(ScenarioJobSchema, job));
-	else
-		table(
-			terminal,
-			["JOB", "STATE", "KIND", "SUBMITTED", "APP", "MODEL", "NOTE"],
-			jobs.map((job) => [
-				job.jobId,
-				wordOf(State, job.state),
-				KINDS[job.scenarioType] ?? "",
-				sinceTime(job.createdAt),
-				oneLine(job.appId, 40),
-				oneLine(job.modelId, 40),
-				notesOf(job),
-			]),
-			["APP", "MODEL", "SUBMITTED"],
-		);
-	if (terminal.interactive && !json) terminal.note(terminal.dim(`${queued} waiting, ${running} running`));
+	if (terminal.interactive && !options.json) terminal.note(terminal.dim(`${queued} waiting, ${running} running`));
 	return 0;
 }
 
@@ -124,48 +124,32 @@ export async function watchJob(
 	jobId: string,
 	{ json, after }: Json & { after?: number },
 ): CommandExit {
-	const { host, terminal } = context;
-	const left = new AbortController();
-	onInterrupt(host, () => left.abort());
+	const { terminal } = context;
 	const { ai } = runtimeOf(context);
-	const place = after === undefined ? {} : { after: BigInt(after) };
 	let newest: ScenarioJob | undefined;
 	let shown = "";
-	try {
-		for await (const event of ai.subscribeScenarioJobEvents({ jobId, ...place }, { signal: left.signal })) {
+	const left = await followWork(
+		context,
+		"jobs",
+		jobId,
+		(signal) => ai.subscribeScenarioJobEvents({ jobId, ...afterOf(after) }, { signal }),
+		(event) => {
 			newest = jobIn(event);
-			if (json) terminal.json(jsonOf(SubscribeScenarioJobEventsResponseSchema, event));
-			else {
-				// Each snapshot replaces the one before; the same line twice says nothing.
-				const line = stateLine(terminal, newest);
-				if (line !== shown) terminal.status(line);
-				shown = line;
-			}
-		}
-	} catch (cause) {
-		if (!left.signal.aborted) throw cause;
-		terminal.note(`${jobId} goes on`);
-		terminal.note(`  hint: \`nexus jobs watch ${jobId}\` follows it, \`nexus jobs cancel ${jobId}\` ends it`);
-		return exitCodeOf("aborted");
-	}
+			if (json) return terminal.json(jsonOf(SubscribeScenarioJobEventsResponseSchema, event));
+			// Each snapshot replaces the one before; the same line twice says nothing.
+			const line = stateLine(terminal, newest);
+			if (line !== shown) terminal.status(line);
+			shown = line;
+		},
+	);
+	if (left !== undefined) return left;
 	const job = newest ?? jobIn(await ai.getScenarioJob({ jobId }));
 	if (!json) showResult(terminal, job);
-	return exitCodeFor(job);
+	return exitCodeOfWork(wordOf(State, job.state), job.reasonCode);
 }
 
-const COLOUR: Readonly<Partial<Record<State, Colour>>> = {
-	[State.COMPLETED]: "green",
-	[State.FAILED]: "red",
-	[State.TIMEOUT]: "red",
-	[State.RUNNING]: "yellow",
-};
-
-function stateLine(terminal: Terminal, job: ScenarioJob): string {
-	const colour = COLOUR[job.state];
-	const word = wordOf(State, job.state);
-	const state = colour ? terminal.paint(colour, word) : terminal.dim(word);
-	return [job.jobId, state, terminal.dim(notesOf(job))].filter(Boolean).join("  ");
-}
+const stateLine = (terminal: Terminal, job: ScenarioJob): string =>
+	[job.jobId, paintState(terminal, wordOf(State, job.state)), terminal.dim(notesOf(job))].filter(Boolean).join("  ");
 
 const notesOf = (job: ScenarioJob): string =>
 	[
@@ -184,10 +168,4 @@ function showResult(terminal: Terminal, { text, artifacts, embeddings }: Scenari
 	if (embeddings.length > 0) terminal.out(`${JSON.stringify(embeddings.map(({ values }) => values))}\n`);
 	for (const { artifactId, name, mimeType, sizeBytes } of artifacts)
 		terminal.out(`${artifactId}\t${oneLine(mimeType, 80)}\t${sizeBytes} bytes\t${oneLine(name, 255)}\n`);
-}
-
-function exitCodeFor({ state, reasonCode }: ScenarioJob): number {
-	if (state === State.COMPLETED) return 0;
-	if (state === State.CANCELED) return exitCodeOf("aborted");
-	return exitCodeOf(errorCodeOf(reasonCode));
 }

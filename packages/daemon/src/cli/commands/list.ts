@@ -11,7 +11,7 @@ import {
 	wholeNumber,
 	withDaemon,
 } from "../command.ts";
-import { since, table } from "../table.ts";
+import { list, since } from "../table.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 
 export const declare: Declarations = {
@@ -46,21 +46,18 @@ export interface RunsOptions {
 export async function runs({ client, terminal }: CommandContext, options: RunsOptions): CommandExit {
 	const { session, limit } = options;
 	const { runs } = await client.api.runs({ session, limit });
-	if (options.json) {
-		for (const run of runs) terminal.json(run);
-		return 0;
-	}
-	if (runs.length === 0) terminal.note("no runs yet: try `nexus send hello`");
-	const rows = runs.map((run) => [
-		run.run_id,
-		run.status,
-		run.session,
-		since(run.started_at),
-		took(run),
-		oneLine(messageOf(run), 500),
-	]);
-	table(terminal, ["RUN", "STATUS", "SESSION", "STARTED", "TOOK", "MESSAGE"], rows, ["TOOK", "STARTED", "SESSION"]);
-	return 0;
+	return list(terminal, options.json, runs, {
+		none: "no runs yet: try `nexus send hello`",
+		columns: {
+			RUN: (run) => run.run_id,
+			STATUS: (run) => run.status,
+			SESSION: (run) => run.session,
+			STARTED: (run) => since(run.started_at),
+			TOOK: took,
+			MESSAGE: (run) => oneLine(messageOf(run), 500),
+		},
+		optional: ["TOOK", "STARTED", "SESSION"],
+	});
 }
 
 /** The message that the run answers; a run that continues another has none. */
@@ -124,19 +121,16 @@ export async function sessions(
 	options: { limit: number; json?: boolean },
 ): CommandExit {
 	const { sessions } = await client.api.sessions({ limit: options.limit });
-	if (options.json) {
-		for (const session of sessions) terminal.json(session);
-		return 0;
-	}
-	if (sessions.length === 0) terminal.note("no sessions yet: try `nexus send hello`");
-	const rows = sessions.map((session) => [
-		session.session,
-		String(session.turns),
-		session.live_run_id === undefined ? since(session.updated_at) : "now",
-		oneLine(session.title, 500),
-	]);
-	table(terminal, ["SESSION", "TURNS", "USED", "LAST MESSAGE"], rows, ["TURNS"]);
-	return 0;
+	return list(terminal, options.json, sessions, {
+		none: "no sessions yet: try `nexus send hello`",
+		columns: {
+			SESSION: ({ session }) => session,
+			TURNS: ({ turns }) => String(turns),
+			USED: (session) => (session.live_run_id === undefined ? since(session.updated_at) : "now"),
+			"LAST MESSAGE": ({ title }) => oneLine(title, 500),
+		},
+		optional: ["TURNS"],
+	});
 }
 
 export async function stop({ client, terminal }: CommandContext, runId: string): CommandExit {

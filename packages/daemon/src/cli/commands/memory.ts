@@ -18,7 +18,7 @@ import {
 	withDaemon,
 } from "../command.ts";
 import { jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
-import { table } from "../table.ts";
+import { list } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
 const ofBank = (command: Command): Command =>
@@ -83,48 +83,33 @@ export async function removeMemory(context: CommandContext, ids: readonly string
 }
 
 export async function memoryLog(context: CommandContext, { json, limit }: Omit<MemoryOptions, "bank">): CommandExit {
-	const { terminal } = context;
 	const { changes } = await runtimeOf(context).memory.listMemoryChanges({ pageSize: limit });
-	if (changes.length === 0) terminal.note("nothing was noted or forgotten");
-	if (json) for (const change of changes) terminal.json(jsonOf(MemoryChangeSchema, change));
-	else
-		table(
-			terminal,
-			["CHANGED", "CHANGE", "MEMORY", "BANK", "BY"],
-			changes.map((change) => [
-				sinceTime(change.at),
-				wordOf(MemoryEventType, change.eventType),
-				change.memoryId,
-				oneLine(change.bank, 80),
-				oneLine(authorOf(change), 200),
-			]),
-		);
-	return 0;
+	return list(context.terminal, json, changes, {
+		none: "nothing was noted or forgotten",
+		json: (change) => jsonOf(MemoryChangeSchema, change),
+		columns: {
+			CHANGED: (change) => sinceTime(change.at),
+			CHANGE: (change) => wordOf(MemoryEventType, change.eventType),
+			MEMORY: (change) => change.memoryId,
+			BANK: (change) => oneLine(change.bank, 80),
+			BY: (change) => oneLine(authorOf(change), 200),
+		},
+	});
 }
 
-function show(
-	{ terminal }: CommandContext,
-	options: MemoryOptions,
-	items: readonly MemoryItem[],
-	none: string,
-): number {
-	if (items.length === 0) terminal.note(none);
-	if (options.json) for (const item of items) terminal.json(jsonOf(MemoryItemSchema, item));
-	else
-		table(
-			terminal,
-			["MEMORY", "NOTED", "BANK", "BY", "TEXT"],
-			items.map((item) => [
-				item.memoryId,
-				sinceTime(item.createdAt),
-				oneLine(item.bank, 80),
-				oneLine(authorOf(item), 80),
-				oneLine(item.text, 500),
-			]),
-			["NOTED", "BY"],
-		);
-	return 0;
-}
+const show = ({ terminal }: CommandContext, { json }: MemoryOptions, items: readonly MemoryItem[], none: string) =>
+	list(terminal, json, items, {
+		none,
+		json: (item) => jsonOf(MemoryItemSchema, item),
+		columns: {
+			MEMORY: (item) => item.memoryId,
+			NOTED: (item) => sinceTime(item.createdAt),
+			BANK: (item) => oneLine(item.bank, 80),
+			BY: (item) => oneLine(authorOf(item), 80),
+			TEXT: (item) => oneLine(item.text, 500),
+		},
+		optional: ["NOTED", "BY"],
+	});
 
 const authorOf = ({ agent, channel, account, sender, runId }: MemoryItem | MemoryChange): string =>
 	[agent || "operator", sender === "" ? "" : `for ${channel}/${account}/${sender}`, runId].filter(Boolean).join(" ");

@@ -2,11 +2,12 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { LogEntryJson, PhaseJson } from "@nexus-stream/protocol/api";
-import { Argument } from "commander";
+import { Argument, type Command } from "commander";
 import {
 	type CommandContext,
 	type CommandExit,
 	type Declarations,
+	type Local,
 	remoteFrames,
 	remoteJson,
 	remoteRows,
@@ -14,37 +15,22 @@ import {
 	withDaemon,
 } from "../command.ts";
 import type { ShowOptions } from "../show.ts";
-import { since, table } from "../table.ts";
+import { list, since } from "../table.ts";
 import { Hinted, oneLine } from "../terminal.ts";
 import { stopOnInterrupt } from "./send.ts";
 import { tailRun } from "./tail.ts";
 
 export const declare: Declarations = {
 	continue: (command, local) =>
-		remoteFrames(command)
-			.argument("[run]", "a run id (default: the newest of the session)")
-			.option("-s, --session <session>", "the session whose newest run is continued", "default")
-			.option("--reasoning", "show the reasoning, too")
-			.addHelpText("after", "\nTools that had completed are not run again.")
-			.action(
-				withDaemon(local, (context, run: string | undefined, options: ContinueOptions) =>
-					proceed(context, "continue", run, options),
-				),
-			),
+		goesOn(command, local, "continue", "continued").addHelpText(
+			"after",
+			"\nTools that had completed are not run again.",
+		),
 	retry: (command, local) =>
-		remoteFrames(command)
-			.argument("[run]", "a run id (default: the newest of the session)")
-			.option("-s, --session <session>", "the session whose newest run is retried", "default")
-			.option("--reasoning", "show the reasoning, too")
-			.addHelpText(
-				"after",
-				"\nIt begins again: a tool that had completed may run again. Where `nexus continue` is possible, it continues instead.",
-			)
-			.action(
-				withDaemon(local, (context, run: string | undefined, options: ContinueOptions) =>
-					proceed(context, "retry", run, options),
-				),
-			),
+		goesOn(command, local, "retry", "retried").addHelpText(
+			"after",
+			"\nIt begins again: a tool that had completed may run again. Where `nexus continue` is possible, it continues instead.",
+		),
 	phase: (command, local) =>
 		remoteJson(command, "print it as JSON")
 			.argument("<session>", "its label")
@@ -65,6 +51,17 @@ export const declare: Declarations = {
 			.option("--limit <count>", "at most this many of the newest", wholeNumber, 100)
 			.action(withDaemon(local, log)),
 };
+
+const goesOn = (command: Command, local: Local, how: "continue" | "retry", done: string): Command =>
+	remoteFrames(command)
+		.argument("[run]", "a run id (default: the newest of the session)")
+		.option("-s, --session <session>", `the session whose newest run is ${done}`, "default")
+		.option("--reasoning", "show the reasoning, too")
+		.action(
+			withDaemon(local, (context, run: string | undefined, options: ContinueOptions) =>
+				proceed(context, how, run, options),
+			),
+		);
 
 export interface ContinueOptions extends ShowOptions {
 	session: string;
@@ -151,20 +148,17 @@ export interface LogOptions {
 
 export async function log({ client, terminal }: CommandContext, session: string, options: LogOptions): CommandExit {
 	const { entries } = await client.api.log(session, { run: options.run, limit: options.limit });
-	if (options.json) {
-		for (const entry of entries) terminal.json(entry);
-		return 0;
-	}
-	if (entries.length === 0) terminal.note(`the execution log of session ${session} is empty`);
-	const rows = entries.map((entry) => [
-		new Date(entry.at).toISOString(),
-		entry.run_id ?? "",
-		entry.kind,
-		entry.agent ?? "",
-		oneLine(wordsOf(entry), 1000),
-	]);
-	table(terminal, ["AT", "RUN", "KIND", "AGENT", "WHAT"], rows, ["RUN", "AGENT"]);
-	return 0;
+	return list(terminal, options.json, entries, {
+		none: `the execution log of session ${session} is empty`,
+		columns: {
+			AT: ({ at }) => new Date(at).toISOString(),
+			RUN: ({ run_id = "" }) => run_id,
+			KIND: ({ kind }) => kind,
+			AGENT: ({ agent = "" }) => agent,
+			WHAT: (entry) => oneLine(wordsOf(entry), 1000),
+		},
+		optional: ["RUN", "AGENT"],
+	});
 }
 
 /** A tool's entry says how it ended, and how long it took. */

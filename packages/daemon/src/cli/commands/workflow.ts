@@ -29,10 +29,20 @@ import {
 	wholeNumber,
 	withDaemon,
 } from "../command.ts";
-import { onInterrupt } from "../interrupt.ts";
-import { enumValue, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
-import { table } from "../table.ts";
-import { type Colour, Hinted, oneLine, type Terminal } from "../terminal.ts";
+import {
+	afterOf,
+	exitCodeOfWork,
+	followWork,
+	jsonOf,
+	paintState,
+	runtimeOf,
+	sinceTime,
+	type WorkListOptions,
+	wordOf,
+	workQuery,
+} from "../runtime.ts";
+import { list } from "../table.ts";
+import { Hinted, oneLine, type Terminal } from "../terminal.ts";
 
 export const declare: Declarations = {
 	workflow(command, local) {
@@ -155,29 +165,21 @@ interface FollowCommandOptions extends Json {
 }
 
 async function follow(context: CommandContext, workflowId: string, { after, json }: FollowCommandOptions): CommandExit {
-	const { host, terminal } = context;
-	const left = new AbortController();
-	onInterrupt(host, () => left.abort());
+	const { terminal } = context;
 	const nodes = createNodes(terminal);
 	const { workflows } = runtimeOf(context);
-	const place = after === undefined ? {} : { after: BigInt(after) };
-	try {
-		for await (const event of workflows.subscribeWorkflowEvents({ workflowId, ...place }, { signal: left.signal })) {
-			if (json) terminal.json(jsonOf(SubscribeWorkflowEventsResponseSchema, event));
-			else nodes.show(event);
-		}
-	} catch (cause) {
-		if (!left.signal.aborted) throw cause;
-		terminal.note(`${workflowId} goes on`);
-		terminal.note(
-			`  hint: \`nexus workflow watch ${workflowId}\` follows it, \`nexus workflow cancel ${workflowId}\` ends it`,
-		);
-		return exitCodeOf("aborted");
-	}
-	const { workflow } = await workflows.getWorkflow({ workflowId });
-	if (json) terminal.json(jsonOf(WorkflowSchema, workflow!));
-	else showOutput(terminal, workflow!);
-	return exitCodeFor(workflow!);
+	const left = await followWork(
+		context,
+		"workflow",
+		workflowId,
+		(signal) => workflows.subscribeWorkflowEvents({ workflowId, ...afterOf(after) }, { signal }),
+		(event) => (json ? terminal.json(jsonOf(SubscribeWorkflowEventsResponseSchema, event)) : nodes.show(event)),
+	);
+	if (left !== undefined) return left;
+	const workflow = (await workflows.getWorkflow({ workflowId })).workflow!;
+	if (json) terminal.json(jsonOf(WorkflowSchema, workflow));
+	else showOutput(terminal, workflow);
+	return exitCodeOfWork(wordOf(State, workflow.state), workflow.reasonCode);
 }
 
 /** A line for each change of a node. */
@@ -197,22 +199,15 @@ function createNodes(terminal: Terminal) {
 	};
 }
 
-const COLOUR: Readonly<Partial<Record<State, Colour>>> = {
-	[State.COMPLETED]: "green",
-	[State.FAILED]: "red",
-	[State.RUNNING]: "yellow",
-};
-
 function stateLine(terminal: Terminal, { state, attempt, runId, reason }: WorkflowNodeStatus): string {
-	const colour = COLOUR[state];
-	const word = wordOf(State, state);
-	const shown = colour ? terminal.paint(colour, word) : terminal.dim(word);
 	const notes = [
 		attempt > 1 ? `attempt ${attempt}` : "",
 		state === State.RUNNING ? runId : "",
 		state === State.COMPLETED ? "" : oneLine(reason, 200),
 	];
-	return [shown, terminal.dim(notes.filter(Boolean).join(", "))].filter(Boolean).join("  ");
+	return [paintState(terminal, wordOf(State, state)), terminal.dim(notes.filter(Boolean).join(", "))]
+		.filter(Boolean)
+		.join("  ");
 }
 
 /** A single text as it is, so that it can be piped; anything else as JSON. */
@@ -225,42 +220,24 @@ function showOutput(terminal: Terminal, { state, reason, output = {} }: Workflow
 	else if (all.length > 0) terminal.out(`${JSON.stringify(output, undefined, 2)}\n`);
 }
 
-function exitCodeFor({ state, reasonCode }: Workflow): number {
-	if (state === State.COMPLETED) return 0;
-	if (state === State.CANCELED) return exitCodeOf("aborted");
-	return exitCodeOf(errorCodeOf(reasonCode));
-}
-
-export async function listWorkflows(
-	context: CommandContext,
-	{ json, state, app = "", limit }: Json & { state?: string; app?: string; limit: number },
-): CommandExit {
-	const { terminal } = context;
-	const { workflows } = await runtimeOf(context).workflows.listWorkflows({
-		appId: app,
-		pageSize: limit,
-		states: state === undefined ? [] : [enumValue(State, state, "--state")],
+export async function listWorkflows(context: CommandContext, options: WorkListOptions): CommandExit {
+	const { workflows } = await runtimeOf(context).workflows.listWorkflows(workQuery(State, options));
+	return list(context.terminal, options.json, workflows, {
+		none:
+			options.state || options.app
+				? "there is no such workflow"
+				: "there are no workflows; `nexus workflow run <file>` runs one",
+		json: (one) => jsonOf(WorkflowSchema, one),
+		columns: {
+			WORKFLOW: (one) => one.workflowId,
+			STATE: (one) => wordOf(State, one.state),
+			DONE: (one) => `${one.progressPercent} %`,
+			SUBMITTED: (one) => sinceTime(one.createdAt),
+			APP: (one) => one.appId,
+			NAME: (one) => oneLine(one.name, 200),
+		},
+		optional: ["APP", "SUBMITTED"],
 	});
-	if (workflows.length === 0)
-		terminal.note(
-			state || app ? "there is no such workflow" : "there are no workflows; `nexus workflow run <file>` runs one",
-		);
-	if (json) for (const workflow of workflows) terminal.json(jsonOf(WorkflowSchema, workflow));
-	else
-		table(
-			terminal,
-			["WORKFLOW", "STATE", "DONE", "SUBMITTED", "APP", "NAME"],
-			workflows.map((one) => [
-				one.workflowId,
-				wordOf(State, one.state),
-				`${one.progressPercent} %`,
-				sinceTime(one.createdAt),
-				one.appId,
-				oneLine(one.name, 200),
-			]),
-			["APP", "SUBMITTED"],
-		);
-	return 0;
 }
 
 export async function showWorkflow(context: CommandContext, workflowId: string, { json }: Json): CommandExit {
@@ -273,20 +250,17 @@ export async function showWorkflow(context: CommandContext, workflowId: string, 
 	const workflow = found.workflow!;
 	const state = wordOf(State, workflow.state);
 	terminal.note(`${workflowId}  ${state}  ${workflow.progressPercent} %  ${oneLine(workflow.name, 200)}`);
-	table(
-		terminal,
-		["NODE", "KIND", "STATE", "ATTEMPT", "RUN", "OUTPUT"],
-		workflow.nodes.map((node) => [
-			node.nodeId,
-			wordOf(Kind, node.kind).toUpperCase(),
-			wordOf(State, node.state),
-			String(node.attempt),
-			node.runId,
-			oneLine(node.reason || (node.output ? JSON.stringify(node.output) : ""), 500),
-		]),
-		["RUN", "ATTEMPT", "KIND"],
-	);
-	return 0;
+	return list(terminal, false, workflow.nodes, {
+		columns: {
+			NODE: (node) => node.nodeId,
+			KIND: (node) => wordOf(Kind, node.kind).toUpperCase(),
+			STATE: (node) => wordOf(State, node.state),
+			ATTEMPT: (node) => String(node.attempt),
+			RUN: (node) => node.runId,
+			OUTPUT: (node) => oneLine(node.reason || (node.output ? JSON.stringify(node.output) : ""), 500),
+		},
+		optional: ["RUN", "ATTEMPT", "KIND"],
+	});
 }
 
 export async function cancelWorkflow(

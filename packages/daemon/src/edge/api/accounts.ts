@@ -1,8 +1,9 @@
 /** Accounts on chat platforms, and the people who paired with them. */
 
 import { z } from "zod";
-import type { DeliveryCounts, Pairing } from "../../ledger/ledger.ts";
-import type { AccountChanges, AccountStatus } from "../../nex/nex.ts";
+import type { DeliveryCounts } from "../../ledger/deliveries/port.ts";
+import type { Pairing } from "../../ledger/pairings/port.ts";
+import type { AccountStatus, AccountChanges as NexAccountChanges } from "../../nex/nex.ts";
 import { defined } from "../../std/defined.ts";
 import type { EdgeDeps } from "../port.ts";
 import { deliveryState, IN_LAB, lab } from "./deliveries.ts";
@@ -132,7 +133,7 @@ export function accountHandlers({ channels, clock }: EdgeDeps): HandlersOf<typeo
 		},
 		async reloadAccounts() {
 			const { added, changed, removed } = await channels.reload();
-			const named = (names: AccountChanges["added"]) => names.map(({ channel, id }) => ({ channel, account: id }));
+			const named = (names: NexAccountChanges["added"]) => names.map(({ channel, id }) => ({ channel, account: id }));
 			return { added: named(added), changed: named(changed), removed: named(removed) };
 		},
 		async checkAccount({ params: { channel, account } }) {

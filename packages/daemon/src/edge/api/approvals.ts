@@ -2,7 +2,8 @@
 
 import { NexusError, shownJson, shownText } from "@nexus-stream/protocol";
 import { z } from "zod";
-import type { Approval, Grant } from "../../ledger/ledger.ts";
+import type { Approval } from "../../ledger/approvals/port.ts";
+import type { Grant } from "../../ledger/grants/port.ts";
 import { defined } from "../../std/defined.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
 import {

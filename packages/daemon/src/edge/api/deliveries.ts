@@ -2,7 +2,7 @@
 
 import { NexusError, newId, toNexusError } from "@nexus-stream/protocol";
 import { z } from "zod";
-import type { Delivery } from "../../ledger/ledger.ts";
+import type { Delivery } from "../../ledger/deliveries/port.ts";
 import type { DeliverRequest } from "../../nex/nex.ts";
 import { defined } from "../../std/defined.ts";
 import type { Channels, EdgeDeps, EdgeLimits } from "../port.ts";

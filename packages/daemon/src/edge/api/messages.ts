@@ -2,7 +2,7 @@
 
 import { NexusError, traceIdIn } from "@nexus-stream/protocol";
 import { z } from "zod";
-import type { InboundEvent } from "../../ledger/ledger.ts";
+import type { InboundEvent } from "../../ledger/inbox/port.ts";
 import { defined } from "../../std/defined.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
 import {

@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import type { LiveRun } from "../../broker/broker.ts";
-import type { StoredAttachment, StoredMessage, StoredToolCall, Turn } from "../../ledger/ledger.ts";
+import type { StoredAttachment } from "../../ledger/inbox/port.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/turns/port.ts";
 import { base64Bytes } from "../../std/content-type.ts";
 import { defined } from "../../std/defined.ts";
 import { author, component, count, time } from "./resource.ts";

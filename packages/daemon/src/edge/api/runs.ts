@@ -3,7 +3,7 @@
 import { NexusError } from "@nexus-stream/protocol";
 import { z } from "zod";
 import type { LiveRun } from "../../broker/broker.ts";
-import type { Turn } from "../../ledger/ledger.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
 import { writerOf } from "./messages.ts";
 import {

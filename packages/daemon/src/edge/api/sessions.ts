@@ -3,14 +3,12 @@
 import { z } from "zod";
 import { type Broker, chainOf, type LiveRun } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import {
-	type InboundEvent,
-	type SessionInfo,
-	type StoredEntry,
-	type StoredPhase,
-	sessionSnapshot,
-	type Turn,
-} from "../../ledger/ledger.ts";
+import type { StoredEntry } from "../../ledger/execution/port.ts";
+import type { InboundEvent } from "../../ledger/inbox/port.ts";
+import { sessionSnapshot } from "../../ledger/ledger.ts";
+import type { StoredPhase } from "../../ledger/phases/port.ts";
+import type { SessionInfo } from "../../ledger/sessions/port.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import { defined } from "../../std/defined.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
 import { QueuedView, queuedView, writerOf } from "./messages.ts";

@@ -1,13 +1,19 @@
 /** Turns in a SQLite file. */
 
-import { Refused } from "@nexus-stream/protocol";
+import {
+	type ContentPart,
+	type EndReason,
+	Refused,
+	type SignedReasoning,
+	type Usage,
+	type UsageShare,
+} from "@nexus-stream/protocol";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { attachmentsText } from "../inbox/rows.ts";
+import { attachmentsOf, attachmentsText } from "../inbox/sqlite.ts";
 import { sessionUse } from "../sessions/sqlite.ts";
 import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteTable, statement } from "../table.ts";
-import type { StoredMessage, StoredToolCall, Turn, TurnOps, Turns } from "./port.ts";
-import { turnOf, usageExtraText } from "./rows.ts";
+import type { StoredMessage, StoredPart, StoredToolCall, Trace, Turn, TurnOps, TurnStatus, Turns } from "./port.ts";
 
 export const turnsInSqlite: SqliteTable<AtOnce<Turns>> = {
 	area: "turns",
@@ -177,4 +183,68 @@ function toolCallRow(file: SqliteFile) {
 			...[jsonOrNull(call.content), call.after ?? null, call.agent ?? null],
 		);
 	};
+}
+
+/** Everything a usage says beyond input and output, as JSON text; null when there is nothing. */
+function usageExtraText(usage: Usage): string | null {
+	const { input: _input, output: _output, ...extra } = usage;
+	for (const _ in extra) return jsonText(extra);
+	return null;
+}
+
+function turnOf(row: Row, messages: Row[], toolCalls: Row[]): Turn {
+	const extra = row.usage_extra === null ? {} : (JSON.parse(String(row.usage_extra)) as Record<string, number>);
+	const turn: Turn = {
+		runId: String(row.run_id),
+		session: String(row.session),
+		engine: String(row.engine),
+		status: String(row.status) as TurnStatus,
+		reason: String(row.reason) as EndReason,
+		startedAt: Number(row.started_at),
+		endedAt: Number(row.ended_at),
+		usage: { input: Number(row.usage_input), output: Number(row.usage_output), ...extra },
+		messages: messages.map(messageOf),
+		toolCalls: toolCalls.map(toolCallOf),
+	};
+	if (row.error_code !== null) turn.error = { code: String(row.error_code), message: String(row.error_message) };
+	if (row.first_token_ms !== null) turn.firstTokenMs = Number(row.first_token_ms);
+	if (row.rolled_back === 1) turn.rolledBack = true;
+	if (row.usage_by !== null) turn.usageBy = JSON.parse(String(row.usage_by)) as UsageShare[];
+	if (row.continues !== null) turn.continues = String(row.continues);
+	if (row.continued_by !== null) turn.continuedBy = String(row.continued_by);
+	if (row.trace !== null) turn.trace = JSON.parse(String(row.trace)) as Trace;
+	return turn;
+}
+
+function messageOf(row: Row): StoredMessage {
+	const message: StoredMessage = { role: row.role === "user" ? "user" : "assistant", text: String(row.text) };
+	if (row.message_id !== null) message.messageId = String(row.message_id);
+	if (row.agent !== null) message.agent = String(row.agent);
+	if (row.hidden === 1) message.visible = false;
+	if (row.event_id !== null) message.eventId = String(row.event_id);
+	if (row.parts !== null) message.parts = JSON.parse(String(row.parts)) as StoredPart[];
+	if (row.reasoning !== null) message.reasoning = String(row.reasoning);
+	if (row.signed_reasoning !== null)
+		message.signedReasoning = JSON.parse(String(row.signed_reasoning)) as SignedReasoning[];
+	const attachments = attachmentsOf(row.attachments);
+	if (attachments.length > 0) message.attachments = attachments;
+	return message;
+}
+
+function toolCallOf(row: Row): StoredToolCall {
+	const call: StoredToolCall = {
+		callId: String(row.call_id),
+		name: String(row.name),
+		status: row.status === "completed" ? "completed" : "failed",
+		message: Number(row.message),
+		startedAt: Number(row.started_at),
+		endedAt: Number(row.ended_at),
+	};
+	if (row.agent !== null) call.agent = String(row.agent);
+	if (row.args !== null) call.args = String(row.args);
+	if (row.summary !== null) call.summary = String(row.summary);
+	if (row.result !== null) call.result = String(row.result);
+	if (row.content !== null) call.content = JSON.parse(String(row.content)) as ContentPart[];
+	if (row.after_chars !== null) call.after = Number(row.after_chars);
+	return call;
 }

@@ -4,7 +4,7 @@ import { NexusError, type Random } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Bus } from "../../bus/bus.ts";
-import { type Pairing, type Pairings, type Person, pairingWrites } from "../../ledger/ledger.ts";
+import { type Pairing, type Pairings, type Person, pairingWrites } from "../../ledger/pairings/port.ts";
 
 export interface PairingLimits {
 	/** How long a code can be approved. */

@@ -9,7 +9,7 @@ import type { KeepLine, NotedLine } from "@nexus-stream/adapter/port";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
-import { type NoteOwner, noteWrites, type StoredNotes } from "../../ledger/ledger.ts";
+import { type NoteOwner, noteWrites, type StoredNotes } from "../../ledger/notes/port.ts";
 import type { Write } from "../../std/write.ts";
 import type { LineProcess } from "./line-process.ts";
 

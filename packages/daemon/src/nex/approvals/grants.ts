@@ -4,7 +4,9 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { own } from "@nexus-stream/protocol/own";
 import type { Bus } from "../../bus/bus.ts";
-import { type Approval, type Grant, grantWrites, type Ledger } from "../../ledger/ledger.ts";
+import type { Approval } from "../../ledger/approvals/port.ts";
+import { type Grant, grantWrites } from "../../ledger/grants/port.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { ApprovalsConfig } from "../inbox/config.ts";
 

@@ -1,7 +1,7 @@
 /** The texts, buttons and commands of approvals and questions. Pure. */
 
 import { shownJson, shownText } from "@nexus-stream/protocol";
-import type { Approval } from "../../ledger/ledger.ts";
+import type { Approval } from "../../ledger/approvals/port.ts";
 import type { AskChoice } from "../port.ts";
 
 /** Identifies the question on the platforms; permanently unique, unlike the short id. */

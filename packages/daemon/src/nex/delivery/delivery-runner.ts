@@ -8,7 +8,7 @@ import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { Bus } from "../../bus/bus.ts";
-import type { Delivery, MessageAddress } from "../../ledger/ledger.ts";
+import type { Delivery, MessageAddress } from "../../ledger/deliveries/port.ts";
 import type { ChannelAccount } from "../accounts/account.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { OutboundLimits } from "../limits.ts";

@@ -3,7 +3,7 @@
 import type { MessageFailure } from "@nexus-stream/adapter/host";
 import { Refused } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
-import { type Deliveries, deliveryWrites, type MessageAddress } from "../../ledger/ledger.ts";
+import { type Deliveries, deliveryWrites, type MessageAddress } from "../../ledger/deliveries/port.ts";
 import type { DeliveryRunner } from "./delivery-runner.ts";
 import { DeliveryRecord, type Records } from "./record.ts";
 

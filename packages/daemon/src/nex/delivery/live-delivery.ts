@@ -3,7 +3,12 @@
 import { nonceOf, pieceNonce, pieceOf, type Resume } from "@nexus-stream/adapter/host";
 import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { type Delivery, type DeliveryMessage, deliveryWrites, type MissedMessage } from "../../ledger/ledger.ts";
+import {
+	type Delivery,
+	type DeliveryMessage,
+	deliveryWrites,
+	type MissedMessage,
+} from "../../ledger/deliveries/port.ts";
 import type { Write } from "../../std/write.ts";
 import type { DeliveryRecord } from "./record.ts";
 

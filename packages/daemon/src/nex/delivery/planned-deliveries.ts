@@ -4,7 +4,7 @@ import { isSameChat } from "@nexus-stream/platforms";
 import { NexusError, newId, Refused } from "@nexus-stream/protocol";
 import type { KeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Bus } from "../../bus/bus.ts";
-import { type Deliveries, type Delivery, deliveryWrites, type NewDelivery } from "../../ledger/ledger.ts";
+import { type Deliveries, type Delivery, deliveryWrites, type NewDelivery } from "../../ledger/deliveries/port.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { DeliverRequest, PlannedDelivery, RunDelivery } from "../port.ts";
 import type { DeliveryRunner } from "./delivery-runner.ts";

@@ -6,7 +6,7 @@ import { NexusError, newId, Refused } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
-import type { Delivery } from "../../ledger/ledger.ts";
+import type { Delivery } from "../../ledger/deliveries/port.ts";
 import type { AskChoice, AskRequest } from "../port.ts";
 import { type PlanDeps, type RecordedDelivery, take } from "./planned-deliveries.ts";
 import { writeTextLog } from "./text-log.ts";

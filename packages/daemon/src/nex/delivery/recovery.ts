@@ -5,7 +5,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs } from "@nexus-stream/protocol/retry";
 import type { Bus } from "../../bus/bus.ts";
-import { type Deliveries, type Delivery, deliveryWrites } from "../../ledger/ledger.ts";
+import { type Deliveries, type Delivery, deliveryWrites } from "../../ledger/deliveries/port.ts";
 import { endOrphanedProcesses } from "../accounts/account-files.ts";
 import type { NoteKeeping } from "../accounts/kept-notes.ts";
 import type { DeliveryRunner } from "./delivery-runner.ts";

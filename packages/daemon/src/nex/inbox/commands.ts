@@ -3,7 +3,8 @@
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Broker, LiveRun } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
-import { type InboundEvent, inboxWrites, type Ledger } from "../../ledger/ledger.ts";
+import { type InboundEvent, inboxWrites } from "../../ledger/inbox/port.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { chatCommandIn } from "../approvals/prompts.ts";
 import { type InboundConfig, rulesOf } from "./config.ts";
 import type { ChannelMessage, Destination, InboxMessage } from "./message.ts";

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { isSessionLabel, NexusError } from "@nexus-stream/protocol";
 import type { ApprovalPolicy, Engine } from "@nexus-stream/protocol/engine";
 import { own } from "@nexus-stream/protocol/own";
-import type { QueueSettings } from "../../ledger/ledger.ts";
+import type { QueueSettings } from "../../ledger/inbox/port.ts";
 import { type AclConfig, aclOf } from "../access/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../access/pairing.ts";
 import { HOOK_LIMITS, type HookLimits, type Hooks } from "../plugins/hooks.ts";

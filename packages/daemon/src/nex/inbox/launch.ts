@@ -6,7 +6,7 @@ import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker, Continuation, Execution, RunInbox } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import type { Turn } from "../../ledger/ledger.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
 import { type HistoryDeps, HistoryRights } from "../access/history.ts";
 import type { Hooks } from "../plugins/hooks.ts";

@@ -1,7 +1,7 @@
 /** One session with a run or waiting messages: its queue, the run, and the timer of messages that are being collected. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { QueueSettings } from "../../ledger/ledger.ts";
+import type { QueueSettings } from "../../ledger/inbox/port.ts";
 import type { InboxMessage } from "./message.ts";
 import { type Active, without } from "./plan.ts";
 import { EMPTY_LANE, type LaneInput, type LaneStep, restored, type SessionLane, step, wakeAt } from "./queue.ts";

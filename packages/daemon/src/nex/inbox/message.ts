@@ -4,14 +4,8 @@ import { createHash } from "node:crypto";
 import type { InboundMessage, Target } from "@nexus-stream/adapter/host";
 import { isSameChat } from "@nexus-stream/platforms";
 import { newEventId } from "@nexus-stream/protocol";
-import type {
-	Disposition,
-	HookCall,
-	InboundEvent,
-	Origin,
-	StageTiming,
-	StoredAttachment,
-} from "../../ledger/ledger.ts";
+import type { Disposition, InboundEvent, Origin, StoredAttachment } from "../../ledger/inbox/port.ts";
+import type { HookCall, StageTiming } from "../../ledger/turns/port.ts";
 import { base64Bytes } from "../../std/content-type.ts";
 import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../access/acl.ts";
 import type { HookContext, HookRequest } from "../plugins/port.ts";

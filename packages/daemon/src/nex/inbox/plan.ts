@@ -2,7 +2,8 @@
 
 import { isSameChat } from "@nexus-stream/platforms";
 import type { Joining } from "../../broker/broker.ts";
-import { type Disposition, inboxWrites, type Turn, turnWrites } from "../../ledger/ledger.ts";
+import { type Disposition, inboxWrites } from "../../ledger/inbox/port.ts";
+import { type Turn, turnWrites } from "../../ledger/turns/port.ts";
 import { clip } from "../../std/clip.ts";
 import type { Write } from "../../std/write.ts";
 import { narrows } from "../access/acl.ts";

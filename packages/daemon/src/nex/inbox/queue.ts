@@ -3,7 +3,7 @@
  * which messages start together, and when.
  */
 
-import type { QueueSettings } from "../../ledger/ledger.ts";
+import type { QueueSettings } from "../../ledger/inbox/port.ts";
 
 export interface QueuedMessage {
 	readonly eventId: string;

@@ -4,7 +4,7 @@ import { isSessionLabel, NexusError, toNexusError } from "@nexus-stream/protocol
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
-import { type Disposition, type InboundEvent, inboxWrites } from "../../ledger/ledger.ts";
+import { type Disposition, type InboundEvent, inboxWrites } from "../../ledger/inbox/port.ts";
 import type { InboundLimits, InboxLimits } from "./config.ts";
 import type { ClientMessage, Destination, InboxMessage } from "./message.ts";
 

@@ -1,7 +1,8 @@
 /** A finished run as plugins see it: the whole answer, the results of its deliveries, and durations. Pure. */
 
 import { isShown } from "@nexus-stream/protocol";
-import type { Delivery, StoredToolCall, Turn } from "../../ledger/ledger.ts";
+import type { Delivery } from "../../ledger/deliveries/port.ts";
+import type { StoredToolCall, Turn } from "../../ledger/turns/port.ts";
 import type { DeliveryResult, HookResponse, HookToolCall } from "../plugins/port.ts";
 
 export interface RunOutcome {

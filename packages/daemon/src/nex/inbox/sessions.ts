@@ -10,7 +10,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs } from "@nexus-stream/protocol/retry";
 import type { Execution, RunInbox } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
-import { inboxWrites } from "../../ledger/ledger.ts";
+import { inboxWrites } from "../../ledger/inbox/port.ts";
 import { COLLECT_MS, type InboxLimits } from "./config.ts";
 import type { Launched, Start } from "./launch.ts";
 import { LiveSession, type SessionEvents } from "./live-session.ts";

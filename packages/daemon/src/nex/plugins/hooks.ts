@@ -4,7 +4,7 @@ import { basename, extname, resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { HookCall } from "../../ledger/ledger.ts";
+import type { HookCall } from "../../ledger/turns/port.ts";
 import { importWithin } from "../../std/import-within.ts";
 import {
 	HOOK_NAMES,

@@ -1,7 +1,8 @@
 /** The interface of plugins. A plugin sees a message before it becomes a run and the finished turn after it, never a token. */
 
 import type { Usage } from "@nexus-stream/protocol";
-import type { Disposition, StoredPart, TurnStatus } from "../../ledger/ledger.ts";
+import type { Disposition } from "../../ledger/inbox/port.ts";
+import type { StoredPart, TurnStatus } from "../../ledger/turns/port.ts";
 
 /** Values that plugins share for one message; JSON only. */
 export interface HookContext {

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { own } from "@nexus-stream/protocol/own";
 import type { ChannelConfig, InboundConfig } from "../../nex/nex.ts";
-import { readAccounts, type StoredAccount } from "../data/stored-accounts.ts";
+import { readAccounts, type StoredAccount } from "../data/secrets.ts";
 import type { NexusConfig } from "./config.ts";
 
 export interface NexConfig {

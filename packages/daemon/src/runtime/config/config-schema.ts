@@ -1,17 +1,26 @@
 /** Every key of `nexus.yaml`: its type, its default in words, and what is allowed there. Loaded only when there is a file to check. */
 
 import { isAddressBlock } from "@nexus-stream/adapter/net/address-block";
+import { type GuardRules, isAllowEntry } from "@nexus-stream/adapter/net/address-guard";
 import { z } from "zod";
 import type { BROKER_LIMITS } from "../../broker/broker.ts";
 import type { EdgeLimits } from "../../edge/edge.ts";
-import { ENGINES, type EngineChoice, type EngineSections, sharedSchemas } from "../../engine/engine.ts";
+import {
+	ENGINES,
+	type EngineChoice,
+	type EngineSections,
+	sharedSchemas,
+	type ToolsConfig,
+} from "../../engine/engine.ts";
 import type { InboxLimits } from "../../nex/nex.ts";
+import type { ArtifactLimits } from "../../services/artifacts/limits.ts";
+import type { JobLimits } from "../../services/jobs/port.ts";
+import type { QuotaLimits } from "../../services/kit/quota.ts";
+import type { MemoryConfig } from "../../services/memory/memory.ts";
 import * as words from "../../std/config-words.ts";
 import { approvals, channels, plugins, sessions } from "./channels-schema.ts";
-import { apps, artifacts, jobs } from "./config-jobs.ts";
-import { connectors, memory, tools } from "./config-tools.ts";
 
-const { bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
+const { byTool, bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
 
 /** Named here again so that a client that reads the file need not load the parts; the types keep the lists the same. */
 const brokerLimits = {
@@ -93,6 +102,67 @@ const edgeLimits = {
 	listItemsMax: count,
 	framesMax: count,
 } satisfies Record<keyof EdgeLimits, z.ZodType>;
+
+const apps = group({ bytesPerAppMax: bytes } satisfies Record<keyof QuotaLimits, z.ZodType>);
+
+const jobs = group({
+	runningMax: count,
+	runningPerAppMax: count,
+	queuedMax: count,
+	queuedPerAppMax: count,
+	attemptsMax: count,
+	backoffMsMax: ms,
+	cancelGraceMs: ms,
+	progressMs: ms,
+	inlineBytesMax: bytes,
+	audioBytesMax: bytes,
+} satisfies Record<keyof JobLimits, z.ZodType>);
+
+const artifacts = group({
+	artifactBytesMax: bytes,
+	bytesPerAppMax: bytes,
+	bytesMax: bytes,
+	countPerAppMax: count,
+	uploadsMax: count,
+	uploadsPerAppMax: count,
+	ageMsMax: ms,
+	transferIdleMs: ms,
+	uploadIdleMs: ms,
+} satisfies Record<keyof ArtifactLimits, z.ZodType>);
+
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/);
+
+const bash = group({
+	enabled: flag,
+	wrapper: say(z.array(z.string().min(1)).min(1), "a list: a program that confines the shell, and its arguments"),
+	env: say(z.array(variable), "a list of names of environment variables that commands may see"),
+	outputBytesMax: bytes,
+} satisfies Record<keyof NonNullable<ToolsConfig["bash"]>, z.ZodType>);
+
+const tools = group({
+	root: text("a folder; relative to this file"),
+	fileBytesMax: bytes,
+	bash,
+	describe: byTool(z.string().min(1), "a map from tools to texts in which {name} stands for an argument"),
+	priority: byTool(z.int(), "a map from tools to whole numbers; higher starts earlier, and 0 is the default"),
+} satisfies Record<keyof ToolsConfig, z.ZodType>);
+
+const memory = group({
+	enabled: flag,
+	itemsMax: count,
+	itemsTotalMax: count,
+	charsMax: say(z.int().positive(), "a whole number of characters above 0"),
+	recallItemsMax: count,
+} satisfies Record<keyof MemoryConfig, z.ZodType>);
+
+const connectors = group({
+	allow: say(
+		z.array(z.string().refine(isAllowEntry)),
+		"a list of hosts with their ports and of CIDR blocks, such as models.lan:11434 or 10.0.0.0/8",
+	),
+	allowLoopback: flag,
+	inlineApps: say(z.array(z.string().min(1)), "a list of applications, such as [shop]"),
+} satisfies Record<keyof GuardRules | "inlineApps", z.ZodType>);
 
 const grpc = group({
 	port: say(

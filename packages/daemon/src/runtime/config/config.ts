@@ -14,27 +14,14 @@ export interface RetentionConfig {
 	sweepIntervalMs: number;
 }
 
-export interface AuditConfig {
-	/** Events of the audit log that are older go. */
-	keptDays: number;
-}
-
-export interface NexusConfig extends EngineSections {
+/** The keys that are there in any case, and what only a started daemon knows. */
+interface CompletedConfig {
 	host: string;
 	port: number;
-	/** The gRPC port; left out, the one after `port`. */
-	grpc?: FileConfig["grpc"];
 	/** Absolute. */
 	data: string;
-	/** Given by a person; without it one is generated and kept in the data directory. */
-	token?: string;
 	allowedHosts: string[];
 	trustedProxies: string[];
-	/** Undefined: the engine that the rest of the configuration and the environment ask for. */
-	engine?: EngineChoice;
-	/** For the engine `reason-act`; without them it has one agent. */
-	agents?: FileConfig["agents"];
-	phases?: FileConfig["phases"];
 	/** Paths of engines and plugins are relative to this folder. */
 	base: string;
 	durability: Durability;
@@ -42,34 +29,21 @@ export interface NexusConfig extends EngineSections {
 	storeRetryMsMax: number;
 	stopDeadlineMs: number;
 	retention: RetentionConfig;
-	audit: AuditConfig;
+	/** `keptDays`: events of the audit log that are older go. */
+	audit: { keptDays: number };
 	broker: NonNullable<FileConfig["broker"]>;
-	/** Limits of the execution log. */
-	execution?: FileConfig["execution"];
-	/** Where spans go, and what is in them. */
-	otel?: FileConfig["otel"];
 	edge: NonNullable<FileConfig["edge"]>;
-	/** How people are asked about tools. */
-	approvals?: FileConfig["approvals"];
-	/** Chat platforms; accounts that were stored with `nexus adapter add` come on top. */
-	channels?: FileConfig["channels"];
-	sessions?: FileConfig["sessions"];
-	plugins?: FileConfig["plugins"];
-	tools?: FileConfig["tools"];
-	memory?: FileConfig["memory"];
-	/** Which addresses model providers may have. */
-	connectors?: FileConfig["connectors"];
-	/** Limits of jobs and artifacts. */
-	jobs?: FileConfig["jobs"];
-	artifacts?: FileConfig["artifacts"];
-	/** Limits of one application. */
-	apps?: FileConfig["apps"];
-	/** MCP servers, and what is expected of them. */
-	mcp?: FileConfig["mcp"];
 	log: { level: LogLevel };
 	/** The file that was read, if any. */
 	file?: string;
 }
+
+/** `docs/configuration.md` explains every key. */
+export type NexusConfig = CompletedConfig &
+	EngineSections & { engine?: EngineChoice } & Omit<
+		FileConfig,
+		keyof CompletedConfig | keyof EngineSections | "engine"
+	>;
 
 /** A configuration with holes, as a file or a program that embeds the daemon gives it. */
 export type PartialConfig = { [key in keyof FileConfig]?: FileConfig[key] | undefined } & {

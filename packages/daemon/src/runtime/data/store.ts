@@ -1,12 +1,12 @@
 /** The one database file, with the Bus, the Ledger and the rows of the services in it. */
 
-import { DatabaseSync } from "node:sqlite";
+import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
-import { type Ledger, sqliteLedger, storeFailure } from "../../ledger/ledger.ts";
+import { type Ledger, sqliteLedger } from "../../ledger/ledger.ts";
 import { createTelling } from "../../services/audit/mappers.ts";
-import { type Durability, openSqlite, SchemaTooNew, type SqliteFile, schemaVersions } from "../../std/sqlite.ts";
+import { type Durability, openSqlite, SchemaTooNew, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
 import { type ServiceRows, serviceRows } from "./tables.ts";
 
 export interface Store {
@@ -54,30 +54,33 @@ export function openStore(path: string, options: StoreOptions, log: Log, guard?:
 	}
 }
 
-/** Throws what `openStore` would, and changes nothing. */
-export function checkStore(path: string): void {
-	let db: DatabaseSync | undefined;
-	try {
-		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
-		const known = knownVersions();
-		for (const [area, version] of schemaVersions(db)) {
-			const most = known.get(area);
-			if (most !== undefined && version > most) throw new SchemaTooNew(path, area, version, most);
-		}
-	} catch (cause) {
-		throw storeFailure(cause, path);
-	} finally {
-		db?.close();
-	}
-}
-
-/** The schema versions that this program would give a new file. */
-function knownVersions(): Map<string, number> {
-	const file = openSqlite(":memory:", "process");
-	try {
-		for (const migrate of [sqliteLedger, serviceRows, sqliteStorage]) migrate(file);
-		return schemaVersions(file.db);
-	} finally {
-		file.close();
+/** Any error of opening, migrating or reading the file at `path`, with what to do about it. */
+export function storeFailure(cause: unknown, path: string): NexusError {
+	if (cause instanceof SchemaTooNew) return new NexusError("data_loss", cause.message, { cause });
+	const failure = sqliteFailure(cause);
+	if (failure === undefined) return toNexusError(cause);
+	const say = (code: "data_loss" | "unavailable" | "conflict" | "internal", what: string) =>
+		new NexusError(code, `${path}: ${what} (${failure.message})`, { cause });
+	switch (failure.kind) {
+		case "corrupt":
+			return say(
+				"data_loss",
+				"the database is damaged. Restore it from a backup, or move it away with its -wal and -shm files and store.json to start empty",
+			);
+		case "unwritable":
+			return say(
+				"unavailable",
+				"the database cannot be opened or written. Check that the folder exists and its permissions",
+			);
+		case "full":
+			return say("unavailable", "the disk is full or failing. Free space, then start again");
+		case "locked":
+			return say("conflict", "another process holds the database. Stop it, or choose another data folder");
+		case "duplicate":
+			return say("conflict", "it is already stored");
+		case "other":
+			return say("internal", "the database failed");
+		default:
+			return failure.kind satisfies never;
 	}
 }

@@ -154,7 +154,7 @@ const hostCommand = (here: string): string[] =>
 async function readyOf(host: ChildProcess): Promise<Ready> {
 	const { promise, resolve, reject } = Promise.withResolvers<string>();
 	const fail = (why: string) => reject(new NexusError("unavailable", `the channel lab did not start: ${why}`));
-	const late = setTimeout(() => fail(`not within ${START_MS} ms`), START_MS);
+	const cancel = systemClock.after(START_MS, () => fail(`not within ${START_MS} ms`), "due");
 	host.once("error", (cause) => fail(cause.message));
 	host.once("exit", (code) => fail(`its process ended with ${code}`));
 	createInterface({ input: host.stdout! }).once("line", resolve);
@@ -164,7 +164,7 @@ async function readyOf(host: ChildProcess): Promise<Ready> {
 		host.kill();
 		throw cause;
 	} finally {
-		clearTimeout(late);
+		cancel();
 	}
 }
 

@@ -6,7 +6,7 @@ import { own } from "@nexus-stream/protocol/own";
 import type { Lab, LabFault, LabRun, LabState } from "../../edge/edge.ts";
 import type { Nex } from "../../nex/nex.ts";
 import { type Bench, type BenchOptions, type HostState, LAB_ACCOUNT, startBench } from "./lab-bench.ts";
-import { createQuestions, type LabQuestions } from "./lab-question.ts";
+import { LabQuestions } from "./lab-question.ts";
 
 const UNUSED_MS = 10 * 60_000;
 const DELIVERIES_MAX = 100;
@@ -20,11 +20,11 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 	const { clock } = options;
 	const life = createLife(options);
 	let current: { bench: Bench; run: LabRun } | undefined;
-	let questions: { bench: Bench; own: LabQuestions } | undefined;
+	let questions: LabQuestions | undefined;
 	/** A restarted bench knows none of the earlier questions. */
 	const questionsOf = (bench: Bench): LabQuestions => {
-		if (questions?.bench !== bench) questions = { bench, own: createQuestions(bench, clock, options.log) };
-		return questions.own;
+		if (questions?.bench !== bench) questions = new LabQuestions(bench, clock, options.log);
+		return questions;
 	};
 	const currentOf = (bench: Bench) => (current?.bench === bench ? current.run : undefined);
 	const deliveriesOf = async (bench: Bench) => {

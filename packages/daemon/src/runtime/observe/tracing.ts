@@ -5,7 +5,8 @@ import { type Clock, systemClock, within } from "@nexus-stream/protocol/clock";
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { RunObserver } from "../../broker/broker.ts";
-import type { Delivery, Turn } from "../../ledger/ledger.ts";
+import type { Delivery } from "../../ledger/deliveries/port.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import type { Outbound } from "../../nex/nex.ts";
 import type { Exported, SpanFacts } from "./otlp.ts";
 

@@ -11,7 +11,7 @@ import type { ConnectorService } from "../../services/connectors/port.ts";
 import { OWNER_APP } from "../../services/kit/principal.ts";
 import type { NexusConfig } from "../config/config.ts";
 import { dataPaths } from "../data/data-dir.ts";
-import { secretKey } from "../data/secret-key.ts";
+import { secretKey } from "../data/secrets.ts";
 import type { ServiceRows } from "../data/tables.ts";
 
 export interface ConnectorParts {

@@ -14,7 +14,6 @@ import type { Broker } from "../../broker/broker.ts";
 import { afterOf, filtered, logStream, principalOf } from "../../edge/rpc/rpc.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Accepted, ClientMessage } from "../../nex/nex.ts";
-import { agentMatcher } from "../audit/agents.ts";
 import type { AuditLog } from "../audit/audit.ts";
 import type { AgentEvent } from "../audit/events.ts";
 import type { NoticeLogs } from "../audit/notices.ts";
@@ -117,3 +116,15 @@ const messageOf = (sequence: number, event: AgentEvent): AgentEventMessage => ({
 	reasonCode: reasonCodeOf(event.reason_code ?? "UNSPECIFIED"),
 	at: timestampFromMs(event.at),
 });
+
+interface AgentEventFilter {
+	session?: string;
+	agent?: string;
+}
+
+/** Undefined: the reader wants all events. */
+function agentMatcher({ session, agent }: AgentEventFilter): ((event: AgentEvent) => boolean) | undefined {
+	if (session === undefined && agent === undefined) return undefined;
+	return (event) =>
+		(session === undefined || event.session === session) && (agent === undefined || event.agent === agent);
+}

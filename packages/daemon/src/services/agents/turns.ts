@@ -3,7 +3,9 @@
 import { NexusError, type Reason } from "@nexus-stream/protocol";
 import type { Broker } from "../../broker/broker.ts";
 import { type Bus, follow } from "../../bus/bus.ts";
-import { disposedCall, type InboundEvent, type Ledger, type Turn } from "../../ledger/ledger.ts";
+import { disposedCall, type InboundEvent } from "../../ledger/inbox/port.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Turn } from "../../ledger/turns/port.ts";
 import type { Accepted, ClientMessage } from "../../nex/nex.ts";
 import type { AgentOutcome, AgentTurns } from "../workflows/port.ts";
 

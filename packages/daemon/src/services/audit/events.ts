@@ -1,7 +1,7 @@
 /** Events of agents and of memory, as they are kept: one line of JSON with ids and states. One of an agent has 1 KB at most (Z22). */
 
 import type { Reason } from "@nexus-stream/protocol";
-import { clipped } from "./clip.ts";
+import { clipBytes } from "../../std/clip.ts";
 
 /** An event as it is stored and as readers get it. */
 export interface AgentEvent {
@@ -59,3 +59,15 @@ export const agentText = ({
 
 export const memoryText = ({ event_type, at, memory_id, bank, run_id, agent }: MemoryEvent): string =>
 	JSON.stringify({ event_type, at, memory_id, bank, run_id, agent: name(agent) });
+
+const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/gu;
+
+/** Nearly all of them. */
+const PLAIN = /^[ -~]*$/;
+
+/** Names and ids come from models, platforms and callers: records hold them on one line, and at most so many bytes of UTF-8, on a character's border. */
+export function clipped(text: string, bytesMax: number): string {
+	if (text.length <= bytesMax && PLAIN.test(text)) return text;
+	const plain = text.search(CONTROL) < 0 ? text : text.replaceAll(CONTROL, "\uFFFD");
+	return clipBytes(plain, bytesMax);
+}

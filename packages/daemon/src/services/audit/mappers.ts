@@ -7,20 +7,13 @@ import { type Reason, reasonOfEnd, traceIdOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { RunMeta } from "../../broker/broker.ts";
 import type { Changes, LogSpec, Tell } from "../../bus/bus.ts";
-import type {
-	ApprovalOps,
-	DeliveryOps,
-	Disposition,
-	ExecutionOps,
-	GrantOps,
-	InboxOps,
-	OpenQuestion,
-	Origin,
-	PairingOps,
-	Person,
-	StoredEntry,
-	TurnOps,
-} from "../../ledger/ledger.ts";
+import type { ApprovalOps, OpenQuestion } from "../../ledger/approvals/port.ts";
+import type { DeliveryOps } from "../../ledger/deliveries/port.ts";
+import type { ExecutionOps, StoredEntry } from "../../ledger/execution/port.ts";
+import type { GrantOps } from "../../ledger/grants/port.ts";
+import type { Disposition, InboxOps, Origin } from "../../ledger/inbox/port.ts";
+import type { PairingOps, Person } from "../../ledger/pairings/port.ts";
+import type { TurnOps } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
 import type { MemoryOps } from "../memory/rows.ts";
 import { type AgentEvent, agentText, type MemoryEvent, memoryText } from "./events.ts";

@@ -2,7 +2,7 @@
 
 import type { Reason } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import { clipped } from "./clip.ts";
+import { clipped } from "./events.ts";
 import type { Audit, AuditEntry, AuditPayload } from "./port.ts";
 import { noticeWrites } from "./rows.ts";
 import { AUDIT_TOPIC } from "./topics.ts";

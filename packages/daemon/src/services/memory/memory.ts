@@ -5,7 +5,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Bus } from "../../bus/bus.ts";
 import type { MemoryPort } from "../../engine/engine.ts";
-import { checkpointWrites } from "../../ledger/ledger.ts";
+import { checkpointWrites } from "../../ledger/checkpoints/port.ts";
 import type { MemoryRows } from "./rows.ts";
 import { memoryWrites } from "./rows.ts";
 

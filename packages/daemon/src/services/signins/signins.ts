@@ -4,6 +4,7 @@ import { NexusError, newId, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
+import type { Write } from "../../std/write.ts";
 import { Flood } from "../audit/flood.ts";
 import type { Audit, AuditEntry } from "../audit/port.ts";
 import { type Listeners, listeners } from "../kit/listeners.ts";
@@ -16,7 +17,7 @@ export interface SignInDeps {
 	rows: { signins: SignInRows };
 	clock: Clock;
 	log: Log;
-	audit?: Audit;
+	audit: Audit;
 }
 
 const TOPIC = "signins";
@@ -64,7 +65,7 @@ class Register implements SignInRegister {
 			signInWrites.forget(now - SHOWN_MS),
 			signInWrites.add(row),
 			...oldest.map(({ id }) => signInWrites.revoke(id, now)),
-			...this.#auditWrites({ operation: "signed_in", caller: address, payload: { sign_in: row.id } }),
+			this.#audited({ operation: "signed_in", caller: address, payload: { sign_in: row.id } }),
 		]);
 		for (const { id } of oldest) this.#end(id, "removed", now);
 		this.#take(row);
@@ -77,7 +78,7 @@ class Register implements SignInRegister {
 		const now = this.#deps.clock.now();
 		await this.#write([
 			signInWrites.revoke(id, now),
-			...this.#auditWrites({ operation: "signed_out", caller: address, payload: { sign_in: id } }),
+			this.#audited({ operation: "signed_out", caller: address, payload: { sign_in: id } }),
 		]);
 		this.#end(id, "removed", now);
 	}
@@ -85,13 +86,13 @@ class Register implements SignInRegister {
 	refused(address: string, count: number): void {
 		const told = this.#refusals.next(this.#deps.clock.now());
 		if (!told) return;
-		const writes = this.#auditWrites({
+		const write = this.#audited({
 			operation: "refused",
 			reason: "UNAUTHENTICATED",
 			caller: address,
 			payload: { count, ...(told.untold > 0 && { untold: told.untold }) },
 		});
-		if (writes.length > 0) this.#deps.bus.write(writes).catch(this.#failed);
+		this.#deps.bus.write([write]).catch(this.#failed);
 	}
 
 	list(): SignInInfo[] {
@@ -168,9 +169,8 @@ class Register implements SignInRegister {
 		await this.#deps.bus.call(TOPIC);
 	}
 
-	#auditWrites(entry: Omit<AuditEntry, "domain">) {
-		const { audit } = this.#deps;
-		return audit ? [audit({ domain: "sign-in", ...entry })] : [];
+	#audited(entry: Omit<AuditEntry, "domain">): Write {
+		return this.#deps.audit({ domain: "sign-in", ...entry });
 	}
 
 	readonly #failed = (cause: unknown): void => {

@@ -4,9 +4,8 @@
  */
 
 import type { AdapterInfo, WireAttachment } from "@nexus-stream/adapter/host";
-import type { Delivery, DeliveryMessage } from "../../../ledger/ledger.ts";
-import { base64Bytes } from "../../../std/content-type.ts";
-import { extensionOf } from "../../../std/content-type.ts";
+import type { Delivery, DeliveryMessage } from "../../../ledger/deliveries/port.ts";
+import { base64Bytes, extensionOf } from "../../../std/content-type.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
 import { attachmentNonce, isAttachmentNonce } from "../live-delivery.ts";
 import type { SourceEvent, SourcePartEvent } from "../source.ts";

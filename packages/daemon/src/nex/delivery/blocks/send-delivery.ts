@@ -2,7 +2,7 @@
 
 import { type PlatformFault, pieceOf, type SendBody } from "@nexus-stream/adapter/host";
 import { backoffMs, jittered, sleep } from "@nexus-stream/protocol/retry";
-import type { DeliveryMessage } from "../../../ledger/ledger.ts";
+import type { DeliveryMessage } from "../../../ledger/deliveries/port.ts";
 import { speaks } from "../../accounts/account.ts";
 import type { OnPiece, SendAnswer, SendRequest } from "../../accounts/send-port.ts";
 import { type DeliveryAttachment, errorAttachment } from "../attachments/attachment.ts";

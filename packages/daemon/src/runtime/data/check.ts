@@ -1,10 +1,40 @@
-/** `nexus doctor --deep`: reads the whole database and says what of it is damaged. Changes nothing. */
+/** Checks of the database for `nexus doctor`: could it be opened, and, with `--deep`, is any of it damaged? Both change nothing. */
 
 import { DatabaseSync } from "node:sqlite";
 import { createVerifier, decodeFrame, isDamage, type Violation, wordsOf } from "@nexus-stream/protocol";
-import { damagedJournalRows, storedLogs } from "../../bus/bus.ts";
-import { storeFailure } from "../../ledger/ledger.ts";
-import { hasTable } from "../../std/sqlite.ts";
+import { damagedJournalRows, sqliteStorage, storedLogs } from "../../bus/bus.ts";
+import { sqliteLedger } from "../../ledger/ledger.ts";
+import { hasTable, openSqlite, SchemaTooNew, schemaVersions } from "../../std/sqlite.ts";
+import { storeFailure } from "./store.ts";
+import { serviceRows } from "./tables.ts";
+
+/** Throws what `openStore` would, and changes nothing. */
+export function checkStore(path: string): void {
+	let db: DatabaseSync | undefined;
+	try {
+		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
+		const known = knownVersions();
+		for (const [area, version] of schemaVersions(db)) {
+			const most = known.get(area);
+			if (most !== undefined && version > most) throw new SchemaTooNew(path, area, version, most);
+		}
+	} catch (cause) {
+		throw storeFailure(cause, path);
+	} finally {
+		db?.close();
+	}
+}
+
+/** The schema versions that this program would give a new file. */
+function knownVersions(): Map<string, number> {
+	const file = openSqlite(":memory:", "process");
+	try {
+		for (const migrate of [sqliteLedger, serviceRows, sqliteStorage]) migrate(file);
+		return schemaVersions(file.db);
+	} finally {
+		file.close();
+	}
+}
 
 export interface DeepCheck {
 	/** Logs that were read. */
@@ -16,6 +46,7 @@ export interface DeepCheck {
 /** How many faults SQLite lists before it gives up. */
 const FAULTS_MAX = 20;
 
+/** Reads the whole database. */
 export function checkDeeply(path: string): DeepCheck {
 	let db: DatabaseSync | undefined;
 	try {
