@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { ENGINES } from "../../packages/daemon/src/engine/engine.ts";
-import { TABLES } from "../../packages/daemon/src/ledger/sqlite.ts";
+import { TABLES } from "../../packages/daemon/src/ledger/ledger.ts";
 import { type ImportGraph, importsOf, manifests, packageSources, withoutComments } from "./imports.ts";
 import {
 	brokenConnect,

@@ -3,7 +3,7 @@
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { NexusError } from "@nexus-stream/protocol";
-import type { DeliveryJson, EventJson } from "@nexus-stream/protocol/api";
+import type { DeliveryJson } from "@nexus-stream/protocol/api";
 import { overRestarts } from "../client.ts";
 import {
 	type CommandContext,

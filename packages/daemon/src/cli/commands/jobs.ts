@@ -7,8 +7,6 @@ import {
 	ScenarioJobState as State,
 	SubscribeScenarioJobEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
-import { errorCodeOf } from "@nexus-stream/client/runtime";
-import { exitCodeOf } from "@nexus-stream/protocol";
 import {
 	type CommandContext,
 	type CommandExit,

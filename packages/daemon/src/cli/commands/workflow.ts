@@ -16,8 +16,7 @@ import {
 	type WorkflowNodeStatus,
 	WorkflowSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
-import { errorCodeOf } from "@nexus-stream/client/runtime";
-import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
+import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { parseDocument } from "yaml";
 import {
 	type CommandContext,
