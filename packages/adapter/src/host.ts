@@ -4,5 +4,4 @@ export { type MarkdownState, START as MARKDOWN_START } from "./markdown/markdown
 export { FenceWatch, isInFence, stateAfter, stateAt } from "./markdown/outline.ts";
 export { cut, type MarkdownCut } from "./markdown/split.ts";
 export { nonceOf, pieceNonce, pieceOf } from "./nonce.ts";
-export * from "./port.ts";
 export { buttonsFault, questionFault } from "./question.ts";

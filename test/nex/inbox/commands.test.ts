@@ -1,6 +1,6 @@
 import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/port.ts";
 import { phaseWrites } from "../../../packages/daemon/src/ledger/phases/port.ts";
 import { commandIn } from "../../../packages/daemon/src/nex/inbox/commands.ts";
 import type { InboundChannelConfig } from "../../../packages/daemon/src/nex/inbox/config.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/port.ts";
 import { createListening } from "../../../packages/daemon/src/nex/inbox/listening.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";

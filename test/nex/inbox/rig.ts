@@ -1,7 +1,7 @@
 /** The inbox on a real Broker, Bus and Ledger, with an outbound side that only writes down what it is asked for. */
 
 import type { Engine, EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
-import type { InboundMessage } from "../../../packages/adapter/src/host.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/port.ts";
 import type { BrokerLimits } from "../../../packages/daemon/src/broker/port.ts";
 import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";

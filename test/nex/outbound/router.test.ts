@@ -1,7 +1,7 @@
 /** The way of a delivery is decided once, by what the adapter can, the channel's config, and the delivery's own options. */
 
 import { expect, it } from "vitest";
-import type { AdapterInfo } from "../../../packages/adapter/src/host.ts";
+import type { AdapterInfo } from "../../../packages/adapter/src/port.ts";
 import { modeOf } from "../../../packages/daemon/src/nex/delivery/delivery-runner.ts";
 
 const info = (supports: readonly string[], more: object = {}) =>

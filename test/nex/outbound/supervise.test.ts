@@ -4,7 +4,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import type { InboundMessage, StreamLine } from "../../../packages/adapter/src/host.ts";
+import type { InboundMessage, StreamLine } from "../../../packages/adapter/src/port.ts";
 import { createLines } from "../../../packages/daemon/src/nex/delivery/stream/stream-pusher.ts";
 import {
 	RESTART_RULES,

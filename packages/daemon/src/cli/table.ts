@@ -10,14 +10,14 @@ export function since(at: number): string {
 	return new Date(at).toISOString().slice(0, 10);
 }
 
-export interface Listing<Item> {
-	/** Said instead of an empty list. */
+export interface TableColumns<Item> {
+	/** Printed instead of an empty list. */
 	none?: string;
-	/** Cells by the heads of their columns. What matters stands in the last column. */
+	/** Cells by the heads of their columns. The last column has the important text. */
 	columns: Readonly<Record<string, (item: Item) => string>>;
 	/** Columns that a narrow terminal goes without, in this order. */
 	optional?: readonly string[];
-	/** Cuts long cells: what strangers write stands in them. */
+	/** Cuts long cells: people on chat platforms write their text. */
 	clipped?: boolean;
 	/** An item as `--json` prints it. */
 	json?: (item: Item) => object;
@@ -31,7 +31,7 @@ export function list<Item extends object>(
 	terminal: Terminal,
 	json: boolean | undefined,
 	items: readonly Item[],
-	{ none, columns, optional, clipped, json: jsonOf = (item) => item }: Listing<Item>,
+	{ none, columns, optional, clipped, json: jsonOf = (item) => item }: TableColumns<Item>,
 ): number {
 	if (items.length === 0 && none !== undefined) terminal.note(none);
 	if (json) for (const item of items) terminal.json(jsonOf(item));

@@ -1,6 +1,6 @@
 /** The port of outbound delivery: its configuration, and the interfaces of its users. */
 
-import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "@nexus-stream/adapter/host";
+import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "@nexus-stream/adapter/port";
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/deliveries/port.ts";
 import type { Write } from "../std/write.ts";
 import type { InboundHandlers } from "./accounts/monitor-port.ts";

@@ -1,6 +1,6 @@
 /** Sends the approvals and questions of runs to chats, and takes decisions from chats, buttons and the API. */
 
-import type { Target } from "@nexus-stream/adapter/host";
+import type { Target } from "@nexus-stream/adapter/port";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";

@@ -1,6 +1,6 @@
 /** The context of a running delivery, for streams and for blocks. */
 
-import type { AdapterInfo, DeliveryOptions, Question, Target, WireAttachment } from "@nexus-stream/adapter/host";
+import type { AdapterInfo, DeliveryOptions, Question, Target, WireAttachment } from "@nexus-stream/adapter/port";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";

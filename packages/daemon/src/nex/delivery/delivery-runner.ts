@@ -1,6 +1,6 @@
 /** Runs every delivery to completion: waits for its turn, gets the adapter's info, routes it, and records the outcome. */
 
-import type { AdapterInfo, Target } from "@nexus-stream/adapter/host";
+import type { AdapterInfo, Target } from "@nexus-stream/adapter/port";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { DeliveryMode } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";

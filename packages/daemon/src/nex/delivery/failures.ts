@@ -1,6 +1,6 @@
 /** Records messages that a platform accepted and later reported as undelivered: their deliveries are not complete. */
 
-import type { MessageFailure } from "@nexus-stream/adapter/host";
+import type { MessageFailure } from "@nexus-stream/adapter/port";
 import { Refused } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Deliveries, deliveryWrites, type MessageAddress } from "../../ledger/deliveries/port.ts";

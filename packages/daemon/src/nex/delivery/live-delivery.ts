@@ -1,6 +1,7 @@
 /** One delivery in memory: the rules by which its messages change. Every change is applied to the row here and recorded. */
 
-import { nonceOf, pieceNonce, pieceOf, type Resume } from "@nexus-stream/adapter/host";
+import { nonceOf, pieceNonce, pieceOf } from "@nexus-stream/adapter/host";
+import type { Resume } from "@nexus-stream/adapter/port";
 import type { DeliveryMode, DeliveryState } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import {

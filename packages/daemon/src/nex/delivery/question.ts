@@ -1,6 +1,7 @@
 /** Questions to the people of a chat: deliveries whose message has buttons where the platform supports them. */
 
-import { buttonsFault, nonceOf, type Question, questionFault, type Target } from "@nexus-stream/adapter/host";
+import { buttonsFault, nonceOf, questionFault } from "@nexus-stream/adapter/host";
+import type { Question, Target } from "@nexus-stream/adapter/port";
 import { isSameChat } from "@nexus-stream/platforms";
 import { NexusError, newId, Refused } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";

@@ -1,6 +1,6 @@
 /** Reads a run's log for a platform: StreamEvents with their positions in the answer's text, from any position on, then live. */
 
-import type { RunFacts } from "@nexus-stream/adapter/host";
+import type { RunFacts } from "@nexus-stream/adapter/port";
 import {
 	chunkDecoder,
 	createToEvents,

@@ -1,6 +1,6 @@
 /** Starts a monitor for every configured account whose adapter supports it; retries while an adapter's info is not available. */
 
-import type { AdapterInfo, InboundChoice } from "@nexus-stream/adapter/host";
+import type { AdapterInfo, InboundChoice } from "@nexus-stream/adapter/port";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { AccountName, AccountPort } from "../port.ts";

@@ -1,7 +1,7 @@
 /** A message in the inbox: the recorded event with its facts. All stages work on this one shape. */
 
 import { createHash } from "node:crypto";
-import type { InboundMessage, Target } from "@nexus-stream/adapter/host";
+import type { InboundMessage, Target } from "@nexus-stream/adapter/port";
 import { isSameChat } from "@nexus-stream/platforms";
 import { newEventId } from "@nexus-stream/protocol";
 import type { Disposition, InboundEvent, Origin, StoredAttachment } from "../../ledger/inbox/port.ts";

@@ -3,7 +3,7 @@
  * a restart never sends it twice.
  */
 
-import type { AdapterInfo, WireAttachment } from "@nexus-stream/adapter/host";
+import type { AdapterInfo, WireAttachment } from "@nexus-stream/adapter/port";
 import type { Delivery, DeliveryMessage } from "../../../ledger/deliveries/port.ts";
 import { base64Bytes, extensionOf } from "../../../std/content-type.ts";
 import type { DeliveryContext } from "../delivery-context.ts";

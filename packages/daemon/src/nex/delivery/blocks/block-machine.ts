@@ -1,6 +1,7 @@
 /** Yields the messages of an answer as they become ready: blocks while it is written, or the whole answer at its end. Owns the timers of the block pipeline. */
 
-import { type AdapterInfo, type MarkdownState, stateAt } from "@nexus-stream/adapter/host";
+import { type MarkdownState, stateAt } from "@nexus-stream/adapter/host";
+import type { AdapterInfo } from "@nexus-stream/adapter/port";
 import { CHANNEL_BLOCKS } from "@nexus-stream/platforms";
 import { own } from "@nexus-stream/protocol/own";
 import { sleep } from "@nexus-stream/protocol/retry";

@@ -6,10 +6,9 @@ import {
 	MARKDOWN_START,
 	type MarkdownCut,
 	type MarkdownState,
-	type RunFacts,
 	stateAfter,
-	type WireAttachment,
 } from "@nexus-stream/adapter/host";
+import type { RunFacts, WireAttachment } from "@nexus-stream/adapter/port";
 import type { DeliveryAttachment } from "../attachments/attachment.ts";
 import type { SourceEvent } from "../source.ts";
 

@@ -1,6 +1,6 @@
 /** Mail: the whole answer in one message with its files. Separate texts are divided by an empty line, which is not part of the source. */
 
-import type { WireAttachment } from "@nexus-stream/adapter/host";
+import type { WireAttachment } from "@nexus-stream/adapter/port";
 import { attachmentOf, isWanted } from "../attachments/attachment.ts";
 import type { DeliveryContext } from "../delivery-context.ts";
 import { isAttachmentNonce, lineOf } from "../live-delivery.ts";

@@ -1,6 +1,7 @@
 /** Delivery by separate messages: each is recorded before it is sent, so that a crash leaves at most one unknown outcome, which is looked up. */
 
-import { type PlatformFault, pieceOf, type SendBody } from "@nexus-stream/adapter/host";
+import { pieceOf } from "@nexus-stream/adapter/host";
+import type { PlatformFault, SendBody } from "@nexus-stream/adapter/port";
 import { backoffMs, jittered, sleep } from "@nexus-stream/protocol/retry";
 import type { DeliveryMessage } from "../../../ledger/deliveries/port.ts";
 import { speaks } from "../../accounts/account.ts";

@@ -1,7 +1,7 @@
 /** Native streaming: writes a run's log to the adapter's `stream` process, and after a crash continues in the next process. */
 
 import { setImmediate } from "node:timers/promises";
-import type { StreamLine } from "@nexus-stream/adapter/host";
+import type { StreamLine } from "@nexus-stream/adapter/port";
 import { speaks } from "../../accounts/account.ts";
 import { type AnswerWatch, watchAnswer } from "../../accounts/answer-watch.ts";
 import type { LineProcess } from "../../accounts/line-process.ts";

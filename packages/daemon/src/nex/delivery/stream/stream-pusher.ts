@@ -1,6 +1,7 @@
 /** Writes source events to a `stream` process as lines, and sends attachments between them where the adapter does not show them itself. */
 
-import { type DeliveryFields, FenceWatch, type StreamLine } from "@nexus-stream/adapter/host";
+import { FenceWatch } from "@nexus-stream/adapter/host";
+import type { DeliveryFields, StreamLine } from "@nexus-stream/adapter/port";
 import type { DeliveryMessage } from "../../../ledger/deliveries/port.ts";
 import { speaks } from "../../accounts/account.ts";
 import type { LineProcess } from "../../accounts/line-process.ts";

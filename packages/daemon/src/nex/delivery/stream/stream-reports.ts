@@ -1,6 +1,6 @@
 /** Handles the reports of a `stream` process on one delivery: records them, acknowledges intents, and returns the outcome. */
 
-import type { StreamLine, StreamStatus } from "@nexus-stream/adapter/host";
+import type { StreamLine, StreamStatus } from "@nexus-stream/adapter/port";
 import { speaks } from "../../accounts/account.ts";
 import type { DeliveryContext, DeliveryOutcome } from "../delivery-context.ts";
 import { isAttachmentNonce } from "../live-delivery.ts";

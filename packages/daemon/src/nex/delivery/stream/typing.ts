@@ -1,6 +1,6 @@
 /** The typing indicator as a pure step: five triggers turn it on, it is renewed before it expires, and it always ends. */
 
-import type { Activity } from "@nexus-stream/adapter/host";
+import type { Activity } from "@nexus-stream/adapter/port";
 import type { ToolStatusEvent } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { DeliveryContext } from "../delivery-context.ts";
