@@ -9,9 +9,9 @@ import type { Fake } from "../../packages/lab/src/fake.ts";
 import { createSlackFake, PATIENT, type SlackFake } from "../../packages/lab/src/slack/slack.ts";
 import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import type { Channel } from "../../packages/platforms/src/channels.ts";
-import { loadPlatform } from "../../packages/platforms/src/load.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { until } from "../until.ts";
+import { loadPlatform } from "./platform.ts";
 import { type OpenSession, openSession, sendOptions } from "./session.ts";
 
 const QUESTION = {

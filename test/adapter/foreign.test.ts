@@ -8,9 +8,9 @@ import { createSends } from "../../packages/adapter/src/serve/send.ts";
 import { serveFake } from "../../packages/lab/src/http.ts";
 import { type Place, STARTS } from "../../packages/lab/src/lab-places.ts";
 import { CHANNELS, type Channel } from "../../packages/platforms/src/channels.ts";
-import { loadPlatform } from "../../packages/platforms/src/load.ts";
 import { type Clock, systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
+import { loadPlatform } from "./platform.ts";
 import { faultOf, memory, openAccount, openSession, sendOptions } from "./session.ts";
 
 /** Answers that gateways, proxies and captive portals give in a platform's place. */

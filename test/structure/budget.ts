@@ -32,7 +32,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	".": 100,
 	adapter: 8000,
 	broker: 5000,
-	bus: 4000,
+	bus: 4010,
 	cli: 4250,
 	client: 1900,
 	edge: 8900,

@@ -55,9 +55,8 @@ const isBackOff = (node: Node): boolean =>
 	(node.left as Node).value === 2 &&
 	(node.right as Node).type !== "Literal";
 
-const isTimer = (node: Node): boolean =>
-	node.type === "CallExpression" &&
-	[nameOf(node.callee), nameOf((node.callee as Node).property)].includes("setTimeout");
+/** The global timer, not the idle time-out of a socket, which has the same name. */
+const isTimer = (node: Node): boolean => node.type === "CallExpression" && nameOf(node.callee) === "setTimeout";
 
 /** `new Promise((resolve) => clock.after(ms, resolve))`. */
 function isSleep(node: Node): boolean {

@@ -2,22 +2,10 @@
 
 import { describe, expect, it } from "vitest";
 import { ROOT } from "./files.ts";
-import { left } from "./left.ts";
-import { describeFinding, folderOfBudget, wordCounts, wordsBelow, wordsIn } from "./words.ts";
+import { describeFinding, wordsBelow, wordsIn } from "./words.ts";
 
 describe("structure: the words", () => {
-	const findings = wordsBelow(ROOT);
-
-	it("no folder has more of them than its budget", () => {
-		const counts = wordCounts(findings);
-		const over = Object.keys(counts).filter((folder) => counts[folder]! > (left.words[folder] ?? 0));
-		const listed = findings.filter(({ file }) => over.includes(folderOfBudget(file))).map(describeFinding);
-		expect(listed).toEqual([]);
-	});
-
-	it("no folder has fewer: the budget falls with them (`node test/structure/tighten.ts` writes it)", () => {
-		expect(wordCounts(findings)).toEqual(left.words);
-	});
+	it("there are none", () => expect(wordsBelow(ROOT).map(describeFinding)).toEqual([]));
 });
 
 const foundIn = (file: string, source: string): string[] =>

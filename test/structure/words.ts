@@ -96,25 +96,9 @@ export function wordsIn(file: string, source: string): Finding[] {
 
 const isOurs = (file: string): boolean => !isBelow(file, [...FOLDERS.generated, ...FOLDERS.foreign]);
 
-/** Findings in all files whose path begins with the prefix. */
-export const wordsBelow = (root: string, prefix = ""): Finding[] =>
-	[...filesBelow(root, READABLE)]
-		.filter(([file]) => file.startsWith(prefix) && isOurs(file))
-		.flatMap(([file, source]) => wordsIn(file, source));
+/** Findings in all readable files. */
+export const wordsBelow = (root: string): Finding[] =>
+	[...filesBelow(root, READABLE)].filter(([file]) => isOurs(file)).flatMap(([file, source]) => wordsIn(file, source));
 
 export const describeFinding = ({ file, line, word, advice, text }: Finding): string =>
 	`${file}:${line}: "${word}" → ${advice}\n    ${text}`;
-
-/** `src/nex`, `docs/adr`, `packages/daemon/src/nex`; files at the root count by their names. */
-export function folderOfBudget(file: string): string {
-	const folders = file.split("/").slice(0, -1);
-	if (folders.length === 0) return file;
-	return folders.slice(0, folders[0] === "packages" ? 4 : 2).join("/");
-}
-
-/** Findings per folder. */
-export function wordCounts(findings: readonly Finding[]): Record<string, number> {
-	const counts: Record<string, number> = {};
-	for (const { file } of findings) counts[folderOfBudget(file)] = (counts[folderOfBudget(file)] ?? 0) + 1;
-	return Object.fromEntries(Object.entries(counts).toSorted(([a], [b]) => (a < b ? -1 : 1)));
-}

@@ -6,7 +6,7 @@ import { ADAPTER_LIMITS } from "../../packages/adapter/src/serve/context.ts";
 import { STOP_GRACE_MS, serve } from "../../packages/adapter/src/serve/serve.ts";
 import { TIME_HEADER } from "../../packages/lab/src/http.ts";
 import { CHANNELS } from "../../packages/platforms/src/channels.ts";
-import { loadPlatform } from "../../packages/platforms/src/load.ts";
+import { loadPlatform } from "../adapter/platform.ts";
 import { timeOf } from "./time.ts";
 
 const { clock, factor } = timeOf(process.env);

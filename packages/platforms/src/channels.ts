@@ -1,4 +1,4 @@
-/** The channels that come with Nexus. Each has a folder of the same name here, and a loader in load.ts. */
+/** The channels that come with Nexus. Each has a folder of the same name here, and a loader in main.ts. */
 
 export const CHANNELS = [
 	"discord",

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { loadAccount } from "../../../packages/adapter/src/serve/account.ts";
-import { loadPlatform } from "../../../packages/platforms/src/load.ts";
 import { CHANNELS } from "../../../packages/platforms/src/platforms.ts";
+import { loadPlatform } from "../platform.ts";
 
 describe.each(CHANNELS)("the settings of %s", (channel) => {
 	it("have defaults that fit their patterns, and depend on settings before them", async () => {

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { splitAll } from "../../../packages/adapter/src/markdown/split.ts";
 import { createRenderer } from "../../../packages/adapter/src/serve/context.ts";
 import { CHANNELS } from "../../../packages/platforms/src/channels.ts";
-import { loadPlatform } from "../../../packages/platforms/src/load.ts";
 import { HOSTILE_TEXTS } from "../../markdown/texts.ts";
+import { loadPlatform } from "../platform.ts";
 
 const CHARS = 5000;
 /** Where all of it is parsed. */

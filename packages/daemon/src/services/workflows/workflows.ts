@@ -138,14 +138,20 @@ class WorkflowService implements Workflows {
 	#take(begun: Begun): void {
 		const { id, appId } = begun.head;
 		// It came while the daemon stopped: it is on record, and the next one begins it.
-		if (this.#isClosing) return void this.#queue.step({ type: "leave", id });
+		if (this.#isClosing) {
+			this.#queue.step({ type: "leave", id });
+			return;
+		}
 		const execution = new WorkflowExecution(this.#execution, begun);
 		this.#live.set(id, execution);
 		void execution.over.then(() => {
 			this.#live.delete(id);
 			this.#queue.step({ type: "leave", id });
 		});
-		if (begun.run.state !== "running") return void this.#queue.step({ type: "wait", id, appId, readyAt: 0 });
+		if (begun.run.state !== "running") {
+			this.#queue.step({ type: "wait", id, appId, readyAt: 0 });
+			return;
+		}
 		this.#queue.step({ type: "run", id, appId });
 		execution.give({ type: "recover" });
 	}
