@@ -19,6 +19,7 @@ const UNUSED_MS = 10 * 60_000;
 
 /** A host without platforms: only its process matters here. */
 const HOST = `
+import { appendFileSync } from "node:fs";
 import { createServer } from "node:http";
 appendFileSync(new URL("pids", import.meta.url), process.pid + "\\n");
 const server = createServer((_, response) => response.end('{"channels":{}}'));
