@@ -133,12 +133,13 @@ describe("lifecycle", () => {
 		const answer = rig.post(`/v1/runs/${runId}/abort`);
 		await waitFor(() => rig.edge.stats().requests === 2);
 		const closed = rig.edge.close(60_000);
+		// A connection that was still taken is closed: the edge would wait for it until the deadline.
 		const refused = () =>
-			new Promise<boolean>((resolve) =>
-				connect(rig.port, "127.0.0.1")
-					.on("connect", () => resolve(false))
-					.on("error", ({ code }: NodeJS.ErrnoException) => resolve(code === "ECONNREFUSED")),
-			);
+			new Promise<boolean>((resolve) => {
+				const socket = connect(rig.port, "127.0.0.1");
+				socket.on("connect", () => resolve(!socket.destroy()));
+				socket.on("error", ({ code }: NodeJS.ErrnoException) => resolve(code === "ECONNREFUSED"));
+			});
 		await waitFor(refused);
 		settle.resolve();
 		expect(await (await answer).json()).toEqual({ run_id: runId, status: "aborted" });
