@@ -14,8 +14,7 @@ import { expect } from "vitest";
 import type { FailureContext } from "../../packages/daemon/src/engine/kit/kit.ts";
 import type { PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
 import type { LoadedModel } from "../../packages/daemon/src/engine/pi/model.ts";
-import { PI_LIMITS, type PiLimits, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
-import { builtInTools } from "../../packages/daemon/src/engine/pi/tools.ts";
+import { builtInTools, PI_LIMITS, type PiLimits, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../../packages/protocol/src/engine.ts";
 import { oneByOne } from "./demo-play.ts";
 

@@ -5,7 +5,7 @@ import path from "node:path";
 import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bounded } from "../../packages/daemon/src/engine/kit/kit.ts";
-import { builtInTools } from "../../packages/daemon/src/engine/pi/tools.ts";
+import { builtInTools } from "../../packages/daemon/src/engine/pi/pi.ts";
 import { readTextFile, timeIn } from "../../packages/daemon/src/engine/tools/tools.ts";
 import { ask, deaf, fauxEngine, offeredTools, run, said, tool, toolsOf } from "./pi-kit.ts";
 

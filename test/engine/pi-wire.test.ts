@@ -5,8 +5,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { chooseModel } from "../../packages/daemon/src/engine/pi/choose.ts";
 import type { PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
 import { loadModel } from "../../packages/daemon/src/engine/pi/model.ts";
-import { createPiEngine, PI_LIMITS, type PiLimits, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
-import { builtInTools } from "../../packages/daemon/src/engine/pi/tools.ts";
+import {
+	builtInTools,
+	createPiEngine,
+	PI_LIMITS,
+	type PiLimits,
+	piEngine,
+} from "../../packages/daemon/src/engine/pi/pi.ts";
 import type { Engine } from "../../packages/protocol/src/engine.ts";
 import { ask, expectPaired, NO_RETRY, reasoningOf, run, shape, stopMock, textOf, toolsOf, usageOf } from "./pi-kit.ts";
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { completeConfig } from "../../packages/daemon/src/runtime/config/config.ts";
 import { dataPaths } from "../../packages/daemon/src/runtime/data/data-dir.ts";
 import { secretKey } from "../../packages/daemon/src/runtime/data/secrets.ts";
-import { configuredOf } from "../../packages/daemon/src/runtime/wiring/connectors.ts";
+import { configuredOf } from "../../packages/daemon/src/runtime/wiring/services.ts";
 import { freshFolder } from "./folder.ts";
 
 describe("Z26: the secret key", () => {

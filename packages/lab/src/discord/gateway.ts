@@ -80,7 +80,10 @@ export class FakeGateway {
 
 	#identify(socket: WebSocket, data: { token: string; intents: number }): void {
 		const { token, messageContent, me } = this.#rules;
-		if (data.token !== token) return socket.close(4004, "Authentication failed.");
+		if (data.token !== token) {
+			socket.close(4004, "Authentication failed.");
+			return;
+		}
 		if ((data.intents & CONTENT_INTENT) !== 0 && !messageContent) return socket.close(4014, "Disallowed intent(s).");
 		this.begun.push("identify");
 		const id = `session-${this.begun.length}`;
@@ -93,7 +96,10 @@ export class FakeGateway {
 
 	#resume(socket: WebSocket, data: { token: string; session_id: string; seq: number }): void {
 		const session = this.#session;
-		if (!session || data.session_id !== session.id) return say(socket, { op: 9, d: false });
+		if (!session || data.session_id !== session.id) {
+			say(socket, { op: 9, d: false });
+			return;
+		}
 		this.begun.push("resume");
 		for (const event of session.events.slice(data.seq)) say(socket, event);
 		this.#arrived(socket);

@@ -1,20 +1,20 @@
 /** The `pi` engine: a real agent on pi-agent-core, with OpenAI, Anthropic, Google or any OpenAI-compatible endpoint. The door of this folder. */
 
 import { createHash } from "node:crypto";
-import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
+import type { AgentTool, AgentToolResult, StreamFn } from "@earendil-works/pi-agent-core";
 import type { Api, Model } from "@earendil-works/pi-ai";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { EngineServices, EnvironmentVariables } from "../entry.ts";
 import { allowedTools, approved, bounded, type FailureContext } from "../kit/kit.ts";
 import { ContextWords } from "../policy.ts";
-import { checkToolRoot } from "../tools/tools.ts";
+import { fieldsOf } from "../tool.ts";
+import { checkToolRoot, readTextFile, timeIn } from "../tools/tools.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
 import { type AgentHost, drive, type PiAgent, type TakeJoining } from "./drive.ts";
 import { joiningTurn, type PiContext, toolResult, toPiContext } from "./messages.ts";
 import { callModel, type LoadedModel, loadModel } from "./model.ts";
 import { accountOf, type Signer, signedReasoning } from "./signature.ts";
-import { builtInTools } from "./tools.ts";
 
 export {
 	type AgentHost,
@@ -141,4 +141,43 @@ export const cacheKey = (session: string): string => createHash("sha256").update
 
 export async function checkFilesRoot(filesRoot: string | undefined, dataDir?: string): Promise<void> {
 	if (filesRoot !== undefined) await checkToolRoot(filesRoot, "pi.filesRoot", dataDir);
+}
+
+export interface ToolOptions {
+	/** Without it, no file can be read. */
+	filesRoot?: string | undefined;
+	/** Are not read. */
+	secretFiles?: readonly string[] | undefined;
+	now: () => number;
+}
+
+export function builtInTools({ filesRoot, secretFiles, now }: ToolOptions): AgentTool[] {
+	const tools: AgentTool[] = [timeTool(now)];
+	if (filesRoot !== undefined) tools.push(readFileTool(filesRoot, secretFiles));
+	return tools;
+}
+
+const answer = (text: string): AgentToolResult => ({ content: [{ type: "text", text }], details: undefined });
+
+function timeTool(now: () => number): AgentTool {
+	return {
+		name: "time",
+		label: "Time",
+		description: "The current date and time in a time zone.",
+		parameters: fieldsOf({
+			zone: { type: "string", description: "An IANA name such as Europe/Berlin; UTC when left out." },
+		}),
+		execute: async (_id, params) => answer(timeIn((params as { zone?: string }).zone ?? "UTC", now())),
+	};
+}
+
+function readFileTool(filesRoot: string, secretFiles: readonly string[] = []): AgentTool {
+	return {
+		name: "read_file",
+		label: "Read a file",
+		description: "Reads a text file. Only files below the configured folder can be read.",
+		parameters: fieldsOf({ path: { type: "string", description: "Path relative to the configured folder." } }, "path"),
+		execute: async (_id, params) =>
+			answer(await readTextFile(filesRoot, (params as { path: string }).path, { secretFiles })),
+	};
 }

@@ -8,6 +8,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { Broker } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { MemoryPort } from "../../engine/engine.ts";
+import { chooseEngine, engineNamed, loadEngine } from "../../engine/engine.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Accepted, ClientMessage, Nex, Outbound } from "../../nex/nex.ts";
 import { createAccountSessions } from "../../services/accounts/accounts.ts";
@@ -16,20 +17,26 @@ import { createApplications } from "../../services/apps/apps.ts";
 import { createClearing } from "../../services/apps/clearing.ts";
 import { AppMessageLogs } from "../../services/apps/messages.ts";
 import { StoredArtifacts } from "../../services/artifacts/artifacts.ts";
+import type { Transfers } from "../../services/artifacts/port.ts";
 import { createAuditLog } from "../../services/audit/audit.ts";
 import { noticeLogs } from "../../services/audit/notices.ts";
+import type { Audit } from "../../services/audit/port.ts";
 import { createAudit } from "../../services/audit/record.ts";
+import { type ConfiguredAnswerer, createConnectors } from "../../services/connectors/connectors.ts";
+import type { ConnectorService } from "../../services/connectors/port.ts";
 import { createRuntimeHealth } from "../../services/health/health.ts";
 import { createJobs } from "../../services/jobs/jobs.ts";
+import { OWNER_APP } from "../../services/kit/principal.ts";
 import { createQuota } from "../../services/kit/quota.ts";
 import { createRealtime } from "../../services/realtime/realtime.ts";
 import { createScenarios } from "../../services/scenarios/scenarios.ts";
 import { createSignIns } from "../../services/signins/signins.ts";
 import { createWorkflows } from "../../services/workflows/workflows.ts";
 import type { NexusConfig } from "../config/config.ts";
+import { dataPaths } from "../data/data-dir.ts";
+import { secretKey } from "../data/secrets.ts";
 import type { ServiceRows } from "../data/tables.ts";
 import { userTokensOf } from "../grpc.ts";
-import { openConnectors } from "./connectors.ts";
 import type { Services } from "./port.ts";
 
 export interface ServiceParts {
@@ -156,3 +163,46 @@ const healthSources = ({ broker, nex, readiness }: ServiceParts, { jobs, workflo
 		return { cpuMicros: user + system, memoryBytes: process.memoryUsage.rss() };
 	},
 });
+
+export interface ConnectorParts {
+	bus: Pick<Bus, "write">;
+	rows: Pick<ServiceRows, "connectors">;
+	engine: Engine;
+	config: NexusConfig;
+	clock: Clock;
+	audit: Audit;
+	/** Tracks the daemon's own downloads. */
+	transfers: Pick<Transfers, "tracked">;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export function openConnectors(parts: ConnectorParts, env: Environment = process.env): ConnectorService {
+	const { bus, rows, engine, config, clock, audit, transfers } = parts;
+	return createConnectors({
+		bus,
+		rows,
+		clock,
+		audit,
+		secret: secretKey(dataPaths(config.data), env),
+		configured: configuredOf(engine, config, env),
+		// The engine that answers when nothing is configured.
+		offline: () => loadEngine(chooseEngine(undefined, {}, {}), { base: config.base }),
+		rules: { ...config.connectors, section: "connectors." },
+		inlineApps: config.connectors?.inlineApps,
+		fetched: (fetch) => transfers.tracked(fetch, OWNER_APP),
+	});
+}
+
+/** The engine's model, asked by itself; the engine where it has none. */
+export function configuredOf(engine: Engine, config: NexusConfig, env: Environment): ConfiguredAnswerer {
+	const { entry, section } = engineNamed(engine.name, config) ?? {};
+	if (entry?.model === undefined || engine.scripted) return { engine };
+	try {
+		const model = entry.model(section, env);
+		return model ? { model } : { engine };
+	} catch {
+		// Each of its agents has its own model, or a program has made it: it runs, so it can be asked.
+		return { engine };
+	}
+}

@@ -1,16 +1,26 @@
 /** Jobs: submitted, looked up, cancelled, listed and watched (close mode B). */
 
 import { createHash } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeAiService, SubmitScenarioJobRequest } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
+import {
+	ScenarioJobEventType,
+	type ScenarioJobSchema,
+	ScenarioJobState,
+	type SubscribeScenarioJobEventsResponseSchema,
+} from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import { LOG_KINDS, NexusError } from "@nexus-stream/protocol";
+import type { Batch } from "../../bus/bus.ts";
 import { afterOf, checkedReason, logStream, pageSizeOf, pageTokenOf, principalOf } from "../../edge/rpc/rpc.ts";
+import { artifactMessage } from "../artifacts/codec.ts";
 import type { Artifacts } from "../artifacts/port.ts";
+import { inCapitals, reasonFields, SCENARIO_TYPE, stateNamed, timeFields } from "../kit/codec.ts";
 import type { Principal } from "../kit/principal.ts";
 import { scenarioRequestOf } from "../scenarios/codec.ts";
 import type { AdmittedScenario, ScenarioRequest, Scenarios } from "../scenarios/port.ts";
-import { jobEventMessages, jobMessage, jobStateOf } from "./codec.ts";
-import type { Job, Jobs } from "./port.ts";
+import type { Job, JobEvent, JobState, Jobs } from "./port.ts";
 
 export interface JobRpcParts {
 	jobs: Jobs;
@@ -77,3 +87,47 @@ async function found({ jobs }: JobRpcParts, id: string, principal: Principal): P
 	if (!job) throw new NexusError("not_found", `there is no job ${id}`);
 	return job;
 }
+
+export const jobStateOf = (state: number): JobState => stateNamed<JobState>(ScenarioJobState, state);
+
+type JobMessage = MessageInitShape<typeof ScenarioJobSchema>;
+
+export const jobMessage = (job: Job): JobMessage => ({
+	jobId: job.id,
+	appId: job.appId,
+	subjectUserId: job.userId,
+	scenarioType: SCENARIO_TYPE[job.kind],
+	connectorId: job.connectorId,
+	modelId: job.model,
+	state: ScenarioJobState[inCapitals(job.state)],
+	...reasonFields(job.error),
+	progressPercent: job.progress,
+	attempt: job.attempt,
+	retryMaxAttempts: job.attemptsMax,
+	afterCrash: job.afterCrash,
+	queuePosition: job.queuePosition,
+	createdAt: timestampFromMs(job.createdAt),
+	updatedAt: timestampFromMs(job.updatedAt),
+	...timeFields(job),
+	usage: job.usage && { inputTokens: BigInt(job.usage.input), outputTokens: BigInt(job.usage.output) },
+	runId: job.runId ?? "",
+	text: job.text ?? "",
+	artifacts: job.artifacts.map(artifactMessage),
+	embeddings: (job.embeddings ?? []).map((values) => ({ values: [...values] })),
+	workflowId: job.workflowId ?? "",
+	nodeId: job.nodeId ?? "",
+	demo: job.demo,
+});
+
+type JobEventMessage = MessageInitShape<typeof SubscribeScenarioJobEventsResponseSchema>;
+
+export const jobEventMessages = ({ first, records }: Batch): JobEventMessage[] =>
+	records.map((record, n) => {
+		const { type, at, job } = JSON.parse(record) as JobEvent;
+		return {
+			sequence: BigInt(first + n),
+			eventType: ScenarioJobEventType[inCapitals(type)],
+			job: jobMessage(job),
+			at: timestampFromMs(at),
+		};
+	});
