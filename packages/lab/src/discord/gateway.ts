@@ -84,7 +84,10 @@ export class FakeGateway {
 			socket.close(4004, "Authentication failed.");
 			return;
 		}
-		if ((data.intents & CONTENT_INTENT) !== 0 && !messageContent) return socket.close(4014, "Disallowed intent(s).");
+		if ((data.intents & CONTENT_INTENT) !== 0 && !messageContent) {
+			socket.close(4014, "Disallowed intent(s).");
+			return;
+		}
 		this.begun.push("identify");
 		const id = `session-${this.begun.length}`;
 		this.#session = { id, events: [] };
