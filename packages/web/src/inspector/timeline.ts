@@ -118,6 +118,8 @@ export interface Scene {
 	readonly hover?: { lane: number; tick: number } | undefined;
 }
 
+const BAR_PX_MIN = 3;
+
 export const heightOf = (lanes: number): number => AXIS_PX + Math.max(1, lanes) * LANE_PX + 4;
 
 export function drawTimeline(canvas: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
@@ -163,11 +165,13 @@ function drawLane(
 ): void {
 	const { span, widthPx } = scene;
 	const colour = palette.lane(lane.modality);
-	const from = xOf(lane.beginMs, span, widthPx);
+	const begin = xOf(lane.beginMs, span, widthPx);
+	// A stream of the last moment stays visible to the left of the cursor.
+	const from = begin > widthPx ? begin : Math.min(begin, widthPx - BAR_PX_MIN);
 	const to = xOf(lane.endMs ?? lane.lastMs, span, widthPx);
 	canvas.fillStyle = colour;
 	canvas.globalAlpha = 0.16;
-	canvas.fillRect(from, top + 4, Math.max(2, to - from), LANE_PX - 10);
+	canvas.fillRect(from, top + 4, Math.max(BAR_PX_MIN, to - from), LANE_PX - 10);
 	canvas.globalAlpha = 1;
 	// Parts come when they come; silence means something where a person waits for the next piece.
 	for (const gap of WAITED_FOR.has(lane.modality) ? gapsOf(lane, thresholdMs) : []) {
