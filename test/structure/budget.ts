@@ -37,7 +37,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	client: 1820,
 	edge: 8440,
 	engine: 9960,
-	lab: 4400,
+	lab: 4410,
 	ledger: 2600,
 	nex: 10500,
 	platforms: 7890,
