@@ -22,7 +22,7 @@ export interface NostrFake extends Fake {
 	readonly received: readonly Event[];
 	stored(filter: Filter): Event[];
 	raw(to: string): (Event | Rumor)[];
-	/** The visible part of an answer that is being written; undefined when there is none. */
+	/** Returns the text that followers see of an answer while the adapter streams it, or undefined before the first event. */
 	draft(to: string): string | undefined;
 	/** Connections that are open. */
 	readonly connections: number;

@@ -82,7 +82,7 @@ export interface ApprovalJson {
 	/** Why a person is asked whatever the policy says; one line. */
 	because?: string;
 	choices?: string[];
-	/** Whose message the run answers. */
+	/** The author of the message that the run answers. */
 	asked_for?: {
 		channel: string;
 		account: string;
@@ -96,7 +96,7 @@ export interface ApprovalJson {
 	expires_at: number;
 	/** Milliseconds since the epoch. */
 	decided_at?: number;
-	/** Who decided, in words. */
+	/** A name for the person who decided, for example `the owner`; `nexus` if no person did. */
 	by?: string;
 	reason?: string;
 	answer?: string;
@@ -218,7 +218,7 @@ export interface EventJson {
 	batch?: string[];
 	channel?: string;
 	account?: string;
-	/** Who wrote, in the platform's words. */
+	/** The author's id on the platform. */
 	sender?: string;
 	sender_name?: string;
 }
@@ -407,10 +407,10 @@ export interface MessageAccepted {
 export interface MessageJson {
 	role: "user" | "assistant";
 	text: string;
-	/** Of a message that the owner did not write: where it came from. */
+	/** The platform that the message came from; absent for messages of the owner. */
 	channel?: string;
 	account?: string;
-	/** Who wrote it, in the platform's words. */
+	/** The author's id on the platform. */
 	sender?: string;
 	sender_name?: string;
 	/** The stream that carried it. */
@@ -496,7 +496,7 @@ export interface QueuedJson {
 	received_at: number;
 	channel?: string;
 	account?: string;
-	/** Who wrote, in the platform's words. */
+	/** The author's id on the platform. */
 	sender?: string;
 	sender_name?: string;
 }
@@ -608,7 +608,7 @@ export interface SessionJson {
 	/** The platform of a session that a person other than the owner began. */
 	channel?: string;
 	account?: string;
-	/** Who began it, in the platform's words. */
+	/** The id, on the platform, of the person who began the session. */
 	sender?: string;
 	sender_name?: string;
 	/** Several people write in it. */

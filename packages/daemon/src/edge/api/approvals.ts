@@ -47,12 +47,15 @@ const ApprovalView = component(
 				sender_name: z.string().exactOptional(),
 			})
 			.exactOptional()
-			.describe("Whose message the run answers."),
+			.describe("The author of the message that the run answers."),
 		state,
 		created_at: time,
 		expires_at: time,
 		decided_at: time.exactOptional(),
-		by: z.string().exactOptional().describe("Who decided, in words."),
+		by: z
+			.string()
+			.exactOptional()
+			.describe("A name for the person who decided, for example `the owner`; `nexus` if no person did."),
 		reason: z.string().exactOptional(),
 		answer: z.string().exactOptional(),
 	}),

@@ -91,7 +91,7 @@ const EventView = component(
 		superseded_by: z.string().exactOptional().describe("The event that took its place."),
 		batch: z.array(z.string()).exactOptional().describe("A synthetic event: the original events it stands for."),
 		channel: z.string().exactOptional(),
-		...author("Who wrote, in the platform's words."),
+		...author("The author's id on the platform."),
 	}),
 );
 const EventList = component("EventList", z.object({ events: z.array(EventView) }));

@@ -13,8 +13,11 @@ const MessageView = component(
 	z.object({
 		role: z.enum(["user", "assistant"]),
 		text: z.string(),
-		channel: z.string().exactOptional().describe("Of a message that the owner did not write: where it came from."),
-		...author("Who wrote it, in the platform's words."),
+		channel: z
+			.string()
+			.exactOptional()
+			.describe("The platform that the message came from; absent for messages of the owner."),
+		...author("The author's id on the platform."),
 		message_id: z.string().exactOptional().describe("The stream that carried it."),
 		event_id: z.string().exactOptional(),
 		agent: z.string().exactOptional().describe("Which agent said it, in a run of several."),

@@ -40,7 +40,7 @@ const SessionView = component(
 		title: z.string().describe("The beginning of the first message that was answered; empty until then."),
 		live_run_id: z.string().exactOptional(),
 		channel: z.string().exactOptional().describe("The platform of a session that a person other than the owner began."),
-		...author("Who began it, in the platform's words."),
+		...author("The id, on the platform, of the person who began the session."),
 		group: z.literal(true).exactOptional().describe("Several people write in it."),
 		chat_name: z.string().exactOptional(),
 	}),

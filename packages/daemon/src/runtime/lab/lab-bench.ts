@@ -116,6 +116,7 @@ function warmUp(
 	const isReady = new Set<string>();
 	const waiting = Object.keys(channels).map((channel) => ({ channel, ...Promise.withResolvers<void>() }));
 	const queue = [...waiting];
+	let isCancelled = false;
 	const warm = async (): Promise<void> => {
 		for (let next = queue.shift(); next; next = queue.shift()) {
 			const { channel, resolve } = next;
@@ -125,7 +126,7 @@ function warmUp(
 				warming.add(id);
 				await outbound.settled(id);
 			} catch (cause) {
-				log.warn({ channel, err: cause }, "the lab's adapter could not be started ahead of time");
+				if (!isCancelled) log.warn({ channel, err: cause }, "the lab's adapter could not be started ahead of time");
 			}
 			isReady.add(channel);
 			resolve();
@@ -133,7 +134,10 @@ function warmUp(
 	};
 	for (let lane = 0; lane < WARMING_MAX; lane++) void warm();
 	return {
-		cancel: () => void queue.splice(0),
+		cancel() {
+			isCancelled = true;
+			queue.length = 0;
+		},
 		warming: () => [...warming],
 		isReady: (channel) => isReady.has(channel),
 		async ready(wanted) {

@@ -98,7 +98,7 @@ async function stream(deps: AttemptDeps, attempted: JobAttempt): Promise<void> {
 	}
 }
 
-/** The text so far, from its run's log; undefined when there is none yet, or when it is longer than a message may be. */
+/** Reads the text that the run has written so far from its log. Returns undefined before the first text, and when the text exceeds the size of a message. */
 export async function textSoFar(
 	{ scenarios, limits }: AttemptDeps,
 	{ kind, runId }: Pick<Job, "kind" | "runId">,

@@ -37,7 +37,7 @@ export interface WorkKind {
 	noun: string;
 	/** The domain of its audit entries. */
 	domain: string;
-	/** The application that a piece of work belongs to; undefined when there is no such work. */
+	/** Returns the id of the application that submitted the work, or undefined for an unknown id. */
 	appOf(id: string, info: LogInfo | undefined): Reading<string | undefined>;
 }
 

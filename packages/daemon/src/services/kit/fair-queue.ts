@@ -186,7 +186,7 @@ export class FairQueue {
 		return roomOf(this.#state, appId, this.#deps.limits).app > 0;
 	}
 
-	/** Takes the last place for work that is not durable yet, while `create` makes it so. Rejects with `busy` when there is no place. */
+	/** Reserves the last place in the queue while `create` stores the work; frees it if `create` fails. Rejects with `busy` when the queue is full. */
 	async arriving<T>(id: string, appId: string, noun: string, create: () => Promise<T>): Promise<T> {
 		const refusal = refusalOf(this.#state, appId, this.#deps.limits);
 		if (refusal !== undefined) throw new NexusError("busy", `too many ${noun}: ${refusal}; try again later`);

@@ -49,7 +49,7 @@ function stepAt(rest: string): [number, PathSegment] | undefined {
 	}
 }
 
-/** The value at a path; undefined where there is none. */
+/** Reads the value at a path of a JSON value. Returns undefined if the path does not exist. */
 export function valueAt(value: unknown, steps: readonly PathSegment[]): unknown {
 	let found = value;
 	for (const [at, step] of steps.entries()) {

@@ -74,7 +74,7 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 				const worker = take();
 				const answer = await answerOf(worker, task, signal, clock);
 				if ("late" in answer) {
-					// The result is no longer wanted, so the thread may end in the middle of its work.
+					// The script ran past its deadline and may still be running.
 					void worker.terminate();
 					throw new NexusError("timeout", `the script ran longer than ${deadlineMs} ms`);
 				}
