@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { filesBelow } from "./files.ts";
 import { sourcesBelow } from "./imports.ts";
 import { LEVELS } from "./rules.ts";
 
@@ -41,6 +42,16 @@ describe("structure: the documents", () => {
 			[...read(file).matchAll(/`((?:packages|test|docs|examples|scripts|bench)\/[\w./-]*\w\/?)`/g)]
 				.filter(([, path]) => !existsSync(join(root, path!)))
 				.map(([, path]) => `${file} names ${path}`),
+		);
+		expect(missing).toEqual([]);
+	});
+
+	it("every source file that another document names by its last part exists", () => {
+		const sources = [...filesBelow(root, /\.tsx?$/).keys()].map((file) => `/${file}`);
+		const missing = [...markdownBelow("docs"), "CONTRIBUTING.md", "PROTOCOL.md"].flatMap((file) =>
+			[...read(file).matchAll(/`(?:\.\.?\/)*((?:[\w-]+\/)*[\w-]+\.tsx?)`/g)]
+				.filter(([, name]) => !sources.some((source) => source.endsWith(`/${name}`)))
+				.map(([, name]) => `${file} names ${name}`),
 		);
 		expect(missing).toEqual([]);
 	});
