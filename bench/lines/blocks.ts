@@ -86,8 +86,8 @@ function blocksFrom(tokens: readonly string[], rules: BlockRules): DeliveryBlock
 /** The adapter's part: as many messages as a block needs, in the platform's dialect. */
 function messagesFrom(blocks: readonly DeliveryBlock[], platform: Platform): string[] {
 	return blocks.flatMap(({ text }) => {
-		const { render, fits } = createRenderer(platform);
-		return splitAll(text, fits, platform.info.limits.textMax).map((piece) => render(piece.text));
+		const { render, fits, guess } = createRenderer(platform);
+		return splitAll(text, { fits, guess }).map((piece) => render(piece.text));
 	});
 }
 

@@ -137,7 +137,7 @@ describe.each(CHANNELS)("%s", (channel) => {
 				from: 0,
 				to: 9,
 			});
-			await sends.idle();
+			await sends.stop();
 			place.fake.fault(undefined);
 			expect(said.map(({ type }) => type)).toContain("message_sent");
 			expect(shown("passed on")).toBe(1);
@@ -179,7 +179,7 @@ describe.each(CHANNELS)("%s", (channel) => {
 		const sends = createSends(context);
 		place.fake.fault({ kind: "foreign", count: 1, call: CREATES[channel] });
 		sends.accept({ type: "send", delivery: "d", nonce: "n", target: place.target, text: "once only", from: 0, to: 9 });
-		await sends.idle();
+		await sends.stop();
 		place.fake.fault(undefined);
 		expect(shown("once only")).toBe(1);
 		const outcome = said.filter(({ type }) => type === "message_sent" || type === "delivery_error");

@@ -1,10 +1,11 @@
 /** Bundled adapters as real processes, and a daemon around them that remembers only what would be on its disk. */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { AdapterProcess as Process } from "../../packages/adapter/src/conformance/process.ts";
 import type { StreamStatus, Target } from "../../packages/adapter/src/port.ts";
 import type { Fake } from "../../packages/lab/src/fake.ts";
 import { timedAdapter } from "../children.ts";
@@ -41,32 +42,18 @@ export function startAdapter(
 	const folder = kept ?? mkdtempSync(join(tmpdir(), `nexus-${channel}-`));
 	writeFileSync(join(folder, "account.json"), JSON.stringify({ id: "a", settings }));
 	const files = { NEXUS_ACCOUNT_FILE: join(folder, "account.json"), NEXUS_STATE_FILE: join(folder, "state.json") };
-	const [program = "", ...fixed] = timedAdapter(channel);
-	const child = spawn(program, [...fixed, verb, "--account", "a", "--format", "jsonl"], {
-		env: { ...process.env, ...files, ...time.env },
-		stdio: ["pipe", "pipe", "pipe"],
-	});
+	const env = { ...files, ...time.env };
+	const adapter = new Process(timedAdapter(channel), [verb, "--account", "a", "--format", "jsonl"], { env });
+	const { child } = adapter;
 	const lines: Record<string, unknown>[] = [];
-	let errors = "";
-	let rest = "";
+	adapter.onLine = (line) => {
+		// Said whenever it changes; the session's own tests read it.
+		if (line.type === "listening") return;
+		lines.push(line);
+		onLine(line);
+	};
 	const saidOnStderr = Promise.withResolvers<void>();
-	child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-		errors += chunk;
-		saidOnStderr.resolve();
-	});
-	child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-		const pieces = (rest + chunk).split("\n");
-		rest = pieces.pop() ?? "";
-		for (const piece of pieces) {
-			const line = JSON.parse(piece);
-			// Said whenever it changes; the session's own tests read it.
-			if (line.type === "listening") continue;
-			lines.push(line);
-			onLine(line);
-		}
-	});
-	// A killed process reads nothing more.
-	child.stdin.on("error", () => {});
+	child.stderr.once("data", () => saidOnStderr.resolve());
 	const closed = new Promise<number | null>((resolve) =>
 		child.once("close", (code) => {
 			if (kept === undefined) rmSync(folder, { recursive: true, force: true });
@@ -77,15 +64,15 @@ export function startAdapter(
 	return {
 		child,
 		lines,
-		stderr: () => errors,
-		write: (line) => void child.stdin.write(`${JSON.stringify(line)}\n`),
+		stderr: () => adapter.stderr,
+		write: (line) => adapter.raw(`${JSON.stringify(line)}\n`),
 		reads() {
 			// The adapter reports a line that is not an object, and otherwise ignores it.
-			child.stdin.write("?\n");
+			adapter.raw("?\n");
 			return saidOnStderr.promise;
 		},
 		end() {
-			child.stdin.end();
+			adapter.closeInput();
 			return closed;
 		},
 	};
@@ -173,13 +160,8 @@ async function life(options: DeliverOptions, result: Delivered, folder: string):
 		result.begun ||= TIME.clock.now();
 		const name = { delivery: "d1", runId: "run_1" };
 		const resume = daemon.resume();
-		adapter.write({
-			type: "stream_start",
-			sessionLabel: "main",
-			target,
-			...name,
-			resume: resumed ? resume : undefined,
-		});
+		const start = { type: "stream_start", sessionLabel: "main", target, ...name };
+		adapter.write({ ...start, resume: resumed ? resume : undefined });
 		let position = 0;
 		for (const [index, token] of tokens.entries()) {
 			const owed = token.slice(Math.max(0, resume.position - position));

@@ -85,11 +85,13 @@ export async function openAccount(
 	return { session: await platform.open({ id: "a", settings }, { ...rest, ...tools }), sent };
 }
 
+export type FlatSession = Pick<Sending, "create"> &
+	Partial<Sending & Editing & Streaming & Previewing & Attaching & Listening & Webhooks>;
+
 /** A session whose capabilities are the methods that it has, for tests that write one by hand. */
-export function sessionOf(
-	flat: Sending & Partial<Editing & Streaming & Previewing & Attaching & Listening & Webhooks>,
-): Session {
+export function sessionOf(flat: FlatSession): Session {
 	return {
+		health: async () => ({ ok: true, detail: "" }),
 		...flat,
 		editing: flat.edit && (flat as Editing),
 		streaming: flat.start && (flat as Streaming),
@@ -162,10 +164,7 @@ export function abortedWhen(condition: () => boolean): AbortSignal {
 }
 
 export async function faultOf(work: Promise<unknown> | undefined): Promise<PlatformError> {
-	const outcome = await work?.then(
-		() => undefined,
-		(cause: unknown) => cause,
-	);
+	const outcome = await work?.then(() => undefined).catch((cause: unknown) => cause);
 	expect(outcome).toBeInstanceOf(PlatformError);
 	return outcome as PlatformError;
 }

@@ -4,7 +4,20 @@ import { digestOf } from "../../packages/daemon/src/engine/engine.ts";
 import { approvalWrites } from "../../packages/daemon/src/ledger/approvals/port.ts";
 import { decodeToolStatus, type Frame } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
-import { ask, finalEnd, framesOf, gate, type Play, rig, tempFile, text, ticks, until, verified } from "./rig.ts";
+import {
+	ask,
+	finalEnd,
+	framesOf,
+	gate,
+	type Play,
+	rig,
+	tempFile,
+	text,
+	ticks,
+	until,
+	verified,
+	yields,
+} from "./rig.ts";
 
 const pending = (fields: Partial<ToolApproval> = {}): ToolApproval => ({
 	id: "q1",
@@ -251,9 +264,7 @@ describe("a question", () => {
 		["no question", { id: "x", kind: "question", state: "pending" }],
 		["too many choices", { ...pending({ kind: "question", question: "?" }), choices: Array(50).fill("x") }],
 	])("that is invalid fails the run: %s", async (_, approvals) => {
-		const parts = rig(async function* () {
-			yield asked({}, approvals as ToolApproval);
-		});
+		const parts = rig(yields(asked({}, approvals as ToolApproval)));
 		const { result } = await ask(parts.broker, "main", "hi");
 		expect((await result).error?.code).toBe("engine_failed");
 	});
@@ -321,12 +332,7 @@ describe("A2: what outlives its run", () => {
 		const { runId } = await ask(before.broker, "main", "hi");
 		const { id } = await opened(before);
 		await before.broker.drain(0);
-		const after = rig(
-			async function* () {
-				yield text("hello");
-			},
-			{ path, engineFields },
-		);
+		const after = rig(yields(text("hello")), { path, engineFields });
 		await after.broker.recover();
 		const newer = await ask(after.broker, "main", "again");
 		expect(await after.ledger.approvals.get(runId, id)).toMatchObject({

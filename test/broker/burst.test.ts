@@ -25,6 +25,7 @@ import {
 	ticks,
 	until,
 	verified,
+	yields,
 } from "./rig.ts";
 
 const completed = (callId: string): EngineEvent => ({ ...started(callId), status: "completed", result: "r" }) as never;
@@ -192,21 +193,14 @@ describe("a long burst", () => {
 	test("I6, I11: waits for room like events that come alone", async () => {
 		const count = 1000;
 		const store = storeForTest({ limits: { commitRecordsMax: COMMIT_RECORDS_MAX } });
-		const engine = engineOf(async function* () {
-			yield Array<EngineEvent>(count).fill(text("."));
-		});
+		const engine = engineOf(yields(Array<EngineEvent>(count).fill(text("."))));
 		await createBroker({ ...quiet, ...store, engine }).execute(request()).result;
 		expect(store.bus.stats.commits).toBeGreaterThanOrEqual(count / COMMIT_RECORDS_MAX);
 	});
 
 	test("I1: what a reader sees of it, while the rest waits for room, is on record", async () => {
 		const path = tempFile();
-		const { broker, bus } = rig(
-			async function* () {
-				yield Array<EngineEvent>(2000).fill(text("."));
-			},
-			{ path },
-		);
+		const { broker, bus } = rig(yields(Array<EngineEvent>(2000).fill(text("."))), { path });
 		const { established, result } = broker.execute(request());
 		await established;
 		const seen: { last: number; left: string }[] = [];

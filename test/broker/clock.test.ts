@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../packages/protocol/src/clock.ts";
 import { manualClock } from "../clock.ts";
-import { never, request, rig, tempFile, text, ticks, until, verified } from "./rig.ts";
+import { never, request, rig, tempFile, text, ticks, until, verified, yieldsThenWaits } from "./rig.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -32,13 +32,7 @@ describe("a clock that is set back by an hour", () => {
 	test.each(["the stop", "the last token"])("I12: after %s the run settles all the same", async (moment) => {
 		const time = settable();
 		const limits = { abortGraceMs: 2000, interTokenMs: 5000 };
-		const { broker, frames } = rig(
-			async function* () {
-				yield { type: "text", delta: "x" };
-				await never;
-			},
-			{ clock: time.clock, limits },
-		);
+		const { broker, frames } = rig(yieldsThenWaits({ type: "text", delta: "x" }), { clock: time.clock, limits });
 		const { result, abort } = broker.execute(request());
 		await until(() => broker.live("run_1")?.text === "x");
 		if (moment === "the stop") abort();
@@ -96,13 +90,10 @@ describe("a clock that is set back by an hour", () => {
 describe("a clock that jumps forward by hours", () => {
 	test("I12: fires no watchdog, and those that are due fire on time", async () => {
 		const time = settable({ monotonic: true });
-		const { broker } = rig(
-			async function* () {
-				yield text("x");
-				await never;
-			},
-			{ clock: time.clock, limits: { interTokenMs: 5000, abortGraceMs: 1000 } },
-		);
+		const { broker } = rig(yieldsThenWaits(text("x")), {
+			clock: time.clock,
+			limits: { interTokenMs: 5000, abortGraceMs: 1000 },
+		});
 		const { result } = broker.execute(request());
 		await until(() => broker.live("run_1")?.text === "x");
 		time.advance(2000);

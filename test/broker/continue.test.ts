@@ -6,7 +6,7 @@ import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { quiet } from "../quiet.ts";
 import { storeForTest } from "../store.ts";
-import { ask, finalEnd, framesOf, gate, text, verified } from "./rig.ts";
+import { ask, finalEnd, framesOf, gate, text, verified, yields } from "./rig.ts";
 
 type Play = (request: EngineRequest) => AsyncIterable<EngineYield>;
 
@@ -39,9 +39,7 @@ const cut: Play = async function* () {
 	yield text("Two, and ha");
 	throw new Error("cut off");
 };
-const rest: Play = async function* () {
-	yield text("lf of three.");
-};
+const rest: Play = yields(text("lf of three."));
 
 describe("A1: a run that was cut off is continued by a new one", () => {
 	test("A8: hidden text does not count as shown", async () => {
@@ -108,9 +106,7 @@ describe("A1: a run that was cut off is continued by a new one", () => {
 	});
 
 	test("A27: later turns read both halves as one answer, although the first was kept ready as an interrupted one", async () => {
-		const echo: Play = async function* () {
-			yield text("ok");
-		};
+		const echo: Play = yields(text("ok"));
 		const { broker, requests, proceed } = rigOf([echo, cut, rest, echo]);
 		await (await ask(broker, "main", "before")).result;
 		const { runId, result } = await ask(broker, "main", "question");

@@ -3,7 +3,7 @@
 import { crc32 } from "node:zlib";
 import { expect, test } from "vitest";
 import { encodeFrame } from "../../packages/protocol/src/protocol.ts";
-import { ask, finalEnd, framesOf, never, rig, tempFile, text, until, verified } from "./rig.ts";
+import { ask, finalEnd, framesOf, never, rig, tempFile, text, until, verified, yields } from "./rig.ts";
 
 /** A run that a process left, as it was stored. */
 async function left(pieces: number) {
@@ -51,12 +51,7 @@ test("I3: damaged newest records are reported, though the rest looks whole", asy
 test("I3: a damaged segment does not keep a run from ending, or its session from going on", async () => {
 	const { path, dead, runId } = await left(1200);
 	dead.file.db.exec("UPDATE segment SET records = replace(records, 'piece 9 ', 'piece 8 ')");
-	const { broker, look } = rig(
-		async function* () {
-			yield text("again");
-		},
-		{ path },
-	);
+	const { broker, look } = rig(yields(text("again")), { path });
 	expect(await broker.recover()).toMatchObject({ recovered: 1 });
 	expect(look.turn(runId)).toMatchObject({ status: "failed", error: { code: "data_loss" } });
 	const { result } = await ask(broker, "main", "more");

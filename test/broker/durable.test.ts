@@ -22,7 +22,7 @@ import {
 } from "../engine/reason-act/kit.ts";
 import { quiet } from "../quiet.ts";
 import { storeForTest } from "../store.ts";
-import { ask, framesOf, gate, never, started, tempFile, text, ticks, until } from "./rig.ts";
+import { ask, framesOf, gate, never, started, tempFile, text, ticks, until, yields, yieldsThenWaits } from "./rig.ts";
 
 type Run = (request: EngineRequest, signal: AbortSignal) => AsyncIterable<EngineYield>;
 
@@ -271,10 +271,7 @@ describe("A5: checkpoints", () => {
 	});
 
 	test("an engine that does not continue has none", async () => {
-		const engine = engineOf(async function* () {
-			yield checkpoint({});
-			await never;
-		});
+		const engine = engineOf(yieldsThenWaits(checkpoint({})));
 		const { broker, stored } = brokerOf({ ...engine, continues: false });
 		const { runId, abort, result } = await ask(broker, "main", "go");
 		abort();
@@ -355,12 +352,7 @@ describe("a session's phase", () => {
 	});
 
 	test("a name that the engine does not know is refused with those it knows", async () => {
-		const engine = engineOf(
-			async function* () {
-				yield { type: "phase", name: "party", because: "why not" };
-			},
-			{ phases },
-		);
+		const engine = engineOf(yields({ type: "phase", name: "party", because: "why not" }), { phases });
 		const { broker } = brokerOf(engine);
 		const words = 'there is no phase "party"; the phases are plan, execute';
 		await expect(broker.phases.enter("main", "party", "")).rejects.toThrow(words);
@@ -407,10 +399,7 @@ describe("the execution log", () => {
 	test("a tool that its run left open has its end there, also when recovery settles it", async () => {
 		const path = tempFile();
 		const dead = heldStore(path);
-		const engine = engineOf(async function* () {
-			yield started("a");
-			await never;
-		});
+		const engine = engineOf(yieldsThenWaits(started("a")));
 		const { runId } = await ask(createBroker({ ...quiet, ...dead, engine }), "main", "go");
 		const entries = async () => (await dead.ledger.execution.list({ session: "main", limit: 10 })).length;
 		await until(async () => (await entries()) === 1, "the tool's start");

@@ -6,15 +6,12 @@ import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { eventOf } from "../ledger/rig.ts";
 import { refuseWrites } from "../store.ts";
-import { ask, finalEnd, gate, never, type Play, request, rig, tempFile, text, ticks, until } from "./rig.ts";
+import { ask, finalEnd, gate, type Play, request, rig, tempFile, text, ticks, until, yieldsThenWaits } from "./rig.ts";
 
 const echo: Play = async function* ({ messages }) {
 	yield text(`re ${messages.at(-1)?.text}`);
 };
-const stuck: Play = async function* () {
-	yield text("thinking");
-	await never;
-};
+const stuck: Play = yieldsThenWaits(text("thinking"));
 const dropped = (because: string): Disposition => ({ state: "dropped", because });
 
 describe("ST18: what commits with a run", () => {

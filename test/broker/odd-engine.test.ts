@@ -5,7 +5,19 @@ import { describe, expect, test } from "vitest";
 import { follow } from "../../packages/daemon/src/bus/bus.ts";
 import { createFold } from "../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../clock.ts";
-import { finalEnd, never, type Play, request, rig, tempFile, text, until, verified } from "./rig.ts";
+import {
+	finalEnd,
+	never,
+	type Play,
+	request,
+	rig,
+	tempFile,
+	text,
+	until,
+	verified,
+	yields,
+	yieldsThenWaits,
+} from "./rig.ts";
 
 const tool = (fields: object) => ({ type: "tool", callId: "c1", name: "look", ...fields }) as EngineEvent;
 
@@ -99,13 +111,10 @@ describe("an invalid iterator", () => {
 
 test("I12: a stop while the engine compacts and ignores it settles, and no reader sees that it still compacts", async () => {
 	const clock = manualClock();
-	const { broker, frames } = rig(
-		async function* () {
-			yield { type: "compaction", phase: "start" };
-			await never;
-		},
-		{ clock, limits: { abortGraceMs: 100 } },
-	);
+	const { broker, frames } = rig(yieldsThenWaits({ type: "compaction", phase: "start" }), {
+		clock,
+		limits: { abortGraceMs: 100 },
+	});
 	const { result, abort } = broker.execute(request());
 	await until(() => broker.live("run_1")?.compacting === true);
 	abort();
@@ -119,10 +128,10 @@ test("I12: a stop while the engine compacts and ignores it settles, and no reade
 describe("tools", () => {
 	test("I5, I11: summaries, arguments and results are kept as they were framed: as text, and cut", async () => {
 		const { turn, log } = await played(
-			async function* () {
-				yield tool({ status: "started", args: { all: "a".repeat(200) }, summary: { at: 1 } });
-				yield tool({ status: "completed", result: "r".repeat(200), summary: "s".repeat(200) });
-			},
+			yields(
+				tool({ status: "started", args: { all: "a".repeat(200) }, summary: { at: 1 } }),
+				tool({ status: "completed", result: "r".repeat(200), summary: "s".repeat(200) }),
+			),
 			{ toolJsonCharsMax: 100 },
 		);
 		const [call] = turn.toolCalls;
@@ -151,9 +160,7 @@ describe("tools", () => {
 		["10n", 10n],
 		["a circle", circle],
 	])("what cannot be written as JSON (%s) fails the run and names the tool", async (_what, result) => {
-		const { turn } = await played(async function* () {
-			yield tool({ status: "completed", result });
-		});
+		const { turn } = await played(yields(tool({ status: "completed", result })));
 		expect(turn.error?.message).toMatch(/^The arguments or the result of tool look are not JSON: /);
 	});
 });
@@ -165,10 +172,7 @@ describe("usage", () => {
 		["texts and nothing", { input: "7", output: null }, { input: -1, output: -1 }],
 		["NaN and endless", { input: Number.NaN, output: Infinity }, { input: -1, output: -1 }],
 	])("%s", async (_what, said, kept) => {
-		const { turn, log } = await played(async function* () {
-			yield text("x");
-			yield { type: "usage", ...said } as EngineEvent;
-		});
+		const { turn, log } = await played(yields(text("x"), { type: "usage", ...said } as EngineEvent));
 		expect(turn.status).toBe("completed");
 		expect(turn.usage).toEqual(kept);
 		expect(finalEnd(log).usage).toEqual(kept);
@@ -212,25 +216,21 @@ describe("P1.10: text that is not well-formed", () => {
 	});
 
 	test("half of a pair that stays alone is U+FFFD, in the frames and in the turn", async () => {
-		const { turn, log } = await played(async function* () {
-			yield text("x\ude00y\ud83d");
-			yield text("\ud83dz");
-			yield { type: "part", modality: "data", contentType: "text/plain", payload: "p\ud83d" };
-			yield text("\ud83d");
-		});
+		const { turn, log } = await played(
+			yields(
+				text("x\ude00y\ud83d"),
+				text("\ud83dz"),
+				{ type: "part", modality: "data", contentType: "text/plain", payload: "p\ud83d" },
+				text("\ud83d"),
+			),
+		);
 		expect(payloads(log)).toEqual(["x\uFFFDy", "\uFFFD\uFFFDz", "p\uFFFD", "\uFFFD"]);
 		expect(turn.messages.at(-1)?.text).toBe("x\uFFFDy\uFFFD\uFFFDz\uFFFD");
 	});
 
 	test("I6, I11: a very long delta becomes many commits, and a stop does not wait for its end", async () => {
 		const delta = "😀 long ".repeat(500_000);
-		const { broker, bus, look, frames } = rig(
-			async function* () {
-				yield text(delta);
-				yield text("never");
-			},
-			{ path: tempFile() },
-		);
+		const { broker, bus, look, frames } = rig(yields(text(delta), text("never")), { path: tempFile() });
 		const { result, established, abort } = broker.execute(request());
 		await established;
 		const cursor = await bus.cursor({ log: "run_1" }, 0);
@@ -250,12 +250,7 @@ describe("P1.10: text that is not well-formed", () => {
 	});
 
 	test("a long delta is cut between characters only", async () => {
-		const { log } = await played(
-			async function* () {
-				yield text("😀".repeat(1000));
-			},
-			{ chunkBytesMax: 64 },
-		);
+		const { log } = await played(yields(text("😀".repeat(1000))), { chunkBytesMax: 64 });
 		expect(payloads(log).length).toBeGreaterThan(10);
 		expect(payloads(log).every((payload) => payload.isWellFormed())).toBe(true);
 		expect(payloads(log).join("")).toBe("😀".repeat(1000));

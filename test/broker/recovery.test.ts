@@ -8,7 +8,6 @@ import {
 	ask,
 	finalEnd,
 	framesOf,
-	never,
 	type Play,
 	rig,
 	tempFile,
@@ -16,6 +15,7 @@ import {
 	turnWhenSettled,
 	until,
 	verified,
+	yieldsThenWaits,
 } from "./rig.ts";
 
 const echo: Play = async function* ({ messages }) {
@@ -39,16 +39,15 @@ const seen = (frames: readonly Frame[]) => {
 };
 
 describe("a run that was live when the process died", () => {
-	const play: Play = async function* () {
-		yield { type: "reasoning", delta: "hm" };
-		yield text("Let me look.");
-		yield { type: "tool", callId: "c1", name: "look", status: "completed", args: { a: 1 }, result: "seen" };
-		yield { type: "message" };
-		yield text("It is ");
-		yield { type: "part", modality: "card", contentType: "application/json", payload: "{}" };
-		yield { type: "tool", callId: "c2", name: "wait", status: "started" };
-		await never;
-	};
+	const play: Play = yieldsThenWaits(
+		{ type: "reasoning", delta: "hm" },
+		text("Let me look."),
+		{ type: "tool", callId: "c1", name: "look", status: "completed", args: { a: 1 }, result: "seen" },
+		{ type: "message" },
+		text("It is "),
+		{ type: "part", modality: "card", contentType: "application/json", payload: "{}" },
+		{ type: "tool", callId: "c2", name: "wait", status: "started" },
+	);
 	const records = 15;
 
 	test("I3, I5: gets its ends and a failed turn with what was said, once", async () => {

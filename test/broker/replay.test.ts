@@ -4,7 +4,7 @@ import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import type { BrokerLimits } from "../../packages/daemon/src/broker/port.ts";
 import type { ContentPart } from "../../packages/protocol/src/protocol.ts";
-import { request, rig, text } from "./rig.ts";
+import { request, rig, text, yields } from "./rig.ts";
 
 const picture: ContentPart = { type: "image", contentType: "image/png", data: "UElDVFVSRQ==" };
 const page: ContentPart = { type: "resource", uri: "https://example.org/", contentType: "text/html", text: "<p>page" };
@@ -93,11 +93,7 @@ describe("a later turn", () => {
 	});
 
 	test("an answer in one piece stays in one piece although something was signed", async () => {
-		const { broker, frames } = rig(async function* () {
-			yield text("a ");
-			yield signed("x", 0);
-			yield text("b");
-		});
+		const { broker, frames } = rig(yields(text("a "), signed("x", 0), text("b")));
 		await broker.execute(request({ disableStreaming: true })).result;
 		expect((await frames("run_1")).filter(({ type }) => type === "stream.chunk")).toMatchObject([
 			{ payload: "a b", is_partial: false },

@@ -132,6 +132,19 @@ export const turnWhenSettled = async (look: Look, runId: string) => {
 
 export const never = new Promise<never>(() => {});
 
+/** An engine that yields these, one after the other, and ends. */
+export const yields = (...events: EngineYield[]) =>
+	async function* (): AsyncIterable<EngineYield> {
+		yield* events;
+	};
+
+/** An engine that yields these and then hangs. */
+export const yieldsThenWaits = (...events: EngineYield[]) =>
+	async function* (): AsyncIterable<EngineYield> {
+		yield* events;
+		await never;
+	};
+
 /** One question to the session `main`, as run `run_1`. */
 export const request = (fields = {}) => ({
 	session: "main",

@@ -5,7 +5,7 @@ import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { GrowingText } from "../../packages/daemon/src/broker/frames/text.ts";
 import { quiet } from "../quiet.ts";
 import { storeForTest } from "../store.ts";
-import { ask, engineOf, type Play } from "./rig.ts";
+import { ask, engineOf, type Play, yields } from "./rig.ts";
 
 /** Embedded: a commit is made in the turn of the loop after its first record. */
 async function run(limits: { commitRecordsMax?: number; commitCharsMax?: number }, play: (bus: Bus) => Play) {
@@ -38,12 +38,8 @@ test("ST8: tokens of an engine that never pauses wait for room", async () => {
 
 test("ST8: so do the portions of one long delta", async () => {
 	const PORTION = 64 * 1024;
-	const commits = await run(
-		{ commitCharsMax: PORTION },
-		() =>
-			async function* () {
-				yield { type: "text", delta: "x".repeat(10 * PORTION) };
-			},
+	const commits = await run({ commitCharsMax: PORTION }, () =>
+		yields({ type: "text", delta: "x".repeat(10 * PORTION) }),
 	);
 	expect(commits).toBeGreaterThanOrEqual(10);
 });

@@ -1,7 +1,7 @@
 import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import { manualClock } from "../clock.ts";
-import { finalEnd, never, type Play, request, rig, started, text, until, verified } from "./rig.ts";
+import { finalEnd, never, type Play, request, rig, started, text, until, verified, yieldsThenWaits } from "./rig.ts";
 
 describe("watchdogs", () => {
 	const limits = { firstTokenMs: 60, interTokenMs: 120, totalMs: 1000, toolMs: 500, abortGraceMs: 20 };
@@ -38,24 +38,14 @@ describe("watchdogs", () => {
 	});
 
 	test("silence between tokens", async () => {
-		const turn = await timedOut(
-			async function* () {
-				yield text("x");
-				await never;
-			},
-			({ broker }) => broker.live("run_1")?.text === "x",
-			120,
-		);
+		const turn = await timedOut(yieldsThenWaits(text("x")), ({ broker }) => broker.live("run_1")?.text === "x", 120);
 		expect(turn.error?.message).toContain("silent for 120 ms");
 		expect(turn.messages.at(-1)?.text).toBe("x");
 	});
 
 	test("a tool: silence is fine until the tool's own time is over", async () => {
 		const turn = await timedOut(
-			async function* () {
-				yield started("c1");
-				await never;
-			},
+			yieldsThenWaits(started("c1")),
 			({ broker }) => broker.live("run_1")?.toolCalls.length === 1,
 			520,
 		);
@@ -65,11 +55,7 @@ describe("watchdogs", () => {
 
 	test("silence counts again as soon as the tool is done", async () => {
 		await timedOut(
-			async function* () {
-				yield started("c1");
-				yield { type: "tool", callId: "c1", name: "look", status: "completed" };
-				await never;
-			},
+			yieldsThenWaits(started("c1"), { type: "tool", callId: "c1", name: "look", status: "completed" }),
 			({ broker }) => broker.live("run_1")?.toolCalls[0]?.status === "completed",
 			120,
 		);

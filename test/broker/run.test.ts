@@ -17,19 +17,21 @@ import {
 	ticks,
 	until,
 	verified,
+	yields,
+	yieldsThenWaits,
 } from "./rig.ts";
 
 describe("a run that completes", () => {
-	const play: Play = async function* () {
-		yield { type: "reasoning", delta: "hm" };
-		yield text("Hello ");
-		yield { type: "tool", callId: "c1", name: "look", status: "started", args: { at: "sky" } };
-		yield { type: "tool", callId: "c1", name: "look", status: "completed", result: "blue", summary: "looked" };
-		yield { type: "message" };
-		yield text("world");
-		yield { type: "usage", input: 10, output: 5 };
-		yield { type: "usage", input: 20, output: -1, cache_read: 7 };
-	};
+	const play: Play = yields(
+		{ type: "reasoning", delta: "hm" },
+		text("Hello "),
+		{ type: "tool", callId: "c1", name: "look", status: "started", args: { at: "sky" } },
+		{ type: "tool", callId: "c1", name: "look", status: "completed", result: "blue", summary: "looked" },
+		{ type: "message" },
+		text("world"),
+		{ type: "usage", input: 10, output: 5 },
+		{ type: "usage", input: 20, output: -1, cache_read: 7 },
+	);
 
 	test.each(["memory", "sqlite"])("is a well-framed log and a turn (%s)", async (storage) => {
 		const { broker, look, frames } = rig(play, storage === "sqlite" ? { path: tempFile() } : {});
@@ -120,9 +122,7 @@ describe("establishment (I9)", () => {
 	});
 
 	test("a run id that was used before is refused, and the session is free again", async () => {
-		const { broker } = rig(async function* () {
-			yield text("x");
-		});
+		const { broker } = rig(yields(text("x")));
 		await broker.execute(request()).result;
 		await expect(broker.execute(request()).established).rejects.toMatchObject({ code: "conflict" });
 		expect((await broker.execute(request({ runId: "run_2" })).result).status).toBe("completed");
@@ -219,14 +219,10 @@ describe("a run that is stopped", () => {
 
 	test("I12: in a tool that ignores its signal settles at the end of the grace time", async () => {
 		const clock = manualClock(1000);
-		const { broker, frames } = rig(
-			async function* () {
-				yield text("let me look");
-				yield started("c1");
-				await never;
-			},
-			{ clock, limits: { abortGraceMs: 2000 } },
-		);
+		const { broker, frames } = rig(yieldsThenWaits(text("let me look"), started("c1")), {
+			clock,
+			limits: { abortGraceMs: 2000 },
+		});
 		const { result, established } = broker.execute(request());
 		await established;
 		await until(() => broker.live("run_1")?.toolCalls.length === 1);

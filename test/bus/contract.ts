@@ -9,7 +9,7 @@ import { type ManualClock, manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { quiet } from "../quiet.ts";
 import { note, noted } from "./notes.ts";
-import { removeUpTo } from "./remove.ts";
+import { readAll, removeUpTo, written } from "./remove.ts";
 
 export interface StorageUnderTest {
 	/** Opens the store; a second call sees what the first one committed, as after a crash. It keeps notes, too. */
@@ -187,8 +187,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			const [fast, twin, slow] = await Promise.all([0, 0, 0].map((after) => bus.cursor({ log: "a" }, after)));
 			expect(fast!.next()).toBe(twin!.next());
 			for (let i = 0; i < 100; i++) {
-				writer.append(`record ${i} ${"x".repeat(30)}`);
-				await writer.flushed();
+				await written(writer, `record ${i} ${"x".repeat(30)}`);
 				expect(await fast!.next()).toBe(await twin!.next());
 			}
 			const seen: string[] = [];
@@ -202,15 +201,11 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 		it("I6: readers that are a little behind share one batch object, too", async () => {
 			const writer = await bus.create(run("a"), ["begin"]);
 			const [one, twin] = await Promise.all([1, 1].map((after) => bus.cursor({ log: "a" }, after)));
-			for (const record of ["x", "y", "z"]) {
-				writer.append(record);
-				await writer.flushed();
-			}
+			for (const record of ["x", "y", "z"]) await written(writer, record);
 			const batch = await one!.next();
 			expect(batch!.records).toEqual(["x", "y", "z"]);
 			expect(await twin!.next()).toBe(batch);
-			writer.append("more");
-			await writer.flushed();
+			await written(writer, "more");
 			expect((await readAll(bus, "a", 1)).slice(-2)).toEqual(["z", "more"]);
 		});
 
@@ -235,8 +230,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			const cursor = await bus.cursor({ log: "a" }, 1);
 			let woken = 0;
 			cursor.onWake(() => woken++);
-			writer.append("2");
-			await writer.flushed();
+			await written(writer, "2");
 			expect(woken).toBe(1);
 			await writer.seal([]);
 			expect(woken).toBe(2);
@@ -249,8 +243,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			const early = collectChain(bus, "session:s", 0, 3 * 4 + 1);
 			for (let link = 0; link < 3; link++) {
 				const writer = await bus.create(run(`r${link}`, "session:s"), [`${link}:begin`]);
-				writer.append(`${link}:a`);
-				await writer.flushed();
+				await written(writer, `${link}:a`);
 				await writer.seal([`${link}:b`, `${link}:end`]);
 				expected.push(`${link}:begin`, `${link}:a`, `${link}:b`, `${link}:end`);
 			}
@@ -281,8 +274,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			expect(await ask()).toEqual({ start: 0, head: 0, answer: [] });
 			await (await bus.create(run("a", "session:s"), ["1"])).seal(["2"], [note.add("a ended")]);
 			const second = await bus.create(run("b", "session:s"), ["3"], { with: [note.add("b began")] });
-			second.append("4");
-			await second.flushed();
+			await written(second, "4");
 			const live = { log: "b", kind: "run", chain: "session:s", base: 2, head: 2 };
 			const notes = ["a ended", "b began"];
 			const before = await ask();
@@ -326,10 +318,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			for (let i = 0; i < 6; i++) {
 				clock.advance(1000);
 				const writer = await bus.create(run(`r${i}`), []);
-				for (let n = 0; n < 20; n++) {
-					writer.append(`${n}`.padEnd(90, "."));
-					await writer.flushed();
-				}
+				for (let n = 0; n < 20; n++) await written(writer, `${n}`.padEnd(90, "."));
 				await writer.seal([]);
 			}
 			expect(await bus.retain({ ageMsMax: 4500 })).toBe(1);
@@ -346,10 +335,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 		it("P4.16: a log's bytes count for whom it was made, live and sealed, until it is removed", async () => {
 			const write = async (log: string, countedFor: string) => {
 				const writer = await bus.create({ log, kind: "scenario", countedFor }, []);
-				for (let n = 0; n < 5; n++) {
-					writer.append("x".repeat(150));
-					await writer.flushed();
-				}
+				for (let n = 0; n < 5; n++) await written(writer, "x".repeat(150));
 				return writer;
 			};
 			const [one, other] = [await write("a", "shop"), await write("b", "press")];
@@ -428,20 +414,6 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 }
 
 let serial = 0;
-
-/** The records that are visible after an offset. */
-async function readAll(bus: Bus, log: string, after: number): Promise<string[]> {
-	const cursor = await bus.cursor({ log }, after);
-	const records: string[] = [];
-	let expected = after + 1;
-	for (let batch = await cursor.next(); batch; batch = await cursor.next()) {
-		expect(batch.first).toBe(expected);
-		expected += batch.records.length;
-		records.push(...batch.records);
-	}
-	cursor.close();
-	return records;
-}
 
 /** Follows a log to its end. */
 async function collect(bus: Bus, log: string, after: number): Promise<string[]> {

@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Bus, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { quiet } from "../quiet.ts";
+import { written } from "./remove.ts";
 
 const LIMITS = { segmentCharsMax: 40 };
 
@@ -36,10 +37,7 @@ function store() {
 
 async function sealed(bus: Bus, log: string, records: string[]): Promise<void> {
 	const writer = await bus.create({ log, kind: "run" }, []);
-	for (const record of records) {
-		writer.append(record);
-		await writer.flushed();
-	}
+	for (const record of records) await written(writer, record);
 	await writer.seal([]);
 }
 
@@ -108,8 +106,7 @@ describe("damage at rest", () => {
 		const { open, sql } = store();
 		const before = open();
 		const writer = await before.create({ log: "live", kind: "run" }, ["one"]);
-		writer.append("two");
-		await writer.flushed();
+		await written(writer, "two");
 		sql("UPDATE journal SET entries = replace(entries, 'two', 'TWO'), crc = NULL WHERE entries LIKE '%two%'");
 		const after = open();
 		expect(await readUntilError(after, "live")).toEqual({ read: ["one"] });

@@ -4,39 +4,36 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import { type BusOptions, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import type { Storage } from "../../packages/daemon/src/bus/storage.ts";
 import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
-import { manualClock } from "../clock.ts";
+import { type ManualClock, manualClock } from "../clock.ts";
 import { quiet } from "../quiet.ts";
 import { memoryStorage } from "./memory.ts";
-import { removeUpTo } from "./remove.ts";
+import { removeUpTo, steps, turn, written } from "./remove.ts";
 
-const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-/** A store whose disk can be filled. */
-function fillable(): { storage: Storage; full: boolean } {
-	const inner = memoryStorage();
-	const disk = { full: false, storage: inner };
-	const commit = inner.commit.bind(inner);
-	inner.commit = (work) => {
+/** A Bus on a store whose disk can be filled. */
+function fillable(limits: BusOptions["limits"] = {}) {
+	const storage = memoryStorage();
+	const disk = { full: false };
+	const commit = storage.commit.bind(storage);
+	storage.commit = (work) => {
 		if (disk.full) throw new Error("database or disk is full");
 		return commit(work);
 	};
-	return disk;
+	const clock = manualClock();
+	return { disk, clock, bus: createBus({ ...quiet, storage, clock, limits }) };
 }
 
 describe("a store that refuses commits", () => {
 	it("I1: what waits stays invisible, is tried again, and nothing is lost when the disk has room again", async () => {
-		const disk = fillable();
-		const clock = manualClock();
-		const bus = createBus({ ...quiet, storage: disk.storage, clock });
+		const { disk, clock, bus } = fillable();
 		const writer = await bus.create({ log: "a", kind: "run" }, ["1"]);
 		const cursor = await bus.cursor({ log: "a" }, 1);
 		disk.full = true;
 		writer.append("2");
 		const flushed = writer.flushed();
-		await tick();
+		await turn();
 		expect(bus.healthy).toBe(false);
 		writer.append("3");
 		clock.advance(1000);
@@ -72,30 +69,25 @@ describe("a store that refuses commits", () => {
 		const bus = createBus({ ...quiet, storage, clock });
 		const left = bus.list({ orphaned: true });
 		clock.advance(250);
-		await tick();
+		await turn();
 		isFull = false;
 		clock.advance(250);
 		expect(await left).toMatchObject([{ log: "a" }]);
 		isFull = true;
 		const reopened = bus.reopen("a");
-		await tick();
+		await turn();
 		isFull = false;
 		clock.advance(250);
 		expect((await reopened).offset).toBe(1);
 		isFull = true;
 		const late = createBus({ ...quiet, storage, clock });
 		const told = expect(late.list({ orphaned: true })).rejects.toThrow("the disk is full");
-		for (let n = 0; n < 130; n++) {
-			clock.advance(250);
-			await tick();
-		}
+		await steps(clock, 130, 250);
 		await told;
 	});
 
 	it("P4.9: a creation with less patience is given up sooner, and leaves nothing behind; the others wait on", async () => {
-		const disk = fillable();
-		const clock = manualClock();
-		const bus = createBus({ ...quiet, storage: disk.storage, clock });
+		const { disk, clock, bus } = fillable();
 		const writer = await bus.create({ log: "a", kind: "run" }, ["1"]);
 		disk.full = true;
 		writer.append("2");
@@ -104,7 +96,7 @@ describe("a store that refuses commits", () => {
 			code: "unavailable",
 			message: expect.stringContaining("disk is full"),
 		});
-		await tick();
+		await turn();
 		clock.advance(1000);
 		await refused;
 		expect(bus.healthy).toBe(false);
@@ -128,9 +120,7 @@ describe("a store that refuses commits", () => {
 	});
 
 	it("P4.9: a seal with less patience is given up sooner, and leaves the log open as it was; what was appended is kept", async () => {
-		const disk = fillable();
-		const clock = manualClock();
-		const bus = createBus({ ...quiet, storage: disk.storage, clock });
+		const { disk, clock, bus } = fillable();
 		const [writer, other] = await Promise.all(["a", "b"].map((log) => bus.create({ log, kind: "run" }, ["1"])));
 		disk.full = true;
 		other!.append("2");
@@ -140,7 +130,7 @@ describe("a store that refuses commits", () => {
 			writer!.append("2");
 			const sealed = expect(writer!.seal(["never"], [], 1000)).rejects.toMatchObject(refused);
 			expect(() => writer!.append("3")).toThrow(/sealed/);
-			await tick();
+			await turn();
 			clock.advance(waitedMs);
 			if (waitedMs === 0) clock.advance(250);
 			await sealed;
@@ -171,7 +161,7 @@ describe("a store that refuses commits", () => {
 		});
 		await refused;
 		const created = bus.create({ log: "a", kind: "run" }, ["1"]);
-		await tick();
+		await turn();
 		isFull = false;
 		clock.advance(250);
 		await created;
@@ -179,15 +169,13 @@ describe("a store that refuses commits", () => {
 	});
 
 	it("I11: after the limit the writers fail, and the log stays for recovery", async () => {
-		const disk = fillable();
-		const clock = manualClock();
-		const bus = createBus({ ...quiet, storage: disk.storage, clock, limits: { commitRetryMsMax: 5000 } });
+		const { disk, clock, bus } = fillable({ commitRetryMsMax: 5000 });
 		const writer = await bus.create({ log: "a", kind: "run" }, ["1"]);
 		disk.full = true;
 		writer.append("2");
 		const flushed = expect(writer.flushed()).rejects.toMatchObject({ code: "unavailable" });
 		const created = expect(bus.create({ log: "b", kind: "run" }, ["1"])).rejects.toMatchObject({ code: "unavailable" });
-		await tick();
+		await turn();
 		clock.advance(6000);
 		await Promise.all([flushed, created]);
 		expect(() => writer.append("3")).toThrow(/could not be written/);
@@ -270,7 +258,9 @@ describe("a store that refuses removals", () => {
 describe("the journal of the SQLite store", () => {
 	let folder: string;
 	let file: SqliteFile;
+	let clock: ManualClock;
 	beforeEach(() => {
+		clock = manualClock();
 		folder = mkdtempSync(join(tmpdir(), "nexus-journal-"));
 		file = openSqlite(join(folder, "bus.db"), "process");
 	});
@@ -278,11 +268,13 @@ describe("the journal of the SQLite store", () => {
 		file.close();
 		rmSync(folder, { recursive: true, maxRetries: 20 });
 	});
+	/** Another process: the one before left its journal as it was. */
+	const open = (limits: BusOptions["limits"] = {}) =>
+		createBus({ ...quiet, storage: sqliteStorage(file), clock, limits });
 	const rows = (table: string) => Number(file.db.prepare(`SELECT count(*) AS n FROM ${table}`).get()!.n);
 
 	it("P4: many logs of a tick are one row; rows go once their logs are cut", async () => {
-		const clock = manualClock();
-		const bus = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const bus = open();
 		const writers = await Promise.all(
 			Array.from({ length: 100 }, (_, i) => bus.create({ log: `w${i}`, kind: "run" }, ["begin"])),
 		);
@@ -299,17 +291,16 @@ describe("the journal of the SQLite store", () => {
 	});
 
 	it("P4.2: what a removed log left in the journal is never taken for a log that came after it", async () => {
-		const clock = manualClock();
-		const first = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const first = open();
 		await first.create({ log: "idle", kind: "run" }, ["idle 1"]);
 		const gone = await first.create({ log: "gone", kind: "run" }, ["secret 1"]);
 		gone.append("secret 2");
 		await gone.seal([]);
 		await removeUpTo(first, "gone");
 		expect(rows("journal")).toBeGreaterThan(0);
-		const second = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const second = open();
 		await second.create({ log: "next", kind: "run" }, ["next 1"]);
-		const third = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const third = open();
 		expect(await third.describe("next")).toMatchObject({ head: 1 });
 		expect((await third.cursor({ log: "next" }, 0)).next()).toMatchObject({ records: ["next 1"] });
 		expect((await third.cursor({ log: "idle" }, 0)).next()).toMatchObject({ records: ["idle 1"] });
@@ -317,36 +308,25 @@ describe("the journal of the SQLite store", () => {
 	});
 
 	it("P4: a log that was taken over, and has nothing to cut, is not committed again and again", async () => {
-		const clock = manualClock();
-		const first = createBus({ ...quiet, storage: sqliteStorage(file), clock, limits: { segmentCharsMax: 1 } });
+		const first = open({ segmentCharsMax: 1 });
 		await first.create({ log: "adopted", kind: "run" }, ["begin"]);
-		const bus = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const bus = open();
 		await bus.reopen("adopted");
 		const busy = await bus.create({ log: "busy", kind: "run" }, ["begin"]);
-		for (let i = 0; i < 4200; i++) {
-			busy.append("x");
-			await busy.flushed();
-		}
+		for (let i = 0; i < 4200; i++) await written(busy, "x");
 		clock.advance(1000);
 		const before = bus.stats.commits;
-		for (let i = 0; i < 20; i++) await tick();
+		for (let i = 0; i < 20; i++) await turn();
 		expect(bus.stats.commits - before).toBeLessThan(3);
 		await bus.close();
 	});
 
 	it("P4: a dead daemon's log that is never adopted does not hold the journal back", async () => {
-		const clock = manualClock();
-		await createBus({ ...quiet, storage: sqliteStorage(file), clock }).create({ log: "left", kind: "run" }, ["begin"]);
-		const bus = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		await open().create({ log: "left", kind: "run" }, ["begin"]);
+		const bus = open();
 		const busy = await bus.create({ log: "busy", kind: "run" }, ["begin"]);
-		for (let i = 0; i < 5000; i++) {
-			busy.append(`${i}`.padEnd(100));
-			await busy.flushed();
-		}
-		for (let i = 0; i < 6; i++) {
-			clock.advance(1000);
-			await tick();
-		}
+		for (let i = 0; i < 5000; i++) await written(busy, `${i}`.padEnd(100));
+		await steps(clock, 6, 1000);
 		expect(rows("journal")).toBeLessThan(1000);
 		expect(await bus.list({ orphaned: true })).toMatchObject([{ log: "left", head: 1 }]);
 		await (await bus.reopen("left")).seal(["end"]);
@@ -355,11 +335,10 @@ describe("the journal of the SQLite store", () => {
 	});
 
 	it("P4.10: a journal row that is not one is passed over", async () => {
-		const clock = manualClock();
-		const first = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const first = open();
 		await first.create({ log: "a", kind: "run" }, ["1"]);
 		file.db.exec("INSERT INTO journal (id, entries) VALUES (7, 'no entry' || char(10) || 'at all' || char(10))");
-		const second = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const second = open();
 		const writer = await second.create({ log: "b", kind: "run" }, ["1"]);
 		await (await second.reopen("a")).seal(["2"]);
 		await writer.seal([]);
@@ -369,39 +348,28 @@ describe("the journal of the SQLite store", () => {
 	});
 
 	it("P4.7: a log that was being removed when the process died does not count any more", async () => {
-		const clock = manualClock();
-		const first = createBus({ ...quiet, storage: sqliteStorage(file), clock, limits: { segmentCharsMax: 50 } });
+		const first = open({ segmentCharsMax: 50 });
 		const writer = await first.create({ log: "big", kind: "run" }, []);
-		for (let n = 0; n < 40; n++) {
-			writer.append("x".repeat(100));
-			await writer.flushed();
-		}
+		for (let n = 0; n < 40; n++) await written(writer, "x".repeat(100));
 		await writer.seal([]);
 		const kept = await first.create({ log: "small", kind: "run" }, ["1"]);
 		await kept.seal([]);
 		const storage = sqliteStorage(file);
 		expect(await storage.removeSome((await storage.find("big"))!.id)).toBe(false);
-		const second = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const second = open();
 		expect(await second.retain({ totalBytesMax: 1000 })).toBe(0);
 		expect(await second.describe("small")).toBeDefined();
 		await second.close();
 	});
 
 	it("P4: an idle log does not hold the journal of busy ones back", async () => {
-		const clock = manualClock();
-		const bus = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const bus = open();
 		await bus.create({ log: "idle", kind: "run" }, ["begin"]);
 		const busy = await bus.create({ log: "busy", kind: "run" }, ["begin"]);
-		for (let i = 0; i < 5000; i++) {
-			busy.append(`${i}`.padEnd(100));
-			await busy.flushed();
-		}
-		for (let i = 0; i < 6; i++) {
-			clock.advance(1000);
-			await tick();
-		}
+		for (let i = 0; i < 5000; i++) await written(busy, `${i}`.padEnd(100));
+		await steps(clock, 6, 1000);
 		expect(rows("journal")).toBeLessThan(1000);
-		const again = createBus({ ...quiet, storage: sqliteStorage(file), clock });
+		const again = open();
 		expect(await again.describe("idle")).toMatchObject({ head: 1 });
 		expect(await again.describe("busy")).toMatchObject({ head: 5001 });
 		await bus.close();

@@ -3,8 +3,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
-import { entriesOf } from "../../packages/daemon/src/bus/sqlite/journal.ts";
-import { JournalText } from "../../packages/daemon/src/bus/sqlite/journal-text.ts";
+import { entriesOf, JournalText } from "../../packages/daemon/src/bus/sqlite/journal.ts";
 import { character } from "../character.ts";
 import { atEffort } from "../effort.ts";
 

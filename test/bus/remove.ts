@@ -1,6 +1,8 @@
-/** Retention, aimed at one log. */
+/** Steps of tests with logs: append and read, let time pass, and aim retention at one log. */
 
-import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
+import { expect } from "vitest";
+import type { Bus, LogWriter } from "../../packages/daemon/src/bus/bus.ts";
+import type { ManualClock } from "../clock.ts";
 
 /** Removes the oldest finished log until this one is gone. */
 export async function removeUpTo(bus: Bus, log: string): Promise<void> {
@@ -8,5 +10,33 @@ export async function removeUpTo(bus: Bus, log: string): Promise<void> {
 		const logs = await bus.list({ live: false });
 		const bytes = logs.reduce((sum, info) => sum + info.bytes, 0);
 		if ((await bus.retain({ totalBytesMax: bytes - 1 })) === 0) throw new Error(`${log} cannot be removed`);
+	}
+}
+
+/** Appends a record, and waits until it is durable. */
+export async function written(writer: LogWriter, record: string): Promise<void> {
+	writer.append(record);
+	await writer.flushed();
+}
+
+/** The records that are visible after an offset. */
+export async function readAll(bus: Bus, log: string, after = 0): Promise<string[]> {
+	const cursor = await bus.cursor({ log }, after);
+	const records: string[] = [];
+	for (let batch = await cursor.next(); batch; batch = await cursor.next()) {
+		expect(batch.first).toBe(after + records.length + 1);
+		records.push(...batch.records);
+	}
+	cursor.close();
+	return records;
+}
+
+export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** Lets so many steps of time pass, with a turn of the loop after each. */
+export async function steps(clock: ManualClock, count: number, ms: number): Promise<void> {
+	for (let n = 0; n < count; n++) {
+		clock.advance(ms);
+		await turn();
 	}
 }

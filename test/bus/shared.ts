@@ -9,56 +9,49 @@ import { quiet } from "../quiet.ts";
 import { until } from "../until.ts";
 import type { StorageUnderTest } from "./contract.ts";
 import { note, noted } from "./notes.ts";
+import { readAll, steps, turn, written } from "./remove.ts";
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", chain: chain || undefined });
-
-async function readAll(bus: Bus, log: string, after = 0): Promise<string[]> {
-	const cursor = await bus.cursor({ log }, after);
-	const records: string[] = [];
-	for (let batch = await cursor.next(); batch; batch = await cursor.next()) records.push(...batch.records);
-	cursor.close();
-	return records;
-}
 
 /** A store whose commits are answered when the test says so. */
 function held(inner: Storage) {
 	const waiting: { commit: Commit; answer(how?: "lost" | "never made" | Error): Promise<void> }[] = [];
 	const commit = inner.commit.bind(inner);
-	const storage: Storage = Object.create(inner, {
-		commit: {
-			value: (given: Commit): Promise<Committed> => {
-				const { promise, resolve, reject } = Promise.withResolvers<Committed>();
-				waiting.push({
-					commit: given,
-					async answer(how) {
-						if (how instanceof Error) reject(how);
-						else if (how === "never made") reject(new OutcomeUnknown(new Error("cut")));
-						else {
-							const committed = await commit(given);
-							if (how === "lost") reject(new OutcomeUnknown(new Error("cut")));
-							else resolve(committed);
-						}
-						await turn();
-					},
-				});
-				return promise;
+	const hold = (given: Commit): Promise<Committed> => {
+		const { promise, resolve, reject } = Promise.withResolvers<Committed>();
+		waiting.push({
+			commit: given,
+			async answer(how) {
+				if (how instanceof Error) reject(how);
+				else if (how === "never made") reject(new OutcomeUnknown(new Error("cut")));
+				else {
+					const committed = await commit(given);
+					if (how === "lost") reject(new OutcomeUnknown(new Error("cut")));
+					else resolve(committed);
+				}
+				await turn();
 			},
-		},
+		});
+		return promise;
+	};
+	const storage = new Proxy(inner, {
+		get: (_, name: keyof Storage) => (name === "commit" ? hold : methodOf(inner, name)),
 	});
 	const next = async () => {
 		await until("a commit", () => waiting.length > 0);
 		return waiting.shift()!;
 	};
-	return { storage: bound(storage, inner), next, isIdle: () => waiting.length === 0 };
+	return { storage, next, isIdle: () => waiting.length === 0 };
 }
+
+const methodOf = (store: Storage, name: keyof Storage) => (store[name] as (...args: unknown[]) => unknown).bind(store);
 
 /** A store that answers each question when the test says so. */
 function slowly(inner: Storage) {
 	const open: { name: string; answer(): void }[] = [];
 	const storage = new Proxy(inner, {
 		get(_, name: keyof Storage) {
-			const method = (inner[name] as (...args: unknown[]) => unknown).bind(inner);
+			const method = methodOf(inner, name);
 			if (name === "watch") return method;
 			return (...args: unknown[]) =>
 				new Promise((resolve) => open.push({ name, answer: () => resolve((async () => method(...args))()) }));
@@ -74,17 +67,6 @@ function slowly(inner: Storage) {
 		while (!enough()) await answerOne();
 	};
 	return { storage, open: () => open.map(({ name }) => name), answerOne, answerAll };
-}
-
-/** The other methods with the store itself as `this`. */
-function bound(storage: Storage, inner: Storage): Storage {
-	return new Proxy(storage, {
-		get(target, name: keyof Storage) {
-			if (name === "commit") return target.commit;
-			const method = inner[name] as (...args: unknown[]) => unknown;
-			return method.bind(inner);
-		},
-	});
 }
 
 export function sharedContract(name: string, make: () => StorageUnderTest): void {
@@ -105,6 +87,11 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const created = bus.create(run(log, chain), ["begin"]);
 			await (await commits.next()).answer();
 			return created;
+		};
+		/** A Bus on a store that answers each question when the test says so. */
+		const lateBus = (options: Partial<Parameters<typeof createBus>[0]> = {}) => {
+			const slow = slowly(store.open(() => clock.now()));
+			return { slow, late: createBus({ ...quiet, storage: slow.storage, clock, ...options }) };
 		};
 
 		it("ST3: what is appended while a commit is under way goes with the next one, and no waiting caller resolves too soon", async () => {
@@ -144,12 +131,9 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		});
 
 		it("ST1: a lost answer that refused a unit is still a refusal, and names where a new log began", async () => {
-			await (async () => {
-				const one = await create("one", "session:s");
-				const sealed = one.seal(["end"]);
-				await (await commits.next()).answer();
-				await sealed;
-			})();
+			const sealed = (await create("one", "session:s")).seal(["end"]);
+			await (await commits.next()).answer();
+			await sealed;
 			const refused = expect(bus.write([note.refuse("no")])).rejects.toMatchObject({ refusal: "conflict" });
 			const created = bus.create(run("two", "session:s"), ["begin"]);
 			await (await commits.next()).answer("lost");
@@ -312,8 +296,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		});
 
 		it("P4.9: a store that does not answer a request for ids is reported in time", async () => {
-			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({ ...quiet, storage: slow.storage, clock });
+			const { slow, late } = lateBus();
 			await slow.answerAll();
 			const refused = { code: "unavailable", message: expect.stringContaining("does not answer") };
 			const created = expect(late.create(run("a"), ["1"], { patienceMs: 1000 })).rejects.toMatchObject(refused);
@@ -395,8 +378,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		it("ST16: closing awaits every question that is open, and what follows from its answer; then the store is not asked any more", async () => {
 			await create("a", "session:s");
 			await bus.close();
-			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({ ...quiet, storage: slow.storage, clock, shared: true });
+			const { slow, late } = lateBus({ shared: true });
 			await slow.answerAll();
 			const left = store.open(() => clock.now());
 			await left.bury(-1);
@@ -433,8 +415,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		});
 
 		it("ST16: a store that does not answer a question is not waited for longer than the limit", async () => {
-			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({ ...quiet, storage: slow.storage, clock, limits: { closeMsMax: 1000 } });
+			const { slow, late } = lateBus({ limits: { closeMsMax: 1000 } });
 			await slow.answerAll();
 			const asked = late.describe("a");
 			const closed = late.close();
@@ -450,13 +431,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			["retention", (late) => late.retain({ totalBytesMax: 0 }).catch(() => {})],
 			["a look-up behind a start", (late) => late.list({ orphaned: true }).catch(() => {})],
 		])("ST16: nor for %s, and it is one limit for all of it", async (what, ask) => {
-			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({
-				...quiet,
-				storage: slow.storage,
-				clock,
-				limits: { closeMsMax: 1000, commitRetryMs: 1 },
-			});
+			const { slow, late } = lateBus({ limits: { closeMsMax: 1000, commitRetryMs: 1 } });
 			if (what === "retention") await slow.answerAll();
 			ask(late);
 			await turn();
@@ -478,8 +453,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		});
 
 		it("P4.9: impatient callers fail while the store does not answer the start", async () => {
-			const slow = slowly(store.open(() => clock.now()));
-			const late = createBus({ ...quiet, storage: slow.storage, clock, limits: { commitRetryMs: 10 } });
+			const { slow, late } = lateBus({ limits: { commitRetryMs: 10 } });
 			const told = expect(late.write([], 100)).rejects.toThrow("does not answer");
 			await turn();
 			clock.advance(100);
@@ -523,18 +497,12 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		const joinMortal = () => {
 			let isDead = false;
 			const after: ManualClock["after"] = (ms, callback) => clock.after(ms, () => isDead || callback());
-			const bus = createBus({
-				...quiet,
-				storage: store.open(() => clock.now()),
-				clock: { ...clock, after },
-				shared: true,
-			});
-			return {
-				bus,
-				die() {
-					isDead = true;
-				},
+			const storage = store.open(() => clock.now());
+			const bus = createBus({ ...quiet, storage, clock: { ...clock, after }, shared: true });
+			const die = () => {
+				isDead = true;
 			};
+			return { bus, die };
 		};
 		/** `aheadMs`: what its own clock is ahead of the store's. */
 		const join = (aheadMs = 0, shared = true) => {
@@ -575,18 +543,14 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		it("ST20, ST21, I4: a log that one writes is read by the other, live and from any offset, with its true head", async () => {
 			const [one, two] = [join(), join()];
 			const writer = await one.create(run("a"), ["0"]);
-			for (let n = 1; n < 12; n++) {
-				writer.append(`record ${n}`);
-				await writer.flushed();
-			}
+			for (let n = 1; n < 12; n++) await written(writer, `record ${n}`);
 			expect(await two.describe("a")).toMatchObject({ head: 12 });
 			const expected = ["0", ...Array.from({ length: 11 }, (_, n) => `record ${n + 1}`)];
 			for (let after = 0; after <= 12; after++) expect(await readAll(two, "a", after)).toEqual(expected.slice(after));
 			await expect(two.cursor({ log: "a" }, 13)).rejects.toMatchObject({ code: "invalid" });
 			const cursor = await two.cursor({ log: "a" }, 12);
 			const following = upTo(cursor, 3);
-			writer.append("live");
-			await writer.flushed();
+			await written(writer, "live");
 			await writer.seal(["more", "end"]);
 			expect(await following).toEqual(["live", "more", "end"]);
 			expect(await readAll(two, "a", 10)).toEqual(["record 10", "record 11", "live", "more", "end"].slice(0));
@@ -616,15 +580,13 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		it("ST17: a chain and an answer are the store's, also for a daemon that was declared dead and does not know", async () => {
 			const [one, two] = [join(), join()];
 			const writer = await one.create(run("a", "session:s"), ["1"]);
-			writer.append("2");
-			await writer.flushed();
+			await written(writer, "2");
 			const ask = (bus: Bus) => bus.describeChainWith("session:s", noted.all());
 			expect(await ask(two)).toMatchObject({ head: 2, newest: { log: "a", head: 2 }, answer: [] });
 			await two.bury(0);
 			const three = join();
 			const taken = await three.reopen("a");
-			taken.append("3");
-			await taken.flushed();
+			await written(taken, "3");
 			expect(await ask(one)).toMatchObject({ head: 3, newest: { log: "a", head: 3 }, answer: [] });
 			await taken.seal(["4"], [note.add("a ended")]);
 			const ended = { head: 4, newest: { log: "a", head: 4, sealedAt: clock.now() }, answer: ["a ended"] };
@@ -657,8 +619,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		it("P4.13, ST19: who was declared dead writes nothing any more; what it owned is left, and is taken over whole", async () => {
 			const [one, two] = [join(), join()];
 			const writer = await one.create(run("a"), ["1"]);
-			writer.append("2");
-			await writer.flushed();
+			await written(writer, "2");
 			expect(await two.list({ orphaned: true })).toEqual([]);
 			await expect(two.reopen("a")).rejects.toMatchObject({ refusal: "conflict" });
 			const reader = await two.cursor({ log: "a" }, 0);
@@ -695,13 +656,9 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await late.list({ orphaned: true })).toMatchObject([{ head: 1 }]);
 			const { bus: between, die } = joinMortal();
 			const writer = await between.reopen("a");
-			writer.append("2");
-			await writer.flushed();
+			await written(writer, "2");
 			die();
-			for (let n = 0; n < 10; n++) {
-				clock.advance(500);
-				await turn();
-			}
+			await steps(clock, 10, 500);
 			expect(await late.bury(4000)).toContain(between.node);
 			expect((await late.reopen("a")).offset).toBe(2);
 		});
@@ -731,8 +688,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(wakes).toBeGreaterThan(0);
 			expect((await cursor.next())!.records).toEqual(["1"]);
 			const before = wakes;
-			writer.append("2");
-			await writer.flushed();
+			await written(writer, "2");
 			expect(wakes).toBeGreaterThan(before);
 			expect((await cursor.next())!.records).toEqual(["2"]);
 		});
@@ -747,13 +703,9 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const [one, two] = [join(), join()];
 			const writer = await one.create(run("a"), ["1"]);
 			const cursor = await two.cursor({ log: "a" }, 1);
-			for (let n = 0; n < 3; n++) {
-				clock.advance(500);
-				await turn();
-			}
+			await steps(clock, 3, 500);
 			const reading = upTo(cursor, 1);
-			writer.append("2");
-			await writer.flushed();
+			await written(writer, "2");
 			expect(await reading).toEqual(["2"]);
 		});
 
@@ -772,16 +724,10 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const { bus: one, die } = joinMortal();
 			const two = join();
 			await one.create(run("a"), ["1"]);
-			for (let n = 0; n < 10; n++) {
-				clock.advance(500);
-				await turn();
-			}
+			await steps(clock, 10, 500);
 			expect(await two.bury(3000)).toEqual([]);
 			die();
-			for (let n = 0; n < 10; n++) {
-				clock.advance(500);
-				await turn();
-			}
+			await steps(clock, 10, 500);
 			expect(await two.bury(3000)).toEqual([one.node]);
 		});
 
@@ -790,8 +736,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const two = join();
 			const writer = await one.create(run("a"), ["1"]);
 			const following = upTo(await two.cursor({ log: "a" }, 0), 3);
-			writer.append("2");
-			await writer.flushed();
+			await written(writer, "2");
 			die();
 			clock.advance(10_000);
 			await turn();
@@ -845,11 +790,8 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 
 		it("ST24: times that are compared are the store's, although the clocks are a minute apart", async () => {
 			const [slow, fast] = [join(-60_000), join(60_000)];
-			for (const [log, bus] of [
-				["a", slow],
-				["b", fast],
-			] as const)
-				await (await bus.create(run(log), ["1"])).seal([]);
+			await (await slow.create(run("a"), ["1"])).seal([]);
+			await (await fast.create(run("b"), ["1"])).seal([]);
 			expect((await slow.list({})).map(({ sealedAt }) => sealedAt)).toEqual([clock.now(), clock.now()]);
 			expect([slow.now(), fast.now()]).toEqual([clock.now(), clock.now()]);
 			clock.advance(1000);
@@ -860,12 +802,11 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 
 		it("ST25: totals are the store's, of all kinds together, and a kind may go sooner than the others", async () => {
 			const [one, two] = [join(), join()];
-			for (const [log, bus] of [
-				["a", one],
-				["b", two],
-			] as const)
-				await (await bus.create({ log, kind: "text" }, ["x".repeat(100)])).seal([]);
-			await (await one.create(run("c"), ["x".repeat(100)])).seal([]);
+			const sealed = async (bus: Bus, log: string, kind: LogSpec["kind"]) =>
+				(await bus.create({ log, kind }, ["x".repeat(100)])).seal([]);
+			await sealed(one, "a", "text");
+			await sealed(two, "b", "text");
+			await sealed(one, "c", "run");
 			clock.advance(2000);
 			expect(await two.retain({ totalBytesMax: 250 })).toBe(1);
 			expect((await two.list({})).map(({ log }) => log)).toEqual(["c", "b"]);
@@ -873,9 +814,9 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await one.retain({ totalBytesMax: 150, kinds: { run: { ageMsMax: 10_000 } } })).toBe(0);
 			expect((await two.list({})).map(({ log }) => log)).toEqual(["c"]);
 			expect(await one.retain({ ageMsMax: 10_000, kinds: { run: { ageMsMax: 1000 } } })).toBe(1);
-			await (await one.create({ log: "job", kind: "job" }, ["x".repeat(100)])).seal([]);
+			await sealed(one, "job", "job");
 			clock.advance(1000);
-			await (await two.create(run("d"), ["x".repeat(100)])).seal([]);
+			await sealed(two, "d", "run");
 			expect(await two.retain({ totalBytesMax: 150, kinds: { job: { ageMsMax: 10_000 } } })).toBe(1);
 			expect((await two.list({})).map(({ log }) => log)).toEqual(["d"]);
 		});

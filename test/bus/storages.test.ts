@@ -9,6 +9,7 @@ import { busContract, type StorageUnderTest } from "./contract.ts";
 import { faulty } from "./faulty.ts";
 import { memoryStorage } from "./memory.ts";
 import { note, noted } from "./notes.ts";
+import { written } from "./remove.ts";
 import { sharedContract } from "./shared.ts";
 import { inMemory, inSqlite } from "./stores.ts";
 
@@ -42,8 +43,7 @@ it("ST22, ST27: a reader of a chain misses nothing, whatever its connection does
 		})();
 		for (const log of ["a", "b", "c"]) {
 			const writer = await bus.create({ log, kind: "run", chain: "session:s" }, [`${log} 1`]);
-			writer.append(`${log} 2`);
-			await writer.flushed();
+			await written(writer, `${log} 2`);
 			await writer.seal([`${log} 3`]);
 		}
 		expect(await read, `seed ${one}`).toEqual(["a", "b", "c"].flatMap((log) => [1, 2, 3].map((n) => `${log} ${n}`)));

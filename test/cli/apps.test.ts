@@ -1,16 +1,10 @@
 /** `nexus app`: an application is added, listed and removed. */
 
-import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
-import { freshFolder } from "../runtime/folder.ts";
-import { daemonHere, run } from "./in-process.ts";
+import { expect, it } from "vitest";
+import { daemonWith } from "./in-process.ts";
 
 it("Z25: add prints the token alone, once; list never does; rm takes it back", async () => {
-	const cwd = freshFolder();
-	const data = join(cwd, "data");
-	const daemon = await daemonHere(data, { cwd });
-	onTestFinished(() => daemon.close());
-	const on = (...args: string[]) => run([...args, "--data", data], { cwd });
+	const { on } = await daemonWith();
 	expect((await on("app")).err).toContain("there are no applications");
 	const added = await on("app", "add", "shop", "--name", "Web shop");
 	expect(added.code).toBe(0);

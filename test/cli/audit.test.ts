@@ -1,36 +1,25 @@
 /** `nexus audit`, against a daemon in this process. */
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { gunzipSync } from "node:zlib";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { timeOf, writeWhole } from "../../packages/daemon/src/cli/commands/audit.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
-import { daemonHere, run } from "./in-process.ts";
+import { daemonWith, jsonLines } from "./in-process.ts";
 
 async function house() {
-	const cwd = freshFolder();
-	const data = join(cwd, "data");
-	writeFileSync(join(cwd, "nexus.yaml"), "engine: reason-act\nreasonAct: { provider: scripted }\n");
-	const daemon = await daemonHere(data, { cwd });
-	onTestFinished(() => daemon.close());
-	const on = (...args: string[]) => run([...args, "--data", data], { cwd });
+	const { cwd, on } = await daemonWith("engine: reason-act\nreasonAct: { provider: scripted }\n");
 	expect((await on("send", "/script\n- { text: done, tokensPerSecond: 0 }\n", "--session", "one")).code).toBe(0);
 	return { cwd, on };
 }
 
-const linesOf = (text: string) =>
-	text
-		.trimEnd()
-		.split("\n")
-		.map((line) => JSON.parse(line) as Record<string, unknown>);
-
 describe("nexus audit", () => {
 	it("lists what happened, newest first, and the daemon's own start with a digest", async () => {
 		const { on } = await house();
-		const listed = linesOf((await on("audit", "--json", "--limit", "100")).out);
+		const listed = jsonLines((await on("audit", "--json", "--limit", "100")).out);
 		const what = listed.map(({ domain, operation }) => `${String(domain)}/${String(operation)}`).reverse();
 		expect(what).toEqual(
 			expect.arrayContaining(["configuration/started", "messages/accepted", "runs/started", "runs/settled"]),
@@ -40,7 +29,7 @@ describe("nexus audit", () => {
 			engine: "reason-act",
 			config_digest: expect.stringMatching(/^[0-9a-f]{32}$/),
 		});
-		const runs = linesOf((await on("audit", "list", "--json", "--domain", "runs", "--since", "1d")).out);
+		const runs = jsonLines((await on("audit", "list", "--json", "--domain", "runs", "--since", "1d")).out);
 		expect(runs.map(({ operation }) => operation)).toEqual(["settled", "started"]);
 		expect((await on("audit", "--until", "2020-01-01")).err).toContain("nothing is on record");
 		expect((await on("audit", "--since", "soon")).code).toBe(2);
@@ -48,13 +37,13 @@ describe("nexus audit", () => {
 
 	it("exports to stdout and to files, as NDJSON, CSV and gzip", async () => {
 		const { on, cwd } = await house();
-		const out = linesOf((await on("audit", "export", "--domain", "runs")).out);
+		const out = jsonLines((await on("audit", "export", "--domain", "runs")).out);
 		expect(out.map(({ operation }) => operation)).toEqual(["started", "settled"]);
 		const csv = await on("audit", "export", "--format", "csv", "--domain", "runs", "-o", "audit.csv");
 		expect([csv.code, csv.err]).toEqual([0, expect.stringContaining("3 lines")]);
 		expect(readFileSync(join(cwd, "audit.csv"), "utf8").split("\n")[1]).toContain(",runs,started,");
 		expect((await on("audit", "export", "--gzip", "-o", "audit.gz", "--domain", "runs")).code).toBe(0);
-		expect(linesOf(gunzipSync(readFileSync(join(cwd, "audit.gz"))).toString())).toEqual(out);
+		expect(jsonLines(gunzipSync(readFileSync(join(cwd, "audit.gz"))).toString())).toEqual(out);
 		expect((await on("audit", "export", "--gzip")).code).toBe(2);
 		expect((await on("audit", "export", "--format", "xml")).code).toBe(2);
 	});

@@ -9,11 +9,11 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Daemon, loadConfig, startDaemon, storeAccount } from "../../packages/daemon/src/runtime/runtime.ts";
 import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
-import type { RunJson, SessionJson } from "../../packages/protocol/src/gen/api.ts";
+import type { DeliveryJson, RunJson, SessionJson } from "../../packages/protocol/src/gen/api.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
-import { daemonHere, nexus, run } from "./in-process.ts";
+import { daemonHere, jsonLines, nexus, run } from "./in-process.ts";
 import { type Child, up } from "./nexus.ts";
 
 const NEXUS = fileURLToPath(new URL("../../packages/daemon/src/cli/main.ts", import.meta.url));
@@ -68,21 +68,6 @@ const added = ({ data, fake }: Place, settings: Record<string, string> = {}): vo
 
 const add = ({ cli, fake }: Place) =>
 	cli("adapter", "add", "telegram", "--secret-env", "token=BOT_TOKEN", "--set", `api_url=${fake.url}`);
-
-const jsonLines = <T>(text: string): T[] =>
-	text
-		.trim()
-		.split("\n")
-		.filter((line) => line !== "")
-		.map((line) => JSON.parse(line) as T);
-
-interface DeliveryJson {
-	delivery_id: string;
-	run_id: string;
-	state: string;
-	position: number;
-	messages: object[];
-}
 
 const deliveriesOf = async ({ cli }: Place): Promise<DeliveryJson[]> =>
 	jsonLines<DeliveryJson>((await cli("deliveries", "--json")).out);
@@ -193,26 +178,17 @@ describe("nexus adapter add", () => {
 
 	it("stores nothing that does not work, and says what is missing or misspelt", async () => {
 		const at = await place();
-		const wrong = await at.cli(
-			"adapter",
-			"add",
-			"telegram",
-			"--set",
-			"token=1:wrong",
-			"--set",
-			`api_url=${at.fake.url}`,
-		);
-		expect([wrong.code, wrong.err]).toEqual([7, expect.stringContaining("nothing was stored")]);
-		const missing = await at.cli("adapter", "add", "telegram");
-		expect([missing.code, missing.err]).toEqual([2, expect.stringContaining("missing: token")]);
-		const misspelt = await at.cli("adapter", "add", "telegram", "--set", "tokn=1");
-		expect([misspelt.code, misspelt.err]).toEqual([2, expect.stringContaining("allowed names: token")]);
-		const valueless = await at.cli("adapter", "add", "telegram", "--set", "token");
-		expect([valueless.code, valueless.err]).toEqual([2, expect.stringContaining("--set takes name=value")]);
-		const misnamed = await at.cli("adapter", "add", "telegram", "--account", "my bot");
-		expect([misnamed.code, misnamed.err]).toEqual([2, expect.stringContaining('"my bot" is not a name')]);
-		const unknown = await at.cli("adapter", "add", "telegraph");
-		expect([unknown.code, unknown.err]).toEqual([4, expect.stringContaining("known: ")]);
+		for (const [args, expected, message] of [
+			[["telegram", "--set", "token=1:wrong", "--set", `api_url=${at.fake.url}`], 7, "nothing was stored"],
+			[["telegram"], 2, "missing: token"],
+			[["telegram", "--set", "tokn=1"], 2, "allowed names: token"],
+			[["telegram", "--set", "token"], 2, "--set takes name=value"],
+			[["telegram", "--account", "my bot"], 2, '"my bot" is not a name'],
+			[["telegraph"], 4, "known: "],
+		] as const) {
+			const { code, err } = await at.cli("adapter", "add", ...args);
+			expect([code, err]).toEqual([expected, expect.stringContaining(message)]);
+		}
 	});
 });
 

@@ -1,8 +1,6 @@
 /** The commands against a daemon with the demo engine. */
 
 import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -13,12 +11,13 @@ import {
 	crc32,
 	createVerifier,
 	decodeFrame,
+	type EndFrame,
 	ERROR_TABLE,
 	type Frame,
 } from "../../packages/protocol/src/protocol.ts";
 import { waitFor } from "../edge/rig.ts";
 import { freshFolder, removeFolder } from "../runtime/folder.ts";
-import { daemonHere, nexus, run } from "./in-process.ts";
+import { daemonHere, jsonLines, nexus, run, serving } from "./in-process.ts";
 
 let folder: string;
 let data: string;
@@ -44,15 +43,35 @@ const violations = (frames: Frame[]) => {
 	return [...frames.map((frame) => verifier.push(frame)), verifier.finish()].filter(Boolean);
 };
 
-/** A server in the daemon's place. */
-async function serving(answer: RequestListener): Promise<string> {
-	const server = createServer(answer);
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-	onTestFinished(() => {
-		server.closeAllConnections();
-		server.close();
-	});
-	return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+/** Frames as the stream of events brings them. */
+const asEvents = (frames: readonly Frame[]): string =>
+	frames.map((frame, n) => `id: ${n + 1}\nevent: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`).join("");
+
+/** The frames of a run with one message; each chunk has its time. */
+function framesOfRun(
+	runId: string,
+	chunks: readonly (readonly [text: string, ts: number])[],
+	end: Partial<EndFrame> = {},
+): Frame[] {
+	const message_id = `${runId}.1`;
+	const ids = { message_id, run_id: runId, trace_id: "0".repeat(32), correlation_group: runId };
+	const checksum = checksumOf(crc32(chunks.map(([text]) => text).join("")));
+	const count = { total_chunks: chunks.length, usage: { input: 1, output: chunks.length } };
+	const chunk = { type: "stream.chunk", message_id, is_partial: true } as const;
+	return [
+		{ type: "stream.begin", ...ids, modality: "text", content_type: "text/markdown", ts: 1 },
+		...chunks.map(([payload, ts], n) => ({ ...chunk, seq_no: n + 1, payload, ts })),
+		{
+			type: "stream.end",
+			message_id,
+			checksum,
+			...count,
+			final: true,
+			reason: "completed",
+			ts: chunks.at(-1)![1],
+			...end,
+		},
+	];
 }
 
 describe("nexus send", () => {
@@ -94,28 +113,12 @@ describe("nexus send", () => {
 	});
 
 	it("leaves at once on a second Ctrl-C, even when the daemon does not answer", async () => {
-		const frames: Frame[] = [
-			{
-				type: "stream.begin",
-				message_id: "run_deaf.1",
-				run_id: "run_deaf",
-				trace_id: "0".repeat(32),
-				correlation_group: "run_deaf",
-				modality: "text",
-				content_type: "text/markdown",
-				ts: 1,
-			},
-			{ type: "stream.chunk", message_id: "run_deaf.1", seq_no: 1, payload: "x", is_partial: true, ts: 1 },
-		];
+		const begun = framesOfRun("run_deaf", [["x", 1]]).slice(0, -1);
 		// Tells the beginning of a run, and nothing more: least of all that it was stopped.
 		const url = await serving(({ url: path = "" }, response) => {
 			if (path.endsWith("/messages")) response.end('{"event_id":"evt_1","disposition":"started","run_id":"run_deaf"}');
-			if (path.includes("/stream")) {
-				const events = frames.map(
-					(frame, n) => `id: ${n + 1}\nevent: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`,
-				);
-				response.writeHead(200, { "content-type": "text/event-stream" }).write(events.join(""));
-			}
+			if (path.includes("/stream"))
+				response.writeHead(200, { "content-type": "text/event-stream" }).write(asEvents(begun));
 		});
 		const sending = nexus(["send", "hello", "--url", url, "--token", "x"]);
 		await sending.until(({ out }) => out.length > 0);
@@ -224,19 +227,13 @@ describe("a replay of damage", () => {
 
 describe("a replay", () => {
 	const HOUR_MS = 3_600_000;
-	const ids = { run_id: "run_slow", trace_id: "0".repeat(32), correlation_group: "run_slow" };
-	const shape = { modality: "text", content_type: "text/markdown" };
-	const message_id = "run_slow.1";
 
 	/** A daemon whose run paused this long before its last word. */
 	const withPause = async (ms: number): Promise<string> => {
-		const end = { total_chunks: 2, final: true, reason: "completed", usage: { input: 1, output: 2 } } as const;
-		const frames: Frame[] = [
-			{ type: "stream.begin", message_id, ...ids, ...shape, ts: 1 },
-			{ type: "stream.chunk", message_id, seq_no: 1, payload: "one ", is_partial: true, ts: 1 },
-			{ type: "stream.chunk", message_id, seq_no: 2, payload: "two", is_partial: true, ts: 1 + ms },
-			{ type: "stream.end", message_id, checksum: checksumOf(crc32("one two")), ...end, ts: 1 + ms },
-		];
+		const frames = framesOfRun("run_slow", [
+			["one ", 1],
+			["two", 1 + ms],
+		]);
 		return serving((_, response) => response.end(frames.map((frame) => `${JSON.stringify(frame)}\n`).join("")));
 	};
 	const replay = async (pauseMs: number, ...options: string[]) =>
@@ -263,28 +260,15 @@ describe("a replay", () => {
 });
 
 describe("a stream that arrives damaged", () => {
-	const framesOfRun = (runId: string, checksum: string, reason: "completed" | "error" = "completed"): Frame[] => {
-		const ids = { run_id: runId, trace_id: "0".repeat(32), correlation_group: runId };
-		const shape = { modality: "text", content_type: "text/markdown" };
-		const end = { total_chunks: 1, final: true, reason, usage: { input: 1, output: 1 } };
-		const message_id = `${runId}.1`;
-		return [
-			{ type: "stream.begin", message_id, ...ids, ...shape, ts: 1 },
-			{ type: "stream.chunk", message_id, seq_no: 1, payload: runId, is_partial: true, ts: 1 },
-			{ type: "stream.end", message_id, checksum, ...end, ts: 1 },
-		];
-	};
-	const sound = (runId: string, reason?: "error") => framesOfRun(runId, checksumOf(crc32(runId)), reason);
-	const damaged = (runId: string) => framesOfRun(runId, "crc32:00000000");
+	const sound = (runId: string, end?: Partial<EndFrame>) => framesOfRun(runId, [[runId, 1]], end);
+	const damaged = (runId: string) => sound(runId, { checksum: "crc32:00000000" });
 
 	/** A daemon that has these frames, whatever is asked for. */
-	const servingFrames = async (frames: Frame[]): Promise<string> => {
-		const events = frames.map((frame, n) => `id: ${n + 1}\nevent: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`);
-		return serving(({ url = "" }, response) => {
+	const servingFrames = async (frames: Frame[]): Promise<string> =>
+		serving(({ url = "" }, response) => {
 			if (url.includes("/turns")) response.end('{"turns":[{}],"live":null,"queued":[],"stream_offset":0}');
-			else response.writeHead(200, { "content-type": "text/event-stream" }).write(events.join(""));
+			else response.writeHead(200, { "content-type": "text/event-stream" }).write(asEvents(frames));
 		});
-	};
 
 	it("I2: is reported by the rule that is broken, with the code for damaged data", async () => {
 		const url = await servingFrames(damaged("run_A"));
@@ -294,7 +278,7 @@ describe("a stream that arrives damaged", () => {
 	});
 
 	it("I2: is not held against the next run of its session", async () => {
-		const url = await servingFrames([...damaged("run_A"), ...sound("run_B"), ...sound("run_C", "error")]);
+		const url = await servingFrames([...damaged("run_A"), ...sound("run_B"), ...sound("run_C", { reason: "error" })]);
 		const tail = nexus(["tail", "work", "--url", url, "--token", "x"]);
 		onTestFinished(async () => void (await tail.end("SIGKILL")));
 		await tail.until(({ err }) => err.includes("the run failed"));
@@ -431,12 +415,7 @@ describe("nexus doctor", () => {
 	it("finds a running daemon and nothing to complain about", async () => {
 		const port = new URL(daemon.url).port;
 		const { code, out } = await on("doctor", "--json", "--port", port);
-		const findings = Object.fromEntries(
-			out
-				.trim()
-				.split("\n")
-				.map((line) => [JSON.parse(line).check, JSON.parse(line)]),
-		);
+		const findings = Object.fromEntries(jsonLines(out).map((finding) => [finding.check, finding]));
 		expect(findings.daemon).toMatchObject({ result: "ok", detail: expect.stringContaining(daemon.url) });
 		expect(findings.port).toMatchObject({ result: "ok", detail: `${port}, used by the running daemon` });
 		const { port: grpc } = new URL(daemon.grpc!);
@@ -496,26 +475,5 @@ describe("nexus doctor", () => {
 		expect((await run(["doctor", "--data", newer])).out).toMatch(
 			/^fail {2}database .*"bus" tables have schema version 999/m,
 		);
-	});
-});
-
-describe("help", () => {
-	it("tells how each command is used", async () => {
-		const commands = ["up", "send", "tail", "replay", "runs", "sessions", "stop", "url", "doctor"];
-		const pages = await Promise.all(commands.map((command) => run([command, "--help"])));
-		expect(pages.map(({ code, out }) => [code, /^Usage: nexus (\w+)/.exec(out)?.[1]])).toEqual(
-			commands.map((command) => [0, command]),
-		);
-	});
-
-	it("names every command, examples and the exit codes", async () => {
-		const { code, out } = await run(["--help"]);
-		expect(code).toBe(0);
-		for (const word of ["up", "send", "tail", "replay", "doctor", "Examples:", "Exit codes:"])
-			expect(out).toContain(word);
-		const told = [...out.slice(out.indexOf("Exit codes:")).matchAll(/\b(\d+) /g)].map(([, exit]) => Number(exit));
-		const possible = Object.values(ERROR_TABLE).map(([, , exit]): number => exit);
-		expect(told).toEqual([...new Set([0, ...possible])].toSorted((one, other) => one - other));
-		expect((await run(["--version"])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
 	});
 });

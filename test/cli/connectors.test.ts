@@ -2,28 +2,19 @@
 
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
-import { freshFolder } from "../runtime/folder.ts";
+import { expect, it } from "vitest";
 import { fakeProvider, refuse } from "../services/connectors/fake-provider.ts";
 import { KEY } from "../services/connectors/rig.ts";
 import { until } from "../until.ts";
-import { daemonHere, nexus, type RunOptions, run } from "./in-process.ts";
+import { daemonWith, jsonLines, type RunOptions, run } from "./in-process.ts";
 
 async function house(config = "connectors: { allowLoopback: true }") {
-	const cwd = freshFolder();
-	const data = join(cwd, "data");
-	writeFileSync(join(cwd, "nexus.yaml"), config);
-	const daemon = await daemonHere(data, { cwd });
-	onTestFinished(() => daemon.close());
+	const { cwd, data, start } = await daemonWith(config);
 	const fake = await fakeProvider();
-	const at = (options: RunOptions = {}): RunOptions => ({ cwd, ...options });
 	return {
-		cwd,
-		data,
-		fake,
-		endpoint: `${fake.url}/v1`,
-		on: (args: string[], options?: RunOptions) => run(["connector", ...args, "--data", data], at(options)),
-		typing: (args: string[]) => nexus(["connector", ...args, "--data", data], at({ tty: true })),
+		...{ cwd, data, fake, endpoint: `${fake.url}/v1` },
+		on: (args: string[], options?: RunOptions) => start(["connector", ...args], options).end(),
+		typing: (args: string[]) => start(["connector", ...args], { tty: true }),
 	};
 }
 
@@ -35,10 +26,7 @@ it("Z26: a key from a pipe is tested, kept encrypted in a file of the owner's, a
 	expect(fake.seen.at(-1)!.headers.authorization).toBe(`Bearer ${KEY}`);
 	const listed = await on(["list"]);
 	expect(listed.out).toMatch(/^default\tdemo\t.*\nmine\topenai-compatible\t…cdef\t/);
-	const json = (await on(["list", "--json"])).out
-		.trim()
-		.split("\n")
-		.map((line) => JSON.parse(line));
+	const json = jsonLines((await on(["list", "--json"])).out);
 	expect(json[1]).toMatchObject({ connector_id: "mine", key_hint: "…cdef", endpoint, built_in: false });
 	expect(listed.out + JSON.stringify(json) + added.err).not.toContain(KEY);
 	const secret = join(data, "secret.key");
@@ -104,11 +92,7 @@ it("nexus doctor says what is wrong with the secret key", async () => {
 	const { cwd, data } = await house();
 	const secretIn = async (env: RunOptions["env"] = {}) => {
 		const { out } = await run(["doctor", "--data", data, "--json"], { cwd, env });
-		return out
-			.trim()
-			.split("\n")
-			.map((line) => JSON.parse(line))
-			.find(({ check }) => check === "secret");
+		return jsonLines(out).find(({ check }) => check === "secret");
 	};
 	expect(await secretIn()).toMatchObject({ result: "ok", detail: expect.stringContaining("none yet") });
 	expect(await secretIn({ NEXUS_SECRET_KEY: "short" })).toMatchObject({

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { openStore } from "../../packages/daemon/src/runtime/data/store.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
-import { run } from "./in-process.ts";
+import { jsonLines, run } from "./in-process.ts";
 
 it.each([true, false])(
 	"P4.12: finds damaged runs, without being asked in a small database (--deep: %s)",
@@ -21,11 +21,7 @@ it.each([true, false])(
 		db.close();
 		const { code, out } = await run(["doctor", "--data", data, "--json", ...(deep ? ["--deep"] : [])], { cwd: data });
 		expect(code).toBe(1);
-		const findings = out
-			.trim()
-			.split("\n")
-			.map((line) => JSON.parse(line) as { check: string });
-		expect(findings.find(({ check }) => check === "database")).toMatchObject({
+		expect(jsonLines(out).find(({ check }) => check === "database")).toMatchObject({
 			result: "fail",
 			detail: expect.stringMatching(/run_1: records from offset 1 on are damaged/),
 			todo: expect.stringMatching(/backup/),

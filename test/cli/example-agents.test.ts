@@ -5,26 +5,20 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { ApprovalJson, RunJson } from "../../packages/protocol/src/gen/api.ts";
 import { freshFolder } from "../runtime/folder.ts";
-import { daemonHere, nexus } from "./in-process.ts";
+import { daemonHere, jsonLines, nexus } from "./in-process.ts";
 
 const EXAMPLE = join(import.meta.dirname, "../../examples/agents");
-
-const parsed = <T>(lines: string): T[] =>
-	lines
-		.split("\n")
-		.filter((line) => line !== "")
-		.map((line) => JSON.parse(line) as T);
 
 test("§8: examples/agents routes, asks, fails, and continues where it was cut off", async () => {
 	const data = freshFolder();
 	const daemon = await daemonHere(data, { cwd: EXAMPLE });
 	onTestFinished(() => daemon.close());
 	const run = (...args: string[]) => nexus([...args, "--data", data]);
-	const runs = async () => parsed<RunJson>((await run("runs", "--json").end()).out);
+	const runs = async () => jsonLines<RunJson>((await run("runs", "--json").end()).out);
 
 	const sent = run("send", "What do the notes say?", "--session", "tour");
 	await sent.until(({ err }) => err.includes("nexus approve"));
-	const [asked] = parsed<ApprovalJson>((await run("approvals", "--json").end()).out);
+	const [asked] = jsonLines<ApprovalJson>((await run("approvals", "--json").end()).out);
 	expect(asked).toMatchObject({ agent: "operator", tool: "bash", args: { command: "wc -w notes.md" } });
 	await run("approve", asked!.id).end();
 	const { code, out, err } = await sent.end();

@@ -4,17 +4,29 @@ import { Command, Help } from "commander";
 import { describe, expect, it } from "vitest";
 import type { Local } from "../../packages/daemon/src/cli/command.ts";
 import { COMMAND_FILES } from "../../packages/daemon/src/cli/commands.ts";
+import { ERROR_TABLE } from "../../packages/protocol/src/protocol.ts";
 import { run } from "./in-process.ts";
 
-const COMMANDS =
-	"up send tail replay runs sessions stop url memory inbox pair deliver deliveries adapters adapter conformance doctor";
-
 describe("--help", () => {
-	it("of nexus fits a terminal of 80 columns", async () => {
+	it("of nexus fits a terminal of 80 columns, and names every command, examples and the exit codes", async () => {
 		const { code, out } = await run(["--help"]);
 		expect(code).toBe(0);
 		expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
-		for (const command of COMMANDS.split(" ")) expect(out).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
+		for (const { commands } of COMMAND_FILES)
+			for (const usage of Object.keys(commands)) expect(out).toContain(`\n  ${usage}`);
+		expect(out).toContain("\nExamples:\n");
+		const told = [...out.slice(out.indexOf("Exit codes:")).matchAll(/\b(\d+) /g)].map(([, exit]) => Number(exit));
+		const possible = Object.values(ERROR_TABLE).map(([, , exit]): number => exit);
+		expect(told).toEqual([...new Set([0, ...possible])].toSorted((one, other) => one - other));
+	});
+
+	it("of each command tells how it is used", async () => {
+		const commands = COMMAND_FILES.flatMap((file) => Object.keys(file.commands)).map((usage) => usage.split(" ")[0]!);
+		const pages = await Promise.all(commands.map((command) => run([command, "--help"])));
+		expect(pages.map(({ code, out }) => [code, /^Usage: nexus (\w+)/.exec(out)?.[1]])).toEqual(
+			commands.map((command) => [0, command]),
+		);
+		expect((await run(["--version"])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
 	});
 
 	it("of nexus shows every command with the arguments that it takes", async () => {

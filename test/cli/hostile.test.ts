@@ -5,31 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createClient } from "../../packages/client/src/client.ts";
-import type { CommandContext } from "../../packages/daemon/src/cli/command.ts";
-import { adapters, deliver, deliveries, inbox, pair } from "../../packages/daemon/src/cli/commands/chats.ts";
-import { run, runs, sessions, stop, url } from "../../packages/daemon/src/cli/commands/list.ts";
-import { send } from "../../packages/daemon/src/cli/commands/send.ts";
-import { replay, tail } from "../../packages/daemon/src/cli/commands/tail.ts";
 import { createTerminal, reportFailure } from "../../packages/daemon/src/cli/terminal.ts";
 import { createLogger, readable } from "../../packages/daemon/src/runtime/observe/logger.ts";
 import { checksumOf, crc32, messageIdOf, NexusError } from "../../packages/protocol/src/protocol.ts";
+import { jsonLines, run, serving } from "./in-process.ts";
 
 /** A window's title, a colour by ESC and one by U+009B, the start of the line, text from right to left, and a forged line. */
 const EVIL = "a\x1b]0;owned\x07\x1b[35mb\x9b35mc\rd\u202Ee\u2066f\x7f\u0085\ng";
 const STEERING = /(?![\t\n])[\p{Cc}\u202A-\u202E\u2066-\u2069]/u;
 /** The terminal's own colours. */
 const OWN = new RegExp(`${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|39)m`, "g");
-
-function screen(isTTY: boolean) {
-	const all: string[] = [];
-	const stream = new PassThrough({ encoding: "utf8" });
-	stream.on("data", (text: string) => all.push(text));
-	return {
-		stream: Object.assign(stream, { isTTY, columns: 400 }) as unknown as NodeJS.WriteStream,
-		text: () => all.join(""),
-	};
-}
 
 /** Every text below is hostile; numbers and shapes stay. */
 function poisoned<T>(value: T): T {
@@ -137,7 +122,7 @@ function hostileRun(): string[] {
 }
 
 /** A daemon that answers everything with hostile records. */
-function client(): CommandContext["client"] {
+function answer(method: string | undefined, path: string): string {
 	const answers: [RegExp, object][] = [
 		[/^\/v1\/runs\?/, { runs: [RUN] }],
 		[/^\/v1\/runs\/[^/]+$/, RUN],
@@ -150,80 +135,58 @@ function client(): CommandContext["client"] {
 		[/^\/v1\/sign-in-codes/, { url: "http://x/#code=1" }],
 	];
 	const delivery = { ...poisoned(DELIVERY), delivery_id: "dlv_1" };
-	const answer = (method: string | undefined, path: string): Response => {
-		if (path.startsWith("/v1/deliveries"))
-			return Response.json(method === "POST" ? { delivery_id: "dlv_1" } : { deliveries: [delivery] });
-		if (path.endsWith("/messages"))
-			return Response.json({ event_id: "evt_1", disposition: "started", run_id: "run_1" });
-		if (path.includes("/frames")) return new Response(hostileRun().join("\n"));
-		if (path.includes("/stream")) return new Response(hostileRun().map(event).join(""));
-		const found = answers.find(([pattern]) => pattern.test(path));
-		if (!found) throw new Error(`no answer for ${path}`);
-		return Response.json(poisoned(found[1]));
-	};
 	const event = (text: string, index: number) => `id: ${index + 1}\nevent: stream.any\ndata: ${text}\n\n`;
-	return createClient({
-		url: "http://nexus.test",
-		fetch: async (url, init) => answer(init?.method, url.slice("http://nexus.test".length)),
-	});
+	if (path.startsWith("/v1/deliveries"))
+		return JSON.stringify(method === "POST" ? { delivery_id: "dlv_1" } : { deliveries: [delivery] });
+	if (path.endsWith("/messages")) return JSON.stringify({ event_id: "evt_1", disposition: "started", run_id: "run_1" });
+	if (path.includes("/frames")) return hostileRun().join("\n");
+	if (path.includes("/stream")) return hostileRun().map(event).join("");
+	const found = answers.find(([pattern]) => pattern.test(path));
+	if (!found) throw new Error(`no answer for ${path}`);
+	return JSON.stringify(poisoned(found[1]));
 }
 
-const COMMANDS: Record<string, (context: CommandContext, json: { json?: true }) => Promise<number>> = {
-	runs: (context, json) => runs(context, { limit: 1, ...json }),
-	run: (context, json) => run(context, "run_1", json),
-	sessions: (context, json) => sessions(context, { limit: 1, ...json }),
-	stop: (context) => stop(context, "run_1"),
-	url: (context) => url(context),
-	inbox: (context, json) => inbox(context, { limit: 1, ...json }),
-	pairings: (context, json) => pair(context, undefined, json),
-	pair: (context, json) => pair(context, "ABC", json),
-	deliveries: (context, json) => deliveries(context, { limit: 1, ...json }),
-	adapters: (context, json) => adapters(context, json),
-	deliver: (context, json) => {
-		const place = { channel: "telegram", account: "main", to: "1", run: "run_1" };
-		return deliver(context, undefined, { ...place, wait: true, ...json });
-	},
-	tail: (context, json) => tail(context, "run_1", { reasoning: true, ...json }),
-	replay: (context, json) => replay(context, "run_1", { speed: Number.POSITIVE_INFINITY, reasoning: true, ...json }),
-	send: (context, json) => send(context, "hi", { session: "s", reasoning: true, ...json }),
-};
+const COMMANDS = [
+	"runs",
+	"runs run_1",
+	"sessions",
+	"stop run_1",
+	"url",
+	"inbox",
+	"pair",
+	"pair ABC",
+	"deliveries",
+	"adapters",
+	"deliver --channel telegram --to 1 --run run_1",
+	"tail run_1 --reasoning",
+	"replay run_1 --speed max --reasoning",
+	"send hi --reasoning",
+];
 
 /** The output of a command for a person or a pipe, its failure included. */
-async function printed(name: string, isTTY: boolean, json: { json?: true } = {}) {
-	const [stdout, stderr] = [screen(isTTY), screen(isTTY)];
-	const env = { TERM: "xterm" };
-	const terminal = createTerminal(stdout.stream, stderr.stream, env);
-	const host = { stdin: process.stdin, env, on() {}, exit() {}, cwd: () => "/" };
-	const context = { terminal, client: client(), where: {}, host } as unknown as CommandContext;
-	await COMMANDS[name]!(context, json).catch((cause: unknown) => {
-		(reportFailure as (cause: unknown, ...more: unknown[]) => number)(cause, terminal, env);
-	});
-	return { out: stdout.text(), err: stderr.text() };
+async function printed(command: string, tty: boolean, ...more: string[]) {
+	const url = await serving(({ method, url: path = "" }, response) => response.end(answer(method, path)));
+	return run([...command.split(" "), ...more, "--url", url, "--token", "x"], { env: { TERM: "xterm" }, tty });
 }
 
-describe.each(Object.keys(COMMANDS))("nexus %s", (name) => {
+describe.each(COMMANDS)("nexus %s", (command) => {
 	it.each([true, false])("lets nothing through that steers (a terminal: %s)", async (isTTY) => {
-		const { out, err } = await printed(name, isTTY);
+		const { out, err } = await printed(command, isTTY);
 		expect(out + err).not.toBe("");
 		expect((out + err).replace(OWN, "")).not.toMatch(STEERING);
 	});
 
-	it("says the same values as JSON, with what steers escaped", async () => {
-		const { out, err } = await printed(name, true, { json: true });
+	it.skipIf(/^(?:stop|url)/.test(command))("says the same values as JSON, with what steers escaped", async () => {
+		const { out, err } = await printed(command, true, "--json");
 		expect((out + err).replace(OWN, "")).not.toMatch(STEERING);
-		if (name === "stop" || name === "url") return;
-		const values = out
-			.trim()
-			.split("\n")
-			.map((line): unknown => JSON.parse(line));
-		expect(JSON.stringify(values)).toContain(JSON.stringify(EVIL).slice(1, -1));
+		expect(JSON.stringify(jsonLines(out))).toContain(JSON.stringify(EVIL).slice(1, -1));
 	});
 });
 
-it("an error of the daemon and its hint are as safe", () => {
-	const { stream, text } = screen(true);
+it("an error of the daemon is as safe", () => {
+	const stream = Object.assign(new PassThrough({ encoding: "utf8" }), { isTTY: true, columns: 400 });
 	reportFailure(new NexusError("internal", EVIL), createTerminal(stream, stream, {}), {});
-	expect(text().replace(OWN, "")).not.toMatch(STEERING);
+	expect((stream.read() as string).replace(OWN, "")).not.toMatch(STEERING);
 });
 
 describe("the log", () => {

@@ -1,12 +1,18 @@
 /** The command inside this process, with its own streams, signals and exit; and a daemon for it to talk to. */
 
 import { EventEmitter } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import { onTestFinished } from "vitest";
 import type { Host, OutputStream } from "../../packages/daemon/src/cli/host.ts";
 import { createProgram } from "../../packages/daemon/src/cli/program.ts";
 import { type Daemon, loadConfig, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
+import { freshFolder } from "../runtime/folder.ts";
 import { type Finished, type Running, watch } from "./running.ts";
 
 export interface RunOptions {
@@ -61,6 +67,24 @@ export function nexus(args: readonly string[], options: RunOptions = {}): Runnin
 
 export const run = (args: readonly string[], options?: RunOptions): Promise<Finished> => nexus(args, options).end();
 
+/** Parses the output of a command with `--json`. */
+export const jsonLines = <T = Record<string, unknown>>(out: string): T[] =>
+	out
+		.split("\n")
+		.filter((line) => line !== "")
+		.map((line) => JSON.parse(line) as T);
+
+/** A server in the daemon's place. */
+export async function serving(answer: RequestListener): Promise<string> {
+	const server = createServer(answer);
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	onTestFinished(() => {
+		server.closeAllConnections();
+		server.close();
+	});
+	return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
 /** Runs that a test leaves behind are not waited for. */
 const STOP_MS = 100;
 
@@ -74,4 +98,25 @@ export async function daemonHere(data: string, { cwd = process.cwd(), env = {} }
 		stopDeadlineMs: STOP_MS,
 		logger: silentLog,
 	});
+}
+
+/** A folder with this `nexus.yaml`, a daemon that uses it until the test ends, and the command next to it. */
+export async function daemonWith(config = "", cwd = freshFolder()) {
+	const data = join(cwd, "data");
+	writeFileSync(join(cwd, "nexus.yaml"), config);
+	let daemon = await daemonHere(data, { cwd });
+	onTestFinished(() => daemon.close());
+	const start = (args: readonly string[], options: RunOptions = {}) =>
+		nexus([...args, "--data", data], { cwd, ...options });
+	return {
+		cwd,
+		data,
+		daemon: () => daemon,
+		start,
+		on: (...args: string[]) => start(args).end(),
+		async restart() {
+			await daemon.close();
+			daemon = await daemonHere(data, { cwd });
+		},
+	};
 }

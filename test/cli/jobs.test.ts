@@ -1,14 +1,12 @@
 /** `nexus jobs` and the procedures about jobs, against a whole daemon, offline: the connector `default` is the demonstration. */
 
-import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { ScenarioJobState } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { dataPaths, readToken } from "../../packages/daemon/src/runtime/runtime.ts";
 import { asking, clientOf, head } from "../ai-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
-import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
-import { daemonHere, nexus } from "./in-process.ts";
+import { daemonWith, jsonLines } from "./in-process.ts";
 
 /** As `--json` prints a job, and an event of one. */
 interface Job {
@@ -24,29 +22,17 @@ interface JobEvent {
 }
 
 async function house() {
-	const cwd = freshFolder();
-	const data = join(cwd, "data");
-	let daemon = await daemonHere(data, { cwd });
-	onTestFinished(() => daemon.close());
-	const start = (args: string[], tty = false) => nexus(["jobs", ...args, "--data", data], { cwd, tty });
+	const { data, daemon, restart, start: run } = await daemonWith();
+	const start = (args: string[], tty = false) => run(["jobs", ...args], { tty });
 	return {
-		ai: () => clientOf(daemon),
+		ai: () => clientOf(daemon()),
 		authorization: { authorization: `Bearer ${readToken(dataPaths(data))}` },
-		url: () => daemon.url,
+		url: () => daemon().url,
 		start,
 		on: (...args: string[]) => start(args).end(),
-		async restart() {
-			await daemon.close();
-			daemon = await daemonHere(data, { cwd });
-		},
+		restart,
 	};
 }
-
-const lines = <T>(out: string): T[] =>
-	out
-		.trim()
-		.split("\n")
-		.map((line) => JSON.parse(line) as T);
 
 test("a text is watched to its end, read by its run, listed and shown; it outlives the daemon", async () => {
 	const { ai, on, restart } = await house();
@@ -54,7 +40,7 @@ test("a text is watched to its end, read by its run, listed and shown; it outliv
 	const { jobId } = job!;
 	const watched = await on("watch", jobId, "--json", "--after", "0");
 	expect(watched.code).toBe(0);
-	const events = lines<JobEvent>(watched.out);
+	const events = jsonLines<JobEvent>(watched.out);
 	expect(events[0]!.event_type).toBe("SCENARIO_JOB_EVENT_TYPE_SUBMITTED");
 	expect(events.at(-1)).toMatchObject({
 		event_type: "SCENARIO_JOB_EVENT_TYPE_COMPLETED",
@@ -66,11 +52,11 @@ test("a text is watched to its end, read by its run, listed and shown; it outliv
 	expect(run.messages.map(({ textDelta }) => textDelta).join("")).toBe(text);
 	expect((await on("watch", jobId)).out.trim()).toBe(text.trim());
 	expect((await on()).out).toMatch(new RegExp(`^${jobId}\tcompleted\ttext\t`));
-	const [listed] = lines<Job>((await on("list", "--state", "completed", "--json")).out);
+	const [listed] = jsonLines<Job>((await on("list", "--state", "completed", "--json")).out);
 	expect(listed).toMatchObject({ job_id: jobId, app_id: "shop" });
 	expect(listed!.text).toBe("");
 	await restart();
-	expect(lines<Job>((await on("show", jobId, "--json")).out)[0]).toMatchObject({
+	expect(jsonLines<Job>((await on("show", jobId, "--json")).out)[0]).toMatchObject({
 		text,
 		state: "SCENARIO_JOB_STATE_COMPLETED",
 	});
@@ -88,7 +74,7 @@ test("speech and an image become artifacts that can be downloaded", async () => 
 	] as const) {
 		const { job } = await ai().submitScenarioJob({ scenario });
 		const watched = await on("watch", job!.jobId, "--json");
-		const { artifacts, state, reason_code } = lines<JobEvent>(watched.out).at(-1)!.job;
+		const { artifacts, state, reason_code } = jsonLines<JobEvent>(watched.out).at(-1)!.job;
 		expect([state, reason_code, artifacts.length]).toEqual([
 			"SCENARIO_JOB_STATE_COMPLETED",
 			"REASON_CODE_UNSPECIFIED",
@@ -126,7 +112,7 @@ test("Z18: what ran when the daemon stopped ends as STOPPING, and its watcher re
 	await until("it is watched", () => watching.out.includes("\n"));
 	await restart();
 	const { out } = await watching.end();
-	expect(lines<JobEvent>(out).at(-1)).toMatchObject({
+	expect(jsonLines<JobEvent>(out).at(-1)).toMatchObject({
 		event_type: "SCENARIO_JOB_EVENT_TYPE_FAILED",
 		job: { reason_code: "REASON_CODE_STOPPING" },
 	});

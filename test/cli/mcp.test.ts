@@ -3,10 +3,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { dataPaths, readToken } from "../../packages/daemon/src/runtime/runtime.ts";
 import type { McpListJson, McpServerJson } from "../../packages/protocol/src/gen/api.ts";
 import { isAlive, liar } from "../engine/mcp/rig.ts";
 import { freshFolder } from "../runtime/folder.ts";
-import { daemonHere, run } from "./in-process.ts";
+import { daemonHere, jsonLines, run } from "./in-process.ts";
 
 function place(mcp: object) {
 	const folder = freshFolder();
@@ -15,12 +16,7 @@ function place(mcp: object) {
 	return { folder, env, cli: (...args: string[]) => run(args, { cwd: folder, env }) };
 }
 
-const doctorOf = (out: string) =>
-	out
-		.trim()
-		.split("\n")
-		.map((line) => JSON.parse(line) as { check: string; result: string; detail: string })
-		.find(({ check }) => check === "mcp");
+const doctorOf = (out: string) => jsonLines<Record<string, string>>(out).find(({ check }) => check === "mcp");
 
 describe("A31: nexus mcp", () => {
 	it("lists servers, their tools and their state, and starts them on request", async () => {
@@ -34,8 +30,7 @@ describe("A31: nexus mcp", () => {
 		expect(started.out).toContain("mcp__good__go");
 		// It is tried again and again: where it is in that when the list is made is chance.
 		expect(started.out).toMatch(/bad\s+stdio\s+(?!running)\w.*ended with code 1/);
-		const lines = (await cli("mcp", "--json")).out.trim().split("\n");
-		const servers = lines.map((line) => JSON.parse(line) as McpServerJson);
+		const servers = jsonLines<McpServerJson>((await cli("mcp", "--json")).out);
 		expect(servers).toMatchObject([
 			{ name: "good", state: "running", tools: [{ tool: "go" }] },
 			{ name: "bad", tools: [] },
@@ -83,7 +78,7 @@ describe("nexus doctor: mcp", () => {
 		});
 		const found = doctorOf((await bad.cli("doctor", "--json")).out);
 		expect(found?.result).toBe("fail");
-		expect(found?.detail.split("\n")).toEqual([
+		expect(found?.detail?.split("\n")).toEqual([
 			"docs: command: no-such-program-anywhere cannot be found and run",
 			"far: url: 10.0.0.1 is a private address, which is not allowed",
 			"far: the variable FAR_TOKEN is not set; it is needed for Authorization",
@@ -107,7 +102,7 @@ it("A31: GET /v1/mcp", async () => {
 	onTestFinished(() => daemon.close());
 	const url = new URL(daemon.signInUrl());
 	expect((await fetch(`${url.origin}/v1/mcp`)).status).toBe(401);
-	const authorization = `Bearer ${(await import("../../packages/daemon/src/runtime/runtime.ts")).readToken((await import("../../packages/daemon/src/runtime/runtime.ts")).dataPaths(daemon.data))}`;
+	const authorization = `Bearer ${readToken(dataPaths(daemon.data))}`;
 	const { servers } = (await (
 		await fetch(`${url.origin}/v1/mcp`, { headers: { authorization } })
 	).json()) as McpListJson;

@@ -2,9 +2,9 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
-import { daemonHere, run } from "./in-process.ts";
+import { daemonWith, jsonLines, run } from "./in-process.ts";
 
 const CONFIG = `
 engine: reason-act
@@ -18,12 +18,8 @@ const DONE = "{ text: done, tokensPerSecond: 0 }";
 
 async function house(config = CONFIG) {
 	const cwd = freshFolder();
-	const data = join(cwd, "data");
 	mkdirSync(join(cwd, "work"));
-	writeFileSync(join(cwd, "nexus.yaml"), config);
-	const daemon = await daemonHere(data, { cwd });
-	onTestFinished(() => daemon.close());
-	return { cwd, on: (...args: string[]) => run([...args, "--data", data], { cwd }) };
+	return daemonWith(config, cwd);
 }
 
 it("A17: a note of one run is found in the next one, listed, searched and removed", async () => {
@@ -41,10 +37,7 @@ it("A17: a note of one run is found in the next one, listed, searched and remove
 	expect(found.out).toContain("> Ann likes tea");
 	expect(found.out).not.toContain("> Answer briefly");
 
-	const listed = (await on("memory", "--json")).out
-		.trim()
-		.split("\n")
-		.map((line) => JSON.parse(line));
+	const listed = jsonLines<Record<string, string>>((await on("memory", "--json")).out);
 	expect(listed.map(({ bank, text }) => [bank, text])).toEqual([
 		["agent:main", "Answer briefly"],
 		["person:web/web/owner", "Ann likes tea"],
@@ -57,19 +50,18 @@ it("A17: a note of one run is found in the next one, listed, searched and remove
 	});
 	expect((await on("memory", "list", "--bank", "agent:main")).out).toMatch(/^mem_\w+\t.*\tAnswer briefly\n$/);
 	const { out } = await on("memory", "search", "tea", "nothing");
-	expect(out.split("\t")[0]).toBe(listed[1].memory_id);
+	expect(out.split("\t")[0]).toBe(listed[1]!.memory_id!);
 
-	const removed = await on("memory", "rm", listed[1].memory_id);
-	expect(removed.out).toBe(`forgotten: ${listed[1].memory_id} (turns keep their text)\n`);
-	expect((await on("memory", "rm", listed[1].memory_id)).code).toBe(4);
+	const removed = await on("memory", "rm", listed[1]!.memory_id!);
+	expect(removed.out).toBe(`forgotten: ${listed[1]!.memory_id!} (turns keep their text)\n`);
+	expect((await on("memory", "rm", listed[1]!.memory_id!)).code).toBe(4);
 	expect((await on("memory", "search", "tea")).out).toBe("");
 	const log = await on("memory", "log", "--json");
-	expect(
-		log.out
-			.trim()
-			.split("\n")
-			.map((line) => JSON.parse(line).event_type),
-	).toEqual(["MEMORY_EVENT_TYPE_FORGOTTEN", "MEMORY_EVENT_TYPE_RETAINED", "MEMORY_EVENT_TYPE_RETAINED"]);
+	expect(jsonLines(log.out).map(({ event_type }) => event_type)).toEqual([
+		"MEMORY_EVENT_TYPE_FORGOTTEN",
+		"MEMORY_EVENT_TYPE_RETAINED",
+		"MEMORY_EVENT_TYPE_RETAINED",
+	]);
 	expect(log.out).not.toContain("tea");
 });
 

@@ -3,25 +3,11 @@
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
-import { daemonHere, nexus as here, run } from "./in-process.ts";
+import { daemonHere, daemonWith, nexus as here, jsonLines } from "./in-process.ts";
 import { nexus, up } from "./nexus.ts";
 
-const jsonLines = <T>(out: string): T[] =>
-	out
-		.trim()
-		.split("\n")
-		.map((line) => JSON.parse(line) as T);
-
-/** The test's daemon, and the command that talks to it. */
-async function daemonAnd() {
-	const data = join(freshFolder(), "data");
-	const daemon = await daemonHere(data);
-	onTestFinished(() => daemon.close());
-	return { data, on: (...args: string[]) => run([...args, "--data", data]) };
-}
-
 it("send reads from a pipe, stops the run on Ctrl-C and says so", async () => {
-	const { data, on } = await daemonAnd();
+	const { data, on } = await daemonWith();
 	const input = "/demo tokens=5000 rate=100";
 	const sending = nexus(["send", "-", "--session", "stop", "--data", data], { input });
 	await sending.until(({ out }) => out.length > 20);
@@ -63,7 +49,7 @@ it("SIGUSR1 does not open Node's debugger in a daemon", async () => {
 });
 
 it("send is content when the reader has seen enough (EPIPE)", async () => {
-	const { data, on } = await daemonAnd();
+	const { data, on } = await daemonWith();
 	const sending = nexus(["send", "/demo tokens=100000 rate=100", "--session", "pipe", "--data", data]);
 	await sending.until(({ out }) => out.length > 0);
 	sending.child.stdout?.destroy();

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
-import { daemonHere, nexus, run as runHere } from "./in-process.ts";
+import { daemonHere, jsonLines, nexus, run as runHere } from "./in-process.ts";
 import { run, up } from "./nexus.ts";
 import type { Running } from "./running.ts";
 
@@ -121,15 +121,8 @@ describe("nexus up", () => {
 		await first.end("SIGKILL");
 		await startAgain(data);
 		const { code, out, err } = await sending.end();
-		const frames = out
-			.trim()
-			.split("\n")
-			.map((line) => JSON.parse(line) as { type: string });
-		expect(frames.filter((frame) => frame.type === "stream.end").at(-1)).toMatchObject({
-			final: true,
-			reason: "crashed",
-			synthetic: true,
-		});
+		const ends = jsonLines(out).filter(({ type }) => type === "stream.end");
+		expect(ends.at(-1)).toMatchObject({ final: true, reason: "crashed", synthetic: true });
 		expect(err).toContain("reconnecting");
 		expect(code).toBe(1);
 	});

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { removeFolder } from "../runtime/folder.ts";
-import { run } from "./in-process.ts";
+import { jsonLines, run } from "./in-process.ts";
 
 let folder: string;
 let data: string;
@@ -41,10 +41,7 @@ describe("a run that failed", () => {
 		const again = await on("continue", "--session", "work");
 		expect(again.code).toBe(8);
 		const log = await on("log", "work", "--json");
-		const entries = log.out
-			.trim()
-			.split("\n")
-			.map((line) => JSON.parse(line) as { kind: string; run_id: string; data?: { status?: string } });
+		const entries = jsonLines<{ kind: string; run_id: string; data?: { status?: string } }>(log.out);
 		const tools = entries.filter(({ kind }) => kind === "tool").map(({ data }) => data?.status);
 		expect(tools).toEqual(["started", "completed"]);
 		expect(new Set(entries.map((entry) => entry.run_id)).size).toBe(2);
@@ -58,10 +55,7 @@ describe("a run that failed", () => {
 		const again = await on("retry", "--session", "retried");
 		expect([again.code, again.out]).toEqual([8, expect.stringContaining("I look.")]);
 		const { out } = await on("runs", "--session", "retried", "--json");
-		const runs = out
-			.trim()
-			.split("\n")
-			.map((line) => JSON.parse(line) as { run_id: string; messages: { text: string; event_id: string }[] });
+		const runs = jsonLines<{ run_id: string; messages: object[] }>(out);
 		expect(runs).toHaveLength(2);
 		expect(runs[0]!.messages[0]).toEqual(runs[1]!.messages[0]);
 		expect((await on("runs", runs[0]!.run_id)).out).toContain(`nexus retry ${runs[0]!.run_id}`);
@@ -71,10 +65,7 @@ describe("a run that failed", () => {
 
 	it("cannot be continued twice as two runs, nor when there is none", async () => {
 		const { out } = await on("runs", "--session", "work", "--json");
-		const [newest, oldest] = out
-			.trim()
-			.split("\n")
-			.map((line) => JSON.parse(line) as { run_id: string; continues?: string });
+		const [newest, oldest] = jsonLines<{ run_id: string; continues?: string }>(out);
 		expect(newest!.continues).toBe(oldest!.run_id);
 		expect((await on("runs", newest!.run_id)).out).toContain(`nexus continue ${newest!.run_id}`);
 		expect((await on("runs", "--session", "work")).out).toContain(`(continues ${oldest!.run_id})`);

@@ -2,9 +2,8 @@
 
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { freshFolder } from "../runtime/folder.ts";
-import { daemonHere, nexus } from "./in-process.ts";
+import { describe, expect, test } from "vitest";
+import { daemonWith, jsonLines, nexus } from "./in-process.ts";
 
 const EXAMPLE = join(import.meta.dirname, "../../examples/workflows/summary.yaml");
 
@@ -21,13 +20,9 @@ interface WorkflowEvent {
 }
 
 async function house() {
-	const cwd = freshFolder();
-	const data = join(cwd, "data");
-	const daemon = await daemonHere(data, { cwd });
-	onTestFinished(() => daemon.close());
-	const start = (...args: string[]) => nexus(["workflow", ...args, "--data", data], { cwd });
+	const { cwd, start: run } = await daemonWith();
+	const start = (...args: string[]) => run(["workflow", ...args]);
 	return {
-		cwd,
 		start,
 		on: (...args: string[]) => start(...args).end(),
 		/** Writes a definition and gives its name. */
@@ -37,12 +32,6 @@ async function house() {
 		},
 	};
 }
-
-const lines = <T>(out: string): T[] =>
-	out
-		.trim()
-		.split("\n")
-		.map((line) => JSON.parse(line) as T);
 
 describe("nexus workflow", () => {
 	test("help names files that there are", async () => {
@@ -66,7 +55,7 @@ describe("nexus workflow", () => {
 		expect(ran.err).toMatch(/answer +running +run_/);
 		expect(ran.err).toMatch(/(?:shorten|keep) +skipped/);
 		const id = /^wf_\w+/m.exec(ran.err)![0];
-		const shown = lines<{ workflow: Workflow }>((await on("show", id, "--json")).out)[0]!.workflow;
+		const shown = jsonLines<{ workflow: Workflow }>((await on("show", id, "--json")).out)[0]!.workflow;
 		const byId = Object.fromEntries(shown.nodes.map((node) => [node.node_id, node]));
 		expect(byId.answer!.output).toMatchObject({ text: expect.stringMatching(/\S/), demo: true });
 		expect(byId["question-vector"]!.output).toMatchObject({ embeddings: [expect.any(Array)] });
@@ -81,7 +70,7 @@ describe("nexus workflow", () => {
 		const { on, file } = await house();
 		const definition = { nodes: [{ id: "a", kind: "TRANSFORM_TEMPLATE", config: { template: "hi" } }] };
 		const ran = await on("run", file(definition), "--json");
-		const all = lines<WorkflowEvent & { output: object }>(ran.out);
+		const all = jsonLines<WorkflowEvent & { output: object }>(ran.out);
 		expect(all.map(({ event_type }) => event_type?.replace("WORKFLOW_EVENT_TYPE_", ""))).toEqual([
 			"ACCEPTED",
 			"STARTED",
@@ -94,33 +83,23 @@ describe("nexus workflow", () => {
 		const { workflow_id: id } = all[0]!.workflow;
 		const watched = await on("watch", id);
 		expect(watched).toMatchObject({ code: 0, out: "hi\n" });
-		expect(lines<WorkflowEvent>((await on("watch", id, "--json", "--after", "2")).out)[0]!.event_type).toBe(
+		expect(jsonLines<WorkflowEvent>((await on("watch", id, "--json", "--after", "2")).out)[0]!.event_type).toBe(
 			"WORKFLOW_EVENT_TYPE_NODE_STARTED",
 		);
 	});
 
 	test("the exit code says how it ended, and words why", async () => {
 		const { on, file } = await house();
-		const failing = { nodes: [{ id: "a", kind: "TRANSFORM_SCRIPT", config: { code: "throw 1" } }] };
-		expect(await on("run", file(failing))).toMatchObject({ code: 2, err: expect.stringContaining("node a failed") });
-		const missing = {
-			input: { connector: "nope" },
-			nodes: [{ id: "a", kind: "AI_STREAM", config: { prompt: "x", connector_id: "{{input.connector}}" } }],
-		};
-		expect(await on("run", file(missing))).toMatchObject({ code: 4, err: expect.stringContaining("nope") });
-		const refused = { nodes: [{ id: "a", kind: "AI_STREAM", config: { prompt: "x", connector_id: "nope" } }] };
-		expect(await on("run", file(refused))).toMatchObject({
-			code: 2,
-			err: expect.stringContaining("no connector nope"),
-		});
-		expect(await on("run", file({ nodes: [{ id: "a", kind: "X" }] }))).toMatchObject({
-			code: 2,
-			err: expect.stringContaining("node a: there is no kind X"),
-		});
-		expect(await on("run", file({ name: "x" }))).toMatchObject({
-			code: 2,
-			err: expect.stringContaining("it has no nodes"),
-		});
+		const node = (kind: string, config = {}) => ({ nodes: [{ id: "a", kind, config }] });
+		const asking = (connector_id: string) => node("AI_STREAM", { prompt: "x", connector_id });
+		for (const [definition, code, why] of [
+			[node("TRANSFORM_SCRIPT", { code: "throw 1" }), 2, "node a failed"],
+			[{ input: { connector: "nope" }, ...asking("{{input.connector}}") }, 4, "nope"],
+			[asking("nope"), 2, "no connector nope"],
+			[node("X"), 2, "node a: there is no kind X"],
+			[{ name: "x" }, 2, "it has no nodes"],
+		] as const)
+			expect(await on("run", file(definition))).toMatchObject({ code, err: expect.stringContaining(why) });
 		expect(await on("run", "nothing.yaml")).toMatchObject({ code: 2 });
 		expect(await on("run", EXAMPLE, "--input", "question")).toMatchObject({
 			code: 2,
@@ -146,7 +125,7 @@ describe("nexus workflow", () => {
 		const { on, file } = await house();
 		const agent = { id: "ask", kind: "AGENT_RUN", config: { session: "work", text: "/demo tokens=3 rate=1000" } };
 		const ran = await on("run", file({ nodes: [agent] }), "--json");
-		const workflow = lines<Workflow>(ran.out).at(-1)!;
+		const workflow = jsonLines<Workflow>(ran.out).at(-1)!;
 		expect(workflow).toMatchObject({
 			state: "WORKFLOW_STATE_COMPLETED",
 			nodes: [{ run_id: expect.stringMatching(/^run_/) }],

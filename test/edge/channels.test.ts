@@ -5,7 +5,7 @@ import { type IncomingMessage, request } from "node:http";
 import { describe, expect, it } from "vitest";
 import type { Channels, EdgeDeps, Lab, LabFault } from "../../packages/daemon/src/edge/edge.ts";
 import type { Delivery } from "../../packages/daemon/src/ledger/deliveries/port.ts";
-import type { WireWebhookRequest } from "../../packages/daemon/src/nex/accounts/webhooks.ts";
+import type { WireWebhookRequest } from "../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import type { DeliverRequest } from "../../packages/daemon/src/nex/nex.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
 import { IDLE_LAB, type Rig, rigForTest } from "./rig.ts";

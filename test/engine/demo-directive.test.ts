@@ -25,8 +25,8 @@ describe("what is asked", () => {
 			reasoning: 1,
 			tools: 2,
 			cards: 3,
-			failAfter: 120,
-			toolMs: 7,
+			fail_after: 120,
+			tool_ms: 7,
 			seed: 9,
 			messages: 2,
 		});
@@ -42,9 +42,9 @@ describe("what is asked", () => {
 	});
 
 	test("tools take no time in a flood unless it is asked for", () => {
-		expect(asked("/demo rate=0 tools=1").toolMs).toBe(0);
-		expect(asked("/demo rate=0 tools=1 tool_ms=30").toolMs).toBe(30);
-		expect(asked("/demo tools=1").toolMs).toBe(400);
+		expect(asked("/demo rate=0 tools=1").tool_ms).toBe(0);
+		expect(asked("/demo rate=0 tools=1 tool_ms=30").tool_ms).toBe(30);
+		expect(asked("/demo tools=1").tool_ms).toBe(400);
 	});
 
 	test("any given numbers within the limits come back as they were given", () => {

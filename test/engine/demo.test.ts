@@ -2,7 +2,7 @@ import { getEventListeners } from "node:events";
 import type { EngineEvent, EngineMessage } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createDemo, demoEngine, paceFrom, scriptOf, waitMs } from "../../packages/daemon/src/engine/demo/demo.ts";
+import { createDemo, demoEngine, scriptOf } from "../../packages/daemon/src/engine/demo/demo.ts";
 import { tokensOf } from "../../packages/daemon/src/engine/demo/script.ts";
 import { character } from "../character.ts";
 import { manualClock } from "../clock.ts";
@@ -11,10 +11,15 @@ import { countOf, oneByOne, playOut, requestOf, settle, start, textOf } from "./
 
 const never = new AbortController().signal;
 
+/** An answer under way, by a clock that the test moves. */
+function begun(text: string, { signal = never, rest = {}, earlier = [] as EngineMessage[] } = {}) {
+	const clock = manualClock();
+	return { clock, played: start(createDemo(clock), requestOf(text, rest, earlier), signal, clock.now) };
+}
+
 /** The whole answer, with a clock that is moved as fast as the answer needs. */
 async function answerTo(text: string, rest = {}, earlier: EngineMessage[] = []) {
-	const clock = manualClock();
-	const played = start(createDemo(clock), requestOf(text, rest, earlier), never, clock.now);
+	const { played, clock } = begun(text, { rest, earlier });
 	return await playOut(played, clock);
 }
 
@@ -91,7 +96,7 @@ describe("the answer to an ordinary message", () => {
 			{ role: "assistant", text: "tw", interrupted },
 		];
 		const plain = textOf((await answerTo("go on", {}, earlier())).events);
-		expect(plain).toContain("2 earlier messages");
+		expect(plain).toContain("Earlier messages of this session: 2.");
 		expect(plain).not.toContain("interrupted");
 		expect(textOf((await answerTo("go on", {}, earlier("aborted"))).events)).toContain("interrupted: you stopped it");
 		expect(textOf((await answerTo("go on", {}, earlier("failed"))).events)).toContain("interrupted: it failed");
@@ -169,14 +174,8 @@ describe("directives", () => {
 	});
 
 	test.each([0, 1, 50])("stall_after=%i goes silent until it is stopped", async (n) => {
-		const clock = manualClock();
 		const control = new AbortController();
-		const played = start(
-			createDemo(clock),
-			requestOf(`/demo tokens=50 rate=0 stall_after=${n}`),
-			control.signal,
-			clock.now,
-		);
+		const { played, clock } = begun(`/demo tokens=50 rate=0 stall_after=${n}`, { signal: control.signal });
 		await playOut(played, clock, 60_000, 5);
 		expect([countOf(played.events, "text"), played.done]).toEqual([n, false]);
 		control.abort();
@@ -185,8 +184,7 @@ describe("directives", () => {
 	});
 
 	test("tool_ms is how long each tool takes", async () => {
-		const clock = manualClock();
-		const played = start(createDemo(clock), requestOf("/demo tokens=1 tools=2 tool_ms=300"), never, clock.now);
+		const { played, clock } = begun("/demo tokens=1 tools=2 tool_ms=300");
 		await playOut(played, clock, 10);
 		const times = played.events.flatMap((event, i) => (event.type === "tool" ? [[event.status, played.at[i]]] : []));
 		expect(times).toEqual([
@@ -200,9 +198,7 @@ describe("directives", () => {
 	});
 
 	test("a tool that may not take as long as it would fails when its time is up", async () => {
-		const clock = manualClock();
-		const request = requestOf("/demo tokens=1 tools=1 tool_ms=5000", { toolTimeoutMs: 200 });
-		const played = start(createDemo(clock), request, never, clock.now);
+		const { played, clock } = begun("/demo tokens=1 tools=1 tool_ms=5000", { rest: { toolTimeoutMs: 200 } });
 		await playOut(played, clock, 10);
 		const tools = played.events.flatMap((event, i) => (event.type === "tool" ? [{ ...event, at: played.at[i] }] : []));
 		expect(tools).toMatchObject([
@@ -222,23 +218,20 @@ describe("directives", () => {
 
 describe("pace", () => {
 	test("tokens come evenly at the rate", async () => {
-		const clock = manualClock();
-		const played = start(createDemo(clock), requestOf("/demo tokens=6 rate=50"), never, clock.now);
+		const { played, clock } = begun("/demo tokens=6 rate=50");
 		await playOut(played, clock, 1, 200);
 		expect(played.at.slice(0, 6)).toEqual([0, 20, 40, 60, 80, 100]);
 	});
 
 	test("a rate that is not a whole number of milliseconds holds on average", async () => {
-		const clock = manualClock();
-		const played = start(createDemo(clock), requestOf("/demo tokens=301 rate=300"), never, clock.now);
+		const { played, clock } = begun("/demo tokens=301 rate=300");
 		await playOut(played, clock, 1, 2_000);
 		expect(played.at[300]).toBe(1_000);
 		expect(Math.max(...played.at.map((at, i) => at - (i * 1000) / 300).slice(0, 301))).toBeLessThan(1);
 	});
 
 	test("a late token is followed by those that became due meanwhile", async () => {
-		const clock = manualClock();
-		const played = start(createDemo(clock), requestOf("/demo tokens=100 rate=50"), never, clock.now);
+		const { played, clock } = begun("/demo tokens=100 rate=50");
 		await settle();
 		clock.advance(1_000);
 		await settle();
@@ -252,38 +245,14 @@ describe("pace", () => {
 	});
 
 	test("the time a tool takes is not made up for by a burst", async () => {
-		const clock = manualClock();
-		const played = start(createDemo(clock), requestOf("/demo tokens=4 rate=50 tools=2 tool_ms=500"), never, clock.now);
+		const { played, clock } = begun("/demo tokens=4 rate=50 tools=2 tool_ms=500");
 		await playOut(played, clock, 1, 5_000);
 		const tokens = played.at.filter((_, i) => played.events[i]!.type === "text");
 		expect(tokens).toEqual([500, 520, 1020, 1040]);
 	});
 
-	test("as a value: never negative, and rate 0 never waits", () => {
-		fc.assert(
-			fc.property(
-				fc.nat(),
-				fc.nat(10_000),
-				fc.integer({ min: 1, max: 100_000 }),
-				fc.nat(),
-				(startMs, tokens, rate, later) => {
-					const pace = { ...paceFrom(startMs), tokens };
-					const due = startMs + (tokens * 1000) / rate;
-					expect(waitMs(pace, rate, startMs + later)).toBeCloseTo(Math.max(0, due - startMs - later), 3);
-					expect(waitMs(pace, 0, startMs)).toBe(0);
-				},
-			),
-		);
-	});
-
 	test("rate=0 awaits no timer: a flood ends without the clock moving", async () => {
-		const clock = manualClock();
-		const played = start(
-			createDemo(clock),
-			requestOf("/demo tokens=50000 rate=0 reasoning=1 tools=2"),
-			never,
-			clock.now,
-		);
+		const { played, clock } = begun("/demo tokens=50000 rate=0 reasoning=1 tools=2");
 		await settle();
 		expect([countOf(played.events, "text"), played.done, clock.now()]).toEqual([50_000, true, 0]);
 	});

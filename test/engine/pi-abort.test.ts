@@ -1,4 +1,10 @@
-import { fauxAssistantMessage, fauxText, fauxThinking, fauxToolCall } from "@earendil-works/pi-ai";
+import {
+	type FauxResponseStep,
+	fauxAssistantMessage,
+	fauxText,
+	fauxThinking,
+	fauxToolCall,
+} from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
 import { oneByOne } from "./demo-play.ts";
 import {
@@ -7,6 +13,8 @@ import {
 	deafModel,
 	expectPaired,
 	fauxEngine,
+	PI_ENGINES,
+	ranWell,
 	reasoningOf,
 	run,
 	said,
@@ -38,8 +46,7 @@ describe("a whole run", () => {
 			),
 			fauxAssistantMessage("It is four."),
 		]);
-		const { events, error } = await run(engine, ask("what time is it?"));
-		expect(error).toBeUndefined();
+		const { events } = await ranWell(engine, ask("what time is it?"));
 		expect(shape(events)).toBe("message reasoning text time:started time:completed message text usage");
 		expect(reasoningOf(events)).toBe("Which zone?");
 		expect(textOf(events)).toBe("Let me look.It is four.");
@@ -100,24 +107,6 @@ describe("a whole run", () => {
 		]);
 	});
 
-	test("a tool over its time fails, the model reads it, the run continues", async () => {
-		let told = "";
-		const { engine } = await fauxEngine(
-			[
-				calls("slow"),
-				(context) => {
-					told = JSON.stringify(context.messages.at(-1));
-					return fauxAssistantMessage("It did not answer.");
-				},
-			],
-			{ tools: [tool("slow", deaf)] },
-		);
-		const { events, error } = await run(engine, ask("go", { toolTimeoutMs: 20 }));
-		expect(error).toBeUndefined();
-		expect(shape(events)).toBe("message text slow:started slow:failed message text usage");
-		expect(told).toContain("slow did not finish within 20 ms");
-	});
-
 	test("a model that never stops asking for tools is stopped", async () => {
 		const { engine, faux } = await fauxEngine([calls("time"), calls("time"), calls("time")], {
 			limits: { toolTurnsMax: 2 },
@@ -127,49 +116,59 @@ describe("a whole run", () => {
 		expect(faux.state.callCount).toBe(2);
 		expectPaired(events);
 	});
-
-	test("a failing model keeps its partial text and throws", async () => {
-		const { engine } = await fauxEngine([
-			fauxAssistantMessage("half an answer", { stopReason: "error", errorMessage: "the provider went away" }),
-		]);
-		const { events, error } = await run(engine, ask("go"));
-		expect(textOf(events)).toBe("half an answer");
-		expect(error).toMatchObject({ code: "engine_failed", message: expect.stringContaining("the provider went away") });
-	});
 });
 
-describe("abort", () => {
+describe.each(PI_ENGINES)("%s: abort", (_, make) => {
 	test("during text: ends promptly, keeps the partial, does not throw", async () => {
-		const { engine } = await fauxEngine([fauxAssistantMessage("word ".repeat(2_000))], SLOW);
-		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "text" });
-		expect(ran.error).toBeUndefined();
+		const { engine } = await make([fauxAssistantMessage("word ".repeat(2_000))], SLOW);
+		const ran = await ranWell(engine, ask("go"), { abortOn: (event) => event.type === "text" });
 		expect(textOf(ran.events)).toMatch(/^word/);
 		expect(textOf(ran.events).length).toBeLessThan(5_000);
 		expect(usageOf(ran.events)).toHaveLength(1);
 	});
 
 	test("I12: in a deaf tool, the open call gets its end", async () => {
-		const { engine } = await fauxEngine([calls("deaf")], { tools: [tool("deaf", deaf)] });
-		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "tool" });
-		expect(ran.error).toBeUndefined();
+		const { engine } = await make([calls("deaf")], { tools: [tool("deaf", deaf)] });
+		const ran = await ranWell(engine, ask("go"), { abortOn: (event) => event.type === "tool" });
 		expect(shape(ran.events)).toBe("message text deaf:started deaf:failed usage");
-	});
-
-	test("I12: calls that pi never started are paired too", async () => {
-		const sequential = tool("deaf", deaf, { executionMode: "sequential" });
-		const { engine } = await fauxEngine([calls("deaf", "time", "time")], { tools: [sequential] });
-		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "tool" });
-		expect(ran.error).toBeUndefined();
-		expectPaired(ran.events);
-		expect(toolsOf(ran.events).filter(({ status }) => status === "failed")).toHaveLength(3);
 	});
 
 	test("I12: in a model call that never answers and hears no abort", async () => {
 		const { response, signal } = deafModel();
-		const { engine } = await fauxEngine([response]);
-		const ran = await run(engine, ask("go"), { signal });
-		expect(ran.error).toBeUndefined();
+		const { engine } = await make([response]);
+		const ran = await ranWell(engine, ask("go"), { signal });
 		expect(ran.events).toEqual([{ type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1 }]);
+	});
+
+	test("a tool over its time fails, the model reads it, the run continues", async () => {
+		let told = "";
+		const answer: FauxResponseStep = (context) => {
+			told = JSON.stringify(context.messages.at(-1));
+			return fauxAssistantMessage("It did not answer.");
+		};
+		const { engine } = await make([calls("slow"), answer], { tools: [tool("slow", deaf)] });
+		const { events } = await ranWell(engine, ask("go", { toolTimeoutMs: 20 }));
+		expect(shape(events)).toBe("message text slow:started slow:failed message text usage");
+		expect(told).toContain("slow did not finish within 20 ms");
+	});
+
+	test("a failing model keeps its partial text, throws, and is not asked again", async () => {
+		const half = fauxAssistantMessage("half an", { stopReason: "error", errorMessage: "503 overloaded" });
+		const { engine, faux } = await make([half, fauxAssistantMessage("half an answer, repeated")]);
+		const { events, error } = await run(engine, ask("go"));
+		expect(textOf(events)).toBe("half an");
+		expect(error).toMatchObject({ code: "engine_failed", message: expect.stringContaining("503 overloaded") });
+		expect(faux.state.callCount).toBe(1);
+	});
+});
+
+describe("abort", () => {
+	test("I12: calls that pi never started are paired too", async () => {
+		const sequential = tool("deaf", deaf, { executionMode: "sequential" });
+		const { engine } = await fauxEngine([calls("deaf", "time", "time")], { tools: [sequential] });
+		const ran = await ranWell(engine, ask("go"), { abortOn: (event) => event.type === "tool" });
+		expectPaired(ran.events);
+		expect(toolsOf(ran.events).filter(({ status }) => status === "failed")).toHaveLength(3);
 	});
 
 	test("before the start: the model is not called", async () => {

@@ -1,9 +1,9 @@
-import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
+import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import type { ApprovalOutcome, EngineEvent } from "@nexus-stream/protocol/engine";
 import { expect, test } from "vitest";
 import { digestOf } from "../../packages/daemon/src/engine/engine.ts";
 import { oneByOne } from "./demo-play.ts";
-import { ask, fauxEngine, offeredTools, said, shape, tool, toolsOf } from "./pi-kit.ts";
+import { ask, fauxEngine, lookingModel, said, shape, tool, toolsOf } from "./pi-kit.ts";
 
 const call = () =>
 	fauxAssistantMessage(fauxToolCall("bash", { command: "ls" }, { id: "c1" }), { stopReason: "toolUse" });
@@ -14,12 +14,8 @@ async function play(given: Partial<ApprovalOutcome> | undefined, fields: Paramet
 		ran.push(params);
 		return said("ok");
 	});
-	const offered: string[][] = [];
-	const first: FauxResponseStep = (context) => {
-		offered.push(offeredTools(context));
-		return call();
-	};
-	const { engine } = await fauxEngine([first, fauxAssistantMessage("Done.")], { tools: [bash] });
+	const { response, offered } = lookingModel(call());
+	const { engine } = await fauxEngine([response, fauxAssistantMessage("Done.")], { tools: [bash] });
 	const events: EngineEvent[] = [];
 	const answer = async (id: string): Promise<ApprovalOutcome> => {
 		const asked = toolsOf(events).find(({ asking }) => asking?.id === id)!;
@@ -57,5 +53,5 @@ test("without an approver it is refused clearly", async () => {
 test("A10: a sender who may not use bash does not reach it", async () => {
 	const { ran, offered } = await play({}, { owner: false, deniedTools: ["bash", "write", "edit", "mcp__*"] });
 	expect(ran).toEqual([]);
-	expect(offered).toEqual([["time"]]);
+	expect(offered).toEqual(["time"]);
 });

@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { chooseModel } from "../../packages/daemon/src/engine/pi/choose.ts";
-import { DEFAULT_MODELS, detectProvider, type PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
+import {
+	chooseModel,
+	DEFAULT_MODELS,
+	detectProvider,
+	type PiConfig,
+} from "../../packages/daemon/src/engine/pi/config.ts";
 import { loadModel } from "../../packages/daemon/src/engine/pi/model.ts";
 import { createPiEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
 import { createPiCodingAgentEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";

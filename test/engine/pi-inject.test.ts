@@ -3,10 +3,9 @@
 import { fauxAssistantMessage, fauxText, fauxToolCall, type TranscriptContext } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
 import { EventQueue } from "../../packages/daemon/src/engine/kit/kit.ts";
-import { codingEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
-import type { Engine, EngineEvent, EngineMessage } from "../../packages/protocol/src/engine.ts";
+import type { EngineEvent, EngineMessage } from "../../packages/protocol/src/engine.ts";
 import { oneByOne } from "./demo-play.ts";
-import { ask, fauxEngine, fauxModel, NO_RETRY, said, tool } from "./pi-kit.ts";
+import { ask, PI_ENGINES, said, tool } from "./pi-kit.ts";
 
 const call = () =>
 	fauxAssistantMessage([fauxText("Looking."), fauxToolCall("look", {}, { id: "c1" })], { stopReason: "toolUse" });
@@ -18,32 +17,18 @@ const usersOf = ({ messages }: TranscriptContext) =>
 		return typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : ""));
 	});
 
-const makers: [string, (contexts: string[][]) => Promise<Engine>][] = [
-	[
-		"pi",
-		async (contexts) => {
-			const note = (context: TranscriptContext) => {
-				contexts.push(usersOf(context));
-				return contexts.length === 1 ? call() : fauxAssistantMessage("Seen.");
-			};
-			return (await fauxEngine([note, note], { tools: [tool("look", async () => said("a view"))] })).engine;
-		},
-	],
-	[
-		"pi-coding-agent",
-		async (contexts) => {
-			const note = (context: TranscriptContext) => {
-				contexts.push(usersOf(context));
-				return contexts.length === 1 ? call() : fauxAssistantMessage("Seen.");
-			};
-			const { faux: _, ...parts } = fauxModel([note, note]);
-			const tools = [tool("look", async () => said("a view"))] as never;
-			return codingEngine({ ...parts, config: { filesRoot: import.meta.dirname }, limits: NO_RETRY, tools });
-		},
-	],
-];
+const lookingTwice = (contexts: string[][]) => {
+	const note = (context: TranscriptContext) => {
+		contexts.push(usersOf(context));
+		return contexts.length === 1 ? call() : fauxAssistantMessage("Seen.");
+	};
+	return [note, note];
+};
 
-describe.each(makers)("A26: %s", (_, make) => {
+describe.each(PI_ENGINES)("A26: %s", (_, makeEngine) => {
+	const make = async (contexts: string[][]) =>
+		(await makeEngine(lookingTwice(contexts), { tools: [tool("look", async () => said("a view"))] })).engine;
+
 	test("hands them to the model behind the tool's answer, once all that it said before was taken", async () => {
 		const contexts: string[][] = [];
 		const engine = await make(contexts);

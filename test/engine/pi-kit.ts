@@ -7,6 +7,7 @@ import {
 	createModels,
 	type FauxProviderHandle,
 	type FauxResponseStep,
+	fauxAssistantMessage,
 	fauxProvider,
 	type TranscriptContext,
 } from "@earendil-works/pi-ai";
@@ -15,8 +16,11 @@ import type { FailureContext } from "../../packages/daemon/src/engine/kit/kit.ts
 import type { PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
 import type { LoadedModel } from "../../packages/daemon/src/engine/pi/model.ts";
 import { builtInTools, PI_LIMITS, type PiLimits, piEngine } from "../../packages/daemon/src/engine/pi/pi.ts";
+import { type CodingParts, codingEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../../packages/protocol/src/engine.ts";
-import { oneByOne } from "./demo-play.ts";
+import { oneByOne, textOf } from "./demo-play.ts";
+
+export { textOf };
 
 /** Longer than a test may take: a run that ends in time has not waited for it. */
 export const LONGER_THAN_A_TEST_MS = 600_000;
@@ -60,8 +64,12 @@ export async function run(engine: Engine, request: EngineRequest, options: RunOp
 	}
 }
 
-export const textOf = (events: readonly EngineEvent[]): string =>
-	events.map((event) => (event.type === "text" ? event.delta : "")).join("");
+/** A run that ends without an error. */
+export async function ranWell(...given: Parameters<typeof run>): Promise<Ran> {
+	const ran = await run(...given);
+	expect(ran.error).toBeUndefined();
+	return ran;
+}
 
 export const reasoningOf = (events: readonly EngineEvent[]): string =>
 	events.map((event) => (event.type === "reasoning" ? event.delta : "")).join("");
@@ -124,9 +132,37 @@ export async function fauxEngine(responses: FauxResponseStep[], options: FauxOpt
 	return { faux, engine: await piEngine({ ...parts, tools, config: options.config ?? {}, limits }) };
 }
 
-/** Names of the tools that a model was offered. */
-export const offeredTools = ({ messages }: TranscriptContext): string[] =>
-	messages.flatMap((message) => (message.role === "system" ? (message.toolsAdded ?? []) : [])).map(({ name }) => name);
+/** A model that answers once, and the names of the tools that it was offered. */
+export function lookingModel(answer = fauxAssistantMessage("Done.")) {
+	const offered: string[] = [];
+	const response = ({ messages }: TranscriptContext) => {
+		const tools = messages.flatMap((message) => (message.role === "system" ? (message.toolsAdded ?? []) : []));
+		offered.splice(0, offered.length, ...tools.map(({ name }) => name));
+		return answer;
+	};
+	return { response, offered };
+}
+
+/** The coding agent on pi-ai's scripted provider, by default in the folder of the tests. */
+export async function fauxCodingEngine(
+	responses: FauxResponseStep[],
+	{ provider, ...more }: Partial<CodingParts> & Pick<FauxOptions, "provider"> = {},
+) {
+	const { faux, ...parts } = fauxModel(responses, provider);
+	const config = { filesRoot: import.meta.dirname };
+	return { faux, engine: await codingEngine({ ...parts, config, limits: NO_RETRY, ...more }) };
+}
+
+type MakeEngine = (
+	responses: FauxResponseStep[],
+	options?: Pick<FauxOptions, "tools" | "provider">,
+) => ReturnType<typeof fauxCodingEngine>;
+
+/** Both engines on pi, made of the same script. */
+export const PI_ENGINES: [string, MakeEngine][] = [
+	["pi", fauxEngine],
+	["pi-coding-agent", (responses, options) => fauxCodingEngine(responses, options as never)],
+];
 
 /** A tool whose work is the given function. */
 export const tool = (name: string, work: AgentTool["execute"], more: Partial<AgentTool> = {}): AgentTool => ({

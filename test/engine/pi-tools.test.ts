@@ -6,8 +6,9 @@ import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bounded } from "../../packages/daemon/src/engine/kit/kit.ts";
 import { builtInTools } from "../../packages/daemon/src/engine/pi/pi.ts";
-import { readTextFile, timeIn } from "../../packages/daemon/src/engine/tools/tools.ts";
-import { ask, deaf, fauxEngine, offeredTools, run, said, tool, toolsOf } from "./pi-kit.ts";
+import { timeIn } from "../../packages/daemon/src/engine/tools/built-in.ts";
+import { readTextFile } from "../../packages/daemon/src/engine/tools/files/read-file.ts";
+import { ask, deaf, fauxEngine, lookingModel, ranWell, run, said, tool, toolsOf } from "./pi-kit.ts";
 
 describe("time", () => {
 	const now = Date.UTC(2026, 2, 29, 0, 59, 58);
@@ -182,19 +183,10 @@ describe("allowedTools", () => {
 	const other = tool("other", async () => said("done"));
 	/** The tools that the model was offered. */
 	const offered = async (allowedTools?: string[]) => {
-		let names: string[] | undefined;
-		const { engine } = await fauxEngine(
-			[
-				(context) => {
-					names = offeredTools(context);
-					return fauxAssistantMessage("hello");
-				},
-			],
-			{ tools: [other] },
-		);
-		const { error } = await run(engine, ask("hi", allowedTools === undefined ? {} : { allowedTools }));
-		expect(error).toBeUndefined();
-		return names;
+		const { response, offered } = lookingModel();
+		const { engine } = await fauxEngine([response], { tools: [other] });
+		await ranWell(engine, ask("hi", allowedTools === undefined ? {} : { allowedTools }));
+		return offered;
 	};
 
 	test("only the tools of the list are offered, and all without one", async () => {

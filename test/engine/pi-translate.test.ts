@@ -223,6 +223,15 @@ describe("queue", () => {
 		expect(await reading).toEqual([[text("a"), text("b"), text("c")], text("d"), [text("e"), { type: "message" }]]);
 	});
 
+	test("words of two agents stay apart however far the reader is behind", async () => {
+		const queue = new EventQueue(1);
+		queue.push(["a", "b", "b"].map((agent) => ({ ...text(agent), agent })));
+		expect((await queue.next()).value).toEqual([
+			{ type: "text", delta: "a", agent: "a" },
+			{ type: "text", delta: "bb", agent: "b" },
+		]);
+	});
+
 	test("leaves the events it was given as they are", async () => {
 		const queue = new EventQueue(2);
 		const events = ["a", "b", "c"].map(text);

@@ -2,8 +2,7 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { LLMock } from "@copilotkit/aimock";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { chooseModel } from "../../packages/daemon/src/engine/pi/choose.ts";
-import type { PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
+import { chooseModel, type PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
 import { loadModel } from "../../packages/daemon/src/engine/pi/model.ts";
 import {
 	builtInTools,
@@ -13,7 +12,19 @@ import {
 	piEngine,
 } from "../../packages/daemon/src/engine/pi/pi.ts";
 import type { Engine } from "../../packages/protocol/src/engine.ts";
-import { ask, expectPaired, NO_RETRY, reasoningOf, run, shape, stopMock, textOf, toolsOf, usageOf } from "./pi-kit.ts";
+import {
+	ask,
+	expectPaired,
+	NO_RETRY,
+	ranWell,
+	reasoningOf,
+	run,
+	shape,
+	stopMock,
+	textOf,
+	toolsOf,
+	usageOf,
+} from "./pi-kit.ts";
 
 type Make = (origin: string, limits?: PiLimits, more?: PiConfig) => Promise<Engine>;
 
@@ -73,8 +84,7 @@ describe.each<[string, Make]>([
 			},
 		);
 		mock.on({ userMessage: "what time", hasToolResult: true }, { content: "It is late in Tokyo." });
-		const { events, error } = await run(engine, ask("what time is it in Tokyo?"));
-		expect(error).toBeUndefined();
+		const { events } = await ranWell(engine, ask("what time is it in Tokyo?"));
 		expect(shape(events)).toBe("message text time:started time:completed message text usage");
 		expect(textOf(events)).toBe("Let me look that up.It is late in Tokyo.");
 		expect(toolsOf(events)[0]).toMatchObject({ args: { zone: "Asia/Tokyo" }, summary: "time Asia/Tokyo" });
@@ -95,8 +105,7 @@ describe.each<[string, Make]>([
 			{ role: "assistant" as const, text: "Noon." },
 			{ role: "user" as const, text: "and now?" },
 		];
-		const { events, error } = await run(engine, ask("", { messages }));
-		expect(error).toBeUndefined();
+		const { events } = await ranWell(engine, ask("", { messages }));
 		expect(textOf(events)).toBe("Still noon.");
 		const sent = JSON.stringify(mock.getLastRequest()?.body);
 		expect(sent).toMatch(/when\?.*Looking\..*noon-result.*Noon\..*and now\?/);
@@ -138,8 +147,7 @@ describe.each<[string, Make]>([
 	test("abort during text is prompt", async () => {
 		// All of it would take longer than the test may.
 		mock.onMessage("long", { content: "word ".repeat(500) }, { streamingProfile: { ttft: 0, tps: 2 } });
-		const ran = await run(engine, ask("long"), { abortOn: (event) => event.type === "text" });
-		expect(ran.error).toBeUndefined();
+		const ran = await ranWell(engine, ask("long"), { abortOn: (event) => event.type === "text" });
 		expect(textOf(ran.events)).toMatch(/^word/);
 		expect(textOf(ran.events).length).toBeLessThan(1_000);
 	});
@@ -169,11 +177,7 @@ describe("retries and reasoning", () => {
 		const engine = await completions(mock.url);
 		mock.onMessage("look", { content: "A dot." });
 		const data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-		const { error } = await run(
-			engine,
-			ask("look", { attachments: [{ name: "dot.png", contentType: "image/png", data }] }),
-		);
-		expect(error).toBeUndefined();
+		await ranWell(engine, ask("look", { attachments: [{ name: "dot.png", contentType: "image/png", data }] }));
 		expect(JSON.stringify(mock.getLastRequest()?.body)).toContain(data);
 	});
 
@@ -188,8 +192,7 @@ describe("retries and reasoning", () => {
 	test("a retry that works is not visible", async () => {
 		const engine = await completions(mock.url, { ...PI_LIMITS, retriesMax: 1 });
 		mock.onMessage("hi", { content: "hello" }).nextRequestError(503, { message: "warming up" });
-		const { events, error } = await run(engine, ask("hi"));
-		expect(error).toBeUndefined();
+		const { events } = await ranWell(engine, ask("hi"));
 		expect(shape(events)).toBe("message text usage");
 	});
 
@@ -207,8 +210,7 @@ describe("retries and reasoning", () => {
 	])("reasoning is a separate lane (%s)", async (_name, make) => {
 		const engine = await make(mock.url, NO_RETRY, { thinking: "low" });
 		mock.onMessage("think", { reasoning: "First I weigh it.", content: "Then I answer." });
-		const { events, error } = await run(engine, ask("think"));
-		expect(error).toBeUndefined();
+		const { events } = await ranWell(engine, ask("think"));
 		expect(shape(events)).toBe("message reasoning text usage");
 		expect(reasoningOf(events)).toBe("First I weigh it.");
 		expect(textOf(events)).toBe("Then I answer.");
@@ -241,8 +243,7 @@ describe("an unusual endpoint", () => {
 
 	test("missing usage is -1", async () => {
 		answer = (response) => response.end(`${chunk({ content: "hi" })}${chunk({}, "stop")}data: [DONE]\n\n`);
-		const { events, error } = await run(engine, ask("hi"));
-		expect(error).toBeUndefined();
+		const { events } = await ranWell(engine, ask("hi"));
 		expect(usageOf(events)).toEqual([
 			{ type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1, model: "qwen" },
 		]);
@@ -250,8 +251,7 @@ describe("an unusual endpoint", () => {
 
 	test("a stream that falls silent ends promptly on abort, partial kept", async () => {
 		answer = (response) => response.write(chunk({ content: "so far" }));
-		const ran = await run(engine, ask("hi"), { abortOn: (event) => event.type === "text" });
-		expect(ran.error).toBeUndefined();
+		const ran = await ranWell(engine, ask("hi"), { abortOn: (event) => event.type === "text" });
 		expect(textOf(ran.events)).toBe("so far");
 	});
 
@@ -261,8 +261,7 @@ describe("an unusual endpoint", () => {
 			response.flushHeaders();
 			setTimeout(() => stop.abort(), 200);
 		};
-		const ran = await run(engine, ask("hi"), { signal: stop.signal });
-		expect(ran.error).toBeUndefined();
+		const ran = await ranWell(engine, ask("hi"), { signal: stop.signal });
 		expect(shape(ran.events)).toBe("usage");
 	});
 
@@ -283,8 +282,7 @@ describe("an unusual endpoint", () => {
 			const first = `${chunk({ content: "Looking." })}${chunk({ tool_calls: [call] })}${chunk({}, "tool_calls")}`;
 			response.end(`${turn === 1 ? first : `${chunk({ content: "Done." })}${chunk({}, "stop")}`}data: [DONE]\n\n`);
 		};
-		const { events, error } = await run(engine, ask("hi"));
-		expect(error).toBeUndefined();
+		const { events } = await ranWell(engine, ask("hi"));
 		expect(shape(events)).toBe("message text time:started time:completed message text usage");
 		expect(toolsOf(events)[0]?.callId).toBe("time");
 	});
@@ -304,8 +302,7 @@ describe("an unusual endpoint", () => {
 			const last = `${chunk({ content: "Done." })}${chunk({}, "stop")}`;
 			response.end(`${turn === 1 ? `${calls.join("")}${chunk({}, "tool_calls")}` : last}data: [DONE]\n\n`);
 		};
-		const { events, error } = await run(engine, ask("hi"));
-		expect(error).toBeUndefined();
+		const { events } = await ranWell(engine, ask("hi"));
 		const tools = toolsOf(events);
 		expect(new Set(tools.map(({ callId }) => callId)).size).toBe(2);
 		expect(tools.map(({ name }) => name)).toEqual(["time", "time", "time", "time"]);

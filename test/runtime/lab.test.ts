@@ -120,18 +120,24 @@ function keepTyping(): void {
 	onTestFinished(() => asked.mockRestore());
 }
 
-it("typing ends with the answer, however long a platform shows its sign", async () => {
-	const dir = freshFolder();
-	const file = openSqlite(join(dir, "nexus.db"), "process");
+/** With the real platforms; every message is answered by one run, which the test plays. */
+async function realLab() {
+	const dataDir = freshFolder();
+	const file = openSqlite(join(dataDir, "nexus.db"), "process");
 	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 	const run = await beginRun(bus);
 	const receive = async () => ({ eventId: "evt", runId: run.runId, disposition: { state: "started" } }) as never;
-	const lab = createLab({ bus, receive, dataDir: dir, clock: systemClock, log: silentLog });
+	const lab = createLab({ bus, receive, dataDir, clock: systemClock, log: silentLog });
 	onTestFinished(async () => {
 		await lab.close();
 		await bus.close();
 		file.close();
 	});
+	return { lab, run };
+}
+
+it("typing ends with the answer, however long a platform shows its sign", async () => {
+	const { lab, run } = await realLab();
 	keepTyping();
 	await lab.send("Hi", ["telegram"]);
 	const shown = async () => (await lab.state()).channels.find(({ channel }) => channel === "telegram")!;
@@ -147,16 +153,7 @@ it("typing ends with the answer, however long a platform shows its sign", async 
 });
 
 it("A14: a question has buttons where a platform has them; the first press decides it everywhere", async () => {
-	const dir = freshFolder();
-	const file = openSqlite(join(dir, "nexus.db"), "process");
-	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
-	const receive = () => Promise.reject(new Error("nothing is sent here"));
-	const lab = createLab({ bus, receive, dataDir: dir, clock: systemClock, log: silentLog });
-	onTestFinished(async () => {
-		await lab.close();
-		await bus.close();
-		file.close();
-	});
+	const { lab } = await realLab();
 	await lab.ask("Run it?", ["telegram", "sms"]);
 	const shown = async (channel: string) =>
 		(await lab.state()).channels.find((row) => row.channel === channel)?.messages.at(-1);

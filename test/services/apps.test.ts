@@ -5,13 +5,12 @@ import { createApplications } from "../../packages/daemon/src/services/apps/apps
 import type { Audit, AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
 import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
-import type { Principal } from "../../packages/daemon/src/services/kit/principal.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";
+import { appPrincipal, OWNER, rejectsWith } from "./parts.ts";
 
-const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
-const APP: Principal = { owner: false, appId: "shop", address: "127.0.0.1", isPrivate: true };
+const APP = appPrincipal("shop");
 
 async function applications(store = storeForTest(), more: { appsMax?: number; audit?: Audit } = {}) {
 	const clock = manualClock(1000);
@@ -52,7 +51,7 @@ test("Z25: a removed application's token is worth nothing at once, in every daem
 	await expect.poll(() => there.ended.aborted).toBe(true);
 	expect(other.authenticate(token)).toBeUndefined();
 	expect(apps.has("shop")).toBe(false);
-	await expect(apps.remove("shop", OWNER)).rejects.toMatchObject({ code: "not_found" });
+	await rejectsWith(apps.remove("shop", OWNER), "not_found");
 	const again = await apps.add({ id: "shop" }, OWNER);
 	expect(apps.authenticate(token)).toBeUndefined();
 	expect(apps.authenticate(again.token)?.ended.aborted).toBe(false);
@@ -60,16 +59,16 @@ test("Z25: a removed application's token is worth nothing at once, in every daem
 
 test.each(["", "owner", "-x", "a b", "a/b", "x".repeat(65)])("%j is not a valid application name", async (id) => {
 	const { apps } = await applications();
-	await expect(apps.add({ id }, OWNER)).rejects.toMatchObject({ code: "invalid" });
+	await rejectsWith(apps.add({ id }, OWNER), "invalid");
 });
 
 test("Z25: only the owner adds and removes; one name is one application; their number is limited", async () => {
 	const { apps } = await applications(storeForTest(), { appsMax: 1 });
-	await expect(apps.add({ id: "shop" }, APP)).rejects.toMatchObject({ code: "forbidden" });
+	await rejectsWith(apps.add({ id: "shop" }, APP), "forbidden");
 	await apps.add({ id: "shop" }, OWNER);
-	await expect(apps.remove("shop", APP)).rejects.toMatchObject({ code: "forbidden" });
-	await expect(apps.add({ id: "shop" }, OWNER)).rejects.toMatchObject({ code: "conflict" });
-	await expect(apps.add({ id: "other" }, OWNER)).rejects.toMatchObject({ code: "conflict" });
+	await rejectsWith(apps.remove("shop", APP), "forbidden");
+	await rejectsWith(apps.add({ id: "shop" }, OWNER), "conflict");
+	await rejectsWith(apps.add({ id: "other" }, OWNER), "conflict");
 });
 
 test("Z28: what is done to an application is audited in the same commit, without its token", async () => {

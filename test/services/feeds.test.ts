@@ -1,14 +1,13 @@
 /** State feeds: how the daemon is, and how its accounts and sign-ins are. */
 
 import { expect, onTestFinished, test } from "vitest";
-import type { PlatformStatus } from "../../packages/daemon/src/services/accounts/accounts.ts";
+import type { AccountSession, PlatformStatus } from "../../packages/daemon/src/services/accounts/accounts.ts";
 import { createAccountSessions } from "../../packages/daemon/src/services/accounts/accounts.ts";
-import type { AccountSession } from "../../packages/daemon/src/services/accounts/port.ts";
 import type { AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
 import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
 import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
+import type { RuntimeHealth } from "../../packages/daemon/src/services/health/health.ts";
 import { createRuntimeHealth } from "../../packages/daemon/src/services/health/health.ts";
-import type { RuntimeHealth } from "../../packages/daemon/src/services/health/port.ts";
 import { createSignIns } from "../../packages/daemon/src/services/signins/signins.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";

@@ -1,19 +1,11 @@
-import { expect, onTestFinished, test } from "vitest";
-import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import { serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
+import { expect, test } from "vitest";
 import { once } from "../../packages/daemon/src/services/kit/once.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import type { Write } from "../../packages/daemon/src/std/write.ts";
-import { quiet } from "../quiet.ts";
+import { storeForTest } from "../store.ts";
+import { rejectsWith } from "./parts.ts";
 
 function rig() {
-	const file = openSqlite(":memory:", "process");
-	const rows = serviceRows(file);
-	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
-	onTestFinished(async () => {
-		await bus.close();
-		file.close();
-	});
+	const { bus, rows } = storeForTest();
 	const begun: string[] = [];
 	const request = (result: string, body: unknown = { a: 1, b: [2] }, key = "k") =>
 		once(
@@ -55,5 +47,5 @@ test("without a key every request begins", async () => {
 	await request("run_1", {}, "");
 	await request("run_2", {}, "");
 	expect(begun).toEqual(["run_1", "run_2"]);
-	await expect(request("run_3", {}, "x".repeat(257))).rejects.toMatchObject({ code: "invalid" });
+	await rejectsWith(request("run_3", {}, "x".repeat(257)), "invalid");
 });

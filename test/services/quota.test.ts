@@ -16,6 +16,7 @@ import { manualClock } from "../clock.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../store.ts";
 import { admittedOf, jobsRig, OWNER } from "./jobs-rig.ts";
+import { rejectsWith } from "./parts.ts";
 import { finalOf, rig as scenarioRig, admittedOf as textOf } from "./scenarios/rig.ts";
 
 const REFUSED = { code: "busy", reason: "QUOTA_EXCEEDED" };
@@ -141,7 +142,7 @@ describe("I11: the quota of an application", () => {
 		const artifacts = new StoredArtifacts({ dir: freshFolder(), bus, rows, clock: manualClock() });
 		const clear = createClearing({ bus, rows, artifacts, audit: createAudit(manualClock()) });
 		const before = await quota.usage("press");
-		await expect(clear("shop", { ...OWNER, owner: false, appId: "shop" })).rejects.toMatchObject({ code: "forbidden" });
+		await rejectsWith(clear("shop", { ...OWNER, owner: false, appId: "shop" }), "forbidden");
 		await clear("shop", OWNER);
 		const { messages, ...rest } = await quota.usage("shop");
 		expect(rest).toEqual({ jobs: 4, workflows: 0, logs: 0, artifacts: 0 });

@@ -6,7 +6,7 @@ import { CHANNELS } from "../../packages/platforms/src/channels.ts";
 import { ROOT } from "./files.ts";
 
 const FOLDER = `${ROOT}/packages/platforms/src`;
-const REQUIRED = ["README.md", "session.ts", "inbound.ts", "chat.ts"];
+const REQUIRED = ["README.md", "session.ts", "inbound.ts"];
 /** A platform without such a file has nothing of the kind. */
 const OPTIONAL = ["format.ts", "api.ts", "faults.ts", "pace.ts", "buttons.ts"];
 /** Files that only this platform needs. */

@@ -111,8 +111,14 @@ export const SLICE_USES: Readonly<Record<string, readonly string[]>> = {
 	kit: ["audit/port.ts"],
 	memory: ["audit/events.ts", "audit/notices.ts", "audit/topics.ts"],
 	realtime: ["connectors/port.ts", "connectors/provider-types.ts"],
-	scenarios: ["artifacts/port.ts", "audit/port.ts", "connectors/port.ts", "connectors/provider-types.ts"],
-	signins: ["audit/flood.ts", "audit/port.ts"],
+	scenarios: [
+		"artifacts/port.ts",
+		"audit/port.ts",
+		"connectors/observed.ts",
+		"connectors/port.ts",
+		"connectors/provider-types.ts",
+	],
+	signins: ["audit/port.ts"],
 	workflows: [
 		"audit/port.ts",
 		"connectors/port.ts",

@@ -1,7 +1,7 @@
 /** The open session of the page without a browser, on a daemon of the test. */
 
 import { vi } from "vitest";
-import { openSession } from "../../packages/web/src/chat/session-feed.ts";
+import { ChatPage } from "../../packages/web/src/chat/session-feed.ts";
 import { onNextFrame } from "../../packages/web/src/ui/timing.ts";
 import { BEARER } from "../edge/rig.ts";
 import type { Reader } from "./reader.ts";
@@ -16,7 +16,7 @@ export function openPage(url: string, session: string): Reader {
 	vi.stubGlobal("requestAnimationFrame", setImmediate);
 	vi.stubGlobal("cancelAnimationFrame", clearImmediate);
 	vi.stubGlobal("sessionStorage", { getItem: () => null, removeItem() {} });
-	const feed = openSession(session, { schedule: onNextFrame, onSignedOut() {}, onRunChange() {}, onSent() {} });
+	const feed = new ChatPage(session, { schedule: onNextFrame, onSignedOut() {}, onRunChange() {}, onSent() {} });
 	return {
 		shows: (token) => JSON.stringify(feed.view.peek().turns).includes(token),
 		async close() {

@@ -1,5 +1,7 @@
 /** Shared by all fake platforms: real servers that enforce the platform's rules, keep what a person would see, and fail on demand. */
 
+import type { Clock } from "@nexus-stream/protocol/clock";
+
 export interface FakeFault {
 	/**
 	 * `429`: refused, with the platform's own way to say how long. `5xx`: an error, nothing happened. `hang`: no answer. `reset_before`: the connection
@@ -30,7 +32,6 @@ export interface CallWatch {
 }
 
 export interface FakeCall {
-	/** The platform's name of the call. */
 	name: string;
 	/** Milliseconds since the fake began, by the caller's clock. */
 	at: number;
@@ -39,7 +40,6 @@ export interface FakeCall {
 	status: number;
 	/** How long the caller waited, once the answer is out or the caller is gone. */
 	ms?: number;
-	/** How it went wrong, if it was made to. */
 	fault?: FakeFault["kind"];
 	body: unknown;
 }
@@ -47,6 +47,7 @@ export interface FakeCall {
 export interface Fake {
 	/** Where an account's `api_url` (or the like) points. */
 	readonly url: string;
+	readonly settings: Record<string, string>;
 	/** The current text of the messages in a chat, in order, as a person reads them. */
 	visible(to: string): string[];
 	/** The messages as the platform stores them. */
@@ -60,9 +61,13 @@ export interface Fake {
 	buttons?(to: string): string[][];
 	/** A person presses a button below the n-th message, counted from 0. Resolves when the platform has its answer, with what only that person reads. */
 	press?(to: string, nth: number, label: string, from?: string): Promise<string | undefined>;
-	/** A person writes to the agent. */
 	inject(message: { text: string; from?: string; to?: string; [extra: string]: unknown }): Promise<void> | void;
 	close(): Promise<void>;
+}
+
+export interface FakeOptions {
+	/** The platform's clock. Rate limits use the caller's time. */
+	clock?: Clock;
 }
 
 /** Decides per call whether it misbehaves: the same seed gives the same decisions. */

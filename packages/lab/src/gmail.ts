@@ -1,10 +1,10 @@
 /** Gmail's API: threads by id, subject and references, a search, a history that ends somewhere, quota units, and the token address. */
 
-import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import MailComposer from "nodemailer/lib/mail-composer";
 import PostalMime, { type Email } from "postal-mime";
-import type { Fake } from "./fake.ts";
-import { type FakeHttp, type FakeReply, type FakeRequest, serveFake } from "./http.ts";
+import type { Fake, FakeOptions } from "./fake.ts";
+import { type FakeReply, type FakeRequest, ok, serveFake } from "./http.ts";
 
 export const GMAIL_ADDRESS = "agent@example.org";
 export const GMAIL_CREDENTIALS = { client_id: "id", client_secret: "secret", refresh_token: "refresh" };
@@ -19,18 +19,14 @@ export interface GmailMessage {
 	mail: Email;
 }
 
-export interface GmailFakeOptions {
+export interface GmailFakeOptions extends FakeOptions {
 	/** Gmail replaces the ids of mails; searching by ours then finds nothing. */
 	ownIds?: boolean;
 	/** Quota units in a second. */
 	units?: number;
-	/** The platform's clock. Rate limits use the caller's time. */
-	clock?: Clock;
 }
 
 export interface GmailFake extends Fake {
-	/** Settings of an account that signs in here. */
-	settings: Record<string, string>;
 	raw(to: string): GmailMessage[];
 	inject(message: {
 		text: string;
@@ -83,7 +79,7 @@ export async function createGmailFake(options: GmailFakeOptions = {}): Promise<G
 		spent: new Map(),
 		options: { ownIds: false, units: 250, clock: systemClock, ...options },
 	};
-	const http: FakeHttp = await serveFake({
+	const http = await serveFake({
 		clock: world.options.clock,
 		name: (request) => {
 			const name = nameOf(request);
@@ -167,13 +163,10 @@ async function handle(world: World, request: FakeRequest): Promise<FakeReply> {
 	if (units > world.options.units) return refusal(403, "userRateLimitExceeded", "User-rate limit exceeded.");
 	switch (name) {
 		case "getProfile":
-			return { status: 200, body: { emailAddress: GMAIL_ADDRESS, historyId: String(newest(world)) } };
+			return ok({ emailAddress: GMAIL_ADDRESS, historyId: String(newest(world)) });
 		case "watch":
 			world.watched.push(String(request.json.topicName));
-			return {
-				status: 200,
-				body: { historyId: String(newest(world)), expiration: String(world.options.clock.now() + 7 * 86_400_000) },
-			};
+			return ok({ historyId: String(newest(world)), expiration: String(world.options.clock.now() + 7 * 86_400_000) });
 		case "messages.send":
 			return await send(world, request);
 		case "messages.list":
@@ -194,10 +187,7 @@ function token({ body }: FakeRequest): FakeReply {
 	if (form.get("refresh_token") !== refresh_token || form.get("grant_type") !== "refresh_token") {
 		return { status: 400, body: { error: "invalid_grant", error_description: "Token has been expired or revoked." } };
 	}
-	return {
-		status: 200,
-		body: { access_token: "access", expires_in: 3599, token_type: "Bearer", scope: "gmail.modify" },
-	};
+	return ok({ access_token: "access", expires_in: 3599, token_type: "Bearer", scope: "gmail.modify" });
 }
 
 async function send(world: World, { json }: FakeRequest): Promise<FakeReply> {
@@ -212,14 +202,11 @@ async function send(world: World, { json }: FakeRequest): Promise<FakeReply> {
 	if (threadId !== undefined && !world.messages.some((each) => each.threadId === threadId)) {
 		return refusal(404, "notFound", "Requested entity was not found.");
 	}
-	const { ownIds } = world.options;
-	const text = ownIds
-		? raw
-				.toString("latin1")
-				.replace(/^Message-ID: .*$/im, `Message-ID: <CA${world.options.clock.now()}@mail.gmail.com>`)
-		: "";
-	const { id, threadId: place } = await put(world, ownIds ? Buffer.from(text, "latin1") : raw, ["SENT"], threadId);
-	return { status: 200, body: { id, threadId: place, labelIds: ["SENT"] } };
+	const { ownIds, clock } = world.options;
+	const named = raw.toString("latin1").replace(/^Message-ID: .*$/im, `Message-ID: <CA${clock.now()}@mail.gmail.com>`);
+	const stored = ownIds ? Buffer.from(named, "latin1") : raw;
+	const { id, threadId: place } = await put(world, stored, ["SENT"], threadId);
+	return ok({ id, threadId: place, labelIds: ["SENT"] });
 }
 
 function list(world: World, query: URLSearchParams): FakeReply {
@@ -240,10 +227,7 @@ function list(world: World, query: URLSearchParams): FakeReply {
 	const end = from + Math.min(Number(query.get("maxResults") ?? 100), LIST_PAGE_MAILS);
 	const messages = found.toReversed().slice(from, end);
 	const more = end < found.length ? { nextPageToken: String(end) } : {};
-	return {
-		status: 200,
-		body: messages.length > 0 ? { messages: messages.map(({ id, threadId }) => ({ id, threadId })), ...more } : {},
-	};
+	return ok(messages.length > 0 ? { messages: messages.map(({ id, threadId }) => ({ id, threadId })), ...more } : {});
 }
 
 function history(world: World, query: URLSearchParams): FakeReply {
@@ -261,10 +245,7 @@ function history(world: World, query: URLSearchParams): FakeReply {
 		messagesAdded: [{ message: { id, threadId, labelIds } }],
 	}));
 	const more = from + 2 < all.length ? { nextPageToken: String(from + 2) } : {};
-	return {
-		status: 200,
-		body: { ...(entries.length > 0 ? { history: entries } : {}), historyId: String(newest(world)), ...more },
-	};
+	return ok({ history: entries.length > 0 ? entries : undefined, historyId: String(newest(world)), ...more });
 }
 
 function get(world: World, { path, query }: FakeRequest): FakeReply {
@@ -272,9 +253,9 @@ function get(world: World, { path, query }: FakeRequest): FakeReply {
 	if (!message) return refusal(404, "notFound", "Requested entity was not found.");
 	const { id, threadId, labelIds, internalDate, raw, mail } = message;
 	const facts = { id, threadId, labelIds, internalDate: String(internalDate) };
-	if (query.get("format") === "raw") return { status: 200, body: { ...facts, raw: raw.toString("base64url") } };
+	if (query.get("format") === "raw") return ok({ ...facts, raw: raw.toString("base64url") });
 	const wanted = query.getAll("metadataHeaders").map((name) => name.toLowerCase());
 	const headers = mail.headers.filter(({ key }) => wanted.includes(key));
 	const named = headers.map(({ originalKey, value }) => ({ name: originalKey, value }));
-	return { status: 200, body: { ...facts, payload: { headers: named } } };
+	return ok({ ...facts, payload: { headers: named } });
 }

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
-import { createFaults, type FakeCall, type FakeFault } from "./fake.ts";
+import { createFaults, type Fake, type FakeCall, type FakeFault, type FakeOptions } from "./fake.ts";
 
 /** A caller that keeps another time than this process says which. */
 export const TIME_HEADER = "x-test-time";
@@ -26,7 +26,6 @@ export interface FakeRequest {
 export interface FakeReply {
 	status: number;
 	headers?: Record<string, string>;
-	/** Objects are sent as JSON. */
 	body?: string | Buffer | object;
 }
 
@@ -40,7 +39,7 @@ export class FakeRefusal extends Error {
 	}
 }
 
-export interface FakeHandlers {
+export interface FakeHandlers extends FakeOptions {
 	/** The name of the call in `calls` and in `fault({call})`; undefined = not recorded and never faulty. */
 	name(request: FakeRequest): { name: string; to: string; body?: unknown } | undefined;
 	/** May throw a refusal. */
@@ -49,17 +48,10 @@ export interface FakeHandlers {
 	stream?(incoming: IncomingMessage, response: ServerResponse): boolean;
 	/** How the platform says 429 or 5xx. */
 	refuse(fault: FakeFault, request: FakeRequest): FakeReply;
-	clock?: Clock;
 }
 
-export interface FakeHttp {
-	readonly url: string;
+export interface FakeHttp extends Pick<Fake, "url" | "begun" | "calls" | "fault" | "close"> {
 	readonly server: Server;
-	/** When it started, by its clock: calls count from there. */
-	readonly begun: number;
-	readonly calls: FakeCall[];
-	fault(fault: FakeFault | undefined): void;
-	close(): Promise<void>;
 }
 
 export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
@@ -203,34 +195,46 @@ export function readForm(request: Pick<FakeRequest, "headers" | "body">): FormPa
 	return parts;
 }
 
-/** A bucket of calls: `capacity` at once, one more every `refillMs`. */
-export function createBucket(capacity: number, refillMs: number): { take(now: number): number } {
-	let level = capacity;
-	let at = 0;
-	return {
-		/** 0 = taken; else how many milliseconds to wait. */
-		take(now) {
-			// Calls may arrive in another order than they were made in.
-			const passed = Math.max(0, now - at);
-			level = at === 0 ? capacity : Math.min(capacity, level + passed / refillMs);
-			at = Math.max(at, now);
-			if (level < 1) return Math.ceil((1 - level) * refillMs);
-			level -= 1;
-			return 0;
-		},
-	};
-}
-
 export type Rate = readonly [capacity: number, refillMs: number];
 
-/** One bucket per key, each begun with its first call. */
+/** Buckets of calls by key: `capacity` at once, one more every `refillMs`. */
 export class Buckets {
-	readonly #buckets = new Map<string, ReturnType<typeof createBucket>>();
+	readonly #buckets = new Map<string, { level: number; at: number }>();
 
 	/** 0 = taken; else how many milliseconds to wait. */
-	take(key: string, rate: Rate, now: number): number {
-		const bucket = this.#buckets.get(key) ?? createBucket(...rate);
+	take(key: string, [capacity, refillMs]: Rate, now: number): number {
+		const bucket = this.#buckets.get(key) ?? { level: capacity, at: now };
 		this.#buckets.set(key, bucket);
-		return bucket.take(now);
+		// Calls may arrive in another order than they were made in.
+		bucket.level = Math.min(capacity, bucket.level + Math.max(0, now - bucket.at) / refillMs);
+		bucket.at = Math.max(bucket.at, now);
+		if (bucket.level < 1) return Math.ceil((1 - bucket.level) * refillMs);
+		bucket.level -= 1;
+		return 0;
+	}
+}
+
+/** A field that should be a text. */
+export const word = (value: unknown): string => (typeof value === "string" ? value : "");
+
+export const ok = (body: object): FakeReply => ({ status: 200, body });
+
+export class Chats<Message> {
+	readonly #chats = new Map<string, Message[]>();
+
+	of(chat: string): readonly Message[] {
+		return this.#chats.get(chat) ?? [];
+	}
+
+	add(chat: string, message: Message): void {
+		this.#chats.set(chat, [...this.of(chat), message]);
+	}
+
+	/** Whether there was such a message. */
+	remove(chat: string, isIt: (message: Message) => boolean): boolean {
+		const rest = this.of(chat).filter((each) => !isIt(each));
+		const found = rest.length < this.of(chat).length;
+		this.#chats.set(chat, rest);
+		return found;
 	}
 }

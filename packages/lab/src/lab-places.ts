@@ -18,15 +18,13 @@ export interface Bubble {
 	ranges?: Range[];
 	/** Names of what is attached. */
 	files?: string[];
-	/** Labels of its buttons. */
 	buttons?: string[];
 }
 
 export interface Place {
 	fake: Fake;
-	settings: Record<string, string>;
+	settings: Fake["settings"];
 	target: { to: string; [extra: string]: unknown };
-	/** The messages as people see them. */
 	bubbles(): Bubble[];
 	/** The preview that stands below the messages, on platforms that have one. */
 	draft?(): string | undefined;
@@ -42,7 +40,7 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		const to = "42";
 		return {
 			fake,
-			settings: { token: fake.token, api_url: fake.url },
+			settings: fake.settings,
 			target: { to, direct: true },
 			typingMs: 5000,
 			bubbles: () =>
@@ -59,10 +57,9 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 	async discord() {
 		const { createDiscordFake } = await import("./discord/discord.ts");
 		const fake = await createDiscordFake();
-		const settings = { token: fake.token, api_url: fake.url };
 		return {
 			fake,
-			settings,
+			settings: fake.settings,
 			target: { to: "77" },
 			typingMs: 10_000,
 			bubbles: () =>
@@ -111,36 +108,33 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		};
 	},
 	async imessage() {
-		const { createIMessageFake, BLUEBUBBLES_PASSWORD } = await import("./imessage/imessage.ts");
+		const { createIMessageFake } = await import("./imessage/imessage.ts");
 		const fake = await createIMessageFake();
 		const to = "iMessage;-;+15551230001";
-		const settings = { backend: "bluebubbles", password: BLUEBUBBLES_PASSWORD, api_url: fake.url };
 		return {
 			fake,
-			settings,
+			settings: fake.settings,
 			target: { to, direct: true },
 			bubbles: () => fake.raw(to).map(({ text, file }) => ({ text, style: "plain", ...named(file) })),
 		};
 	},
 	async signal() {
-		const { createSignalFake, SIGNAL_NUMBER } = await import("./signal.ts");
+		const { createSignalFake } = await import("./signal.ts");
 		const fake = await createSignalFake();
 		const to = "+15551230001";
-		const settings = { number: SIGNAL_NUMBER, api_url: fake.url };
 		return {
 			fake,
-			settings,
+			settings: fake.settings,
 			target: { to, direct: true },
 			typingMs: 15_000,
 			bubbles: () => fake.raw(to).map(({ text, file }) => ({ text, style: "plain", ...named(file) })),
 		};
 	},
 	async sms() {
-		const { createSmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } = await import("./sms.ts");
+		const { createSmsFake } = await import("./sms.ts");
 		const fake = await createSmsFake();
 		const to = "+15551230001";
-		const settings = { account_sid: TWILIO_SID, auth_token: TWILIO_TOKEN, from: TWILIO_NUMBER, api_url: fake.url };
-		return { fake, settings, target: { to, direct: true }, bubbles: seen(fake, to, "plain") };
+		return { fake, settings: fake.settings, target: { to, direct: true }, bubbles: seen(fake, to, "plain") };
 	},
 	async gmail() {
 		const { createGmailFake } = await import("./gmail.ts");
@@ -175,10 +169,10 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 	},
 };
 
-const named = (...files: readonly ({ name: string } | undefined)[]): Pick<Bubble, "files"> => {
+function named(...files: readonly ({ name: string } | undefined)[]): Pick<Bubble, "files"> {
 	const names = files.flatMap((file) => (file ? [file.name] : []));
 	return names.length > 0 ? { files: names } : {};
-};
+}
 
 const labelled = (buttons: string[]): Pick<Bubble, "buttons"> => (buttons.length > 0 ? { buttons } : {});
 

@@ -14,25 +14,21 @@ import type { Event } from "nostr-tools/core";
 import { matchFilter } from "nostr-tools/filter";
 import { finalizeEvent } from "nostr-tools/pure";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
-import { createFaults, type Fake, type FakeCall, type FakeFault } from "./fake.ts";
+import { createFaults, type Fake, type FakeCall, type FakeFault, type FakeOptions } from "./fake.ts";
 
 export interface NostrFake extends Fake {
-	readonly settings: { secret_key: string; relays: string };
 	/** Every event that came, ephemeral ones included, as often as it came. */
 	readonly received: readonly Event[];
 	stored(filter: Filter): Event[];
 	raw(to: string): (Event | Rumor)[];
 	/** Returns the text that followers see of an answer while the adapter streams it, or undefined before the first event. */
 	draft(to: string): string | undefined;
-	/** Connections that are open. */
 	readonly connections: number;
-	/** An event of anybody. */
 	put(event: Event): Promise<void>;
 	dropConnections(): void;
 }
 
-export interface NostrFakeOptions {
-	clock?: Clock;
+export interface NostrFakeOptions extends FakeOptions {
 	port?: number;
 	/** It serves only authenticated clients. */
 	isClosed?: boolean;

@@ -1,7 +1,6 @@
 /** A small OTLP receiver over HTTP: keeps the spans that it was sent. */
 
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { ok, serveFake } from "./http.ts";
 
 export interface ReceivedSpan {
 	traceId: string;
@@ -42,31 +41,21 @@ const fieldsOf = (attributes: Attribute[] = []): Record<string, unknown> =>
 	Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
 
 export async function createOtlpFake(): Promise<OtlpFake> {
-	const fake: OtlpFake = { url: "", spans: [], bodies: [], isSilent: false, close };
-	const server = createServer((request, response) => {
-		let body = "";
-		request.setEncoding("utf8").on("data", (text: string) => {
-			body += text;
-		});
-		request.on("end", () => {
-			if (request.url !== "/v1/traces") return void response.writeHead(404).end();
-			if (fake.isSilent) return;
-			fake.bodies.push(body);
-			for (const { resource, scopeSpans } of (JSON.parse(body) as Body).resourceSpans)
-				for (const span of scopeSpans.flatMap(({ spans }) => spans))
-					fake.spans.push({
-						...span,
-						attributes: fieldsOf(span.attributes),
-						service: fieldsOf(resource.attributes)["service.name"],
-					});
-			response.writeHead(200, { "content-type": "application/json" }).end("{}");
-		});
+	const { url, close } = await serveFake({
+		name: () => undefined,
+		refuse: () => ({ status: 500 }),
+		async handle({ path, body }) {
+			if (path !== "/v1/traces") return { status: 404 };
+			if (fake.isSilent) return await new Promise<never>(() => {});
+			fake.bodies.push(body.toString());
+			for (const { resource, scopeSpans } of (JSON.parse(body.toString()) as Body).resourceSpans) {
+				const service = fieldsOf(resource.attributes)["service.name"];
+				const spans = scopeSpans.flatMap((scope) => scope.spans);
+				fake.spans.push(...spans.map((span) => ({ ...span, attributes: fieldsOf(span.attributes), service })));
+			}
+			return ok({});
+		},
 	});
-	async function close() {
-		server.closeAllConnections();
-		await new Promise((resolve) => server.close(resolve));
-	}
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-	fake.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+	const fake: OtlpFake = { url, spans: [], bodies: [], isSilent: false, close };
 	return fake;
 }

@@ -2,8 +2,8 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import type { Fake } from "./fake.ts";
-import { createBucket, type FakeHttp, type FakeReply, type FakeRequest, serveFake } from "./http.ts";
+import type { Fake, FakeOptions } from "./fake.ts";
+import { Buckets, Chats, type FakeReply, type FakeRequest, ok, type Rate, serveFake, word } from "./http.ts";
 
 export const SIGNAL_NUMBER = "+15005550100";
 export const SIGNAL_UUID = "00000000-0000-4000-8000-000000000100";
@@ -16,32 +16,29 @@ export interface SignalMessage {
 	file?: { name: string; contentType: string; data: Buffer };
 }
 
-export interface SignalFakeOptions {
-	rate?: [burst: number, refillMs: number];
+export interface SignalFakeOptions extends FakeOptions {
+	rate?: Rate;
 	/** Signal refuses to look numbers up. */
 	lookup?: false;
-	/** The platform's clock. Rate limits use the caller's time. */
-	clock?: Clock;
 }
 
 export interface SignalFake extends Fake {
 	raw(to: string): SignalMessage[];
 	isTyping(to: string): boolean;
-	/** Event streams that are open. */
 	readonly listeners: number;
-	/** Breaks all event streams. */
 	dropEvents(): void;
 	/** An envelope as it is, to everybody who listens. */
 	push(envelope: object): void;
 }
 
 interface World {
-	messages: Map<string, SignalMessage[]>;
+	chats: Chats<SignalMessage>;
 	typing: Set<string>;
 	files: Map<string, Buffer>;
 	events: { id: number; data: string }[];
 	listeners: Set<ServerResponse>;
-	bucket: ReturnType<typeof createBucket>;
+	buckets: Buckets;
+	rate: Rate;
 	/** Every message has its own time. */
 	timestamp: number;
 	lookup: boolean;
@@ -63,23 +60,21 @@ type Params = Record<string, unknown>;
 
 const RUN = "1700000000000";
 
-/** A field that should be a text. */
-const word = (value: unknown): string => (typeof value === "string" ? value : "");
-
 export async function createSignalFake(options: SignalFakeOptions = {}): Promise<SignalFake> {
 	const { clock = systemClock } = options;
 	const world: World = {
-		messages: new Map(),
+		chats: new Chats(),
 		typing: new Set(),
 		files: new Map(),
 		events: [],
 		listeners: new Set(),
-		bucket: createBucket(...(options.rate ?? [60, 100])),
+		buckets: new Buckets(),
+		rate: options.rate ?? [60, 100],
 		timestamp: clock.now(),
 		lookup: options.lookup ?? true,
 		clock,
 	};
-	const http: FakeHttp = await serveFake({
+	const http = await serveFake({
 		clock,
 		name: ({ path, json }) => {
 			if (path !== "/api/v1/rpc" || json.method === "getUserStatus") return undefined;
@@ -94,7 +89,6 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 			return failure(request, new Refusal(-5, "Failed to send message due to rate limiting", "RATE_LIMIT_FAILURE"), ms);
 		},
 	});
-	const of = (to: string) => world.messages.get(to) ?? [];
 	const drop = () => {
 		for (const response of world.listeners) response.destroy();
 		world.listeners.clear();
@@ -106,8 +100,9 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 			drop();
 			return http.close();
 		},
-		raw: of,
-		visible: (to) => of(to).map(({ text }) => text),
+		settings: { number: SIGNAL_NUMBER, api_url: http.url },
+		raw: (to) => [...world.chats.of(to)],
+		visible: (to) => world.chats.of(to).map(({ text }) => text),
 		isTyping: (to) => world.typing.has(to),
 		get listeners() {
 			return world.listeners.size;
@@ -193,7 +188,7 @@ function failure({ json }: FakeRequest, { code, message, type }: Refusal, retryA
 		? [{ type, retryAfterSeconds: retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1000) }]
 		: undefined;
 	const data = results ? { response: { timestamp: 1, results } } : null;
-	return { status: 200, body: { jsonrpc: "2.0", id: json.id ?? null, error: { code, message, data } } };
+	return ok({ jsonrpc: "2.0", id: json.id ?? null, error: { code, message, data } });
 }
 
 function handle(world: World, request: FakeRequest): FakeReply {
@@ -204,7 +199,7 @@ function handle(world: World, request: FakeRequest): FakeReply {
 	const { id, method, params = {} } = request.json as { id: string; method: string; params?: Params };
 	try {
 		if (params.account !== SIGNAL_NUMBER) throw new Refusal(-32602, "Specified account does not exist");
-		return { status: 200, body: { jsonrpc: "2.0", id, result: call(world, method, params, request.at) } };
+		return ok({ jsonrpc: "2.0", id, result: call(world, method, params, request.at) });
 	} catch (cause) {
 		if (cause instanceof Refusal) return failure(request, cause, cause.code === -5 ? 1000 : undefined);
 		throw cause;
@@ -247,7 +242,7 @@ function send(world: World, params: Params, at: number): unknown {
 	if (to === "+503") throw new Refusal(-1, "Failed to send message", "NETWORK_FAILURE");
 	if (to === "+410") return { timestamp: ++world.timestamp, results: [{ type: "UNREGISTERED_FAILURE" }] };
 	if (text === "" && files.length === 0) throw new Refusal(-1, "Sending empty message is not allowed");
-	if (world.bucket.take(at) > 0) throw new Refusal(-5, "Rate limited", "RATE_LIMIT_FAILURE");
+	if (world.buckets.take("account", world.rate, at) > 0) throw new Refusal(-5, "Rate limited", "RATE_LIMIT_FAILURE");
 	const timestamp = ++world.timestamp;
 	if (params.editTimestamp !== undefined) edit(world, to, Number(params.editTimestamp), text, timestamp);
 	else put(world, to, { timestamps: [timestamp], text, ...quoteOf(params), ...fileOf(files[0]) });
@@ -259,12 +254,12 @@ function put(world: World, to: string, message: SignalMessage): void {
 	const bytes = Buffer.from(message.text);
 	const shown = bytes.length > 2000 ? `${bytes.subarray(0, 2000).toString()}…` : message.text;
 	world.typing.delete(to);
-	world.messages.set(to, [...(world.messages.get(to) ?? []), { ...message, text: shown }]);
+	world.chats.add(to, { ...message, text: shown });
 }
 
 /** Like people's apps: an edit of something unknown is dropped without a word. */
 function edit(world: World, to: string, target: number, text: string, timestamp: number): void {
-	const message = world.messages.get(to)?.find(({ timestamps }) => timestamps.includes(target));
+	const message = world.chats.of(to).find(({ timestamps }) => timestamps.includes(target));
 	if (!message || message.timestamps.length > 100) return;
 	message.text = text;
 	message.timestamps.push(timestamp);

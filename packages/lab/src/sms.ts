@@ -2,8 +2,8 @@
 
 import { createHmac } from "node:crypto";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import type { Fake } from "./fake.ts";
-import { createBucket, type FakeHttp, type FakeReply, type FakeRequest, serveFake } from "./http.ts";
+import type { Fake, FakeOptions } from "./fake.ts";
+import { Buckets, type FakeReply, type FakeRequest, ok, type Rate, serveFake } from "./http.ts";
 
 export const TWILIO_SID = `AC${"0123456789abcdef".repeat(2)}`;
 export const TWILIO_TOKEN = "fake-auth-token";
@@ -29,22 +29,18 @@ export interface TwilioMessage {
 	created: number;
 }
 
-export interface SmsFakeOptions {
+export interface SmsFakeOptions extends FakeOptions {
 	/** Calls that the account takes at once, and how fast more are allowed. */
-	rate?: [burst: number, refillMs: number];
+	rate?: Rate;
 	/** Puts this before every text, as for trial accounts. */
 	prefix?: string;
-	/** Where messages of persons are posted to. */
 	webhookUrl?: string;
-	/** The platform's clock. Rate limits use the caller's time. */
-	clock?: Clock;
 }
 
 export interface SmsFake extends Fake {
 	raw(to: string): TwilioMessage[];
 	/** The value of `X-Twilio-Signature`. */
 	sign(url: string, fields: URLSearchParams): string;
-	/** The fields of a webhook for a person's message. */
 	fieldsOf(message: SmsInbound): URLSearchParams;
 }
 
@@ -59,7 +55,8 @@ export interface SmsInbound {
 interface World {
 	messages: TwilioMessage[];
 	media: Map<string, Buffer>;
-	bucket: ReturnType<typeof createBucket>;
+	buckets: Buckets;
+	rate: Rate;
 	prefix: string;
 	count: number;
 	clock: Clock;
@@ -77,12 +74,13 @@ export async function createSmsFake(options: SmsFakeOptions = {}): Promise<SmsFa
 	const world: World = {
 		messages: [],
 		media: new Map(),
-		bucket: createBucket(...(options.rate ?? [100, 10])),
+		buckets: new Buckets(),
+		rate: options.rate ?? [100, 10],
 		prefix: options.prefix ?? "",
 		count: 0,
 		clock: options.clock ?? systemClock,
 	};
-	const http: FakeHttp = await serveFake({
+	const http = await serveFake({
 		clock: world.clock,
 		name: (request) => {
 			if (!request.path.includes("/Messages.json")) return undefined;
@@ -96,16 +94,12 @@ export async function createSmsFake(options: SmsFakeOptions = {}): Promise<SmsFa
 		handle: (request) => handle(world, request),
 		refuse: ({ kind, ms }) =>
 			kind === "429"
-				? refusal(
-						429,
-						20429,
-						"Too Many Requests",
-						ms === undefined ? {} : { "retry-after": String(Math.ceil(ms / 1000)) },
-					)
+				? refusal(429, 20429, "Too Many Requests", ms ? { "retry-after": String(Math.ceil(ms / 1000)) } : {})
 				: refusal(500, 20500, "Internal Server Error"),
 	});
 	const fake: SmsFake = {
 		...http,
+		settings: { account_sid: TWILIO_SID, auth_token: TWILIO_TOKEN, from: TWILIO_NUMBER, api_url: http.url },
 		raw: (to) => world.messages.filter((each) => each.to === to),
 		visible: (to) => fake.raw(to).map(({ body }) => body),
 		sign,
@@ -156,13 +150,12 @@ function handle(world: World, request: FakeRequest): FakeReply {
 	const media = world.media.get(request.path);
 	if (media) return { status: 200, headers: { "content-type": "image/png" }, body: media };
 	if (request.path === `${ROOT}.json`) {
-		return { status: 200, body: { sid: TWILIO_SID, friendly_name: "Fake account", status: "active", type: "Full" } };
+		return ok({ sid: TWILIO_SID, friendly_name: "Fake account", status: "active", type: "Full" });
 	}
 	if (request.path !== `${ROOT}/Messages.json`) {
 		return refusal(404, 20404, `The requested resource ${request.path} was not found`);
 	}
-	const waitMs = world.bucket.take(request.at);
-	if (waitMs > 0) return refusal(429, 20429, "Too Many Requests");
+	if (world.buckets.take("account", world.rate, request.at) > 0) return refusal(429, 20429, "Too Many Requests");
 	return request.method === "POST" ? create(world, formOf(request)) : list(world, request);
 }
 
@@ -206,8 +199,5 @@ function list(world: World, { query }: FakeRequest): FakeReply {
 	const found = world.messages
 		.filter((each) => (to === null || each.to === to) && (from === null || each.from === from))
 		.toReversed();
-	return {
-		status: 200,
-		body: { messages: found.slice(0, size).map(wire), page: 0, page_size: size, next_page_uri: null },
-	};
+	return ok({ messages: found.slice(0, size).map(wire), page: 0, page_size: size, next_page_uri: null });
 }

@@ -1,10 +1,20 @@
 /** WhatsApp's Cloud API with one phone number: messages with its limits, media, signed webhooks with messages and statuses. */
 
 import { createHmac } from "node:crypto";
-import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import { type Backoff, backoffMs, sleep } from "@nexus-stream/protocol/retry";
-import type { Fake } from "./fake.ts";
-import { Buckets, FakeRefusal, type FakeReply, type FakeRequest, type Rate, readForm, serveFake } from "./http.ts";
+import type { Fake, FakeOptions } from "./fake.ts";
+import {
+	Buckets,
+	FakeRefusal,
+	type FakeReply,
+	type FakeRequest,
+	ok,
+	type Rate,
+	readForm,
+	serveFake,
+	word,
+} from "./http.ts";
 
 export interface WhatsAppMessage {
 	id: string;
@@ -34,12 +44,10 @@ export interface WhatsAppInbound {
 }
 
 export interface WhatsAppFake extends Fake {
-	readonly settings: Record<string, string>;
 	raw(to: string): WhatsAppMessage[];
 	/** The webhook: an address, or a function that returns the status. Requests without a 200 are repeated. */
 	subscribe(hook: string | ((call: WebhookCall) => Promise<number>)): void;
 	payload(message: WhatsAppInbound): object;
-	/** A status as the webhook tells it. */
 	status(message: WhatsAppMessage, status: string, errors?: object[]): object;
 	signed(payload: object, secret?: string): WebhookCall;
 	/** More than 24 hours have passed since this person wrote. */
@@ -47,12 +55,10 @@ export interface WhatsAppFake extends Fake {
 	inject(message: WhatsAppInbound): Promise<void>;
 }
 
-export interface WhatsAppFakeOptions {
+export interface WhatsAppFakeOptions extends FakeOptions {
 	/** Messages to one person: so many at once, then one every so many milliseconds. */
 	pairRate?: Rate;
 	accountRate?: Rate;
-	/** The platform's clock. Rate limits use the caller's time. */
-	clock?: Clock;
 }
 
 const PHONE = "1066100";
@@ -60,7 +66,6 @@ const APP_SECRET = "app-secret-of-the-fake";
 const TEXT_CHARS_MAX = 4096;
 const WEBHOOK_TRIES = 4;
 const WEBHOOK_BACKOFF: Backoff = { firstMs: 100, maxMs: 800 };
-/** Content types that may be uploaded. */
 const MEDIA_TYPES: ReadonlySet<string> = new Set([
 	...["audio/aac", "audio/mp4", "audio/mpeg", "audio/amr", "audio/ogg", "audio/opus"],
 	...["image/jpeg", "image/png", "image/webp", "video/mp4", "video/3gpp", "text/plain", "application/pdf"],
@@ -145,13 +150,13 @@ class World {
 		if (request.method === "GET" && second === "bytes" && media) return { status: 200, body: media.data };
 		if (request.method === "GET" && media) {
 			const facts = { id: first, mime_type: media.contentType, file_size: media.data.length };
-			return { status: 200, body: { ...facts, url: `${url}/v23.0/${first}/bytes` } };
+			return ok({ ...facts, url: `${url}/v23.0/${first}/bytes` });
 		}
 		if (first !== PHONE) throw new Refusal(400, 100, "Unsupported request: no such object.", { error_subcode: 33 });
 		if (second === "media") return this.#upload(request);
 		if (second === "messages") return this.#message(request);
 		const facts = { display_phone_number: "+1 555 0100", verified_name: "Fake", quality_rating: "GREEN" };
-		return { status: 200, body: { ...facts, id: PHONE } };
+		return ok({ ...facts, id: PHONE });
 	}
 
 	#upload(request: FakeRequest): FakeReply {
@@ -163,8 +168,7 @@ class World {
 			const types = [...MEDIA_TYPES].join(", ");
 			throw invalid(`Param file must be a file with one of the following types: ${types}. Received '${type}'`);
 		}
-		const id = this.keep(file.filename ?? "file", file.contentType ?? "", file.data);
-		return { status: 200, body: { id } };
+		return ok({ id: this.keep(file.filename ?? "file", file.contentType ?? "", file.data) });
 	}
 
 	keep(name: string, contentType: string, data: Buffer): string {
@@ -177,7 +181,7 @@ class World {
 		if (json.messaging_product !== "whatsapp") throw invalid("messaging_product is required");
 		if (json.status === "read") {
 			if (!String(json.message_id).startsWith("wamid.")) throw invalid("message_id is not valid");
-			return { status: 200, body: { success: true } };
+			return ok({ success: true });
 		}
 		const to = addresseeOf(json);
 		const message = this.#read(json, to);
@@ -187,12 +191,8 @@ class World {
 			throw new Refusal(400, 130429, "Rate limit hit");
 		this.messages.push(message);
 		if (this.#hook) void this.notify(this.status(message, "sent")).catch(() => {});
-		const body = {
-			messaging_product: "whatsapp",
-			contacts: [json.to === undefined ? { input: to, user_id: to } : { input: to, wa_id: to }],
-			messages: [{ id: message.id }],
-		};
-		return { status: 200, body };
+		const contacts = [json.to === undefined ? { input: to, user_id: to } : { input: to, wa_id: to }];
+		return ok({ messaging_product: "whatsapp", contacts, messages: [{ id: message.id }] });
 	}
 
 	#read(json: Record<string, unknown>, to: string): WhatsAppMessage {
@@ -249,7 +249,7 @@ class World {
 		const timestamp = String(Math.floor(this.#options.clock.now() / 1000));
 		const recipient = BSUID.test(to) ? { recipient_user_id: to } : { recipient_id: to };
 		const said = { id, status, timestamp, ...recipient, errors };
-		return changeOf({ statuses: [nonce === undefined ? said : { ...said, biz_opaque_callback_data: nonce }] });
+		return changeOf({ statuses: [{ ...said, biz_opaque_callback_data: nonce }] });
 	}
 
 	/** Resolves when it was answered with 200. */
@@ -266,30 +266,17 @@ class World {
 /** The id of a person whose number is hidden; as the recipient it has a separate field, and a number takes precedence over it. */
 const BSUID = /^[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}$/;
 
-const addresseeOf = ({ to, recipient }: Record<string, unknown>): string => {
-	const said = to ?? recipient;
-	return typeof said === "string" ? said : "";
-};
+const addresseeOf = ({ to, recipient }: Record<string, unknown>): string => word(to ?? recipient);
 
 const nameOf = ({ method, path, json }: FakeRequest): string | undefined => {
 	if (method === "POST" && path.endsWith("/messages")) return json.status === "read" ? "typing" : "messages";
 	return method === "POST" && path.endsWith("/media") ? "media" : undefined;
 };
 
-const changeOf = (value: object): object => ({
-	object: "whatsapp_business_account",
-	entry: [
-		{
-			id: "1",
-			changes: [
-				{
-					field: "messages",
-					value: { messaging_product: "whatsapp", metadata: { phone_number_id: PHONE }, ...value },
-				},
-			],
-		},
-	],
-});
+function changeOf(told: object): object {
+	const value = { messaging_product: "whatsapp", metadata: { phone_number_id: PHONE }, ...told };
+	return { object: "whatsapp_business_account", entry: [{ id: "1", changes: [{ field: "messages", value }] }] };
+}
 
 function sign(payload: object, secret = APP_SECRET): WebhookCall {
 	const body = Buffer.from(JSON.stringify(payload));

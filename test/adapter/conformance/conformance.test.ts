@@ -22,6 +22,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const terminal = (): ConformanceOptions => ({ env: { NEXUS_TERMINAL_FILE: join(folder, "terminal.txt") } });
 
+const failedOf = ({ cases }: ConformanceReport) => cases.filter(({ result }) => result === "failed");
+
 const SUITE_MS = 600_000;
 /** A good adapter is waited for on however slow a machine. */
 const LIMIT_MS = 60_000;
@@ -29,7 +31,7 @@ const LIMIT_MS = 60_000;
 describe("conformance: adapters that pass", () => {
 	it("the Python example passes every case", { timeout: SUITE_MS }, async () => {
 		const report = await runConformance(["python3", path("examples/adapter.py")], { ...terminal(), limitMs: LIMIT_MS });
-		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
+		expect(failedOf(report)).toEqual([]);
 		// A terminal's messages are where it wrote them: there is nothing to note. And nothing to press.
 		const skipped = report.cases.filter(({ result }) => result === "skipped");
 		const details = new Set(skipped.map(({ detail }) => detail));
@@ -40,33 +42,34 @@ describe("conformance: adapters that pass", () => {
 	it("the minimal example gets only the basic lines, and passes", { timeout: SUITE_MS }, async () => {
 		const options = { ...terminal(), limitMs: LIMIT_MS };
 		const report = await runConformance(["python3", path("examples/adapter-minimal.py")], options);
-		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
+		expect(failedOf(report)).toEqual([]);
 		const skipped = report.cases.filter(({ result }) => result === "skipped");
 		expect(skipped.length).toBeGreaterThan(0);
 		for (const { detail } of skipped) expect(detail).toContain("does not declare");
 	});
 
-	it.each(["edit"])("an adapter of the kit passes with style %s", { timeout: SUITE_MS }, async (style) => {
-		const account = join(folder, "account.json");
-		writeFileSync(account, JSON.stringify({ id: "a", settings: { folder: join(folder, "messages"), style } }));
-		const command = [process.execPath, "--conditions=nexus-source", path("test/adapter/kit/file-platform.ts")];
-		const env = { NEXUS_ACCOUNT_FILE: account };
-		const report = await runConformance(command, { account: "a", env, limitMs: LIMIT_MS });
-		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
+	it("an adapter of the kit passes", { timeout: SUITE_MS }, async () => {
+		const report = await ofKit("test/adapter/kit/file-platform.ts", { folder: join(folder, "messages") });
+		expect(failedOf(report)).toEqual([]);
 		expect(report.passed).toBe(true);
 	});
 });
 
-const noting = (settings: Record<string, string>) => {
+/** An adapter of the kit, by its file. */
+function ofKit(file: string, settings: Record<string, string>, options: ConformanceOptions = {}) {
 	const account = join(folder, "account.json");
-	writeFileSync(account, JSON.stringify({ id: "a", settings: { file: join(folder, "calls"), ...settings } }));
-	const command = [
-		process.execPath,
-		"--conditions=nexus-source",
-		path("test/nex/outbound/adapters/noting-platform.ts"),
-	];
-	return runConformance(command, { account: "a", env: { NEXUS_ACCOUNT_FILE: account }, only: "notes" });
-};
+	writeFileSync(account, JSON.stringify({ id: "a", settings }));
+	const env = { NEXUS_ACCOUNT_FILE: account };
+	const command = [process.execPath, "--conditions=nexus-source", path(file)];
+	return runConformance(command, { account: "a", env, limitMs: LIMIT_MS, ...options });
+}
+
+const noting = (settings: Record<string, string>) =>
+	ofKit(
+		"test/nex/outbound/adapters/noting-platform.ts",
+		{ file: join(folder, "calls"), ...settings },
+		{ only: "notes" },
+	);
 
 describe("conformance: notes (ST26)", () => {
 	it("an adapter of the kit sends once its note is answered", async () => {
@@ -80,8 +83,8 @@ describe("conformance: notes (ST26)", () => {
 });
 
 describe("conformance: questions", () => {
-	/** Says to each line what `answers` makes of it. */
-	const adapter = (answers: string): string[] => {
+	/** Says to each line what `answers` makes of it. Its monitor tells something all the time, if given. */
+	const adapter = (answers: string, told?: object): string[] => {
 		const file = join(folder, "asks.mjs");
 		const info = {
 			channel: "asks",
@@ -99,6 +102,7 @@ const say = (line) => console.log(JSON.stringify(line));
 const sent = ({ nonce, messageId = "m" }) => say({ type: "message_sent", messageId, final: true, nonce });
 const refused = ({ nonce }) => say({ type: "delivery_error", error: "no", code: "invalid", nonce });
 const isOne = ({ id, choices }) => /^[\\w-]{1,32}$/.test(id) && choices.length > 0 && choices.length < 100 && choices.every((c) => /^[\\w-]+$/.test(c.id) && c.label);
+if (process.argv[2] === "monitor" && ${told !== undefined}) setInterval(() => say(${JSON.stringify(told)}), 50);
 if (process.argv[2] === "info") say(${JSON.stringify(info)});
 else createInterface({ input: process.stdin }).on("line", (text) => { const line = JSON.parse(text); ${answers} });
 `,
@@ -116,48 +120,23 @@ else createInterface({ input: process.stdin }).on("line", (text) => { const line
 	});
 
 	it.each([
-		[
-			"a question that cannot be shown was sent",
-			'if (line.type === "ask" || line.type === "asked") sent(line);',
-			"an invalid question is refused",
-		],
+		["a question that cannot be shown was sent", "sent(line);", "an invalid question is refused"],
 		["expected an answer to", 'if (line.type === "ask") sent(line);', "as often as one likes"],
-		[
-			"it settled a message that is not there",
-			'if (line.type === "ask" || line.type === "asked") sent(line);',
-			"not there",
-		],
-		[
-			"it settled another message",
-			'if (line.type === "ask" || line.type === "asked") sent({ ...line, messageId: line.type });',
-			"as often",
-		],
+		["it settled a message that is not there", "sent(line);", "not there"],
+		["it settled another message", "sent({ ...line, messageId: line.type });", "as often"],
 	])("it notices: %s", async (detail, answers, only) => {
 		const { cases } = await runConformance(adapter(answers), { limitMs: 2000, only });
 		expect(cases.at(-1)).toMatchObject({ result: "failed", detail: expect.stringContaining(detail) });
 	});
 
-	it.each([["the choice is of other", { id: "other", from: { id: "1" } }]])(
-		"it notices: %s",
-		async (detail, fields) => {
-			const line = { type: "choice", eventId: "1", choice: "approve", chat: { id: "1", type: "direct" }, ...fields };
-			const command = adapter(GOOD);
-			const file = command.pop() ?? "";
-			const options = { limitMs: 2000, only: "choice", press: async () => {} };
-			const { cases } = await runConformance([...command, wrapMonitor(file, JSON.stringify(line))], options);
-			expect(cases.at(-1)).toMatchObject({ result: "failed", detail: expect.stringContaining(detail) });
-		},
-	);
-
-	/** The same adapter, whose monitor says a line as soon as it starts and every moment after. */
-	function wrapMonitor(file: string, line: string): string {
-		const wrapped = join(folder, "tells.mjs");
-		writeFileSync(
-			wrapped,
-			`if (process.argv[2] === "monitor") setInterval(() => console.log(${JSON.stringify(line)}), 50);\n${readFileSync(file, "utf8")}`,
-		);
-		return wrapped;
-	}
+	it("it notices a choice of another question", async () => {
+		const chat = { id: "1", type: "direct" };
+		const choice = { type: "choice", eventId: "1", id: "other", choice: "approve", from: { id: "1" }, chat };
+		const options = { limitMs: 2000, only: "choice", press: async () => {} };
+		const { cases } = await runConformance(adapter(GOOD, choice), options);
+		const detail = expect.stringContaining("the choice is of other");
+		expect(cases.at(-1)).toMatchObject({ result: "failed", detail });
+	});
 });
 
 describe("conformance: what it notices", () => {
@@ -271,7 +250,7 @@ describe("conformance: what it notices", () => {
 
 	it("nothing in an adapter that relies on find lines being as complete as send lines", async () => {
 		const report = await broken('line.get("from", 0)', 'line["from"]', { only: "find: a message" });
-		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
+		expect(failedOf(report)).toEqual([]);
 	});
 
 	it("a command that is not there, as a failed case that says so", async () => {

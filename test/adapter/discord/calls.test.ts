@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => fake.close());
 
 const open = (settings: Record<string, string> = {}, clock: Clock = systemClock) =>
-	openSession(platform, { token: fake.token, api_url: fake.url, ...settings }, { clock });
+	openSession(platform, { ...fake.settings, ...settings }, { clock });
 
 describe("messages", () => {
 	test("a message is created and edited, and notifies no user", async () => {
@@ -182,19 +182,6 @@ describe("faults", () => {
 		fake.fault({ kind: "429", count: 1, ms: 1234 });
 		const error = await faultOf((await open()).create({ to: "77" }, "x", sendOptions()));
 		expect(error).toMatchObject({ fault: "rate_limited", retryAfterMs: 1234 });
-	});
-
-	test("refused: unavailable; 503 of a gateway, broken: unknown outcome", async () => {
-		const session = await open();
-		fake.fault({ kind: "5xx", count: 1 });
-		expect((await faultOf(session.create({ to: "77" }, "x", sendOptions()))).fault).toBe("unknown_outcome");
-		fake.fault({ kind: "reset_after_accept", count: 1 });
-		expect((await faultOf(session.create({ to: "77" }, "x", sendOptions()))).fault).toBe("unknown_outcome");
-		expect(fake.visible("77")).toEqual(["x"]);
-		const dead = await createDiscordFake();
-		await dead.close();
-		const refused = await open({ api_url: dead.url });
-		expect((await faultOf(refused.create({ to: "77" }, "x", sendOptions()))).fault).toBe("unavailable");
 	});
 
 	test("a call that hangs ends with its signal, and the next one is not behind it", async () => {

@@ -115,7 +115,7 @@ describe("from the gateway", () => {
 	});
 
 	const open = (settings: Record<string, string> = {}) =>
-		openSession(platform, { token: fake.token, api_url: fake.url, ...settings }, { clock: systemClock, state });
+		openSession(platform, { ...fake.settings, ...settings }, { clock: systemClock, state });
 
 	test("messages come in order; what was not safe comes again to the next process, what was does not", async () => {
 		const taken: string[] = [];

@@ -3,11 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
-import {
-	BLUEBUBBLES_PASSWORD,
-	createIMessageFake,
-	type IMessageFake,
-} from "../../../packages/lab/src/imessage/imessage.ts";
+import { createIMessageFake, type IMessageFake } from "../../../packages/lab/src/imessage/imessage.ts";
 import { OWN_CHAT } from "../../../packages/lab/src/imessage/mac.ts";
 import { platform } from "../../../packages/platforms/src/imessage/imessage.ts";
 import {
@@ -111,8 +107,8 @@ describe("from the Mac", () => {
 	});
 
 	async function open(backend: string, state = memory(), more: Record<string, string> = {}): Promise<OpenSession> {
-		const ways = { api_url: fake.url, password: BLUEBUBBLES_PASSWORD, imsg_command: fake.imsgCommand };
-		const session = await openSession(platform, { backend, name: "nexus", ...ways, ...more }, { state });
+		const settings = { ...fake.settings, backend, imsg_command: fake.imsgCommand, name: "nexus", ...more };
+		const session = await openSession(platform, settings, { state });
 		opened.push(session);
 		return session;
 	}

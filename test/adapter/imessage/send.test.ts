@@ -1,12 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import {
-	BLUEBUBBLES_PASSWORD,
-	createIMessageFake,
-	type IMessageFake,
-} from "../../../packages/lab/src/imessage/imessage.ts";
-import { until } from "../../until.ts";
+import { createIMessageFake, type IMessageFake } from "../../../packages/lab/src/imessage/imessage.ts";
 import { deliverBlocks, diesAtEachMoment } from "../blocks.ts";
-import { startAdapter, TIME } from "../process.ts";
+import { TIME } from "../process.ts";
 
 const CHAT = "iMessage;-;+15551230001";
 const BLOCKS = ["First part.", "ok", "ok", "Last part, with 🙂."];
@@ -22,7 +17,7 @@ afterEach(() => fake.close());
 
 const wish = (backend: string) => ({
 	channel: "imessage",
-	settings: { backend, api_url: fake.url, password: BLUEBUBBLES_PASSWORD, imsg_command: fake.imsgCommand },
+	settings: { ...fake.settings, backend, imsg_command: fake.imsgCommand },
 	target: { to: CHAT, chat_id: 7 },
 	blocks: BLOCKS,
 });
@@ -48,14 +43,3 @@ test.each([
 		expect(fake.visible(CHAT)).toEqual(BLOCKS);
 	},
 );
-
-test("monitor: a message and its confirmation", async () => {
-	const monitor = startAdapter("imessage", "monitor", wish("bluebubbles").settings, (said) =>
-		monitor.write({ type: "ack", eventId: said.eventId }),
-	);
-	const repeat = setInterval(() => void fake.inject({ text: "hi" }), 500);
-	await until("the monitor says something", () => monitor.lines.length > 0);
-	clearInterval(repeat);
-	expect(monitor.lines[0]).toMatchObject({ type: "message", text: "hi", target: { to: CHAT, direct: true } });
-	expect(await monitor.end()).toBe(0);
-});

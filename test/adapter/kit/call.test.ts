@@ -2,13 +2,13 @@
 
 import { describe, expect, it } from "vitest";
 import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
-import { createCaller } from "../../../packages/adapter/src/serve/call.ts";
+import { createCaller } from "../../../packages/adapter/src/serve/context.ts";
 import { manualClock } from "../../clock.ts";
 
 function world() {
 	const clock = manualClock();
 	const said: object[] = [];
-	const call = createCaller({ clock, callTimeoutMs: 1000, say: (status) => void said.push(status) });
+	const call = createCaller(clock, 1000, (status) => void said.push(status));
 	return { clock, said, call };
 }
 

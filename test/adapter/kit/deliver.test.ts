@@ -92,7 +92,6 @@ class Memory {
 					const found = this.messages.findIndex((message) => message.nonce === nonce);
 					return found < 0 ? undefined : { messageId: String(found) };
 				}),
-			health: async () => ({ ok: true, detail: "" }),
 		});
 	}
 }

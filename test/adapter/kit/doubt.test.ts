@@ -2,21 +2,19 @@
 
 import { describe, expect, it } from "vitest";
 import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
-import type { Session } from "../../../packages/adapter/src/platform/session.ts";
-import type { SendStatus, StreamStatus } from "../../../packages/adapter/src/port.ts";
+import type { AdapterContext } from "../../../packages/adapter/src/serve/context.ts";
 import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
 import { createSends } from "../../../packages/adapter/src/serve/send.ts";
 import { manualClock } from "../../clock.ts";
-import { kitContext } from "./context.ts";
-
-type Status = SendStatus | StreamStatus;
+import { sessionOf } from "../session.ts";
+import { kitContext, type Status } from "./context.ts";
 
 /** `outcome` is what the n-th creation says, counted from 1; undefined = it is created. */
 function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "history" | "nonce") {
 	const clock = manualClock(1_000_000);
 	const said: Status[] = [];
 	const creations: number[] = [];
-	const session: Session = {
+	const session = sessionOf({
 		async create() {
 			creations.push(clock.now());
 			const error = outcome(creations.length);
@@ -24,8 +22,7 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 			return { messageId: "m1" };
 		},
 		find: reconcile === "history" ? async () => undefined : undefined,
-		health: async () => ({ ok: true, detail: "" }),
-	};
+	});
 	const info = { supports: ["send", "stream"] as const, reconcile, fields: ["runId", "offset"] as const };
 	const context = kitContext({ session, clock, info, say: (status) => said.push(status) });
 	const isEnd = ({ type }: Status) => type === "delivery_error" || type === "message_sent";
@@ -47,17 +44,11 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 
 const lost = () => new PlatformError("unknown_outcome", "reset");
 const paths = {
-	send: (context: ReturnType<typeof world>["context"]) =>
-		createSends(context).accept({
-			type: "send",
-			delivery: "d",
-			nonce: "n",
-			text: "hello",
-			from: 0,
-			to: 5,
-			target: { to: "c" },
-		}),
-	stream(context: ReturnType<typeof world>["context"]) {
+	send(context: AdapterContext) {
+		const line = { delivery: "d", nonce: "n", target: { to: "c" }, text: "hello", from: 0, to: 5 };
+		createSends(context).accept({ type: "send", ...line });
+	},
+	stream(context: AdapterContext) {
 		const deliveries = createDeliveries(context);
 		const named = { delivery: "d", runId: "r" };
 		deliveries.accept({ type: "stream_start", sessionLabel: "s", target: { to: "c" }, ...named });

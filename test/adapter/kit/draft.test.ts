@@ -10,27 +10,16 @@ import {
 	type DraftInput,
 	type DraftRules,
 } from "../../../packages/adapter/src/draft/draft-state.ts";
-import type { DraftStyle } from "../../../packages/adapter/src/platform/session.ts";
 import type { PlatformFault } from "../../../packages/adapter/src/port.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { atEffort } from "../../effort.ts";
-import { type Source, World } from "./world.ts";
+import { type Source, World, type WorldOptions } from "./world.ts";
 
 const TEXT_MAX = 60;
 const ERROR_TEXT = "Sorry, that failed.";
 
 const word = fc.constantFrom(
-	"alpha ",
-	"beta ",
-	"γάμμα ",
-	"🙂🙃 ",
-	"delta\n",
-	"epsilon.\n\n",
-	"x",
-	"  ",
-	"\n",
-	"zeta, ",
-	"wordwithoutend",
+	...["alpha ", "beta ", "γάμμα ", "🙂🙃 ", "delta\n", "epsilon.\n\n", "x", "  ", "\n", "zeta, ", "wordwithoutend"],
 );
 const code = fc.constantFrom("```ts\n", "let x = 1;\n", "```\n", "\n", "- item\n", "> quote\n", "text ");
 
@@ -46,7 +35,7 @@ const answer = (piece: fc.Arbitrary<string>): fc.Arbitrary<Source[]> =>
 		return [...joined, fails ? { type: "error" as const } : { type: "end" as const, final: true }];
 	});
 
-const styles: { style: DraftStyle; canEdit: boolean }[] = [
+const styles: Pick<Way, "style" | "canEdit">[] = [
 	{ style: "edit", canEdit: true },
 	{ style: "append", canEdit: true },
 	{ style: "preview", canEdit: true },
@@ -66,12 +55,7 @@ const textsOf = (lines: readonly Source[]): string[] => {
 /** Without what a cut may add or leave out: white space, fence lines, quote marks, guards. */
 const withoutMarks = (text: string): string => text.replace(/```(?:ts)?/g, "").replace(/[\s>\\]/g, "");
 
-interface Way {
-	style: DraftStyle;
-	canEdit: boolean;
-	faults: number;
-	crashes: number;
-}
+type Way = Pick<WorldOptions, "style" | "canEdit" | "faults" | "crashes">;
 
 function live(lines: readonly Source[], seed: number, way: Way): World {
 	const world = new World({ ...way, lines, textMax: TEXT_MAX, errorText: ERROR_TEXT, random: seeded(seed) });
@@ -100,35 +84,18 @@ function expectContiguous(world: World): void {
 }
 
 describe.each(styles)("draft, style $style (can edit: $canEdit)", (style) => {
-	it("I7: without trouble the platform shows the source, in order, within the limit", () => {
+	it.each([
+		["I7: without trouble the platform shows the source, in order, within the limit", word, 0, 0, 150],
+		["I7: with faults and crashes at any step it shows the same, once", word, 0.3, 6, 400],
+		["I7: so it does with fences, lists and quotes torn apart", fc.oneof(word, code), 0.2, 4, 300],
+	])("%s", (_title, piece, faults, crashes, runs) => {
 		fc.assert(
-			fc.property(answer(word), fc.nat(), (lines, seed) => {
-				const world = live(lines, seed, { ...style, faults: 0, crashes: 0 });
+			fc.property(answer(piece), fc.nat(), (lines, seed) => {
+				const world = live(lines, seed, { ...style, faults, crashes });
 				expectWhole(world, lines);
 				expectContiguous(world);
 			}),
-			{ numRuns: atEffort(150, 100) },
-		);
-	});
-
-	it("I7: with faults and crashes at any step it shows the same, once", () => {
-		fc.assert(
-			fc.property(answer(word), fc.nat(), (lines, seed) => {
-				const world = live(lines, seed, { ...style, faults: 0.3, crashes: 6 });
-				expectWhole(world, lines);
-				expectContiguous(world);
-			}),
-			{ numRuns: atEffort(400, 100) },
-		);
-	});
-
-	it("I7: so it does with fences, lists and quotes torn apart", () => {
-		fc.assert(
-			fc.property(answer(fc.oneof(word, code)), fc.nat(), (lines, seed) => {
-				const world = live(lines, seed, { ...style, faults: 0.2, crashes: 4 });
-				expectWhole(world, lines);
-			}),
-			{ numRuns: atEffort(300, 100) },
+			{ numRuns: atEffort(runs, 100) },
 		);
 	});
 });
@@ -176,6 +143,13 @@ describe("draft", () => {
 	}
 
 	const token = (text: string): DraftInput => ({ type: "token", text });
+	const due: DraftInput = { type: "due" };
+	const edited: DraftInput = { type: "edited" };
+	const end: DraftInput = { type: "end", final: true };
+	const created: DraftInput = { type: "created", messageId: "m" };
+	const failure = (fault: PlatformFault): DraftInput => ({ type: "failed", fault, error: "no" });
+	const opened = [token("a"), due, created];
+	const tool = { type: "tool_status", toolName: "Read", toolCallId: "t", status: "started" } as const;
 
 	it("creates with the first text that shows something, not before", () => {
 		expect(play([token(" \n")]).effects).toEqual([]);
@@ -183,124 +157,98 @@ describe("draft", () => {
 	});
 
 	it("collapses edits: the text is taken at its turn", () => {
-		const opened = [token("a"), { type: "due" }, { type: "created", messageId: "m" }] satisfies DraftInput[];
-		const { calls } = play([...opened, token("b"), token("c"), token("d"), { type: "due" }]);
+		const { calls } = play([...opened, token("b"), token("c"), token("d"), due]);
 		expect(calls.map((call) => "markdown" in call && call.markdown)).toEqual(["a", "abcd"]);
 	});
 
 	describe("text that failed its check", () => {
-		const begun = [token("One. "), { type: "due" }, { type: "created", messageId: "m" }] satisfies DraftInput[];
+		const begun = [token("One. "), due, created];
 		const damaged = (damagedFrom: number): DraftInput => ({ type: "error", damagedFrom });
 
 		it("in a stream of the platform is closed, then edited away", () => {
-			const ended = [token("two"), { type: "due" }, { type: "edited" }, damaged(0)] satisfies DraftInput[];
-			const closed = [{ type: "due" }, { type: "edited" }, { type: "due" }, { type: "edited" }] satisfies DraftInput[];
-			const { calls, said } = play([...begun, ...ended, ...closed], { style: "append", errorText: "Sorry." });
+			const inputs = [...begun, token("two"), due, edited, damaged(0), due, edited, due, edited];
+			const { calls, said } = play(inputs, { style: "append", errorText: "Sorry." });
 			expect(calls.map(({ type }) => type)).toEqual(["start", "append", "stop", "edit"]);
 			expect(calls.at(-1)).toMatchObject({ id: "m", markdown: "Sorry.", final: true });
 			expect(said.at(-1)).toEqual({ type: "delivery_complete", messageIds: ["m"] });
 		});
 
 		it("goes from a message that also says something true", () => {
-			const { calls } = play([...begun, token("two"), damaged(5), { type: "due" }]);
+			const { calls } = play([...begun, token("two"), damaged(5), due]);
 			expect(calls.at(-1)).toMatchObject({ type: "edit", markdown: "One.", final: true });
 		});
 
 		it("stays where nothing can be said instead and nothing can be taken away", () => {
-			const { calls } = play([...begun, token("two"), damaged(0), { type: "due" }]);
+			const { calls } = play([...begun, token("two"), damaged(0), due]);
 			expect(calls.at(-1)).toMatchObject({ type: "edit", markdown: "One. two", final: true });
 		});
 
 		it("is never said where a message is created complete", () => {
 			const whole = { style: "whole", canEdit: false, errorText: "Sorry." } as const;
-			const { calls } = play([token("One. "), damaged(0), { type: "due" }], whole);
+			const { calls } = play([token("One. "), damaged(0), due], whole);
 			expect(calls).toMatchObject([{ type: "create", markdown: "Sorry." }]);
 		});
 	});
 
 	it("ends every open message with its complete text, even if nothing changed", () => {
-		const { calls } = play([
-			token("a"),
-			{ type: "due" },
-			{ type: "created", messageId: "m" },
-			{ type: "end", final: true },
-			{ type: "due" },
-		]);
+		const { calls } = play([...opened, end, due]);
 		expect(calls.at(-1)).toMatchObject({ type: "edit", markdown: "a", final: true });
 	});
 
 	it("shows tools below the text while no text follows, and never in the end", () => {
-		const tool = { type: "tool_status", toolName: "Read", toolCallId: "t", status: "started" } satisfies DraftInput;
-		const opened = [token("a"), { type: "due" }, { type: "created", messageId: "m" }] satisfies DraftInput[];
-		const shown = play([...opened, tool, { type: "due" }, { type: "edited" }]);
+		const shown = play([...opened, tool, due, edited]);
 		expect(shown.calls.at(-1)).toMatchObject({ type: "edit", markdown: "a\n\n⏳ `Read`" });
-		const after = play([token(" b"), { type: "due" }], {}, shown.draft);
+		const after = play([token(" b"), due], {}, shown.draft);
 		expect(after.calls.at(-1)).toMatchObject({ markdown: "a b" });
-		const ended = play([{ type: "end", final: true }, { type: "due" }], {}, shown.draft);
+		const ended = play([end, due], {}, shown.draft);
 		expect(ended.calls.at(-1)).toMatchObject({ markdown: "a", final: true });
 		expect(play([...opened, tool], { tools: false }).effects.at(-1)).not.toMatchObject({ type: "want", rank: "edit" });
 	});
 
 	it("I7: a creation with an unknown outcome is reported and not repeated", () => {
-		const { said, draft } = play([
-			token("a"),
-			{ type: "due" },
-			{ type: "failed", fault: "unknown_outcome", error: "reset" },
-		]);
-		expect(said).toEqual([{ type: "delivery_error", error: "reset", code: "unknown_outcome", nonce: "n1" }]);
+		const { said, draft } = play([token("a"), due, failure("unknown_outcome")]);
+		expect(said).toEqual([{ type: "delivery_error", error: "no", code: "unknown_outcome", nonce: "n1" }]);
 		expect(stepDraft(draft, token("b"), 0, rules).effects).toEqual([]);
 	});
 
-	it("says an uncertain creation again under the same nonce while the platform recognises it, and no longer", () => {
-		const lookup = { lookup: "nonce" } as const;
-		const lost = play(
-			[token("a"), { type: "due" }, { type: "failed", fault: "unknown_outcome", error: "reset" }],
-			lookup,
-		);
-		const again = stepDraft(lost.draft, { type: "due" }, 10_000, { ...rules, ...lookup });
-		expect(again.effects).toEqual([
-			{ type: "call", call: { type: "create", nonce: "n1", markdown: "a", final: false } },
-		]);
-		const late = stepDraft(again.draft, { type: "failed", fault: "unknown_outcome", error: "x" }, 90_000, {
-			...rules,
-			...lookup,
-		});
-		expect(late.effects[0]).toMatchObject({ status: { type: "delivery_error", code: "unknown_outcome" } });
-	});
+	describe("an uncertain creation on a platform that recognises nonces", () => {
+		const byNonce: DraftRules = { ...rules, lookup: "nonce" };
+		const lost = play([token("a"), due, failure("unknown_outcome")], byNonce).draft;
+		const unknown = { type: "say", status: { type: "delivery_error", code: "unknown_outcome" } };
 
-	it("I7: one that waited for its turn until the platform has forgotten its nonce is not said again", () => {
-		const lookup = { lookup: "nonce" } as const;
-		const failed = { type: "failed", fault: "unknown_outcome", error: "reset" } as const;
-		const { draft } = play([token("a"), { type: "due" }, failed], lookup);
-		const late = stepDraft(draft, { type: "due" }, 60_000, { ...rules, ...lookup });
-		expect(late.effects).toMatchObject([{ type: "say", status: { code: "unknown_outcome" } }, { type: "over" }]);
+		it("is said again under the same nonce while the platform recognises it, and no longer", () => {
+			const again = stepDraft(lost, due, 10_000, byNonce);
+			const call = { type: "create", nonce: "n1", markdown: "a", final: false };
+			expect(again.effects).toEqual([{ type: "call", call }]);
+			expect(stepDraft(again.draft, failure("unknown_outcome"), 90_000, byNonce).effects[0]).toMatchObject(unknown);
+		});
+
+		it("I7: is not said again when it waited for its turn until the platform has forgotten its nonce", () => {
+			expect(stepDraft(lost, due, 60_000, byNonce).effects).toMatchObject([unknown, { type: "over" }]);
+		});
 	});
 
 	it("I7: what an earlier process left in doubt is not created again where nothing can be looked up", () => {
 		const begun = beginDraft(rules, { position: 0, ordinal: 1, uncertain: { nonce: "n1" } });
-		const { calls, said } = play([token("a"), { type: "due" }], {}, begun);
+		const { calls, said } = play([token("a"), due], {}, begun);
 		expect(calls).toEqual([]);
 		expect(said).toMatchObject([{ type: "delivery_error", code: "unknown_outcome", nonce: "n1" }]);
 	});
 
-	const opened = [token("a"), { type: "due" }, { type: "created", messageId: "m" }] satisfies DraftInput[];
-	const failure = (fault: PlatformFault): DraftInput => ({ type: "failed", fault, error: "no" });
-
 	it("an edit that fails for now is made good by the next; one that never can work ends the delivery", () => {
-		const edit: DraftInput[] = [...opened, token("b"), { type: "due" }];
-		expect(play([...edit, failure("unavailable"), token("c"), { type: "due" }]).calls.at(-1)).toMatchObject({
+		const edit = [...opened, token("b"), due];
+		expect(play([...edit, failure("unavailable"), token("c"), due]).calls.at(-1)).toMatchObject({
 			type: "edit",
 			markdown: "abc",
 		});
 		expect(play([...edit, failure("gone")]).said.at(-1)).toMatchObject({ type: "delivery_error", code: "gone" });
-		const last = play([...opened, { type: "end", final: true }, { type: "due" }, failure("unavailable")]);
+		const last = play([...opened, end, due, failure("unavailable")]);
 		expect(last.said.at(-1)).toMatchObject({ type: "delivery_error", code: "unavailable" });
 	});
 
 	it("a preview that never can work is not tried again; one that fails for now is", () => {
 		const style = { style: "preview" } as const;
-		const after = (fault: PlatformFault) =>
-			play([token("a"), { type: "due" }, failure(fault), token("b")], style).effects.at(-1);
+		const after = (fault: PlatformFault) => play([token("a"), due, failure(fault), token("b")], style).effects.at(-1);
 		expect(after("unavailable")).toEqual({ type: "want", rank: "preview", paced: true });
 		expect(after("denied")).not.toMatchObject({ type: "want" });
 	});
@@ -308,27 +256,26 @@ describe("draft", () => {
 	it("tools apart: a preview carries the tool calls separately from its text, and a change of them waits for no interval", () => {
 		const apart = { style: "preview", tools: true, early: true, toolsApart: true } as const;
 		const call = { type: "tool_status", toolName: "bash", toolCallId: "c1", summary: "ls /" } as const;
-		const text = play([token("a"), { type: "due" }, { type: "edited" }], apart);
-		const { effects, calls } = play([{ ...call, status: "started" }, { type: "due" }], apart, text.draft);
+		const text = play([token("a"), due, edited], apart);
+		const { effects, calls } = play([{ ...call, status: "started" }, due], apart, text.draft);
 		expect(effects[0]).toEqual({ type: "want", rank: "preview", paced: false });
 		expect(calls).toMatchObject([{ type: "preview", markdown: "a", tools: [{ name: "bash", status: "started" }] }]);
-		const before = play([{ ...call, status: "started" }, { type: "due" }], apart);
+		const before = play([{ ...call, status: "started" }, due], apart);
 		expect(before.calls).toMatchObject([{ type: "preview", markdown: "", tools: [{ name: "bash" }] }]);
 	});
 
 	it("a message that is complete is created although nothing follows it yet", () => {
 		const preview = { style: "preview", intent: true } as const;
-		const full = play([token("word ".repeat(20)), { type: "due" }], preview);
+		const full = play([token("word ".repeat(20)), due], preview);
 		expect(full.said).toMatchObject([{ type: "message_creating", nonce: "n1", to: 60 }]);
-		const { effects, calls } = play([{ type: "ack", nonce: "n1" }, { type: "due" }], preview, full.draft);
+		const { effects, calls } = play([{ type: "ack", nonce: "n1" }, due], preview, full.draft);
 		expect(effects[0]).toEqual({ type: "want", rank: "create", paced: true });
 		expect(calls).toMatchObject([{ type: "create", nonce: "n1", final: true }]);
 	});
 
 	it("a stream that is gone needs no closing; one that may not be closed is reported", () => {
 		const stop = (fault: PlatformFault) => {
-			const ended: DraftInput[] = [...opened, { type: "end", final: true }, { type: "due" }];
-			const { calls, said } = play([...ended, failure(fault)], { style: "append" });
+			const { calls, said } = play([...opened, end, due, failure(fault)], { style: "append" });
 			expect(calls.at(-1)).toMatchObject({ type: "stop", id: "m" });
 			return said.at(-1);
 		};
@@ -337,21 +284,20 @@ describe("draft", () => {
 	});
 
 	it("nothing is edited to what it says already, and no tool's line makes a message too long", () => {
-		expect(play([...opened, token(" "), { type: "due" }]).calls).toHaveLength(1);
-		const tool = { type: "tool_status", toolName: "Read", toolCallId: "t", status: "started" } satisfies DraftInput;
+		expect(play([...opened, token(" "), due]).calls).toHaveLength(1);
 		const long = "word ".repeat(11).trim();
-		const { calls } = play([...opened, token(` ${long}`), tool, { type: "due" }]);
+		const { calls } = play([...opened, token(` ${long}`), tool, due]);
 		expect(calls.at(-1)).toMatchObject({ type: "edit", markdown: `a ${long}` });
 	});
 
 	it("nothing comes after the end, and only its own ack lets a message be created", () => {
-		const { calls } = play([...opened, { type: "end", final: true }, token("b"), { type: "due" }]);
+		const { calls } = play([...opened, end, token("b"), due]);
 		expect(calls.at(-1)).toMatchObject({ markdown: "a", final: true });
 		const intent = { intent: true };
-		const other = play([token("a"), { type: "ack", nonce: "n9" }, { type: "due" }], intent);
+		const other = play([token("a"), { type: "ack", nonce: "n9" }, due], intent);
 		expect(other.said).toMatchObject([{ type: "message_creating", nonce: "n1" }]);
 		expect(other.calls).toEqual([]);
-		expect(play([{ type: "ack", nonce: "n1" }, { type: "due" }], intent, other.draft).calls).toHaveLength(1);
+		expect(play([{ type: "ack", nonce: "n1" }, due], intent, other.draft).calls).toHaveLength(1);
 	});
 
 	it("does not shorten what is visible already when it resumes", () => {
@@ -363,11 +309,7 @@ describe("draft", () => {
 
 	it("continues the error message that was open when the process died", () => {
 		const begun = beginDraft({ ...rules, errorText: "Sorry." }, { position: 10, ordinal: 2, messageId: "m2" });
-		const { calls, said } = play(
-			[{ type: "error" }, { type: "due" }, { type: "edited" }],
-			{ errorText: "Sorry." },
-			begun,
-		);
+		const { calls, said } = play([{ type: "error" }, due, edited], { errorText: "Sorry." }, begun);
 		expect(calls).toEqual([expect.objectContaining({ type: "edit", id: "m2", markdown: "Sorry." })]);
 		expect(said).toContainEqual(expect.objectContaining({ type: "message_sent", from: 10, to: 10, final: true }));
 	});
@@ -376,13 +318,12 @@ describe("draft", () => {
 		let draft = beginDraft(rules);
 		let longest = 0;
 		for (let count = 0; count < 20_000; count++) {
-			for (const input of [token(`word${count} `), { type: "due" } as const]) {
+			for (const input of [token(`word${count} `), due]) {
 				const step = stepDraft(draft, input, 0, rules);
 				draft = step.draft;
 				for (const effect of step.effects) {
 					if (effect.type !== "call") continue;
-					const outcome: DraftInput =
-						effect.call.type === "create" ? { type: "created", messageId: "m" } : { type: "edited" };
+					const outcome: DraftInput = effect.call.type === "create" ? { type: "created", messageId: "m" } : edited;
 					draft = stepDraft(draft, outcome, 0, rules).draft;
 				}
 			}

@@ -1,51 +1,38 @@
 /** When an adapter of the kit announces a message that has no text yet, and when it withdraws it. */
 
 import { expect, it } from "vitest";
-import type { DraftStyle, Session } from "../../../packages/adapter/src/platform/session.ts";
-import type { Resume, StreamLine } from "../../../packages/adapter/src/port.ts";
-import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
-import { manualClock } from "../../clock.ts";
-import { sessionOf } from "../session.ts";
-import { kitContext } from "./context.ts";
+import type { DraftStyle } from "../../../packages/adapter/src/platform/session.ts";
+import type { Resume } from "../../../packages/adapter/src/port.ts";
+import { kitStream } from "./context.ts";
 
 const names = { delivery: "d", runId: "r" };
 const tool = { type: "tool_status", toolName: "Read", toolCallId: "1", status: "started", ...names };
 const endOfMessage = { type: "stream_end", final: false, ...names };
 const text = (words: string) => ({ type: "token", text: words, ...names });
 
-function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume } = {}) {
-	const clock = manualClock(1);
-	const said: { type: string; nonce?: string }[] = [];
+function open(style: DraftStyle, { placeholder = "", resume }: { placeholder?: string; resume?: Resume } = {}) {
 	const calls: string[] = [];
-	const session: Session = sessionOf({
+	const session = {
 		style: () => style,
-		create: async (_target, words) => {
+		create: async (_target: object, words: string) => {
 			calls.push(`create ${words}`);
 			return { messageId: "m" };
 		},
-		edit: async (_target, _id, words) => void calls.push(`edit ${words}`),
+		edit: async (_target: object, _id: string, words: string) => void calls.push(`edit ${words}`),
 		remove: async () => void calls.push("remove"),
 		start: async () => ({ messageId: "m" }),
 		append: async () => {},
 		stop: async () => {},
 		find: async () => undefined,
-		health: async () => ({ ok: true, detail: "" }),
-	});
-	const info = { fields: ["runId", "offset", "intent"] as const };
-	const context = kitContext({ session, clock, info, say: (line) => void said.push(line as { type: string }) });
-	const deliveries = createDeliveries(context);
-	const accept = async (line: object, ms = 1000) => {
-		deliveries.accept(line as StreamLine);
-		for (let turn = 0; turn < 10; turn++) {
-			clock.advance(ms / 10);
-			await new Promise((resolve) => setImmediate(resolve));
-		}
-		return said.splice(0).filter(({ type }) => type !== "call");
 	};
-	const { placeholder = "", resume } = start;
+	const { said, ...stream } = kitStream(session, { fields: ["runId", "offset", "intent"] });
+	const accept = async (line: object, ms?: number) => {
+		await stream.accept(line, ms);
+		return said.splice(0).filter(({ type }) => type !== "call") as { type: string; nonce?: string }[];
+	};
 	const options = { tools: true, placeholder };
-	const line = { type: "stream_start", sessionLabel: "s", target: { to: "c" }, options, ...names };
-	return { accept, calls, start: () => accept({ ...line, resume }) };
+	const line = { type: "stream_start", sessionLabel: "s", target: { to: "c" }, options, ...names, resume };
+	return { accept, calls, start: () => accept(line) };
 }
 
 it("a platform that streams by itself announces nothing before there is text", async () => {

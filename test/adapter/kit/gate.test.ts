@@ -13,9 +13,11 @@ import {
 	stepGate,
 } from "../../../packages/adapter/src/gate/gate-step.ts";
 import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
+import type { PlatformFault } from "../../../packages/adapter/src/port.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
+import { turn } from "./context.ts";
 
 const TARGET_MS = 100;
 const ACCOUNT_MS = 10;
@@ -29,7 +31,18 @@ const wish = (id: number, rank: Rank, lane = "a", paced = rank !== "final"): Job
 	accountIntervalMs: ACCOUNT_MS,
 });
 
-function play(inputs: readonly [number, GateInput][]) {
+type Played = [at: number, input: GateInput];
+
+const add = (at: number, ...job: Parameters<typeof wish>): Played => [at, { type: "add", job: wish(...job) }];
+const tick = (at: number): Played => [at, { type: "tick" }];
+const succeed = (at: number, id: number): Played => [at, { type: "succeeded", id }];
+const fail = (at: number, id: number, fault: PlatformFault, retryAfterMs?: number, random = 0): Played => [
+	at,
+	{ type: "failed", id, fault, retryAfterMs, random },
+];
+const refuse = (at: number, id: number, retryAfterMs?: number): Played => fail(at, id, "rate_limited", retryAfterMs);
+
+function play(...inputs: readonly Played[]) {
 	let state = EMPTY_GATE;
 	const all: { at: number; effect: GateEffect }[] = [];
 	for (const [at, input] of inputs) {
@@ -38,24 +51,17 @@ function play(inputs: readonly [number, GateInput][]) {
 		all.push(...step.effects.map((effect) => ({ at, effect })));
 	}
 	const started = all.flatMap(({ effect }) => (effect.type === "start" ? [effect.id] : []));
-	return { state, all, started };
-}
-
-interface Run {
-	id: number;
-	rank: Rank;
-	lane: string;
-	at: number;
-	blockedUntil: number;
+	const slowed = all.flatMap(({ effect }) => (effect.type === "rate_limited" ? [effect.retryAfterMs] : []));
+	const gaveUp = all.some(({ effect }) => effect.type === "give_up");
+	return { state, all, started, slowed, gaveUp };
 }
 
 /** Jobs of all ranks come at random; calls take a while, fail, are refused. Everything that starts is written down. */
 function simulate(seed: number, jobCount: number) {
 	const random = seeded(seed);
 	const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
-	const ranks = new Map<number, Rank>();
-	const lanes = new Map<number, string>();
-	const runs: Run[] = [];
+	const jobs = new Map<number, JobRequest>();
+	const runs: (JobRequest & { at: number; blockedUntil: number })[] = [];
 	const ended = new Map<number, "succeeded" | "given up">();
 	const busy: { id: number; until: number }[] = [];
 	let state = EMPTY_GATE;
@@ -68,31 +74,20 @@ function simulate(seed: number, jobCount: number) {
 			if (effect.type === "give_up") ended.set(effect.id, "given up");
 			else if (effect.type === "wake") wake = effect.at;
 			else if (effect.type === "start") {
-				const { id } = effect;
-				runs.push({
-					id,
-					rank: ranks.get(id) as Rank,
-					lane: lanes.get(id) as string,
-					at: now,
-					blockedUntil: state.blockedUntil,
-				});
-				busy.push({ id, until: now + 1 + Math.floor(random() * 80) });
+				runs.push({ ...jobs.get(effect.id)!, at: now, blockedUntil: state.blockedUntil });
+				busy.push({ id: effect.id, until: now + 1 + Math.floor(random() * 80) });
 			}
 		}
 	};
 	for (let id = 1; id <= jobCount || busy.length > 0 || state.jobs.size > 0; id++) {
 		if (id <= jobCount) {
-			const rank = pick(RANKS);
-			ranks.set(id, rank);
-			lanes.set(id, pick(["a", "b", "c"]));
-			apply({ type: "add", job: wish(id, rank, lanes.get(id)) });
+			const job = wish(id, pick(RANKS), pick(["a", "b", "c"]));
+			jobs.set(id, job);
+			apply({ type: "add", job });
 		}
 		// Time moves to the next thing that happens.
-		const next = Math.min(
-			id < jobCount ? now + Math.floor(random() * 30) : Number.POSITIVE_INFINITY,
-			wake,
-			...busy.map(({ until }) => until),
-		);
+		const arrival = id < jobCount ? now + Math.floor(random() * 30) : Number.POSITIVE_INFINITY;
+		const next = Math.min(arrival, wake, ...busy.map(({ until }) => until));
 		if (next === Number.POSITIVE_INFINITY) break;
 		now = Math.max(now, next);
 		if (wake <= now) {
@@ -102,16 +97,15 @@ function simulate(seed: number, jobCount: number) {
 		for (const call of busy.filter(({ until }) => until <= now)) {
 			busy.splice(busy.indexOf(call), 1);
 			const roll = random();
-			if (roll < 0.1)
-				apply({ type: "failed", id: call.id, fault: "rate_limited", retryAfterMs: 200, random: random() });
-			else if (roll < 0.25) apply({ type: "failed", id: call.id, fault: "unavailable", random: random() });
+			if (roll < 0.1) apply(fail(now, call.id, "rate_limited", 200, random())[1]);
+			else if (roll < 0.25) apply(fail(now, call.id, "unavailable", undefined, random())[1]);
 			else {
 				ended.set(call.id, "succeeded");
 				apply({ type: "succeeded", id: call.id });
 			}
 		}
 	}
-	return { runs, ended, ranks, state };
+	return { runs, ended, jobs, state };
 }
 
 const simulations = (check: (result: ReturnType<typeof simulate>) => void) =>
@@ -122,10 +116,11 @@ const simulations = (check: (result: ReturnType<typeof simulate>) => void) =>
 
 describe("gate, rules", () => {
 	it("nothing is lost: every job succeeds, or is given up if it is a preview or typing", () => {
-		simulations(({ ended, ranks, state }) => {
+		simulations(({ ended, jobs, state }) => {
 			expect(state.jobs.size).toBe(0);
-			expect(ended.size).toBe(ranks.size);
-			for (const [id, end] of ended) if (end === "given up") expect(["preview", "typing"]).toContain(ranks.get(id));
+			expect(ended.size).toBe(jobs.size);
+			for (const [id, end] of ended)
+				if (end === "given up") expect(["preview", "typing"]).toContain(jobs.get(id)?.rank);
 		});
 	});
 
@@ -151,103 +146,50 @@ describe("gate, rules", () => {
 	});
 
 	it("finals start before whatever else waits", () => {
-		const { started } = play([
-			[0, { type: "add", job: wish(1, "edit", "a") }],
-			[1, { type: "add", job: wish(2, "preview", "b") }],
-			[1, { type: "add", job: wish(3, "edit", "c") }],
-			[1, { type: "add", job: wish(4, "final", "d") }],
-			[ACCOUNT_MS, { type: "tick" }],
-			[2 * ACCOUNT_MS, { type: "tick" }],
-			[3 * ACCOUNT_MS, { type: "tick" }],
-		]);
-		expect(started).toEqual([1, 4, 3, 2]);
+		const added = [add(1, 2, "preview", "b"), add(1, 3, "edit", "c"), add(1, 4, "final", "d")];
+		const ticks = [1, 2, 3].map((count) => tick(count * ACCOUNT_MS));
+		expect(play(add(0, 1, "edit", "a"), ...added, ...ticks).started).toEqual([1, 4, 3, 2]);
 	});
 
 	it("calls of one target do not overlap", () => {
-		const add: [number, GateInput][] = [
-			[0, { type: "add", job: wish(1, "create") }],
-			[500, { type: "add", job: wish(2, "final") }],
-			[1000, { type: "tick" }],
-		];
-		expect(play(add).started).toEqual([1]);
-		expect(play([...add, [1000, { type: "succeeded", id: 1 }]]).started).toEqual([1, 2]);
+		const added = [add(0, 1, "create"), add(500, 2, "final"), tick(1000)];
+		expect(play(...added).started).toEqual([1]);
+		expect(play(...added, succeed(1000, 1)).started).toEqual([1, 2]);
 	});
 
 	it("a job that is raised no longer waits for its target's interval", () => {
-		const { started } = play([
-			[0, { type: "add", job: wish(1, "edit") }],
-			[1, { type: "succeeded", id: 1 }],
-			[20, { type: "add", job: wish(2, "edit") }],
-			[21, { type: "raise", id: 2, rank: "final", paced: false }],
-		]);
-		expect(started).toEqual([1, 2]);
+		const raise: Played = [21, { type: "raise", id: 2, rank: "final", paced: false }];
+		expect(play(add(0, 1, "edit"), succeed(1, 1), add(20, 2, "edit"), raise).started).toEqual([1, 2]);
 	});
 
 	it("a refusal stops the whole account for exactly as long as it says, and is reported", () => {
-		const { all, started } = play([
-			[0, { type: "add", job: wish(1, "edit", "a") }],
-			[50, { type: "failed", id: 1, fault: "rate_limited", retryAfterMs: 700, random: 0.9 }],
-			[60, { type: "add", job: wish(2, "final", "b") }],
-			[749, { type: "tick" }],
-			[750, { type: "tick" }],
-		]);
-		expect(all.filter(({ effect }) => effect.type === "rate_limited")).toEqual([
-			{ at: 50, effect: { type: "rate_limited", retryAfterMs: 700 } },
-		]);
+		const refused = [add(0, 1, "edit", "a"), refuse(50, 1, 700), add(60, 2, "final", "b")];
+		const { all, started, slowed } = play(...refused, tick(749), tick(750));
+		expect(slowed).toEqual([700]);
 		expect(started).toEqual([1, 2]);
 		expect(all.filter(({ effect }) => effect.type === "start").at(-1)?.at).toBe(750);
 	});
 
 	it("calls that were refused together slow the account down once", () => {
 		const ids = [1, 2, 3, 4, 5, 6];
-		const refused = (id: number): GateInput => ({ type: "failed", id, fault: "rate_limited", random: 0 });
-		const { all, state } = play([
-			...ids.map((id): [number, GateInput] => [id * 10, { type: "add", job: wish(id, "final", `lane ${id}`) }]),
-			...ids.map((id): [number, GateInput] => [100, refused(id)]),
-		]);
+		const added = ids.map((id) => add(id * 10, id, "final", `lane ${id}`));
+		const { slowed, state } = play(...added, ...ids.map((id) => refuse(100, id)));
 		expect(state.blockedUntil).toBe(600);
-		expect(all.flatMap(({ effect }) => (effect.type === "rate_limited" ? [effect.retryAfterMs] : []))).toEqual(
-			ids.map(() => 500),
-		);
+		expect(slowed).toEqual(ids.map(() => 500));
 		// A refusal after the wait is another one in a row.
-		const [again] = stepGate(stepGate(state, { type: "tick" }, 600).state, refused(1), 650).effects;
+		const [again] = stepGate(stepGate(state, { type: "tick" }, 600).state, refuse(650, 1)[1], 650).effects;
 		expect(again).toEqual({ type: "rate_limited", retryAfterMs: 1000 });
 	});
 
 	it("a later refusal that asks for less does not shorten the wait; after a success the next one is the first", () => {
-		const refused = (id: number, retryAfterMs?: number): GateInput => ({
-			type: "failed",
-			id,
-			fault: "rate_limited",
-			random: 0,
-			retryAfterMs,
-		});
-		const { state } = play([
-			[0, { type: "add", job: wish(1, "final", "a") }],
-			[10, { type: "add", job: wish(2, "final", "b") }],
-			[50, refused(1, 1000)],
-			[60, refused(2, 10)],
-		]);
-		expect(state.blockedUntil).toBe(1050);
-		const { all } = play([
-			[0, { type: "add", job: wish(1, "final", "a") }],
-			[1, refused(1)],
-			[501, { type: "tick" }],
-			[502, { type: "succeeded", id: 1 }],
-			[600, { type: "add", job: wish(2, "final", "b") }],
-			[601, refused(2)],
-		]);
-		expect(all.flatMap(({ effect }) => (effect.type === "rate_limited" ? [effect.retryAfterMs] : []))).toEqual([
-			500, 500,
-		]);
+		const both = [add(0, 1, "final", "a"), add(10, 2, "final", "b")];
+		expect(play(...both, refuse(50, 1, 1000), refuse(60, 2, 10)).state.blockedUntil).toBe(1050);
+		const first = [add(0, 1, "final", "a"), refuse(1, 1), tick(501), succeed(502, 1)];
+		expect(play(...first, add(600, 2, "final", "b"), refuse(601, 2)).slowed).toEqual([500, 500]);
 	});
 
 	it("what a refusal would make wait beyond its patience is given up; a final waits", () => {
-		const given = (rank: Rank, retryAfterMs: number) =>
-			play([
-				[0, { type: "add", job: wish(1, rank) }],
-				[1, { type: "failed", id: 1, fault: "rate_limited", retryAfterMs, random: 0 }],
-			]).all.some(({ effect }) => effect.type === "give_up");
+		const given = (rank: Rank, retryAfterMs: number) => play(add(0, 1, rank), refuse(1, 1, retryAfterMs)).gaveUp;
 		expect([given("preview", 3000), given("preview", 3001), given("typing", 1)]).toEqual([false, true, true]);
 		expect([given("final", 600_000), given("create", 600_000)]).toEqual([false, false]);
 	});
@@ -257,38 +199,26 @@ describe("gate, rules", () => {
 			...wish(n + 1, "final", `lane ${n}`),
 			accountIntervalMs: 0,
 		}));
-		const added = jobs.map((job): [number, GateInput] => [0, { type: "add", job }]);
-		expect(play(added).started).toHaveLength(16);
-		expect(play([...added, [1, { type: "succeeded", id: 3 }]]).started.at(-1)).toBe(17);
-		const { started, state } = play([
-			...added,
-			...jobs.map(({ id }): [number, GateInput] => [id * 1000, { type: "succeeded", id }]),
-		]);
+		const added = jobs.map((job): Played => [0, { type: "add", job }]);
+		expect(play(...added).started).toHaveLength(16);
+		expect(play(...added, succeed(1, 3)).started.at(-1)).toBe(17);
+		const { started, state } = play(...added, ...jobs.map(({ id }) => succeed(id * 1000, id)));
 		expect(started).toHaveLength(200);
 		expect(state.lanes.size).toBeLessThanOrEqual(64);
 	});
 
 	it("a rank only rises", () => {
-		const { started } = play([
-			[0, { type: "add", job: wish(1, "edit", "a") }],
-			[1, { type: "add", job: wish(2, "edit", "b") }],
-			[1, { type: "add", job: wish(3, "final", "c") }],
-			[1, { type: "raise", id: 3, rank: "preview", paced: true }],
-			[ACCOUNT_MS, { type: "tick" }],
-		]);
-		expect(started).toEqual([1, 3]);
+		const lowered: Played = [1, { type: "raise", id: 3, rank: "preview", paced: true }];
+		const added = [add(0, 1, "edit", "a"), add(1, 2, "edit", "b"), add(1, 3, "final", "c")];
+		expect(play(...added, lowered, tick(ACCOUNT_MS)).started).toEqual([1, 3]);
 	});
 
 	it("failures are tried again ever later; what will never work is given up at once", () => {
-		const fail = (at: number): [number, GateInput] => [at, { type: "failed", id: 1, fault: "unavailable", random: 1 }];
-		const { all } = play([[0, { type: "add", job: wish(1, "final") }], fail(0), [500, { type: "tick" }], fail(500)]);
+		const broken = (at: number) => fail(at, 1, "unavailable", undefined, 1);
+		const { all } = play(add(0, 1, "final"), broken(0), tick(500), broken(500));
 		const wakes = all.flatMap(({ at, effect }) => (effect.type === "wake" ? [effect.at - at] : []));
 		expect(wakes).toEqual([500, 1000]);
-		const refused = play([
-			[0, { type: "add", job: wish(1, "final") }],
-			[1, { type: "failed", id: 1, fault: "denied", random: 0 }],
-		]);
-		expect(refused.all.at(-1)?.effect).toEqual({ type: "give_up", id: 1 });
+		expect(play(add(0, 1, "final"), fail(1, 1, "denied")).gaveUp).toBe(true);
 	});
 
 	it("a final is tried for minutes, a preview for seconds, typing once", () => {
@@ -314,30 +244,27 @@ describe("gate, rules", () => {
 });
 
 describe("gate, shell", () => {
-	const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-	function rig() {
+	function rig(ready = async () => {}) {
 		const clock = manualClock();
 		const told: number[] = [];
-		const gate = new RateGate({
-			clock,
-			random: () => 0.5,
-			onRateLimited: (ms) => told.push(ms),
-			ready: async () => {},
-		});
+		const gate = new RateGate({ clock, random: () => 0.5, onRateLimited: (ms) => told.push(ms), ready });
 		const job = (run: () => Promise<void>, settled: GateJob["settled"] = () => {}): GateJob => ({
 			lane: "a",
 			rank: "edit",
 			paced: true,
-			pace: () => ({ targetIntervalMs: TARGET_MS }),
+			targetIntervalMs: TARGET_MS,
 			run,
 			settled,
 		});
-		return { clock, told, gate, job };
+		const pass = async (ms: number) => {
+			clock.advance(ms);
+			await turn();
+		};
+		return { clock, pass, told, gate, job };
 	}
 
 	it("runs again what was refused, after the time the platform asked for", async () => {
-		const { clock, told, gate, job } = rig();
+		const { clock, pass, told, gate, job } = rig();
 		const runs: number[] = [];
 		const ends: unknown[] = [];
 		const run = async () => {
@@ -345,12 +272,10 @@ describe("gate, shell", () => {
 			if (runs.length === 1) throw new PlatformError("rate_limited", "slow down", { retryAfterMs: 3_000 });
 		};
 		gate.request(job(run, (error) => ends.push(error)));
-		await tick();
-		clock.advance(2_999);
-		await tick();
+		await turn();
+		await pass(2_999);
 		expect(runs).toEqual([0]);
-		clock.advance(1);
-		await tick();
+		await pass(1);
 		expect(runs).toEqual([0, 3_000]);
 		expect(told).toEqual([3_000]);
 		expect(ends).toEqual([undefined]);
@@ -359,7 +284,7 @@ describe("gate, shell", () => {
 	it.each([Number.NaN, -5])(
 		"a wait of %s does not count: the account slows down by itself, and obeys a later valid wait",
 		async (wrong) => {
-			const { clock, told, gate, job } = rig();
+			const { clock, pass, told, gate, job } = rig();
 			const runs: number[] = [];
 			const waits = [wrong, 3_000];
 			const run = async () => {
@@ -368,14 +293,11 @@ describe("gate, shell", () => {
 				if (retryAfterMs !== undefined) throw new PlatformError("rate_limited", "slow down", { retryAfterMs });
 			};
 			gate.request(job(run, () => {}));
-			await tick();
-			clock.advance(500);
-			await tick();
-			clock.advance(2_999);
-			await tick();
+			await turn();
+			await pass(500);
+			await pass(2_999);
 			expect(runs).toEqual([0, 500]);
-			clock.advance(1);
-			await tick();
+			await pass(1);
 			expect(runs).toEqual([0, 500, 3_500]);
 			expect(told).toEqual([500, 3_000]);
 		},
@@ -383,13 +305,10 @@ describe("gate, shell", () => {
 
 	it("I6: calls nothing while its reports are not read", async () => {
 		const read = Promise.withResolvers<void>();
-		const clock = manualClock();
-		const gate = new RateGate({ clock, random: () => 0.5, onRateLimited() {}, ready: () => read.promise });
+		const { gate, job } = rig(() => read.promise);
 		let runs = 0;
-		const run = async () => void runs++;
-		const pace = () => ({ targetIntervalMs: 0 });
-		gate.request({ lane: "a", rank: "final", paced: false, pace, run, settled() {} });
-		await tick();
+		gate.request(job(async () => void runs++));
+		await turn();
 		expect(runs).toBe(0);
 		read.resolve();
 		await gate.quiet();
@@ -406,75 +325,64 @@ describe("gate, shell", () => {
 				order.push("first ended");
 			}),
 		);
-		await tick();
+		await turn();
 		ticket.cancel();
 		gate.request({ ...job(async () => void order.push("second")), paced: false });
-		await tick();
+		await turn();
 		expect(order).toEqual([]);
 		first.resolve();
-		await tick();
+		await turn();
 		await gate.quiet();
 		expect(order).toEqual(["first ended", "second"]);
 	});
 
 	it("what is due sooner does not wait for the timer of what is due later", async () => {
-		const { clock, gate, job } = rig();
+		const { clock, pass, gate, job } = rig();
 		const order: string[] = [];
 		const quick = { ...job(async () => void order.push("b")), lane: "b" };
-		gate.request({ ...job(async () => {}), pace: () => ({ targetIntervalMs: 1000, accountIntervalMs: 10 }) });
-		await tick();
+		gate.request({ ...job(async () => {}), targetIntervalMs: 1000, accountIntervalMs: 10 });
+		await turn();
 		clock.advance(1);
 		gate.request(job(async () => void order.push("a")));
 		clock.advance(1);
 		gate.request(quick);
-		clock.advance(8);
-		await tick();
+		await pass(8);
 		expect(order).toEqual(["b"]);
-		clock.advance(990);
-		await tick();
+		await pass(990);
 		expect(order).toEqual(["b", "a"]);
 	});
 
 	it("hands over the error of what it gives up", async () => {
 		const { gate, job } = rig();
 		const ends: unknown[] = [];
-		gate.request(
-			job(
-				async () => {
-					throw new PlatformError("denied", "who are you");
-				},
-				(error) => ends.push(error?.fault),
-			),
-		);
-		await tick();
+		const run = () => Promise.reject(new PlatformError("denied", "who are you"));
+		gate.request(job(run, (error) => ends.push(error?.fault)));
+		await turn();
 		expect(ends).toEqual(["denied"]);
 	});
 
 	it("does not run what was cancelled while it waited, and is quiet when no call runs", async () => {
-		const { clock, gate, job } = rig();
-		let finish = () => {};
+		const { pass, gate, job } = rig();
+		const first = Promise.withResolvers<void>();
 		const runs: string[] = [];
 		gate.request(
 			job(() => {
 				runs.push("first");
-				return new Promise((resolve) => {
-					finish = resolve;
-				});
+				return first.promise;
 			}),
 		);
 		const second = gate.request(job(async () => void runs.push("second")));
-		await tick();
+		await turn();
 		let quiet = false;
 		const waited = gate.quiet().then(() => {
 			quiet = true;
 		});
-		await tick();
+		await turn();
 		expect(quiet).toBe(false);
 		second.cancel();
-		finish();
+		first.resolve();
 		await waited;
-		clock.advance(10_000);
-		await tick();
+		await pass(10_000);
 		expect(runs).toEqual(["first"]);
 	});
 });

@@ -5,12 +5,13 @@ import type { Session, WebhookAnswer } from "../../../packages/adapter/src/platf
 import type { InboundMessage, MonitorLine } from "../../../packages/adapter/src/port.ts";
 import { Monitor } from "../../../packages/adapter/src/serve/monitor.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { turn } from "./context.ts";
 
-const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
+const chat = { id: "c", type: "direct" } as const;
 const message = (eventId: string): InboundMessage => ({
 	eventId,
 	from: { id: "u" },
-	chat: { id: "c", type: "direct" },
+	chat,
 	text: "hi",
 	target: { to: "c" },
 	ts: 0,
@@ -19,12 +20,8 @@ const message = (eventId: string): InboundMessage => ({
 function world(webhook: () => Promise<WebhookAnswer>) {
 	const said: MonitorLine[] = [];
 	const session = { webhooks: { webhook } } as unknown as Session;
-	const monitor = new Monitor({
-		session,
-		log: silentLog,
-		ready: async () => {},
-		say: (line: object) => void said.push(line as MonitorLine),
-	});
+	const say = (line: MonitorLine) => void said.push(line);
+	const monitor = new Monitor({ session, log: silentLog, ready: async () => {}, say });
 	const call = (id: string) =>
 		monitor.accept({ type: "webhook", id, method: "POST", query: "", headers: {}, body: "" });
 	const answers = () => said.flatMap((line) => (line.type === "webhook_response" ? [[line.id, line.status]] : []));
@@ -35,27 +32,27 @@ it("I10: a message that comes twice before it is safe is said once, and one ack 
 	const { monitor, said, call, answers } = world(async () => ({ status: 200, messages: [message("e1")] }));
 	call("1");
 	call("2");
-	await tick();
+	await turn();
 	expect(said.map(({ type }) => type)).toEqual(["message"]);
 	monitor.accept({ type: "ack", eventId: "e1" });
-	await tick();
+	await turn();
 	expect(answers()).toEqual([
 		["1", 200],
 		["2", 200],
 	]);
 	call("3");
-	await tick();
+	await turn();
 	expect(said.at(-1)).toMatchObject({ type: "message", eventId: "e1" });
 });
 
 it("I10: a request that cannot be read is not confirmed; nor is one whose message is not safe when it stops", async () => {
 	const odd = world(() => Promise.reject(new Error("odd")));
 	odd.call("1");
-	await tick();
+	await turn();
 	expect(odd.answers()).toEqual([["1", 500]]);
 	const { monitor, call, answers } = world(async () => ({ status: 200, messages: [message("e1")] }));
 	call("1");
-	await tick();
+	await turn();
 	await monitor.stop();
 	expect(answers()).toEqual([["1", 500]]);
 });

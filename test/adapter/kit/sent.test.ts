@@ -2,8 +2,7 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openNotes } from "../../../packages/adapter/src/memory/notes.ts";
-import { createRecorder } from "../../../packages/adapter/src/memory/recorder.ts";
+import { createRecorder, openNotes } from "../../../packages/adapter/src/memory/notes.ts";
 import { type KeptMessage, SentLog } from "../../../packages/adapter/src/memory/sent.ts";
 import { openState, writeState } from "../../../packages/adapter/src/memory/state.ts";
 import { PlatformError } from "../../../packages/adapter/src/platform/platform-error.ts";
@@ -183,7 +182,7 @@ describe("ST26: what the daemon keeps", () => {
 	function kept() {
 		const clock = manualClock();
 		const said: KeepLine[] = [];
-		const recorder = createRecorder({ say: (line) => void said.push(line), clock, answerMs: 1000 });
+		const recorder = createRecorder((line) => void said.push(line), clock, 1000);
 		const sent = new SentLog(openNotes(file(), recorder), clock);
 		const answer = (line = said.at(-1)) => recorder.accept({ type: "noted", id: line?.id });
 		return { clock, said, recorder, sent, answer };

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AdapterLine, AdapterProcess } from "../../../packages/adapter/src/conformance/process.ts";
+import { openState } from "../../../packages/adapter/src/memory/state.ts";
 import type { DraftStyle } from "../../../packages/adapter/src/platform/session.ts";
 import type { StreamStatus } from "../../../packages/adapter/src/port.ts";
 import { seeded } from "../../../packages/lab/src/fake.ts";
@@ -13,11 +14,8 @@ import { atEffort } from "../../effort.ts";
 import { callsIn, visibleIn } from "./file-platform.ts";
 import { Daemon, from, type Source } from "./world.ts";
 
-const PROGRAM = [
-	process.execPath,
-	"--conditions=nexus-source",
-	fileURLToPath(new URL("./file-platform.ts", import.meta.url)),
-];
+const PLATFORM = fileURLToPath(new URL("./file-platform.ts", import.meta.url));
+const PROGRAM = [process.execPath, "--conditions=nexus-source", PLATFORM];
 const LIMIT_MS = 60_000;
 const DEATHS = atEffort(8, 3);
 
@@ -68,12 +66,7 @@ describe("serve: verbs and exit codes", () => {
 
 	it("a missing setting, a foreign or a damaged account file is a configuration error", async () => {
 		const file = join(root, "account.json");
-		const texts = [
-			JSON.stringify({ id: "a", settings: {} }),
-			JSON.stringify({ id: "b", settings: { folder: "x" } }),
-			"{",
-		];
-		for (const text of texts) {
+		for (const text of ['{"id":"a","settings":{}}', '{"id":"b","settings":{"folder":"x"}}', "{"]) {
 			writeFileSync(file, text);
 			const adapter = serving("health");
 			expect(await adapter.exited(LIMIT_MS)).toBe(78);
@@ -106,22 +99,14 @@ describe("serve: stopping", () => {
 });
 
 describe("serve: monitor", () => {
-	const inbound = (text: string) => ({
-		eventId: `e-${text}`,
-		from: { id: "p" },
-		chat: { id: "c", type: "direct" },
-		text,
-		target: { to: "c" },
-		ts: 1,
-	});
+	const chat = { id: "c", type: "direct" };
+	const inbound = (text: string) =>
+		JSON.stringify({ eventId: `e-${text}`, from: { id: "p" }, chat, text, target: { to: "c" }, ts: 1 });
 
 	it("a message is confirmed to the platform once the daemon has it safe, not before", async () => {
 		account();
 		await serving("health").exited(LIMIT_MS);
-		writeFileSync(
-			join(messages, "inbound.jsonl"),
-			`${["one", "two"].map((text) => JSON.stringify(inbound(text))).join("\n")}\n`,
-		);
+		writeFileSync(join(messages, "inbound.jsonl"), `${inbound("one")}\n${inbound("two")}\n`);
 		const adapter = serving("monitor");
 		const confirmed = () => callsIn(messages).filter(({ name }) => name === "confirmed").length;
 		const hear = (text: string) =>
@@ -226,17 +211,13 @@ describe("serve: kill -9", () => {
 	);
 });
 
-describe("serve: the account's memory", () => {
-	it("is whole on disk, and survives", async () => {
-		const { openState } = await import("../../../packages/adapter/src/memory/state.ts");
-		const file = join(root, "state.json");
-		const state = openState(file);
-		state.set("offset", "7");
-		const other = openState(file);
-		other.set("second", "x");
-		state.set("offset", "8");
-		expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ offset: "8", second: "x" });
-		expect(openState(file).get("offset")).toBe("8");
-		expect(existsSync(`${file}.${process.pid}.tmp`)).toBe(false);
-	});
+it("the account's memory is whole on disk, and survives", () => {
+	const file = join(root, "state.json");
+	const state = openState(file);
+	state.set("offset", "7");
+	openState(file).set("second", "x");
+	state.set("offset", "8");
+	expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ offset: "8", second: "x" });
+	expect(openState(file).get("offset")).toBe("8");
+	expect(existsSync(`${file}.${process.pid}.tmp`)).toBe(false);
 });

@@ -1,18 +1,12 @@
 /** Platforms that stream by themselves show the running tool next to the message, never in it. */
 
 import { expect, it } from "vitest";
-import type { Session } from "../../../packages/adapter/src/platform/session.ts";
-import type { StreamLine } from "../../../packages/adapter/src/port.ts";
-import { createDeliveries } from "../../../packages/adapter/src/serve/deliver.ts";
-import { manualClock } from "../../clock.ts";
-import { sessionOf } from "../session.ts";
-import { kitContext } from "./context.ts";
+import { kitStream } from "./context.ts";
 
 async function play(lines: readonly object[], tools: boolean) {
-	const clock = manualClock(1);
 	const statuses: string[] = [];
 	let text = "";
-	const session: Session = sessionOf({
+	const { accept, deliveries } = kitStream({
 		style: () => "append",
 		create: async () => ({ messageId: "m" }),
 		start: async (_target, markdown) => {
@@ -24,17 +18,9 @@ async function play(lines: readonly object[], tools: boolean) {
 		},
 		stop: async () => {},
 		status: async (_target, status) => void statuses.push(status),
-		health: async () => ({ ok: true, detail: "" }),
 	});
-	const deliveries = createDeliveries(kitContext({ session, clock }));
 	const start = { type: "stream_start", runId: "r", sessionLabel: "s", target: { to: "c" }, options: { tools } };
-	for (const line of [start, ...lines]) {
-		deliveries.accept(line as StreamLine);
-		for (let turn = 0; turn < 10; turn++) {
-			clock.advance(100);
-			await new Promise((resolve) => setImmediate(resolve));
-		}
-	}
+	for (const line of [start, ...lines]) await accept(line);
 	await deliveries.idle();
 	return { statuses, text };
 }

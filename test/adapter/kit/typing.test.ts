@@ -4,9 +4,8 @@ import { expect, it } from "vitest";
 import type { Session } from "../../../packages/adapter/src/platform/session.ts";
 import { createTyping } from "../../../packages/adapter/src/serve/context.ts";
 import { manualClock } from "../../clock.ts";
-import { kitContext } from "./context.ts";
+import { kitContext, turn } from "./context.ts";
 
-const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const target = { to: "c" };
 
 function world() {
@@ -18,9 +17,9 @@ function world() {
 	const context = kitContext({ session, clock, pace: { targetIntervalMs: 0, accountIntervalMs: 100 } });
 	const end = async () => {
 		calls.at(-1)!.done();
-		await tick();
+		await turn();
 		clock.advance(100);
-		await tick();
+		await turn();
 	};
 	const show = createTyping(context);
 	const typing = (to: typeof target, on: boolean) => show({ type: "typing", target: to, on });
@@ -30,23 +29,23 @@ function world() {
 it("what waits for its turn is one call, with the last word", async () => {
 	const { clock, calls, typing, end } = world();
 	typing(target, true);
-	await tick();
+	await turn();
 	await end();
 	typing(target, true);
-	await tick();
+	await turn();
 	for (const on of [true, false]) typing({ to: "other" }, on);
 	await end();
 	expect(calls.map(({ on }) => on)).toEqual([true, true, false]);
 	await end();
 	clock.advance(1000);
-	await tick();
+	await turn();
 	expect(calls).toHaveLength(3);
 });
 
 it("a word that comes while a call is under way is not lost with it", async () => {
 	const { calls, typing, end } = world();
 	typing(target, false);
-	await tick();
+	await turn();
 	for (const on of [true, false]) typing(target, on);
 	await end();
 	expect(calls.map(({ on }) => on)).toEqual([false, false]);

@@ -1,7 +1,6 @@
 import { nprofileEncode, nsecEncode } from "nostr-tools/nip19";
 import { finalizeEvent, generateSecretKey } from "nostr-tools/pure";
 import { describe, expect, test } from "vitest";
-import { chatNames } from "../../../packages/platforms/src/nostr/chat.ts";
 import {
 	CHAT_MESSAGE,
 	COMMENT,
@@ -169,13 +168,6 @@ describe("a rumor as a message", () => {
 		expect(readRumor(rumor([["p", ann.pubkey]], "x", CHAT_MESSAGE, bot), me)).toBeUndefined();
 		expect(readRumor(rumor([toUs], "+", 7), me)).toBeUndefined();
 	});
-});
-
-test("a chat has the same name in every spelling", () => {
-	expect(chatNames({ to: ann.npub })).toEqual([ann.pubkey]);
-	expect(chatNames({ to: ann.pubkey.toUpperCase() })).toEqual([ann.pubkey]);
-	expect(chatNames({ to: `thread:${ROOT}` })).toEqual([`thread:${ROOT}`]);
-	expect(chatNames({ to: "npub1short" })).toEqual(["npub1short"]);
 });
 
 test("R2-20: a tool is shown by its sign and its name, never by its arguments", () => {

@@ -62,17 +62,6 @@ test.each([
 	expect(letters(fake.visible(to).join(""))).toBe(letters(tokens.join("")));
 });
 
-test("I7: through refusals and broken connections the answer is stored once", async () => {
-	fake.fault({ kind: "429", count: 2, call: "EVENT reply" });
-	fake.fault({ kind: "reset_after_accept", count: 1, call: "EVENT reply" });
-	fake.fault({ kind: "reset_before", count: 1, call: "EVENT reply" });
-	const tokens = sentences(20);
-	const { daemon, statuses } = await deliver({ ...wish(THREAD), tokens, tokenEveryMs: 20 });
-	expect(daemon.error).toBeUndefined();
-	expect(fake.visible(THREAD).map(letters)).toEqual([letters(tokens.join(""))]);
-	expect(statuses.some(({ type }) => type === "rate_limited")).toBe(true);
-});
-
 test("R2-19 R2-20 R2-52: a tool flushes what was said and is shown by its name; its arguments stay here", async () => {
 	const adapter = startAdapter("nostr", "stream", fake.settings, ({ type, nonce }) => {
 		if (type === "message_creating") adapter.write({ type: "ack", nonce, ...name });
@@ -104,15 +93,4 @@ test("R2-19 R2-20 R2-52: a tool flushes what was said and is shown by its name; 
 		expect(reply?.tags).toContainEqual(tag);
 	expect(JSON.stringify(fake.received)).not.toContain("passwd");
 	expect(fake.stored({ kinds: [STREAM] })).toEqual([]);
-});
-
-test("monitor: a private message and its confirmation", async () => {
-	const monitor = startAdapter("nostr", "monitor", fake.settings, (said) =>
-		monitor.write({ type: "ack", eventId: said.eventId }),
-	);
-	await until("it listens", () => fake.connections > 0);
-	await fake.inject({ text: "hi" });
-	await until("the monitor says something", () => monitor.lines.length > 0);
-	expect(monitor.lines[0]).toMatchObject({ type: "message", text: "hi", target: { to: ann.pubkey, direct: true } });
-	expect(await monitor.end()).toBe(0);
 });

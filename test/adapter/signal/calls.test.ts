@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createSignalFake, SIGNAL_NUMBER, type SignalFake } from "../../../packages/lab/src/signal.ts";
 import { platform } from "../../../packages/platforms/src/signal/signal.ts";
-import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 let fake: SignalFake;
 
@@ -13,7 +13,7 @@ afterEach(() => fake.close());
 const TO = "+15551230001";
 
 const open = (more: Record<string, string> = {}, state = memory()) =>
-	openSession(platform, { number: SIGNAL_NUMBER, api_url: fake.url, ...more }, { state });
+	openSession(platform, { ...fake.settings, ...more }, { state });
 
 describe("messages", () => {
 	test("are created and edited; an edit refers to the newest revision, also after a restart", async () => {
@@ -82,25 +82,6 @@ describe("faults", () => {
 		const stranger = await open({ number: "+15005550999" });
 		expect((await faultOf(stranger.create({ to: TO }, "x", sendOptions()))).fault).toBe("denied");
 		await expect(open({ number: "0151" })).rejects.toThrow(/country code/);
-	});
-
-	test("rate limited, in milliseconds", async () => {
-		fake.fault({ kind: "429", count: 1, ms: 7000 });
-		const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions()));
-		expect(error).toMatchObject({ fault: "rate_limited", retryAfterMs: 7000 });
-	});
-
-	test("refused connection: unavailable; an error, a broken or a hanging call: unknown outcome", async () => {
-		const dead = await createSignalFake();
-		await dead.close();
-		const refused = await faultOf((await open({ api_url: dead.url })).create({ to: TO }, "x", sendOptions()));
-		expect(refused.fault).toBe("unavailable");
-		for (const [asked, kind] of (["5xx", "reset_before", "hang"] as const).entries()) {
-			fake.fault({ kind, count: 1 });
-			const left = kind === "hang" ? abortedWhen(() => fake.calls.length > asked) : undefined;
-			const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions("n", left)));
-			expect(error.fault).toBe("unknown_outcome");
-		}
 	});
 });
 

@@ -114,7 +114,7 @@ describe("the event stream", () => {
 	});
 
 	const open = (state = memory(), more: Record<string, string> = {}) =>
-		openSession(platform, { number: SIGNAL_NUMBER, api_url: fake.url, ...more }, { state });
+		openSession(platform, { ...fake.settings, ...more }, { state });
 
 	test("a message that was not safe comes again; one that was does not; a broken stream is resumed", async () => {
 		const state = memory();

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createSignalFake, SIGNAL_NUMBER, type SignalFake } from "../../../packages/lab/src/signal.ts";
-import { until } from "../../until.ts";
-import { deliver, startAdapter, TIME } from "../process.ts";
+import { createSignalFake, type SignalFake } from "../../../packages/lab/src/signal.ts";
+import { deliver, TIME } from "../process.ts";
 
 const TO = "+15551230001";
 
@@ -14,7 +13,7 @@ afterEach(() => fake.close());
 
 const wish = (drafts = "false") => ({
 	channel: "signal",
-	settings: { number: SIGNAL_NUMBER, api_url: fake.url, drafts },
+	settings: { ...fake.settings, drafts },
 	target: { to: TO },
 });
 
@@ -42,35 +41,4 @@ test("I7: with drafts a killed adapter is resumed in the same message", async ()
 	});
 	expect(deaths).toBe(4);
 	expect(letters(fake.visible(TO).join(""))).toBe(letters(tokens.join("")));
-});
-
-test("I7: through 429s and broken edits the text arrives once", async () => {
-	fake.fault({ kind: "429", count: 2, ms: 1000 });
-	const tokens = sentences(40);
-	const done = deliver({ ...wish("true"), tokens, tokenEveryMs: 100 });
-	await until("the platform has the message", () => fake.visible(TO).length === 1);
-	fake.fault({ kind: "reset_after_accept", count: 1, call: "send" });
-	fake.fault({ kind: "5xx", count: 1, call: "send" });
-	const { statuses } = await done;
-	expect(letters(fake.visible(TO).join(""))).toBe(letters(tokens.join("")));
-	expect(statuses.some(({ type }) => type === "rate_limited")).toBe(true);
-});
-
-test("I7: a creation with an unknown outcome is flagged, never repeated", async () => {
-	fake.fault({ kind: "reset_after_accept", count: 1, call: "send" });
-	const { daemon } = await deliver({ ...wish(), tokens: ["once"] });
-	expect(daemon.error).toMatchObject({ code: "unknown_outcome" });
-	expect(fake.visible(TO)).toEqual(["once"]);
-});
-
-test("monitor: a message and its confirmation", async () => {
-	const monitor = startAdapter("signal", "monitor", wish().settings, (said) =>
-		monitor.write({ type: "ack", eventId: said.eventId }),
-	);
-	// A stream begins when it is open; what is said before is not brought.
-	const repeat = setInterval(() => void fake.inject({ text: "hi" }), 300);
-	await until("the monitor says something", () => monitor.lines.length > 0);
-	clearInterval(repeat);
-	expect(monitor.lines[0]).toMatchObject({ type: "message", text: "hi", target: { to: TO, direct: true } });
-	expect(await monitor.end()).toBe(0);
 });

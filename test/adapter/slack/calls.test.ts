@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { PlatformError } from "../../../packages/adapter/src/kit.ts";
 import { createSlackFake, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
 import { platform } from "../../../packages/platforms/src/slack/slack.ts";
-import { abortedWhen, faultOf, memory, type OpenSession, openSession, sendOptions } from "../session.ts";
+import { faultOf, memory, type OpenSession, openSession, sendOptions } from "../session.ts";
 
 let fake: SlackFake;
 
@@ -303,12 +303,6 @@ describe("refusals", () => {
 		expect([error.fault, error.message]).toEqual([fault, expect.stringContaining(words)]);
 	});
 
-	test("429 says how long to wait, and is not tried again here", async () => {
-		fake.fault({ kind: "429", count: 1, ms: 3000 });
-		const error = await create("C1");
-		expect([error.fault, error.retryAfterMs, fake.calls.length]).toEqual(["rate_limited", 3000, 1]);
-	});
-
 	test("the tier of a method is a 429 too", async () => {
 		const session = await open();
 		// Ten at once, and one more for every second that it takes.
@@ -317,29 +311,6 @@ describe("refusals", () => {
 		expect(refused.length).toBeGreaterThan(0);
 		expect(refused.length).toBeLessThanOrEqual(30);
 		for (const each of refused) expect(each).toMatchObject({ reason: { fault: "rate_limited" } });
-	});
-
-	test.each([
-		["5xx", "unknown_outcome"],
-		["reset_before", "unknown_outcome"],
-		["reset_after_accept", "unknown_outcome"],
-	] as const)("%s is %s", async (kind, fault) => {
-		fake.fault({ kind, count: 1 });
-		expect((await create("C1")).fault).toBe(fault);
-		expect(fake.calls).toHaveLength(1);
-	});
-
-	test("a refused connection: nothing happened", async () => {
-		await fake.close();
-		expect((await create("C1")).fault).toBe("unavailable");
-		fake = await createSlackFake();
-	});
-
-	test("a call ends with its signal", async () => {
-		fake.fault({ kind: "hang", count: 1 });
-		const session = await open();
-		const left = abortedWhen(() => fake.calls.length === 1);
-		expect((await faultOf(session.create({ to: "C1" }, "x", sendOptions("n1", left)))).fault).toBe("unknown_outcome");
 	});
 
 	test("a setting with an unknown word is refused with the known ones", async () => {

@@ -1,12 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-	createSlackFake,
-	PATIENT,
-	type SlackFake,
-	type SlackFakeOptions,
-} from "../../../packages/lab/src/slack/slack.ts";
-import { until } from "../../until.ts";
-import { afterWrites, deliver, expectPaced, startAdapter, TIME } from "../process.ts";
+import { createSlackFake, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
+import { afterWrites, deliver, expectPaced, TIME } from "../process.ts";
 
 const THREAD = "1700000000.000001";
 const inThread = { to: "C1", thread_id: THREAD, user_id: "U1", team_id: "TTEAM" };
@@ -27,8 +21,8 @@ const timesOf = (fake: SlackFake, name: string): number[] =>
 const writesOf = (fake: SlackFake): number => fake.calls.filter(({ name }) => name.startsWith("chat.")).length;
 
 /** Every test has its own workspace: they wait a lot, so they wait in parallel. */
-async function withFake(work: (fake: SlackFake) => Promise<void>, options: SlackFakeOptions = {}): Promise<void> {
-	const fake = await createSlackFake({ clock: TIME.clock, ...options });
+async function withFake(work: (fake: SlackFake) => Promise<void>): Promise<void> {
+	const fake = await createSlackFake({ clock: TIME.clock });
 	try {
 		await work(fake);
 	} finally {
@@ -79,38 +73,6 @@ describe.concurrent("the adapter as a process", () => {
 		}),
 	);
 
-	test.each(BOTH)("I7: a creation with an unknown outcome is looked up and continued %s", (_, target) =>
-		withFake(async (fake) => {
-			const call = target === inThread ? "chat.startStream" : "chat.postMessage";
-			fake.fault({ kind: "reset_after_accept", count: 1, call });
-			const { daemon } = await deliver({ channel: "slack", settings: fake.settings, target, tokens: sentences(5) });
-			expect(daemon.over).toBe("complete");
-			expect(fake.visible(target.to)).toEqual([sentences(5).join("").trim()]);
-			expect(timesOf(fake, call)).toHaveLength(1);
-		}),
-	);
-
-	test.each(BOTH)("I7: through 429s, errors and broken connections a text arrives once %s", (_, target) =>
-		withFake(async (fake) => {
-			fake.fault({ kind: "429", count: 2, ms: 1000 });
-			fake.fault({ kind: "5xx", count: 2 });
-			for (const call of ["postMessage", "startStream", "appendStream", "update", "stopStream"]) {
-				fake.fault({ kind: "reset_before", count: 1, call });
-				fake.fault({ kind: "reset_after_accept", count: 1, call });
-			}
-			const tokens = sentences(40);
-			const { statuses } = await deliver({
-				channel: "slack",
-				settings: fake.settings,
-				target,
-				tokens,
-				tokenEveryMs: 60,
-			});
-			expect(fake.visible(target.to)).toEqual([tokens.join("").trim()]);
-			expect(statuses.filter(({ type }) => type === "rate_limited").length).toBeGreaterThanOrEqual(2);
-		}),
-	);
-
 	test("a stream that Slack ended is written on by edits", () =>
 		withFake(async (fake) => {
 			const tokens = sentences(60);
@@ -127,24 +89,4 @@ describe.concurrent("the adapter as a process", () => {
 			expect(fake.visible("C1")).toEqual([tokens.join("").trim()]);
 			expect(timesOf(fake, "chat.update").length).toBeGreaterThanOrEqual(1);
 		}));
-
-	test("send: text and attachment; monitor: a message and its confirmation; health", () =>
-		withFake(async (fake) => {
-			const sender = startAdapter("slack", "send", fake.settings);
-			const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
-			const said = { target: inChannel, text: "hello", from: 0, to: 5, attachments };
-			sender.write({ type: "send", delivery: "d", nonce: "n", ...said });
-			await until("the last message is sent", () => sender.lines.some(({ final }) => final === true));
-			expect(await sender.end()).toBe(0);
-			expect(fake.visible("C2")).toEqual(["hello", "[a.txt]"]);
-			const monitor = startAdapter("slack", "monitor", fake.settings, ({ eventId }) =>
-				monitor.write({ type: "ack", eventId }),
-			);
-			await fake.inject({ text: "<@UBOT> hi there", to: "C2" });
-			await monitor.end();
-			expect(monitor.lines).toMatchObject([{ type: "message", text: "hi there", mention: true, target: { to: "C2" } }]);
-			const health = startAdapter("slack", "health", fake.settings);
-			expect(await health.end()).toBe(0);
-			expect(health.lines).toMatchObject([{ ok: true }]);
-		}, PATIENT));
 });

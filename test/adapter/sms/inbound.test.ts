@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { WebhookAnswer } from "../../../packages/adapter/src/kit.ts";
-import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../../packages/lab/src/sms.ts";
+import { createSmsFake, type SmsFake, TWILIO_NUMBER } from "../../../packages/lab/src/sms.ts";
 import { readMessage } from "../../../packages/platforms/src/sms/inbound.ts";
 import { platform } from "../../../packages/platforms/src/sms/sms.ts";
 import { type OpenSession, openSession } from "../session.ts";
@@ -12,8 +12,7 @@ let session: OpenSession;
 
 beforeEach(async () => {
 	fake = await createSmsFake();
-	const account = { account_sid: TWILIO_SID, auth_token: TWILIO_TOKEN, from: TWILIO_NUMBER, api_url: fake.url };
-	session = await openSession(platform, { ...account, webhook_url: HOOK });
+	session = await openSession(platform, { ...fake.settings, webhook_url: HOOK });
 });
 afterEach(() => fake.close());
 

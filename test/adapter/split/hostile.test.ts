@@ -26,7 +26,7 @@ describe.each(CHANNELS)("hostile answers on %s", (channel) => {
 		};
 		const { fits, share } = createRenderer(counted);
 		const source = text(slow ? CHARS : PARSED_CHARS);
-		const pieces = splitAll(source, { fits, share }, platform.info.limits.textMax);
+		const pieces = splitAll(source, { fits, share, guess: platform.info.limits.textMax });
 		expect(pieces.at(-1)?.to).toBe(source.length);
 		for (const [n, piece] of pieces.entries()) {
 			expect(piece.from).toBe(n === 0 ? 0 : pieces[n - 1]?.to);

@@ -1,14 +1,12 @@
 import type { Update } from "grammy/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type InboundMessage, PlatformError } from "../../../packages/adapter/src/kit.ts";
+import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
 import { readUpdate } from "../../../packages/platforms/src/telegram/inbound.ts";
-import { type PollOptions, poll } from "../../../packages/platforms/src/telegram/poll.ts";
 import { platform } from "../../../packages/platforms/src/telegram/telegram.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { until } from "../../until.ts";
-import { hurriedClock, openSession } from "../session.ts";
+import { openSession } from "../session.ts";
 
 const ME = { id: 7, username: "Nexus_bot" };
 const PRIVATE = { id: 42, type: "private", first_name: "Ann" };
@@ -148,14 +146,6 @@ describe("an update as a message", () => {
 		expect(readUpdate(update({ photo }), ME)?.files.map(({ fileId }) => fileId)).toEqual(["large"]);
 	});
 
-	test("a place and a contact are described", () => {
-		expect(readUpdate(update({ location: { latitude: 52.5, longitude: 13.4 } }), ME)?.message.text).toBe(
-			"[location 52.5, 13.4]",
-		);
-		const contact = { first_name: "Bo", phone_number: "+491" };
-		expect(readUpdate(update({ contact }), ME)?.message.text).toBe("[contact Bo +491]");
-	});
-
 	test.each([
 		[
 			"a moving sticker",
@@ -166,6 +156,8 @@ describe("an update as a message", () => {
 		["a poll", { poll: { question: "Tea?", options: [{ text: "yes" }, { text: "no" }] } }, "[poll Tea?: yes / no]"],
 		["a die", { dice: { emoji: "🎲", value: 4 } }, "[🎲 4]"],
 		["a story", { story: { id: 1 } }, "[story]"],
+		["a contact", { contact: { first_name: "Bo", phone_number: "+491" } }, "[contact Bo +491]"],
+		["a place", { location: { latitude: 52.5, longitude: 13.4 } }, "[location 52.5, 13.4]"],
 		[
 			"a named place",
 			{ location: { latitude: 1, longitude: 2 }, venue: { title: "Café", address: "Main St 1" } },
@@ -190,7 +182,7 @@ describe("from the platform", () => {
 	});
 
 	const open = (settings: Record<string, string> = {}) =>
-		openSession(platform, { token: fake.token, api_url: fake.url, ...settings }, { clock: systemClock });
+		openSession(platform, { ...fake.settings, ...settings }, { clock: systemClock });
 
 	test("polling: a message is confirmed only when it is safe, and comes again when it was not", async () => {
 		await fake.inject({ text: "one" });
@@ -223,57 +215,6 @@ describe("from the platform", () => {
 		stopping.abort();
 		await polling;
 		expect(fake.calls.filter(({ name }) => name === "deleteWebhook")).toHaveLength(2);
-	});
-
-	test("a webhook is taken away once, not in every quiet round, and again when one is set meanwhile", async () => {
-		let rounds = 0;
-		const deleted: number[] = [];
-		const api = {
-			deleteWebhook: async () => deleted.push(rounds),
-			async getUpdates() {
-				if (++rounds === 4) throw new PlatformError("unavailable", "409 Conflict", { retryAfterMs: 0 });
-				if (rounds === 6) stopping.abort();
-				return [];
-			},
-		} as unknown as PollOptions["api"];
-		const call: PollOptions["call"] = (_method, work) => work();
-		await poll({
-			api,
-			call,
-			take: async () => ({}),
-			signal: stopping.signal,
-			clock: hurriedClock,
-			log: silentLog,
-			listening: () => {},
-		});
-		expect(deleted).toEqual([0, 4]);
-	});
-
-	test("polling that fails again and again ends with the reason, so that it can be seen", async () => {
-		const waits: number[] = [];
-		const hurried = (ms: number, callback: () => void) => {
-			waits.push(ms);
-			queueMicrotask(callback);
-			return () => {};
-		};
-		const faults = ["unavailable", "unavailable", "unknown_outcome", "unknown_outcome"] as const;
-		const call: PollOptions["call"] = async () => {
-			throw new PlatformError(faults[waits.length] ?? "invalid", "getUpdates: ENOTFOUND api.telegram.org");
-		};
-		const api = {} as PollOptions["api"];
-		const clock = { ...systemClock, after: hurried };
-		const polling = poll({
-			api,
-			call,
-			take: async () => ({}),
-			signal: stopping.signal,
-			clock,
-			log: silentLog,
-			listening: () => {},
-		});
-		const reason = { fault: "unavailable", message: expect.stringContaining("ENOTFOUND") };
-		await expect(polling).rejects.toMatchObject(reason);
-		expect(waits).toEqual([1000, 2000, 4000]);
 	});
 
 	test("polling with a wrong token ends with the reason", async () => {
@@ -314,13 +255,10 @@ describe("from the platform", () => {
 			secret_token: "s3cret",
 			allowed_updates: ["message", "callback_query"],
 		});
-		const request = (secret: string | undefined, body: string, method = "POST") =>
-			session.webhook?.({
-				method,
-				query: new URLSearchParams(),
-				headers: secret === undefined ? {} : { "x-telegram-bot-api-secret-token": secret },
-				body: Buffer.from(body),
-			});
+		const request = (secret: string | undefined, body: string, method = "POST", asked = session) => {
+			const headers: Record<string, string> = secret === undefined ? {} : { "x-telegram-bot-api-secret-token": secret };
+			return asked.webhook?.({ method, query: new URLSearchParams(), headers, body: Buffer.from(body) });
+		};
 		const good = JSON.stringify(update({ text: "hi" }));
 		expect(await request("s3cret", good)).toMatchObject({ status: 200, messages: [{ eventId: "42:5", text: "hi" }] });
 		// Telegram repeats an update until it is confirmed: the same event.
@@ -329,9 +267,7 @@ describe("from the platform", () => {
 		expect(await request(undefined, good)).toMatchObject({ status: 401, messages: [] });
 		expect(await request("s3cret", "{")).toMatchObject({ status: 400, messages: [] });
 		expect(await request("s3cret", good, "GET")).toMatchObject({ status: 405, messages: [] });
-		const closed = await open();
-		const asked = { method: "POST", query: new URLSearchParams(), headers: {}, body: Buffer.from(good) };
-		expect(await closed.webhook?.(asked)).toMatchObject({ status: 401, messages: [] });
+		expect(await request(undefined, good, "POST", await open())).toMatchObject({ status: 401, messages: [] });
 		stopping.abort();
 		await listening;
 	});

@@ -13,8 +13,6 @@ beforeEach(async () => {
 });
 afterEach(() => fake.close());
 
-const settings = () => ({ token: fake.token, api_url: fake.url });
-
 const sentences = (count: number): string[] =>
 	Array.from({ length: count }, (_, index) => `Sentence ${index} is here & <complete>. `);
 
@@ -22,7 +20,7 @@ const letters = (text: string): string => text.replace(/\s+/g, "");
 
 test("I7: an answer grows by edits, at least 500 ms apart, and is complete", async () => {
 	const tokens = sentences(60);
-	const params = { channel: "telegram", settings: settings(), target: { to: "42" }, tokens, tokenEveryMs: 25 };
+	const params = { channel: "telegram", settings: fake.settings, target: { to: "42" }, tokens, tokenEveryMs: 25 };
 	const delivered = await deliver({ ...params, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
 	expect(fake.visible("42")).toEqual([tokens.join("").trim()]);
 	expectPaced(fake, "editMessageText", delivered, 500);
@@ -31,7 +29,7 @@ test("I7: an answer grows by edits, at least 500 ms apart, and is complete", asy
 test("I7: an answer full of links continues in further messages before Telegram ignores them", async () => {
 	const urls = Array.from({ length: 130 }, (_, index) => `https://example.org/${index}/${"x".repeat(60)}`);
 	const tokens = urls.map((url, index) => `- [source ${index}](${url})\n`);
-	await deliver({ channel: "telegram", settings: settings(), target: { to: "42" }, tokens });
+	await deliver({ channel: "telegram", settings: fake.settings, target: { to: "42" }, tokens });
 	expect(fake.raw("42").flatMap(({ entities }) => entities.flatMap(({ url }) => url ?? []))).toEqual(urls);
 });
 
@@ -40,7 +38,7 @@ test("I7: an adapter killed while it writes is resumed in the same message", asy
 	const dies = new Set(["message_creating", "message_created", "message_updated", "message_sent"]);
 	const { deaths } = await deliver({
 		channel: "telegram",
-		settings: settings(),
+		settings: fake.settings,
 		target: { to: "42" },
 		tokens,
 		tokenEveryMs: 12,
@@ -52,36 +50,11 @@ test("I7: an adapter killed while it writes is resumed in the same message", asy
 	expect(fake.visible("42").every((text) => text.length <= 4096)).toBe(true);
 });
 
-test("I7: a creation with an unknown outcome is flagged, never repeated", async () => {
-	fake.fault({ kind: "reset_after_accept", count: 1, call: "sendMessage" });
-	const { daemon } = await deliver({
-		channel: "telegram",
-		settings: settings(),
-		target: { to: "42" },
-		tokens: ["once"],
-	});
-	expect(daemon.error).toMatchObject({ code: "unknown_outcome" });
-	expect(fake.visible("42")).toEqual(["once"]);
-});
-
-test("I7: through 429s, errors and broken edits the text arrives once", async () => {
-	fake.fault({ kind: "429", count: 2, ms: 1000 });
-	fake.fault({ kind: "5xx", count: 2 });
-	fake.fault({ kind: "reset_after_accept", count: 2, call: "editMessageText" });
-	fake.fault({ kind: "reset_before", count: 1, call: "editMessageText" });
-	const tokens = sentences(40);
-	const target = { to: "-1001", thread_id: "3" };
-	const { statuses } = await deliver({ channel: "telegram", settings: settings(), target, tokens, tokenEveryMs: 50 });
-	expect(fake.visible("-1001")).toEqual([tokens.join("").trim()]);
-	expect(fake.raw("-1001")[0]?.thread).toBe(3);
-	expect(statuses.filter(({ type }) => type === "rate_limited").length).toBeGreaterThanOrEqual(1);
-});
-
 test("drafts: previews while it grows, one message at the end", async () => {
 	const tokens = sentences(40);
 	await deliver({
 		channel: "telegram",
-		settings: { ...settings(), drafts: "true" },
+		settings: { ...fake.settings, drafts: "true" },
 		target: { to: "42", direct: true },
 		tokens,
 		tokenEveryMs: 25,
@@ -94,31 +67,11 @@ test("drafts: previews while it grows, one message at the end", async () => {
 	expect(names).not.toContain("editMessageText");
 });
 
-test("send: blocks with an attachment; monitor: a message and its confirmation", async () => {
-	const sender = startAdapter("telegram", "send", settings());
-	const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
-	const text = "hello";
-	const line = { type: "send", delivery: "d", nonce: "n", target: { to: "42" }, text, from: 0, to: 5, attachments };
-	sender.write(line);
-	await until("the last message is sent", () => sender.lines.some(({ final }) => final === true));
-	expect(await sender.end()).toBe(0);
-	expect(fake.raw("42").map((message) => message.file?.name ?? message.text)).toEqual(["hello", "a.txt"]);
-	await fake.inject({ text: "hi there" });
-	const heard = new Promise<Record<string, unknown>>((resolve) => {
-		const monitor = startAdapter("telegram", "monitor", settings(), (said) => {
-			monitor.write({ type: "ack", eventId: said.eventId });
-			resolve(said);
-			void monitor.end();
-		});
-	});
-	expect(await heard).toMatchObject({ type: "message", text: "hi there", target: { to: "42", direct: true } });
-});
-
 test("I7: when the daemon dies, a call that is under way is waited for, and what came of it is noted", async () => {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-telegram-"));
 	try {
 		fake.fault({ kind: "slow", count: 1, call: "sendMessage", ms: 3000 });
-		const adapter = startAdapter("telegram", "stream", settings(), () => {}, folder);
+		const adapter = startAdapter("telegram", "stream", fake.settings, () => {}, folder);
 		const begin = (n: number) => {
 			const name = { delivery: `d${n}`, runId: `run_${n}` };
 			adapter.write({ type: "stream_start", sessionLabel: "main", target: { to: `4${n}` }, ...name });

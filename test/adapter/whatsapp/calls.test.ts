@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createWhatsAppFake, type WhatsAppFake } from "../../../packages/lab/src/whatsapp.ts";
 import { platform } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
 import { manualClock } from "../../clock.ts";
-import { abortedWhen, faultOf, memory, type OpenSession, openSession, sendOptions } from "../session.ts";
+import { faultOf, memory, type OpenSession, openSession, sendOptions } from "../session.ts";
 
 let fake: WhatsAppFake;
 
@@ -156,11 +156,6 @@ describe("refusals", () => {
 		expect(error.message).toContain("24 hours");
 	});
 
-	test("130429 stops the whole account", async () => {
-		fake.fault({ kind: "429", count: 1 });
-		expect((await create()).fault).toBe("rate_limited");
-	});
-
 	test("131056 slows one chat, longer every time, until a message is taken", async () => {
 		await fake.close();
 		const clock = manualClock(1000);
@@ -178,27 +173,6 @@ describe("refusals", () => {
 		clock.advance(6000);
 		await session.create(ANN, "two", sendOptions());
 		expect((await faultOf(session.create(ANN, "three", sendOptions()))).retryAfterMs).toBe(6000);
-	});
-
-	test.each([
-		["5xx", "unavailable"],
-		["reset_before", "unknown_outcome"],
-		["reset_after_accept", "unknown_outcome"],
-	] as const)("%s is %s", async (kind, fault) => {
-		fake.fault({ kind, count: 1 });
-		expect((await create()).fault).toBe(fault);
-	});
-
-	test("a refused connection: nothing happened", async () => {
-		await fake.close();
-		expect((await create()).fault).toBe("unavailable");
-		fake = await createWhatsAppFake();
-	});
-
-	test("a call ends with its signal", async () => {
-		fake.fault({ kind: "hang", count: 1 });
-		const left = abortedWhen(() => fake.calls.length === 1);
-		expect((await faultOf((await open()).create(ANN, "x", sendOptions("n", left)))).fault).toBe("unknown_outcome");
 	});
 
 	test("a number in place of its id is refused with what is meant", async () => {

@@ -53,19 +53,6 @@ function listenFor(fake: WhatsAppFake, folder: string, time: TestTime): AdapterP
 }
 
 describe.concurrent("the adapter as a process", () => {
-	test("I7: through refusals and errors every block arrives once and in order", () =>
-		withFake(async (fake) => {
-			fake.fault({ kind: "429", count: 2 });
-			fake.fault({ kind: "5xx", count: 2 });
-			const sender = startAdapter("whatsapp", "send", fake.settings);
-			const texts = ["one", "two", "three", "four"];
-			for (const [index, text] of texts.entries()) sender.write(line(index, text));
-			await until("4 messages are sent", () => sender.lines.filter(({ type }) => type === "message_sent").length === 4);
-			expect(await sender.end()).toBe(0);
-			expect(fake.visible(ANN.to)).toEqual(texts);
-			expect(sender.lines.filter(({ type }) => type === "rate_limited").length).toBeGreaterThanOrEqual(2);
-		}));
-
 	test("I7: a send without an answer is found by its status, which another process hears", () =>
 		withFake(async (fake) => {
 			const folder = mkdtempSync(join(tmpdir(), "nexus-whatsapp-"));

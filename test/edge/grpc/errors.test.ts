@@ -9,14 +9,9 @@ import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { ERROR_TABLE, type ErrorCode, NexusError, reasonOf } from "../../../packages/protocol/src/protocol.ts";
 import { BEARER, TOKEN } from "../rig.ts";
 import { strings } from "./fake-methods.ts";
-import { errorOf, type GrpcKitOptions, kitForTest, PROTOCOLS, readStream, statusOf } from "./kit.ts";
+import { errorOf, kitForTest, PROTOCOLS, readStream, statusOf } from "./kit.ts";
 
 vi.mock("../../../packages/daemon/src/services/memory/rpc.ts", () => import("./fake-methods.ts"));
-
-async function start(options?: GrpcKitOptions) {
-	const kit = await kitForTest(options);
-	return kit;
-}
 
 beforeEach(() => {
 	strings.recall = () => {};
@@ -58,7 +53,7 @@ export async function rawCall(
 it.each(PROTOCOLS)(
 	"P8.2: every code of the error table is its status over %s, with its reason as detail and as trailer",
 	async (protocol) => {
-		const memory = (await start()).client(RuntimeMemoryService, protocol);
+		const memory = (await kitForTest()).client(RuntimeMemoryService, protocol);
 		for (const code of Object.keys(ERROR_TABLE) as ErrorCode[]) {
 			strings.recall = () => {
 				throw new NexusError(code, `it is ${code}`);
@@ -86,7 +81,7 @@ it.each(PROTOCOLS)(
 it.each(PROTOCOLS)("an unexpected error is INTERNAL over %s without its text, and logged", async (protocol) => {
 	const logged: unknown[] = [];
 	const log = { ...silentLog, error: (facts: object) => void logged.push(facts) };
-	const memory = (await start({ deps: { log } })).client(RuntimeMemoryService, protocol);
+	const memory = (await kitForTest({ deps: { log } })).client(RuntimeMemoryService, protocol);
 	strings.recall = () => {
 		throw new Error("the key is sk-123 in /home/me");
 	};
@@ -98,7 +93,7 @@ it.each(PROTOCOLS)("an unexpected error is INTERNAL over %s without its text, an
 });
 
 it.each(PROTOCOLS)("Z9: no or a wrong token is UNAUTHENTICATED over %s", async (protocol) => {
-	const kit = await start();
+	const kit = await kitForTest();
 	const refused = { code: "Unauthenticated", reason: "REASON_CODE_UNAUTHENTICATED" };
 	for (const token of ["", "wrong"]) {
 		const memory = kit.client(RuntimeMemoryService, protocol, token);
@@ -108,14 +103,14 @@ it.each(PROTOCOLS)("Z9: no or a wrong token is UNAUTHENTICATED over %s", async (
 });
 
 it("P8.1, Z9: the token is checked before the body is read", async () => {
-	const { grpcUrl } = await start();
+	const { grpcUrl } = await kitForTest();
 	// The body never comes.
 	const { trailers } = await rawCall(grpcUrl, RECALL, undefined, {});
 	expect([trailers["grpc-status"], trailers["x-nexus-reason-code"]]).toEqual(["16", "REASON_CODE_UNAUTHENTICATED"]);
 });
 
 it("Z11: a cookie counts for nothing on the gRPC port", async () => {
-	const { grpcUrl, rig } = await start();
+	const { grpcUrl, rig } = await kitForTest();
 	const signedIn = await rig.post("/v1/sign-in", { token: TOKEN });
 	const cookie = signedIn.headers.get("set-cookie")?.split(";")[0];
 	expect(cookie).toMatch(/^nexus_\d+=/);
@@ -124,7 +119,7 @@ it("Z11: a cookie counts for nothing on the gRPC port", async () => {
 });
 
 it("Z9: a message that cannot be read is the caller's mistake", async () => {
-	const { grpcUrl, rig } = await start();
+	const { grpcUrl, rig } = await kitForTest();
 	const { trailers } = await rawCall(grpcUrl, RECALL, new Uint8Array([0x0a, 0xff]));
 	expect([trailers["grpc-status"], trailers["x-nexus-reason-code"]]).toEqual([
 		"3",
@@ -139,7 +134,7 @@ it("Z9: a message that cannot be read is the caller's mistake", async () => {
 });
 
 it("Z13: a message over the limit is RESOURCE_EXHAUSTED, in both directions", async () => {
-	const { client } = await start({ limits: { grpcReadBytesMax: 1000, grpcWriteBytesMax: 100 } });
+	const { client } = await kitForTest({ limits: { grpcReadBytesMax: 1000, grpcWriteBytesMax: 100 } });
 	const memory = client(RuntimeMemoryService);
 	const error = await errorOf(memory.recall({ query: "x".repeat(2000) }));
 	expect(statusOf(error)).toEqual({ code: "ResourceExhausted", reason: "REASON_CODE_TOO_LARGE" });
@@ -151,7 +146,7 @@ it("Z13: a message over the limit is RESOURCE_EXHAUSTED, in both directions", as
 });
 
 it("what there is no method for is UNIMPLEMENTED, also where a service has no such method yet", async () => {
-	const { grpcUrl, rig, client } = await start();
+	const { grpcUrl, rig, client } = await kitForTest();
 	const { headers } = await rawCall(grpcUrl, "/nexus.runtime.v1.RuntimeMemoryService/Invent", new Uint8Array());
 	expect([headers[":status"], headers["grpc-status"]]).toEqual([200, "12"]);
 	expect((await errorOf(client(RuntimeMemoryService).forget({}))).code).toBe(12);

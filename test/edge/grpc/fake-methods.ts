@@ -2,11 +2,10 @@
 
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Batch, Bus, LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import { feedStream, logStream, principalOf } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
 
 /** The rig passes its Bus to the methods. */
 type FakeParts = { bus: Bus };
-
-import { feedStream, logStream, principalOf } from "../../../packages/daemon/src/edge/rpc/rpc.ts";
 
 /** The test that calls the methods decides how they behave. */
 export const strings = {

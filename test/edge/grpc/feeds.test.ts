@@ -13,8 +13,8 @@ import {
 	RuntimeStatus as Status,
 } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { startDaemon } from "../../../packages/daemon/src/runtime/runtime.ts";
+import type { RuntimeHealth } from "../../../packages/daemon/src/services/health/health.ts";
 import { createRuntimeHealth } from "../../../packages/daemon/src/services/health/health.ts";
-import type { RuntimeHealth } from "../../../packages/daemon/src/services/health/port.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";

@@ -10,12 +10,7 @@ import {
 import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
-import { errorOf, type GrpcKitOptions, kitForTest, PROTOCOLS, statusOf } from "./kit.ts";
-
-async function start(options?: GrpcKitOptions) {
-	const kit = await kitForTest(options);
-	return kit;
-}
+import { errorOf, kitForTest, PROTOCOLS, statusOf } from "./kit.ts";
 
 function feed() {
 	const listeners = new Set<(state: DaemonState) => void>();
@@ -38,7 +33,7 @@ function feed() {
 
 it.each(PROTOCOLS)("P8.1, Z11: %s carries a unary call and a stream", async (protocol) => {
 	const { set, listeners, health } = feed();
-	const kit = await start({ deps: { health } });
+	const kit = await kitForTest({ deps: { health } });
 	const client = kit.client(Health, protocol, "");
 	expect((await client.check({ service: "" })).status).toBe(Status.SERVING);
 	expect(statusOf(await errorOf(client.check({ service: "none" })))).toEqual({
@@ -61,7 +56,7 @@ it.each(PROTOCOLS)("P8.1, Z11: %s carries a unary call and a stream", async (pro
 
 it("P8.5, Z13: connections are pinged, and one whose peer does not answer is dropped", async () => {
 	const clock = manualClock();
-	const kit = await start({ clock, limits: { heartbeatMs: 1000 } });
+	const kit = await kitForTest({ clock, limits: { heartbeatMs: 1000 } });
 	const { port } = new URL(kit.grpcUrl);
 	// Says hello and reads, but never answers.
 	const mute = connect(Number(port), "127.0.0.1");
@@ -84,7 +79,7 @@ it("P8.5, Z13: connections are pinged, and one whose peer does not answer is dro
 });
 
 it("Z13: one address has so many connections, and one connection so many calls", async () => {
-	const kit = await start({ limits: { connectionsPerClientMax: 3, grpcStreamsPerConnectionMax: 7 } });
+	const kit = await kitForTest({ limits: { connectionsPerClientMax: 3, grpcStreamsPerConnectionMax: 7 } });
 	const session = http2Connect(kit.grpcUrl);
 	const settings = await new Promise<Settings>((resolve) => session.on("remoteSettings", resolve));
 	expect(settings).toMatchObject({ maxConcurrentStreams: 7, maxHeaderListSize: 16_384 });

@@ -10,12 +10,7 @@ import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { type Log, silentLog } from "../../../packages/protocol/src/log.ts";
 import { CERT, KEY } from "../../runtime/certificate.ts";
 import { TOKEN, waitFor } from "../rig.ts";
-import { errorOf, type GrpcKitOptions, kitForTest, statusOf } from "./kit.ts";
-
-async function start(options?: GrpcKitOptions) {
-	const kit = await kitForTest(options);
-	return kit;
-}
+import { errorOf, kitForTest, statusOf } from "./kit.ts";
 
 /** Opens a stream and keeps it; rejects when it is refused. Returns how to leave it. */
 async function held(open: (signal: AbortSignal) => AsyncIterable<unknown>): Promise<() => void> {
@@ -30,7 +25,7 @@ async function held(open: (signal: AbortSignal) => AsyncIterable<unknown>): Prom
 }
 
 it("Z12, I11: who has no token opens few streams, and takes none of those who have one", async () => {
-	const kit = await start({ limits: { streamsTokenlessMax: 2, streamsMax: 10 } });
+	const kit = await kitForTest({ limits: { streamsTokenlessMax: 2, streamsMax: 10 } });
 	const stranger = kit.client(Health, "grpc", "");
 	const owner = kit.client(Health, "grpc", TOKEN);
 	const leave = await held((signal) => stranger.watch({}, { signal }));
@@ -45,7 +40,7 @@ it("Z12, I11: who has no token opens few streams, and takes none of those who ha
 });
 
 it("Z25, I11: one application's streams leave room for the others'", async () => {
-	const kit = await start({
+	const kit = await kitForTest({
 		limits: { streamsPerAppMax: 1, streamsMax: 10 },
 		services: ({ bus, rows }) => ({
 			appMessages: new AppMessageLogs({
@@ -79,7 +74,7 @@ it("Z25, I11: one application's streams leave room for the others'", async () =>
 it("P8.1: a call that the gate refuses leaves no error in the log", async () => {
 	const errors: unknown[] = [];
 	const log: Log = { ...silentLog, error: (...words: unknown[]) => void errors.push(words) };
-	const { rig } = await start({ deps: { log } });
+	const { rig } = await kitForTest({ deps: { log } });
 	const answer = await fetch(`${rig.url}/grpc.health.v1.Health/Check`, {
 		method: "POST",
 		headers: { origin: "https://elsewhere.example", "content-type": "application/json" },
@@ -94,7 +89,7 @@ it.each([
 	["a body", "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc"],
 ])("Z13: on the gRPC port with TLS, HTTP/1.1 %s that never arrive in full end the connection", async (_, sent) => {
 	const limits = { headersTimeoutMs: 40, requestTimeoutMs: 60 };
-	const kit = await start({ limits, tls: { cert: CERT, key: KEY } });
+	const kit = await kitForTest({ limits, tls: { cert: CERT, key: KEY } });
 	const { port } = new URL(kit.grpcUrl);
 	const socket = connectTls({ port: Number(port), rejectUnauthorized: false, ALPNProtocols: ["http/1.1"] });
 	onTestFinished(() => void socket.destroy());

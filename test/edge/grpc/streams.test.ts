@@ -18,7 +18,8 @@ import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
 import { BEARER, waitFor, watchCursors } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";
-import { errorOf, type GrpcKit, type GrpcKitOptions, kitForTest, PROTOCOLS, readStream, statusOf } from "./kit.ts";
+import { errorOf, kitForTest, PROTOCOLS, readStream, statusOf } from "./kit.ts";
+import { framed } from "./raw.ts";
 
 vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
 vi.mock("../../../packages/daemon/src/services/jobs/rpc.ts", () => import("./fake-methods.ts"));
@@ -27,11 +28,6 @@ vi.mock("../../../packages/daemon/src/services/memory/rpc.ts", () => import("./f
 
 const STOPPED = { code: "Canceled", reason: "REASON_CODE_STOPPING" };
 const TURNED_AWAY = { code: "Unavailable", reason: "REASON_CODE_STOPPING" };
-
-async function start(options?: GrpcKitOptions): Promise<GrpcKit> {
-	const kit = await kitForTest(options);
-	return kit;
-}
 
 /** A call whose client does not read the answer. */
 function openRaw(url: string, runId: string) {
@@ -45,9 +41,7 @@ function openRaw(url: string, runId: string) {
 	});
 	stream.on("error", () => {});
 	const message = toBinary(StreamScenarioRequestSchema, create(StreamScenarioRequestSchema, { runId }));
-	const head = Buffer.alloc(5);
-	head.writeUInt32BE(message.length, 1);
-	stream.end(Buffer.concat([head, message]));
+	stream.end(framed(message));
 	return { session, stream };
 }
 
@@ -59,7 +53,7 @@ beforeEach(() => {
 it.each(PROTOCOLS)(
 	"R4-63, I4: %s follows a log, ends with OK after its terminal, and resumes after a sequence",
 	async (protocol) => {
-		const { rig, client } = await start();
+		const { rig, client } = await kitForTest();
 		const log = await textLog(rig.bus, "s1", "a", "b");
 		const ai = client(RuntimeAiService, protocol);
 		const reading = readStream(ai.streamScenario({ runId: "s1" }), ({ textDelta }) => {
@@ -84,7 +78,7 @@ it.each(PROTOCOLS)(
 it.each(PROTOCOLS)(
 	"P5.7: %s sends the headers before the first message, so that a subscriber knows that it is one",
 	async (protocol) => {
-		const { client } = await start();
+		const { client } = await kitForTest();
 		const abort = new AbortController();
 		const established = Promise.withResolvers<void>();
 		const onHeader = () => established.resolve();
@@ -103,7 +97,7 @@ it.each(PROTOCOLS)(
 it.each(PROTOCOLS)(
 	"P8.3, Z5: over %s a deadline and a log that cannot be read have their own statuses",
 	async (protocol) => {
-		const { rig, client } = await start();
+		const { rig, client } = await kitForTest();
 		const ai = client(RuntimeAiService, protocol);
 		await textLog(rig.bus, "s1", "a");
 		const late = await readStream(ai.streamScenario({ runId: "s1" }, { timeoutMs: 100 }));
@@ -137,19 +131,15 @@ it("P8.6, Z6, K-DAEMON-003, R4-23, R4-46: stopping tells the health streams, can
 			return () => listeners.delete(listener);
 		},
 	};
-	const { rig, client } = await start({ deps: { health } });
+	const { rig, client } = await kitForTest({ deps: { health } });
 	const run = await textLog(rig.bus, "a1", "a");
 	await textLog(rig.bus, "b1", "b");
 	const eof = Promise.withResolvers<void>();
 	strings.eof = eof.promise;
-	const [ai, probe, audit, memory] = [RuntimeAiService, Health, RuntimeAuditService, RuntimeMemoryService].map(
-		(service) => client(service as never),
-	) as never as [
-		ReturnType<typeof client<typeof RuntimeAiService>>,
-		ReturnType<typeof client<typeof Health>>,
-		ReturnType<typeof client<typeof RuntimeAuditService>>,
-		ReturnType<typeof client<typeof RuntimeMemoryService>>,
-	];
+	const ai = client(RuntimeAiService);
+	const probe = client(Health);
+	const audit = client(RuntimeAuditService);
+	const memory = client(RuntimeMemoryService);
 	let begun = 0;
 	const begin = () => void begun++;
 	const a = readStream(ai.streamScenario({ runId: "a1" }), begin);
@@ -191,7 +181,7 @@ it("P8.6, Z6, K-DAEMON-003, R4-23, R4-46: stopping tells the health streams, can
 it.each(PROTOCOLS)(
 	"Z6, Z7: over %s what has not ended by the deadline is cancelled, with its trailers",
 	async (protocol) => {
-		const { rig, client } = await start();
+		const { rig, client } = await kitForTest();
 		await textLog(rig.bus, "a1", "a");
 		const begun = Promise.withResolvers<void>();
 		const reading = readStream(client(RuntimeAiService, protocol).streamScenario({ runId: "a1" }), () =>
@@ -206,7 +196,7 @@ it.each(PROTOCOLS)(
 
 it("P8.5, Z8, I6, R4-56: a reader that takes nothing is read for by one batch, and then reset: RESOURCE_EXHAUSTED", async () => {
 	const clock = manualClock();
-	const { rig, grpcUrl } = await start({ clock, limits: { stalledReaderMs: 4000 } });
+	const { rig, grpcUrl } = await kitForTest({ clock, limits: { stalledReaderMs: 4000 } });
 	const cursors = watchCursors(rig.bus);
 	const log = await textLog(rig.bus, "s1", "first");
 	const { stream } = openRaw(grpcUrl, "s1");
@@ -239,7 +229,7 @@ it("P8.5, Z8, I6, R4-56: a reader that takes nothing is read for by one batch, a
 });
 
 it("Z13: a stream beyond the limit of all streams is RESOURCE_EXHAUSTED, whatever the wire of the others", async () => {
-	const { rig, client } = await start({ limits: { streamsMax: 2 } });
+	const { rig, client } = await kitForTest({ limits: { streamsMax: 2 } });
 	await textLog(rig.bus, "s1", "a");
 	const abort = new AbortController();
 	const sse = await rig.get("/v1/sessions/s/stream");
@@ -257,7 +247,7 @@ it("Z13: a stream beyond the limit of all streams is RESOURCE_EXHAUSTED, whateve
 });
 
 it("a client that goes away lets go of its cursor", async () => {
-	const { rig, grpcUrl } = await start();
+	const { rig, grpcUrl } = await kitForTest();
 	await textLog(rig.bus, "s1", "a");
 	const { session } = openRaw(grpcUrl, "s1");
 	await waitFor(() => rig.bus.stats.cursors === 1);

@@ -11,6 +11,7 @@ import type { ApprovalOutcome, EngineRequest } from "../../../packages/protocol/
 import type { Log } from "../../../packages/protocol/src/log.ts";
 import { ownPort } from "../../port.ts";
 import { until } from "../../until.ts";
+import { requestOf } from "../demo-play.ts";
 
 const EVERYTHING = fileURLToPath(import.meta.resolve("@modelcontextprotocol/server-everything/dist/index.js"));
 const LIAR = fileURLToPath(new URL("./liar.ts", import.meta.url));
@@ -37,14 +38,7 @@ export function rig(config: McpConfig, parts: Partial<Parameters<typeof createMc
 	};
 }
 
-export const request = (more: Partial<EngineRequest> = {}): EngineRequest => ({
-	session: "s",
-	runId: "run_1",
-	messages: [{ role: "user", text: "hello" }],
-	attachments: [],
-	toolTimeoutMs: 60_000,
-	...more,
-});
+export const request = (more: Partial<EngineRequest> = {}): EngineRequest => requestOf("hello", more);
 
 export interface Called extends ToolContext {
 	said: string[];

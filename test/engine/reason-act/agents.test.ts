@@ -1,7 +1,7 @@
 /** Several agents: routing, hand-over, lanes, failures, phases, what each of them reads, and loops that end. */
 
 import { describe, expect, test } from "vitest";
-import { END } from "../../../packages/daemon/src/engine/reason-act/termination.ts";
+import { END } from "../../../packages/daemon/src/engine/agents.ts";
 import { textResult } from "../../../packages/daemon/src/engine/tool.ts";
 import type { EngineEvent, EngineRequest } from "../../../packages/protocol/src/engine.ts";
 import { requestOf } from "../demo-play.ts";
@@ -502,19 +502,5 @@ test("R2-125, A23: what agents and tools do is counted, with bounded labels", as
 	expect(few.read().map(({ labels, value }) => [labels.tool, value])).toEqual([
 		["a", 1],
 		["other", 2],
-	]);
-});
-
-test("a model that streams words of two agents keeps them apart however far the reader is behind", async () => {
-	const { EventQueue } = await import("../../../packages/daemon/src/engine/kit/kit.ts");
-	const queue = new EventQueue(1);
-	queue.push([
-		{ type: "text", delta: "a", agent: "a" },
-		{ type: "text", delta: "b", agent: "b" },
-		{ type: "text", delta: "c", agent: "b" },
-	]);
-	expect((await queue.next()).value).toEqual([
-		{ type: "text", delta: "a", agent: "a" },
-		{ type: "text", delta: "bc", agent: "b" },
 	]);
 });

@@ -29,15 +29,22 @@ import {
 const request = requestOf("hello");
 const context = { signal: new AbortController().signal };
 
+/** Keeps checkpoints instead of yielding them. */
+function keeping(kept: (one: Checkpoint) => void = () => {}) {
+	const checkpoints: Checkpoint[] = [];
+	const checkpoint = (one: Checkpoint) => {
+		checkpoints.push(JSON.parse(JSON.stringify(one)));
+		kept(one);
+		return undefined;
+	};
+	return { checkpoints, checkpoint };
+}
+
 /** Plays a run whole, and keeps every checkpoint as a store would. */
 async function recorded(answers: readonly (readonly LlmEvent[])[], tools: Tool[], config = {}) {
 	const { model } = modelOf(answers);
-	const checkpoints: Checkpoint[] = [];
+	const { checkpoints, checkpoint } = keeping();
 	const setup = await setupOf(config, model, tools);
-	const checkpoint = (one: Checkpoint) => {
-		checkpoints.push(JSON.parse(JSON.stringify(one)));
-		return undefined;
-	};
 	await collect(reasonAct({ ...setup, checkpoint }, request, context));
 	return checkpoints;
 }
@@ -160,13 +167,10 @@ describe("A2: a call that waited for a person when the run was cut off", () => {
 		const { tools } = noting();
 		const asking = tools.map((tool) => (tool.name === "b" ? { ...tool, approval: "always" as const } : tool));
 		const { model } = modelOf([answer(asks("a"), asks("b"))]);
-		const checkpoints: Checkpoint[] = [];
 		const stop = new AbortController();
-		const checkpoint = (one: Checkpoint) => {
-			checkpoints.push(JSON.parse(JSON.stringify(one)));
-			if (one.state.calls[0]?.status === "completed") stop.abort();
-			return undefined;
-		};
+		const { checkpoints, checkpoint } = keeping(({ state }) => {
+			if (state.calls[0]?.status === "completed") stop.abort();
+		});
 		const setup = await setupOf({}, model, asking);
 		const context = { signal: stop.signal, answer: () => new Promise<never>(() => {}) };
 		await collect(reasonAct({ ...setup, checkpoint }, request, context));
@@ -280,7 +284,7 @@ test("A4, A5: a run that was cut off twice owes the model what became of the cal
 		timestamp: 0,
 	};
 	const messages = [messageOf([asks("a", {}, "a"), asks("b", {}, "b")]), result];
-	const state = { used: {} as never, attempts: {}, custom: {}, calls: [call("a", "completed"), call("b", "started")] };
+	const state = { used: {} as never, custom: {}, calls: [call("a", "completed"), call("b", "started")] };
 	expect(missingResults(messages, state, 0)).toMatchObject([{ toolCallId: "b", isError: true }]);
 	expect(missingResults([...messages, { ...result, toolCallId: "b" }], state, 0)).toEqual([]);
 });
@@ -293,17 +297,9 @@ describe("A5, A7: a checkpoint of several agents", () => {
 	});
 
 	async function recordedTeam() {
-		const checkpoints: Checkpoint[] = [];
+		const { checkpoints, checkpoint } = keeping();
 		const { acted, tools } = noting();
-		const { engine } = await teamOf(answersOf(), {
-			tools,
-			setup: {
-				checkpoint(one) {
-					checkpoints.push(JSON.parse(JSON.stringify(one)));
-					return undefined;
-				},
-			},
-		});
+		const { engine } = await teamOf(answersOf(), { tools, setup: { checkpoint } });
 		await collect(engine.run(request, context));
 		expect(acted.toSorted()).toEqual(["a", "b"]);
 		return checkpoints;

@@ -47,20 +47,7 @@ describe("attempts", () => {
 		expect(state.openCalls()).toEqual([]);
 		expect(state.hasState("k")).toBe(false);
 		expect(state.used.tokens).toBe(0);
-		expect(state.attemptsOf("writer", "plan")).toBe(0);
 		expect(() => state.activation).toThrow("no agent is active");
-	});
-
-	test("R2-113: executions are counted by agent and phase", () => {
-		const state = active();
-		state.retry();
-		state.activate("writer", "execute");
-		state.activate("lead", "plan");
-		state.activate("writer", "plan");
-		expect(state.activation.attempt).toBe(1);
-		expect(state.attemptsOf("writer", "plan")).toBe(3);
-		expect(state.attemptsOf("writer", "execute")).toBe(1);
-		expect(state.attemptsOf("lead", "plan")).toBe(1);
 	});
 
 	test("R2-119: white space alone is not an answer", () => {
@@ -210,7 +197,7 @@ describe("custom state", () => {
 		expect(state.getState("k")).toBe(1);
 	});
 
-	test("R2-124, A5: a snapshot is JSON and restores calls, counters, attempts and custom state", () => {
+	test("R2-124, A5: a snapshot is JSON and restores calls, counters and custom state", () => {
 		const state = active();
 		state.retry();
 		state.start(state.announce("a", "look", { x: 1 }));
@@ -223,7 +210,6 @@ describe("custom state", () => {
 		expect(restored.activation).toEqual({ agent: "writer", phase: "plan", attempt: 2 });
 		expect(restored.endReported("a", "look", "completed", "").missingStart).toBe(false);
 		expect(restored.announce("a", "look", {}).callId).toBe("a_2");
-		expect(restored.attemptsOf("writer", "plan")).toBe(2);
 	});
 });
 

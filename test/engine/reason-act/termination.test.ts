@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { END } from "../../../packages/daemon/src/engine/agents.ts";
 import {
 	type AttemptEnd,
-	END,
 	enforcing,
 	lenient,
 	mustTerminate,

@@ -17,14 +17,7 @@ import { contentText } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";
 import { settle } from "../demo-play.ts";
-
-const toolOf = (name: string, fields: Partial<Tool> = {}): Tool => ({
-	name,
-	description: name,
-	parameters: { type: "object", properties: {} },
-	execute: async () => textResult(`${name} done`),
-	...fields,
-});
+import { toolOf } from "./kit.ts";
 
 describe("descriptions", () => {
 	test.each<[string, string, object, string]>([
@@ -44,8 +37,8 @@ describe("descriptions", () => {
 	])("%s: %s %j", (_item, name, args, text) => expect(describeCall(name, args)).toBe(text));
 
 	test("R2-32: a tool describes itself", () => {
-		const registry = toolRegistry([toolOf("weather", { describe: ({ city }) => `☀️ Asking about ${String(city)}` })]);
-		expect(registry.describe("weather", { city: "Rome\nand more" })).toBe("☀️ Asking about Rome and more");
+		const own = ({ city }: { city?: unknown }) => `☀️ Asking about ${String(city)}`;
+		expect(describeCall("weather", { city: "Rome\nand more" }, own)).toBe("☀️ Asking about Rome and more");
 	});
 
 	test("one that fails to describe itself is described as any other", () => {
@@ -109,11 +102,6 @@ describe("the registry", () => {
 			}),
 			{ numRuns: atEffort(2000, 200) },
 		);
-	});
-
-	test("allowed tools are named, or by a glob at the end", () => {
-		expect(registry.only(["mcp__docs__*", "nothing"]).tools.map(({ name }) => name)).toEqual(["mcp__docs__read"]);
-		expect(registry.only(undefined).tools).toHaveLength(3);
 	});
 
 	test("two tools of one name, and names that providers refuse, are a mistake of the configuration", () => {

@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Tool } from "../../../packages/daemon/src/engine/tool.ts";
 import { bashTool, commandEnvironment } from "../../../packages/daemon/src/engine/tools/shell/bash.ts";
-import { HeadTail } from "../../../packages/daemon/src/engine/tools/shell/head-tail.ts";
+import { HeadTail } from "../../../packages/daemon/src/engine/tools/shell/command.ts";
 import { builtInTools } from "../../../packages/daemon/src/engine/tools/tools.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";

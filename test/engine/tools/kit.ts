@@ -4,6 +4,7 @@ import type { EngineServices } from "../../../packages/daemon/src/engine/entry.t
 import type { Tool, ToolContext, ToolResult } from "../../../packages/daemon/src/engine/tool.ts";
 import type { EngineRequest } from "../../../packages/protocol/src/engine.ts";
 import { contentText } from "../../../packages/protocol/src/protocol.ts";
+import { requestOf as request } from "../demo-play.ts";
 
 export const engineServicesOf = (fields: Partial<EngineServices> = {}): EngineServices => ({
 	toolSources: [],
@@ -15,14 +16,7 @@ export const engineServicesOf = (fields: Partial<EngineServices> = {}): EngineSe
 	...fields,
 });
 
-export const requestOf = (fields: Partial<EngineRequest> = {}): EngineRequest => ({
-	session: "s",
-	runId: "run_1",
-	messages: [{ role: "user", text: "hello" }],
-	attachments: [],
-	toolTimeoutMs: 60_000,
-	...fields,
-});
+export const requestOf = (fields: Partial<EngineRequest> = {}): EngineRequest => request("hello", fields);
 
 export const contextOf = (fields: Partial<ToolContext> = {}): ToolContext => ({
 	callId: "call_1",

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { fileTools } from "../../../packages/daemon/src/engine/tools/files/files.ts";
-import { readTextFile } from "../../../packages/daemon/src/engine/tools/tools.ts";
+import { readTextFile } from "../../../packages/daemon/src/engine/tools/files/read-file.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { call } from "./kit.ts";
 

@@ -3,8 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openNotes } from "../../../packages/adapter/src/memory/notes.ts";
-import { createRecorder } from "../../../packages/adapter/src/memory/recorder.ts";
+import { createRecorder, openNotes } from "../../../packages/adapter/src/memory/notes.ts";
 import { openState } from "../../../packages/adapter/src/memory/state.ts";
 import type { KeepLine } from "../../../packages/adapter/src/port.ts";
 import { checkLine, KEEP_SHAPES } from "../../../packages/adapter/src/shapes.ts";
@@ -96,7 +95,7 @@ it("ST26: a state that a killed daemon did not answer is set by the next one, un
 	const one = daemon("one");
 	one.take(set("1", "revision", "a"), set("2", "position", "7"));
 	await isAnswered(one, 2);
-	const recorder = createRecorder({ say() {}, clock: manualClock(), answerMs: 1000 });
+	const recorder = createRecorder(() => {}, manualClock(), 1000);
 	const state = openState(one.files.state, recorder, silentLog);
 	for (const [key, value] of [
 		["revision", "b"],

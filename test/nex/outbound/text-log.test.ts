@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
 import type { Commit, Storage } from "../../../packages/daemon/src/bus/storage.ts";
-import { writeTextLog } from "../../../packages/daemon/src/nex/delivery/text-log.ts";
+import { writeTextLog } from "../../../packages/daemon/src/nex/delivery/planned-deliveries.ts";
 import { framesOf, verified } from "../../broker/rig.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { manualClock } from "../../clock.ts";

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { AuditEntry } from "../../../packages/daemon/src/services/audit/port.ts";
 import { defaultModelOf } from "../../../packages/daemon/src/services/connectors/connectors.ts";
+import { rejectsWith } from "../parts.ts";
 import { fakeProvider } from "./fake-provider.ts";
 import { all, app, ask, KEY, OWNER, open, rig, signal } from "./rig.ts";
 
@@ -97,7 +98,7 @@ describe("connectors: Z26 keys at rest", () => {
 		const { connectors } = rig();
 		await connectors.create(compatible, OWNER);
 		const endpoint = "https://elsewhere.example/v1";
-		await expect(connectors.update("c", { endpoint }, OWNER)).rejects.toMatchObject({ code: "invalid" });
+		await rejectsWith(connectors.update("c", { endpoint }, OWNER), "invalid");
 		expect(await connectors.update("c", { endpoint: `${compatible.endpoint}/` }, OWNER)).toMatchObject({
 			keyHint: "…cdef",
 		});
@@ -116,12 +117,9 @@ describe("connectors: Z26 keys at rest", () => {
 		await connectors.update("o", { apiKey: KEY }, OWNER);
 		await connectors.open(made);
 		await connectors.update("o", { enabled: false }, OWNER);
-		await expect(connectors.open(made)).rejects.toMatchObject({
-			code: "precondition",
-			reason: "AI_CONNECTOR_DISABLED",
-		});
+		await rejectsWith(connectors.open(made), "precondition", "AI_CONNECTOR_DISABLED");
 		await connectors.remove("o", OWNER);
-		await expect(connectors.open(made)).rejects.toMatchObject({ code: "not_found", reason: "AI_CONNECTOR_NOT_FOUND" });
+		await rejectsWith(connectors.open(made), "not_found", "AI_CONNECTOR_NOT_FOUND");
 	});
 });
 
@@ -152,15 +150,9 @@ describe("connectors: Z27, R4-32: addresses", () => {
 		const resolve = async (name: string) => addresses[name] ?? Promise.reject(new Error("ENOTFOUND"));
 		const { connectors } = rig({ rules: {}, resolve });
 		await connectors.checkEndpoint("https://good.example/v1");
-		await expect(connectors.checkEndpoint("https://bad.example/v1")).rejects.toMatchObject({
-			code: "forbidden",
-			reason: "AI_ENDPOINT_FORBIDDEN",
-		});
-		await expect(connectors.checkEndpoint("https://gone.example/")).rejects.toMatchObject({
-			code: "unavailable",
-			reason: "AI_ENDPOINT_UNRESOLVED",
-		});
-		await expect(connectors.checkEndpoint("nonsense")).rejects.toMatchObject({ code: "invalid" });
+		await rejectsWith(connectors.checkEndpoint("https://bad.example/v1"), "forbidden", "AI_ENDPOINT_FORBIDDEN");
+		await rejectsWith(connectors.checkEndpoint("https://gone.example/"), "unavailable", "AI_ENDPOINT_UNRESOLVED");
+		await rejectsWith(connectors.checkEndpoint("nonsense"), "invalid");
 	});
 
 	test("what the owner allows connectors is closed to an application's own addresses, unless the owner lists it", async () => {
@@ -192,11 +184,8 @@ describe("connectors: Z27, R4-32: addresses", () => {
 		await connectors.checkEndpoint(compatible.endpoint);
 		const provider = await open(connectors, "c");
 		address = "10.0.0.1";
-		await expect(all(provider.text(ask("hi"), signal()))).rejects.toMatchObject({
-			code: "forbidden",
-			reason: "AI_ENDPOINT_FORBIDDEN",
-		});
-		await expect(provider.embed({ model: "e", inputs: ["a"] }, signal())).rejects.toMatchObject({ code: "forbidden" });
+		await rejectsWith(all(provider.text(ask("hi"), signal())), "forbidden", "AI_ENDPOINT_FORBIDDEN");
+		await rejectsWith(provider.embed({ model: "e", inputs: ["a"] }, signal()), "forbidden");
 	});
 
 	test("the address that is used is the connector's own or its provider's", () => {
@@ -224,7 +213,7 @@ describe("connectors: Z27, R4-32: addresses", () => {
 			["openai", "a b"],
 			["demo", "k"],
 		] as const)
-			await expect(connectors.openInline({ providerType, apiKey })).rejects.toMatchObject({ code: "invalid" });
+			await rejectsWith(connectors.openInline({ providerType, apiKey }), "invalid");
 	});
 });
 
@@ -253,16 +242,12 @@ describe("connectors: what they are made of", () => {
 
 	test("`default` can be neither taken, changed nor removed", async () => {
 		const { connectors } = rig();
-		await expect(connectors.create({ ...compatible, id: "default" }, OWNER)).rejects.toMatchObject({
-			code: "conflict",
-		});
-		await expect(connectors.update("default", { enabled: false }, OWNER)).rejects.toMatchObject({
-			code: "precondition",
-		});
-		await expect(connectors.remove("default", OWNER)).rejects.toMatchObject({ code: "precondition" });
+		await rejectsWith(connectors.create({ ...compatible, id: "default" }, OWNER), "conflict");
+		await rejectsWith(connectors.update("default", { enabled: false }, OWNER), "precondition");
+		await rejectsWith(connectors.remove("default", OWNER), "precondition");
 		await connectors.create(compatible, OWNER);
-		await expect(connectors.create(compatible, OWNER)).rejects.toMatchObject({ code: "conflict" });
-		await expect(connectors.remove("nobody", OWNER)).rejects.toMatchObject({ code: "not_found" });
+		await rejectsWith(connectors.create(compatible, OWNER), "conflict");
+		await rejectsWith(connectors.remove("nobody", OWNER), "not_found");
 	});
 
 	test("every change commits with its line in the audit log, without the key", async () => {
@@ -383,9 +368,7 @@ describe("connectors: the demo, offline", () => {
 			{ type: "text", delta: "be kind|hi" },
 		]);
 		expect(seen).toEqual([[]]);
-		await expect(provider.embed({ model: "m", inputs: ["a"] }, signal())).rejects.toMatchObject({
-			code: "precondition",
-		});
+		await rejectsWith(provider.embed({ model: "m", inputs: ["a"] }, signal()), "precondition");
 	});
 });
 
@@ -404,7 +387,7 @@ describe("connectors: the connection test", () => {
 		fake.on("/v1/models", (_, response) => void response.writeHead(401).end("no"));
 		expect(await connectors.test("c", OWNER)).toMatchObject({ ok: false, reason: "AI_PROVIDER_FAILED" });
 		expect(fake.seen.map(({ method, path }) => `${method} ${path}`)).toEqual(Array(3).fill("GET /v1/models"));
-		await expect(connectors.test("nobody", OWNER)).rejects.toMatchObject({ code: "not_found" });
+		await rejectsWith(connectors.test("nobody", OWNER), "not_found");
 		expect(await connectors.test("default", OWNER)).toMatchObject({ ok: true, models: ["demo"] });
 	});
 });

@@ -9,6 +9,7 @@ import {
 	nextProbeAt,
 } from "../../../packages/daemon/src/services/connectors/health.ts";
 import type { ProviderHealth } from "../../../packages/daemon/src/services/connectors/port.ts";
+import { ProviderFailure } from "../../../packages/daemon/src/services/connectors/wire.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { until } from "../../until.ts";
@@ -30,10 +31,8 @@ describe("provider health: the state as a value", () => {
 		const well = after(DOWN, DOWN, DOWN, OK);
 		expect(well).toEqual({ name: "c", state: "healthy", consecutiveFailures: 0, changedAt: 103, checkedAt: 103 });
 		expect(after(OK, REFUSED)).toMatchObject({ state: "unauthorized", reason: "wrong key" });
+		expect(after(OK, OK, OK), "since when it is so").toMatchObject({ changedAt: 100, checkedAt: 102 });
 	});
-
-	test("the same state again keeps the time since when it is so", () =>
-		expect(after(OK, OK, OK)).toMatchObject({ changedAt: 100, checkedAt: 102 }));
 
 	test("for all histories: it is looked at no sooner after more failures, and at the latest after the maximum", () => {
 		const outcome = fc.constantFrom(OK, DOWN, REFUSED);
@@ -95,7 +94,7 @@ describe("provider health: who looks when", () => {
 		watch.used("c");
 		clock.advance(59_000);
 		expect(probes).toEqual([]);
-		watch.outcome("c", OK);
+		watch.report("c", { ok: true });
 		clock.advance(59_000);
 		expect(probes).toEqual([]);
 		clock.advance(1_000);
@@ -115,7 +114,7 @@ describe("provider health: who looks when", () => {
 		clock.advance(0);
 		await settled();
 		watch.forget("c");
-		watch.outcome("c", DOWN);
+		watch.report("c", { ok: false, error: new ProviderFailure("unavailable", "unavailable", "down") });
 		clock.advance(3_600_000);
 		expect(seen.map(({ state }) => state)).toEqual(["healthy", "removed"]);
 		expect(watch.list()).toEqual([]);

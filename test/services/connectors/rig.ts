@@ -6,12 +6,11 @@ import { createDemo } from "../../../packages/daemon/src/engine/demo/demo.ts";
 import { createAudit } from "../../../packages/daemon/src/services/audit/record.ts";
 import { type ConnectorDeps, createConnectors } from "../../../packages/daemon/src/services/connectors/connectors.ts";
 import type { ConnectorService, Connectors, Provider } from "../../../packages/daemon/src/services/connectors/port.ts";
-import type { Principal } from "../../../packages/daemon/src/services/kit/principal.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { openStore, type TestStore } from "../../store.ts";
+import { OWNER } from "../parts.ts";
 
-export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
-export const app = (appId: string): Principal => ({ owner: false, appId, address: "127.0.0.1", isPrivate: true });
+export { appPrincipal as app, OWNER } from "../parts.ts";
 
 export const KEY = "sk-test-0123456789abcdef";
 

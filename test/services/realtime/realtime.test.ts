@@ -6,6 +6,7 @@ import type { RealtimeEvent } from "../../../packages/daemon/src/services/realti
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { gate, type Play, tempFile, text } from "../../broker/rig.ts";
 import { until } from "../../until.ts";
+import { rejectsWith } from "../parts.ts";
 import { appPrincipal, failing, OWNER, realtimeRig, textOf, typesOf } from "./rig.ts";
 
 /** Repeats its input, in two tokens. */
@@ -45,10 +46,9 @@ describe("realtime: text", () => {
 
 	it("a label that no message could have is refused at once, and nothing of the session is there", async () => {
 		const { open, realtime, bus } = realtimeRig(echo);
-		for (const session of ["two words", "-dash", "x".repeat(129)])
-			await expect(open({ session })).rejects.toMatchObject({ code: "invalid" });
+		for (const session of ["two words", "-dash", "x".repeat(129)]) await rejectsWith(open({ session }), "invalid");
 		const long = { appId: "a".repeat(64), session: "y".repeat(100) };
-		await expect(open(long, appPrincipal(long.appId))).rejects.toMatchObject({ code: "invalid" });
+		await rejectsWith(open(long, appPrincipal(long.appId)), "invalid");
 		expect([realtime.live, await bus.list({ kind: "realtime" })]).toEqual([0, []]);
 	});
 
@@ -69,7 +69,7 @@ describe("realtime: text", () => {
 		await realtime.close(id, OWNER);
 		await realtime.close(id, OWNER);
 		expect(typesOf(await heard(id))).toEqual(["opened"]);
-		await expect(say(id, "hello")).rejects.toMatchObject({ code: "precondition" });
+		await rejectsWith(say(id, "hello"), "precondition");
 		expect(realtime.live).toBe(0);
 	});
 
@@ -78,7 +78,7 @@ describe("realtime: text", () => {
 		const { id } = await open();
 		expect((await realtime.cursor(id, undefined, OWNER)).offset).toBe(1);
 		expect((await realtime.cursor(id, 0, OWNER)).offset).toBe(0);
-		await expect(realtime.cursor(id, 7, OWNER)).rejects.toMatchObject({ code: "invalid" });
+		await rejectsWith(realtime.cursor(id, 7, OWNER), "invalid");
 	});
 
 	it("a run that fails ends its answer with FAILED and a reason; the session continues", async () => {
@@ -175,10 +175,6 @@ describe("realtime: voice", () => {
 		expect(audio.map((event) => Buffer.from(event.audio, "base64").toString())).toEqual(connectors.spoken);
 		expect(audio[0]).toMatchObject({ mimeType: "audio/test" });
 		expect(typesOf(events).at(-1)).toBe("completed");
-		expect(connectors.reports).toEqual([
-			{ id: "voice", ok: true },
-			{ id: "voice", ok: true },
-		]);
 	});
 
 	it("an answer that could not be spoken has its whole text, and ends with FAILED", async () => {
@@ -201,15 +197,6 @@ describe("realtime: voice", () => {
 		expect(typesOf(events)).toEqual(["opened", "transcribed", "text", "text", "completed"]);
 		expect(events[1]).toMatchObject({ text: "good evening" });
 		expect(textOf(events)).toBe("You said: good evening");
-	});
-
-	it("Z21: without a transcription connector audio is refused as a precondition", async () => {
-		const { open, speak } = realtimeRig(echo);
-		const { id } = await open();
-		await expect(speak(id, "hello")).rejects.toMatchObject({
-			code: "precondition",
-			reason: "AI_CONNECTOR_ID_REQUIRED",
-		});
 	});
 
 	it("a transcription that fails leaves nothing behind: the same call can be made again", async () => {
@@ -281,14 +268,14 @@ describe("realtime: limits", () => {
 		const { open, say, speak } = realtimeRig(echo, { realtime: limits });
 		const { id } = await open({ transcription: { connectorId: "ear" } });
 		const other = await open({ transcription: { connectorId: "ear" } });
-		await expect(open()).rejects.toMatchObject({ code: "busy" });
+		await rejectsWith(open(), "busy");
 		await open({ appId: "b" });
-		await expect(open({ appId: "c" })).rejects.toMatchObject({ code: "busy" });
-		await expect(say(id, "too long")).rejects.toMatchObject({ code: "too_large" });
+		await rejectsWith(open({ appId: "c" }), "busy");
+		await rejectsWith(say(id, "too long"), "too_large");
 		await speak(id, "12345678", { commit: false });
-		await expect(speak(id, "901", { commit: false })).rejects.toMatchObject({ code: "too_large" });
-		await expect(speak(other.id, "12345", { commit: false })).rejects.toMatchObject({ code: "busy" });
-		await expect(say(other.id, " ")).rejects.toMatchObject({ code: "invalid" });
+		await rejectsWith(speak(id, "901", { commit: false }), "too_large");
+		await rejectsWith(speak(other.id, "12345", { commit: false }), "busy");
+		await rejectsWith(say(other.id, " "), "invalid");
 	});
 
 	it("I11: many that are opened at once are no more than may be open", async () => {
@@ -313,9 +300,9 @@ describe("realtime: whose it is", () => {
 		const { open, say, realtime } = realtimeRig(echo);
 		const { id } = await open({ appId: "a" }, appPrincipal("a"));
 		const other = appPrincipal("b");
-		await expect(say(id, "hello", {}, other)).rejects.toMatchObject({ code: "not_found" });
-		await expect(realtime.cursor(id, 0, other)).rejects.toMatchObject({ code: "not_found" });
-		await expect(realtime.close(id, other)).rejects.toMatchObject({ code: "not_found" });
+		await rejectsWith(say(id, "hello", {}, other), "not_found");
+		await rejectsWith(realtime.cursor(id, 0, other), "not_found");
+		await rejectsWith(realtime.close(id, other), "not_found");
 		await say(id, "hello", {}, appPrincipal("a"));
 		await realtime.close(id, OWNER);
 	});
@@ -336,7 +323,7 @@ describe("realtime: whose it is", () => {
 	it("a run's id or another log is not a realtime session", async () => {
 		const { submit, realtime } = realtimeRig(echo);
 		const { runId } = await submit({ session: "main", text: "hello" });
-		await expect(realtime.cursor(runId!, 0, OWNER)).rejects.toMatchObject({ code: "not_found" });
+		await rejectsWith(realtime.cursor(runId!, 0, OWNER), "not_found");
 	});
 });
 
@@ -346,7 +333,7 @@ describe("realtime: the daemon's end", () => {
 		const { id } = await open();
 		await realtime.stop();
 		expect(await heard(id)).toMatchObject([{ type: "opened" }, { type: "failed", reason: "STOPPING" }]);
-		await expect(open()).rejects.toMatchObject({ code: "unavailable" });
+		await rejectsWith(open(), "unavailable");
 	});
 
 	it("Z6: one that is opened while the daemon stops is closed with the others", async () => {
@@ -373,7 +360,7 @@ describe("realtime: the daemon's end", () => {
 		const next = realtimeRig(echo, { path });
 		expect(await next.realtime.recover()).toBe(1);
 		expect(await next.heard(id)).toMatchObject([{ type: "opened" }, { type: "failed", reason: "CRASHED" }]);
-		await expect(next.say(id, "hello")).rejects.toMatchObject({ code: "precondition" });
+		await rejectsWith(next.say(id, "hello"), "precondition");
 		expect(await next.realtime.recover()).toBe(0);
 	});
 });

@@ -18,10 +18,9 @@ import { connectorOf, durableParts, OWNER } from "../parts.ts";
 
 export { appPrincipal, OWNER } from "../parts.ts";
 
-export interface PlayedConnectors extends Pick<Connectors, "find" | "open" | "report"> {
+interface PlayedConnectors extends Pick<Connectors, "find" | "open"> {
 	/** Sentences given to the speech provider, in order. */
 	readonly spoken: string[];
-	readonly reports: { id: string; ok: boolean }[];
 }
 
 const info = (id: string, kinds: ConnectorInfo["kinds"], fields: Partial<ConnectorInfo> = {}): ConnectorInfo =>
@@ -30,7 +29,6 @@ const info = (id: string, kinds: ConnectorInfo["kinds"], fields: Partial<Connect
 /** `voice` speaks, `ear` understands, `off` is disabled, `mine` belongs to the application `a`. */
 export function playedConnectors(provider: Partial<Provider> = {}): PlayedConnectors {
 	const spoken: string[] = [];
-	const reports: PlayedConnectors["reports"] = [];
 	const all = [
 		info("voice", ["speech"]),
 		info("ear", ["transcribe"]),
@@ -39,10 +37,8 @@ export function playedConnectors(provider: Partial<Provider> = {}): PlayedConnec
 	];
 	return {
 		spoken,
-		reports,
 		find: async (id, { owner, appId }) =>
 			all.find((one) => one.id === id && (owner || one.appId === undefined || one.appId === appId)),
-		report: (id, { ok }) => void reports.push({ id, ok }),
 		open: async () =>
 			({
 				demo: true,

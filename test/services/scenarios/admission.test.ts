@@ -30,6 +30,21 @@ const fault = (step: number, name: string, [status, reason]: Verdict, spoil: Fau
 	return { step, name, status, reason, spoil };
 };
 
+/** Sends this metadata. */
+const says =
+	(name: string, value: string): Fault["spoil"] =>
+	({ metadata }) =>
+		void Object.assign(metadata, { [`x-nexus-${name}`]: value });
+/** Has this connector. */
+const having =
+	(fields: Partial<ConnectorInfo>): Fault["spoil"] =>
+	({ connector }) =>
+		void Object.assign(connector, fields);
+const asking =
+	(spec: ScenarioRequest["spec"]): Fault["spoil"] =>
+	(draft) =>
+		void Object.assign(draft, { spec });
+
 const INVALID = 3;
 const NOT_FOUND = 5;
 const PERMISSION_DENIED = 7;
@@ -46,42 +61,27 @@ const NO_CONNECTOR: Verdict = [NOT_FOUND, "AI_CONNECTOR_NOT_FOUND"];
 const NO_ENDPOINT: Verdict = [PERMISSION_DENIED, "AI_ENDPOINT_FORBIDDEN"];
 const NO_MODEL: Verdict = [NOT_FOUND, "AI_MODEL_NOT_FOUND"];
 
-const parse = fault(1, "no message", ENVELOPE, (draft) => (draft.spec = { kind: "text", messages: [] }));
+const parse = fault(1, "no message", ENVELOPE, asking({ kind: "text", messages: [] }));
 const longKey = fault(
 	1,
 	"an idempotency key over 256 bytes",
 	ENVELOPE,
 	(draft) => (draft.idempotencyKey = "é".repeat(129)),
 );
-const keySource = fault(
-	1,
-	"a key source that does not exist",
-	ENVELOPE,
-	({ metadata }) => (metadata["x-nexus-key-source"] = "guess"),
-);
-const token = fault(
-	2,
-	"a wrong user token",
-	[UNAUTHENTICATED, "USER_TOKEN_INVALID"],
-	({ metadata }) => (metadata["x-nexus-user-token"] = "wrong"),
-);
+const keySource = fault(1, "a key source that does not exist", ENVELOPE, says("key-source", "guess"));
+const token = fault(2, "a wrong user token", [UNAUTHENTICATED, "USER_TOKEN_INVALID"], says("user-token", "wrong"));
 const app = fault(3, "no application", [INVALID, "APP_ID_REQUIRED"], ({ head }) => (head.appId = ""));
 const managedSource = fault(4, "a key in addition to a connector", CONFLICT, ({ metadata }) =>
 	Object.assign(metadata, { "x-nexus-key-source": "managed", "x-nexus-provider-api-key": "sk" }),
 );
-const missing = fault(5, "no such connector", NO_CONNECTOR, ({ connector }) => (connector.id = "another"));
+const missing = fault(5, "no such connector", NO_CONNECTOR, having({ id: "another" }));
 const disabled = fault(
 	6,
 	"a disabled connector",
 	[FAILED_PRECONDITION, "AI_CONNECTOR_DISABLED"],
-	({ connector }) => (connector.enabled = false),
+	having({ enabled: false }),
 );
-const remote = fault(
-	7,
-	"a private address",
-	NO_ENDPOINT,
-	({ connector }) => (connector.endpoint = "https://private.example"),
-);
+const remote = fault(7, "a private address", NO_ENDPOINT, having({ endpoint: "https://private.example" }));
 const model = fault(9, "an unknown model", NO_MODEL, ({ head }) => (head.model = "huge"));
 const MANAGED = [parse, longKey, keySource, token, app, managedSource, missing, disabled, remote, model];
 
@@ -95,7 +95,7 @@ const inlineEndpoint = fault(
 	8,
 	"a private address of the request",
 	NO_ENDPOINT,
-	({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example"),
+	says("provider-endpoint", "https://private.example"),
 );
 const inlineModel = fault(9, "no model", NO_MODEL, ({ head }) => delete head.model);
 const INLINE = [parse, longKey, keySource, token, app, inlineSource, inlineEndpoint, inlineModel];
@@ -191,21 +191,16 @@ describe("what else each step refuses", () => {
 			1,
 			"an unknown role",
 			ENVELOPE,
-			(draft) => (draft.spec = { kind: "text", messages: [{ role: "system" as "user", text: "a" }] }),
+			asking({ kind: "text", messages: [{ role: "system" as "user", text: "a" }] }),
 		),
 		fault(
 			1,
 			"an answer as the last message",
 			ENVELOPE,
-			(draft) => (draft.spec = { kind: "text", messages: [{ role: "assistant", text: "a" }] }),
+			asking({ kind: "text", messages: [{ role: "assistant", text: "a" }] }),
 		),
 		fault(1, "a longer time than there is", ENVELOPE, ({ head }) => (head.timeoutMs = 120_001)),
-		fault(
-			1,
-			"a huge value in metadata",
-			ENVELOPE,
-			({ metadata }) => (metadata["x-nexus-provider-api-key"] = "k".repeat(4097)),
-		),
+		fault(1, "a huge value in metadata", ENVELOPE, says("provider-api-key", "k".repeat(4097))),
 		fault(2, "another user than the token's", FORBIDDEN, (draft) => {
 			draft.metadata["x-nexus-user-token"] = "user:ann";
 			draft.head.userId = "bob";
@@ -217,7 +212,7 @@ describe("what else each step refuses", () => {
 			delete draft.head.connectorId;
 			draft.metadata = { ...KEY, "x-nexus-provider-type": "openai-compatible" };
 		}),
-		fault(6, "the connector of another application", NO_CONNECTOR, ({ connector }) => (connector.appId = "desk")),
+		fault(6, "the connector of another application", NO_CONNECTOR, having({ appId: "desk" })),
 		fault(6, "a connector without a key", [FAILED_PRECONDITION, "AI_CONNECTOR_CREDENTIAL_MISSING"], (draft) => {
 			draft.connector.id = "keyless";
 			draft.head.connectorId = "keyless";
@@ -226,7 +221,7 @@ describe("what else each step refuses", () => {
 			7,
 			"a name that does not resolve",
 			[UNAVAILABLE, "AI_ENDPOINT_UNRESOLVED"],
-			({ connector }) => (connector.endpoint = "https://nowhere.example"),
+			having({ endpoint: "https://nowhere.example" }),
 		),
 		fault(8, "a key over plain text from elsewhere", FORBIDDEN, (draft) => {
 			Object.assign(draft, { head: { appId: "shop", userId: "", model: "small" }, metadata: { ...KEY } });
@@ -236,9 +231,9 @@ describe("what else each step refuses", () => {
 			9,
 			"a kind of work that the connector does not do",
 			[NOT_FOUND, "AI_SCENARIO_UNSUPPORTED"],
-			({ connector }) => (connector.kinds = ["speech"]),
+			having({ kinds: ["speech"] }),
 		),
-		fault(9, "no model at all", NO_MODEL, ({ connector }) => (connector.defaultModel = "")),
+		fault(9, "no model at all", NO_MODEL, having({ defaultModel: "" })),
 	];
 
 	test.each(cases)("step $step: $name", async (refused) => {
@@ -284,17 +279,12 @@ describe("who calls", () => {
 	});
 });
 
-const inlineType = fault(
-	4,
-	"an unknown provider",
-	ENVELOPE,
-	({ metadata }) => (metadata["x-nexus-provider-type"] = "nobody"),
-);
+const inlineType = fault(4, "an unknown provider", ENVELOPE, says("provider-type", "nobody"));
 const inlineQuery = fault(
 	4,
 	"an endpoint with a query",
 	ENVELOPE,
-	({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example/?sk-secret"),
+	says("provider-endpoint", "https://private.example/?sk-secret"),
 );
 test.each([inlineType, inlineQuery])(
 	"R4-31: $name is reported before faults of the endpoint and the model",

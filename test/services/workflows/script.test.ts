@@ -3,6 +3,7 @@ import { createScripts, createSlots } from "../../../packages/daemon/src/service
 import { WORKFLOW_LIMITS } from "../../../packages/daemon/src/services/workflows/port.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
+import { rejectsWith } from "../parts.ts";
 
 const MB = 1024 * 1024;
 
@@ -46,9 +47,9 @@ test("I11: what a script throws is cut where it is thrown, whatever it throws", 
 test("I11: what a script returns fits the outputs of a workflow, or is not copied", async () => {
 	const run = scripts();
 	const large = `'x'.repeat(${WORKFLOW_LIMITS.outputsBytesMax})`;
-	await expect(run(`return ${large}`)).rejects.toMatchObject({ code: "too_large" });
-	await expect(run(`JSON.stringify = () => ${large}; return ${large}`)).rejects.toMatchObject({ code: "too_large" });
-	await expect(run(`}); String.prototype.concat = 1; (${large})\n//`)).rejects.toMatchObject({ code: "invalid" });
+	await rejectsWith(run(`return ${large}`), "too_large");
+	await rejectsWith(run(`JSON.stringify = () => ${large}; return ${large}`), "too_large");
+	await rejectsWith(run(`}); String.prototype.concat = 1; (${large})\n//`), "invalid");
 	expect(await run("JSON.stringify = () => '[]'; return { a: inputs.a }", { a: "é\u2028" })).toEqual({ a: "é\u2028" });
 	expect(await run("return undefined")).toBeNull();
 });

@@ -190,7 +190,7 @@ describe("a step", () => {
 		one.give({ type: "tick" });
 		one.give({ type: "node", node: "a", attempt: 1, report: { type: "completed" } });
 		expect(one.run.nodes.get("a")).toMatchObject({ state: "queued", attempt: 2, active: true });
-		expect(one.run.nodes.get("a")).not.toHaveProperty("runId");
+		expect(one.run.nodes.get("a")!.runId).toBeUndefined();
 	});
 
 	test("cancelling ends everything at once and stops what is under way", () => {
@@ -235,8 +235,8 @@ describe("a step", () => {
 		]);
 		expect(one.run.nodes.get("s")).toMatchObject({ afterCrash: true });
 		// Its thread keeps the time of a script.
-		expect(one.run.nodes.get("s")).not.toHaveProperty("deadlineAt");
-		expect(one.run.nodes.get("a")).not.toHaveProperty("afterCrash");
+		expect(one.run.nodes.get("s")!.deadlineAt).toBeUndefined();
+		expect(one.run.nodes.get("a")!.afterCrash).toBeUndefined();
 		one.report("a", { type: "failed", error: crashed, retryable: true });
 		one.now = 9010;
 		expect(one.give({ type: "tick" })).toEqual([{ type: "perform", node: "a", attempt: 2 }]);
@@ -249,12 +249,12 @@ describe("a step", () => {
 		const again = [{ type: "perform", node: "s", attempt: 1, again: true }];
 		expect(one.give({ type: "stopping" })).toEqual([]);
 		expect(one.give({ type: "recover" })).toEqual(again);
-		expect(one.run.nodes.get("s")).not.toHaveProperty("afterCrash");
+		expect(one.run.nodes.get("s")!.afterCrash).toBeUndefined();
 		expect(one.give({ type: "recover" })).toEqual(again);
 		expect(one.run.nodes.get("s")).toMatchObject({ afterCrash: true });
 		one.give({ type: "stopping" });
 		one.report("s", { type: "completed" });
-		expect(one.run.nodes.get("s")).not.toHaveProperty("stopping");
+		expect(one.run.nodes.get("s")!.stopping).toBeUndefined();
 	});
 });
 

@@ -63,7 +63,7 @@ async function attempt(
 	options: ConformanceOptions,
 ): Promise<CaseResult> {
 	const declared: readonly string[] = [...info.supports, ...(info.fields ?? [])];
-	const lacking = [each.needs ?? []].flat().find((need) => !declared.includes(need));
+	const lacking = each.needs.find((need) => !declared.includes(need));
 	if (lacking) return { name: each.name, result: "skipped", detail: `it does not declare "${lacking}"`, ms: 0 };
 	const rig = new Rig(command, info, options);
 	try {
@@ -99,45 +99,33 @@ async function askInfo(
 const INFO_MS = 30_000;
 const UNITS = ["utf16", "codepoint", "grapheme", "utf8", "sms"];
 const VERBS = ["monitor", "send", "stream", "health", "typing", "parts", "reasoning", "attachments", "webhook", "ask"];
+const FIELDS = ["runId", "offset", "intent", "pieces", "notes"];
 
 /** The problems of an `info` object. */
 export function faultsOf(value: object): string[] {
 	const info = value as Partial<Record<keyof AdapterInfo, unknown>>;
-	const faults: string[] = [];
-	const must = (holds: boolean, fault: string) => {
-		if (!holds) faults.push(fault);
-	};
-	const limits = (info.limits ?? {}) as { textMax?: unknown; unit?: unknown };
+	const { textMax, unit } = (info.limits ?? {}) as { textMax?: unknown; unit?: unknown };
 	const supports = Array.isArray(info.supports) ? info.supports : [];
 	const fields = info.fields === undefined ? [] : Array.isArray(info.fields) ? info.fields : ["?"];
 	const settings = Array.isArray(info.settings) ? (info.settings as { name?: unknown }[]) : undefined;
-	must(typeof info.channel === "string" && info.channel !== "", '"channel" must be a name');
-	must(typeof info.version === "string", '"version" must be a text');
-	must(info.protocol === 1, '"protocol" must be 1');
-	must(
-		supports.length > 0 && supports.every((verb) => VERBS.includes(verb)),
-		`"supports" must be some of ${VERBS.join(", ")}`,
-	);
-	must(
-		supports.includes("send") || supports.includes("stream") || supports.includes("monitor"),
-		'"supports" has no verb',
-	);
-	must(
-		fields.every((field) => ["runId", "offset", "intent", "pieces", "notes"].includes(field)),
-		'"fields" may be runId, offset, intent, pieces, notes',
-	);
-	must(!fields.includes("notes") || fields.includes("runId"), '"notes" needs "runId"');
-	must(
-		!supports.includes("ask") || (supports.includes("send") && supports.includes("monitor")),
-		'"ask" needs "send" and "monitor"',
-	);
-	must(!fields.includes("intent") || fields.includes("runId"), '"intent" needs "runId"');
-	must(
-		Number.isInteger(limits.textMax) && (limits.textMax as number) > 0,
-		'"limits.textMax" must be a positive integer',
-	);
-	must(UNITS.includes(limits.unit as string), `"limits.unit" must be one of ${UNITS.join(", ")}`);
-	must(settings?.every(({ name }) => typeof name === "string") === true, '"settings" must be a list of {name, …}');
+	const isKnown = supports.length > 0 && supports.every((verb) => VERBS.includes(verb));
+	const hasVerb = ["send", "stream", "monitor"].some((verb) => supports.includes(verb));
+	const canAsk = supports.includes("send") && supports.includes("monitor");
+	const rules: [holds: boolean, fault: string][] = [
+		[typeof info.channel === "string" && info.channel !== "", '"channel" must be a name'],
+		[typeof info.version === "string", '"version" must be a text'],
+		[info.protocol === 1, '"protocol" must be 1'],
+		[isKnown, `"supports" must be some of ${VERBS.join(", ")}`],
+		[hasVerb, '"supports" has no verb'],
+		[fields.every((field) => FIELDS.includes(field)), `"fields" may be ${FIELDS.join(", ")}`],
+		[!fields.includes("notes") || fields.includes("runId"), '"notes" needs "runId"'],
+		[!supports.includes("ask") || canAsk, '"ask" needs "send" and "monitor"'],
+		[!fields.includes("intent") || fields.includes("runId"), '"intent" needs "runId"'],
+		[Number.isInteger(textMax) && (textMax as number) > 0, '"limits.textMax" must be a positive integer'],
+		[UNITS.includes(unit as string), `"limits.unit" must be one of ${UNITS.join(", ")}`],
+		[settings?.every(({ name }) => typeof name === "string") === true, '"settings" must be a list of {name, …}'],
+	];
+	const faults = rules.flatMap(([holds, fault]) => (holds ? [] : [fault]));
 	const read = faults.length === 0 ? readInfo(value) : undefined;
 	return read && "faults" in read ? read.faults : faults;
 }

@@ -33,11 +33,7 @@ export class AdapterProcess {
 		{ env, cwd }: { env?: Record<string, string>; cwd?: string },
 	) {
 		const [program = "", ...fixed] = command;
-		this.child = spawn(program, [...fixed, ...args], {
-			cwd,
-			env: { ...process.env, ...env },
-			stdio: ["pipe", "pipe", "pipe"],
-		});
+		this.child = spawn(program, [...fixed, ...args], { cwd, env: { ...process.env, ...env }, stdio: "pipe" });
 		const reader = createLineReader({ onFault: ({ excerpt }) => this.garbage.push(excerpt) });
 		const take = (lines: object[]) => {
 			for (const line of lines as AdapterLine[]) {
@@ -85,9 +81,9 @@ export class AdapterProcess {
 		this.child.stdin.end();
 	}
 
-	/** The first line that fits, or an error that says what came instead. While it says anything at all it may be waiting for its platform: the limit begins again. */
-	async hear(what: string, fits: (line: AdapterLine) => boolean, limitMs: number): Promise<AdapterLine> {
-		const find = () => this.lines.find(fits);
+	/** The first line after `since` others that fits, or an error that says what came instead. While it says anything at all it may be waiting for its platform: the limit begins again. */
+	async hear(what: string, fits: (line: AdapterLine) => boolean, limitMs: number, since = 0): Promise<AdapterLine> {
+		const find = () => this.lines.slice(since).find(fits);
 		const isOver = () => find() !== undefined || this.#ended;
 		for (let known = -1, waits = 0; !isOver() && known < this.lines.length && waits < WAITS_MAX; waits++) {
 			known = this.lines.length;

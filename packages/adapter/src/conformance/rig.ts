@@ -32,7 +32,6 @@ export class Rig {
 	readonly info: AdapterInfo;
 	readonly target: Target;
 	readonly limitMs: number;
-	/** For what should take a moment, on however slow a machine. */
 	readonly momentMs: number;
 	readonly #command: readonly string[];
 	readonly #options: ConformanceOptions;
@@ -94,6 +93,19 @@ export class Rig {
 		return this.info.fields?.includes(field) === true;
 	}
 
+	drive(process = this.start("stream"), id = this.fresh()): DeliveryDriver {
+		return new DeliveryDriver(this, process, id);
+	}
+
+	/** The message of a `send`, `ask` or `find` line. */
+	line(text: string, from = 0, nonce = this.nonce()) {
+		return { delivery: `dlv_${nonce}`, nonce, target: this.target, text, from, to: from + text.length };
+	}
+
+	nonce(): string {
+		return this.fresh().slice(0, 20);
+	}
+
 	/** Names that no earlier run of the suite has used on the same platform. */
 	fresh(): string {
 		this.#counter++;
@@ -103,18 +115,20 @@ export class Rig {
 
 /** One delivery as the daemon sees it. Acknowledges intents unless the case forbids it. */
 export class DeliveryDriver {
+	readonly id: string;
 	readonly name: string;
 	readonly runId: string;
+	readonly process: AdapterProcess;
 	acknowledge = true;
 	readonly #rig: Rig;
-	readonly #process: AdapterProcess;
 	#offset = 1;
 
-	constructor(rig: Rig, process: AdapterProcess, name = rig.fresh()) {
+	constructor(rig: Rig, process: AdapterProcess, id: string) {
 		this.#rig = rig;
-		this.#process = process;
-		this.name = `dlv_${name}`;
-		this.runId = `run_${name}`;
+		this.process = process;
+		this.id = id;
+		this.name = `dlv_${id}`;
+		this.runId = `run_${id}`;
 		const before = process.onLine;
 		process.onLine = (line) => {
 			before(line);
@@ -132,25 +146,22 @@ export class DeliveryDriver {
 		return !this.#rig.speaks("runId") || line.delivery === this.name;
 	}
 
-	start(extra: { resume?: Resume; options?: object } = {}): void {
+	start(extra: StartExtra = {}): void {
 		const { target } = this.#rig;
 		const added = this.#rig.speaks("runId") ? extra : {};
-		this.#process.say({
-			type: "stream_start",
-			sessionLabel: "conformance",
-			target,
-			runId: this.runId,
-			...this.#names(),
-			...added,
-		});
+		this.#say("stream_start", { sessionLabel: "conformance", target, runId: this.runId, ...added });
+	}
+
+	#say(type: string, fields: object): void {
+		this.process.say({ type, ...fields, ...this.#names() });
 	}
 
 	token(text: string): void {
-		this.#process.say({ type: "token", text, ...this.#names() });
+		this.#say("token", { text });
 	}
 
 	/** A whole answer of one message. */
-	answer(texts: readonly string[], extra?: { resume?: Resume; options?: object }): void {
+	answer(texts: readonly string[], extra?: StartExtra): void {
 		this.start(extra);
 		for (const text of texts) this.token(text);
 		this.end();
@@ -158,44 +169,39 @@ export class DeliveryDriver {
 
 	/** Read by every adapter, shown by none. */
 	reasoning(text: string): void {
-		this.#process.say({ type: "reasoning", text, ...this.#names() });
+		this.#say("reasoning", { text });
 	}
 
 	end(final = true): void {
-		this.#process.say({ type: "stream_end", runId: this.runId, ...this.#names(), final });
+		this.#say("stream_end", { runId: this.runId, final });
 	}
 
 	error(): void {
-		this.#process.say({ type: "stream_error", error: "the model failed", partial: true, ...this.#names() });
+		this.#say("stream_error", { error: "the model failed", partial: true });
 	}
 
 	ack(nonce: string): void {
-		this.#process.say({ type: "ack", nonce, ...this.#names() });
+		this.#say("ack", { nonce });
 	}
 
 	hear(type: string, limitMs = this.#rig.limitMs): Promise<AdapterLine> {
-		return this.#process.hear(`${type} of ${this.name}`, (line) => line.type === type && this.isMine(line), limitMs);
+		return this.process.hear(`${type} of ${this.name}`, (line) => line.type === type && this.isMine(line), limitMs);
 	}
 
-	/** Whichever of these comes first, or the end of this delivery. */
-	hearFirst(types: readonly string[]): Promise<AdapterLine> {
+	/** Whichever of these comes first, or the end of this delivery, good or bad. */
+	hearFirst(types: readonly string[] = []): Promise<AdapterLine> {
 		const fits = (line: AdapterLine) => (types.includes(line.type) || isEnd(line)) && this.isMine(line);
-		return this.#process.hear(`${[...types, "the end"].join(" or ")} of ${this.name}`, fits, this.#rig.limitMs);
-	}
-
-	/** Waits for the end of this delivery, good or bad. */
-	settled(): Promise<AdapterLine> {
-		return this.hearFirst([]);
+		return this.process.hear(`${[...types, "the end"].join(" or ")} of ${this.name}`, fits, this.#rig.limitMs);
 	}
 
 	all(type: string): AdapterLine[] {
-		return this.#process.lines.filter((line) => line.type === type && this.isMine(line));
+		return this.process.lines.filter((line) => line.type === type && this.isMine(line));
 	}
 
 	/** Waits for the end and checks it: at least one message, none twice, and every position covered once, in order. */
 	async finish(length: number, from = 0): Promise<AdapterLine[]> {
-		const end = await this.settled();
-		if (end.type === "delivery_error") throw new Error(`delivery_error: ${String(end.error)}`);
+		const end = await this.hearFirst();
+		expectType(end, "delivery_complete");
 		const sent = this.all("message_sent");
 		expect(sent.length > 0, "a delivery with text ends without message_sent");
 		const ids = new Set(sent.map((line) => line.messageId));
@@ -206,7 +212,11 @@ export class DeliveryDriver {
 	}
 }
 
-/** Every position once and in order. */
+interface StartExtra {
+	resume?: Resume;
+	options?: object;
+}
+
 function expectCovered(sent: readonly AdapterLine[], from: number, length: number): void {
 	let at = from;
 	for (const line of sent) {
@@ -224,20 +234,20 @@ export function expect(holds: boolean, otherwise: string): asserts holds {
 	if (!holds) throw new Error(otherwise);
 }
 
+export const expectType = (line: AdapterLine, type: string): void =>
+	expect(line.type === type, `${line.type}: ${String(line.error)}`);
+
 /** A case cannot be tried with this adapter; the reason is shown. */
 export class SkippedCase extends Error {}
-
-type Need = AdapterInfo["supports"][number] | AdapterField;
 
 export interface Case {
 	name: string;
 	/** Verbs and fields that the adapter needs for it. */
-	needs?: Need | readonly Need[];
+	needs: readonly (AdapterInfo["supports"][number] | AdapterField)[];
 	run(rig: Rig): Promise<void>;
 }
 
 export const WORDS = "The quick brown fox jumps over the lazy dog. ";
-export const NONCE_CHARS_MAX = 25;
 
 export const repeated = (text: string, length: number): string =>
 	text.repeat(Math.ceil(length / text.length)).slice(0, length);

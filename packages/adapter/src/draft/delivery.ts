@@ -7,14 +7,7 @@ import { nonceOf } from "../nonce.ts";
 import type { PlatformError } from "../platform/platform-error.ts";
 import type { DraftStyle, Session } from "../platform/session.ts";
 import type { DeliveryFields, StreamLine, StreamStatus, Target } from "../port.ts";
-import {
-	type AdapterContext,
-	createRenderer,
-	createStatus,
-	doubtWait,
-	laneOf,
-	type ShowToolStatus,
-} from "../serve/context.ts";
+import { type AdapterContext, createRenderer, createStatus, doubtWait, type ShowToolStatus } from "../serve/context.ts";
 import { stepDraft } from "./draft.ts";
 import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRules, NO_TOOLS } from "./draft-state.ts";
 import { type Addressed, factsOf, perform } from "./perform.ts";
@@ -104,16 +97,15 @@ export class StreamedDelivery {
 	#say(status: StreamStatus): void {
 		const fields = { ...this.#address.fields, offset: this.#offset };
 		this.#context.say({ ...status, ...fields });
-		if (status.type === "message_creating") this.#awaitAck(status.nonce);
+		if (status.type === "message_creating") {
+			if (this.#lastLineRead) this.drop();
+			else this.#awaitAck(status.nonce);
+		}
 		// The daemon may not answer the announcement of a message that is not created after all.
 		if (status.type === "message_removed") this.#cancelAckLimit();
 	}
 
 	#awaitAck(nonce: string): void {
-		if (this.#lastLineRead) {
-			this.drop();
-			return;
-		}
 		const limitMs = this.#context.limits.ackLimitMs;
 		const error = `The daemon has not confirmed the intent to create message ${nonce} within ${limitMs} ms.`;
 		this.#cancelAckLimit = this.#context.clock.after(limitMs, () => {
@@ -133,17 +125,11 @@ export class StreamedDelivery {
 	}
 
 	#request({ rank, paced }: TurnRequest): void {
-		const { target } = this.#address;
 		this.#requested = { rank, paced };
 		this.#wanted = undefined;
-		this.#ticket = this.#context.gate.request({
-			lane: laneOf(target),
-			rank,
-			paced,
-			pace: () => this.#context.pace(target),
-			run: () => this.#run(),
-			settled: (error) => this.#settled(error),
-		});
+		const run = () => this.#run();
+		const settled = (error?: PlatformError) => this.#settled(error);
+		this.#ticket = this.#context.request(this.#address.target, { rank, paced, run, settled });
 	}
 
 	async #run(): Promise<void> {
@@ -202,17 +188,11 @@ function styleOf(session: Session, target: Target): DraftStyle {
 	return session.editing ? "edit" : "whole";
 }
 
-function rulesOf(
-	context: AdapterContext,
-	line: StartLine,
-	key: string,
-	sizes: Pick<FitRules, "fits" | "share">,
-): DraftRules {
+function rulesOf(context: AdapterContext, line: StartLine, key: string, sizes: FitRules): DraftRules {
 	const { session, platform, limits } = context;
 	const style = styleOf(session, line.target as Target);
 	return {
 		...sizes,
-		guess: platform.info.limits.textMax,
 		style,
 		canEdit: session.editing !== undefined,
 		canRemove: session.editing?.remove !== undefined,

@@ -2,7 +2,7 @@
 
 import { type MarkdownState, START } from "../markdown/markdown-state.ts";
 import { carryOf, type View } from "../markdown/split.ts";
-import type { PlatformFault } from "../port.ts";
+import type { PlatformFault, StreamStatus } from "../port.ts";
 import {
 	type Calling,
 	type Draft,
@@ -14,7 +14,10 @@ import {
 	isVisible,
 	type OpenMessage,
 	reopened,
+	say,
 	segmentOf,
+	step,
+	want,
 } from "./draft-state.ts";
 
 /** Drops texts that have ended and show nothing: an assistant message without text makes no platform message. */
@@ -46,61 +49,43 @@ export function announce(draft: Draft, rules: DraftRules, view?: View): DraftSte
 	const fixed = view && !draft.isErrorText ? { to: draft.from + view.length, view } : undefined;
 	const nonce = rules.nonce(ordinal, draft.since);
 	if (rules.intent) {
-		const to = fixed ? { to: fixed.to } : {};
-		const status = { type: "message_creating" as const, nonce, from: draft.since, ...to, ordinal };
-		return {
-			draft: { ...draft, ordinal, message: { at: "announced", nonce, fixed } },
-			effects: [{ type: "say", status }],
-		};
+		const announced: Draft = { ...draft, ordinal, message: { at: "announced", nonce, fixed } };
+		return step(announced, say({ type: "message_creating", nonce, from: draft.since, to: fixed?.to, ordinal }));
 	}
 	const ready: Draft = { ...draft, ordinal, message: { at: "ready", nonce, fixed, triedAt: undefined } };
-	return { draft: ready, effects: [{ type: "want", rank: isEnded(draft) ? "final" : "create", paced: true }] };
+	return step(ready, want(isEnded(draft) ? "final" : "create"));
 }
+
+/** The part of the text that a message shows, and the place behind it. */
+type Shown = Pick<Calling, "length" | "next">;
 
 /** The first `length` units of the held text are visible for good. */
-export function sent(
-	draft: Draft,
-	length: number,
-	next: MarkdownState,
-	message: OpenMessage,
-	rules: DraftRules,
-): DraftStep {
+export function sent(draft: Draft, { length, next }: Shown, message: OpenMessage, rules: DraftRules): DraftStep {
 	const moved = skipUnseen(advance({ ...draft, message: { at: "none" }, toolsShown: draft.tools }, length, next));
 	const errorFollows = draft.closed === "error" && !draft.isErrorText && isVisible(rules.errorText);
+	const from = draft.since;
 	const to = moved.isErrorText ? draft.from : draft.from + length;
 	const final = draft.closed !== undefined && moved.text === "" && moved.bounds.length === 0 && !errorFollows;
-	const status = {
-		type: "message_sent" as const,
-		messageId: message.id,
-		final,
-		nonce: message.nonce,
-		from: draft.since,
-		to,
-		...(final ? {} : carried(draft, to, next)),
-	};
-	const finished = draft.isErrorText ? draft.finished : [...draft.finished, { id: message.id, from: draft.since }];
+	// A new message's markdown begins at a bound anyway.
+	const carry = final || draft.bounds[0] === to || draft.isErrorText ? undefined : carryOf(next);
+	const finished = draft.isErrorText ? draft.finished : [...draft.finished, { id: message.id, from }];
 	const after: Draft = { ...moved, since: to, isFirst: false, calling: undefined, finished };
-	return { draft: after, effects: [{ type: "say", status }] };
-}
-
-/** The place at `to`, unless a new message's markdown begins there anyway. */
-function carried(draft: Draft, to: number, next: MarkdownState): { carry?: string } {
-	const carry = draft.bounds[0] === to || draft.isErrorText ? undefined : carryOf(next);
-	return carry === undefined ? {} : { carry };
+	return step(
+		after,
+		say({ type: "message_sent", messageId: message.id, final, nonce: message.nonce, from, to, carry }),
+	);
 }
 
 const nonceOfMessage = (draft: Draft): string | undefined =>
 	draft.message.at === "none" ? undefined : draft.message.nonce;
 
-const tell = (id: string, nonce: string | undefined, from: number): DraftEffect => ({
-	type: "say",
-	status: { type: "message_created", messageId: id, nonce, from },
-});
+const tell = (messageId: string, nonce: string | undefined, from: number): DraftEffect =>
+	say({ type: "message_created", messageId, nonce, from });
 
 /** A message created with its complete text is only reported as sent: one line cannot be half stored. */
 export function created(before: Draft, id: string, rules: DraftRules): DraftStep {
 	const { calling } = before;
-	if (!calling || before.message.at !== "ready") return { draft: before, effects: [] };
+	if (!calling || before.message.at !== "ready") return step(before);
 	const { nonce } = before.message;
 	const message: OpenMessage = {
 		at: "open",
@@ -115,70 +100,67 @@ export function created(before: Draft, id: string, rules: DraftRules): DraftStep
 		next: calling.next,
 	};
 	const draft = { ...before, ids: [...before.ids, id], message, toolsShown: before.tools };
-	if (calling.done && message.way === "edit") return sent(draft, calling.length, calling.next, message, rules);
-	return { draft: { ...draft, calling: undefined }, effects: [tell(id, nonce, draft.since)] };
+	if (calling.done && message.way === "edit") return sent(draft, calling, message, rules);
+	return step({ ...draft, calling: undefined }, tell(id, nonce, draft.since));
 }
 
 export function edited(draft: Draft, rules: DraftRules): DraftStep {
 	const { calling, message } = draft;
 	const idle: Draft = { ...draft, calling: undefined };
 	if (calling?.call.type === "remove" && message.at === "none") return retracted(idle, calling.call.id, true);
-	if (!calling || message.at !== "open") return { draft: idle, effects: [] };
+	if (!calling || message.at !== "open") return step(idle);
 	const { call } = calling;
 	switch (call.type) {
 		case "remove":
 			return removed(idle);
 		case "stop":
-			if (calling.done) return sent(idle, calling.length, calling.next, message, rules);
-			return { draft: { ...idle, message: { ...message, stopFirst: false } }, effects: [] };
+			if (calling.done) return sent(idle, calling, message, rules);
+			return step({ ...idle, message: { ...message, stopFirst: false } });
 		case "append":
 			return updated(idle, { ...message, shown: message.shown + call.markdown, complete: calling.done }, calling);
 		case "edit":
-			if (calling.done) return sent(idle, calling.length, calling.next, message, rules);
+			if (calling.done) return sent(idle, calling, message, rules);
 			return updated(idle, { ...message, shown: call.markdown }, calling);
 		default:
-			return { draft: idle, effects: [] };
+			return step(idle);
 	}
 }
 
 /** A finished message is gone, or cannot be taken away. */
 function retracted(draft: Draft, id: string, isGone: boolean): DraftStep {
 	const finished = draft.finished.filter((each) => each.id !== id);
-	if (!isGone) return { draft: { ...draft, finished }, effects: [] };
+	if (!isGone) return step({ ...draft, finished });
 	const ids = draft.ids.filter((each) => each !== id);
-	const status = { type: "message_removed" as const, messageId: id };
-	return { draft: { ...draft, finished, ids }, effects: [{ type: "say", status }] };
+	return step({ ...draft, finished, ids }, say({ type: "message_removed", messageId: id }));
 }
 
 /** The message is gone, or was announced and never made. */
 export function removed(draft: Draft): DraftStep {
 	const { message } = draft;
 	const id = message.at === "open" ? message.id : undefined;
-	const nonce = nonceOfMessage(draft);
-	const status = { type: "message_removed" as const, messageId: id, nonce };
 	const ids = draft.ids.filter((each) => each !== id);
-	return { draft: { ...draft, ids, message: { at: "none" }, checked: 0 }, effects: [{ type: "say", status }] };
+	const status = say({ type: "message_removed", messageId: id, nonce: nonceOfMessage(draft) });
+	return step({ ...draft, ids, message: { at: "none" }, checked: 0 }, status);
 }
 
 function updated(draft: Draft, message: OpenMessage, { length, next }: Calling): DraftStep {
 	const to = draft.isErrorText ? draft.from : draft.from + length;
-	const status = { type: "message_updated" as const, messageId: message.id, chars: length, to };
-	return { draft: { ...draft, message: { ...message, length, next } }, effects: [{ type: "say", status }] };
+	const status = say({ type: "message_updated", messageId: message.id, chars: length, to });
+	return step({ ...draft, message: { ...message, length, next } }, status);
 }
 
 export function found(before: Draft, id: string | undefined, rules: DraftRules): DraftStep {
 	const draft: Draft = { ...before, calling: undefined };
-	if (draft.message.at !== "lost") return { draft, effects: [] };
+	if (draft.message.at !== "lost") return step(draft);
 	const { nonce, fixed } = draft.message;
-	if (id === undefined) {
-		return { draft: { ...draft, message: { at: "ready", nonce, fixed, triedAt: undefined }, checked: 0 }, effects: [] };
-	}
+	if (id === undefined)
+		return step({ ...draft, message: { at: "ready", nonce, fixed, triedAt: undefined }, checked: 0 });
 	const message = reopened(rules, id, nonce, fixed);
 	// A complete message is reported as sent, as when it is created. "It exists" alone would leave it open after another crash and lose its
 	// length: with less of the source at hand, the same rules may cut elsewhere.
 	const isComplete = message.way === "fixed" && fixed !== undefined;
-	const effects = isComplete ? [] : [tell(id, nonce, draft.since)];
-	return { draft: { ...draft, ids: [...draft.ids, id], message, checked: 0 }, effects };
+	const known: Draft = { ...draft, ids: [...draft.ids, id], message, checked: 0 };
+	return isComplete ? step(known) : step(known, tell(id, nonce, draft.since));
 }
 
 type Failure = Extract<DraftInput, { type: "failed" }>;
@@ -201,14 +183,10 @@ export function failed(before: Draft, failure: Failure, now: number, rules: Draf
 			return giveUp(draft, { ...failure, fault: "unknown_outcome" });
 		case "preview":
 			// The platform keeps no previews; after a permanent fault none is sent any more.
-			return { draft: { ...draft, previews: PASSING.includes(fault) }, effects: [] };
+			return step({ ...draft, previews: PASSING.includes(fault) });
 		case "append":
-			return message.at === "open" && fault !== "denied" && rules.canEdit
-				? {
-						draft: { ...draft, message: reopened(rules, message.id, message.nonce, undefined), checked: 0 },
-						effects: [],
-					}
-				: giveUp(draft, failure);
+			if (message.at !== "open" || fault === "denied" || !rules.canEdit) return giveUp(draft, failure);
+			return step({ ...draft, message: reopened(rules, message.id, message.nonce, undefined), checked: 0 });
 		case "stop":
 			// A stream that is closed already, or is gone, needs no closing.
 			return fault === "denied" ? giveUp(draft, failure) : edited({ ...draft, calling }, rules);
@@ -219,7 +197,7 @@ export function failed(before: Draft, failure: Failure, now: number, rules: Draf
 			if (fault === "gone" && isTakenAway(draft)) return removed(draft);
 			if (calling.done || message.at !== "open" || !PASSING.includes(fault)) return giveUp(draft, failure);
 			// The next text or the end tries again.
-			return { draft, effects: [] };
+			return step(draft);
 		default:
 			return giveUp(draft, failure);
 	}
@@ -234,15 +212,17 @@ function lost(draft: Draft, failure: Failure, now: number, rules: DraftRules): D
 	const { message } = draft;
 	if (message.at !== "ready" || failure.last) return giveUp(draft, failure);
 	if (rules.lookup === "find")
-		return { draft: { ...draft, message: { at: "lost", nonce: message.nonce, fixed: message.fixed } }, effects: [] };
+		return step({ ...draft, message: { at: "lost", nonce: message.nonce, fixed: message.fixed } });
 	// The platform recognises the nonce for a while, so saying it again is the look-up.
 	const fresh = message.triedAt !== undefined && now - message.triedAt < rules.nonceWindowMs;
 	if (rules.lookup !== "nonce" || !fresh) return giveUp(draft, failure);
-	return { draft: { ...draft, checked: 0, message: { ...message, doubtful: true } }, effects: [] };
+	return step({ ...draft, checked: 0, message: { ...message, doubtful: true } });
 }
 
 export function giveUp(draft: Draft, { fault, error, retryAfterMs }: Failure): DraftStep {
-	const nonce = nonceOfMessage(draft);
-	const status = { type: "delivery_error" as const, error, code: fault, nonce, retryAfterMs };
-	return { draft: { ...draft, over: true }, effects: [{ type: "say", status }, { type: "over" }] };
+	return over(draft, { type: "delivery_error", error, code: fault, nonce: nonceOfMessage(draft), retryAfterMs });
+}
+
+export function over(draft: Draft, status: StreamStatus): DraftStep {
+	return step({ ...draft, over: true }, say(status), { type: "over" });
 }

@@ -70,12 +70,6 @@ export interface OpenMessage {
 	next: MarkdownState;
 }
 
-export interface Finished {
-	id: string;
-	/** Source position of its beginning. */
-	from: number;
-}
-
 export interface Draft {
 	/** Source position where `text` begins. */
 	readonly from: number;
@@ -96,8 +90,8 @@ export interface Draft {
 	readonly closed: undefined | "end" | "error";
 	/** The text from this source position on is not what was produced: it is taken away again. */
 	readonly damagedFrom: number | undefined;
-	/** Finished messages of this process. */
-	readonly finished: readonly Finished[];
+	/** Finished messages of this process, and the source positions where they begin. */
+	readonly finished: readonly { id: string; from: number }[];
 	/** `text` is the error text, which is not part of the source: positions do not move. */
 	readonly isErrorText: boolean;
 	/** Messages so far, announced ones included. */
@@ -124,10 +118,8 @@ export interface Calling {
 
 export type DraftCall =
 	| { type: "create" | "start"; nonce: string; markdown: string; final: boolean }
-	| { type: "edit"; id: string; markdown: string; final: boolean; nonce: string }
-	| { type: "append"; id: string; markdown: string; final: boolean; nonce: string }
-	| { type: "stop"; id: string; nonce: string }
-	| { type: "remove"; id: string; nonce: string }
+	| { type: "edit" | "append"; id: string; markdown: string; final: boolean; nonce: string }
+	| { type: "stop" | "remove"; id: string; nonce: string }
 	| { type: "preview"; ordinal: number; markdown: string; tools: readonly ToolCall[] }
 	| { type: "find"; nonce: string; markdown: string; instead?: string };
 
@@ -163,6 +155,12 @@ export interface DraftStep {
 	effects: DraftEffect[];
 }
 
+export const step = (draft: Draft, ...effects: DraftEffect[]): DraftStep => ({ draft, effects });
+
+export const say = (status: StreamStatus): DraftEffect => ({ type: "say", status });
+
+export const want = (rank: Rank, paced = true): DraftEffect => ({ type: "want", rank, paced });
+
 export const NO_TOOLS: readonly ToolCall[] = [];
 
 export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
@@ -194,11 +192,11 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 }
 
 function resumed(rules: DraftRules, resume: Resume): DraftMessage {
-	const { messageId, uncertain } = resume;
+	const { messageId, uncertain, position } = resume;
 	if (messageId !== undefined) return reopened(rules, messageId, undefined, undefined);
 	if (uncertain === undefined) return { at: "none" };
-	const known = uncertain.to !== undefined && uncertain.to > resume.position;
-	return { at: "lost", nonce: uncertain.nonce, fixed: known ? { to: uncertain.to ?? 0, view: undefined } : undefined };
+	const { nonce, to = position } = uncertain;
+	return { at: "lost", nonce, fixed: to > position ? { to, view: undefined } : undefined };
 }
 
 /** A message that exists and says something unknown. */
@@ -223,8 +221,8 @@ export function segmentOf(draft: Draft): { segment: string; ended: boolean } {
 export const isEnded = (draft: Draft): boolean => draft.bounds.length > 0 || draft.closed !== undefined;
 
 /** The next finished message that says what was not produced, where it can be taken away. */
-export const retracted = ({ finished, damagedFrom }: Draft, { canRemove }: DraftRules): Finished | undefined =>
-	damagedFrom !== undefined && canRemove ? finished.find(({ from }) => from >= damagedFrom) : undefined;
+export const untrueMessage = ({ finished, damagedFrom }: Draft, { canRemove }: DraftRules): string | undefined =>
+	damagedFrom !== undefined && canRemove ? finished.find(({ from }) => from >= damagedFrom)?.id : undefined;
 
 /** Something a person would see, as far as the letters tell. */
 export const isVisible = (text: string): boolean => /\S/.test(text);
@@ -238,9 +236,6 @@ export function earlyText(draft: Draft, rules: DraftRules): string {
 	return rules.fits(text) ? text : "";
 }
 
-/** The answer is over, and nothing is left that a message could say. */
-const isOver = (draft: Draft): boolean => draft.closed !== undefined && draft.text === "";
-
 /** A message was begun before there was text, and has to end without any: what comes next may stand below something that is not of this draft. */
 export function isInVain({ bounds, hasVisibleText, message, seen }: Draft, rules: DraftRules): boolean {
 	if (!rules.early || rules.style !== "edit" || hasVisibleText || bounds.length === 0 || message.at === "none")
@@ -249,4 +244,5 @@ export function isInVain({ bounds, hasVisibleText, message, seen }: Draft, rules
 }
 
 /** There is no text for the message being written, and none will come. */
-export const isUnwanted = (draft: Draft, rules: DraftRules): boolean => isOver(draft) || isInVain(draft, rules);
+export const isUnwanted = (draft: Draft, rules: DraftRules): boolean =>
+	(draft.closed !== undefined && draft.text === "") || isInVain(draft, rules);

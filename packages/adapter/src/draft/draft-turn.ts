@@ -10,12 +10,12 @@ import {
 	type DraftRules,
 	type DraftStep,
 	earlyText,
-	type Finished,
 	isUnwanted,
 	type OpenMessage,
 	reopened,
-	retracted,
 	segmentOf,
+	step,
+	untrueMessage,
 } from "./draft-state.ts";
 import { toolLines } from "./tool-line.ts";
 
@@ -27,12 +27,12 @@ const CANNOT_TELL = {
 
 export function take(before: Draft, now: number, rules: DraftRules): DraftStep {
 	const { message } = before;
-	if (message.at === "announced") return { draft: before, effects: [] };
+	if (message.at === "announced") return step(before);
 	if (message.at === "lost" && rules.lookup !== "find") return giveUp(before, CANNOT_TELL);
 	// How much of a stream was taken can only be mended by an edit.
 	if (message.at === "open" && message.way === "fixed" && rules.style === "append") return giveUp(before, CANNOT_TELL);
-	const untrue = message.at === "none" && isUnwanted(before, rules) ? retracted(before, rules) : undefined;
-	if (untrue) return retract(before, untrue);
+	const untrue = message.at === "none" && isUnwanted(before, rules) ? untrueMessage(before, rules) : undefined;
+	if (untrue !== undefined) return remove(before, untrue, untrue);
 	// Surplus text of a stream can only be removed by an edit, once the stream is closed.
 	if (message.at === "open" && message.way === "append" && message.length > before.text.length && rules.canEdit) {
 		const closing = reopened(rules, message.id, message.nonce, undefined);
@@ -42,30 +42,32 @@ export function take(before: Draft, now: number, rules: DraftRules): DraftStep {
 	const draft: Draft = { ...before, checked: before.text.length };
 	const { segment } = segmentOf(draft);
 	const view = viewOf(draft, rules);
-	if (!view) return { draft, effects: [] };
+	if (!view) return step(draft);
 	const isBlank = view.markdown.trim() === "" && (view.done || earlyText(draft, rules) === "");
 	const unwanted = isUnwanted(draft, rules);
 	if (message.at === "ready" && unwanted) {
 		// It is this draft's turn again, so the creation before was refused; the outcome of a doubtful one stays unknown.
-		return message.doubtful ? giveUp(draft, CANNOT_TELL) : { draft: { ...draft, calling: undefined }, effects: [] };
+		return message.doubtful ? giveUp(draft, CANNOT_TELL) : step({ ...draft, calling: undefined });
 	}
-	if (isBlank && message.at === "open" && unwanted) return remove(draft, message);
-	if (isBlank && message.at !== "lost") return unseen(draft, view);
+	if (isBlank && message.at === "open" && unwanted) return remove(draft, message.id, nonceFor(draft, message));
+	// Nothing to see in it: wait for more, or go on behind it.
+	if (isBlank && message.at !== "lost")
+		return step(view.done ? advance(draft, view.length, view.next) : { ...draft, toolsShown: draft.tools });
 	switch (message.at) {
 		case "none":
 			return view.done ? announce(draft, rules, view) : preview(draft, view, rules);
-		case "lost":
-			return call(
-				draft,
-				{ type: "find", nonce: message.nonce, markdown: view.markdown, ...placeholderOf(draft, rules) },
-				view,
-			);
+		case "lost": {
+			const { placeholder, early } = rules;
+			// The message may show the placeholder instead of its text.
+			const instead = early && placeholder !== "" && draft.since === 0 ? placeholder : undefined;
+			return call(draft, { type: "find", nonce: message.nonce, markdown: view.markdown, instead }, view);
+		}
 		case "ready": {
 			// It had to wait for its turn, and the platform may have forgotten the nonce meanwhile.
 			if (message.doubtful && now - (message.triedAt ?? now) >= rules.nonceWindowMs) return giveUp(draft, CANNOT_TELL);
 			const tried: Draft = { ...draft, message: { ...message, triedAt: message.triedAt ?? now } };
 			if (rules.style === "append") return start(tried, message.nonce, segment, view);
-			if (rules.style !== "edit" && !view.done) return { draft, effects: [] };
+			if (rules.style !== "edit" && !view.done) return step(draft);
 			const markdown = decorated(draft, view, rules);
 			return call(tried, { type: "create", nonce: message.nonce, markdown, final: view.done }, view);
 		}
@@ -92,20 +94,8 @@ function viewOf(draft: Draft, rules: DraftRules): View | undefined {
 		: compose(draft.markdown, text, true, rules);
 }
 
-/** The placeholder that the message may show instead of its text. */
-const placeholderOf = (draft: Draft, { placeholder, early }: DraftRules): { instead?: string } =>
-	early && placeholder !== "" && draft.since === 0 ? { instead: placeholder } : {};
-
-const call = (draft: Draft, what: DraftCall, view: Omit<Calling, "call">): DraftStep => ({
-	draft: { ...draft, calling: { call: what, length: view.length, done: view.done, next: view.next } },
-	effects: [{ type: "call", call: what }],
-});
-
-/** Nothing to see in it: wait for more, or go on behind it. */
-function unseen(draft: Draft, view: View): DraftStep {
-	if (view.done) return { draft: advance(draft, view.length, view.next), effects: [] };
-	return { draft: { ...draft, toolsShown: draft.tools }, effects: [] };
-}
+const call = (draft: Draft, what: DraftCall, { length, done, next }: Omit<Calling, "call">): DraftStep =>
+	step({ ...draft, calling: { call: what, length, done, next } }, { type: "call", call: what });
 
 const nonceFor = (draft: Draft, message: OpenMessage): string => message.nonce ?? `${message.id}.${draft.ordinal}`;
 
@@ -116,20 +106,14 @@ function stop(draft: Draft, message: OpenMessage): DraftStep {
 
 function preview(draft: Draft, view: View, rules: DraftRules): DraftStep {
 	// Styles that show nothing before the end have no turns before it.
-	if (rules.style !== "preview") return { draft, effects: [] };
+	if (rules.style !== "preview") return step(draft);
 	const markdown = decorated(draft, view, rules);
 	const seen: Draft = { ...draft, toolsShown: draft.tools };
 	return call(seen, { type: "preview", ordinal: draft.ordinal + 1, markdown, tools: draft.tools }, view);
 }
 
-/** The answer ended without a text for the message that began before there was one. */
-function remove(draft: Draft, message: OpenMessage): DraftStep {
-	const view = { length: 0, done: true, next: message.next };
-	return call(draft, { type: "remove", id: message.id, nonce: nonceFor(draft, message) }, view);
-}
-
-function retract(draft: Draft, { id }: Finished): DraftStep {
-	return call(draft, { type: "remove", id, nonce: id }, { length: 0, done: true, next: draft.markdown });
+function remove(draft: Draft, id: string, nonce: string): DraftStep {
+	return call(draft, { type: "remove", id, nonce }, { length: 0, done: true, next: draft.markdown });
 }
 
 /** With the tools that run, while no text follows and if it fits. */
@@ -148,11 +132,11 @@ function continued(draft: Draft, message: OpenMessage, segment: string, view: Vi
 			return append(draft, message, segment, view);
 		case "fixed":
 			// It was created complete, up to what is on record; without a record, as this view: both come from the same source by the same rules.
-			return view.done ? sent(draft, view.length, view.next, message, rules) : { draft, effects: [] };
+			return view.done ? sent(draft, view, message, rules) : step(draft);
 		case "edit": {
 			const markdown = decorated(draft, view, rules);
 			const shown: Draft = { ...draft, toolsShown: draft.tools };
-			if (!view.done && markdown === message.shown) return { draft: shown, effects: [] };
+			if (!view.done && markdown === message.shown) return step(shown);
 			const nonce = nonceFor(draft, message);
 			return call(shown, { type: "edit", id: message.id, markdown, final: view.done, nonce }, view);
 		}
@@ -164,7 +148,7 @@ function continued(draft: Draft, message: OpenMessage, segment: string, view: Vi
 function start(draft: Draft, nonce: string, segment: string, view: View): DraftStep {
 	const length = view.done ? view.length : wordEnd(segment, 0);
 	const markdown = view.done ? view.markdown : unclosed(draft.markdown, segment.slice(0, length));
-	if (markdown.trim() === "") return { draft, effects: [] };
+	if (markdown.trim() === "") return step(draft);
 	return call(draft, { type: "start", nonce, markdown, final: view.done }, { ...view, length });
 }
 
@@ -179,7 +163,7 @@ function append(draft: Draft, message: OpenMessage, segment: string, view: View)
 		const complete: OpenMessage = { ...message, length, complete: true, next };
 		return stop({ ...draft, message: complete }, complete);
 	}
-	if (markdown === "") return { draft, effects: [] };
+	if (markdown === "") return step(draft);
 	const what = { type: "append" as const, id: message.id, markdown, final: view.done, nonce: nonceFor(draft, message) };
 	return call(draft, what, { length, done: view.done, next });
 }
@@ -187,10 +171,7 @@ function append(draft: Draft, message: OpenMessage, segment: string, view: View)
 /** A line that opens a fence: nothing to see before the code has begun. */
 const OPENER_LINE = /(?:^|\n)[ \t>]*(?:`{3,}|~{3,})[^\n]*\n?$/;
 
-/**
- * Where text that still grows is cut for appending: after a whole word, without white space behind it and without a fence of which only the
- * opener has come, so that a message that turns out to be full ends well.
- */
+/** Where growing text is cut for appending: after a whole word, without white space or a mere fence opener behind it, so that a full message ends well. */
 function wordEnd(text: string, least: number): number {
 	const isSpace = (at: number) => /\s/.test(text.charAt(at));
 	const trimmed = (from: number) => {

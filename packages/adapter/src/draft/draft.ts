@@ -1,11 +1,8 @@
-/**
- * The messages of one delivery as a pure step: the first text creates a message, more text edits it, a full one is finished and the next begins.
- * Text is taken from the source when a call's turn has come, so waiting edits are one edit; a finished message always gets its complete text.
- */
+/** The messages of one delivery as a pure step. Text is taken when a call's turn has come, so waiting edits are one; a finished message has its complete text. */
 
 import { START } from "../markdown/markdown-state.ts";
 import { compose, type View } from "../markdown/split.ts";
-import { advance, announce, created, edited, failed, found, removed, skipUnseen } from "./draft-outcome.ts";
+import { advance, announce, created, edited, failed, found, over, removed, skipUnseen } from "./draft-outcome.ts";
 import {
 	type Draft,
 	type DraftInput,
@@ -17,46 +14,47 @@ import {
 	isUnwanted,
 	isVisible,
 	NO_TOOLS,
-	retracted,
 	segmentOf,
+	step,
+	untrueMessage,
+	want,
 } from "./draft-state.ts";
 import { take } from "./draft-turn.ts";
 import { withTool } from "./tool-line.ts";
 
 export function stepDraft(draft: Draft, input: DraftInput, now: number, rules: DraftRules): DraftStep {
-	if (draft.over) return { draft, effects: [] };
-	const step = react(draft, input, now, rules);
+	if (draft.over) return step(draft);
+	const reaction = react(draft, input, now, rules);
 	// A turn that ended in a call is followed by the call's outcome; there is nothing to plan before.
-	if (step.draft.over || step.effects.some((effect) => effect.type === "call")) return step;
-	const next = plan(step.draft, rules);
-	return { draft: next.draft, effects: [...step.effects, ...next.effects] };
+	const isCalling = reaction.effects.some((effect) => effect.type === "call");
+	return reaction.draft.over || isCalling ? reaction : planned(reaction, rules);
+}
+
+/** A step and the next effect that its state asks for. */
+function planned({ draft, effects }: DraftStep, rules: DraftRules): DraftStep {
+	const next = plan(draft, rules);
+	return step(next.draft, ...effects, ...next.effects);
 }
 
 function react(draft: Draft, input: DraftInput, now: number, rules: DraftRules): DraftStep {
-	const only = (next: Draft): DraftStep => ({ draft: next, effects: [] });
 	switch (input.type) {
 		case "begin":
-			return only(draft);
+			return step(draft);
 		case "token":
-			return only(withToken(draft, input.text));
+			return step(withToken(draft, input.text));
 		case "tool_status":
-			return only(rules.tools ? { ...draft, tools: withTool(draft.tools, input) } : draft);
+			return step(rules.tools ? { ...draft, tools: withTool(draft.tools, input) } : draft);
 		case "end":
-			if (input.final) return only({ ...draft, closed: draft.closed ?? "end", tools: NO_TOOLS });
-			return only({
-				...draft,
-				bounds: [...draft.bounds, draft.from + draft.text.length],
-				isFirst: false,
-				tools: NO_TOOLS,
-			});
-		case "error":
-			return only(
-				withoutDamage({ ...draft, closed: draft.closed ?? "error", tools: NO_TOOLS }, input.damagedFrom, rules),
-			);
+			if (input.final) return step({ ...draft, closed: draft.closed ?? "end", tools: NO_TOOLS });
+			return step({ ...draft, bounds: [...draft.bounds, endOf(draft)], isFirst: false, tools: NO_TOOLS });
+		case "error": {
+			const closed: Draft = { ...draft, closed: draft.closed ?? "error", tools: NO_TOOLS };
+			return step(withoutDamage(closed, input.damagedFrom, rules));
+		}
 		case "ack": {
 			const { message } = draft;
-			if (message.at !== "announced" || message.nonce !== input.nonce) return only(draft);
-			return only({ ...draft, message: { ...message, at: "ready", triedAt: undefined } });
+			if (message.at !== "announced" || message.nonce !== input.nonce) return step(draft);
+			return step({ ...draft, message: { ...message, at: "ready", triedAt: undefined } });
 		}
 		case "due":
 			return take(draft, now, rules);
@@ -72,6 +70,9 @@ function react(draft: Draft, input: DraftInput, now: number, rules: DraftRules):
 			return input satisfies never;
 	}
 }
+
+/** Source position behind the text that has come. */
+const endOf = ({ from, text }: Draft): number => from + text.length;
 
 function withToken(draft: Draft, text: string): Draft {
 	// Nothing comes after the end; the error text that may stand there is not the source.
@@ -112,10 +113,6 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 		else return leave(draft, rules);
 	}
 	const ended = isEnded(draft);
-	const want = (rank: "final" | "create" | "edit" | "preview", paced = true): DraftStep => ({
-		draft,
-		effects: [{ type: "want", rank, paced }],
-	});
 	// A turn that found nothing to see waits for more.
 	const fresh = ended || draft.text.length > draft.checked || draft.tools !== draft.toolsShown;
 	const { message } = draft;
@@ -123,27 +120,27 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 	switch (message.at) {
 		case "none": {
 			const due = fresh || (early && rules.style === "edit");
-			return (draft.hasVisibleText || early) && due ? begin(draft, ended, rules) : { draft, effects: [] };
+			return (draft.hasVisibleText || early) && due ? begin(draft, ended, rules) : step(draft);
 		}
 		case "announced":
-			return { draft, effects: [] };
+			return step(draft);
 		case "ready": {
-			if (early && draft.calling === undefined) return want("create");
+			if (early && draft.calling === undefined) return step(draft, want("create"));
 			// A complete message is decided: it does not wait for text that belongs to the next one.
-			if (!draft.hasVisibleText || !(fresh || message.fixed?.view)) return { draft, effects: [] };
-			if (ended || showsEarly(rules) || message.fixed) return want(ended ? "final" : "create");
+			if (!draft.hasVisibleText || !(fresh || message.fixed?.view)) return step(draft);
+			if (ended || showsEarly(rules) || message.fixed) return step(draft, want(ended ? "final" : "create"));
 			const checked = full(draft, rules);
-			return { draft: checked.draft, effects: checked.view ? want("create").effects : [] };
+			return checked.view ? step(checked.draft, want("create")) : step(checked.draft);
 		}
 		case "lost":
-			return draft.hasVisibleText || ended ? want("create") : { draft, effects: [] };
+			return draft.hasVisibleText || ended ? step(draft, want("create")) : step(draft);
 		case "open": {
-			if (ended || message.complete) return want("final", false);
+			if (ended || message.complete) return step(draft, want("final", false));
 			// A message of an earlier process may show text, so it is not shortened to its tools.
 			const isKnown = draft.text !== "" || (rules.early && message.shown !== "");
 			const decorated =
 				message.way === "edit" && draft.tools !== draft.toolsShown && isKnown && draft.text.length >= draft.checked;
-			return decorated || draft.text.length > draft.checked ? want("edit") : { draft, effects: [] };
+			return decorated || draft.text.length > draft.checked ? step(draft, want("edit")) : step(draft);
 		}
 		default:
 			return message satisfies never;
@@ -161,21 +158,11 @@ const withErrorText = (draft: Draft, rules: DraftRules): Draft => ({
 /** There is nothing to say: a message that was begun for it goes. One that is being made is waited for. */
 function leave(draft: Draft, rules: DraftRules): DraftStep {
 	const { message } = draft;
-	if (message.at === "none") {
-		const want = { type: "want" as const, rank: "final" as const, paced: false };
-		return retracted(draft, rules) ? { draft, effects: [want] } : completed(draft);
-	}
-	if (draft.calling !== undefined) return { draft, effects: [] };
-	const isMade = message.at === "open" || message.at === "lost" || (message.at === "ready" && message.doubtful);
-	if (isMade) return { draft, effects: [{ type: "want", rank: "final", paced: false }] };
-	const gone = removed(draft);
-	const next = plan(gone.draft, rules);
-	return { draft: next.draft, effects: [...gone.effects, ...next.effects] };
-}
-
-function completed(draft: Draft): DraftStep {
-	const status = { type: "delivery_complete" as const, messageIds: [...draft.ids] };
-	return { draft: { ...draft, over: true }, effects: [{ type: "say", status }, { type: "over" }] };
+	if (message.at === "none" && untrueMessage(draft, rules) === undefined)
+		return over(draft, { type: "delivery_complete", messageIds: [...draft.ids] });
+	if (message.at !== "none" && draft.calling !== undefined) return step(draft);
+	const isPlanned = message.at === "announced" || (message.at === "ready" && !message.doubtful);
+	return isPlanned ? planned(removed(draft), rules) : step(draft, want("final", false));
 }
 
 /** How much more text makes it worth looking whether a message is full, for styles that show nothing before. */
@@ -186,11 +173,11 @@ function begin(draft: Draft, ended: boolean, rules: DraftRules): DraftStep {
 	if (showsEarly(rules)) return announce(draft, rules);
 	if (rules.style === "preview" && draft.previews && !ended) {
 		const paced = !rules.toolsApart || draft.tools === draft.toolsShown;
-		return { draft, effects: [{ type: "want", rank: "preview", paced }] };
+		return step(draft, want("preview", paced));
 	}
 	const checked = full(draft, rules);
 	const { view } = checked;
-	if (!view) return { draft: checked.draft, effects: [] };
+	if (!view) return step(checked.draft);
 	if (view.markdown.trim() === "") return plan(advance(draft, view.length, view.next), rules);
 	return announce(draft, rules, view);
 }

@@ -1,7 +1,6 @@
 /** Turns a draft's call into a call of the platform, and its outcome into the draft's next input. */
 
-import { PlatformError } from "../platform/platform-error.ts";
-import type { SendOptions, Session } from "../platform/session.ts";
+import type { CreatedMessage, SendOptions, Session } from "../platform/session.ts";
 import type { DeliveryFields, RunFacts, Target } from "../port.ts";
 import type { AdapterContext } from "../serve/context.ts";
 import type { DraftCall, DraftInput } from "./draft-state.ts";
@@ -19,53 +18,45 @@ export async function perform(context: AdapterContext, call: DraftCall, to: Addr
 	const { session } = context;
 	const { target, render, facts } = to;
 	const named = <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => context.call(call.type, to.fields, work);
-	const write = <T>(nonce: string, final: boolean, work: (options: SendOptions) => Promise<T>): Promise<T> =>
-		named((signal) => work({ nonce, final, facts, signal }));
+	const created = async (
+		{ nonce, final }: { nonce: string; final: boolean },
+		create: (options: SendOptions) => Promise<CreatedMessage>,
+	): Promise<DraftInput> => {
+		const { messageId } = await named((signal) => context.create({ nonce, final, facts, signal }, create));
+		return { type: "created", messageId };
+	};
+	const edited = async (
+		{ nonce, final = true }: { nonce: string; final?: boolean },
+		edit: (options: SendOptions) => Promise<void> | undefined,
+	): Promise<DraftInput> => {
+		await named(async (signal) => edit({ nonce, final, facts, signal }));
+		return { type: "edited" };
+	};
+	// The draft's rules ask only for capabilities that the session has.
+	const { editing, streaming, previewing } = session as Required<Session>;
 	switch (call.type) {
 		case "create": {
 			const text = render(call.markdown);
-			const { messageId } = await write(call.nonce, call.final, (options) =>
-				context.create(options, (noted) => session.create(target, text, noted)),
-			);
-			return { type: "created", messageId };
+			return await created(call, (options) => session.create(target, text, options));
 		}
-		case "start": {
-			const streaming = needed(session, "streaming");
-			const { messageId } = await write(call.nonce, call.final, (options) =>
-				context.create(options, (noted) => streaming.start(target, call.markdown, noted)),
-			);
-			return { type: "created", messageId };
-		}
+		case "start":
+			return await created(call, (options) => streaming.start(target, call.markdown, options));
 		case "edit": {
 			const text = render(call.markdown);
-			const editing = needed(session, "editing");
-			await write(call.nonce, call.final, (options) => editing.edit(target, call.id, text, options));
-			return { type: "edited" };
+			return await edited(call, (options) => editing.edit(target, call.id, text, options));
 		}
-		case "append": {
-			const streaming = needed(session, "streaming");
-			await write(call.nonce, call.final, (options) => streaming.append(target, call.id, call.markdown, options));
-			return { type: "edited" };
-		}
-		case "stop": {
-			const streaming = needed(session, "streaming");
-			await write(call.nonce, true, (options) => streaming.stop(target, call.id, options));
-			return { type: "edited" };
-		}
-		case "remove": {
-			const editing = needed(session, "editing");
-			await write(call.nonce, true, async (options) => editing.remove?.(target, call.id, options));
-			return { type: "edited" };
-		}
+		case "append":
+			return await edited(call, (options) => streaming.append(target, call.id, call.markdown, options));
+		case "stop":
+			return await edited(call, (options) => streaming.stop(target, call.id, options));
+		case "remove":
+			return await edited(call, (options) => editing.remove?.(target, call.id, options));
 		case "preview": {
 			const draftId = to.draftId(call.ordinal);
 			const text = render(call.markdown);
-			const previewing = needed(session, "previewing");
-			const { tools } = call;
-			await write(String(draftId), false, (options) =>
-				previewing.preview(target, draftId, text, { ...options, tools }),
-			);
-			return { type: "edited" };
+			const show = (options: SendOptions) =>
+				previewing.preview(target, draftId, text, { ...options, tools: call.tools });
+			return await edited({ nonce: String(draftId), final: false }, show);
 		}
 		case "find": {
 			const look = (markdown: string) =>
@@ -77,16 +68,6 @@ export async function perform(context: AdapterContext, call: DraftCall, to: Addr
 		default:
 			return call satisfies never;
 	}
-}
-
-/** The draft's rules ask only for capabilities that the session has. */
-function needed<Name extends "editing" | "streaming" | "previewing">(
-	session: Session,
-	name: Name,
-): NonNullable<Session[Name]> {
-	const capability = session[name];
-	if (capability === undefined) throw new PlatformError("invalid", `This platform has no ${name}.`);
-	return capability;
 }
 
 const WORDS = ["agent", "model", "phase"] as const;

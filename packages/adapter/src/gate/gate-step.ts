@@ -1,6 +1,7 @@
 /** Decides which call may go next: the rate gate of one account as a pure step. Finals first, a chat's calls one after another, refusals obeyed. */
 
 import { backoffMs } from "@nexus-stream/protocol/retry";
+import type { Pace } from "../platform/session.ts";
 import type { PlatformFault } from "../port.ts";
 
 /** In order of precedence. */
@@ -24,19 +25,16 @@ export const GATE_LIMITS: GateLimits = {
 	patienceMs: { final: 900_000, create: 900_000, edit: 60_000, preview: 3_000, typing: 0 },
 };
 
-export interface JobRequest {
+export interface JobRequest extends Pace {
 	id: number;
 	/** Jobs of one lane never overlap. */
 	lane: string;
 	rank: Rank;
 	/** Waits for the intervals of its target. The account's interval holds for every job. */
 	paced: boolean;
-	targetIntervalMs: number;
-	accountIntervalMs: number;
 }
 
 interface PendingJob extends JobRequest {
-	order: number;
 	running: boolean;
 	notBefore: number;
 	failures: number;
@@ -44,13 +42,13 @@ interface PendingJob extends JobRequest {
 }
 
 export interface GateState {
+	/** In order of arrival. */
 	readonly jobs: ReadonlyMap<number, PendingJob>;
 	/** When a lane's interval is over. */
 	readonly lanes: ReadonlyMap<string, number>;
 	readonly accountFreeAt: number;
 	readonly blockedUntil: number;
 	readonly refusals: number;
-	readonly order: number;
 }
 
 export const EMPTY_GATE: GateState = {
@@ -59,7 +57,6 @@ export const EMPTY_GATE: GateState = {
 	accountFreeAt: 0,
 	blockedUntil: 0,
 	refusals: 0,
-	order: 0,
 };
 
 export type GateInput =
@@ -92,29 +89,28 @@ export function stepGate(state: GateState, input: GateInput, now: number, limits
 function take(state: GateState, input: GateInput, now: number, limits: GateLimits): GateStep {
 	const jobs = new Map(state.jobs);
 	switch (input.type) {
-		case "add": {
-			const fresh = { order: state.order, running: false, notBefore: 0, failures: 0, failingSince: undefined };
-			jobs.set(input.job.id, { ...input.job, ...fresh });
-			return { state: { ...state, jobs, order: state.order + 1 }, effects: [] };
-		}
+		case "add":
+			jobs.set(input.job.id, { ...input.job, running: false, notBefore: 0, failures: 0, failingSince: undefined });
+			break;
 		case "raise": {
 			const job = jobs.get(input.id);
 			if (job) jobs.set(job.id, raised(job, input.rank, input.paced));
-			return { state: { ...state, jobs }, effects: [] };
+			break;
 		}
 		case "remove":
 			jobs.delete(input.id);
-			return { state: { ...state, jobs }, effects: [] };
+			break;
 		case "succeeded":
 			jobs.delete(input.id);
 			return { state: { ...state, jobs, refusals: 0 }, effects: [] };
 		case "failed":
 			return fail(state, input, now, limits);
 		case "tick":
-			return { state, effects: [] };
+			break;
 		default:
 			return input satisfies never;
 	}
+	return { state: { ...state, jobs }, effects: [] };
 }
 
 function raised(job: PendingJob, rank: Rank, paced: boolean): PendingJob {
@@ -124,43 +120,37 @@ function raised(job: PendingJob, rank: Rank, paced: boolean): PendingJob {
 
 function fail(
 	state: GateState,
-	input: Extract<GateInput, { type: "failed" }>,
+	{ id, fault, retryAfterMs, random }: Extract<GateInput, { type: "failed" }>,
 	now: number,
 	limits: GateLimits,
 ): GateStep {
-	const job = state.jobs.get(input.id);
-	const jobs = new Map(state.jobs);
-	const giveUp = (next: Partial<GateState>, effects: GateEffect[]): GateStep => {
-		jobs.delete(input.id);
-		return { state: { ...state, ...next, jobs }, effects: [...effects, { type: "give_up", id: input.id }] };
-	};
+	const job = state.jobs.get(id);
+	if (!job) return { state, effects: [] };
 	const backoff = (failures: number) => backoffMs({ firstMs: limits.backoffMs, maxMs: limits.backoffMaxMs }, failures);
-	if (input.fault === "rate_limited") {
+	const since = job.failingSince ?? now;
+	const jobs = new Map(state.jobs);
+	const effects: GateEffect[] = [];
+	const retry = (waitMs: number, changes: Partial<PendingJob>) => {
+		if (now + waitMs - since > limits.patienceMs[job.rank]) giveUp();
+		else jobs.set(id, { ...job, running: false, failingSince: since, ...changes });
+	};
+	const giveUp = () => {
+		jobs.delete(id);
+		effects.push({ type: "give_up", id });
+	};
+	if (fault === "rate_limited") {
 		// Calls that left together are refused together: that is one refusal, not many in a row.
 		const known = now < state.blockedUntil;
-		const retryAfterMs = input.retryAfterMs ?? (known ? state.blockedUntil - now : backoff(state.refusals));
-		const blocked = {
-			blockedUntil: Math.max(state.blockedUntil, now + retryAfterMs),
-			refusals: known ? state.refusals : state.refusals + 1,
-		};
-		const told: GateEffect[] = [{ type: "rate_limited", retryAfterMs }];
-		const since = job?.failingSince ?? now;
-		if (!job || now + retryAfterMs - since > limits.patienceMs[job.rank]) return giveUp(blocked, told);
-		jobs.set(job.id, { ...job, running: false, failingSince: since });
-		return { state: { ...state, ...blocked, jobs }, effects: told };
+		const waitMs = retryAfterMs ?? (known ? state.blockedUntil - now : backoff(state.refusals));
+		const blockedUntil = Math.max(state.blockedUntil, now + waitMs);
+		effects.push({ type: "rate_limited", retryAfterMs: waitMs });
+		retry(waitMs, {});
+		return { state: { ...state, jobs, blockedUntil, refusals: state.refusals + (known ? 0 : 1) }, effects };
 	}
-	if (input.fault !== "unavailable" || !job) return giveUp({}, []);
-	const waitMs = input.retryAfterMs ?? backoff(job.failures) * (0.5 + input.random / 2);
-	const since = job.failingSince ?? now;
-	if (now + waitMs - since > limits.patienceMs[job.rank]) return giveUp({}, []);
-	jobs.set(job.id, {
-		...job,
-		running: false,
-		notBefore: now + waitMs,
-		failures: job.failures + 1,
-		failingSince: since,
-	});
-	return { state: { ...state, jobs }, effects: [] };
+	const waitMs = retryAfterMs ?? backoff(job.failures) * (0.5 + random / 2);
+	if (fault === "unavailable") retry(waitMs, { notBefore: now + waitMs, failures: job.failures + 1 });
+	else giveUp();
+	return { state: { ...state, jobs }, effects };
 }
 
 /** Starts what may start, in order of rank and then of arrival. */
@@ -169,34 +159,27 @@ function dispatch(state: GateState, effects: GateEffect[], now: number, limits: 
 	if (waiting.length === 0) return { state: tidy(state, now), effects };
 	const busy = new Set([...state.jobs.values()].filter((job) => job.running).map((job) => job.lane));
 	let running = state.jobs.size - waiting.length;
-	waiting.sort((a, b) => RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank) || a.order - b.order);
+	waiting.sort((a, b) => RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank));
 	const jobs = new Map(state.jobs);
 	const lanes = new Map(state.lanes);
-	let accountFreeAt = state.accountFreeAt;
+	let { accountFreeAt } = state;
+	const readyAt = ({ notBefore, paced, lane }: PendingJob) =>
+		Math.max(notBefore, state.blockedUntil, accountFreeAt, paced ? (lanes.get(lane) ?? 0) : 0);
 	for (const job of waiting) {
-		if (running >= limits.callsMax || busy.has(job.lane)) continue;
-		if (readyAt(job, lanes, state.blockedUntil, accountFreeAt) > now) continue;
+		if (running >= limits.callsMax || busy.has(job.lane) || readyAt(job) > now) continue;
 		jobs.set(job.id, { ...job, running: true });
 		lanes.set(job.lane, now + job.targetIntervalMs);
-		accountFreeAt = now + job.accountIntervalMs;
+		accountFreeAt = now + (job.accountIntervalMs ?? 0);
 		busy.add(job.lane);
 		running++;
 		effects.push({ type: "start", id: job.id });
 	}
 	// Only a job whose time is the obstacle needs a timer; the others are looked at when a running one ends.
-	let at = Number.POSITIVE_INFINITY;
-	for (const job of jobs.values())
-		if (!job.running && !busy.has(job.lane)) at = Math.min(at, readyAt(job, lanes, state.blockedUntil, accountFreeAt));
-	if (at !== Number.POSITIVE_INFINITY && at > now) effects.push({ type: "wake", at });
+	const timed = [...jobs.values()].filter((job) => !job.running && !busy.has(job.lane));
+	const at = Math.min(...timed.map(readyAt));
+	if (timed.length > 0 && at > now) effects.push({ type: "wake", at });
 	return { state: tidy({ ...state, jobs, lanes, accountFreeAt }, now), effects };
 }
-
-const readyAt = (
-	job: PendingJob,
-	lanes: ReadonlyMap<string, number>,
-	blockedUntil: number,
-	accountFreeAt: number,
-): number => Math.max(job.notBefore, blockedUntil, accountFreeAt, job.paced ? (lanes.get(job.lane) ?? 0) : 0);
 
 const LANES_KEPT = 64;
 

@@ -3,14 +3,17 @@
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { PlatformError } from "../platform/platform-error.ts";
-import type { Pace } from "../platform/session.ts";
-import { EMPTY_GATE, GATE_LIMITS, type GateInput, type GateLimits, type Rank, stepGate } from "./gate-step.ts";
+import {
+	EMPTY_GATE,
+	GATE_LIMITS,
+	type GateInput,
+	type GateLimits,
+	type JobRequest,
+	type Rank,
+	stepGate,
+} from "./gate-step.ts";
 
-export interface GateJob {
-	lane: string;
-	rank: Rank;
-	paced: boolean;
-	pace(): Pace;
+export interface GateJob extends Omit<JobRequest, "id"> {
 	/** Called at its turn, and again at its next turn when it failed in a way that passes. */
 	run(): Promise<void>;
 	/** It succeeded (undefined) or was given up. */
@@ -35,8 +38,7 @@ export interface GateOptions {
 export class RateGate {
 	readonly #options: GateOptions;
 	readonly #limits: GateLimits;
-	readonly #jobs = new Map<number, GateJob>();
-	readonly #errors = new Map<number, PlatformError>();
+	readonly #jobs = new Map<number, Pick<GateJob, "run" | "settled">>();
 	readonly #quietWaiters: (() => void)[] = [];
 	#state = EMPTY_GATE;
 	#nextId = 1;
@@ -48,17 +50,14 @@ export class RateGate {
 		this.#limits = withDefaults(GATE_LIMITS, options.limits);
 	}
 
-	request(job: GateJob): GateTicket {
+	request({ run, settled, ...job }: GateJob): GateTicket {
 		const id = this.#nextId++;
-		const pace = job.pace();
-		this.#jobs.set(id, job);
-		const intervals = { targetIntervalMs: pace.targetIntervalMs, accountIntervalMs: pace.accountIntervalMs ?? 0 };
-		this.#apply({ type: "add", job: { id, lane: job.lane, rank: job.rank, paced: job.paced, ...intervals } });
+		this.#jobs.set(id, { run, settled });
+		this.#apply({ type: "add", job: { ...job, id } });
 		return {
 			raise: (rank, paced) => this.#apply({ type: "raise", id, rank, paced }),
 			cancel: () => {
 				this.#jobs.delete(id);
-				this.#errors.delete(id);
 				if (!this.#state.jobs.get(id)?.running) this.#apply({ type: "remove", id });
 			},
 		};
@@ -81,47 +80,34 @@ export class RateGate {
 		this.#wake = { at, cancel };
 	}
 
-	#apply(input: GateInput): void {
+	/** `error`: why the input's job failed. */
+	#apply(input: GateInput, error?: PlatformError): void {
 		const step = stepGate(this.#state, input, this.#options.clock.now(), this.#limits);
 		this.#state = step.state;
 		for (const effect of step.effects) {
-			switch (effect.type) {
-				case "start":
-					this.#running++;
-					void this.#start(effect.id);
-					break;
-				case "give_up":
-					this.#settle(effect.id, this.#errors.get(effect.id));
-					break;
-				case "rate_limited":
-					this.#options.onRateLimited(effect.retryAfterMs);
-					break;
-				case "wake":
-					this.#wakeAt(effect.at);
-					break;
-				default:
-					effect satisfies never;
-			}
+			if (effect.type === "start") void this.#start(effect.id);
+			else if (effect.type === "give_up") this.#settle(effect.id, error);
+			else if (effect.type === "rate_limited") this.#options.onRateLimited(effect.retryAfterMs);
+			else this.#wakeAt(effect.at);
 		}
 	}
 
-	#settle(id: number, error: PlatformError | undefined): void {
+	#settle(id: number, error?: PlatformError): void {
 		const job = this.#jobs.get(id);
 		this.#jobs.delete(id);
-		this.#errors.delete(id);
 		job?.settled(error);
 	}
 
 	async #start(id: number): Promise<void> {
+		this.#running++;
 		const error = await this.#run(id);
 		this.#running--;
 		if (error) {
-			this.#errors.set(id, error);
 			const { fault, retryAfterMs } = error;
-			this.#apply({ type: "failed", id, fault, random: this.#options.random(), retryAfterMs });
+			this.#apply({ type: "failed", id, fault, random: this.#options.random(), retryAfterMs }, error);
 		} else {
 			this.#apply({ type: "succeeded", id });
-			this.#settle(id, undefined);
+			this.#settle(id);
 		}
 		if (this.#running === 0) for (const resolve of this.#quietWaiters.splice(0)) resolve();
 	}

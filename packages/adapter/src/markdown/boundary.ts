@@ -31,12 +31,8 @@ function graphemeBefore(source: string, at: number): number {
 		if (isAlone(source.charCodeAt(start)) && isAlone(source.charCodeAt(start - 1))) break;
 		start -= 1;
 	}
-	return (
-		start +
-		(graphemes()
-			.segment(source.slice(start, at + 2))
-			.containing(at - start)?.index ?? at - start)
-	);
+	const run = graphemes().segment(source.slice(start, at + 2));
+	return start + (run.containing(at - start)?.index ?? at - start);
 }
 
 /** The nearest boundary at or before `at`, but after `from`; `from` itself when the grapheme there is longer. */
@@ -65,29 +61,19 @@ function endsSentence(source: string, at: number): boolean {
 	return STOPS.includes(source[last] ?? "a");
 }
 
-export interface InlineBoundaries {
-	/** Positions after a sentence and its white space, last first. */
-	sentences: number[];
-	/** Positions after a word and its white space, last first. */
-	words: number[];
-}
-
-/** Boundaries in `[from, to]`, which lies within one line; `to` itself counts only where white space ends. */
-export function inlineBoundaries(source: string, from: number, to: number): InlineBoundaries {
+/** Positions after a sentence or a word and its white space, last first. `[from, to]` lies within one line; `to` counts only where white space ends. */
+export function inlineBoundaries(source: string, from: number, to: number) {
 	const sentences: number[] = [];
 	const words: number[] = [];
 	for (let at = to; at > from; at -= 1) {
-		const before = source.charCodeAt(at - 1);
-		if (isSpace(before)) {
-			if (at < source.length && isSpace(source.charCodeAt(at))) continue;
-			if (!isGraphemeBoundary(source, at)) continue;
-			let end = at - 1;
-			while (end > from && isSpace(source.charCodeAt(end - 1))) end -= 1;
-			words.push(at);
-			if (endsSentence(source, end)) sentences.push(at);
-		} else if (WIDE_STOPS.includes(source[at - 1] ?? "a") && !CLOSERS.includes(source[at] ?? "a")) {
-			if (isGraphemeBoundary(source, at)) sentences.push(at);
-		}
+		const isWord = isSpace(source.charCodeAt(at - 1));
+		if (isWord && at < source.length && isSpace(source.charCodeAt(at))) continue;
+		const isWide = WIDE_STOPS.includes(source[at - 1] ?? "a") && !CLOSERS.includes(source[at] ?? "a");
+		if (!(isWord || isWide) || !isGraphemeBoundary(source, at)) continue;
+		let end = at - 1;
+		while (end > from && isSpace(source.charCodeAt(end - 1))) end -= 1;
+		if (isWord) words.push(at);
+		if (isWide || endsSentence(source, end)) sentences.push(at);
 	}
 	return { sentences, words };
 }
@@ -96,14 +82,14 @@ export function inlineBoundaries(source: string, from: number, to: number): Inli
 export function inlineSpans(line: string): [number, number][] {
 	const spans: [number, number][] = [];
 	const open = new Map<string, number>();
-	for (const found of line.matchAll(/`+|\*\*|~~|\[|\]\([^)\s]{0,500}\)/g)) {
-		const token = found[0].startsWith("](") ? "[" : found[0];
-		const started = open.get(token);
-		const closes = token !== "[" || found[0] !== "[";
-		if (started !== undefined && closes) {
-			spans.push([started, found.index + found[0].length]);
-			open.delete(token);
-		} else if (token !== "[" || found[0] === "[") open.set(token, found.index);
+	for (const { 0: mark, index } of line.matchAll(/`+|\*\*|~~|\[|\]\([^)\s]{0,500}\)/g)) {
+		const isTarget = mark.startsWith("](");
+		const token = isTarget ? "[" : mark;
+		const started = mark === "[" ? undefined : open.get(token);
+		if (started === undefined && !isTarget) open.set(token, index);
+		if (started === undefined) continue;
+		spans.push([started, index + mark.length]);
+		open.delete(token);
 	}
 	return spans;
 }

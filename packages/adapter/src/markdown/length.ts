@@ -8,41 +8,26 @@ export function lengthOf(text: string, unit: LengthUnit): number {
 		case "utf16":
 			return text.length;
 		case "codepoint":
-			return codepoints(text);
+			return countOf(text);
 		case "grapheme":
-			return graphemeCount(text);
+			return IS_PLAIN.test(text) ? text.length : countOf(graphemes().segment(text));
 		case "utf8":
 			return Buffer.byteLength(text, "utf8");
 		case "sms":
 			return septets(text) ?? text.length;
-		default: {
-			const unknown: never = unit;
-			throw new TypeError(`${String(unknown)} is not a unit of length`);
-		}
+		default:
+			throw new TypeError(`${String(unit satisfies never)} is not a unit of length`);
 	}
 }
 
-function codepoints(text: string): number {
+function countOf(characters: Iterable<unknown>): number {
 	let count = 0;
-	for (const _ of text) count += 1;
-	return count;
-}
-
-function graphemeCount(text: string): number {
-	if (isPlainAscii(text)) return text.length;
-	let count = 0;
-	for (const _ of graphemes().segment(text)) count += 1;
+	for (const _ of characters) count += 1;
 	return count;
 }
 
 /** Every character is a grapheme. A carriage return is excluded, because it forms one grapheme with a line feed. */
-function isPlainAscii(text: string): boolean {
-	for (let at = 0; at < text.length; at += 1) {
-		const code = text.charCodeAt(at);
-		if (code > 126 || code === 13) return false;
-	}
-	return true;
-}
+const IS_PLAIN = /^[\t\n -~]*$/;
 
 /** GSM 03.38: one septet each. */
 const BASIC = new Set(

@@ -1,7 +1,4 @@
-/**
- * Follows markdown's block structure line by line: which quotes, list items and code fence are open at a position. It needs no look-ahead
- * and reads every character once. A property test holds it to `parseMarkdown`, where raw HTML and reference definitions are text (ADR 55).
- */
+/** Follows markdown's open quotes, list items and code fence line by line, without look-ahead. A property test holds it to `parseMarkdown` (ADR 55). */
 
 import { NESTING_MAX } from "@nexus-stream/protocol/markdown";
 
@@ -149,11 +146,8 @@ function isCloser(fence: Fence, line: string, from: number): boolean {
 
 function cellsOf(row: string): number {
 	if (!row.includes("|")) return 1;
-	const bars = row
-		.trim()
-		.replace(/\\[\s\S]/g, "")
-		.replace(/^\||\|$/g, "");
-	return bars.split("|").length;
+	const unescaped = row.trim().replace(/\\[\s\S]/g, "");
+	return unescaped.replace(/^\||\|$/g, "").split("|").length;
 }
 
 /** Opens the quotes and items that begin on the line. */
@@ -200,14 +194,11 @@ export function readLine(markdown: MarkdownState, line: string): LineRead {
 	}
 	const scan: Scan = { line, at: 0 };
 	const matched = matchContainers(containers, scan);
-	const all = matched === containers.length;
-	if (typeof leaf === "object" && all) {
-		const indent = indentAt(scan, 4);
-		const closes = indent < 4 && isCloser(leaf, scan.line, scan.at + indent);
-		const after = closes ? { ...markdown, leaf: "none" as const } : markdown;
-		return { kind: closes ? "close" : "code", after: { ...after, inLine: false }, lazy: false, matched };
-	}
-	return readOutsideFence(markdown, scan, matched);
+	if (typeof leaf === "string" || matched < containers.length) return readOutsideFence(markdown, scan, matched);
+	const indent = indentAt(scan, 4);
+	const closes = indent < 4 && isCloser(leaf, scan.line, scan.at + indent);
+	const after: MarkdownState = { ...markdown, leaf: closes ? "none" : leaf, inLine: false };
+	return { kind: closes ? "close" : "code", after, lazy: false, matched };
 }
 
 function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number): LineRead {
@@ -264,10 +255,8 @@ function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number):
 }
 
 const textPlace = (containers: readonly Container[], text: string): MarkdownState => {
-	const markdown = { containers, leaf: "paragraph" as const, inLine: false };
-	return text.includes("|")
-		? { ...markdown, cells: cellsOf(text), ...keptHead(text.trimEnd()) }
-		: { ...markdown, cells: 1 };
+	const head = text.includes("|") ? keptHead(text.trimEnd()) : {};
+	return { containers, leaf: "paragraph", inLine: false, cells: cellsOf(text), ...head };
 };
 
 /** Repeating a longer head would leave little room for rows. */
@@ -285,11 +274,6 @@ function fenceAt(text: string, indent: number): Fence | undefined {
 	if (!text.startsWith("```") && !text.startsWith("~~~")) return undefined;
 	const found = OPENER.exec(text);
 	if (found === null) return undefined;
-	const run = found[1] ?? found[3] ?? "";
-	return {
-		mark: run.startsWith("`") ? "`" : "~",
-		length: run.length,
-		indent,
-		info: (found[2] ?? found[4] ?? "").trimEnd(),
-	};
+	const { length } = found[1] ?? found[3] ?? "";
+	return { mark: found[1] ? "`" : "~", length, indent, info: (found[2] ?? found[4] ?? "").trimEnd() };
 }

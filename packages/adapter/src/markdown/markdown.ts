@@ -1,7 +1,4 @@
-/**
- * Markdown as chat messages need it: CommonMark with GitHub's tables, strikethrough, task items and links. Raw HTML, reference definitions
- * and footnotes are plain text, because a message is a piece of an answer and nothing of it may vanish.
- */
+/** CommonMark with GitHub's tables, strikethrough, task items and links. All else (raw HTML, footnotes …) is plain text: nothing of an answer may vanish. */
 
 import { isHostile } from "@nexus-stream/protocol/markdown";
 import type { Root } from "mdast";

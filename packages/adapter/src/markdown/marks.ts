@@ -1,7 +1,4 @@
-/**
- * Renders markdown for chats that know only *bold*, _italic_, ~struck~, `code` and > quotes. Marks that such a chat would show as characters are
- * left out; the text never is.
- */
+/** Renders markdown for chats that know only *bold*, _italic_, ~struck~, `code` and > quotes. Other marks are left out; the text never is. */
 
 import type { Code, List, ListItem, Nodes, PhrasingContent, RootContent, Table } from "mdast";
 import { lengthOf } from "./length.ts";
@@ -104,7 +101,7 @@ function inline(nodes: readonly PhrasingContent[], around: Around): string {
 	let text = "";
 	for (const [index, node] of nodes.entries()) {
 		const said = phrase(node, around);
-		const mark = markOf(node);
+		const mark = MARKS[node.type];
 		const isMarked = mark !== undefined && said.startsWith(mark) && said.length > 1;
 		if (isMarked && /[\p{L}\p{N}]$/u.test(text)) text += EDGE;
 		text += said;
@@ -114,20 +111,7 @@ function inline(nodes: readonly PhrasingContent[], around: Around): string {
 	return text;
 }
 
-function markOf(node: Nodes): string | undefined {
-	switch (node.type) {
-		case "strong":
-			return "*";
-		case "emphasis":
-			return "_";
-		case "delete":
-			return "~";
-		case "inlineCode":
-			return "`";
-		default:
-			return undefined;
-	}
-}
+const MARKS: Partial<Record<Nodes["type"], string>> = { strong: "*", emphasis: "_", delete: "~", inlineCode: "`" };
 
 function phrase(node: Nodes, around: Around): string {
 	const { dialect } = around;
@@ -135,7 +119,7 @@ function phrase(node: Nodes, around: Around): string {
 		case "strong":
 		case "emphasis":
 		case "delete":
-			return marked(node.children, markOf(node) ?? "", around);
+			return marked(node.children, MARKS[node.type] ?? "", around);
 		case "inlineCode": {
 			const plain = node.value.includes("`") || node.value.includes("\n") || around.open.includes("`");
 			return plain ? dialect.escape(node.value) : `\`${dialect.escape(node.value)}\``;

@@ -11,17 +11,13 @@ import {
 	START,
 } from "./markdown-state.ts";
 
-export interface OutlineLine {
+export interface OutlineLine extends LineRead {
 	start: number;
 	/** Position after the line end. */
 	end: number;
 	/** Position before the line end. */
 	textEnd: number;
-	kind: LineKind;
 	before: MarkdownState;
-	after: MarkdownState;
-	lazy: boolean;
-	matched: number;
 }
 
 export class Outline {
@@ -46,9 +42,7 @@ export class Outline {
 
 	/** The line that holds `position`; undefined at the end of the source. */
 	lineAt(position: number): OutlineLine | undefined {
-		this.reach(position);
-		const index = this.indexAt(position);
-		return index < this.lines.length ? this.lines[index] : undefined;
+		return this.lines[this.indexAt(position)];
 	}
 
 	/** Index of the first line that ends after `position`. */
@@ -88,16 +82,12 @@ export class Outline {
 		const start = this.#position;
 		const before = this.#markdown;
 		const { textEnd, end } = this.#lineEnd();
-		const read = before.inLine
-			? readRest(before, source.slice(start, textEnd))
-			: readLine(before, source.slice(start, textEnd));
-		const { kind, after, lazy, matched } = read;
-		if (kind === "delimiter") {
-			const head = this.lines.at(-1);
-			if (head !== undefined) head.kind = "row";
-		}
-		this.lines.push({ start, end, textEnd, kind, before, after, lazy, matched });
-		this.#markdown = end === textEnd ? stateInLine(before, source.slice(start, end), read) : after;
+		const text = source.slice(start, textEnd);
+		const read = before.inLine ? readRest(before, text) : readLine(before, text);
+		const above = this.lines.at(-1);
+		if (read.kind === "delimiter" && above !== undefined) above.kind = "row";
+		this.lines.push({ start, end, textEnd, before, ...read });
+		this.#markdown = end === textEnd ? stateInLine(before, text, read) : read.after;
 		this.#position = end;
 	}
 }
@@ -106,16 +96,12 @@ export class Outline {
 const HEAD_CHARS_MAX = 200;
 
 /** The state inside a line, behind `begun`; the line began in the state `before`. */
-function stateInLine(
-	before: MarkdownState,
-	begun: string,
-	{ kind, after }: Pick<LineRead, "kind" | "after">,
-): MarkdownState {
+function stateInLine(before: MarkdownState, begun: string, { kind, after }: LineRead): MarkdownState {
 	const text = (before.head?.text ?? "") + begun;
 	const start = before.head?.before ?? before;
 	const { head: _, ...markdown } = after;
 	const open = text.length <= HEAD_CHARS_MAX && !start.inLine && isUndecided(start, text, kind);
-	return open ? { ...markdown, inLine: true, head: { text, before: start } } : { ...markdown, inLine: true };
+	return { ...markdown, inLine: true, ...(open && { head: { text, before: start } }) };
 }
 
 /** True while the line has only marks, or marks that are a fence's or could become one. */

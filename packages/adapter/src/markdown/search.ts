@@ -18,14 +18,8 @@ const SPAN_MAX = 500;
 /** How many graphemes to try before accepting a boundary behind which the text needs an escape. */
 const GRAPHEME_TRIES = 64;
 
-export interface End {
-	to: number;
-	/** End of about the longest prefix that fits. */
-	most: number;
-}
-
-/** Returns undefined if no prefix fits with this much decoration. */
-export function findEnd(outline: Outline, rules: SearchRules, decoration: Decoration): End | undefined {
+/** Returns undefined if no prefix fits with this much decoration. `most` is the end of about the longest prefix that fits. */
+export function findEnd(outline: Outline, rules: SearchRules, decoration: Decoration) {
 	const most = longestPrefix(outline, rules, decoration);
 	const to = new Search(outline, rules, decoration).find(most);
 	return to === undefined ? undefined : { to, most };
@@ -36,7 +30,6 @@ const RANKS = ["paragraph", "item", "line", "inner"] as const;
 /** Line ends that tear no item, table or section. */
 const OUTER = ["paragraph", "item", "line"] as const;
 type BoundaryRank = (typeof RANKS)[number];
-type Ends = Record<BoundaryRank, number[]>;
 
 class Search {
 	readonly #outline: Outline;
@@ -70,10 +63,7 @@ class Search {
 		return least < this.#source.length && this.#allowed(least, false) && this.#fits(least) ? least : undefined;
 	}
 
-	/**
-	 * Ends the message before a list or quote that follows code, rows or a heading begun in an earlier message: without that beginning
-	 * they are plain text, which would absorb the first line of the list or quote.
-	 */
+	/** Ends the message before a list or quote that follows code, rows or a heading begun earlier: as plain text these would absorb its first line. */
 	#barrier(most: number): number | undefined {
 		const { lines } = this.#outline;
 		const first = this.#outline.lineAt(this.#from);
@@ -81,9 +71,8 @@ class Search {
 		const inherited = first.before.containers.length;
 		let above = first;
 		let headless = this.#isHeadless(first);
-		for (let at = this.#outline.indexAt(this.#from) + 1; at < lines.length; at += 1) {
-			const line = lines[at];
-			if (line === undefined || line.start > most) return undefined;
+		for (const line of lines.slice(this.#outline.indexAt(this.#from) + 1)) {
+			if (line.start > most) return undefined;
 			const code = above.after.leaf === "indented" && line.matched < Math.min(inherited, above.after.containers.length);
 			if (line.after.containers.length > line.matched && (headless || code)) return line.start;
 			headless &&= isRow(line);
@@ -140,25 +129,20 @@ class Search {
 		if (!this.#fitsAlone(index, most - this.#from, table)) return undefined;
 		const start = this.#withHeading(index);
 		const enough = table ? 1 : (most - this.#from) / 4;
-		return start - this.#from >= enough && standaloneText(this.#outline, start, this.#decoration) !== ""
-			? start
-			: undefined;
+		const isSeen = start - this.#from >= enough && standaloneText(this.#outline, start, this.#decoration) !== "";
+		return isSeen ? start : undefined;
 	}
 
 	#fitsAlone(index: number, charsMax: number, table: boolean): boolean {
 		const { lines } = this.#outline;
 		const start = lines[index]?.start ?? 0;
-		let last = index;
-		for (;;) {
-			const line = lines[last];
-			if (line === undefined) return false;
-			if (line.end - start > charsMax * 1.5) return false;
+		for (let at = index; ; at += 1) {
+			const line = lines[at];
+			if (line === undefined || line.end - start > charsMax * 1.5) return false;
 			this.#outline.reach(line.end);
-			const next = lines[last + 1];
-			if (line.kind === "close" || next === undefined || (table && !isRow(next))) {
-				return this.#rules.fits(this.#source.slice(start, line.end));
-			}
-			last += 1;
+			const next = lines[at + 1];
+			const isLast = line.kind === "close" || next === undefined || (table && !isRow(next));
+			if (isLast) return this.#rules.fits(this.#source.slice(start, line.end));
 		}
 	}
 
@@ -172,8 +156,8 @@ class Search {
 		return line === undefined ? this.#from : line.start;
 	}
 
-	#lineEnds(most: number): Ends {
-		const ends: Ends = { paragraph: [], item: [], line: [], inner: [] };
+	#lineEnds(most: number): Record<BoundaryRank, number[]> {
+		const ends: Record<BoundaryRank, number[]> = { paragraph: [], item: [], line: [], inner: [] };
 		const { lines } = this.#outline;
 		this.#outline.reach(this.#outline.lineAt(most)?.end ?? most);
 		for (let index = this.#outline.indexAt(most); index > 0; index -= 1) {
@@ -194,9 +178,8 @@ class Search {
 			if (line.textEnd <= from) break;
 			const found = inlineBoundaries(this.#source, Math.max(line.start, from), Math.min(line.textEnd, to));
 			const wanted = this.#spanFilter(line, to, spans);
-			if (line.kind !== "code") {
-				for (const at of found.sentences) if (wanted(at) && this.#allowed(at, true)) yield at;
-			}
+			const sentences = line.kind === "code" ? [] : found.sentences;
+			for (const at of sentences) if (wanted(at) && this.#allowed(at, true)) yield at;
 			for (const at of found.words) if (wanted(at)) words.push(at);
 		}
 		for (const at of words) if (this.#allowed(at, true)) yield at;

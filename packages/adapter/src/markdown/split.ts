@@ -1,8 +1,4 @@
-/**
- * Cuts a long markdown source into messages. The ranges are contiguous and cover the source. Each text fits and stands alone: its fences are
- * whole, and it differs from its range only in white space at its ends, fence marks, a repeated table head, escapes at its beginning, and the
- * indentation of a list item that began earlier.
- */
+/** Cuts a long markdown source into messages: the ranges are contiguous and cover the source, and each text fits and stands alone (`standaloneText`). */
 
 import { NexusError } from "@nexus-stream/protocol";
 import { type FitRules, withinGrapheme } from "./fit.ts";
@@ -17,8 +13,6 @@ export interface CutOptions extends SearchRules {
 	/** The state at `from`, as the cut before returned it. Without it the source is read from its beginning. */
 	at?: MarkdownState;
 }
-
-export type SplitRules = Pick<FitRules, "fits" | "share">;
 
 export interface MarkdownCut {
 	to: number;
@@ -50,10 +44,9 @@ export function cut(source: string, from: number, options: CutOptions): Markdown
 	throw new NexusError("invalid", "The message limit is too small for a single character of the text: raise it.");
 }
 
-/** The text of a range as `cut` writes it, for a draft that still grows. */
-export function standalone(source: string, from: number, to = source.length, at?: MarkdownState): string {
-	return standaloneText(new Outline(source, from, at ?? stateAt(source, from)), to, "full");
-}
+/** All of a text as `cut` writes it, for a draft that still grows. `markdown` is the state at its beginning. */
+export const standalone = (text: string, markdown = START): string =>
+	standaloneText(new Outline(text, 0, markdown), text.length, "full");
 
 export interface TextPiece {
 	from: number;
@@ -62,18 +55,12 @@ export interface TextPiece {
 }
 
 /** Splits the source from `begin` on. If `begin` is the end of a piece of an earlier split, the rest is cut as it was then. */
-export function splitAll(
-	source: string,
-	rules: SplitRules | SplitRules["fits"],
-	guess?: number,
-	begin = 0,
-): TextPiece[] {
-	const { fits, share } = typeof rules === "function" ? { fits: rules, share: undefined } : rules;
+export function splitAll(source: string, rules: FitRules, begin = 0): TextPiece[] {
 	const pieces: TextPiece[] = [];
 	let from = begin;
-	let at: MarkdownState = stateAt(source, begin);
+	let at = stateAt(source, begin);
 	for (;;) {
-		const piece = cut(source, from, { fits, share, guess, more: false, at });
+		const piece = cut(source, from, { ...rules, more: false, at });
 		if (piece === undefined) return pieces;
 		pieces.push({ from, to: piece.to, text: piece.text });
 		from = piece.to;
@@ -97,23 +84,23 @@ export interface View {
 export function compose(markdown: MarkdownState, text: string, ended: boolean, rules: FitRules): View {
 	if (text === "") return { length: 0, markdown: "", done: ended, next: markdown };
 	const { fits, share, guess } = rules;
-	const piece = cut(text, 0, { fits, more: !ended, at: markdown, guess, share });
+	const piece = cut(text, 0, { fits, share, guess, more: !ended, at: markdown });
 	if (piece) return { length: piece.to, markdown: piece.text, done: true, next: piece.next };
-	return { length: text.length, markdown: standalone(text, 0, text.length, markdown), done: false, next: markdown };
+	return { length: text.length, markdown: standalone(text, markdown), done: false, next: markdown };
 }
 
 const MARK = "\uE000";
 
 /** The text so far without closing marks, so that more of the source can be appended. */
 export function unclosed(markdown: MarkdownState, text: string): string {
-	const marked = standalone(text + MARK, 0, text.length + MARK.length, markdown);
+	const marked = standalone(text + MARK, markdown);
 	const at = marked.lastIndexOf(MARK);
 	return at < 0 ? text : marked.slice(0, at);
 }
 
 /** The rest of the standalone text behind `shown`; undefined if the text does not begin with `shown`. */
 export function remainder(markdown: MarkdownState, text: string, shown: string): string | undefined {
-	const alone = standalone(text, 0, text.length, markdown);
+	const alone = standalone(text, markdown);
 	return alone.startsWith(shown) ? alone.slice(shown.length) : undefined;
 }
 
@@ -128,10 +115,9 @@ export function markdownStateOf(carry: string | undefined): MarkdownState {
 	if (carry === undefined) return START;
 	try {
 		const { containers, leaf, inLine, cells, table } = JSON.parse(carry);
+		if (!Array.isArray(containers)) return START;
 		const head = typeof table === "string" ? { table } : {};
-		return Array.isArray(containers)
-			? { containers, leaf, inLine: inLine === true, cells: Number(cells) || 0, ...head }
-			: START;
+		return { containers, leaf, inLine: inLine === true, cells: Number(cells) || 0, ...head };
 	} catch {
 		return START;
 	}

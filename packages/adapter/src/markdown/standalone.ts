@@ -1,7 +1,4 @@
-/**
- * Writes a range of the source as a message that stands alone: a fence that is open at its beginning is opened again, a fence that is open at its
- * end is closed, and content of a list item that began earlier loses its indentation. Only white space at the two ends is left out.
- */
+/** Writes a range of the source as a message that stands alone, with its fences whole. Only white space at the two ends is left out. */
 
 import { type Container, type Fence, fenceOf, type MarkdownState, withoutContainers } from "./markdown-state.ts";
 import type { Outline, OutlineLine } from "./outline.ts";
@@ -85,26 +82,21 @@ class LineCollector {
 	}
 
 	text(): string {
-		const began = this.#out !== "";
 		const body = this.#body();
-		this.#out += began ? body : withoutLeadingBlank(body, this.#startsInLine());
-		return this.#close();
-	}
-
-	#startsInLine(): boolean {
 		const before = this.#outline.lines[this.#index]?.before;
-		return before?.inLine === true && before.leaf !== "indented";
+		const startsInLine = before?.inLine === true && before.leaf !== "indented";
+		this.#out += this.#out === "" ? withoutLeadingBlank(body, startsInLine) : body;
+		return this.#close();
 	}
 
 	#body(): string {
 		const { source, lines } = this.#outline;
 		const first = lines[this.#index];
 		if (first === undefined) return "";
-		const plain =
-			!first.before.inLine && !this.#inherited.some((each) => each.kind === "item") && this.#decoration !== "none";
+		const inItem = this.#inherited.some((each) => each.kind === "item");
+		if (first.before.inLine || inItem || this.#decoration === "none") return this.#rewritten();
 		const start = Math.max(first.start, this.#outline.from);
-		if (plain) return guard(first, source.slice(start, Math.max(start, this.#to)));
-		return this.#rewritten();
+		return guard(first, source.slice(start, Math.max(start, this.#to)));
 	}
 
 	/** Writes line by line, without the indentation of items that began in an earlier message: deep lines would become indented code. */
@@ -155,13 +147,12 @@ class LineCollector {
 		else if (line.matched <= this.#carried.length && line.kind !== "blank") this.#extra = Math.min(this.#extra, indent);
 		if (line.kind !== "blank" && line.kind !== "code" && line.kind !== "close") this.#shifted = true;
 		const apart = left && (/^ *>/.test(rest) || (NO_INTERRUPTION.test(rest) && line.kind !== "text")) ? "\n" : "";
-		return (
-			apart + quotes(this.#carried) + rest.slice(Math.min(Math.max(0, indent - leastIndent(line, rest)), this.#extra))
-		);
+		const surplus = Math.max(0, indent - leastIndent(line, rest));
+		return apart + quotes(this.#carried) + rest.slice(Math.min(surplus, this.#extra));
 	}
 
 	#close(): string {
-		const last = this.#lastLine();
+		const last = this.#outline.lineAt(this.#to - 1);
 		const markdown = this.#outline.stateAt(this.#to);
 		const torn = last !== undefined && this.#to < last.end && last.kind === "close";
 		const fence = torn ? undefined : fenceOf(markdown);
@@ -176,18 +167,12 @@ class LineCollector {
 
 	/** Counts the inherited containers that are open at the end of the range. */
 	#stillOpen(): number {
-		const { lines } = this.#outline;
 		let open = this.#inherited.length;
-		for (let at = this.#index; open > 0 && at < lines.length; at += 1) {
-			const line = lines[at];
-			if (line === undefined || line.start >= this.#to) break;
+		for (const line of open > 0 ? this.#outline.lines.slice(this.#index) : []) {
+			if (line.start >= this.#to) break;
 			if (!line.lazy) open = Math.min(open, line.matched);
 		}
 		return open;
-	}
-
-	#lastLine(): OutlineLine | undefined {
-		return this.#outline.lines[this.#outline.indexAt(this.#to - 1)];
 	}
 
 	/** Drops an opener at the end of the range, because the next message opens the fence. A list marker before it stays. */
@@ -254,7 +239,7 @@ function withoutLeadingBlank(text: string, inLine: boolean): string {
 	return "";
 }
 
-export function withoutTrailingBlank(text: string): string {
+function withoutTrailingBlank(text: string): string {
 	let end = text.length;
 	while (end > 0 && " \t\r\n".includes(text[end - 1] ?? "x")) end -= 1;
 	return text.slice(0, end);

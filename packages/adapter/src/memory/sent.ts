@@ -1,18 +1,12 @@
-/**
- * The record of the messages that an account has created or was about to create: written before the call and after it, so that after a crash only
- * a call under way is in doubt.
- */
+/** The record of an account's creations, written before the call and after it, so that after a crash only a call under way is in doubt. */
 
 import { randomBytes } from "node:crypto";
 import { wordsOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
 import { cannotTell, PlatformError } from "../platform/platform-error.ts";
+import type { CreatedMessage } from "../platform/session.ts";
 import type { Notes } from "./notes.ts";
-
-interface Made {
-	messageId: string;
-}
 
 /** A message of ours in a chat's history. */
 export interface KeptMessage {
@@ -65,11 +59,13 @@ export class SentLog {
 	}
 
 	/** Runs a call that creates a message, with its notes. `inDoubt`: an earlier call with this nonce may have created it. */
-	async create(nonce: string, work: (inDoubt: boolean) => Promise<Made>): Promise<Made> {
+	async create(nonce: string, work: (inDoubt: boolean) => Promise<CreatedMessage>): Promise<CreatedMessage> {
 		const inDoubt = this.#isDurable && this.mayHaveLeft(nonce);
 		// Without this note the message would count as never sent; without the later ones it is only in doubt.
 		const noted = this.#notes.addLasting(this.#lineOf(nonce, { at: "leaving" }));
-		if (noted) await written(noted);
+		await noted?.catch((cause: unknown) => {
+			throw new PlatformError("unavailable", `The message was not sent: ${wordsOf(cause)}`, { cause });
+		});
 		try {
 			const made = await work(inDoubt);
 			this.add(nonce, made.messageId);
@@ -103,7 +99,7 @@ export class SentLog {
 	}
 
 	/** Returns the outcome from the notes, or asks `look` and notes the result, so that a later look-up cannot claim the same message. */
-	async find(nonce: string, look: () => Promise<Made | undefined>): Promise<Made | undefined> {
+	async find(nonce: string, look: () => Promise<CreatedMessage | undefined>): Promise<CreatedMessage | undefined> {
 		const messageId = this.of(nonce);
 		if (messageId !== undefined) return { messageId };
 		if (!this.mayHaveLeft(nonce)) return undefined;
@@ -116,7 +112,7 @@ export class SentLog {
 	async findAlike<T extends KeptMessage>(
 		nonce: string,
 		{ list, isAlike, waitsMs }: MessageSearch<T>,
-	): Promise<Made | undefined> {
+	): Promise<CreatedMessage | undefined> {
 		const since = (this.#entries().get(nonce)?.left ?? this.#clock.now()) - SKEW_MS_MAX;
 		let unclear = false;
 		for (const waitMs of waitsMs) {
@@ -128,7 +124,11 @@ export class SentLog {
 			if (made) return { messageId: made.ids[0] };
 			unclear = alike.some((each) => verdictOn(each) === "unclear");
 		}
-		if (unclear) throw cannotTell(ALIKE);
+		if (unclear) {
+			throw cannotTell(
+				"The chat has a message with the same content, and its time does not tell whether it is this one. Look at the chat.",
+			);
+		}
 		return undefined;
 	}
 
@@ -157,17 +157,6 @@ export class SentLog {
 		return JSON.stringify({ id: randomBytes(9).toString("base64url"), nonce, ts: this.#clock.now(), ...note });
 	}
 }
-
-async function written(noted: Promise<void>): Promise<void> {
-	try {
-		await noted;
-	} catch (cause) {
-		throw new PlatformError("unavailable", `The message was not sent: ${wordsOf(cause)}`, { cause });
-	}
-}
-
-const ALIKE =
-	"The chat has a message with the same content, and its time does not tell whether it is this one. Look at the chat.";
 
 /**
  * When, by the platform's clock, a call that left at this time can have made its message: not before one that was known by then (`possible`), and
@@ -201,23 +190,15 @@ function readEntries(lines: readonly string[]): Map<string, NonceState> {
 			if (note.id !== undefined && read.has(note.id)) continue;
 			if (note.id !== undefined) read.add(note.id);
 			const entry = found.get(note.nonce) ?? { open: 0 };
-			take(entry, note);
 			found.set(note.nonce, entry);
+			// Refused calls created nothing and do not count as the first.
+			if (note.at === "leaving" && entry.open <= 0) entry.left = note.ts;
+			if (note.at === "leaving") entry.open++;
+			else if (note.at === "refused") entry.open--;
+			else Object.assign(entry, { messageId: note.messageId, sent: note.ts });
 		} catch {}
 	}
 	return found;
-}
-
-function take(entry: NonceState, note: Note): void {
-	if (note.at === "leaving") {
-		// Refused calls created nothing and do not count as the first.
-		if (entry.open <= 0) entry.left = note.ts;
-		entry.open++;
-	} else if (note.at === "refused") entry.open--;
-	else {
-		entry.messageId = note.messageId;
-		entry.sent = note.ts;
-	}
 }
 
 function inMemory(): Notes {

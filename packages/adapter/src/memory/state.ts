@@ -1,19 +1,15 @@
 /** The small durable memory of an account, in a file that its processes share. The daemon writes it; without a daemon, the running process does. */
 
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import type { AccountState } from "../platform/platform.ts";
 import { PlatformError } from "../platform/platform-error.ts";
-import { openNotes } from "./notes.ts";
-import type { LineRecorder } from "./recorder.ts";
+import { type LineRecorder, openNotes, readIfAny } from "./notes.ts";
 
 type State = Record<string, string>;
 
-/**
- * With a recorder the daemon writes the file, so that the processes of an account cannot undo each other's changes; without one, a change is on
- * disk when `set` returns. Without a file it lasts as long as the process.
- */
+/** With a recorder the daemon writes the file, so that processes cannot undo each other's changes; without one, `set` does. Without a file it lasts as long as the process. */
 export function openState(path: string | undefined, recorder?: LineRecorder, log: Log = silentLog): AccountState {
 	/** Not in the file, or not yet. */
 	const unwritten = new Map<string, { value: string }>();
@@ -82,15 +78,14 @@ export function forgetOrphan(path: string): void {
 }
 
 export function readState(path: string): State {
-	let text: string;
+	let text: string | undefined;
 	try {
-		text = readFileSync(path, "utf8");
+		text = readIfAny(path);
 	} catch (cause) {
-		if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return {};
 		throw new NexusError("config", `NEXUS_STATE_FILE ${path} cannot be read: ${wordsOf(cause)}`, { cause });
 	}
 	try {
-		return JSON.parse(text) as State;
+		return text === undefined ? {} : (JSON.parse(text) as State);
 	} catch (cause) {
 		throw new NexusError("data_loss", `${path} is damaged: ${wordsOf(cause)}. Delete it to start afresh.`, { cause });
 	}

@@ -1,7 +1,6 @@
 /** Keeps requests to addresses that others chose away from this machine, its networks and reserved ranges. */
 
 import { BlockList, isIP } from "node:net";
-import { isAddressBlock } from "./address-block.ts";
 
 export type AddressKind = "public" | "loopback" | "private" | "link-local" | "metadata" | "reserved";
 
@@ -38,8 +37,8 @@ export function addressKind(text: string): AddressKind | undefined {
 	const address = text.replace(/^\[(.*)\]$/, "$1").replace(/%.*$/, "");
 	const version = isIP(address);
 	if (version === 0) return undefined;
-	const within = version === 6 ? addressWithin(address) : undefined;
-	if (within !== undefined) return kindWithin(within);
+	const within = version === 6 ? kindWithin(address) : undefined;
+	if (within !== undefined) return within;
 	const family = version === 6 ? "ipv6" : "ipv4";
 	blocks ??= KINDS.map(([kind, ranges]) => ({ kind, list: blockList(ranges) }));
 	const special = blocks.find(({ list }) => list.check(address, family))?.kind;
@@ -49,26 +48,18 @@ export function addressKind(text: string): AddressKind | undefined {
 /** 2000::/3. The rest of IPv6 is reserved, or holds an IPv4 address that a gateway would unpack behind the guard. */
 const isGlobalUnicast = (address: string): boolean => Number.parseInt(groupsOf(address)[0]!, 16) >> 13 === 1;
 
-interface Embedded {
-	ipv4: string;
-	/** `::ffff:…` is the IPv4 address itself; the others lead to it over a gateway. */
-	isSame: boolean;
-}
-
-/** The IPv4 address within a mapped, NAT64 or 6to4 address, however that is spelled. */
-function addressWithin(address: string): Embedded | undefined {
+/** The kind of the IPv4 address within a mapped, NAT64 or 6to4 address, however that is spelled; undefined: there is none. */
+function kindWithin(address: string): AddressKind | undefined {
 	const groups = groupsOf(address);
 	const prefix = groups.slice(0, 6).join(":");
-	if (prefix === "0:0:0:0:0:ffff") return { ipv4: ipv4Of(groups[6]!, groups[7]!), isSame: true };
-	if (prefix === "64:ff9b:0:0:0:0") return { ipv4: ipv4Of(groups[6]!, groups[7]!), isSame: false };
-	if (groups[0] === "2002") return { ipv4: ipv4Of(groups[1]!, groups[2]!), isSame: false };
-	return undefined;
-}
-
-/** A gateway is not this machine: what it leads to has to be public, and nothing else about it counts. */
-function kindWithin({ ipv4, isSame }: Embedded): AddressKind | undefined {
-	const kind = addressKind(ipv4);
-	return isSame || kind === "public" || kind === "metadata" ? kind : "reserved";
+	const ipv4At = (at: number) => ipv4Of(groups[at]!, groups[at + 1]!);
+	// This is the IPv4 address itself; the others lead to it over a gateway.
+	if (prefix === "0:0:0:0:0:ffff") return addressKind(ipv4At(6));
+	const isNat64 = prefix === "64:ff9b:0:0:0:0";
+	if (!isNat64 && groups[0] !== "2002") return undefined;
+	// A gateway is not this machine: what it leads to has to be public, and nothing else about it counts.
+	const kind = addressKind(ipv4At(isNat64 ? 6 : 1));
+	return kind === "public" || kind === "metadata" ? kind : "reserved";
 }
 
 /** The eight groups of an IPv6 address. The URL parser has one spelling for each address, without dots. */
@@ -110,7 +101,14 @@ export class AddressRefused extends Error {
 	}
 }
 
-/** A host with its port, or an address or a block of them in CIDR notation. */
+/** An IP address, or a block of them in CIDR notation, as people write it in a configuration. */
+export function isAddressBlock(text: string): boolean {
+	const [address = "", bits, ...rest] = text.split("/");
+	if (isIP(address) === 0 || address.includes("%") || rest.length > 0) return false;
+	return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (isIP(address) === 4 ? 32 : 128));
+}
+
+/** A host with its port, or an address or a block of them. */
 export const isAllowEntry = (text: string): boolean => isAddressBlock(text) || hostAndPort(text) !== undefined;
 
 /** As a URL spells it: in lower case, an IPv6 address in brackets. */
@@ -121,7 +119,7 @@ function hostAndPort(text: string): string | undefined {
 	return url === null || url.hostname === "" || number < 1 || number > 65535 ? undefined : `${url.hostname}:${number}`;
 }
 
-const hostOf = ({ hostname, port, protocol }: URL): string =>
+export const hostOf = ({ hostname, port, protocol }: URL): string =>
 	`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`;
 
 const isListedHost = (url: URL, { allow = [] }: GuardRules): boolean =>
@@ -139,10 +137,8 @@ function isAllowed(url: URL, address: string, kind: AddressKind, rules: GuardRul
 function isWithin(text: string, blocks: readonly string[]): boolean {
 	const address = text.replace(/^\[(.*)\]$/, "$1");
 	if (isIP(address) === 0) return false;
-	const list = blockList(
-		blocks.map((block) => (block.includes("/") ? block : `${block}/${isIP(block) === 4 ? 32 : 128}`)),
-	);
-	return list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+	const ranges = blocks.map((block) => (block.includes("/") ? block : `${block}/${isIP(block) === 4 ? 32 : 128}`));
+	return blockList(ranges).check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 }
 
 /** The problem of an address as it is written, before its name is resolved. */
@@ -158,15 +154,12 @@ export function urlProblem(url: URL, rules: Guard): string | undefined {
 
 const isLocalName = (name: string): boolean => /^(?:.+\.)?localhost\.?$/i.test(name);
 
-export interface SeenAddress {
-	address: string;
-	kind: AddressKind;
-	/** The name that led to it. */
-	name?: string;
-}
-
-export function addressProblem(url: URL, seen: SeenAddress, rules: Guard): string | undefined {
-	const { address, kind, name } = seen;
+/** `name`: the name that led to the address. */
+export function addressProblem(
+	url: URL,
+	{ address, kind, name }: { address: string; kind: AddressKind; name?: string },
+	rules: Guard,
+): string | undefined {
 	if (isAllowed(url, address, kind, rules)) return undefined;
 	const shown = name === undefined ? address : `${name} (${address})`;
 	if (kind === "loopback") {

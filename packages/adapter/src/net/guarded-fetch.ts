@@ -7,6 +7,8 @@ import { isIP, type LookupFunction } from "node:net";
 import { Readable } from "node:stream";
 import { AddressRefused, addressKind, addressProblem, type Guard, urlProblem } from "./address-guard.ts";
 
+export { hostOf } from "./address-guard.ts";
+
 /** All addresses of a name. */
 export type ResolveName = (name: string) => Promise<readonly string[]>;
 
@@ -102,8 +104,8 @@ function responseOf(message: IncomingMessage, url: URL, isManual: boolean): Resp
 	const headers = new Headers();
 	for (const [name, values = []] of Object.entries(headersDistinct))
 		for (const value of values) headers.append(name, value);
-	if (!BODILESS.has(status))
-		return new Response(Readable.toWeb(message) as ReadableStream, { status, statusText, headers });
-	message.resume();
-	return new Response(null, { status, statusText, headers });
+	const isBodiless = BODILESS.has(status);
+	if (isBodiless) message.resume();
+	const body = isBodiless ? null : (Readable.toWeb(message) as ReadableStream);
+	return new Response(body, { status, statusText, headers });
 }

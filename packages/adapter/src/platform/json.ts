@@ -37,10 +37,7 @@ export function retryAfter(headers: Headers, now: number): { retryAfterMs?: numb
 	return Number.isNaN(ms) ? {} : { retryAfterMs: Math.max(0, ms) };
 }
 
-/**
- * An answer without the platform's shape came from a gateway, a proxy or a captive portal. The platform may have taken the call before, whatever
- * the status says; only 429 means that the call was not passed on.
- */
+/** An answer of a gateway, a proxy or a captive portal. The platform may have taken the call before, whatever the status says, except 429. */
 export function foreignAnswer(
 	call: string,
 	{ status, headers }: Pick<JsonAnswer, "status" | "headers">,

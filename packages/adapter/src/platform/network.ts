@@ -26,11 +26,6 @@ const UNSENT: ReadonlySet<unknown> = new Set([
 	"ERR_INVALID_URL",
 ]);
 
-/** `unavailable` when the request certainly never left, else `unknown_outcome`. */
-export function networkFault(cause: unknown): Extract<PlatformFault, "unavailable" | "unknown_outcome"> {
-	return wasUnsent(cause) ? "unavailable" : "unknown_outcome";
-}
-
 function wasUnsent(cause: unknown): boolean {
 	if (!(cause instanceof Error)) return false;
 	const { code, syscall } = cause as { code?: unknown; syscall?: unknown };
@@ -47,8 +42,9 @@ export function reasonOf(cause: unknown): string {
 	return cause.message === "" ? reasonOf(inner) : `${cause.message}: ${reasonOf(inner)}`;
 }
 
+/** `unavailable` when the request certainly never left, else `unknown_outcome`. */
 export const networkError = (call: string, cause: unknown): PlatformError =>
-	new PlatformError(networkFault(cause), `${call}: ${reasonOf(cause)}`, { cause });
+	new PlatformError(wasUnsent(cause) ? "unavailable" : "unknown_outcome", `${call}: ${reasonOf(cause)}`, { cause });
 
 /** A setting that is an address, without the slash at its end. The error does not quote a wrong one: it may contain a password. */
 export function addressOf(setting: string, address: string): string {
@@ -66,12 +62,9 @@ export interface NamedRequest extends Pick<RequestInit, "method" | "body"> {
 /** Platforms redirect downloads to their file stores. */
 const REDIRECTS_MAX = 3;
 
-/**
- * A request to an address that a platform or a message names. The address guard checks it and every redirect; the headers, which carry
- * credentials, go to the first origin only.
- */
+/** A request to an address that a platform or a message names. The guard checks it and every redirect; headers carry credentials and go to the first origin only. */
 export async function fetchNamed(url: string | URL, { home, headers = {}, ...init }: NamedRequest): Promise<Response> {
-	const guarded = await guardFor(home === undefined ? "" : hostAndPort(new URL(home)));
+	const guarded = await guardFor(home);
 	let address = new URL(url);
 	for (let hops = 0; ; hops++) {
 		const own = address.origin === new URL(url).origin ? headers : {};
@@ -85,20 +78,17 @@ export async function fetchNamed(url: string | URL, { home, headers = {}, ...ini
 	}
 }
 
-/** By the platform's host. */
+/** By the address of the platform's API. */
 const guards = new Map<string, GuardedFetch>();
 
-async function guardFor(host: string): Promise<GuardedFetch> {
-	const { guardedFetch } = await import("../net/guarded-fetch.ts");
-	const guard = guards.get(host) ?? guardedFetch({ allow: host === "" ? [] : [host] });
-	guards.set(host, guard);
+async function guardFor(home = ""): Promise<GuardedFetch> {
+	const { guardedFetch, hostOf } = await import("../net/guarded-fetch.ts");
+	const guard = guards.get(home) ?? guardedFetch({ allow: home === "" ? [] : [hostOf(new URL(home))] });
+	guards.set(home, guard);
 	return guard;
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
-const hostAndPort = ({ hostname, port, protocol }: URL): string =>
-	`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`;
 
 /** The address of a file that the platform keeps. Credentials go nowhere else: a message may name files that lie elsewhere. */
 export function keptAt(platform: string, url: string, home: string, hosts: RegExp): URL {

@@ -51,17 +51,11 @@ export interface CreatedMessage {
 	messageId: string;
 }
 
-/**
- * The calls that every platform has. Every call throws PlatformError. The kit retries and records each creation before and after the call; an SDK's own
- * retries are turned off.
- */
+/** The calls that every platform has. Each throws PlatformError. The kit retries, and records each creation; an SDK's own retries are turned off. */
 export interface Sending {
 	/** Creates a message with rendered text. */
 	create(target: Target, text: string, options: SendOptions): Promise<CreatedMessage>;
-	/**
-	 * Looks for a message that may have been created with this nonce. Undefined: it certainly was not. The kit answers from its own record first
-	 * and calls this only for a creation whose outcome is unknown. Absent: the platform cannot look.
-	 */
+	/** Looks for a creation with an unknown outcome; the kit asks its own record first. Undefined: it certainly did not happen. Absent: the platform cannot look. */
 	find?(target: Target, nonce: string, text: string, signal?: AbortSignal): Promise<CreatedMessage | undefined>;
 	/** Default: `edit` when the session can edit, else `whole`. */
 	style?(target: Target): DraftStyle;
@@ -121,10 +115,7 @@ export type Emit = (message: InboundMessage) => Promise<void>;
 export type OnPress = (press: Press) => Promise<void>;
 
 export interface Listening {
-	/**
-	 * Inbound messages until the signal aborts. `emit` resolves once the daemon has stored the message: confirm to the platform after it. It
-	 * rejects when the adapter stops, and so does `press`.
-	 */
+	/** Inbound messages until the signal aborts. Confirm one to the platform when `emit` resolves: the daemon has it. `emit` and `press` reject when the adapter stops. */
 	monitor(emit: Emit, signal: AbortSignal, press: OnPress): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 /** An adapter process's account, from the file that the daemon names in the environment, and its secrets, which stay out of all output. */
 
 import { readFileSync } from "node:fs";
-import { NexusError } from "@nexus-stream/protocol";
+import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { appliesTo } from "../info.ts";
 import type { Account } from "../platform/platform.ts";
 import type { AdapterInfo } from "../port.ts";
@@ -33,7 +33,7 @@ function readAccount(path: string): Account {
 	try {
 		value = JSON.parse(readFileSync(path, "utf8"));
 	} catch (cause) {
-		throw new NexusError("config", `NEXUS_ACCOUNT_FILE ${path} cannot be read as JSON: ${reasonOf(cause)}`, { cause });
+		throw new NexusError("config", `NEXUS_ACCOUNT_FILE ${path} cannot be read as JSON: ${wordsOf(cause)}`, { cause });
 	}
 	const { id, settings } = value;
 	const fits =
@@ -44,8 +44,6 @@ function readAccount(path: string): Account {
 	if (!fits) throw new NexusError("config", `${path} must be {"id": "…", "settings": {"name": "text", …}}.`);
 	return value as Account;
 }
-
-const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
 
 export type Redact = (text: string) => string;
 

@@ -1,18 +1,19 @@
 /** Shared by the verbs that write: the session, its gate, its calls, and the measuring of its texts. */
 
+import { wordsOf } from "@nexus-stream/protocol";
 import { type Clock, steady } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs } from "@nexus-stream/protocol/retry";
 import { statusLine, type ToolCall } from "../draft/tool-line.ts";
-import { type GateJob, RateGate } from "../gate/gate.ts";
+import { type GateJob, type GateTicket, RateGate } from "../gate/gate.ts";
 import type { GateLimits, Rank } from "../gate/gate-step.ts";
+import type { FitRules } from "../markdown/fit.ts";
 import type { SentLog } from "../memory/sent.ts";
 import type { Platform } from "../platform/platform.ts";
-import type { PlatformError } from "../platform/platform-error.ts";
-import type { CreatedMessage, Pace, SendOptions, Session } from "../platform/session.ts";
-import type { Activity, SendStatus, StreamStatus, Target, TypingLine } from "../port.ts";
-import { createCaller, type PlatformCaller } from "./call.ts";
+import { PlatformError } from "../platform/platform-error.ts";
+import type { CreatedMessage, SendOptions, Session } from "../platform/session.ts";
+import type { Activity, DeliveryFields, SendStatus, StreamStatus, Target, TypingLine } from "../port.ts";
 
 export interface AdapterLimits {
 	callTimeoutMs: number;
@@ -55,11 +56,21 @@ export interface AdapterContextOptions {
 	limits?: Partial<AdapterLimits>;
 }
 
+/** One platform call: limited and measured in time, every failure as one of the six platform faults. */
+export type PlatformCaller = <T>(
+	name: string,
+	fields: DeliveryFields,
+	work: (signal: AbortSignal) => Promise<T>,
+) => Promise<T>;
+
 export interface AdapterContext extends Omit<AdapterContextOptions, "limits"> {
 	limits: AdapterLimits;
 	gate: RateGate;
 	call: PlatformCaller;
-	pace(target: Target): Pace;
+	/** A turn in the target's lane, at its pace. */
+	request(target: Target, job: Pick<GateJob, "rank" | "paced" | "run" | "settled">): GateTicket;
+	/** A turn outside the order of the messages, soon or never: a failure is only logged. */
+	requestAside(name: string, target: Target, run: () => Promise<void>): void;
 	/** Waits for a turn, calls, and retries transient failures. */
 	gated<T>(target: Target, rank: Rank, work: () => Promise<T>): Promise<T>;
 	/** Runs a call that creates a message and records its outcome. */
@@ -81,31 +92,31 @@ export function createAdapterContext(options: AdapterContextOptions): AdapterCon
 		onRateLimited: (retryAfterMs) => options.say({ type: "rate_limited", retryAfterMs, account }),
 	});
 	const pace = (target: Target) => session.pace?.(target) ?? platform.pace(target);
-	const call = createCaller({ clock, callTimeoutMs: limits.callTimeoutMs, say: options.say });
-	const gated: AdapterContext["gated"] = (target, rank, work) =>
-		new Promise((resolve, reject) => {
-			let settle = () => {};
-			const job: GateJob = {
-				lane: laneOf(target),
-				rank,
-				paced: true,
-				pace: () => pace(target),
-				async run() {
-					const result = await work();
-					settle = () => resolve(result);
-				},
-				settled: (error: PlatformError | undefined) => (error ? reject(error) : settle()),
-			};
-			gate.request(job);
-		});
+	const request: AdapterContext["request"] = (target, job) =>
+		gate.request({ ...pace(target), lane: laneOf(target), ...job });
 	const context: AdapterContext = {
 		...options,
 		clock,
 		limits,
 		gate,
-		call,
-		pace,
-		gated,
+		call: createCaller(clock, limits.callTimeoutMs, options.say),
+		request,
+		requestAside: (name, target, run) => {
+			const settled = (error?: PlatformError) => {
+				if (error) options.log.debug({ to: target.to, error: error.message }, `${name} was not shown`);
+			};
+			const lane = `${name} ${laneOf(target)}`;
+			gate.request({ ...pace(target), targetIntervalMs: 0, lane, rank: "typing", paced: false, run, settled });
+		},
+		gated: (target, rank, work) =>
+			new Promise((resolve, reject) => {
+				let settle = () => {};
+				const run = async () => {
+					const result = await work();
+					settle = () => resolve(result);
+				};
+				request(target, { rank, paced: true, run, settled: (error) => (error ? reject(error) : settle()) });
+			}),
 		// The record serves look-ups only.
 		create: (given, work) =>
 			session.find ? sent.create(given.nonce, (inDoubt) => work({ ...given, inDoubt })) : work(given),
@@ -121,33 +132,58 @@ export function createAdapterContext(options: AdapterContextOptions): AdapterCon
 /** A chat's calls go one after another. */
 export const laneOf = (target: Target): string => JSON.stringify([target.to, target.thread_id ?? null]);
 
-/** Shows or hides typing. A failure is only logged. */
-export function createTyping({ session, gate, call, pace, log }: AdapterContext): (line: TypingLine) => void {
-	const waiting = new Map<string, { on: boolean; doing: Activity }>();
-	return ({ target, on, text, tool }) => {
+/** Calls that must not happen twice: without an answer their outcome is unknown. */
+const ONCE: ReadonlySet<string> = new Set(["create", "start", "append", "attach"]);
+
+export function createCaller(clock: Clock, callTimeoutMs: number, say: (status: StreamStatus) => void): PlatformCaller {
+	return async (name, fields, work) => {
+		const begun = clock.now();
+		const abort = new AbortController();
+		const late = Promise.withResolvers<never>();
+		const cancel = clock.after(callTimeoutMs, () => {
+			const error = new PlatformError("unknown_outcome", `${name}: no answer within ${callTimeoutMs} ms`);
+			late.reject(error);
+			abort.abort(error);
+		});
+		const report = (ok: boolean, detail?: string) =>
+			say({ type: "call", call: name, ms: clock.now() - begun, ok, detail, ...fields });
+		try {
+			const result = await Promise.race([work(abort.signal), late.promise]);
+			report(true);
+			return result;
+		} catch (cause) {
+			const error = asPlatformError(name, cause);
+			report(false, `${error.fault}: ${error.message}`);
+			throw error;
+		} finally {
+			cancel();
+		}
+	};
+}
+
+function asPlatformError(name: string, cause: unknown): PlatformError {
+	const once = ONCE.has(name);
+	if (!(cause instanceof PlatformError))
+		return new PlatformError(once ? "unknown_outcome" : "unavailable", `${name}: ${wordsOf(cause)}`, { cause });
+	if (cause.fault !== "unknown_outcome" || once) return cause;
+	// Repeating it does no harm, so an unknown outcome is a plain failure.
+	return new PlatformError("unavailable", cause.message, { cause });
+}
+
+/** Shows or hides typing; of several lines that wait, the newest counts. */
+export function createTyping({ session, requestAside, call }: AdapterContext): (line: TypingLine) => void {
+	const waiting = new Map<string, TypingLine>();
+	return (line) => {
 		if (!session.typing) return;
-		const lane = `typing ${laneOf(target)}`;
+		const { target } = line;
+		const lane = laneOf(target);
 		const isRequested = waiting.has(lane);
-		const wanted = { on, doing: doingOf(text, tool) };
-		waiting.set(lane, wanted);
+		waiting.set(lane, line);
 		if (isRequested) return;
-		let taken = false;
-		gate.request({
-			lane,
-			rank: "typing",
-			paced: false,
-			pace: () => ({ targetIntervalMs: 0, accountIntervalMs: pace(target).accountIntervalMs ?? 0 }),
-			async run() {
-				const now = waiting.get(lane) ?? wanted;
-				waiting.delete(lane);
-				taken = true;
-				await call("typing", {}, async () => session.typing?.(target, now.on, now.doing));
-			},
-			settled(error) {
-				// A line that came after the call has its own request.
-				if (!taken) waiting.delete(lane);
-				if (error) log.debug({ to: target.to, error: error.message }, "typing was not shown");
-			},
+		requestAside("typing", target, async () => {
+			const { on, text, tool } = waiting.get(lane) ?? line;
+			waiting.delete(lane);
+			await call("typing", {}, async () => session.typing?.(target, on, doingOf(text, tool)));
 		});
 	};
 }
@@ -163,9 +199,8 @@ const DOING_CHARS_MAX = 100;
 
 export type ShowToolStatus = (tools: readonly ToolCall[]) => void;
 
-/** Shows the running tool outside a delivery's messages, where the platform can. A failure is only logged. */
-export function createStatus(context: AdapterContext, target: Target): ShowToolStatus {
-	const { session, gate, call, pace, log } = context;
+/** Shows the running tool outside a delivery's messages, where the platform can. */
+export function createStatus({ session, requestAside, call }: AdapterContext, target: Target): ShowToolStatus {
 	const { streaming } = session;
 	let known: readonly ToolCall[] = [];
 	let wanted = "";
@@ -177,31 +212,16 @@ export function createStatus(context: AdapterContext, target: Target): ShowToolS
 		wanted = statusLine(tools);
 		if (waiting || wanted === shown) return;
 		waiting = true;
-		gate.request({
-			lane: `status ${laneOf(target)}`,
-			rank: "typing",
-			paced: false,
-			pace: () => ({ targetIntervalMs: 0, accountIntervalMs: pace(target).accountIntervalMs ?? 0 }),
-			async run() {
-				waiting = false;
-				shown = wanted;
-				await call("status", {}, async () => streaming.status?.(target, shown));
-			},
-			settled(error) {
-				waiting = false;
-				if (error) log.debug({ to: target.to, error: error.message }, "the tool status was not shown");
-			},
+		requestAside("tool status", target, async () => {
+			waiting = false;
+			shown = wanted;
+			await call("status", {}, async () => streaming.status?.(target, shown));
 		});
 	};
 }
 
 /** Keeps the last renderings: rendering is the expensive part of a draft, and a text is often measured and then sent. */
-export function createRenderer(platform: Platform): {
-	render(markdown: string): string;
-	fits(markdown: string): boolean;
-	/** The part of a full message that a text takes; above 1 it does not fit. */
-	share(markdown: string): number;
-} {
+export function createRenderer(platform: Platform): FitRules & { render(markdown: string): string } {
 	const KEPT = 4;
 	const known = new Map<string, string>();
 	const render = (markdown: string): string => {
@@ -214,5 +234,6 @@ export function createRenderer(platform: Platform): {
 	};
 	const { textMax } = platform.info.limits;
 	const length = (markdown: string) => platform.measure(render(markdown));
-	return { render, fits: (markdown) => length(markdown) <= textMax, share: (markdown) => length(markdown) / textMax };
+	const share = (markdown: string) => length(markdown) / textMax;
+	return { render, fits: (markdown) => length(markdown) <= textMax, share, guess: textMax };
 }

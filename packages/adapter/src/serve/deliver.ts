@@ -1,20 +1,11 @@
 /** The deliveries of one `stream` process, many at once: gives every line to the delivery it belongs to. */
 
-import { StreamedDelivery } from "../draft/delivery.ts";
+import { type StartLine, StreamedDelivery } from "../draft/delivery.ts";
 import type { DraftInput } from "../draft/draft-state.ts";
 import type { DeliveryFields, StreamLine, Target } from "../port.ts";
 import { type AdapterContext, createTyping } from "./context.ts";
 
-export interface DeliveryDispatcher {
-	/** Lines of unknown types are ignored. */
-	accept(line: StreamLine): void;
-	/** No more lines come: deliveries that have their end are finished, the others are left for another process to resume. */
-	stop(): void;
-	/** Resolves when nothing is under way. */
-	idle(): Promise<void>;
-}
-
-export function createDeliveries(context: AdapterContext): DeliveryDispatcher {
+export function createDeliveries(context: AdapterContext) {
 	const open = new Map<string, StreamedDelivery>();
 	const waiting: (() => void)[] = [];
 	const typing = createTyping(context);
@@ -22,7 +13,7 @@ export function createDeliveries(context: AdapterContext): DeliveryDispatcher {
 	// Lines without a name belong to the delivery that began last: the basic form, one at a time.
 	const keyOf = (line: DeliveryFields) => line.delivery ?? line.runId ?? latest;
 
-	function begin(line: Extract<StreamLine, { type: "stream_start" }>): void {
+	function begin(line: StartLine): void {
 		if (typeof (line.target as Target | undefined)?.to !== "string") throw new Error("stream_start without target.to");
 		const key = keyOf(line);
 		latest = key;
@@ -35,8 +26,16 @@ export function createDeliveries(context: AdapterContext): DeliveryDispatcher {
 		open.set(key, delivery);
 	}
 
+	/** Resolves when nothing is under way. */
+	async function idle(): Promise<void> {
+		if (open.size > 0) await new Promise<void>((resolve) => waiting.push(resolve));
+		await context.gate.quiet();
+	}
+
 	return {
-		accept(line) {
+		idle,
+		/** Lines of unknown types are ignored. */
+		accept(line: StreamLine): void {
 			if (line.type === "typing") typing(line);
 			else if (line.type === "stream_start") begin(line);
 			else {
@@ -44,12 +43,10 @@ export function createDeliveries(context: AdapterContext): DeliveryDispatcher {
 				if (input) open.get(keyOf(line))?.take(input, line);
 			}
 		},
-		stop() {
+		/** No more lines come: deliveries that have their end are finished, the others are left for another process to resume. */
+		stop(): Promise<void> {
 			for (const delivery of [...open.values()]) delivery.lastLine();
-		},
-		async idle() {
-			if (open.size > 0) await new Promise<void>((resolve) => waiting.push(resolve));
-			await context.gate.quiet();
+			return idle();
 		},
 	};
 }

@@ -1,6 +1,7 @@
 /** JSON lines in and out: split on LF only, limited in length, whole characters over chunk borders; garbage is reported and skipped. */
 
 import type { Writable } from "node:stream";
+import { wordsOf } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
 
 export const LINE_BYTES_MAX = 4 * 1024 * 1024;
@@ -110,7 +111,7 @@ function parseLine(line: string, onFault: (fault: LineFault) => void): object | 
 		if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
 		onFault({ reason: "a line is not a JSON object", excerpt });
 	} catch (cause) {
-		onFault({ reason: `a line is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`, excerpt });
+		onFault({ reason: `a line is not JSON: ${wordsOf(cause)}`, excerpt });
 	}
 	return undefined;
 }

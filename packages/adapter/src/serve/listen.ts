@@ -49,10 +49,7 @@ export async function keepListening(options: ListenOptions): Promise<void> {
 	}
 }
 
-/**
- * Settles with the work, or resolves when the signal aborts first. A race against one promise for the signal's whole life would keep the result
- * of every round in memory.
- */
+/** Settles with the work, or resolves when the signal aborts first. A race against one lasting promise would keep every round's result in memory. */
 export async function unlessAborted(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
 	const { promise: aborted, resolve } = Promise.withResolvers<void>();
 	const end = () => resolve();

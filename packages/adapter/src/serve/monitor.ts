@@ -2,7 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Press, Session, Webhooks } from "../platform/session.ts";
+import type { Press, Session } from "../platform/session.ts";
 import type { InboundMessage, MonitorCommand, MonitorLine } from "../port.ts";
 
 export interface MonitorOptions {
@@ -14,14 +14,14 @@ export interface MonitorOptions {
 }
 
 type WebhookCommand = Extract<MonitorCommand, { type: "webhook" }>;
+/** The lines that the daemon answers. */
+type ToldLine = Extract<MonitorLine, { type: "message" | "choice" }>;
 
 export class Monitor {
 	readonly #options: MonitorOptions;
 	readonly #stopping = new AbortController();
-	/** Messages that the daemon has not confirmed yet, by event id. */
-	readonly #messages = new Map<string, PromiseWithResolvers<void>>();
-	/** Presses that the daemon has not answered yet, by event id. */
-	readonly #presses = new Map<string, PromiseWithResolvers<string | undefined>>();
+	/** Messages and presses that the daemon has not answered yet, by the line's type and event id. */
+	readonly #unanswered = new Map<string, PromiseWithResolvers<string | undefined>>();
 	readonly #requests = new Set<Promise<void>>();
 	/** Resolves when the platform's own listening has ended; for platforms that only have webhooks, with `stop`. */
 	readonly ended: Promise<void>;
@@ -40,20 +40,21 @@ export class Monitor {
 	}
 
 	accept(command: MonitorCommand): void {
-		if (command.type === "ack") {
-			this.#messages.get(command.eventId)?.resolve();
-			this.#messages.delete(command.eventId);
-		} else if (command.type === "chosen") {
-			this.#presses.get(command.eventId)?.resolve(command.text);
-			this.#presses.delete(command.eventId);
-		} else if (command.type === "webhook") this.#track(this.#answer(command));
+		if (command.type === "ack") this.#settle("message", command.eventId);
+		else if (command.type === "chosen") this.#settle("choice", command.eventId, command.text);
+		else if (command.type === "webhook") this.#track(this.#answer(command));
+	}
+
+	#settle(type: ToldLine["type"], eventId: string, answer?: string): void {
+		this.#unanswered.get(`${type} ${eventId}`)?.resolve(answer);
+		this.#unanswered.delete(`${type} ${eventId}`);
 	}
 
 	/** Stops listening; resolves when nothing is under way. */
 	async stop(): Promise<void> {
 		const reason = new NexusError("aborted", "The adapter stops; the platform will deliver the message again.");
 		this.#stopping.abort(reason);
-		for (const pending of [...this.#messages.values(), ...this.#presses.values()]) {
+		for (const pending of this.#unanswered.values()) {
 			// Node would report the rejection as unhandled where no caller awaits it yet.
 			pending.promise.catch(() => {});
 			pending.reject(reason);
@@ -61,15 +62,12 @@ export class Monitor {
 		await Promise.allSettled([this.ended, ...this.#requests]);
 	}
 
-	/** A platform may deliver a message again before the daemon has confirmed it; one confirmation counts for both. */
 	async #emit(message: InboundMessage): Promise<void> {
-		const pending = await this.#pending(this.#messages, message.eventId, { type: "message", ...message });
-		await pending.promise;
+		await this.#tell({ type: "message", ...message });
 	}
 
 	async #press({ choice, answer }: Press): Promise<void> {
-		const pending = await this.#pending(this.#presses, choice.eventId, { type: "choice", ...choice });
-		const note = await pending.promise;
+		const note = await this.#tell({ type: "choice", ...choice });
 		try {
 			await answer?.(note);
 		} catch (cause) {
@@ -78,20 +76,17 @@ export class Monitor {
 		}
 	}
 
-	/** Sends the line unless it is already on its way. */
-	async #pending<T>(
-		waiting: Map<string, PromiseWithResolvers<T>>,
-		eventId: string,
-		line: MonitorLine,
-	): Promise<PromiseWithResolvers<T>> {
+	/** Resolves with the daemon's answer. A platform may deliver a line again before that; one answer counts for both. */
+	async #tell(line: ToldLine): Promise<string | undefined> {
 		await this.#options.ready();
 		this.#stopping.signal.throwIfAborted();
-		const known = waiting.get(eventId);
-		if (known) return known;
-		const pending = Promise.withResolvers<T>();
-		waiting.set(eventId, pending);
+		const key = `${line.type} ${line.eventId}`;
+		const known = this.#unanswered.get(key);
+		if (known) return known.promise;
+		const pending = Promise.withResolvers<string | undefined>();
+		this.#unanswered.set(key, pending);
 		this.#options.say(line);
-		return pending;
+		return pending.promise;
 	}
 
 	async #answer({ id, method, query, headers, body }: WebhookCommand): Promise<void> {
@@ -101,20 +96,15 @@ export class Monitor {
 		if (!session.webhooks) return reply(404, "this channel has no webhook");
 		const request = { method, query: new URLSearchParams(query), headers, body: Buffer.from(body, "base64") };
 		try {
-			const answer = await this.#read(session.webhooks, request);
+			const answer = await session.webhooks.webhook(request);
+			for (const failure of answer.failures ?? []) say({ type: "message_failed", ...failure });
+			for (const press of answer.presses ?? []) this.#track(this.#pressLater(press));
+			await Promise.all(answer.messages.map((message) => this.#emit(message)));
 			reply(answer.status, answer.body, answer.headers);
 		} catch (cause) {
 			log.error({ error: String(cause) }, "a webhook request failed");
 			reply(500, "the request could not be read");
 		}
-	}
-
-	async #read(webhooks: Webhooks, request: Parameters<Webhooks["webhook"]>[0]) {
-		const answer = await webhooks.webhook(request);
-		for (const failure of answer.failures ?? []) this.#options.say({ type: "message_failed", ...failure });
-		for (const press of answer.presses ?? []) this.#track(this.#pressLater(press));
-		await Promise.all(answer.messages.map((message) => this.#emit(message)));
-		return answer;
 	}
 
 	/** The platform does not wait for it, and the person can press again. */

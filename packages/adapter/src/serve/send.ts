@@ -11,29 +11,24 @@ import type { DeliveryFields, LineDone, Question, SendLine, Target } from "../po
 import { buttonsFault, questionFault } from "../question.ts";
 import { type AdapterContext, createRenderer, createTyping, doubtWait, laneOf } from "./context.ts";
 
-export interface Sends {
-	accept(line: SendLine): void;
-	/** Resolves when nothing is under way. */
-	idle(): Promise<void>;
-}
-
 type MessageLine = Extract<SendLine, { type: "send" | "ask" }>;
 type AskedLine = Extract<SendLine, { type: "asked" }>;
 type Find = Extract<SendLine, { type: "find" }>;
 
-export function createSends(context: AdapterContext): Sends {
+export function createSends(context: AdapterContext) {
 	const lanes = createKeyedQueue();
 	const typing = createTyping(context);
 	const inOrder = (target: Target, work: () => Promise<void>) => void lanes.run(laneOf(target), work);
 
 	return {
-		accept(line) {
+		accept(line: SendLine): void {
 			if (line.type === "typing") typing(line);
 			else if (line.type === "asked") inOrder(line.target, () => settle(context, line));
 			else if (line.type === "send" || line.type === "ask") inOrder(line.target, () => send(context, line));
 			else if (line.type === "find") inOrder(line.target, () => find(context, line));
 		},
-		async idle() {
+		/** Resolves when nothing is under way. */
+		async stop(): Promise<void> {
 			await lanes.idle();
 			await context.gate.quiet();
 		},
@@ -65,7 +60,7 @@ async function send(context: AdapterContext, line: MessageLine): Promise<void> {
 		for (const part of parts) {
 			nonce = part.nonce;
 			const { messageId } = await createOnce(context, line.target, part, fields);
-			context.say(sentOf(part, messageId, part === parts.at(-1), fields));
+			context.say({ ...sentOf(part, messageId, part === last), ...fields });
 		}
 	} catch (cause) {
 		refuse(context, nonce, fields, cause);
@@ -93,7 +88,7 @@ async function settle(context: AdapterContext, { delivery, nonce, target, messag
 	try {
 		const { asking } = session;
 		if (!asking) throw new PlatformError("invalid", `${platform.info.channel} has no buttons.`);
-		const [piece] = splitAll(text, rules, platform.info.limits.textMax, 0);
+		const [piece] = splitAll(text, rules);
 		const rendered = render(piece?.text ?? "");
 		const work = (signal: AbortSignal) => asking.settle(target, messageId, rendered, { nonce, final: true, signal });
 		await context.gated(target, "final", () => context.call("edit", fields, work));
@@ -103,17 +98,10 @@ async function settle(context: AdapterContext, { delivery, nonce, target, messag
 	}
 }
 
-const fieldsOf = ({ delivery, runId }: Pick<MessageLine, "delivery" | "runId">): DeliveryFields => ({
-	delivery,
-	runId,
-});
+const fieldsOf = ({ delivery, runId }: MessageLine | Find): DeliveryFields => ({ delivery, runId });
 
-const sentOf = (
-	{ nonce, from, to, chars }: MessagePart,
-	messageId: string,
-	final: boolean,
-	fields: DeliveryFields,
-) => ({ type: "message_sent" as const, messageId, final, nonce, from, to, chars, ...fields });
+const sentOf = ({ nonce, from, to, chars }: MessagePart, messageId: string, final: boolean) =>
+	({ type: "message_sent", messageId, final, nonce, from, to, chars }) as const;
 
 /** The unsent messages of a line: the pieces of its text, then its attachments. The same line is always divided the same way. */
 function partsOf(context: AdapterContext, line: MessageLine | Find): MessagePart[] {
@@ -139,7 +127,7 @@ type PartDraft = Pick<MessagePart, "chars" | "create" | "text">;
 function textsOf(context: AdapterContext, line: MessageLine | Find, begin: number): PartDraft[] {
 	const { platform, session } = context;
 	const { render, ...rules } = createRenderer(platform);
-	const pieces = splitAll(line.text, rules, platform.info.limits.textMax, begin);
+	const pieces = splitAll(line.text, rules, begin);
 	const drafts = pieces.flatMap((piece): PartDraft[] => {
 		if (piece.text.trim() === "") return [];
 		const text = render(piece.text);
@@ -200,8 +188,7 @@ async function createOnce(
 			if (!(cause instanceof PlatformError)) throw cause;
 			// A refusal of this try says nothing about one before it.
 			if (cause.fault !== "unknown_outcome") throw open ? inDoubt(open, cause) : cause;
-			const look = async (signal: AbortSignal) => find?.(target, nonce, part.text, signal);
-			const found = find && (await lookUp(context, target, fields, look, cause));
+			const found = find && (await lookUp(context, target, part, fields).catch((failure) => stillOpen(cause, failure)));
 			if (found) return found;
 			const requestedMs = Math.min(cause.retryAfterMs ?? 0, patienceMs - (clock.now() - begun));
 			const waitMs = Math.max(doubtWait(limits, tries), requestedMs);
@@ -216,39 +203,27 @@ const inDoubt = (open: PlatformError, cause: unknown): PlatformError =>
 	new PlatformError("unknown_outcome", `${open.message}; asking again failed: ${String(cause)}`, { cause });
 
 /** When the look-up fails, the outcome stays unknown. */
-async function lookUp<T>(
-	context: AdapterContext,
-	target: Target,
-	fields: DeliveryFields,
-	look: (signal: AbortSignal) => Promise<T>,
-	open: PlatformError,
-): Promise<T> {
-	try {
-		return await context.gated(target, "create", () => context.call("find", fields, look));
-	} catch (cause) {
-		throw new PlatformError("unknown_outcome", `${open.message}; looking it up failed too`, { cause });
-	}
+function stillOpen(open: PlatformError, cause: unknown): never {
+	throw new PlatformError("unknown_outcome", `${open.message}; looking it up failed too`, { cause });
 }
+
+const lookUp = ({ gated, call, find }: AdapterContext, target: Target, part: MessagePart, fields: DeliveryFields) =>
+	gated(target, "create", () => call("find", fields, async (signal) => find?.(target, part.nonce, part.text, signal)));
 
 /** Looks for a line's messages in order: reports each one found, then answers for the first missing or last one. */
 async function find(context: AdapterContext, line: Find): Promise<void> {
 	const { nonce, target } = line;
 	const fields = fieldsOf(line);
-	const look = context.find;
-	if (!look) {
-		context.say({ type: "found", nonce, known: false });
-		return;
-	}
+	if (!context.find) return context.say({ type: "found", nonce, known: false });
 	try {
 		const parts = partsOf(context, line);
 		for (const part of parts) {
-			const work = (signal: AbortSignal) => look(target, part.nonce, part.text, signal);
-			const found = await context.gated(target, "create", () => context.call("find", fields, work));
+			const found = await lookUp(context, target, part, fields);
 			if (!found || part === parts.at(-1)) {
 				context.say({ type: "found", nonce, known: true, messageId: found?.messageId });
 				return;
 			}
-			context.say(sentOf(part, found.messageId, false, fields));
+			context.say({ ...sentOf(part, found.messageId, false), ...fields });
 		}
 	} catch (cause) {
 		context.log.warn({ nonce, error: String(cause) }, "a message could not be looked up");

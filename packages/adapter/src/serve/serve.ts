@@ -1,21 +1,19 @@
 /** An adapter as a program: reads its verb from the command line, speaks JSON lines, and stops in good order. */
 
 import { parseArgs } from "node:util";
-import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
+import { exitCodeOf, NexusError, toNexusError, wordsOf } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sleep } from "@nexus-stream/protocol/retry";
-import { openNotes } from "../memory/notes.ts";
-import { createRecorder, type LineRecorder } from "../memory/recorder.ts";
+import { createRecorder, type LineRecorder, openNotes } from "../memory/notes.ts";
 import { SentLog } from "../memory/sent.ts";
 import { openState } from "../memory/state.ts";
 import type { Platform, Tools } from "../platform/platform.ts";
 import { PlatformError } from "../platform/platform-error.ts";
 import type { Session } from "../platform/session.ts";
-import type { AdapterField, MonitorCommand, SendLine, StreamLine } from "../port.ts";
+import type { AdapterField } from "../port.ts";
 import { createRedactor, type Environment, loadAccount, type Redact, withoutSecrets } from "./account.ts";
-import { CALL_TIMEOUT_MS } from "./call.ts";
-import { type AdapterLimits, createAdapterContext } from "./context.ts";
+import { ADAPTER_LIMITS, type AdapterLimits, createAdapterContext } from "./context.ts";
 import { createDeliveries } from "./deliver.ts";
 import { createLineWriter, LINE_BYTES_MAX, type LineWriter, readInput } from "./lines.ts";
 import { Monitor } from "./monitor.ts";
@@ -37,8 +35,8 @@ export interface ServeOptions extends Partial<ServeLimits> {
 /** A running verb. */
 interface Service {
 	accept(line: object): void;
-	/** Rejects when it fails for good; resolves when it has nothing more to do. */
-	readonly ended: Promise<void>;
+	/** Rejects when it fails for good; resolves when it has nothing more to do. Absent: neither happens. */
+	readonly ended?: Promise<void>;
 	/** Resolves when nothing is under way. */
 	stop(): Promise<void>;
 }
@@ -50,7 +48,8 @@ interface ServeContext {
 	/** Resolves when the output is closed. */
 	unread: Promise<void>;
 	log: Log;
-	secrets: Secrets;
+	/** Set once the account is known. */
+	secrets: { redact: Redact };
 	env: Environment;
 	clock: Clock;
 	limits: Partial<ServeLimits>;
@@ -64,8 +63,7 @@ export async function serve(
 	argv: readonly string[],
 	{ clock = systemClock, ...limits }: ServeOptions = {},
 ): Promise<never> {
-	// The account's secrets are unknown until its file is read.
-	const secrets: Secrets = { redact: (text) => text };
+	const secrets: ServeContext["secrets"] = { redact: (text) => text };
 	const say = (line: object) => void process.stderr.write(`${secrets.redact(JSON.stringify(line))}\n`);
 	let code = 0;
 	try {
@@ -76,11 +74,6 @@ export async function serve(
 		code = exitCodeOf(error.code);
 	}
 	process.exit(code);
-}
-
-/** Set once the account is known. */
-interface Secrets {
-	redact: Redact;
 }
 
 async function run(
@@ -125,7 +118,7 @@ function readArguments(channel: string, argv: readonly string[]): { verb: (typeo
 		if (verb !== "info" && !values.account) throw new Error("--account is missing");
 		return { verb, account: values.account ?? "" };
 	} catch (cause) {
-		throw new NexusError("invalid", `${cause instanceof Error ? cause.message : String(cause)}. ${usage}`, { cause });
+		throw new NexusError("invalid", `${wordsOf(cause)}. ${usage}`, { cause });
 	}
 }
 
@@ -151,8 +144,8 @@ interface OpenedSession {
 /** Undefined when no daemon stores anything for the account. */
 function recorderOf({ env, writer, clock, limits }: ServeContext): LineRecorder | undefined {
 	if (env.NEXUS_NOTES_FILE === undefined) return undefined;
-	const answerMs = (limits.callTimeoutMs ?? CALL_TIMEOUT_MS) / 2;
-	return createRecorder({ say: (line) => writer.write(line), clock, answerMs });
+	const answerMs = (limits.callTimeoutMs ?? ADAPTER_LIMITS.callTimeoutMs) / 2;
+	return createRecorder((line) => writer.write(line), clock, answerMs);
 }
 
 /** Reports each change once. */
@@ -189,7 +182,7 @@ async function converse(context: ServeContext, verb: "monitor" | "send" | "strea
 	input.start((line) => {
 		if (!recorder?.accept(line)) service.accept(line);
 	});
-	await Promise.race([input.ended, service.ended, context.unread]);
+	await Promise.race([input.ended, context.unread, ...(service.ended ? [service.ended] : [])]);
 	recorder?.end();
 	const graceMs = limits.stopGraceMs ?? STOP_GRACE_MS;
 	const stopped = service.stop().then(() => opened.session.close?.());
@@ -207,40 +200,10 @@ function serviceOf(
 	const { platform, account, writer, log, clock, limits } = context;
 	const ready = () => writer.drained();
 	const say = (line: object) => writer.write(withoutSecrets(line, context.secrets.redact));
-	if (verb === "monitor") {
-		const monitor = new Monitor({ session, say, ready, log });
-		return {
-			ended: monitor.ended,
-			accept: (line) => monitor.accept(line as MonitorCommand),
-			stop: () => monitor.stop(),
-		};
-	}
-	const writing = createAdapterContext({
-		platform,
-		session,
-		sent,
-		account,
-		clock,
-		random: Math.random,
-		log,
-		say,
-		ready,
-		limits,
-	});
-	const ended = new Promise<never>(() => {});
-	if (verb === "send") {
-		const sends = createSends(writing);
-		return { ended, accept: (line) => sends.accept(line as SendLine), stop: () => sends.idle() };
-	}
-	const deliveries = createDeliveries(writing);
-	return {
-		ended,
-		accept: (line) => deliveries.accept(line as StreamLine),
-		stop() {
-			deliveries.stop();
-			return deliveries.idle();
-		},
-	};
+	if (verb === "monitor") return new Monitor({ session, say, ready, log });
+	const { random } = Math;
+	const writing = createAdapterContext({ platform, session, sent, account, clock, random, log, say, ready, limits });
+	return verb === "send" ? createSends(writing) : createDeliveries(writing);
 }
 
 function stderrLog(say: (line: object) => void): Log {

@@ -117,9 +117,9 @@ export class Approvals implements ApprovalsPort {
 
 	/** The run has ended: its open questions stay for a new run, or were withdrawn with its turn. */
 	release(runId: string, withdrawn: Decided | undefined): void {
-		for (const { row } of this.#of((row) => row.runId === runId)) {
-			if (withdrawn) this.#close(row.id, withdrawn);
-			else this.#entries.get(row.id)!.resolve = undefined;
+		for (const entry of this.#of((row) => row.runId === runId)) {
+			if (withdrawn) this.#close(entry.row.id, withdrawn);
+			else entry.resolve = undefined;
 		}
 		this.#live.delete(runId);
 	}
@@ -138,12 +138,7 @@ export class Approvals implements ApprovalsPort {
 		};
 	}
 
-	async decide(
-		runId: string,
-		id: string,
-		decision: ApprovalDecision,
-		writes: readonly Write[] = [],
-	): Promise<Approval> {
+	async decide(runId: string, id: string, decision: ApprovalDecision, writes: readonly Write[] = []) {
 		const { bus, ledger, clock } = this.#deps;
 		const known = await ledger.approvals.get(runId, id);
 		if (!known) throw new NexusError("not_found", `there is no question ${id} of run ${runId}`);
@@ -254,13 +249,7 @@ export class Approvals implements ApprovalsPort {
 }
 
 /** Without the arguments: a write only identifies the question. */
-const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({
-	id,
-	runId,
-	session,
-	tool,
-	agent,
-});
+const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({ id, runId, session, tool, agent });
 
 const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...defined(words) });
 

@@ -25,7 +25,6 @@ import {
 	type PhasesPort,
 	type Recovered,
 	type RunObserver,
-	type Saved,
 	type SettleOrphan,
 } from "./port.ts";
 import { drainAll } from "./recovery.ts";
@@ -64,7 +63,6 @@ export interface BrokerOptions {
 	observer?: RunObserver;
 	clock: Clock;
 	log: Log;
-	/** Limits of approvals. */
 	approvals?: Partial<ApprovalLimits>;
 	random?: Random;
 }
@@ -102,7 +100,7 @@ class TurnBroker implements Broker {
 			observer: options.observer,
 			withArguments: options.execution?.arguments === true,
 			stopping: () => this.#draining,
-			settleLate: (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run),
+			settleLate: (...run) => settleWhenPossible(this.#deps, ...run),
 		};
 	}
 
@@ -134,8 +132,8 @@ class TurnBroker implements Broker {
 		established.catch(() => {});
 		const saved = run.saved.then((turn) => {
 			this.#dismiss(run);
-			this.#count(turn);
 			if (turn && turn !== "lost") {
+				this.settled[turn.status]++;
 				this.#deps.history.settled(turn);
 				this.#deps.observer?.settled(turn, request.traceId ?? traceIdOf(runId));
 			}
@@ -152,16 +150,10 @@ class TurnBroker implements Broker {
 		};
 	}
 
-	#count(turn: Saved): void {
-		if (turn && turn !== "lost") this.settled[turn.status]++;
-	}
-
 	#admit(run: Run): void {
 		const { runId, session } = run.request;
 		this.#runs.set(runId, run);
-		const own = this.#bySession.get(session);
-		if (own) own.add(run);
-		else this.#bySession.set(session, new Set([run]));
+		this.#bySession.set(session, (this.#bySession.get(session) ?? new Set()).add(run));
 	}
 
 	#dismiss(run: Run): void {
@@ -182,13 +174,12 @@ class TurnBroker implements Broker {
 		const { turns, later } = await settleOrphanedRuns(this.#deps, settle);
 		if (!this.#deps.engine.continues) await this.#deps.approvals.abandon();
 		for (const { status } of turns) this.settled[status]++;
-		const waiting = later.map(({ log, session }) => ({
-			session,
-			saved: this.#deps.settleLate(log, CRASHED, settle).then((turn) => {
-				this.#count(turn);
-				return turn;
-			}),
-		}));
+		const settleLater = async (log: string) => {
+			const turn = await this.#deps.settleLate(log, CRASHED, settle);
+			if (turn && turn !== "lost") this.settled[turn.status]++;
+			return turn;
+		};
+		const waiting = later.map(({ log, session }) => ({ session, saved: settleLater(log) }));
 		return { recovered: turns.length, later: waiting };
 	}
 
@@ -198,8 +189,7 @@ class TurnBroker implements Broker {
 	}
 
 	continuation(runId: string, answered = false): Promise<Continuation> {
-		const session = this.#runs.get(runId)?.request.session;
-		if (session !== undefined)
+		if (this.#runs.has(runId))
 			return Promise.reject(new NexusError("conflict", `run ${runId} cannot be continued: it is still live`));
 		return continuationOf(this.#continuing, runId, answered);
 	}

@@ -2,7 +2,7 @@
 
 import { type ContentPart, isShown } from "@nexus-stream/protocol";
 import type { Attachment, EngineMessage, PastToolCall } from "@nexus-stream/protocol/engine";
-import type { StoredMessage, StoredToolCall, Turn } from "../ledger/turns/port.ts";
+import type { StoredToolCall, Turn } from "../ledger/turns/port.ts";
 import { modelText, partChars } from "./frames/content.ts";
 
 const CHARS_PER_TOKEN = 4;
@@ -110,7 +110,10 @@ function messagesOf(turn: Turn): EngineMessage[] {
 			messages.push(userMessage(message));
 			return;
 		}
-		const { text, moved, signedReasoning: reasoning } = modelTextOf(message);
+		// Hidden text is left out; its tool calls stay.
+		const isHidden = !isShown(message);
+		const { text, moved } = isHidden ? { text: "", moved: 0 } : modelText(message);
+		const reasoning = isHidden ? undefined : message.signedReasoning;
 		const calls = turn.toolCalls.filter((call) => call.message === index).map((call) => pastCall(call, moved));
 		const interrupted = index === last ? cut : undefined;
 		if (text !== "" || calls.length > 0 || interrupted)
@@ -125,13 +128,6 @@ function messagesOf(turn: Turn): EngineMessage[] {
 	return messages;
 }
 
-/** Hidden text is left out; its tool calls stay. */
-function modelTextOf(message: StoredMessage): ReturnType<typeof modelText> & Pick<StoredMessage, "signedReasoning"> {
-	const { signedReasoning } = message;
-	if (!isShown(message)) return { text: "", moved: 0 };
-	return { ...modelText(message), ...(signedReasoning && { signedReasoning }) };
-}
-
 export function userMessage(message: { text: string; attachments?: readonly Attachment[] }): EngineMessage {
 	const { text, attachments = [] } = message;
 	return attachments.length === 0 ? { role: "user", text } : { role: "user", text, attachments };
@@ -140,11 +136,7 @@ export function userMessage(message: { text: string; attachments?: readonly Atta
 /** Context that is not a user's message, for one run only. */
 export const contextMessage = (text: string): EngineMessage => ({ role: "user", text: `[Context]\n${text}` });
 
-function answered(
-	text: string,
-	toolCalls: PastToolCall[],
-	interrupted: "aborted" | "failed" | undefined,
-): EngineMessage {
+function answered(text: string, toolCalls: PastToolCall[], interrupted?: keyof typeof NOTE): EngineMessage {
 	const message: EngineMessage = { role: "assistant", text };
 	if (interrupted) {
 		message.text = text === "" ? NOTE[interrupted] : `${text}\n\n${NOTE[interrupted]}`;

@@ -1,7 +1,4 @@
-/**
- * Drives one source of events to its end: an engine's run or a model call. It owns the iterator, the one timer of all deadlines and the stop,
- * and it settles exactly once, whatever comes first: the end, a failure, a deadline or a stop.
- */
+/** Drives an engine's run or a model call to its end, and settles it exactly once, whatever comes first: the end, a failure, a deadline or a stop. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers/promises";

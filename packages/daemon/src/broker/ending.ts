@@ -1,8 +1,4 @@
-/**
- * How a run ends: the reason with the status of its turn, and the commit of turn and final frame together (I5). A turn that the Ledger
- * refuses is retried with growing back-off, and in the end settled as failed with what can be saved: a session must not wait for a restart
- * because of one answer.
- */
+/** How a run ends: the reason with the status of its turn, and the commit of turn and final frame together (I5). */
 
 import {
 	decodeFrame,
@@ -55,10 +51,7 @@ export const UNWRITTEN: Ending = {
 /** The stored log has holes: the end says so in addition to its reason. */
 export const damagedEnding = ({ error, ...ending }: Ending, damage: string): Ending => ({
 	...ending,
-	error: {
-		code: "data_loss",
-		message: `${error?.message ?? ""} The stored part is damaged: ${damage}.`.trimStart(),
-	},
+	error: { code: "data_loss", message: `${error?.message ?? ""} The stored part is damaged: ${damage}.`.trimStart() },
 });
 
 /** The ending for an error that an engine threw. */
@@ -68,40 +61,19 @@ export function failureOf(cause: unknown): Ending {
 	return { reason: "error", error: { code, message } };
 }
 
-export function statusOf(reason: EndReason): TurnStatus {
-	switch (reason) {
-		case "completed":
-			return "completed";
-		case "aborted":
-			return "aborted";
-		case "error":
-		case "timeout":
-		case "crashed":
-			return "failed";
-		default:
-			return reason satisfies never;
-	}
-}
+export const statusOf = (reason: EndReason): TurnStatus =>
+	reason === "completed" || reason === "aborted" ? reason : "failed";
 
-/** The summary of a tool call that was running when its run ended. */
-export function unpairedSummary(reason: EndReason): string {
-	switch (reason) {
-		case "completed":
-			return "no result";
-		case "aborted":
-			return "stopped";
-		case "error":
-			return "the run failed";
-		case "timeout":
-			return "timed out";
-		case "crashed":
-			return "the process ended";
-		default:
-			return reason satisfies never;
-	}
-}
+/** The summary of a tool call that was running when its run ended, by the reason of that. */
+export const UNPAIRED_SUMMARY: Readonly<Record<EndReason, string>> = {
+	completed: "no result",
+	aborted: "stopped",
+	error: "the run failed",
+	timeout: "timed out",
+	crashed: "the process ended",
+};
 
-export interface SettlementDeps {
+interface SettlementDeps {
 	clock: Clock;
 	log: Log;
 }
@@ -120,7 +92,10 @@ export interface Settlement {
 const BACKOFF: Backoff = { firstMs: 100, maxMs: 5_000 };
 const PATIENCE_MS = 30_000;
 
-/** Returns the turn as saved. Rejects when the store itself gave up: recovery then settles the run from its log. */
+/**
+ * Returns the turn as saved. Rejects when the store itself gave up: recovery then settles the run from its log. A turn that the Ledger
+ * refuses is retried, and in the end saved as failed with less: a session must not wait for a restart because of one answer.
+ */
 export async function settle(deps: SettlementDeps, settlement: Settlement): Promise<Turn> {
 	const { clock, log } = deps;
 	const { turn, writer, records, settleWith } = settlement;

@@ -1,7 +1,6 @@
 /**
- * The past turns of sessions in use, cached for their next runs: reading a hundred turns again for each
- * new one would cost more than saving it, and so would reading back the one that was just saved. The Ledger's count of turns says whether
- * the cache is complete, and the session's revision whether it is still true (A27).
+ * The past turns of sessions in use, cached for their next runs: reading them again would cost more than saving a turn. The Ledger's count
+ * of turns says whether the cache is complete, and the session's revision whether it is still true (A27).
  */
 
 import type { Ledger } from "../ledger/ledger.ts";
@@ -67,7 +66,7 @@ export class History {
 		const kept = this.#cached.get(session);
 		if (kept === undefined || kept.lastReader !== runId || !isStoredAsItIs(turn)) return;
 		const { turns, revision } = kept;
-		this.#keep(session, { turns: turns + 1, revision }, this.#trim([pastTurnOf(turn), ...kept.past]), undefined);
+		this.#keep(session, { turns: turns + 1, revision }, this.#trim([pastTurnOf(turn), ...kept.past]));
 	}
 
 	async #read(session: string, count: number): Promise<PastTurn[]> {
@@ -107,12 +106,7 @@ export class History {
 		return kept;
 	}
 
-	#keep(
-		session: string,
-		at: Pick<CachedHistory, "turns" | "revision">,
-		past: PastTurn[],
-		reader: string | undefined,
-	): void {
+	#keep(session: string, at: { turns: number; revision: number }, past: PastTurn[], reader?: string): void {
 		// Two that read at once keep the same session.
 		this.#take(session);
 		const chars = past.reduce((sum, turn) => sum + turn.chars, SESSION_CHARS);

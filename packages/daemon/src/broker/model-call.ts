@@ -9,14 +9,14 @@ import {
 	toNexusError,
 	type Usage,
 } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Bus, LogWriter } from "../bus/bus.ts";
+import type { LogWriter } from "../bus/bus.ts";
 import type { Write } from "../std/write.ts";
 import { type Driven, Driver } from "./driver.ts";
 import { ABORTED, type Ending, failureOf, SHUT_DOWN } from "./ending.ts";
 import { Framer } from "./frames/framer.ts";
 import type { BrokerLimits } from "./port.ts";
+import type { RecoveryDeps } from "./recovery.ts";
 import type { Alarm } from "./watchdog.ts";
 
 export type CallEvent =
@@ -61,11 +61,8 @@ export interface ModelCallEnd {
 	usage: Usage;
 }
 
-export interface ModelCallDeps {
-	bus: Bus;
+export interface ModelCallDeps extends RecoveryDeps {
 	limits: Pick<BrokerLimits, "abortGraceMs" | "chunkBytesMax" | "toolJsonCharsMax">;
-	clock: Clock;
-	log: Log;
 	/** The store gave up before the end was durable. */
 	settleLate(runId: string): void;
 }
@@ -173,16 +170,13 @@ export class ModelCall {
 		}
 	}
 
+	/** Asks for room now and then; the call continues meanwhile. */
 	#count(payload: string): void {
 		const { charsMax } = this.request;
 		this.#chars += payload.length;
 		if (this.#chars > charsMax)
 			throw new NexusError("too_large", `the answer is longer than ${charsMax} characters`, { reason: "TOO_LARGE" });
-		if (this.#chars > this.#roomChars) this.#askForRoom();
-	}
-
-	/** The call continues meanwhile. */
-	#askForRoom(): void {
+		if (this.#chars <= this.#roomChars) return;
 		this.#roomChars = this.#chars + CHARS_PER_ROOM;
 		this.request.room?.().catch((cause: unknown) => this.#driver.stop(explained(toNexusError(cause))));
 	}

@@ -1,10 +1,8 @@
 /** Model calls without a session: starts and stops them, and ends those that a dead daemon left. */
 
 import { type LogKind, NexusError } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import type { Log } from "@nexus-stream/protocol/log";
-import type { Bus, LogInfo } from "../bus/bus.ts";
+import type { LogInfo } from "../bus/bus.ts";
 import type { Write } from "../std/write.ts";
 import { CRASHED, type Ending, UNWRITTEN } from "./ending.ts";
 import { Framer } from "./frames/framer.ts";
@@ -17,20 +15,17 @@ import {
 	UNKNOWN_USAGE,
 } from "./model-call.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./port.ts";
-import { drainAll, endingOf, reopenOrphan, settleOrphans, untilSettled } from "./recovery.ts";
+import { drainAll, endingOf, type RecoveryDeps, reopenOrphan, settleOrphans, untilSettled } from "./recovery.ts";
 
-export interface ModelCallsOptions {
-	bus: Bus;
+export interface ModelCallsOptions extends RecoveryDeps {
 	limits?: Partial<BrokerLimits>;
-	clock: Clock;
-	log: Log;
 	/** Returns the writes that commit with the end of a call that another process began, or that the store gave up. */
 	settleOrphan(info: LogInfo, end: ModelCallEnd): readonly Write[];
 }
 
 export class ModelCalls {
 	readonly #deps: ModelCallDeps & { limits: BrokerLimits };
-	readonly #settleOrphan: (info: LogInfo, end: ModelCallEnd) => readonly Write[];
+	readonly #settleOrphan: ModelCallsOptions["settleOrphan"];
 	readonly #calls = new Map<string, ModelCall>();
 	#draining = false;
 
@@ -98,9 +93,7 @@ export class ModelCalls {
 		const framer = new Framer({ runId: info.log, ...limits });
 		const orphan = await reopenOrphan(this.#deps, info, info.createdAt, (frame) => framer.streams.replay(frame));
 		const ending = endingOf(orphan, why);
-		const records = framer.streams.finished
-			? []
-			: framer.streams.collect(() => framer.end(ending, UNKNOWN_USAGE, orphan.now));
+		const records = framer.lastRecords(ending, UNKNOWN_USAGE, orphan.now);
 		const { reason, error } = ending;
 		await sealWith(log, orphan.writer, records, this.#settleOrphan(info, { reason, usage: UNKNOWN_USAGE, error }));
 	}

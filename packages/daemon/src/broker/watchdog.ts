@@ -55,17 +55,10 @@ function pausedMs(pauses: readonly Pause[], since: number): number {
 	return ms;
 }
 
-export function alarmMessage(alarm: Exclude<Alarm, "grace">, limits: WatchLimits): string {
-	switch (alarm) {
-		case "first_token":
-			return `The engine said nothing within ${limits.firstTokenMs} ms.`;
-		case "inter_token":
-			return `The engine went silent for ${limits.interTokenMs} ms.`;
-		case "total":
-			return `The run took longer than ${limits.totalMs} ms.`;
-		case "tool":
-			return `A tool took longer than ${limits.toolMs} ms.`;
-		default:
-			return alarm satisfies never;
-	}
-}
+export const alarmMessage = (alarm: Exclude<Alarm, "grace">, limits: WatchLimits): string =>
+	({
+		first_token: `The engine said nothing within ${limits.firstTokenMs} ms.`,
+		inter_token: `The engine went silent for ${limits.interTokenMs} ms.`,
+		total: `The run took longer than ${limits.totalMs} ms.`,
+		tool: `A tool took longer than ${limits.toolMs} ms.`,
+	})[alarm];

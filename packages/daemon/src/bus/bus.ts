@@ -4,7 +4,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing, within } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { Query, Write } from "../std/write.ts";
+import type { Write } from "../std/write.ts";
 import { Committer } from "./commit/committer.ts";
 import { topicsOf } from "./commit/plan.ts";
 import { Directory } from "./logs/directory.ts";
@@ -13,22 +13,9 @@ import { Writers } from "./logs/writers.ts";
 import { Membership } from "./membership.ts";
 import { type TrackedStorage, trackRequests } from "./open-requests.ts";
 import { BUS_LIMITS, type BusLimits, type BusOptions, type Tell, withTellWrites } from "./options.ts";
-import type {
-	Bus,
-	ChainInfo,
-	Cursor,
-	Grown,
-	LogInfo,
-	LogQuery,
-	LogSource,
-	LogSpec,
-	LogWriter,
-	Retention,
-	Together,
-	Wake,
-} from "./port.ts";
+import type { Bus, Grown, LogInfo, LogQuery, LogSpec, LogWriter, Together, Wake } from "./port.ts";
 import { Reader } from "./reading/reader.ts";
-import { createRetainer, type Retainer } from "./retention.ts";
+import { Retainer } from "./retention.ts";
 import { existsAlready, linkUnsealed, noLiveLog, type Storage } from "./storage.ts";
 
 export type { BusOptions, Changes, Tell } from "./options.ts";
@@ -36,7 +23,7 @@ export { ADMIT_MS_MAX } from "./options.ts";
 export type { Bus, Cursor, Grown, LogInfo, LogSource, LogSpec, LogWriter, Retention, Wake } from "./port.ts";
 export { Batch } from "./reading/batch.ts";
 export { follow } from "./reading/cursor.ts";
-export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
+export { damagedJournalRows, storedLogs } from "./sqlite/faults.ts";
 export { sqliteStorage } from "./sqlite/sqlite.ts";
 
 export const createBus = (options: BusOptions): Bus => new LogBus(options);
@@ -76,13 +63,9 @@ class LogBus implements Bus {
 		this.#membership = new Membership({ ...shared, directory: this.#directory, wake, dead });
 		this.fenced = this.#membership.fenced;
 		this.#committer = new Committer({ ...shared, outcome: this.#outcome(), node: () => this.#membership.node });
-		this.#retainer = createRetainer({
-			storage,
-			now: () => this.now(),
-			closed: () => this.#closed,
-			removed: (id) => this.#reader.drop(id),
-		});
 		const closed = () => this.#closed;
+		const removed = (id: number) => this.#reader.drop(id);
+		this.#retainer = new Retainer({ storage, now: () => this.now(), closed, removed });
 		const { pagesBytesMax } = this.#limits;
 		this.#reader = new Reader({ storage, directory: this.#directory, pagesBytesMax, closed });
 		this.#writers = new Writers({ committer: this.#committer, limits: this.#limits, tell: this.#tell, closed });
@@ -167,23 +150,17 @@ class LogBus implements Bus {
 
 	async #adopt(name: string): Promise<LiveLog> {
 		const adopt = () => this.#storage.adopt(name, this.node);
-		const { log, tail } = await this.#membership.whenRoom(`log ${name}`, adopt);
+		const stored = await this.#membership.whenRoom(`log ${name}`, adopt);
 		this.#refuseWhenClosed();
-		const { id, ...info } = log;
-		const adopted = LiveLog.restore(id, info, tail);
+		const adopted = LiveLog.restore(stored);
 		this.#directory.admit(adopted);
 		// A chain with a link of this daemon is not looked up again, so its waiting readers have to be woken for the link.
 		this.#wakeAll(this.#directory.chainWatchers(adopted), adopted);
 		return adopted;
 	}
 
-	async call(topic: string): Promise<void> {
-		await this.#storage.call(topic);
-	}
-
-	listen(topic: string, listener: Wake): () => void {
-		return this.#membership.listen(topic, listener);
-	}
+	readonly call: Bus["call"] = async (topic) => this.#storage.call(topic);
+	readonly listen: Bus["listen"] = (topic, listener) => this.#membership.listen(topic, listener);
 
 	async bury(silentMs: number): Promise<readonly number[]> {
 		this.#refuseWhenClosed();
@@ -194,7 +171,7 @@ class LogBus implements Bus {
 	#outcome() {
 		const directory = this.#directory;
 		return {
-			gone: (log: LiveLog) => this.#directory.dismiss(log),
+			gone: (log: LiveLog) => directory.dismiss(log),
 			cut: (log: LiveLog, bytes: number) => {
 				log.bytes += bytes;
 				this.#bytes += bytes;
@@ -227,41 +204,24 @@ class LogBus implements Bus {
 		}
 	}
 
-	cursor(source: LogSource, after: number): Promise<Cursor> {
-		return this.#reader.cursor(source, after);
-	}
-
-	async describe(name: string): Promise<LogInfo | undefined> {
-		return this.#directory.describe(name);
-	}
-
-	async describeChain(chain: string): Promise<{ start: number; head: number } | undefined> {
-		return this.#directory.chainEnds(chain);
-	}
-
-	async describeChainWith<T>(chain: string, query: Query<T>): Promise<ChainInfo<T>> {
-		return this.#directory.chainWith(chain, query);
-	}
+	readonly cursor: Bus["cursor"] = (source, after) => this.#reader.cursor(source, after);
+	readonly describe: Bus["describe"] = async (name) => this.#directory.describe(name);
+	readonly describeChain: Bus["describeChain"] = async (chain) => this.#directory.chainEnds(chain);
+	readonly describeChainWith: Bus["describeChainWith"] = async (chain, query) =>
+		this.#directory.chainWith(chain, query);
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
 		if (query.orphaned) await this.#membership.joined();
 		return this.#directory.list(query);
 	}
 
-	readonly bytesOf = async (countedFor: string): Promise<number> => this.#storage.totalBytes(countedFor);
-	readonly removeOf = (countedFor: string): Promise<number> => this.#retainer.removeOf(countedFor);
+	readonly bytesOf: Bus["bytesOf"] = async (countedFor) => this.#storage.totalBytes(countedFor);
+	readonly removeOf: Bus["removeOf"] = (countedFor) => this.#retainer.removeOf(countedFor);
+	readonly retain: Bus["retain"] = (rules) => this.#retainer.retain(rules);
+	readonly flush = (): void => this.#committer.flush();
 
-	retain(rules: Retention): Promise<number> {
-		return this.#retainer.retain(rules);
-	}
-
-	flush(): void {
-		this.#committer.flush();
-	}
-
-	async close(): Promise<void> {
-		if (this.#closing) return this.#closing;
-		this.#closing = this.#close();
+	close(): Promise<void> {
+		this.#closing ??= this.#close();
 		return this.#closing;
 	}
 

@@ -61,11 +61,7 @@ export class Membership {
 	/** Joins the store: alone, or with other daemons. */
 	join(name: string, isShared: boolean): void {
 		this.#isShared = isShared;
-		const { storage } = this.#parts;
-		this.#joined(
-			this.whenRoom("the start", () => storage.join(name, !isShared)),
-			isShared,
-		);
+		this.#joined(this.whenRoom("the start", () => this.#parts.storage.join(name, !isShared)));
 	}
 
 	/** Joining and taking over wait for room on a full disk, as every commit does. */
@@ -109,11 +105,11 @@ export class Membership {
 		return this.#waiting === 0;
 	}
 
-	#joined(answer: Reading<Joined>, isShared: boolean): void {
+	#joined(answer: Reading<Joined>): void {
 		if (answer instanceof Promise) {
 			this.#joining = answer.then((joined) => {
 				this.#joining = undefined;
-				this.#joined(joined, isShared);
+				this.#joined(joined);
 			});
 			// The callers of the Bus get the failure.
 			this.#joining.catch(() => {});
@@ -125,7 +121,7 @@ export class Membership {
 			if ("topic" in hint) this.#parts.wake(this.#listeners.get(hint.topic) ?? []);
 			else if (hint.node !== this.node) this.#look();
 		});
-		if (isShared) this.followOthers();
+		if (this.#isShared) this.#followOthers();
 	}
 
 	get isJoining(): boolean {
@@ -194,7 +190,7 @@ export class Membership {
 	}
 
 	/** Looks at what others write now and then: hints may be lost. Says that this one lives, or it is taken for dead. */
-	followOthers(): void {
+	#followOthers(): void {
 		if (this.#isFollowing) return;
 		this.#isFollowing = true;
 		this.#poll();
@@ -209,20 +205,23 @@ export class Membership {
 		const { directory } = this.#parts;
 		this.#fencing.abort(cause);
 		for (const log of [...directory.live()]) directory.disown(log);
-		this.followOthers();
+		this.#followOthers();
 	}
 
 	#poll(): void {
-		const { clock, limits, log } = this.#parts;
+		const { clock, limits, wake } = this.#parts;
 		if (this.#closed) return;
 		this.#cancelPoll = clock.after(limits.watchMs, () => {
 			this.#look();
-			for (const listeners of this.#listeners.values()) this.#parts.wake(listeners);
-			this.#renew().catch((cause: unknown) =>
-				log.warn({ err: cause }, "this daemon could not renew its membership in the store"),
-			);
+			for (const listeners of this.#listeners.values()) wake(listeners);
+			this.#try("this daemon could not renew its membership in the store", () => this.#renew());
 			this.#poll();
 		});
+	}
+
+	/** Asks the store without waiting: a failure is a warning in the log. */
+	#try(warning: string, ask: () => Reading<void>): void {
+		(async () => ask())().catch((cause: unknown) => this.#parts.log.warn({ err: cause }, warning));
 	}
 
 	/** Others go on with what a dead daemon works on: one that has nothing to write has to hear of it, too. */
@@ -243,11 +242,9 @@ export class Membership {
 
 	/** Calls by a topic: here at once, and the other daemons through the store. */
 	called(topic: string): void {
-		const { storage, wake, log } = this.#parts;
+		const { storage, wake } = this.#parts;
 		wake(this.#listeners.get(topic) ?? []);
-		if (!this.#isShared) return;
-		const failed = (cause: unknown) => log.warn({ err: cause }, "the other daemons could not be called");
-		(async () => storage.call(topic))().catch(failed);
+		if (this.#isShared) this.#try("the other daemons could not be called", () => storage.call(topic));
 	}
 
 	/** Another daemon may have committed: its logs are read once for all who follow them here. */
@@ -260,18 +257,15 @@ export class Membership {
 	}
 
 	refresh(remote: RemoteLog): void {
-		const { storage, log, wake } = this.#parts;
-		const failed = (cause: unknown) => log.warn({ err: cause }, "a log of another daemon cannot be read");
-		if (!this.#closed) remote.refresh(storage, wake).catch(failed);
+		const { storage, wake } = this.#parts;
+		if (!this.#closed) this.#try("a log of another daemon cannot be read", () => remote.refresh(storage, wake));
 	}
 
 	/** Leaves, so that others need not wait until this daemon has been silent for long. Closing the store awaits the answer. */
 	leave(): void {
-		const { storage, log } = this.#parts;
 		const { node } = this;
 		if (!this.#isShared || node === 0) return;
-		const failed = (cause: unknown) => log.warn({ err: cause }, "this daemon could not leave the store in order");
-		(async () => storage.leave(node))().catch(failed);
+		this.#try("this daemon could not leave the store in order", () => this.#parts.storage.leave(node));
 	}
 
 	close(): void {

@@ -1,17 +1,10 @@
 /** Removes finished logs, in small steps, so that appends go on in between. Which are old, and how much there is, the store says. */
 
+import { setImmediate } from "node:timers/promises";
 import type { Retention } from "./port.ts";
 import type { Kinds, Storage, StoredLog } from "./storage.ts";
 
-export interface Retainer {
-	retain(rules: Retention): Promise<number>;
-	/** Removes all finished logs that count for one. */
-	removeOf(countedFor: string): Promise<number>;
-	/** Resolves when removals under way have ended or failed. */
-	settled(): Promise<void>;
-}
-
-export interface RetainerParts {
+interface RetainerParts {
 	storage: Storage;
 	/** The store's time. */
 	now(): number;
@@ -20,58 +13,69 @@ export interface RetainerParts {
 	removed(id: number): void;
 }
 
-export function createRetainer(parts: RetainerParts): Retainer {
-	let retaining: Promise<number> | undefined;
-	return {
-		retain(rules) {
-			retaining ??= retain(parts, rules).finally(() => {
-				retaining = undefined;
-			});
-			return retaining;
-		},
-		removeOf: (countedFor) => retainByAge(parts, EVERY_AGE, { countedFor }),
-		// The caller of that removal gets its failure.
-		settled: async () => void (await retaining?.catch(() => {})),
-	};
-}
-
 /** Also what was sealed at this very moment. */
 const EVERY_AGE = -1;
 
-async function removeStored({ storage, closed, removed }: RetainerParts, { id }: StoredLog): Promise<void> {
-	let gone = await storage.removeSome(id);
-	removed(id);
-	while (!gone && !closed()) {
-		await nextTurn();
-		if (!closed()) gone = await storage.removeSome(id);
-	}
-	await nextTurn();
-}
+export class Retainer {
+	readonly #parts: RetainerParts;
+	#retaining: Promise<number> | undefined;
 
-async function retain(parts: RetainerParts, rules: Retention): Promise<number> {
-	const { storage, closed } = parts;
-	const { ageMsMax = Infinity, totalBytesMax = Infinity, kinds = {} } = rules;
-	const others = { except: Object.keys(kinds) };
-	let removed = 0;
-	for (const [only, rule] of Object.entries(kinds)) removed += await retainByAge(parts, rule.ageMsMax, { only });
-	removed += await retainByAge(parts, ageMsMax, others);
-	if (totalBytesMax === Infinity || closed()) return removed;
-	for (let total = await storage.totalBytes(); total > totalBytesMax; removed++) {
-		const oldest = closed() ? undefined : await storage.oldestSealed({ except: [] });
-		if (!oldest) break;
-		const first = await firstLink(storage, oldest);
-		await removeStored(parts, first);
-		total -= first.bytes;
+	constructor(parts: RetainerParts) {
+		this.#parts = parts;
 	}
-	return removed;
-}
 
-async function retainByAge(parts: RetainerParts, ageMsMax: number, kinds: Kinds): Promise<number> {
-	const { storage, closed, now } = parts;
-	for (let removed = 0; ; removed++) {
-		const oldest = closed() || ageMsMax === Infinity ? undefined : await storage.oldestSealed(kinds);
-		if (!oldest || now() - oldest.sealedAt! <= ageMsMax) return removed;
-		await removeStored(parts, await firstLink(storage, oldest));
+	retain(rules: Retention): Promise<number> {
+		this.#retaining ??= this.#retain(rules).finally(() => {
+			this.#retaining = undefined;
+		});
+		return this.#retaining;
+	}
+
+	/** Removes all finished logs that count for one. */
+	removeOf(countedFor: string): Promise<number> {
+		return this.#byAge(EVERY_AGE, { countedFor });
+	}
+
+	/** Resolves when a `retain` under way has ended or failed: its caller gets the failure. */
+	async settled(): Promise<void> {
+		await this.#retaining?.catch(() => {});
+	}
+
+	async #retain({ ageMsMax = Infinity, totalBytesMax = Infinity, kinds = {} }: Retention): Promise<number> {
+		const { storage, closed } = this.#parts;
+		let removed = 0;
+		for (const [only, rule] of Object.entries(kinds)) removed += await this.#byAge(rule.ageMsMax, { only });
+		removed += await this.#byAge(ageMsMax, { except: Object.keys(kinds) });
+		if (totalBytesMax === Infinity || closed()) return removed;
+		for (let total = await storage.totalBytes(); total > totalBytesMax; removed++) {
+			const oldest = closed() ? undefined : await storage.oldestSealed({ except: [] });
+			if (!oldest) break;
+			total -= await this.#remove(oldest);
+		}
+		return removed;
+	}
+
+	async #byAge(ageMsMax: number, kinds: Kinds): Promise<number> {
+		const { storage, closed, now } = this.#parts;
+		for (let removed = 0; ; removed++) {
+			const oldest = closed() || ageMsMax === Infinity ? undefined : await storage.oldestSealed(kinds);
+			if (!oldest || now() - oldest.sealedAt! <= ageMsMax) return removed;
+			await this.#remove(oldest);
+		}
+	}
+
+	/** Removes the log, or the first link of its chain; returns how many bytes that had. */
+	async #remove(stored: StoredLog): Promise<number> {
+		const { storage, closed, removed } = this.#parts;
+		const { id, bytes } = await firstLink(storage, stored);
+		let gone = await storage.removeSome(id);
+		removed(id);
+		while (!gone && !closed()) {
+			await setImmediate();
+			if (!closed()) gone = await storage.removeSome(id);
+		}
+		await setImmediate();
+		return bytes;
 	}
 }
 
@@ -83,5 +87,3 @@ async function firstLink(storage: Storage, stored: StoredLog): Promise<StoredLog
 	const first = await storage.link(chain, start);
 	return first && first.base < base ? first : stored;
 }
-
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

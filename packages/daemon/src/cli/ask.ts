@@ -1,5 +1,7 @@
 /** Asks a person for an account's settings: only those that are needed, each checked as it is given; secrets are not echoed. */
 
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { appliesTo } from "@nexus-stream/adapter/info";
@@ -13,6 +15,15 @@ export type AccountSettings = Record<string, string>;
 /** The problem with a value as text; undefined when the value is valid. */
 export const faultOf = ({ pattern, prompt }: AdapterSetting, value: string): string | undefined =>
 	pattern === undefined || new RegExp(pattern, "u").test(value) ? undefined : `that does not fit; expected: ${prompt}`;
+
+/** The text of a file that a flag names. */
+export function readText(host: Host, path: string, flag: string): string {
+	try {
+		return readFileSync(resolve(host.cwd(), path), "utf8").trim();
+	} catch (cause) {
+		throw new NexusError("invalid", `${flag}: ${(cause as Error).message}`, { cause });
+	}
+}
 
 /** `known` are settings that need no question; `isAgain`: something in them is wrong, and each can be kept or changed. */
 export async function ask(

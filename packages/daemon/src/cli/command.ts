@@ -1,4 +1,4 @@
-/** How a command is declared, what its code is given, and what it gives back. */
+/** How a command is declared, and what its code is given. */
 
 import type { Client } from "@nexus-stream/client";
 import { type Command, InvalidArgumentError } from "commander";
@@ -18,26 +18,33 @@ export interface CommandContext extends Local {
 	where: WhereOptions;
 }
 
-/** The exit code. */
-export type CommandExit = Promise<number>;
+export interface JsonOption {
+	json?: boolean;
+}
+
+/** Options of a command that lists rows: the texts choose which. */
+export type ListOptions<Names extends string = never> = JsonOption & { limit: number } & Partial<Record<Names, string>>;
+
+/** The exit code; 0 when there is none. */
+type Exit = Promise<number | undefined> | Promise<void>;
 
 /** By name: each gives a command its arguments, options and code. Its description is in the table of all commands. */
 export type Declarations = Readonly<Record<string, (command: Command, local: Local) => void>>;
 
 /** The action of a command that talks to the daemon. Commander passes the arguments, then the options, then the command itself. */
 export const withDaemon =
-	<Args extends unknown[]>(local: Local, code: (context: CommandContext, ...args: Args) => CommandExit) =>
+	<Args extends unknown[]>(local: Local, code: (context: CommandContext, ...args: Args) => Exit) =>
 	async (...args: Args): Promise<void> => {
 		const { clientFor } = await import("./client.ts");
 		const where = args.at(-2) as WhereOptions;
-		local.host.exitCode = await code({ ...local, where, client: clientFor(local.host, where) }, ...args);
+		local.host.exitCode = (await code({ ...local, where, client: clientFor(local.host, where) }, ...args)) || 0;
 	};
 
 /** The action of a command that needs no daemon. */
 export const onThisMachine =
-	<Args extends unknown[]>(local: Local, code: (local: Local, ...args: Args) => CommandExit) =>
+	<Args extends unknown[]>(local: Local, code: (local: Local, ...args: Args) => Exit) =>
 	async (...args: Args): Promise<void> => {
-		local.host.exitCode = await code(local, ...args);
+		local.host.exitCode = (await code(local, ...args)) || 0;
 	};
 
 /** The options that say where the daemon is. */
@@ -49,7 +56,8 @@ export const remote = (command: Command): Command =>
 		.option("--config <file>", "its configuration (NEXUS_CONFIG)");
 
 /** The same, for a command that can print JSON. */
-export const remoteJson = (command: Command, what: string): Command => remote(command).option("--json", what);
+export const remoteJson = (command: Command, what = "print it as JSON"): Command =>
+	remote(command).option("--json", what);
 
 /** For a command that shows frames. */
 export const remoteFrames = (command: Command): Command => remoteJson(command, "print the frames as NDJSON");

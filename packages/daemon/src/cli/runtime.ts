@@ -13,10 +13,10 @@ import {
 } from "@nexus-stream/client/runtime";
 import { exitCodeOf, NexusError } from "@nexus-stream/protocol";
 import { findDaemon, LIMITS, START_HINT, withHint } from "./client.ts";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext, ListOptions } from "./command.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { since } from "./table.ts";
-import { type Colour, Hinted, noteDrop, type Terminal } from "./terminal.ts";
+import { type Colour, Hinted, noteDrop, oneLine, type Terminal } from "./terminal.ts";
 
 export function runtimeOf({ host, where, terminal }: CommandContext): Runtime {
 	const { giveUpMs } = LIMITS;
@@ -110,12 +110,7 @@ export function exitCodeOfWork(state: string, reasonCode: ReasonCode): number {
 }
 
 /** The options of a list of jobs or workflows. */
-export interface WorkListOptions {
-	json?: boolean;
-	state?: string;
-	app?: string;
-	limit: number;
-}
+export type WorkListOptions = ListOptions<"state" | "app">;
 
 export const workQuery = <State extends number>(
 	states: Readonly<Record<string, State>>,
@@ -123,3 +118,12 @@ export const workQuery = <State extends number>(
 ) => ({ appId: app, pageSize: limit, states: state === undefined ? [] : [enumValue(states, state, "--state")] });
 
 export const afterOf = (after: number | undefined) => (after === undefined ? {} : { after: BigInt(after) });
+
+/** Does the same to each of several things, and prints a line for each. */
+export async function forEach(
+	{ terminal }: CommandContext,
+	ids: readonly string[],
+	act: (id: string) => Promise<string>,
+) {
+	for (const id of ids) terminal.out(`${oneLine(await act(id), 200)}\n`);
+}

@@ -26,13 +26,13 @@ export interface TableColumns<Item> {
 const CELL_CHARS_MAX = 80;
 const LAST_CHARS_MAX = 500;
 
-/** A table, or with `json` one JSON object a line. Returns the exit code. */
+/** A table, or with `json` one JSON object a line. */
 export function list<Item extends object>(
 	terminal: Terminal,
 	json: boolean | undefined,
 	items: readonly Item[],
 	{ none, columns, optional, clipped, json: jsonOf = (item) => item }: TableColumns<Item>,
-): number {
+): void {
 	if (items.length === 0 && none !== undefined) terminal.note(none);
 	if (json) for (const item of items) terminal.json(jsonOf(item));
 	else {
@@ -42,7 +42,6 @@ export function list<Item extends object>(
 		const rows = items.map((item) => cells.map((cell, column) => clip(cell(item), column)));
 		table(terminal, Object.keys(columns), rows, optional);
 	}
-	return 0;
 }
 
 /** Fewer columns are not worth reading: the last cell of a row then gets a separate line. */

@@ -114,6 +114,10 @@ export function reportFailure(cause: unknown, terminal: Terminal, env: Host["env
 	return exitCodeOf(error.code);
 }
 
+/** The one answer of a command: a line, or with `json` the value itself. */
+export const tell = (terminal: Terminal, json: boolean | undefined, value: object, line: string): void =>
+	json ? terminal.json(value) : terminal.out(`${line}\n`);
+
 /** Notes that the command reconnects after a lost connection. */
 export const noteDrop = (terminal: Terminal) => (because: string) =>
 	terminal.note(terminal.dim(`reconnecting (${because})`));

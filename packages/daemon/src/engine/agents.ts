@@ -117,12 +117,9 @@ function ofEngine({ engine, enginesWithAgents, agents, phases }: AgentFacts): Co
 function limitsOf(facts: AgentFacts): ConfigProblem[] {
 	const { section, limits } = facts.engine ?? {};
 	if (section === undefined || limits === undefined) return [];
-	const byTool = Object.entries(limits.timeoutMs ?? {}).flatMap(([tool, ms]) =>
-		tooLong([section, "timeoutMs", tool], ms, facts),
-	);
-	return limits.commandMs === undefined
-		? byTool
-		: [...byTool, ...tooLong([section, "commandMs"], limits.commandMs, facts)];
+	const { timeoutMs = {}, commandMs = 0 } = limits;
+	const byTool = Object.entries(timeoutMs).flatMap(([tool, ms]) => tooLong([section, "timeoutMs", tool], ms, facts));
+	return [...byTool, ...tooLong([section, "commandMs"], commandMs, facts)];
 }
 
 type Agents = Readonly<Record<string, AgentConfig>>;

@@ -72,8 +72,12 @@ async function loadModule({ module }: { module: string }, options: LoadOptions):
 function engineFrom(exports: Record<string, unknown>, fileName: string): Engine | string {
 	const [label, found] =
 		"default" in exports ? ["its default export", exports.default] : ["its `engine`", exports.engine];
-	if (found === undefined) return describeExports(exports);
-	if (isAsyncGeneratorFunction(found)) return { name: fileName, run: found };
+	if (found === undefined) {
+		const names = Object.keys(exports).filter((name) => exports[name] !== undefined);
+		if (names.length === 0) return "exports nothing";
+		return `has no default export; it exports ${names.map((name) => `\`${name}\``).join(", ")}`;
+	}
+	if (kindOf(found) === "[object AsyncGeneratorFunction]") return { name: fileName, run: found as Engine["run"] };
 	if (typeof found === "function") return `${label} is a function, but not an async generator (\`async function*\`)`;
 	if (typeof found !== "object" || found === null)
 		return `${label} is ${found === null ? "null" : `a ${typeof found}`}`;
@@ -92,15 +96,6 @@ function describeObject(found: { name?: unknown; run?: unknown; close?: unknown 
 		problems.push(`\`close\` is ${typeOf(found.close)}`);
 	return problems.length === 0 ? undefined : `in ${label}, ${problems.join(" and ")}`;
 }
-
-function describeExports(exports: Record<string, unknown>): string {
-	const names = Object.keys(exports).filter((name) => exports[name] !== undefined);
-	if (names.length === 0) return "exports nothing";
-	return `has no default export; it exports ${names.map((name) => `\`${name}\``).join(", ")}`;
-}
-
-const isAsyncGeneratorFunction = (value: unknown): value is Engine["run"] =>
-	kindOf(value) === "[object AsyncGeneratorFunction]";
 
 const kindOf = (value: unknown): string => Object.prototype.toString.call(value);
 
@@ -144,21 +139,19 @@ interface Shared {
 export function unusedSettings(choice: EngineChoice, config: object, engines: Engines = ENGINES): string[] {
 	const uses = usedBy(choice, engines) ?? [];
 	const isUsed = (path: string) => uses.some((used) => path === used || path.startsWith(`${used}.`));
-	return given(config as Shared).filter((path) => !isUsed(path));
-}
-
-/** Undefined: the engine plays a script and has no tools. A module brings all that its agent has. */
-const usedBy = (choice: EngineChoice, engines: Engines = ENGINES): readonly string[] | undefined =>
-	typeof choice === "object" ? [] : engineNamed(choice, {}, engines)?.entry.uses;
-
-function given({ tools, memory, mcp }: Shared): string[] {
-	return [
+	const { tools, memory, mcp } = config as Shared;
+	const given = [
 		...leaves("tools", tools),
 		// Its limits hold for notes that people make by the API, too.
 		...(memory?.enabled ? ["memory.enabled"] : []),
 		...(Object.keys(mcp?.servers ?? {}).length > 0 ? ["mcp"] : []),
 	];
+	return given.filter((path) => !isUsed(path));
 }
+
+/** Undefined: the engine plays a script and has no tools. A module brings all that its agent has. */
+const usedBy = (choice: EngineChoice, engines: Engines = ENGINES): readonly string[] | undefined =>
+	typeof choice === "object" ? [] : engineNamed(choice, {}, engines)?.entry.uses;
 
 /** `bash` is a separate group; the other keys are judged together. */
 const leaves = (path: string, group: object | undefined): string[] =>

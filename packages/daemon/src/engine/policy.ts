@@ -131,7 +131,7 @@ export class ContextWords {
 	/** Undefined: the call acts without an approval. `configured` as in `policyOf`. */
 	approvalOf(
 		tool: { name: string; approval?: ApprovalPolicy },
-		...configured: Parameters<typeof policyOf> extends [unknown, ...infer Rest] ? Rest : never
+		...configured: readonly (Policies | undefined)[]
 	): Needed | undefined {
 		if (this.#isBeyond(tool.name)) return this.#because();
 		const policy = policyOf(tool, ...configured);

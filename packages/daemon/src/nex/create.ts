@@ -8,12 +8,12 @@ import { type Log, silentLog } from "@nexus-stream/protocol/log";
 import { answerOf, type Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Approval } from "../ledger/approvals/port.ts";
-import type { InboundEvent } from "../ledger/inbox/port.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Pairing, Person } from "../ledger/pairings/port.ts";
+import type { Pairing } from "../ledger/pairings/port.ts";
 import { createTrust, type Trust } from "./access/history.ts";
-import { createPairingService } from "./access/pairing.ts";
-import { type ChatApprovals, createApprovals } from "./approvals/approvals.ts";
+import { createPairingService, type PairingService } from "./access/pairing.ts";
+import { ChatApprovals } from "./approvals/approvals.ts";
+import type { SessionGrants } from "./approvals/grants.ts";
 import {
 	checkInboundConfig,
 	INBOUND_LIMITS,
@@ -22,16 +22,16 @@ import {
 	type InboundLimits,
 	type InboxLimits,
 } from "./inbox/config.ts";
-import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
+import type { InboxDeps } from "./inbox/deps.ts";
+import { Inbox } from "./inbox/inbox.ts";
 import { createListening } from "./inbox/listening.ts";
-import type { Accepted, ChannelMessage, Destination, Inbound } from "./inbox/message.ts";
-import type { Answered } from "./inbox/recovery.ts";
+import type { ChannelMessage, Destination } from "./inbox/message.ts";
 import type { InboxStats } from "./inbox/refusals.ts";
 import { createHooks, type Hooks, loadPlugins, type PluginStats, pluginFrom } from "./plugins/hooks.ts";
 import type { Plugin } from "./plugins/port.ts";
 import type { AccountName, AccountPort, DeliveryPort, QuestionPort } from "./port.ts";
 
-export type NexOutbound = InboxOutbound &
+export type NexOutbound = InboxDeps["outbound"] &
 	Pick<DeliveryPort, "deliver"> &
 	Pick<AccountPort, "info" | "monitor"> &
 	QuestionPort;
@@ -60,32 +60,13 @@ export interface NexStats extends InboxStats {
 	plugins: PluginStats[];
 }
 
-/** Messages and the runs that answer them. */
-export interface MessagePort {
-	/** Accepts a message of a platform or client, and returns its disposition once that is durable (I10). */
-	receive(inbound: Inbound): Promise<Accepted>;
-	/** Cancels a waiting message; rejects with `conflict` once it has started. */
-	cancel(eventId: string): Promise<InboundEvent>;
-	/** Continues an interrupted run as a new run; a second call returns the same one. Rejects with `not_found`, or `conflict` and the reason. */
-	continue(runId: string, answer?: Answered): Promise<{ runId: string }>;
-	/** Answers the messages of an interrupted run again with a new run. */
-	retry(runId: string): Promise<{ runId: string }>;
-}
-
-export interface PairingPort {
-	/** Newest first. */
-	list(): Promise<Pairing[]>;
-	/** Approves the sender with this code, and notifies them. */
-	approve(code: string): Promise<Pairing>;
-	revoke(person: Person): Promise<void>;
-}
-
-export interface Nex extends MessagePort {
-	pairing: PairingPort;
+export interface Nex extends Pick<Inbox, "receive" | "cancel" | "continue" | "retry"> {
+	/** `approve` also notifies the sender. */
+	pairing: Pick<PairingService, "list" | "revoke"> & { approve(code: string): Promise<Pairing> };
 	/** Handles a pressed button; resolves with the text for the person who pressed it. */
 	pressed: ChatApprovals["pressed"];
 	/** Decisions on approvals, and the grants of sessions. */
-	approvals: Pick<ChatApprovals, "decide" | "grants">;
+	approvals: Pick<ChatApprovals, "decide"> & { grants: Pick<SessionGrants, "list" | "revoke"> };
 	/** Whether a session's history is trusted. */
 	trust: Trust;
 	/** Loads the plugins. Rejects with `config` for an invalid one. Call before `recover`. */
@@ -120,7 +101,7 @@ export function createNex(options: NexOptions): Nex {
 	const pairing = createPairingService({ bus, pairings, clock, random: options.random ?? secureRandom, limits });
 	const shared = { broker, bus, ledger, outbound, engine, pairing, limits, inboxLimits, tell, arrived, clock, log };
 	const onLateAnswer = (row: Approval) => void continueWith(row, inbox, tell, log);
-	const approvals = createApprovals({ ...shared, approvals: broker.approvals, config: currentConfig, onLateAnswer });
+	const approvals = new ChatApprovals({ ...shared, approvals: broker.approvals, config: currentConfig, onLateAnswer });
 	const trust = createTrust({ bus, ledger, config: currentConfig, clock });
 	const inbox: Inbox = new Inbox({ ...shared, approvals, trust, config: currentConfig, hooks: () => hooks });
 	const listening = createListening({
@@ -128,7 +109,7 @@ export function createNex(options: NexOptions): Nex {
 		config,
 		isConfigured: (channel, account) => config.channels?.[channel]?.accounts?.[account] !== undefined,
 		receive: (message) => inbox.receive(message),
-		onChoice: approvals.pressed,
+		onChoice: (choice) => approvals.pressed(choice),
 	});
 	const onApproved = (approved: Pairing) =>
 		tell(approved as Pairing & Destination, "You're approved. Send your message again.");
@@ -143,7 +124,7 @@ export function createNex(options: NexOptions): Nex {
 		continue: (runId, answer) => inbox.continue(runId, answer),
 		retry: (runId) => inbox.retry(runId),
 		pairing: { ...pairing, approve: (code) => pairing.approve(code, onApproved) },
-		pressed: approvals.pressed,
+		pressed: (choice) => approvals.pressed(choice),
 		approvals,
 		trust,
 		async load() {

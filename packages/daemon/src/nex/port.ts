@@ -3,9 +3,8 @@
 import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "@nexus-stream/adapter/port";
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/deliveries/port.ts";
 import type { Write } from "../std/write.ts";
-import type { InboundHandlers } from "./accounts/monitor-port.ts";
+import type { InboundHandlers, WireWebhookAnswer, WireWebhookRequest } from "./accounts/monitor-port.ts";
 import type { ProcessStatus } from "./accounts/process-supervisor.ts";
-import type { WireWebhookAnswer, WireWebhookRequest } from "./accounts/webhooks.ts";
 
 /** By channel. */
 export type AdapterConfig = Readonly<Record<string, ChannelConfig>>;

@@ -19,7 +19,7 @@ import {
 } from "../nex/nex.ts";
 import type { Transfers } from "../services/artifacts/port.ts";
 import type { AuditPayload } from "../services/audit/port.ts";
-import type { RuntimeHealthFeed } from "../services/health/port.ts";
+import type { RuntimeHealthFeed } from "../services/health/health.ts";
 import { once } from "../services/kit/once.ts";
 import { OWNER_APP } from "../services/kit/principal.ts";
 import { loadOnce } from "../std/load-once.ts";
@@ -62,15 +62,11 @@ export function compose(config: NexusConfig, opened: Opened): DaemonParts {
 	const broker = brokerOf(config, opened, counts);
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
+	const core = { bus, ledger, broker, engine, outbound, log };
 	const nex = createNex({
-		broker,
-		bus,
-		ledger,
-		outbound,
-		engine,
+		...core,
 		config: inbound,
 		limits: config.broker,
-		log,
 		arrived: (message) => reportAttachments(running.services.artifacts.transfers, message, systemClock.now()),
 	});
 	const lab = createLab({ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log });
@@ -82,21 +78,8 @@ export function compose(config: NexusConfig, opened: Opened): DaemonParts {
 			throw cause;
 		}
 	};
-	const running = createServices({
-		bus,
-		ledger,
-		rows,
-		broker,
-		engine,
-		memory,
-		config,
-		nex,
-		outbound,
-		readiness: () => opened.readiness(broker),
-		submit,
-		clock: systemClock,
-		log,
-	});
+	const readiness = () => opened.readiness(broker);
+	const running = createServices({ ...core, rows, memory, config, nex, readiness, submit, clock: systemClock });
 	running.services.audit.configured("started", startedWith(config, token, engine.name));
 	const parts = { broker, outbound, nex, lab, running };
 	return { ...parts, edge: edgeOf(config, opened, { ...parts, submit, counts }) };
@@ -210,10 +193,7 @@ function edgeOf(config: NexusConfig, opened: Opened, parts: EdgeParts): Edge {
 /** The library is loaded by the first scrape, not by the start. */
 function lazyMetrics(source: () => MetricsSource) {
 	const load = loadOnce(async () => (await import("./observe/metrics.ts")).createMetrics(source()));
-	return {
-		contentType: "text/plain; version=0.0.4; charset=utf-8",
-		render: async () => (await load())(),
-	};
+	return { contentType: "text/plain; version=0.0.4; charset=utf-8", render: async () => (await load())() };
 }
 
 /** The daemon's state alone, for readers who ask only whether it serves. A store that refuses commits raises no event: samples detect it, and they are taken only while a listener is subscribed. */

@@ -6,7 +6,7 @@ import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import { BROKER_LIMITS, type Broker } from "../broker/broker.ts";
-import { chooseEngine, type EngineChoice, type EngineServices, loadEngine } from "../engine/engine.ts";
+import { chooseEngine, type EngineChoice, loadEngine } from "../engine/engine.ts";
 import type { Nex } from "../nex/nex.ts";
 import { createMemory } from "../services/memory/memory.ts";
 import { compose, type DaemonParts } from "./compose.ts";
@@ -101,7 +101,8 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const mcp = openMcp(config, log);
 	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
 	const engineServices = createEngineServices(config, log, { memory, mcp });
-	const engine = isEngine(choice) ? choice : await findEngine(choice, config, engineServices);
+	const context = { base: config.base, config, services: engineServices };
+	const engine = isEngine(choice) ? choice : await loadEngine(chooseEngine(choice, config, process.env), context);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
 	const otel = tracingConfig(config.otel, process.env);
 	const outbound = () => parts.outbound;
@@ -259,27 +260,17 @@ async function stopWork(parts: DaemonParts, { stopDeadlineMs, broker: { abortGra
 	const left = () => Math.max(0, end - performance.now());
 	nex.close();
 	await edge.stop();
-	const drainMs = drainTime(stopDeadlineMs, abortGraceMs ?? BROKER_LIMITS.abortGraceMs);
+	// The share of the deadline in which runs may end by themselves.
+	const graceMs = abortGraceMs ?? BROKER_LIMITS.abortGraceMs;
+	const drainMs = Math.max(stopDeadlineMs / 2, stopDeadlineMs - graceMs - LAST_WORDS_MS);
 	await Promise.all([broker.drain(drainMs), running.drain(drainMs, Math.max(0, left() - drainMs))]);
 	await nex.stop(left());
 	await Promise.all([outbound.stop(left()), lab.close(), edge.close(left())]);
 	await running.close();
 }
 
-/** The share of the stop deadline in which runs may end by themselves. */
-const drainTime = (deadlineMs: number, graceMs: number): number =>
-	Math.max(deadlineMs / 2, deadlineMs - graceMs - LAST_WORDS_MS);
-
 /** For the ends of what was aborted to be read. */
 const LAST_WORDS_MS = 1000;
-
-async function findEngine(
-	choice: EngineChoice | undefined,
-	config: NexusConfig,
-	engineServices: EngineServices,
-): Promise<Engine> {
-	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config, services: engineServices });
-}
 
 const isEngine = (choice: EngineChoice | Engine | undefined): choice is Engine =>
 	typeof choice === "object" && "run" in choice;

@@ -13,6 +13,7 @@ import { keptNotices } from "../services/audit/topics.ts";
 import { jobWrites } from "../services/jobs/rows.ts";
 import { IDEMPOTENCY_KEPT_MS, idempotencyWrites } from "../services/kit/rows.ts";
 import { workflowWrites } from "../services/workflows/rows.ts";
+import type { Reading, Write } from "../std/write.ts";
 import type { RetentionConfig } from "./config/config.ts";
 import type { ServiceRows } from "./data/tables.ts";
 
@@ -38,6 +39,14 @@ export interface RetentionRules extends RetentionConfig {
 	auditDays: number;
 }
 
+interface Forgettable {
+	isOlder(time: number): Reading<boolean>;
+}
+
+interface ForgetWrites {
+	forget(time: number, most: number): Write;
+}
+
 /** Returns how to stop it. */
 export function keepRetention(
 	{ bus, ledger, rows, sweepFiles }: RetentionTargets,
@@ -47,46 +56,32 @@ export function keepRetention(
 ): () => void {
 	let stopped = false;
 	let cancel = () => {};
-	const forgetBefore = async (time: number) => {
-		await bus.write([checkpointWrites.forget(time)]);
-		while (!stopped && (await ledger.execution.isOlder(time)))
-			await bus.write([executionWrites.forget(time, ENTRIES_PER_COMMIT)]);
-		while (!stopped && (await ledger.approvals.isOlder(time)))
-			await bus.write([approvalWrites.forget(time, ENTRIES_PER_COMMIT)]);
+	/** One commit after the other, until nothing older is left. */
+	const forget = async (stored: Forgettable, writes: ForgetWrites, keptMs: number, perCommit = ENTRIES_PER_COMMIT) => {
+		const time = clock.now() - keptMs;
+		while (!stopped && (await stored.isOlder(time))) await bus.write([writes.forget(time, perCommit)]);
 	};
 	const forgetNotices = async () => {
-		for (const { topic: name, isPrefix, keptMs } of keptNotices(rules.auditDays)) {
-			const before = clock.now() - keptMs;
-			for (const topic of isPrefix ? await rows.notices.topics(name) : [name])
-				while (!stopped && (await rows.notices.isOlder(topic, before)))
-					await bus.write([noticeWrites.forget(topic, before, ENTRIES_PER_COMMIT)]);
-		}
-	};
-	/** As long as their logs. */
-	const forgetWorkflows = async () => {
-		const time = clock.now() - LOG_KINDS.workflow.keptMs;
-		while (!stopped && (await rows.workflows.isOlder(time)))
-			await bus.write([workflowWrites.forget(time, WORKFLOWS_PER_COMMIT)]);
-	};
-	const forgetKeys = async () => {
-		const time = clock.now() - IDEMPOTENCY_KEPT_MS;
-		while (!stopped && (await rows.idempotency.isOlder(time)))
-			await bus.write([idempotencyWrites.forget(time, ENTRIES_PER_COMMIT)]);
-	};
-	/** They go with their logs. */
-	const forgetJobs = async () => {
-		const time = clock.now() - LOG_KINDS.job.keptMs;
-		while (!stopped && (await rows.jobs.isOlder(time))) await bus.write([jobWrites.forget(time, ENTRIES_PER_COMMIT)]);
+		const { notices } = rows;
+		for (const { topic: name, isPrefix, keptMs } of keptNotices(rules.auditDays))
+			for (const topic of isPrefix ? await notices.topics(name) : [name]) {
+				const isOlder = (time: number) => notices.isOlder(topic, time);
+				await forget({ isOlder }, { forget: (time, most) => noticeWrites.forget(topic, time, most) }, keptMs);
+			}
 	};
 	const sweep = async () => {
 		try {
-			const { ageDaysMax, totalBytesMax } = rules;
-			const removed = await bus.retain({ ageMsMax: ageDaysMax * DAY_MS, totalBytesMax, kinds: kindRetention() });
-			await forgetBefore(clock.now() - ageDaysMax * DAY_MS);
+			const { totalBytesMax } = rules;
+			const ageMsMax = rules.ageDaysMax * DAY_MS;
+			const removed = await bus.retain({ ageMsMax, totalBytesMax, kinds: kindRetention() });
+			await bus.write([checkpointWrites.forget(clock.now() - ageMsMax)]);
+			await forget(ledger.execution, executionWrites, ageMsMax);
+			await forget(ledger.approvals, approvalWrites, ageMsMax);
 			await forgetNotices();
-			await forgetKeys();
-			await forgetJobs();
-			await forgetWorkflows();
+			await forget(rows.idempotency, idempotencyWrites, IDEMPOTENCY_KEPT_MS);
+			// As long as their logs.
+			await forget(rows.jobs, jobWrites, LOG_KINDS.job.keptMs);
+			await forget(rows.workflows, workflowWrites, LOG_KINDS.workflow.keptMs, WORKFLOWS_PER_COMMIT);
 			const files = (await sweepFiles?.()) ?? 0;
 			if (files > 0) log.info({ files }, "retention removed artifacts");
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");

@@ -1,7 +1,4 @@
-/**
- * The words of the configuration's schema: each kind of value with what is allowed there, for the message when it is something else.
- * The library itself is not among them: handed over whole, it could not be bundled without its unused parts.
- */
+/** The words of the configuration's schema, each with what is allowed there. Not the library itself: handed over whole, it could not be bundled without its unused parts. */
 
 import { z } from "zod";
 

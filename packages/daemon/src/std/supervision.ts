@@ -58,13 +58,7 @@ export interface SupervisionStep {
 	effects: SupervisionEffect[];
 }
 
-export const UNSTARTED: Supervision = {
-	phase: { at: "stopped" },
-	wanted: false,
-	failures: 0,
-	trips: 0,
-	restarts: 0,
-};
+export const UNSTARTED: Supervision = { phase: { at: "stopped" }, wanted: false, failures: 0, trips: 0, restarts: 0 };
 
 /** `random` is in [0, 1): accounts that failed together do not come back together. */
 export function stepSupervision(

@@ -1,7 +1,4 @@
-/**
- * Changes of stored things and questions about them, as values. The store applies a change inside the
- * transaction of a commit or of a read, so that it can be anywhere: in this process or behind a connection. Knows no Nexus word.
- */
+/** Changes of stored things and questions about them, as values, so that the store can be in this process or behind a connection. Knows no Nexus word. */
 
 export interface Write {
 	/** The kind of thing, by the name of its folder. */

@@ -2,7 +2,7 @@
 
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Fake } from "../fake.ts";
-import { type FakeReply, type FakeRequest, serveFake } from "../http.ts";
+import { Chats, type FakeReply, type FakeRequest, ok, serveFake } from "../http.ts";
 import { createInteractions } from "./buttons.ts";
 import { FakeGateway } from "./gateway.ts";
 import {
@@ -31,7 +31,6 @@ export interface DiscordFake extends Fake {
 	readonly token: string;
 	readonly me: { id: string; username: string };
 	readonly gateway: FakeGateway;
-	/** Our messages in a channel. */
 	raw(to: string): DiscordMessage[];
 	remove(to: string, messageId: string): void;
 }
@@ -41,7 +40,7 @@ export async function createDiscordFake(options: DiscordFakeOptions = {}): Promi
 		me: { id: "900000000000000001", username: "nexus" },
 		interactions: createInteractions(),
 		notes: [],
-		messages: new Map(),
+		chats: new Chats(),
 		files: new Map(),
 		nonces: new Map(),
 		windows: new Map(),
@@ -56,10 +55,11 @@ export async function createDiscordFake(options: DiscordFakeOptions = {}): Promi
 			kind === "429" ? tooMany(ms / 1000, true) : { status: 503, body: "upstream connect error" },
 	});
 	world.gateway = new FakeGateway(world.http.server, { token: DISCORD_TOKEN, me: world.me, ...world.options });
-	const of = (to: string) => (world.messages.get(to) ?? []).filter(({ author }) => author.id === world.me.id);
+	const of = (to: string) => world.chats.of(to).filter(({ author }) => author.id === world.me.id);
 	return {
 		...world.http,
 		url: `${world.http.url}/api`,
+		settings: { token: DISCORD_TOKEN, api_url: `${world.http.url}/api` },
 		token: DISCORD_TOKEN,
 		me: world.me,
 		gateway: world.gateway,
@@ -69,11 +69,7 @@ export async function createDiscordFake(options: DiscordFakeOptions = {}): Promi
 		},
 		raw: of,
 		visible: (to) => of(to).map(({ content }) => content),
-		remove: (to, messageId) =>
-			void world.messages.set(
-				to,
-				(world.messages.get(to) ?? []).filter(({ id }) => id !== messageId),
-			),
+		remove: (to, messageId) => void world.chats.remove(to, ({ id }) => id === messageId),
 		inject: (message) => inject(world, message),
 		buttons: (to) => of(to).map((message) => buttonsOf(message).map(({ label = "" }) => label)),
 		press: (to, nth, label, from) => press(world, of(to)[nth], label, from),
@@ -91,11 +87,7 @@ function nameOf(request: FakeRequest): { name: string; to: string; body: unknown
 }
 
 function tooMany(seconds: number, global: boolean): FakeReply {
-	const body = {
-		message: "You are being rate limited.",
-		retry_after: seconds,
-		global,
-	};
+	const body = { message: "You are being rate limited.", retry_after: seconds, global };
 	const scope: Record<string, string> = global
 		? { "x-ratelimit-global": "true", "x-ratelimit-scope": "global" }
 		: { "x-ratelimit-scope": "user" };
@@ -116,12 +108,10 @@ function route(world: DiscordWorld, request: FakeRequest): FakeReply {
 	const [, channel = "", what, messageId] = CHANNEL.exec(path) ?? [];
 	if (path === "/api/v10/gateway/bot") {
 		const limit = { total: 1000, remaining: 999, reset_after: 14_400_000, max_concurrency: 1 };
-		return { status: 200, body: { url: world.http.url.replace("http", "ws"), shards: 1, session_start_limit: limit } };
+		return ok({ url: world.http.url.replace("http", "ws"), shards: 1, session_start_limit: limit });
 	}
-	if (path === "/api/v10/users/@me") return { status: 200, body: world.me };
-	if (path === "/api/v10/users/@me/channels") {
-		return { status: 200, body: { id: `7${String(request.json.recipient_id)}`, type: 1 } };
-	}
+	if (path === "/api/v10/users/@me") return ok(world.me);
+	if (path === "/api/v10/users/@me/channels") return ok({ id: `7${String(request.json.recipient_id)}`, type: 1 });
 	if (!what) throw new DiscordRefusal(404, 0, "404: Not Found");
 	checkAccess(channel);
 	// Discord sends a content type with its empty answers too.
@@ -236,6 +226,6 @@ function inject(
 		files: [],
 		components: [],
 	};
-	world.messages.set(to, [...(world.messages.get(to) ?? []), message]);
+	world.chats.add(to, message);
 	world.gateway.dispatch("MESSAGE_CREATE", { ...wire(message), ...fields });
 }

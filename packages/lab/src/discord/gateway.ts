@@ -42,7 +42,6 @@ export class FakeGateway {
 		return this.#ready.size;
 	}
 
-	/** Resolves when there is a connection. */
 	async connected(): Promise<void> {
 		if (this.#ready.size === 0) await new Promise<void>((resolve) => this.#arrivals.push(resolve));
 	}

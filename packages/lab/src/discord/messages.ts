@@ -1,8 +1,8 @@
 /** Messages of the fake Discord: checked by the official schemas, with nonces; and the state that all of it shares. */
 
-import type { Clock } from "@nexus-stream/protocol/clock";
 import { MessageCreateRequestSchema, MessageEditRequestPartialSchema } from "discord-api-spec/zod";
-import { type FakeHttp, FakeRefusal, type FakeReply, type FakeRequest, readForm } from "../http.ts";
+import type { FakeOptions } from "../fake.ts";
+import { type Chats, type FakeHttp, FakeRefusal, type FakeReply, type FakeRequest, ok, readForm } from "../http.ts";
 import { type Interactions, readComponents } from "./buttons.ts";
 import type { FakeGateway } from "./gateway.ts";
 
@@ -13,13 +13,11 @@ const CONTENT_MAX = 2000;
 
 export type DiscordRate = [limit: number, windowMs: number];
 
-export interface DiscordFakeOptions {
+export interface DiscordFakeOptions extends FakeOptions {
 	createRate?: DiscordRate;
 	editRate?: DiscordRate;
 	/** Whether the privileged message content intent is enabled in the portal. */
 	messageContent?: boolean;
-	/** The platform's clock. Rate limits use the caller's time. */
-	clock?: Clock;
 }
 
 export interface DiscordMessage {
@@ -35,7 +33,6 @@ export interface DiscordMessage {
 	components: unknown[];
 }
 
-/** Everything that the fake knows. */
 export interface DiscordWorld {
 	http: FakeHttp;
 	gateway: FakeGateway;
@@ -43,7 +40,7 @@ export interface DiscordWorld {
 	/** Notes, one for each press. */
 	notes: (readonly string[])[];
 	me: { id: string; username: string };
-	messages: Map<string, DiscordMessage[]>;
+	chats: Chats<DiscordMessage>;
 	files: Map<string, Buffer>;
 	nonces: Map<string, { message: DiscordMessage; at: number }>;
 	windows: Map<string, { used: number; resetAt: number }>;
@@ -75,13 +72,8 @@ export function wire({ edits, files, ...message }: DiscordMessage): object {
 	};
 }
 
-export const list = (world: DiscordWorld, channel: string, limit: number): FakeReply => ({
-	status: 200,
-	body: (world.messages.get(channel) ?? [])
-		.toReversed()
-		.slice(0, limit)
-		.map((message) => wire(message)),
-});
+export const list = ({ chats }: DiscordWorld, channel: string, limit: number): FakeReply =>
+	ok(chats.of(channel).toReversed().slice(0, limit).map(wire));
 
 function checkContent(content: unknown, filled: boolean): string {
 	const text = typeof content === "string" ? content : "";
@@ -125,7 +117,7 @@ export function create(world: DiscordWorld, channel: string, request: FakeReques
 	const nonce = body.enforce_nonce === true && typeof body.nonce === "string" ? body.nonce : undefined;
 	const known = nonce === undefined ? undefined : world.nonces.get(nonce);
 	if (known && Date.now() - known.at < NONCE_LIFE_MS) {
-		const exists = world.messages.get(channel)?.includes(known.message);
+		const exists = world.chats.of(channel).includes(known.message);
 		if (!exists) throw new DiscordRefusal(404, 10008, "Unknown Message");
 		return { ...wire(known.message), nonce };
 	}
@@ -147,15 +139,20 @@ export function create(world: DiscordWorld, channel: string, request: FakeReques
 		files: parts.map(({ data }) => data),
 		components: checkComponents(body.components),
 	};
-	world.messages.set(channel, [...(world.messages.get(channel) ?? []), message]);
+	world.chats.add(channel, message);
 	if (nonce !== undefined) world.nonces.set(nonce, { message, at: Date.now() });
 	return { ...wire(message), nonce };
 }
 
+function find({ chats }: DiscordWorld, channel: string, id: string): DiscordMessage {
+	const message = chats.of(channel).find((each) => each.id === id);
+	if (!message) throw new DiscordRefusal(404, 10008, "Unknown Message");
+	return message;
+}
+
 export function edit(world: DiscordWorld, channel: string, id: string, request: FakeRequest): object {
 	checkShape(MessageEditRequestPartialSchema, request.json);
-	const message = world.messages.get(channel)?.find((each) => each.id === id);
-	if (!message) throw new DiscordRefusal(404, 10008, "Unknown Message");
+	const message = find(world, channel, id);
 	if (message.author.id !== world.me.id)
 		throw new DiscordRefusal(403, 50005, "Cannot edit a message authored by another user");
 	message.content = checkContent(request.json.content, false);
@@ -165,13 +162,8 @@ export function edit(world: DiscordWorld, channel: string, id: string, request: 
 }
 
 export function remove(world: DiscordWorld, channel: string, id: string): FakeReply {
-	const messages = world.messages.get(channel) ?? [];
-	const message = messages.find((each) => each.id === id);
-	if (!message) throw new DiscordRefusal(404, 10008, "Unknown Message");
+	const message = find(world, channel, id);
 	if (message.author.id !== world.me.id) throw new DiscordRefusal(403, 50013, "Missing Permissions");
-	world.messages.set(
-		channel,
-		messages.filter((each) => each !== message),
-	);
+	world.chats.remove(channel, (each) => each === message);
 	return { status: 204 };
 }

@@ -3,17 +3,17 @@
 import { join } from "node:path";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Fake } from "../fake.ts";
-import { type FakeHttp, FakeRefusal, type FakeReply, type FakeRequest, readForm, serveFake } from "../http.ts";
 import {
-	type IMessageFakeOptions,
-	type IMessageMessage,
-	isGroup,
-	isOf,
-	type MacWorld,
-	put,
-	putSent,
+	type FakeHttp,
+	FakeRefusal,
+	type FakeReply,
+	type FakeRequest,
+	ok,
+	readForm,
+	serveFake,
 	word,
-} from "./mac.ts";
+} from "../http.ts";
+import { type IMessageFakeOptions, type IMessageMessage, isGroup, isOf, type MacWorld, put, putSent } from "./mac.ts";
 import { handleImsg } from "./rpc.ts";
 
 export const BLUEBUBBLES_PASSWORD = "fake-password";
@@ -22,7 +22,6 @@ export interface IMessageFake extends Fake {
 	raw(to: string): IMessageMessage[];
 	/** For the setting `imsg_command`. */
 	readonly imsgCommand: string;
-	/** A message as BlueBubbles tells of it. */
 	wire(message: IMessageMessage): object;
 	/** Everything that was said, by whomever. */
 	readonly messages: IMessageMessage[];
@@ -66,6 +65,7 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 	const ours = (to: string) => world.messages.filter(({ chat, fromMe }) => fromMe && chat === to);
 	return {
 		...world.http,
+		settings: { backend: "bluebubbles", password: BLUEBUBBLES_PASSWORD, api_url: world.http.url },
 		messages: world.messages,
 		sending: world.sending,
 		imsgCommand: `${process.execPath} --conditions=nexus-source ${join(import.meta.dirname, "imsg.ts")} ${world.http.url}`,
@@ -111,10 +111,7 @@ function wire(message: IMessageMessage, withFiles = true): object {
 	};
 }
 
-const success = (data: unknown, message = "Success"): FakeReply => ({
-	status: 200,
-	body: { status: 200, message, data },
-});
+const success = (data: unknown, message = "Success") => ok({ status: 200, message, data });
 
 function fieldsOf(request: FakeRequest): Record<string, unknown> {
 	const form = readForm(request);

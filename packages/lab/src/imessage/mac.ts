@@ -1,6 +1,6 @@
 /** The fake Mac's Messages: what was said in which chat. */
 
-import type { Clock } from "@nexus-stream/protocol/clock";
+import type { FakeOptions } from "../fake.ts";
 import type { FakeHttp } from "../http.ts";
 
 /** The account's chat with itself: a message there comes back as if another person had written it. */
@@ -20,12 +20,10 @@ export interface IMessageMessage {
 	file?: { name: string; contentType: string; data: Buffer; path?: string };
 }
 
-export interface IMessageFakeOptions {
+export interface IMessageFakeOptions extends FakeOptions {
 	privateApi?: boolean;
 	/** Messages has not sent anything before this; a second try meanwhile is refused. */
 	sent?: Promise<void>;
-	/** The platform's clock. */
-	clock?: Clock;
 }
 
 export interface MacWorld {
@@ -36,9 +34,6 @@ export interface MacWorld {
 	blocked: string | undefined;
 	options: Required<IMessageFakeOptions>;
 }
-
-/** A field that should be a text. */
-export const word = (value: unknown): string => (typeof value === "string" ? value : "");
 
 type Put = Omit<IMessageMessage, "row" | "guid" | "created"> & { created?: number };
 

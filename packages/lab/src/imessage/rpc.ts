@@ -1,7 +1,7 @@
 /** The JSON-RPC methods of imsg, for the fake imsg program (imsg.ts), which forwards its requests to the fake Mac. */
 
-import type { FakeReply, FakeRequest } from "../http.ts";
-import { type IMessageMessage, isGroup, isOf, type MacWorld, putSent, word } from "./mac.ts";
+import { type FakeReply, type FakeRequest, ok, word } from "../http.ts";
+import { type IMessageMessage, isGroup, isOf, type MacWorld, putSent } from "./mac.ts";
 
 const imsgWire = (message: IMessageMessage, withFiles = true): object => {
 	const { row, guid, chat, text, fromMe, handle, created, file, cursor = row } = message;
@@ -29,6 +29,8 @@ const imsgWire = (message: IMessageMessage, withFiles = true): object => {
 	};
 };
 
+const chatWire = ({ chat, handle }: IMessageMessage) => ({ id: 7, guid: chat, identifier: handle });
+
 /** imsg refuses what it does not know; `file_name` and `file_data` are how the fake program passes a file on. */
 const IMSG_PARAMS: Readonly<Record<string, readonly string[]>> = {
 	"chats.list": ["limit"],
@@ -45,21 +47,17 @@ export async function handleImsg(world: MacWorld, request: FakeRequest): Promise
 		const since = request.query.get("since");
 		const from = since === null || since === "" ? world.messages.length : Number(since);
 		const messages = world.messages.filter(({ row }) => row > from).map((each) => imsgWire(each));
-		return { status: 200, body: { from, messages } };
+		return ok({ from, messages });
 	}
 	const { id, method, params } = request.json as { id: string; method: string; params: Record<string, unknown> };
-	const answer = (body: object): FakeReply => ({ status: 200, body: { jsonrpc: "2.0", id, ...body } });
+	const answer = (body: object) => ok({ jsonrpc: "2.0", id, ...body });
 	const known = IMSG_PARAMS[method];
 	if (!known) return answer({ error: { code: -32601, message: "Method not found", data: method } });
 	const unknown = Object.keys(params).find((name) => !known.includes(name));
 	if (unknown !== undefined) return answer(invalidParams(`unknown parameter: ${unknown}`));
 	switch (method) {
 		case "chats.list":
-			return answer({
-				result: {
-					chats: world.messages.slice(-1).map((each) => ({ id: 7, guid: each.chat, identifier: each.handle })),
-				},
-			});
+			return answer({ result: { chats: world.messages.slice(-1).map(chatWire) } });
 		case "messages.history":
 			if (params.chat_id !== 7) return answer(invalidParams("chat_id is required"));
 			return answer({ result: { messages: imsgHistory(world, params) } });

@@ -2,16 +2,15 @@
 
 import { createHmac } from "node:crypto";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
-import type { Fake } from "../fake.ts";
+import type { Fake, FakeOptions } from "../fake.ts";
 import { Buckets, type FakeReply, type FakeRequest, type Rate, serveFake } from "../http.ts";
 import { methodsOf, type SlackArgs, SlackRefusal } from "./methods.ts";
 import { createSockets } from "./socket.ts";
 import { BOT, readable, type SlackMessage, SlackStore } from "./store.ts";
 
-export interface SlackFakeOptions {
+export interface SlackFakeOptions extends FakeOptions {
 	/** `off`: no call is too many. */
 	rate?: "documented" | "off";
-	/** Whether the workspace has native streaming. */
 	streaming?: boolean;
 	/** Channels that the app is not a member of. */
 	foreign?: readonly string[];
@@ -19,8 +18,6 @@ export interface SlackFakeOptions {
 	filesRead?: boolean;
 	/** How long an event waits to be confirmed before it comes again. */
 	ackMs?: number;
-	/** The platform's clock. Rate limits use the caller's time. */
-	clock?: Clock;
 }
 
 /** Every event comes once, however long it takes to be confirmed. */
@@ -28,12 +25,10 @@ export const PATIENT: SlackFakeOptions = { ackMs: 60_000 };
 
 export interface SlackFake extends Fake {
 	raw(to: string): SlackMessage[];
-	readonly settings: Record<string, string>;
 	/** An event callback as the Events API would send it. */
 	event(message: SlackInbound): object;
 	buttons: NonNullable<Fake["buttons"]>;
 	press: NonNullable<Fake["press"]>;
-	/** The payload of a press. */
 	pressed(to: string, nth: number, label: string, from?: string): object;
 	/** A request as Slack signs it. `form`: as interactivity sends it. */
 	signed(

@@ -1,16 +1,22 @@
 /** Messages of the fake Bot API, with their limits on length, speed and buttons; and the state that all of it shares. */
 
-import type { Clock } from "@nexus-stream/protocol/clock";
-import { type Buckets, type FakeHttp, FakeRefusal, type FakeRequest, type Rate, readForm } from "../http.ts";
+import type { FakeOptions } from "../fake.ts";
+import {
+	type Buckets,
+	type Chats,
+	type FakeHttp,
+	FakeRefusal,
+	type FakeRequest,
+	type Rate,
+	readForm,
+} from "../http.ts";
 import { type Entity, parseTelegramHtml } from "./html.ts";
 
-export interface TelegramFakeOptions {
+export interface TelegramFakeOptions extends FakeOptions {
 	/** Calls that a chat takes at once, and how fast more are allowed. Documented: about one a second, in groups 20 a minute, 30 a second in all. */
 	privateRate?: Rate;
 	groupRate?: Rate;
 	accountRate?: Rate;
-	/** The platform's clock. Rate limits use the caller's time. */
-	clock?: Clock;
 }
 
 interface Keyboard {
@@ -18,7 +24,6 @@ interface Keyboard {
 	callback_data: string;
 }
 
-/** Bytes of what a button carries. */
 const BUTTON_DATA_BYTES_MAX = 64;
 const BUTTONS_MAX = 100;
 
@@ -41,10 +46,9 @@ export interface Presses {
 	answer(id: string, text: string | undefined): boolean;
 }
 
-/** Everything that the fake knows. */
 export interface TelegramWorld {
 	http: FakeHttp;
-	messages: Map<string, TelegramMessage[]>;
+	chats: Chats<TelegramMessage>;
 	drafts: Map<string, { id: number; text: string; until: number }>;
 	updates: ({ update_id: number } & ({ message: object } | { callback_query: object }))[];
 	presses: Presses;
@@ -129,7 +133,7 @@ function put(
 		edits: 0,
 		...rest,
 	};
-	world.messages.set(chat, [...(world.messages.get(chat) ?? []), message]);
+	world.chats.add(chat, message);
 	// A message takes the draft's place.
 	world.drafts.delete(chat);
 	return {
@@ -149,7 +153,6 @@ export function sendMessage(world: TelegramWorld, fields: Record<string, unknown
 	return put(world, chat, fields, said);
 }
 
-/** The buttons of a message. */
 function keyboardOf({ reply_markup }: Record<string, unknown>): Keyboard[] {
 	const buttons = ((reply_markup as { inline_keyboard?: Keyboard[][] } | undefined)?.inline_keyboard ?? []).flat();
 	const refuse = (reason: string) => new TelegramRefusal(400, `Bad Request: ${reason}`);
@@ -165,7 +168,7 @@ function keyboardOf({ reply_markup }: Record<string, unknown>): Keyboard[] {
 
 export function editMessage(world: TelegramWorld, fields: Record<string, unknown>, at: number): unknown {
 	const chat = chatOf(world, fields);
-	const message = world.messages.get(chat)?.find((each) => each.message_id === Number(fields.message_id));
+	const message = world.chats.of(chat).find((each) => each.message_id === Number(fields.message_id));
 	if (!message) throw new TelegramRefusal(400, "Bad Request: message to edit not found");
 	const said = readText(fields);
 	if (said.text === "") throw new TelegramRefusal(400, "Bad Request: message text is empty");
@@ -185,11 +188,8 @@ export function editMessage(world: TelegramWorld, fields: Record<string, unknown
 
 export function deleteMessage(world: TelegramWorld, fields: Record<string, unknown>): unknown {
 	const chat = chatOf(world, fields);
-	const messages = world.messages.get(chat) ?? [];
-	const rest = messages.filter((each) => each.message_id !== Number(fields.message_id));
-	if (rest.length === messages.length) throw new TelegramRefusal(400, "Bad Request: message to delete not found");
-	world.messages.set(chat, rest);
-	return true;
+	if (world.chats.remove(chat, (each) => each.message_id === Number(fields.message_id))) return true;
+	throw new TelegramRefusal(400, "Bad Request: message to delete not found");
 }
 
 export function sendDraft(world: TelegramWorld, fields: Record<string, unknown>): unknown {

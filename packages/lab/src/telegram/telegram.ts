@@ -2,7 +2,7 @@
 
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Fake } from "../fake.ts";
-import { Buckets, type FakeHttp, type FakeReply, type FakeRequest, readForm, serveFake } from "../http.ts";
+import { Buckets, Chats, type FakeHttp, type FakeReply, type FakeRequest, ok, readForm, serveFake } from "../http.ts";
 import {
 	chatOf,
 	deleteMessage,
@@ -28,21 +28,17 @@ export interface TelegramFake extends Fake {
 	press: NonNullable<Fake["press"]>;
 	readonly token: string;
 	raw(to: string): TelegramMessage[];
-	/** The preview that a person sees now, if any. */
 	draft(to: string): string | undefined;
-	/** Updates that wait to be fetched. */
 	pending(): number;
 	/** Makes a group a supergroup with a new id. */
 	migrate(from: string, to: string): void;
 	remove(to: string, messageId: number): void;
 }
 
-const ok = (result: unknown): FakeReply => ({ status: 200, body: { ok: true, result } });
-
 export async function createTelegramFake(options: TelegramFakeOptions = {}): Promise<TelegramFake> {
 	const world: TelegramWorld = {
 		http: undefined as unknown as FakeHttp,
-		messages: new Map(),
+		chats: new Chats(),
 		drafts: new Map(),
 		updates: [],
 		presses: createPresses(),
@@ -69,15 +65,16 @@ export async function createTelegramFake(options: TelegramFakeOptions = {}): Pro
 			return tooMany(ms).reply;
 		},
 	});
-	const of = (to: string) => world.messages.get(to) ?? [];
+	const of = (to: string) => world.chats.of(to);
 	return {
 		...world.http,
+		settings: { token: TELEGRAM_TOKEN, api_url: world.http.url },
 		token: TELEGRAM_TOKEN,
 		close() {
 			for (const wake of world.waiting.splice(0)) wake();
 			return world.http.close();
 		},
-		raw: of,
+		raw: (to) => [...of(to)],
 		visible: (to) => of(to).map(({ text }) => text),
 		draft: (to) => {
 			const draft = world.drafts.get(to);
@@ -85,11 +82,7 @@ export async function createTelegramFake(options: TelegramFakeOptions = {}): Pro
 		},
 		pending: () => world.updates.length,
 		migrate: (from, to) => void world.migrated.set(from, to),
-		remove: (to, messageId) =>
-			void world.messages.set(
-				to,
-				of(to).filter((each) => each.message_id !== messageId),
-			),
+		remove: (to, messageId) => void world.chats.remove(to, (each) => each.message_id === messageId),
 		inject: (message) => inject(world, message),
 		buttons: (to) => of(to).map(({ buttons }) => buttons.map(({ text }) => text)),
 		press: (to, nth, label, from) => press(world, of(to)[nth], label, from),
@@ -119,7 +112,7 @@ async function handle(world: TelegramWorld, request: FakeRequest): Promise<FakeR
 	const method = methodOf(request);
 	if (!method) throw new TelegramRefusal(404, "Not Found");
 	if (!request.path.startsWith(`/bot${TELEGRAM_TOKEN}/`)) throw new TelegramRefusal(401, "Unauthorized");
-	return ok(await call(world, method, fieldsOf(request), request));
+	return ok({ ok: true, result: await call(world, method, fieldsOf(request), request) });
 }
 
 async function call(

@@ -6,23 +6,14 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import { refusal, toPlatformError } from "./faults.ts";
 import { type Bucket, readBucket } from "./pace.ts";
 
-export const DEFAULT_API_URL = "https://discord.com/api";
-
 const BUCKETS_KEPT = 1000;
 
 type RestRoute = `/${string}`;
-type Method = "get" | "post" | "patch" | "delete";
-type RestRequest = NonNullable<Parameters<REST["post"]>[1]>;
+export type RestRequest = NonNullable<Parameters<REST["post"]>[1]>;
 
-export interface DiscordClient {
-	/** For the gateway. */
-	readonly rest: REST;
-	call(method: Method, route: RestRoute, request?: RestRequest): Promise<unknown>;
-	/** The last known bucket of a method on a channel's messages. */
-	bucket(method: "post" | "patch", channel: string): Bucket | undefined;
-}
+export type DiscordClient = ReturnType<typeof createClient>;
 
-export function createClient(token: string, api: string, clock: Clock): DiscordClient {
+export function createClient(token: string, api: string, clock: Clock) {
 	const buckets = new Map<string, Bucket>();
 
 	function note(url: string, method: string, headers: Headers): void {
@@ -57,8 +48,13 @@ export function createClient(token: string, api: string, clock: Clock): DiscordC
 	});
 
 	return {
+		/** For the gateway. */
 		rest: rest.setToken(token),
-		async call(method, route, request = {}) {
+		async call(
+			method: "get" | "post" | "patch" | "delete",
+			route: RestRoute,
+			request: RestRequest = {},
+		): Promise<unknown> {
 			// It forgets the token at the first 401.
 			rest.setToken(token);
 			try {
@@ -67,7 +63,8 @@ export function createClient(token: string, api: string, clock: Clock): DiscordC
 				throw toPlatformError(`${method.toUpperCase()} ${withoutSecrets(route)}`, cause);
 			}
 		},
-		bucket: (method, channel) => buckets.get(keyOf(method, channel)),
+		/** The last known bucket of a method on a channel's messages. */
+		bucket: (method: "post" | "patch", channel: string) => buckets.get(keyOf(method, channel)),
 	};
 }
 

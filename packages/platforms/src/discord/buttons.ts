@@ -20,9 +20,7 @@ import type { DiscordClient } from "./api.ts";
 const ROW_BUTTONS = 5;
 const NOTE_CHARS_MAX = 2000;
 
-type ButtonRow = APIActionRowComponent<APIButtonComponentWithCustomId>;
-
-export function componentsOf({ id, choices }: Question): ButtonRow[] {
+export function componentsOf({ id, choices }: Question): APIActionRowComponent<APIButtonComponentWithCustomId>[] {
 	const buttons = choices.map(
 		({ id: choice, label, danger }): APIButtonComponentWithCustomId => ({
 			type: ComponentType.Button,

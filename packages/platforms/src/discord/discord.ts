@@ -2,7 +2,6 @@
 
 import { definePlatform } from "@nexus-stream/adapter";
 import { IS_ADDRESS, IS_BOOLEAN } from "@nexus-stream/adapter/platform/platform";
-import { DEFAULT_API_URL } from "./api.ts";
 import { render } from "./format.ts";
 import { paceOf } from "./pace.ts";
 import { DiscordSession } from "./session.ts";
@@ -23,7 +22,7 @@ export const platform = definePlatform({
 				default: "true",
 				pattern: IS_BOOLEAN,
 			},
-			{ name: "api_url", prompt: "API address", default: DEFAULT_API_URL, pattern: IS_ADDRESS },
+			{ name: "api_url", prompt: "API address", default: "https://discord.com/api", pattern: IS_ADDRESS },
 		],
 	},
 	render,

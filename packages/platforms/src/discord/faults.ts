@@ -26,7 +26,6 @@ const BY_STATUS: Readonly<Record<number, [PlatformFault, string]>> = {
 	404: ["gone", "It is not there any more."],
 };
 
-/** Every failure of a call in the words of all platforms. */
 export function toPlatformError(call: string, cause: unknown): PlatformError {
 	if (cause instanceof PlatformError) return cause;
 	if (cause instanceof RateLimitError) {

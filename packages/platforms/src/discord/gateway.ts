@@ -7,8 +7,7 @@ import type { REST } from "@discordjs/rest";
 import { type SessionInfo, WebSocketManager, WebSocketShardEvents } from "@discordjs/ws";
 import { PlatformError, type Tools } from "@nexus-stream/adapter";
 import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
-import { type Clock, within } from "@nexus-stream/protocol/clock";
-import type { Log } from "@nexus-stream/protocol/log";
+import { within } from "@nexus-stream/protocol/clock";
 import {
 	GatewayCloseCodes,
 	GatewayDispatchEvents,
@@ -24,7 +23,7 @@ const RESUMABLE_CLOSE = 4200;
 
 const STOP_LIMIT_MS = 2000;
 
-export interface GatewayOptions {
+export interface GatewayOptions extends Pick<Tools, "state" | "clock" | "log" | "listening"> {
 	rest: REST;
 	token: string;
 	/** Needs the privileged intent; without it only direct messages and mentions have text. */
@@ -34,10 +33,6 @@ export interface GatewayOptions {
 	/** A button, which Discord wants confirmed within three seconds: it does not wait for messages. */
 	interact(interaction: GatewayInteractionCreateDispatchData): Promise<void>;
 	signal: AbortSignal;
-	state: Tools["state"];
-	clock: Clock;
-	log: Log;
-	listening?: Tools["listening"];
 }
 
 export async function listen(options: GatewayOptions): Promise<void> {
@@ -56,14 +51,14 @@ export async function listen(options: GatewayOptions): Promise<void> {
 	manager.on(WebSocketShardEvents.Closed, (code) => {
 		closedWith = code;
 		log.debug({ code }, "the gateway closed the connection");
-		if (!signal.aborted) listening?.(`the gateway closed the connection (${code})`);
+		if (!signal.aborted) listening(`the gateway closed the connection (${code})`);
 	});
 	manager.on(WebSocketShardEvents.SocketError, (error) => {
 		log.warn({ error: error.message }, "gateway connection");
-		listening?.(`the gateway: ${error.message}`);
+		listening(`the gateway: ${error.message}`);
 	});
 	for (const there of [WebSocketShardEvents.Ready, WebSocketShardEvents.Resumed] as const)
-		manager.on(there, () => listening?.());
+		manager.on(there, () => listening());
 	const failed = new Promise<never>((_, reject) => {
 		manager.on(WebSocketShardEvents.Error, (error) => reject(fatal(closedWith, error)));
 		manager.on(WebSocketShardEvents.Dispatch, inOrder(options, sessions, reject));
@@ -89,7 +84,7 @@ const intentsOf = (messageContent: boolean): GatewayIntentBits =>
 /** One message after another is read, and remembered once it and all before it are safe. */
 function inOrder(
 	{ take, interact, signal, log }: GatewayOptions,
-	sessions: GatewaySessions,
+	sessions: ReturnType<typeof createSessions>,
 	fail: (cause: unknown) => void,
 ): (payload: GatewayDispatchPayload, shard: number) => void {
 	let last: Promise<void> = Promise.resolve();
@@ -110,30 +105,24 @@ function inOrder(
 	};
 }
 
-interface GatewaySessions {
-	get(shard: number): SessionInfo | null;
-	/** `keep`: we are stopping, and the library thinks that the session is over. */
-	set(shard: number, info: SessionInfo | null, keep: boolean): void;
-	taken(shard: number, sequence: number, store: boolean): void;
-}
-
 /** The library counts what it received; stored is what has been taken. */
-function createSessions(state: Tools["state"]): GatewaySessions {
+function createSessions(state: Tools["state"]) {
 	const live = new Map<number, SessionInfo | null>();
 	const key = (shard: number) => `gateway:${shard}`;
 	const stored = (shard: number): SessionInfo | null => JSON.parse(state.get(key(shard)) ?? "null");
 	return {
-		get(shard) {
+		get(shard: number): SessionInfo | null {
 			if (!live.has(shard)) live.set(shard, stored(shard));
 			return live.get(shard) ?? null;
 		},
-		set(shard, info, keep) {
+		/** `keep`: we are stopping, and the library thinks that the session is over. */
+		set(shard: number, info: SessionInfo | null, keep: boolean): void {
 			if (info === null && keep) return;
 			const before = live.get(shard);
 			live.set(shard, info);
 			if (info?.sessionId !== before?.sessionId) state.set(key(shard), JSON.stringify(info));
 		},
-		taken(shard, sequence, store) {
+		taken(shard: number, sequence: number, store: boolean): void {
 			const info = live.get(shard);
 			if (store && info) state.set(key(shard), JSON.stringify({ ...info, sequence }));
 		},

@@ -3,6 +3,7 @@
 import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import { type APIMessage, type GatewayMessageCreateDispatchData, MessageType } from "discord-api-types/v10";
+import { heard } from "../heard.ts";
 
 export interface DiscordFile extends RemoteFile {
 	url: string;
@@ -32,28 +33,18 @@ export function readMessage(
 		...[data, ...forwarded].flatMap(inWords),
 		repliedTo(data, me.id),
 	];
-	const text = words.filter((each) => each !== "").join("\n");
-	if (text === "" && files.length === 0) return undefined;
 	const direct = data.guild_id === undefined;
 	const name = data.member?.nick ?? author.global_name ?? author.username;
-	return {
-		files,
-		message: {
-			eventId: data.id,
-			from: { id: author.id, name },
-			chat: { id: data.channel_id, type: direct ? "direct" : "group" },
-			text,
-			mention: direct ? undefined : mention,
-			// A thread is a separate channel. `since`: our messages that answer this one are all newer.
-			target: {
-				to: data.channel_id,
-				...(direct ? { user_id: data.author.id } : { reply_to: data.id }),
-				direct,
-				since: data.id,
-			},
-			ts: Date.parse(data.timestamp),
-		},
-	};
+	const answered = direct ? { user_id: author.id } : { reply_to: data.id };
+	return heard(words, files, {
+		eventId: data.id,
+		from: { id: author.id, name },
+		chat: { id: data.channel_id, type: direct ? "direct" : "group" },
+		mention: direct ? undefined : mention,
+		// A thread is a separate channel. `since`: our messages that answer this one are all newer.
+		target: { to: data.channel_id, ...answered, direct, since: data.id },
+		ts: Date.parse(data.timestamp),
+	});
 }
 
 /** Our own words are known to the agent. */

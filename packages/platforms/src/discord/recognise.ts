@@ -23,23 +23,17 @@ export interface MessageLookup {
 	since?: string;
 }
 
-export interface Recognised {
-	message: APIMessage;
-	/** Discord gave the nonce back. */
-	named: boolean;
-	/** False: repeat the creation with its nonce; what Discord answers with is the one. */
-	certain: boolean;
-}
-
 /** `history`: newest first, as Discord lists it. */
-export function recognise(history: readonly APIMessage[], wanted: MessageLookup, now: number): Recognised | undefined {
+export function recognise(history: readonly APIMessage[], wanted: MessageLookup, now: number) {
 	const mine = history.filter(({ id, author }) => author.id === wanted.me && isAfter(id, wanted.since));
 	const named = mine.find(({ nonce }) => nonce === wanted.nonce);
 	const message = named ?? mine.find((each) => fits(each, wanted.text));
 	if (!message) return undefined;
 	return {
 		message,
+		/** Discord gave the nonce back. */
 		named: named !== undefined,
+		/** False: repeat the creation with its nonce; what Discord answers with is the one. */
 		certain: named !== undefined || now - createdAt(message.id) > NONCE_TRUSTED_MS,
 	};
 }

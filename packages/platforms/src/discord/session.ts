@@ -25,9 +25,9 @@ import {
 	type RESTPostAPIChannelMessageJSONBody,
 	Routes,
 } from "discord-api-types/v10";
-import { createClient, type DiscordClient } from "./api.ts";
+import { DISCORD_PERSON } from "../chats.ts";
+import { createClient, type DiscordClient, type RestRequest } from "./api.ts";
 import { componentsOf, takePress } from "./buttons.ts";
-import { PERSON } from "./chat.ts";
 import { listen } from "./gateway.ts";
 import { readMessage } from "./inbound.ts";
 import { paceOf } from "./pace.ts";
@@ -82,15 +82,11 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 	}
 
 	async edit(target: Target, messageId: string, text: string, { signal }: SendOptions): Promise<void> {
-		const channel = await this.#channel(target);
-		const body = { content: text, ...COMMON };
-		await this.#client.call("patch", Routes.channelMessage(channel, messageId), { body, signal });
+		await this.#change(target, messageId, { content: text, ...COMMON }, signal);
 	}
 
 	async settle(target: Target, messageId: string, text: string, { signal }: SendOptions): Promise<void> {
-		const channel = await this.#channel(target);
-		const body = { content: text, components: [], ...COMMON };
-		await this.#client.call("patch", Routes.channelMessage(channel, messageId), { body, signal });
+		await this.#change(target, messageId, { content: text, components: [], ...COMMON }, signal);
 	}
 
 	async remove(target: Target, messageId: string, { signal }: SendOptions): Promise<void> {
@@ -115,14 +111,13 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 	async find(target: Target, nonce: string, text: string, signal?: AbortSignal): Promise<CreatedMessage | undefined> {
 		const { id: me } = await this.#me();
 		const channel = await this.#channel(target);
-		const query = new URLSearchParams({ limit: String(HISTORY_MESSAGES) });
 		// Without the signal a hanging call would block the SDK's queue for every later look-up.
-		const request = { query, signal };
+		const request = { query: new URLSearchParams({ limit: String(HISTORY_MESSAGES) }), signal };
 		const history = (await this.#client.call("get", Routes.channelMessages(channel), request)) as APIMessage[];
-		const since = typeof target.since === "string" ? { since: target.since } : {};
+		const since = typeof target.since === "string" ? target.since : undefined;
 		const judged = this.#tools.sent.judge(nonce, history.map(keptOf));
 		const possible = history.filter((each) => each.nonce === nonce || judged(keptOf(each)) !== "other");
-		const found = recognise(possible, { me, nonce, text, ...since }, this.#tools.clock.now());
+		const found = recognise(possible, { me, nonce, text, since }, this.#tools.clock.now());
 		if (!found) return undefined;
 		if (found.certain && !found.named && judged(keptOf(found.message)) === "unclear") {
 			throw cannotTell("The channel has a message with this text, and its time does not tell whether it is this one.");
@@ -162,18 +157,21 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 		return await withFiles(inbound, ({ url }, bytesMax) => download(url, { bytesMax, home: this.#apiUrl }));
 	}
 
-	async #post(channel: string, request: NonNullable<Parameters<DiscordClient["call"]>[2]>): Promise<APIMessage> {
-		const message = (await this.#client.call("post", Routes.channelMessages(channel), request)) as
-			| APIMessage
-			| undefined;
+	async #change(target: Target, messageId: string, body: object, signal: AbortSignal): Promise<void> {
+		const route = Routes.channelMessage(await this.#channel(target), messageId);
+		await this.#client.call("patch", route, { body, signal });
+	}
+
+	async #post(channel: string, request: RestRequest): Promise<APIMessage> {
+		const message = (await this.#client.call("post", Routes.channelMessages(channel), request)) as APIMessage;
 		createdId("POST message", message?.id);
-		return message as APIMessage;
+		return message;
 	}
 
 	/** Undefined: a person that was not written to yet. */
 	#knownChannel({ to, thread_id }: Target): string | undefined {
 		if (thread_id !== undefined) return thread_id;
-		return to.startsWith(PERSON) ? this.#directChannels.get(to) : to.replace(/^channel:/, "");
+		return to.startsWith(DISCORD_PERSON) ? this.#directChannels.get(to) : to.replace(/^channel:/, "");
 	}
 
 	async #channel(target: Target): Promise<string> {
@@ -182,7 +180,7 @@ export class DiscordSession implements Session, Editing, Asking, Attaching, List
 			throw new PlatformError("invalid", `"${target.to}" is not a target: use a channel's id, or user:<id>.`);
 		}
 		if (known !== undefined) return known;
-		const body = { recipient_id: target.to.slice(PERSON.length) };
+		const body = { recipient_id: target.to.slice(DISCORD_PERSON.length) };
 		const { id } = (await harmless(this.#client.call("post", Routes.userChannels(), { body }))) as { id: string };
 		this.#directChannels.set(target.to, id);
 		return id;

@@ -6,9 +6,6 @@ import { addressOf } from "@nexus-stream/adapter/platform/network";
 import { harmless } from "@nexus-stream/adapter/platform/platform-error";
 import { toPlatformError } from "./faults.ts";
 
-export const DEFAULT_API_URL = "https://gmail.googleapis.com";
-export const DEFAULT_TOKEN_URL = "https://oauth2.googleapis.com/token";
-
 export type GmailCredentials = Settings<"client_id" | "client_secret" | "refresh_token" | "api_url" | "token_url">;
 
 export type Users = gmail_v1.Resource$Users;
@@ -44,7 +41,7 @@ export function createApi(settings: GmailCredentials): GmailCall {
 		// A token is asked for before the call that matters.
 		await harmless(signIn());
 		try {
-			return (await work(users, signal ? { signal } : {})).data;
+			return (await work(users, { signal })).data;
 		} catch (cause) {
 			throw toPlatformError(name, cause);
 		}

@@ -3,32 +3,28 @@
 import { PlatformError } from "@nexus-stream/adapter";
 import { foreignAnswer, retryAfter } from "@nexus-stream/adapter/platform/json";
 import { networkError } from "@nexus-stream/adapter/platform/network";
-import type { PlatformFault } from "@nexus-stream/adapter/port";
+import { meanings } from "../meanings.ts";
 
 const SIGN_IN = "Sign in again: the refresh token is wrong, expired or revoked.";
 
 /** By Google's own reason; the status decides about others. */
-const BY_REASON: Readonly<Record<string, readonly [fault: PlatformFault, advice: string]>> = {
-	invalid_grant: ["denied", SIGN_IN],
-	invalid_client: ["denied", "The OAuth client's id or secret is wrong."],
-	unauthorized_client: ["denied", "The OAuth client's id or secret is wrong."],
-	authError: ["denied", SIGN_IN],
-	insufficientPermissions: ["denied", "Sign in again with the scope gmail.modify."],
-	accessNotConfigured: ["denied", "Turn the Gmail API on in the project."],
-	domainPolicy: ["denied", "An administrator has to allow the app."],
-	rateLimitExceeded: ["rate_limited", ""],
-	userRateLimitExceeded: ["rate_limited", ""],
-	dailyLimitExceeded: ["rate_limited", "The project's daily quota is used up."],
-	quotaExceeded: ["rate_limited", ""],
-	backendError: ["unavailable", ""],
-};
+const BY_REASON = meanings<string>(
+	["denied", SIGN_IN, "invalid_grant", "authError"],
+	["denied", "The OAuth client's id or secret is wrong.", "invalid_client", "unauthorized_client"],
+	["denied", "Sign in again with the scope gmail.modify.", "insufficientPermissions"],
+	["denied", "Turn the Gmail API on in the project.", "accessNotConfigured"],
+	["denied", "An administrator has to allow the app.", "domainPolicy"],
+	["rate_limited", "", "rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"],
+	["rate_limited", "The project's daily quota is used up.", "dailyLimitExceeded"],
+	["unavailable", "", "backendError"],
+);
 
-const BY_STATUS: Readonly<Record<number, readonly [fault: PlatformFault, advice: string]>> = {
-	401: ["denied", SIGN_IN],
-	403: ["denied", ""],
-	404: ["gone", ""],
-	429: ["rate_limited", ""],
-};
+const BY_STATUS = meanings<number>(
+	["denied", SIGN_IN, 401],
+	["denied", "", 403],
+	["gone", "", 404],
+	["rate_limited", "", 429],
+);
 
 interface GmailErrorResponse {
 	status: number;
@@ -40,7 +36,6 @@ interface GmailErrorResponse {
 	};
 }
 
-/** Every failure of a call in the words of all platforms. */
 export function toPlatformError(call: string, cause: unknown): PlatformError {
 	if (cause instanceof PlatformError) return cause;
 	const answer = (cause as { response?: GmailErrorResponse })?.response;
@@ -50,15 +45,12 @@ export function toPlatformError(call: string, cause: unknown): PlatformError {
 	if (!isGoogles(error)) return foreignAnswer(call, answer);
 	const reason = typeof error === "object" ? error.errors?.[0]?.reason : error;
 	const message = (typeof error === "object" ? error.message : data?.error_description) ?? "";
-	const known = BY_REASON[reason ?? ""];
+	const known = BY_REASON.get(reason ?? "");
 	if (status >= 500 && !known) return new PlatformError("unknown_outcome", `${call}: ${status} ${message}`.trim());
-	const [fault, advice] = known ?? BY_STATUS[status] ?? ["invalid", ""];
+	const [fault, advice] = known ?? BY_STATUS.get(status) ?? ["invalid", ""];
 	const said = `${call}: ${status} ${reason ?? ""} ${message} ${advice}`.replace(/ {2,}/g, " ").trim();
-	return new PlatformError(
-		fault,
-		said,
-		fault === "rate_limited" ? { ...retryAfterIn(message), ...retryAfter(headers, Date.now()) } : {},
-	);
+	const wait = fault === "rate_limited" ? { ...retryAfterIn(message), ...retryAfter(headers, Date.now()) } : {};
+	return new PlatformError(fault, said, wait);
 }
 
 /** The token address refuses with a word, the API with an object that has the status. */

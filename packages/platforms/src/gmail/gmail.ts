@@ -2,7 +2,6 @@
 
 import { definePlatform } from "@nexus-stream/adapter";
 import { IS_ADDRESS } from "@nexus-stream/adapter/platform/platform";
-import { DEFAULT_API_URL, DEFAULT_TOKEN_URL } from "./api.ts";
 import { GmailSession } from "./session.ts";
 
 export const platform = definePlatform({
@@ -32,8 +31,13 @@ export const platform = definePlatform({
 				prompt: "Secret for ?secret= of the push address",
 				when: { name: "topic" },
 			},
-			{ name: "api_url", prompt: "Gmail API", default: DEFAULT_API_URL, pattern: IS_ADDRESS },
-			{ name: "token_url", prompt: "OAuth token address", default: DEFAULT_TOKEN_URL, pattern: IS_ADDRESS },
+			{ name: "api_url", prompt: "Gmail API", default: "https://gmail.googleapis.com", pattern: IS_ADDRESS },
+			{
+				name: "token_url",
+				prompt: "OAuth token address",
+				default: "https://oauth2.googleapis.com/token",
+				pattern: IS_ADDRESS,
+			},
 		],
 	},
 	// A mail has two forms, so they are made when it is composed.

@@ -24,12 +24,8 @@ const UNWANTED: ReadonlySet<string> = new Set(["SENT", "DRAFT", "SPAM", "TRASH"]
 /** Programs that answer programs never stop. */
 const ROBOTS = /^(?:mailer-daemon|postmaster|no-?reply|do-?not-?reply)(?:[+@]|$)/i;
 
-/** Why a mail is nothing that a person said to the agent. */
-export interface SkippedMail {
-	skipped: string;
-}
-
-export function readMail(mail: Email, stored: Stored, me: string): MessageWithFiles<MailFile> | SkippedMail {
+/** `skipped`: why a mail is nothing that a person said to the agent. */
+export function readMail(mail: Email, stored: Stored, me: string): MessageWithFiles<MailFile> | { skipped: string } {
 	const from = mailboxes(mail.from)[0];
 	const unwanted = stored.labelIds.find((label) => UNWANTED.has(label));
 	if (!from) return { skipped: "it names no sender" };

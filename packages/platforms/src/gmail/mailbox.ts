@@ -11,17 +11,15 @@ const PAGE_MAILS = 100;
 /** After a long absence only the newest mails are read. */
 const GAP_MAILS_MAX = 1000;
 
-export interface Mailbox {
-	/** `take` resolves when the mail is safe; the position moves on behind it. */
-	sync(take: (mail: gmail_v1.Schema$Message) => Promise<void>): Promise<void>;
-}
+/** `take` resolves when the mail is safe; the position moves on behind it. */
+export type SyncMailbox = (take: (mail: gmail_v1.Schema$Message) => Promise<void>) => Promise<void>;
 
 interface News {
 	ids: string[];
 	historyId: string;
 }
 
-export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Mailbox {
+export function createSync(call: GmailCall, { state, clock, log }: Tools): SyncMailbox {
 	let busy: Promise<void> = Promise.resolve();
 
 	/** Undefined: the history does not reach back that far. */
@@ -31,7 +29,7 @@ export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Ma
 		let pageToken: string | undefined;
 		do {
 			const types = { historyTypes: ["messageAdded"], labelId: "INBOX" };
-			const params = { userId: "me", startHistoryId, ...types, pageToken: pageToken || undefined };
+			const params = { userId: "me", startHistoryId, ...types, pageToken };
 			const page = await call("history.list", (users) => users.history.list(params)).catch(orUndefinedWhenGone);
 			if (!page) return undefined;
 			for (const { messagesAdded = [] } of page.history ?? [])
@@ -50,8 +48,7 @@ export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Ma
 		const ids: string[] = [];
 		let pageToken: string | undefined;
 		do {
-			const more = pageToken ? { pageToken } : {};
-			const page = await call("messages.list", (users) => users.messages.list({ ...params, ...more }));
+			const page = await call("messages.list", (users) => users.messages.list({ ...params, pageToken }));
 			for (const { id } of page.messages ?? []) if (id) ids.push(id);
 			pageToken = page.nextPageToken ?? undefined;
 		} while (pageToken && ids.length < GAP_MAILS_MAX);
@@ -65,7 +62,7 @@ export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Ma
 		return (await call("getProfile", (users) => users.getProfile({ userId: "me" }))).historyId ?? "";
 	}
 
-	async function sync(take: (mail: gmail_v1.Schema$Message) => Promise<void>): Promise<void> {
+	const sync: SyncMailbox = async (take) => {
 		const begun = clock.now();
 		const last = state.get(HISTORY);
 		// Listening begins now.
@@ -78,15 +75,13 @@ export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Ma
 		}
 		state.set(HISTORY, news.historyId);
 		state.set(READ_AT, String(begun));
-	}
+	};
 
-	return {
-		sync(take) {
-			const next = busy.then(() => sync(take));
-			// The caller gets the failure; the next call loads again.
-			busy = next.catch(() => {});
-			return next;
-		},
+	return (take) => {
+		const next = busy.then(() => sync(take));
+		// The caller gets the failure; the next call loads again.
+		busy = next.catch(() => {});
+		return next;
 	};
 }
 

@@ -26,7 +26,7 @@ import PostalMime, { type Email } from "postal-mime";
 import { createApi, type GmailCall, type GmailCredentials } from "./api.ts";
 import { compose, messageIdOf } from "./compose.ts";
 import { NONCE_HEADER, readMail } from "./inbound.ts";
-import { createMailbox, type Mailbox } from "./mailbox.ts";
+import { createSync, type SyncMailbox } from "./mailbox.ts";
 
 const POLL_MS = 10_000;
 /** With push, polling only brings what it has missed. */
@@ -44,7 +44,7 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 	readonly listening = this;
 	readonly webhooks = this;
 	readonly #call: GmailCall;
-	readonly #mailbox: Mailbox;
+	readonly #sync: SyncMailbox;
 	readonly #settings: GmailSettings;
 	readonly #tools: Tools;
 	readonly #me = remembered(async () => {
@@ -58,7 +58,7 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 		this.#settings = settings;
 		this.#call = createApi(settings);
 		this.#tools = tools;
-		this.#mailbox = createMailbox(this.#call, tools);
+		this.#sync = createSync(this.#call, tools);
 	}
 
 	create(target: Target, text: string, options: SendOptions): Promise<CreatedMessage> {
@@ -88,16 +88,14 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 
 	async find(target: Target, nonce: string): Promise<CreatedMessage | undefined> {
 		const first = await this.#look(target, nonce);
-		if (first) return first;
-		await sleep(this.#tools.clock, SETTLE_MS);
-		return await this.#look(target, nonce);
+		if (!first) await sleep(this.#tools.clock, SETTLE_MS);
+		return first ?? (await this.#look(target, nonce));
 	}
 
 	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
 		this.#emit = emit;
-		const { clock, log, listening } = this.#tools;
 		const pauseMs = this.#settings.topic === "" ? POLL_MS : POLL_BESIDE_PUSH_MS;
-		await keepListening({ round: () => this.#round(), pauseMs, signal, clock, log, listening });
+		await keepListening({ round: () => this.#round(), pauseMs, signal, ...this.#tools });
 	}
 
 	/** A push says only that there is something; what it is comes with a poll, and the push is confirmed after it. */
@@ -119,7 +117,7 @@ export class GmailSession implements Session, Attaching, Listening, Webhooks {
 	async #round(): Promise<void> {
 		await this.#watch();
 		const me = await this.#me();
-		await this.#mailbox.sync(async (stored) => {
+		await this.#sync(async (stored) => {
 			const message = await this.#read(stored, me);
 			if (message) await this.#emit?.(message);
 		});

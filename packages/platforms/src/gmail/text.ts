@@ -57,21 +57,14 @@ function behind(html: string, mark: string, from: number): number {
 const decoded = (text: string): string =>
 	text.replace(/&(#?\w{1,8});/g, (entity, name: string) => own(ENTITIES, name) ?? entity);
 
-export interface Reply {
-	/** The mail says that it answers another. */
-	isReply: boolean;
-	/** Our address. */
-	me: string;
-}
-
 const LINES_MAX = 3;
 const CHARS_MAX = 300;
 
 /**
  * Takes the quotation of our own mail off the end of a reply. When in doubt it stays: losing a person's words is worse than reading ours again. It
- * is certain when every line to the end is quoted and a mail program's own attribution stands in front of it.
+ * is certain when every line to the end is quoted and a mail program's own attribution stands in front of it. `me`: our address.
  */
-export function withoutQuote(text: string, { isReply, me }: Reply): string {
+export function withoutQuote(text: string, { isReply, me }: { isReply: boolean; me: string }): string {
 	const whole = text.replace(/\r\n?/g, "\n").trim();
 	const lines = whole.split("\n");
 	let end = lines.length;

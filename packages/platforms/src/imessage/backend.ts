@@ -12,7 +12,6 @@ export type IMessageSettings = Settings<
 /** A message that we sent, as the Mac keeps it. */
 export interface SentIMessage extends KeptMessage {
 	text: string;
-	/** The names of its files. */
 	files: readonly string[];
 }
 

@@ -52,7 +52,7 @@ export function createBlueBubbles(settings: IMessageSettings, tools: Tools): Bac
 			return download(url, { bytesMax, home: url.href });
 		},
 		async listen({ take, signal }) {
-			const { state, clock, log, listening } = tools;
+			const { state } = tools;
 			const round = async () => {
 				const heard = createConfirmationQueue();
 				const last = state.get(LAST_ROW) ?? (await newestRow(query));
@@ -68,13 +68,10 @@ export function createBlueBubbles(settings: IMessageSettings, tools: Tools): Bac
 				// The next round asks for what follows.
 				await heard.confirmed();
 			};
-			await keepListening({ round, pauseMs, signal, clock, log, listening });
+			await keepListening({ round, pauseMs, signal, ...tools });
 		},
 		async health() {
-			const info = await call<{ server_version?: string; os_version?: string; private_api?: boolean }>(
-				"server/info",
-				{},
-			);
+			const info = await call<Partial<Record<string, string | boolean>>>("server/info", {});
 			const lacking = method === "private-api" && info.private_api === false;
 			const detail = `BlueBubbles ${info.server_version ?? ""}, macOS ${info.os_version ?? ""}, ${method}`;
 			return { ok: !lacking, detail: lacking ? `${detail}: turn the private API on in the server` : detail };
@@ -112,12 +109,7 @@ interface CallParams extends Partial<Pick<SendOptions, "signal">> {
 	form?: FormData;
 }
 
-type Check = (call: string, message: string) => void;
-
-function createCaller(settings: Pick<IMessageSettings, "api_url" | "password">): {
-	call<T>(path: string, params: CallParams, check?: Check): Promise<T>;
-	address(path: string): URL;
-} {
+function createCaller(settings: Pick<IMessageSettings, "api_url" | "password">) {
 	if (!settings.api_url || !settings.password) {
 		throw new PlatformError("invalid", "BlueBubbles needs api_url (http://my-mac:1234) and password.");
 	}
@@ -129,16 +121,21 @@ function createCaller(settings: Pick<IMessageSettings, "api_url" | "password">):
 	};
 	return {
 		address,
-		async call(path, { json, form, signal }, check) {
+		/** `check` looks at the words of a successful answer. */
+		async call<T>(
+			path: string,
+			{ json, form, signal }: CallParams,
+			check?: (call: string, message: string) => void,
+		): Promise<T> {
 			const headers: Record<string, string> = json ? { "content-type": "application/json" } : {};
 			const body = json ? JSON.stringify(json) : form;
 			const init = body === undefined ? {} : { method: "POST", headers, body };
-			const answer = await fetchJson(path, address(path), signal ? { ...init, signal } : init);
+			const answer = await fetchJson(path, address(path), { ...init, signal });
 			if (answer.status >= 300) throw refusal(path, answer);
 			const { data, message = "" } = (answer.body ?? {}) as { data?: unknown; message?: string };
 			if (data === undefined || data === null) throw foreignAnswer(path, answer);
 			check?.(path, message);
-			return data as never;
+			return data as T;
 		},
 	};
 }

@@ -5,6 +5,8 @@ import { IS_ADDRESS, IS_BOOLEAN } from "@nexus-stream/adapter/platform/platform"
 import { CHANNEL_BLOCKS } from "../channels.ts";
 import { IMessageSession } from "./session.ts";
 
+const BLUEBUBBLES = { name: "backend", is: "bluebubbles" };
+
 export const platform = definePlatform({
 	info: {
 		channel: "imessage",
@@ -22,27 +24,27 @@ export const platform = definePlatform({
 				required: true,
 				prompt: "BlueBubbles server (http://my-mac:1234)",
 				pattern: IS_ADDRESS,
-				when: { name: "backend", is: "bluebubbles" },
+				when: BLUEBUBBLES,
 			},
 			{
 				name: "password",
 				secret: true,
 				required: true,
 				prompt: "BlueBubbles server password",
-				when: { name: "backend", is: "bluebubbles" },
+				when: BLUEBUBBLES,
 			},
 			{
 				name: "private_api",
 				prompt: "Use its private API",
 				default: "false",
 				pattern: IS_BOOLEAN,
-				when: { name: "backend", is: "bluebubbles" },
+				when: BLUEBUBBLES,
 			},
 			{
 				name: "webhook_secret",
 				secret: true,
 				prompt: "Secret for ?secret= of the webhook (empty: none)",
-				when: { name: "backend", is: "bluebubbles" },
+				when: BLUEBUBBLES,
 			},
 			{ name: "imsg_command", prompt: "imsg as JSON-RPC", default: "imsg rpc", when: { name: "backend", is: "imsg" } },
 			{ name: "name", prompt: "What the agent is called in groups", default: "nexus" },

@@ -14,11 +14,7 @@ const RECENT_MESSAGES_MAX = 100;
 const CHATS_MAX = 500;
 const LAST_ROW = "last_row";
 
-interface Sent {
-	ok?: boolean;
-	id?: number;
-	guid?: string;
-}
+type ImsgChat = { id: number; guid: string; identifier: string };
 
 export class ImsgBackend implements Backend {
 	readonly #rpc: JsonRpcClient;
@@ -51,8 +47,7 @@ export class ImsgBackend implements Backend {
 	async recent(target: Target, since: number): Promise<SentIMessage[]> {
 		const start = new Date(since).toISOString();
 		const params = { chat_id: await this.#chatId(target), limit: RECENT_MESSAGES_MAX, start, attachments: true };
-		const { messages } = await this.#rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
-		return messages
+		return (await this.#history(params))
 			.filter(({ is_from_me }) => is_from_me)
 			.toSorted((a, b) => b.id - a.id)
 			.map(({ guid, id, text, attachments = [], created_at = "" }) => {
@@ -69,13 +64,11 @@ export class ImsgBackend implements Backend {
 	}
 
 	async listen(sink: InboundSink): Promise<void> {
-		const { clock, log, listening } = this.#tools;
-		const { signal } = sink;
-		await keepListening({ round: () => this.#follow(sink), pauseMs: 0, signal, clock, log, listening });
+		await keepListening({ round: () => this.#follow(sink), pauseMs: 0, signal: sink.signal, ...this.#tools });
 	}
 
 	async health() {
-		const { chats } = await this.#rpc.call<{ chats: unknown[] }>("chats.list", { limit: 1 });
+		const chats = await this.#chats(1);
 		return { ok: true, detail: `imsg, ${chats.length === 0 ? "no chats yet" : "Messages can be read"}` };
 	}
 
@@ -84,12 +77,12 @@ export class ImsgBackend implements Backend {
 	}
 
 	async #send(target: Target, what: object, { nonce, signal }: SendOptions) {
-		const { guid, id } = await this.#rpc.call<Sent>("send", { ...placeOf(target), ...what }, signal);
+		const params = { ...(isChat(target.to) ? { chat_guid: target.to } : { to: target.to }), ...what };
+		const { guid, id } = await this.#rpc.call<{ guid?: string; id?: number }>("send", params, signal);
 		// It does not always see the row that Messages has written.
 		return { messageId: guid ?? (id === undefined ? `sent:${nonce}` : rowName(id)) };
 	}
 
-	/** One subscription, until it ends. */
 	async #follow({ take, signal }: InboundSink): Promise<void> {
 		const { state, listening } = this.#tools;
 		const heard = createConfirmationQueue();
@@ -110,22 +103,23 @@ export class ImsgBackend implements Backend {
 
 	/** Where listening begins. Undefined: there are no messages yet. */
 	async #newestRow(): Promise<string | undefined> {
-		const { chats } = await this.#rpc.call<{ chats: { id: number }[] }>("chats.list", { limit: 1 });
-		const [newest] = chats;
+		const [newest] = await this.#chats(1);
 		if (!newest) return undefined;
-		const params = { chat_id: newest.id, limit: 1 };
-		const { messages } = await this.#rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
-		return messages[0] && String(messages[0].id);
+		const [last] = await this.#history({ chat_id: newest.id, limit: 1 });
+		return last && String(last.id);
+	}
+
+	async #chats(limit: number): Promise<ImsgChat[]> {
+		return (await this.#rpc.call<{ chats: ImsgChat[] }>("chats.list", { limit })).chats;
+	}
+
+	async #history(params: object): Promise<ImsgMessage[]> {
+		return (await this.#rpc.call<{ messages: ImsgMessage[] }>("messages.history", params)).messages;
 	}
 
 	async #chatId({ to, chat_id }: Target): Promise<number> {
 		if (typeof chat_id === "number") return chat_id;
-		const { chats } = await this.#rpc.call<{ chats: { id: number; guid: string; identifier: string }[] }>(
-			"chats.list",
-			{
-				limit: CHATS_MAX,
-			},
-		);
+		const chats = await this.#chats(CHATS_MAX);
 		const chat = chats.find(({ guid, identifier }) => guid === to || identifier === to);
 		if (!chat) throw new PlatformError("invalid", `messages.history: there is no chat ${to}`);
 		return chat.id;
@@ -133,5 +127,3 @@ export class ImsgBackend implements Backend {
 }
 
 const rowName = (id: number): string => `row:${id}`;
-
-const placeOf = ({ to }: Target): { chat_guid: string } | { to: string } => (isChat(to) ? { chat_guid: to } : { to });

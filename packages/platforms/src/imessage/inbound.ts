@@ -1,7 +1,7 @@
 /** Reads a person's message from a message of BlueBubbles or imsg. */
 
-import type { Target } from "@nexus-stream/adapter";
 import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
+import { heard } from "../heard.ts";
 
 export interface IMessageFile extends RemoteFile {
 	/** The backend's reference for fetching it. */
@@ -45,12 +45,9 @@ export function readBlueBubbles(given: BlueBubblesMessage, name: string): Messag
 			bytes: file.totalBytes,
 		}));
 	const group = chat.style === 43 || chat.guid.includes(";+;");
-	const title = chat.displayName ?? "";
-	return inbound(
-		{ guid, from: { id: from }, chat: { id: chat.guid, group, title }, files, ts: given.dateCreated },
-		given.text,
-		name,
-	);
+	const facts = { id: chat.guid, group, title: chat.displayName ?? "" };
+	const { text: said, dateCreated: ts } = given;
+	return inbound({ guid, from: { id: from }, chat: facts, said, files, ts }, name);
 }
 
 export interface ImsgMessage {
@@ -89,7 +86,8 @@ export function readImsg(given: ImsgMessage, name: string): MessageWithFiles<IMe
 	}));
 	const from = { id: sender, name: given.sender_name || undefined };
 	const chat = { id: given.chat_guid, group, title: given.chat_name ?? "" };
-	const found = inbound({ guid, from, chat, files, ts: Date.parse(given.created_at ?? "") }, given.text, name);
+	const ts = Date.parse(given.created_at ?? "");
+	const found = inbound({ guid, from, chat, said: given.text, files, ts }, name);
 	// imsg finds a chat's history by its number only.
 	if (found) found.message.target.chat_id = given.chat_id;
 	return found;
@@ -99,32 +97,22 @@ interface IMessageFacts {
 	guid: string;
 	from: { id: string; name?: string };
 	chat: { id: string; group: boolean; title: string };
+	said: string | null | undefined;
 	files: IMessageFile[];
 	ts: number | null | undefined;
 }
 
-function inbound(
-	{ guid, from, chat, files, ts }: IMessageFacts,
-	said: string | null | undefined,
-	name: string,
-): MessageWithFiles<IMessageFile> | undefined {
+function inbound({ guid, from, chat: { id, group, title }, said, files, ts }: IMessageFacts, name: string) {
 	// An object replacement character stands for each attachment.
 	const { text, mention } = addressed((said ?? "").replaceAll("\uFFFC", "").trim(), name);
-	if (text === "" && files.length === 0) return undefined;
-	const { id, group, title } = chat;
-	const target: Target = { to: id, direct: !group, reply_to: group ? guid : undefined };
-	return {
-		files,
-		message: {
-			eventId: guid,
-			from,
-			chat: { id, type: group ? "group" : "direct", name: group && title !== "" ? title : undefined },
-			text,
-			mention: group ? mention : undefined,
-			target,
-			ts: ts || 0,
-		},
-	};
+	return heard([text], files, {
+		eventId: guid,
+		from,
+		chat: { id, type: group ? "group" : "direct", name: group && title !== "" ? title : undefined },
+		mention: group ? mention : undefined,
+		target: { to: id, direct: !group, reply_to: group ? guid : undefined },
+		ts: ts || 0,
+	});
 }
 
 /** iMessage knows no names of agents: who says ours means us, and as a form of address it is taken out. */

@@ -27,14 +27,12 @@ interface JsonRpcError {
 	data?: string | { detail?: string; retry_safe?: boolean };
 }
 
-/** One run of the program. */
 interface RpcProcess {
 	child: ChildProcess;
 	waiting: Map<string, { method: string; settle: PromiseWithResolvers<unknown> }>;
 	/** Why the process has ended, once it has. */
 	ended?: PlatformError;
 	notify(method: string, params: unknown): void;
-	/** Called when the process has ended. */
 	over(): void;
 }
 

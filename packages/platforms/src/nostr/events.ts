@@ -3,7 +3,7 @@
 import { PlatformError, type SendOptions, type Target, type Tools } from "@nexus-stream/adapter";
 import { wordsOf } from "@nexus-stream/protocol";
 import type { EventTemplate } from "nostr-tools/core";
-import { THREAD } from "./chat.ts";
+import { NOSTR_THREAD } from "../chats.ts";
 
 export const PROFILE = 0;
 export const NOTE = 1;
@@ -47,22 +47,18 @@ export function threadOf(target: Target): ThreadTarget {
 	const { kind, tags } = target;
 	if ((kind === NOTE || kind === COMMENT) && isTags(tags)) return { kind, tags };
 	const root = rootOf(target);
-	if (!EVENT_ID.test(root)) throw new PlatformError("invalid", `${THREAD}… must name an event by its 64 hex digits.`);
+	if (!EVENT_ID.test(root))
+		throw new PlatformError("invalid", `${NOSTR_THREAD}… must name an event by its 64 hex digits.`);
 	return { kind: NOTE, tags: [["e", root, "", "root"]] };
 }
 
-export const isThread = ({ to }: Target): boolean => to.startsWith(THREAD);
+export const isThread = ({ to }: Target): boolean => to.startsWith(NOSTR_THREAD);
 
-export const rootOf = ({ to }: Target): string => to.slice(THREAD.length);
+export const rootOf = ({ to }: Target): string => to.slice(NOSTR_THREAD.length);
 
 /** Facts about the run, for programs that read threads. */
 export function factTags({ runId, agent, model, phase, usage = {} }: NonNullable<SendOptions["facts"]>): Tags {
-	const named: readonly (readonly [string, string | undefined])[] = [
-		["run", runId],
-		["agent", agent],
-		["model", model],
-		["phase", phase],
-	];
+	const named = Object.entries({ run: runId, agent, model, phase });
 	const tags = named.flatMap(([name, value]) => (value ? [[name, value]] : []));
 	// -1 stands for an unknown count.
 	const counts = Object.entries(usage).filter(([, count]) => Number.isFinite(count) && count >= 0);
@@ -100,31 +96,26 @@ function ephemeralTags(target: Target): Tags {
 	return reply_to === undefined || reply_to === root ? above : [...above, ["e", reply_to, "", "reply"]];
 }
 
-/** Intents are stored before their event is sent: after a crash another process makes the same event, with the same id. */
-export interface Intents {
-	/** The intent of this nonce: an earlier one, or the one made now, which is durable when this resolves. */
-	fix(nonce: string, make: () => Intent): Promise<Intent>;
-}
-
 const MEMORY_MAX = 1000;
 
-export function openIntents({ notes }: Pick<Tools, "notes">): Intents {
+/**
+ * Intents are stored before their event is sent: after a crash another process makes the same event, with the same id. Returns the intent of a
+ * nonce: an earlier one, or the one made now, which is durable when the promise resolves.
+ */
+export function openIntents({ notes }: Pick<Tools, "notes">) {
 	const memory = new Map<string, Intent>();
-	const earlier = (nonce: string): Intent | undefined => memory.get(nonce) ?? findNote(notes?.all() ?? [], nonce);
-	return {
-		async fix(nonce, make) {
-			const known = earlier(nonce);
-			if (known) return known;
-			const intent = make();
-			try {
-				await notes?.addLasting(JSON.stringify({ intent: nonce, ...intent }));
-			} catch (cause) {
-				throw new PlatformError("unavailable", `The message was not sent: ${wordsOf(cause)}`, { cause });
-			}
-			memory.set(nonce, intent);
-			if (memory.size > MEMORY_MAX) memory.delete(memory.keys().next().value ?? "");
-			return intent;
-		},
+	return async (nonce: string, make: () => Intent): Promise<Intent> => {
+		const known = memory.get(nonce) ?? findNote(notes?.all() ?? [], nonce);
+		if (known) return known;
+		const intent = make();
+		try {
+			await notes?.addLasting(JSON.stringify({ intent: nonce, ...intent }));
+		} catch (cause) {
+			throw new PlatformError("unavailable", `The message was not sent: ${wordsOf(cause)}`, { cause });
+		}
+		memory.set(nonce, intent);
+		if (memory.size > MEMORY_MAX) memory.delete(memory.keys().next().value ?? "");
+		return intent;
 	};
 }
 

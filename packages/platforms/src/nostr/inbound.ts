@@ -4,14 +4,13 @@ import { createHash } from "node:crypto";
 import type { InboundMessage, Target } from "@nexus-stream/adapter";
 import type { Event } from "nostr-tools/core";
 import { npubEncode } from "nostr-tools/nip19";
-import { ROOM, THREAD } from "./chat.ts";
+import { NOSTR_ROOM, NOSTR_THREAD } from "../chats.ts";
 import { CHAT_MESSAGE, COMMENT, FILE_MESSAGE, NOTE, type Tags, THREAD_START, type ThreadTarget } from "./events.ts";
 import { readPubkey } from "./keys.ts";
 import type { Rumor } from "./private.ts";
 
 export interface NostrIdentity {
 	pubkey: string;
-	/** Whether an event is one of the agent's. */
 	wrote(eventId: string): boolean;
 }
 
@@ -26,8 +25,8 @@ export function readPublic(event: Event, me: NostrIdentity): InboundMessage | un
 	if (!valuesOf(event.tags, "p").includes(me.pubkey)) return undefined;
 	const { text, named } = readText(event, me);
 	if (text === "") return undefined;
-	const { root, target } = replyTo(event, me);
-	const to = `${THREAD}${root}`;
+	const { root, target } = event.kind === NOTE ? replyToNote(event, me) : replyToComment(event);
+	const to = `${NOSTR_THREAD}${root}`;
 	return {
 		eventId: event.id,
 		from: { id: event.pubkey, name: npubEncode(event.pubkey) },
@@ -42,17 +41,11 @@ export function readPublic(event: Event, me: NostrIdentity): InboundMessage | un
 /** A first event that names us, or an answer to one of ours. Others of the thread are named in every reply, and not addressed by it. */
 function addresses(event: Event, me: NostrIdentity): boolean {
 	const parent = parentOf(event);
-	if (parent === undefined) return true;
-	return parent.author === me.pubkey || me.wrote(parent.id);
-}
-
-interface Parent {
-	id: string;
-	author: string | undefined;
+	return parent === undefined || parent.author === me.pubkey || me.wrote(parent.id);
 }
 
 /** NIP-10: by markers, else by position; NIP-22: the small letters. */
-function parentOf({ kind, tags }: Event): Parent | undefined {
+function parentOf({ kind, tags }: Pick<Event, "kind" | "tags">): { id: string; author?: string } | undefined {
 	const links = linksOf(tags);
 	const link =
 		kind === COMMENT
@@ -63,10 +56,6 @@ function parentOf({ kind, tags }: Event): Parent | undefined {
 	if (link?.[1] === undefined) return undefined;
 	const author = kind === COMMENT ? (link[3] ?? valuesOf(tags, "p").at(-1)) : link[4];
 	return { id: link[1], author: author || undefined };
-}
-
-function replyTo(event: Event, me: NostrIdentity): { root: string; target: ThreadTarget } {
-	return event.kind === NOTE ? replyToNote(event, me) : replyToComment(event);
 }
 
 /** NIP-10. */
@@ -90,19 +79,14 @@ function replyToComment(event: Event): { root: string; target: ThreadTarget } {
 		.filter(([name = "", ...values]) => /^[EAIKP]$/.test(name) && values.every(isShort))
 		.slice(0, ROOT_TAGS_MAX)
 		.map((tag) => tag.slice(0, ROOT_TAG_VALUES_MAX));
-	const own: Tags = [
-		["E", event.id, "", event.pubkey],
-		["K", String(event.kind)],
-		["P", event.pubkey],
-	];
-	const rooted = event.kind === COMMENT && above.some(([name = ""]) => /^[EAI]$/.test(name));
 	const answered: Tags = [
 		["e", event.id, "", event.pubkey],
 		["k", String(event.kind)],
 		["p", event.pubkey],
 	];
-	const root = rooted ? (above.find(([name = ""]) => /^[EAI]$/.test(name))?.[1] ?? event.id) : event.id;
-	return { root, target: { kind: COMMENT, tags: [...(rooted ? above : own), ...answered] } };
+	const own = answered.map(([name = "", ...values]) => [name.toUpperCase(), ...values]);
+	const root = event.kind === COMMENT ? above.find(([name = ""]) => /^[EAI]$/.test(name)) : undefined;
+	return { root: root?.[1] ?? event.id, target: { kind: COMMENT, tags: [...(root ? above : own), ...answered] } };
 }
 
 /** A rumor is judged by its own time and id; its wrap's mean nothing. */
@@ -126,8 +110,8 @@ export function readRumor(rumor: Rumor, me: NostrIdentity): InboundMessage | und
 		const target: Target = { to: rumor.pubkey, direct: true, reply_to: rumor.id };
 		return { ...message, chat: { id: rumor.pubkey, type: "direct" }, target };
 	}
-	const to = `${ROOM}${createHash("sha256").update(members.join()).digest("hex").slice(0, 32)}`;
-	const parent = parentOf({ ...rumor, kind: NOTE, sig: "" });
+	const to = `${NOSTR_ROOM}${createHash("sha256").update(members.join()).digest("hex").slice(0, 32)}`;
+	const parent = parentOf({ kind: NOTE, tags: rumor.tags });
 	return {
 		...message,
 		chat: { id: to, type: "group" },

@@ -4,8 +4,7 @@
  */
 
 import type { InboundMessage, Tools } from "@nexus-stream/adapter";
-import type { ConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
-import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
+import { type ConfirmationQueue, createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
 import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import type { Event } from "nostr-tools/core";
 import type { Filter } from "nostr-tools/filter";
@@ -52,18 +51,11 @@ export class NostrInbox {
 		const { relays, signal, tools } = this.#options;
 		// Messages from before the account was first opened are skipped.
 		if (tools.state.get(BEGUN) === undefined) tools.state.set(BEGUN, String(this.#now()));
-		await Promise.all(
-			relays.map((relay) =>
-				keepListening({
-					round: () => this.#round(relay),
-					pauseMs: 0,
-					signal,
-					clock: tools.clock,
-					log: tools.log,
-					listening: (error) => this.#tell(relay.url, error),
-				}),
-			),
-		);
+		const follow = (relay: Relay) => {
+			const listening = (error?: string) => this.#tell(relay.url, error);
+			return keepListening({ ...tools, round: () => this.#round(relay), pauseMs: 0, signal, listening });
+		};
+		await Promise.all(relays.map(follow));
 	}
 
 	async #round(relay: Relay): Promise<void> {
@@ -149,8 +141,8 @@ export class NostrInbox {
 		const { relays, tools } = this.#options;
 		if (error === undefined) this.#failing.delete(url);
 		else this.#failing.set(url, error);
-		if (this.#failing.size < relays.length) tools.listening?.();
-		else tools.listening?.([...this.#failing.values()].join("; "));
+		if (this.#failing.size < relays.length) tools.listening();
+		else tools.listening([...this.#failing.values()].join("; "));
 	}
 
 	readonly #now = (): number => Math.floor(this.#options.tools.clock.now() / 1000);

@@ -1,11 +1,11 @@
 /** The account's relays together: an event is out when enough of them have it. */
 
 import { PlatformError } from "@nexus-stream/adapter";
+import type { PlatformFault } from "@nexus-stream/adapter/port";
 import { systemClock, within } from "@nexus-stream/protocol/clock";
 import type { Event } from "nostr-tools/core";
-import { type RelayReport, verdict } from "./faults.ts";
 import type { Keys } from "./keys.ts";
-import { Relay } from "./relay.ts";
+import { Relay, type RelayOutcome } from "./relay.ts";
 
 /** How long relays beyond the quorum may take when the process ends. */
 const CLOSE_MS = 1000;
@@ -38,7 +38,6 @@ export class Pool {
 		if (error) throw error;
 	}
 
-	/** Ephemeral events. */
 	pass(event: Event): void {
 		for (const relay of this.relays) relay.pass(event);
 	}
@@ -53,6 +52,38 @@ export class Pool {
 		await within(systemClock, CLOSE_MS, Promise.allSettled(this.#underWay));
 		for (const relay of this.relays) relay.close();
 	}
+}
+
+const BY_PREFIX: Readonly<Record<string, PlatformFault>> = {
+	"rate-limited": "rate_limited",
+	blocked: "denied",
+	restricted: "denied",
+	"auth-required": "denied",
+	pow: "denied",
+	mute: "denied",
+	invalid: "invalid",
+	error: "unavailable",
+};
+
+/** Which fault is reported when relays disagree: a transient one is worth another try. */
+const PRECEDENCE: readonly PlatformFault[] = ["rate_limited", "unavailable", "denied", "invalid"];
+
+export const faultOf = (reason: string): PlatformFault =>
+	BY_PREFIX[/^([a-z-]+):/.exec(reason)?.[1] ?? ""] ?? "unavailable";
+
+export type RelayReport = readonly [relay: string, outcome: RelayOutcome];
+
+/** Undefined: enough relays have it. */
+export function verdict(reports: readonly RelayReport[], quorum: number): PlatformError | undefined {
+	const accepted = reports.filter(([, { at }]) => at === "accepted").length;
+	if (accepted >= quorum) return undefined;
+	const words = reports.flatMap(([relay, outcome]) => ("reason" in outcome ? [`${relay}: ${outcome.reason}`] : []));
+	const message = `${accepted} of ${reports.length} relays have it, ${quorum} should. ${words.join("; ")}`;
+	// People may already read it, so the outcome is unknown.
+	if (accepted > 0 || reports.some(([, { at }]) => at === "unknown"))
+		return new PlatformError("unknown_outcome", message);
+	const faults = reports.map(([, outcome]) => (outcome.at === "refused" ? faultOf(outcome.reason) : "unavailable"));
+	return new PlatformError(PRECEDENCE.find((fault) => faults.includes(fault)) ?? "unavailable", message);
 }
 
 /** A wrong address is not shown: what people write there may carry a password. */

@@ -24,7 +24,6 @@ export const LOOK_GAPS = 0.2;
 const GAP_MS_MIN = 50;
 const FLUSH_MS_MAX = 10_000;
 
-/** From an account's settings. */
 export function readLimits(gap: string | undefined, max: string | undefined): PublisherLimits {
 	const gapMs = Number(gap || PUBLISHER_LIMITS.gapMs);
 	const flushMsMax = Number(max || Math.max(gapMs, PUBLISHER_LIMITS.flushMsMax));
@@ -66,22 +65,14 @@ export type PublisherInput =
 	| { type: "end"; text: string }
 	| { type: "tick" };
 
-export type PublisherEffect =
-	| ({ type: "publish" } & AnswerPiece)
-	/** Tick again then. */
-	| { type: "wake"; at: number };
-
-export interface PublisherStep {
-	state: PublisherState;
-	effects: PublisherEffect[];
-}
+export type PublisherEffect = ({ type: "publish" } & AnswerPiece) | { type: "wake"; at: number };
 
 export function stepPublisher(
 	before: PublisherState,
 	input: PublisherInput,
 	now: number,
 	limits: PublisherLimits = PUBLISHER_LIMITS,
-): PublisherStep {
+): { state: PublisherState; effects: PublisherEffect[] } {
 	if (before.ended) return { state: before, effects: [] };
 	const state = "text" in input ? withText(before, input.text, now) : before;
 	const ended = input.type === "end";
@@ -109,13 +100,8 @@ const SENTENCE_SHARE = 0.75;
 /** Text that is new after this much of the wait is published at once: the next text would be too late, and wait for another time. */
 const FRESH_SHARE = 0.9;
 
-interface Due {
-	at: number;
-	/** When text comes. */
-	freshAt: number;
-}
-
-function dueAt(state: PublisherState, now: number, limits: PublisherLimits): Due {
+/** `freshAt` is for text that comes now. */
+function dueAt(state: PublisherState, now: number, limits: PublisherLimits): { at: number; freshAt: number } {
 	const { text, published, publishedAt, bytesPerSecond } = state;
 	if (publishedAt === undefined) return { at: now, freshAt: now };
 	const { gapMs, flushMsMax, fastBytesPerSecond } = limits;
@@ -132,7 +118,7 @@ function dueAt(state: PublisherState, now: number, limits: PublisherLimits): Due
 /** Ellipses, closing quotes and full-width stops count, too. */
 const SENTENCE_END = /[.!?…]["'”’»)\]]*(?:\s|$)|[。！？]|\n/u;
 
-function publish(state: PublisherState, now: number): PublisherStep {
+function publish(state: PublisherState, now: number): ReturnType<typeof stepPublisher> {
 	const { text, published } = state;
 	const from = commonLength(published, text);
 	const sequence = state.sequence + 1;

@@ -11,30 +11,28 @@ import type { Filter } from "nostr-tools/filter";
 import { makeAuthEvent } from "nostr-tools/nip42";
 import { finalizeEvent } from "nostr-tools/pure";
 import { type RawData, WebSocket } from "ws";
-import { isDuplicate, type RelayOutcome, wantsProof } from "./faults.ts";
 import type { Keys } from "./keys.ts";
 
-export interface RelayLimits {
-	connectMs: number;
-	/** How long a relay may take to answer an event. */
-	answerMs: number;
-	/** A connection that answers no ping within this time is dead. */
-	pingMs: number;
-	frameBytesMax: number;
-	/** Events that wait for the reader; beyond that the connection is not read. */
-	waitingMax: number;
-	/** A relay that cannot be reached gets no ephemeral events for so long. */
-	restMs: number;
-}
+const CONNECT_MS = 10_000;
+/** How long a relay may take to answer an event. */
+const ANSWER_MS = 10_000;
+/** A connection that answers no ping within this time is dead. */
+const PING_MS = 30_000;
+const FRAME_BYTES_MAX = 1_000_000;
+/** Events that wait for the reader; beyond that the connection is not read. */
+const WAITING_MAX = 200;
+/** A relay that cannot be reached gets no ephemeral events for so long. */
+const REST_MS = 5000;
 
-export const RELAY_LIMITS: RelayLimits = {
-	connectMs: 10_000,
-	answerMs: 10_000,
-	pingMs: 30_000,
-	frameBytesMax: 1_000_000,
-	waitingMax: 200,
-	restMs: 5_000,
-};
+/** The outcome of an event at one relay. */
+export type RelayOutcome =
+	| { at: "accepted" }
+	/** It answered no. */
+	| { at: "refused"; reason: string }
+	/** It never got the event. */
+	| { at: "unreached"; reason: string }
+	/** It got the event and said nothing. */
+	| { at: "unknown"; reason: string };
 
 export interface RelayListener {
 	/** Resolves when the event is safe. A rejection ends the subscription. */
@@ -47,9 +45,9 @@ interface RelayConnection {
 	socket: WebSocket;
 	/** Answers that are waited for, by event id. */
 	answers: Map<string, (outcome: RelayOutcome) => void>;
-	listener: { filters: readonly Filter[]; to: RelayListener; end(cause: unknown): void } | undefined;
+	listener?: { filters: readonly Filter[]; to: RelayListener; end(cause: unknown): void };
 	/** Resolves once the relay has taken our proof of identity. */
-	authenticated: Promise<RelayOutcome> | undefined;
+	authenticated?: Promise<RelayOutcome>;
 	waiting: number;
 	wasOpen: boolean;
 }
@@ -62,15 +60,13 @@ const LINE_TYPE = /^[A-Z]+(?:-[A-Z]+)*$/;
 export class Relay {
 	readonly url: string;
 	readonly #keys: Keys;
-	readonly #limits: RelayLimits;
 	#connecting: Promise<RelayConnection> | undefined;
 	#socket: WebSocket | undefined;
 	#restUntil = 0;
 
-	constructor(url: string, keys: Keys, limits: RelayLimits = RELAY_LIMITS) {
+	constructor(url: string, keys: Keys) {
 		this.url = url;
 		this.#keys = keys;
-		this.#limits = limits;
 	}
 
 	/** Never rejects. */
@@ -115,7 +111,7 @@ export class Relay {
 			await promise;
 		} finally {
 			signal.removeEventListener("abort", stop);
-			connection.listener = undefined;
+			delete connection.listener;
 			send(connection, ["CLOSE", SUBSCRIPTION]);
 		}
 	}
@@ -133,18 +129,10 @@ export class Relay {
 	}
 
 	#connect(): Promise<RelayConnection> {
-		const { connectMs, frameBytesMax } = this.#limits;
 		const { promise, resolve, reject } = Promise.withResolvers<RelayConnection>();
-		const options = { handshakeTimeout: connectMs, maxPayload: frameBytesMax, perMessageDeflate: false };
+		const options = { handshakeTimeout: CONNECT_MS, maxPayload: FRAME_BYTES_MAX, perMessageDeflate: false };
 		const socket = new WebSocket(this.url, options);
-		const connection: RelayConnection = {
-			socket,
-			answers: new Map(),
-			listener: undefined,
-			authenticated: undefined,
-			waiting: 0,
-			wasOpen: false,
-		};
+		const connection: RelayConnection = { socket, answers: new Map(), waiting: 0, wasOpen: false };
 		let reason = "the connection broke";
 		const alive = this.#ping(socket);
 		this.#socket = socket;
@@ -160,7 +148,7 @@ export class Relay {
 			clearInterval(alive);
 			if (this.#connecting === promise) this.#connecting = undefined;
 			const error = this.#broken(reason);
-			if (!connection.wasOpen) this.#restUntil = performance.now() + this.#limits.restMs;
+			if (!connection.wasOpen) this.#restUntil = performance.now() + REST_MS;
 			reject(error);
 			connection.listener?.end(error);
 			for (const answer of [...connection.answers.values()]) answer({ at: "unknown", reason });
@@ -180,7 +168,7 @@ export class Relay {
 			if (socket.readyState !== WebSocket.OPEN) return;
 			heard = false;
 			socket.ping();
-		}, this.#limits.pingMs).unref();
+		}, PING_MS).unref();
 	}
 
 	#ask(connection: RelayConnection, line: unknown[], id: string, signal?: AbortSignal): Promise<RelayOutcome> {
@@ -188,9 +176,8 @@ export class Relay {
 		if (connection.socket.readyState !== WebSocket.OPEN) {
 			return Promise.resolve({ at: "unreached", reason: "the connection broke" });
 		}
-		const { answerMs } = this.#limits;
-		const late = () => resolve({ at: "unknown", reason: `no answer within ${answerMs} ms` });
-		const cancel = systemClock.after(answerMs, late);
+		const late = () => resolve({ at: "unknown", reason: `no answer within ${ANSWER_MS} ms` });
+		const cancel = systemClock.after(ANSWER_MS, late);
 		const left = () => resolve({ at: "unknown", reason: "no answer in time" });
 		signal?.addEventListener("abort", left, { once: true });
 		connection.answers.set(id, resolve);
@@ -236,10 +223,10 @@ export class Relay {
 		const { listener, socket } = connection;
 		if (!listener || typeof event !== "object" || event === null) return;
 		connection.waiting++;
-		if (connection.waiting > this.#limits.waitingMax) socket.pause();
+		if (connection.waiting > WAITING_MAX) socket.pause();
 		const taken = listener.to.event(event).finally(() => {
 			connection.waiting--;
-			if (socket.isPaused && connection.waiting <= this.#limits.waitingMax / 2) socket.resume();
+			if (socket.isPaused && connection.waiting <= WAITING_MAX / 2) socket.resume();
 		});
 		this.#settle(connection, taken);
 	}
@@ -252,7 +239,7 @@ export class Relay {
 		const { listener } = connection;
 		if (!listener) return;
 		if (wantsProof(reason) && (await connection.authenticated)?.at === "accepted") {
-			connection.authenticated = undefined;
+			delete connection.authenticated;
 			send(connection, ["REQ", SUBSCRIPTION, ...listener.filters]);
 			return;
 		}
@@ -266,8 +253,12 @@ export class Relay {
 	}
 }
 
+/** A relay that has the event says so in either way. */
 const outcomeOf = (ok: boolean, reason: string): RelayOutcome =>
-	ok || isDuplicate(reason) ? { at: "accepted" } : { at: "refused", reason };
+	ok || reason.startsWith("duplicate:") ? { at: "accepted" } : { at: "refused", reason };
+
+/** Taken once we have shown who we are. */
+const wantsProof = (reason: string): boolean => /^(?:auth-required|restricted):/.test(reason);
 
 function send({ socket }: RelayConnection, line: unknown[]): void {
 	if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(line));

@@ -16,13 +16,12 @@ import type { Activity } from "@nexus-stream/adapter/port";
 import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import type { Event, EventTemplate } from "nostr-tools/core";
 import { finalizeEvent } from "nostr-tools/pure";
-import { ROOM } from "./chat.ts";
+import { NOSTR_ROOM } from "../chats.ts";
 import {
 	CHAT_MESSAGE,
 	factTags,
 	INBOX_RELAYS,
 	type Intent,
-	type Intents,
 	isThread,
 	openIntents,
 	PROFILE,
@@ -48,7 +47,7 @@ export class NostrSession implements Session, Previewing, Listening {
 	readonly #urls: readonly string[];
 	readonly #pool: Pool;
 	readonly #tools: Tools;
-	readonly #intents: Intents;
+	readonly #fixIntent: ReturnType<typeof openIntents>;
 	readonly #limits: PublisherLimits;
 	readonly #streams: NostrStreams;
 
@@ -59,7 +58,7 @@ export class NostrSession implements Session, Previewing, Listening {
 		this.#keys = readKeys(settings.secret_key);
 		this.#pool = new Pool(this.#urls, quorum, this.#keys);
 		this.#tools = tools;
-		this.#intents = openIntents(tools);
+		this.#fixIntent = openIntents(tools);
 		this.#limits = readLimits(settings.flush_ms, settings.flush_ms_max);
 		this.#streams = new NostrStreams(tools.clock, this.#limits, (event) => this.#pool.pass(this.#signed(event)));
 	}
@@ -78,7 +77,7 @@ export class NostrSession implements Session, Previewing, Listening {
 		const { nonce, inDoubt } = options;
 		const known = this.#tools.sent.of(nonce);
 		if (known !== undefined) return { messageId: known };
-		const intent = await this.#intents.fix(nonce, () => this.#intentOf(target, text, options));
+		const intent = await this.#fixIntent(nonce, () => this.#intentOf(target, text, options));
 		if (inDoubt && intent.text !== digestOf(text)) {
 			throw new PlatformError("unknown_outcome", "The message may have been sent with another text. Look at the chat.");
 		}
@@ -105,9 +104,8 @@ export class NostrSession implements Session, Previewing, Listening {
 	}
 
 	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
-		const tools = this.#tools;
-		const keys = this.#keys;
-		const me = { pubkey: keys.pubkey, wrote: (id: string) => this.#tools.sent.has(id) };
+		const [tools, keys] = [this.#tools, this.#keys];
+		const me = { pubkey: keys.pubkey, wrote: (id: string) => tools.sent.has(id) };
 		const inbox = new NostrInbox({ relays: this.#pool.relays, keys, me, emit, signal, tools });
 		await Promise.all([inbox.listen(), this.#introduce(signal)]);
 	}
@@ -126,21 +124,28 @@ export class NostrSession implements Session, Previewing, Listening {
 
 	/** Tried until it is out; nothing else waits for it. */
 	async #introduce(signal: AbortSignal): Promise<void> {
-		const tools = this.#tools;
-		const settings = this.#settings;
-		const urls = this.#urls;
+		const { clock, log } = this.#tools;
 		const done = new AbortController();
-		const publish = (event: EventTemplate) => this.#pool.publish(this.#signed(event), signal);
 		const round = async () => {
-			await publishProfile({ settings, relays: urls, publish, tools });
+			await this.#publishProfile(signal);
 			done.abort();
 		};
-		const either = AbortSignal.any([signal, done.signal]);
 		try {
-			await keepListening({ round, pauseMs: 0, signal: either, clock: tools.clock, log: tools.log });
+			await keepListening({ round, pauseMs: 0, signal: AbortSignal.any([signal, done.signal]), clock, log });
 		} catch (cause) {
-			tools.log.warn({ error: String(cause) }, "the relays refuse the profile");
+			log.warn({ error: String(cause) }, "the relays refuse the profile");
 		}
+	}
+
+	/** Published again only when it has changed. */
+	async #publishProfile(signal: AbortSignal): Promise<void> {
+		const { state, clock } = this.#tools;
+		const drafts = profileDrafts(this.#settings, this.#urls);
+		const digest = createHash("sha256").update(JSON.stringify(drafts)).digest("hex");
+		if (state.get(PUBLISHED) === digest) return;
+		const created_at = Math.floor(clock.now() / 1000);
+		for (const draft of drafts) await this.#pool.publish(this.#signed({ ...draft, created_at }), signal);
+		state.set(PUBLISHED, digest);
 	}
 
 	#intentOf(target: Target, said: string, { nonce, facts = {} }: SendOptions): Intent {
@@ -186,7 +191,7 @@ export class NostrSession implements Session, Previewing, Listening {
 	}
 
 	#recipients({ to, members }: Target): string[] {
-		const names = to.startsWith(ROOM) && Array.isArray(members) ? members.map(String) : [to];
+		const names = to.startsWith(NOSTR_ROOM) && Array.isArray(members) ? members.map(String) : [to];
 		const people = names.map(readPubkey).filter((pubkey) => pubkey !== undefined);
 		if (people.length === names.length && people.length > 0 && people.length <= MEMBERS_MAX) return people;
 		throw new PlatformError(
@@ -201,34 +206,14 @@ export class NostrSession implements Session, Previewing, Listening {
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
 const PROFILE_FIELDS = ["name", "about", "picture", "nip05"] as const;
-/** State key: the digest of the published profile. */
 const PUBLISHED = "profile";
 
 type ProfileSettings = Settings<(typeof PROFILE_FIELDS)[number]>;
 
-type ProfileEvent = Omit<EventTemplate, "created_at">;
-
 /** Without a name or the like, a profile that a person has published stays as it is. */
-function profileDrafts(settings: ProfileSettings, relays: readonly string[]): ProfileEvent[] {
+function profileDrafts(settings: ProfileSettings, relays: readonly string[]): Omit<EventTemplate, "created_at">[] {
 	const given = PROFILE_FIELDS.flatMap((name) => (settings[name] === "" ? [] : [[name, settings[name]]]));
 	const content = JSON.stringify({ ...Object.fromEntries(given), bot: true });
 	const inbox = { kind: INBOX_RELAYS, tags: relays.map((url) => ["relay", url]), content: "" };
 	return given.length === 0 ? [inbox] : [inbox, { kind: PROFILE, tags: [], content }];
-}
-
-interface ProfileOptions {
-	settings: ProfileSettings;
-	relays: readonly string[];
-	publish(event: EventTemplate): Promise<void>;
-	tools: Tools;
-}
-
-/** Published again only when it has changed. */
-async function publishProfile({ settings, relays, publish, tools }: ProfileOptions): Promise<void> {
-	const drafts = profileDrafts(settings, relays);
-	const digest = createHash("sha256").update(JSON.stringify(drafts)).digest("hex");
-	if (tools.state.get(PUBLISHED) === digest) return;
-	const created_at = Math.floor(tools.clock.now() / 1000);
-	for (const draft of drafts) await publish({ ...draft, created_at });
-	tools.state.set(PUBLISHED, digest);
 }

@@ -4,27 +4,14 @@ import type { SendOptions, Target } from "@nexus-stream/adapter";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { EventTemplate } from "nostr-tools/core";
 import { streamEvent, typingEvent } from "./events.ts";
-import {
-	EMPTY_PUBLISHER,
-	type PublisherInput,
-	type PublisherLimits,
-	type PublisherState,
-	stepPublisher,
-} from "./publisher.ts";
+import { EMPTY_PUBLISHER, type PublisherInput, type PublisherLimits, stepPublisher } from "./publisher.ts";
 
 interface NostrStream {
 	target: Target;
 	name: string;
-	state: PublisherState;
+	state: typeof EMPTY_PUBLISHER;
 	cancel(): void;
 	tools: SendOptions["tools"];
-}
-
-interface Typed {
-	/** When typing was last published. */
-	at: number;
-	/** Pending text that waits for the gap. */
-	cancel(): void;
 }
 
 const STREAMS_MAX = 500;
@@ -34,8 +21,8 @@ export class NostrStreams {
 	readonly #pass: (event: EventTemplate) => void;
 	readonly #limits: PublisherLimits;
 	readonly #open = new Map<string, NostrStream>();
-	/** By thread. */
-	readonly #typed = new Map<string, Typed>();
+	/** By thread: when typing was last published, and how to cancel what waits for the gap. */
+	readonly #typed = new Map<string, { at: number; cancel(): void }>();
 
 	constructor(clock: Clock, limits: PublisherLimits, pass: (event: EventTemplate) => void) {
 		this.#clock = clock;
@@ -43,7 +30,6 @@ export class NostrStreams {
 		this.#pass = pass;
 	}
 
-	/** The text so far. */
 	show(target: Target, draftId: number, text: string, { facts, tools = [] }: SendOptions): void {
 		const key = keyOf(target, facts);
 		const stream = this.#open.get(key) ?? this.#begin(key, target, String(draftId));

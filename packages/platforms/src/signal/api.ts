@@ -1,37 +1,28 @@
 /** signal-cli's daemon over HTTP: JSON-RPC calls, and a stream of what comes in. */
 
-import { PlatformError } from "@nexus-stream/adapter";
+import { PlatformError, type Tools } from "@nexus-stream/adapter";
 import { fetchJson, foreignAnswer } from "@nexus-stream/adapter/platform/json";
 import { networkError } from "@nexus-stream/adapter/platform/network";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import { createParser } from "eventsource-parser";
+import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { type RpcError, refusal } from "./faults.ts";
-
-export const DEFAULT_API_URL = "http://127.0.0.1:8080";
 
 /** It says something every 15 seconds. */
 const SILENCE_MS = 60_000;
 
-export interface SignalApi {
-	call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result>;
-	/** Until the connection ends; `take` resolves when the event is safe. Rejects when there is no connection to be had. */
-	events(options: SignalEventsOptions): Promise<void>;
-}
-
-export interface SignalEventsOptions {
-	/** The last event that was taken. */
+export interface SignalEventsOptions extends Pick<Tools, "clock"> {
 	after: string | undefined;
-	/** The connection is there. */
 	opened(): void;
+	/** Resolves when the event is safe. */
 	take(data: string, id: string | undefined): Promise<void>;
 	signal: AbortSignal;
-	clock: Clock;
 }
 
-export function createApi(apiUrl: string, account: string): SignalApi {
+export type SignalApi = ReturnType<typeof createApi>;
+
+export function createApi(apiUrl: string, account: string) {
 	let count = 0;
 	return {
-		async call(method, params, signal) {
+		async call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result> {
 			const request = { jsonrpc: "2.0", id: String(++count), method, params: { account, ...params } };
 			const headers = { "content-type": "application/json" };
 			const init = { method: "POST", headers, body: JSON.stringify(request), signal };
@@ -39,9 +30,11 @@ export function createApi(apiUrl: string, account: string): SignalApi {
 			const { result, error } = (answer.body ?? {}) as { result?: unknown; error?: RpcError };
 			if (typeof error?.code === "number") throw refusal(method, error);
 			if (answer.status >= 300 || result === undefined || result === null) throw foreignAnswer(method, answer);
-			return result as never;
+			return result as Result;
 		},
-		events: (options) => readEvents(`${apiUrl}/api/v1/events?account=${encodeURIComponent(account)}`, options),
+		/** Until the connection ends. Rejects when there is no connection to be had. */
+		events: (options: SignalEventsOptions) =>
+			readEvents(`${apiUrl}/api/v1/events?account=${encodeURIComponent(account)}`, options),
 	};
 }
 
@@ -52,10 +45,11 @@ async function readEvents(url: string, { after, opened, take, signal, clock }: S
 		cancel();
 		cancel = clock.after(SILENCE_MS, () => silence.abort(new Error(`silent for ${SILENCE_MS} ms`)));
 	};
-	const waiting: { data: string; id: string | undefined }[] = [];
-	const parser = createParser({ onEvent: ({ data, id }) => void waiting.push({ data, id }) });
+	const waiting: EventSourceMessage[] = [];
+	const parser = createParser({ onEvent: (event) => void waiting.push(event) });
 	try {
-		const headers = { accept: "text/event-stream", ...(after === undefined ? {} : { "last-event-id": after }) };
+		const headers = new Headers({ accept: "text/event-stream" });
+		if (after !== undefined) headers.set("last-event-id", after);
 		heard();
 		const response = await fetch(url, { headers, signal: AbortSignal.any([signal, silence.signal]) });
 		if (response.status === 400)

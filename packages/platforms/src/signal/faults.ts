@@ -2,6 +2,7 @@
 
 import { PlatformError } from "@nexus-stream/adapter";
 import type { PlatformFault } from "@nexus-stream/adapter/port";
+import type { Meaning } from "../meanings.ts";
 
 export interface RpcError {
 	code: number;
@@ -9,14 +10,17 @@ export interface RpcError {
 	data?: { response?: { results?: readonly SendResult[] } } | null;
 }
 
+export interface SignalSendAnswer {
+	timestamp: number;
+	results?: readonly SendResult[];
+}
+
 /** The outcome of a message for one recipient. */
-export interface SendResult {
+interface SendResult {
 	type: string;
 	token?: string;
 	retryAfterSeconds?: number;
 }
-
-type Meaning = readonly [fault: PlatformFault, advice: string];
 
 const UNTRUSTED: Meaning = ["denied", "The person's safety number has changed: compare it, then signal-cli trust."];
 

@@ -20,7 +20,7 @@ import type { Attaching, Editing, Emit, Listening } from "@nexus-stream/adapter/
 import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
 import { keepListening } from "@nexus-stream/adapter/serve/listen";
 import { createApi, type SignalApi } from "./api.ts";
-import { refusedBy, type SendResult } from "./faults.ts";
+import { refusedBy, type SignalSendAnswer } from "./faults.ts";
 import { readEnvelope, recipientOf, type SignalFile, type SignalIdentity } from "./inbound.ts";
 
 /** Where reading of events resumes after a restart. */
@@ -29,11 +29,6 @@ const REVISIONS = "revisions";
 const REVISIONS_KEPT = 50;
 const EDIT_INTERVAL_MS = 2500;
 export const SEND_INTERVAL_MS = 1000;
-
-interface Sent {
-	timestamp: number;
-	results?: readonly SendResult[];
-}
 
 export class SignalSession implements Session, Editing, Attaching, Listening {
 	readonly editing = this;
@@ -98,7 +93,7 @@ export class SignalSession implements Session, Editing, Attaching, Listening {
 	}
 
 	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
-		const { clock, log, state, listening } = this.#tools;
+		const { clock, state, listening } = this.#tools;
 		const heard = createConfirmationQueue();
 		const take = async (data: string, id: string | undefined) => {
 			const message = await this.#read(data);
@@ -106,21 +101,18 @@ export class SignalSession implements Session, Editing, Attaching, Listening {
 		};
 		const opened = () => listening();
 		const round = () => this.#api.events({ after: state.get(LAST_EVENT), opened, take, signal, clock });
-		await keepListening({ round, pauseMs: 0, signal, clock, log, listening });
+		await keepListening({ round, pauseMs: 0, signal, ...this.#tools });
 	}
 
 	async health() {
 		const { uuid } = await this.#me();
-		const registered = uuid !== undefined;
-		const detail = registered
-			? `${this.#number}, drafts ${this.#drafts ? "on" : "off"}`
-			: `${this.#number} is not registered`;
-		return { ok: registered, detail };
+		const state = uuid === undefined ? " is not registered" : `, drafts ${this.#drafts ? "on" : "off"}`;
+		return { ok: uuid !== undefined, detail: `${this.#number}${state}` };
 	}
 
 	async #send(target: Target, what: object, signal: AbortSignal): Promise<number> {
 		const params = { ...recipientOf(target), ...quoteOf(target), ...what };
-		const { timestamp, results = [] } = await this.#api.call<Sent>("send", params, signal);
+		const { timestamp, results = [] } = await this.#api.call<SignalSendAnswer>("send", params, signal);
 		const refused = refusedBy("send", results);
 		if (refused) throw refused;
 		return Number(createdId("send", timestamp));

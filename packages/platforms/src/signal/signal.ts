@@ -2,7 +2,6 @@
 
 import { definePlatform } from "@nexus-stream/adapter";
 import { IS_ADDRESS, IS_BOOLEAN } from "@nexus-stream/adapter/platform/platform";
-import { DEFAULT_API_URL } from "./api.ts";
 import { SEND_INTERVAL_MS, SignalSession } from "./session.ts";
 
 export const platform = definePlatform({
@@ -22,7 +21,7 @@ export const platform = definePlatform({
 				prompt: "Number of the Signal account (+15551234567)",
 				pattern: "^\\+\\d{5,15}$",
 			},
-			{ name: "api_url", prompt: "signal-cli daemon --http", default: DEFAULT_API_URL, pattern: IS_ADDRESS },
+			{ name: "api_url", prompt: "signal-cli daemon --http", default: "http://127.0.0.1:8080", pattern: IS_ADDRESS },
 			{ name: "drafts", prompt: "Edit a message while it grows", default: "false", pattern: IS_BOOLEAN },
 		],
 	},

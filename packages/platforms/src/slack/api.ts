@@ -5,8 +5,6 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { type Logger, LogLevel, WebClient } from "@slack/web-api";
 import { toPlatformError } from "./faults.ts";
 
-export const DEFAULT_API_URL = "https://slack.com/api/";
-
 /** The SDK's calls take no signal; its fetch finds it here. */
 const signals = new AsyncLocalStorage<AbortSignal>();
 

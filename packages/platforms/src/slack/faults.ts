@@ -3,53 +3,42 @@
 import { PlatformError } from "@nexus-stream/adapter";
 import { foreignAnswer } from "@nexus-stream/adapter/platform/json";
 import { networkError } from "@nexus-stream/adapter/platform/network";
-import type { PlatformFault } from "@nexus-stream/adapter/port";
 import { WebAPIHTTPError, WebAPIPlatformError, WebAPIRateLimitedError, WebAPIRequestError } from "@slack/web-api";
+import { meanings } from "../meanings.ts";
 
 const TOKEN = "The token is wrong or was revoked: copy it from the app's page at api.slack.com again.";
+const ADMIN = "An administrator has to allow the app.";
 const INVITE = "Invite the app to the channel: /invite @app.";
 
 /** By Slack's own word; a word that is not here is about the content. */
-const BY_WORD: Readonly<Record<string, readonly [fault: PlatformFault, advice: string]>> = {
-	invalid_auth: ["denied", TOKEN],
-	not_authed: ["denied", TOKEN],
-	account_inactive: ["denied", TOKEN],
-	token_revoked: ["denied", TOKEN],
-	token_expired: ["denied", TOKEN],
-	not_allowed_token_type: [
+const BY_WORD = meanings<string>(
+	["denied", TOKEN, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"],
+	[
 		"denied",
 		"Use the bot token (xoxb-…) as bot_token and the app token (xapp-…) as app_token.",
+		"not_allowed_token_type",
 	],
-	missing_scope: ["denied", "Add the scope to the app and install it again."],
-	no_permission: ["denied", "Add the scope to the app and install it again."],
-	access_denied: ["denied", "An administrator has to allow the app."],
-	ekm_access_denied: ["denied", "An administrator has to allow the app."],
-	team_access_not_granted: ["denied", "An administrator has to allow the app."],
-	restricted_action: ["denied", "The workspace does not let the app write there."],
-	restricted_action_read_only_channel: ["denied", "The channel is read-only."],
-	restricted_action_thread_locked: ["denied", "The thread is locked."],
-	not_in_channel: ["denied", INVITE],
-	cant_update_message: ["denied", "Only the app that wrote a message may change it."],
-	edit_window_closed: ["denied", "The workspace limits how long messages can be changed."],
-	message_not_owned_by_app: ["denied", "Only the app that wrote a message may change it."],
-	channel_not_found: ["gone", `Check the channel's id. ${INVITE}`],
-	is_archived: ["gone", "The channel is archived."],
-	message_not_found: ["gone", "The message was deleted."],
-	thread_not_found: ["gone", "The thread's first message was deleted."],
-	user_not_found: ["gone", "Check the user's id."],
-	users_not_found: ["gone", "Check the user's id."],
-	file_not_found: ["gone", "The file was deleted."],
-	service_unavailable: ["unavailable", ""],
-	team_added_to_org: ["unavailable", "The workspace is being moved."],
-	request_timeout: ["unavailable", ""],
+	["denied", "Add the scope to the app and install it again.", "missing_scope", "no_permission"],
+	["denied", ADMIN, "access_denied", "ekm_access_denied", "team_access_not_granted"],
+	["denied", "The workspace does not let the app write there.", "restricted_action"],
+	["denied", "The channel is read-only.", "restricted_action_read_only_channel"],
+	["denied", "The thread is locked.", "restricted_action_thread_locked"],
+	["denied", INVITE, "not_in_channel"],
+	["denied", "Only the app that wrote a message may change it.", "cant_update_message", "message_not_owned_by_app"],
+	["denied", "The workspace limits how long messages can be changed.", "edit_window_closed"],
+	["gone", `Check the channel's id. ${INVITE}`, "channel_not_found"],
+	["gone", "The channel is archived.", "is_archived"],
+	["gone", "The message was deleted.", "message_not_found"],
+	["gone", "The thread's first message was deleted.", "thread_not_found"],
+	["gone", "Check the user's id.", "user_not_found", "users_not_found"],
+	["gone", "The file was deleted.", "file_not_found"],
+	["unavailable", "", "service_unavailable", "request_timeout"],
+	["unavailable", "The workspace is being moved.", "team_added_to_org"],
 	// Slack's words for these: some of it may have happened.
-	internal_error: ["unknown_outcome", ""],
-	fatal_error: ["unknown_outcome", ""],
-	ratelimited: ["rate_limited", ""],
-	rate_limited: ["rate_limited", ""],
-};
+	["unknown_outcome", "", "internal_error", "fatal_error"],
+	["rate_limited", "", "ratelimited", "rate_limited"],
+);
 
-/** Every failure of a call in the words of all platforms. */
 export function toPlatformError(method: string, cause: unknown): PlatformError {
 	if (cause instanceof PlatformError) return cause;
 	if (cause instanceof WebAPIRateLimitedError) {
@@ -71,7 +60,7 @@ export function toPlatformError(method: string, cause: unknown): PlatformError {
 	if (typeof error !== "string" || !/^\w{1,100}$/.test(error)) {
 		return foreignAnswer(method, { status: 200, headers: new Headers() });
 	}
-	const [fault, advice] = BY_WORD[error] ?? ["invalid", ""];
+	const [fault, advice] = BY_WORD.get(error) ?? ["invalid", ""];
 	const words = [`${method}: ${error}`, needed ? `(${needed})` : "", advice].filter((each) => each !== "");
 	return new PlatformError(fault, words.join(" "), { cause });
 }

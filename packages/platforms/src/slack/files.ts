@@ -14,42 +14,31 @@ import { call } from "./api.ts";
 import { wordOf } from "./faults.ts";
 import type { SlackAddress } from "./writer.ts";
 
-export interface Uploads {
-	/** Returns the id of the stored file. */
-	upload(attachment: WireAttachment, signal: AbortSignal): Promise<string>;
-	/** The message's id is the file's. */
-	share(
-		thread: SlackAddress,
-		attachment: WireAttachment,
-		options: SendOptions,
-		fileId: string,
-	): Promise<CreatedMessage>;
-	/** The file that was recorded for this nonce. */
-	fileOf(nonce: string): string | undefined;
-	/** Undefined: it certainly was not shared there. */
-	find(fileId: string, channel: string): Promise<CreatedMessage | undefined>;
-}
-
 const STATE_KEY = "uploads";
 const UPLOADS_KEPT = 100;
 
-export function createUploads(client: WebClient, state: Tools["state"]): Uploads {
+export type Uploads = ReturnType<typeof createUploads>;
+
+export function createUploads(client: WebClient, state: Tools["state"]) {
 	const recorded = (): [nonce: string, fileId: string][] => JSON.parse(state.get(STATE_KEY) ?? "[]");
 	return {
-		upload: (attachment, signal) => upload(client, attachment, signal),
-		async share(thread, attachment, options, fileId) {
+		/** Returns the id of the stored file. */
+		upload: (attachment: WireAttachment, signal: AbortSignal) => upload(client, attachment, signal),
+		/** The message's id is the file's. */
+		async share({ channel: channel_id, thread_ts }: SlackAddress, title: string, options: SendOptions, fileId: string) {
 			const others = recorded().filter(([nonce]) => nonce !== options.nonce);
 			state.set(STATE_KEY, JSON.stringify([...others, [options.nonce, fileId]].slice(-UPLOADS_KEPT)));
 			await state.recorded();
-			const { channel: channel_id, thread_ts } = thread;
-			const params = { files: [{ id: fileId, title: attachment.name }] as [{ id: string; title: string }], channel_id };
+			const params = { files: [{ id: fileId, title }] as [{ id: string; title: string }], channel_id };
 			await call("files.completeUploadExternal", options.signal, () =>
 				client.files.completeUploadExternal(thread_ts === undefined ? params : { ...params, thread_ts }),
 			);
 			return { messageId: fileId };
 		},
-		fileOf: (nonce) => recorded().find(([known]) => known === nonce)?.[1],
-		async find(fileId, channel) {
+		/** The file that was recorded for this nonce. */
+		fileOf: (nonce: string) => recorded().find(([known]) => known === nonce)?.[1],
+		/** Undefined: it certainly was not shared there. */
+		async find(fileId: string, channel: string): Promise<CreatedMessage | undefined> {
 			try {
 				const { file } = await call("files.info", undefined, () => client.files.info({ file: fileId }));
 				const shares: { public?: object; private?: object } = file?.shares ?? {};

@@ -4,6 +4,7 @@ import { createHmac } from "node:crypto";
 import type { Target, WebhookAnswer, WebhookRequest } from "@nexus-stream/adapter";
 import { type MessageWithFiles, type RemoteFile, sameSecret } from "@nexus-stream/adapter/platform/network";
 import { readPost } from "@nexus-stream/adapter/platform/webhook";
+import { heard } from "../heard.ts";
 
 export interface SlackFile extends RemoteFile {
 	url: string;
@@ -64,26 +65,19 @@ export function readEvent(
 	if (!event || (event.type !== "message" && event.type !== "app_mention")) return undefined;
 	const { user, channel, ts } = event;
 	if (!SAID.has(event.subtype) || event.hidden || !user || event.bot_id || user === me.userId) return undefined;
-	const { text: said, mention } = readText(event.text ?? "", me.userId);
-	const text = [said, ...forwarded(event, me.userId)].filter((each) => each !== "").join("\n");
-	const files = filesOf(event);
-	if (text === "" && files.length === 0) return undefined;
+	const { text, mention } = readText(event.text ?? "", me.userId);
 	// Mentions do not name the kind of their channel; the id shows a direct one.
 	const direct = event.channel_type === undefined ? channel.startsWith("D") : event.channel_type === "im";
 	const name = event.user_profile?.display_name || event.user_profile?.real_name;
-	return {
-		files,
-		message: {
-			// A mention comes twice, as a message and as a mention: one message.
-			eventId: `${channel}:${ts}`,
-			from: { id: user, name: name || undefined },
-			chat: { id: channel, type: direct ? "direct" : "group" },
-			text,
-			mention: direct ? undefined : mention,
-			target: targetOf(event, direct, threads, event.user_team ?? event.team ?? team),
-			ts: Math.floor(Number(ts) * 1000),
-		},
-	};
+	return heard([text, ...forwarded(event, me.userId)], filesOf(event), {
+		// A mention comes twice, as a message and as a mention: one message.
+		eventId: `${channel}:${ts}`,
+		from: { id: user, name: name || undefined },
+		chat: { id: channel, type: direct ? "direct" : "group" },
+		mention: direct ? undefined : mention,
+		target: targetOf(event, direct, threads, event.user_team ?? event.team ?? team),
+		ts: Math.floor(Number(ts) * 1000),
+	});
 }
 
 /** `user_id` and `team_id`: native streaming in a channel needs to know for whom. */
@@ -95,8 +89,8 @@ function targetOf(event: SlackMessage, direct: boolean, threads: Threads, team: 
 		thread_id: thread,
 		reply_to: event.ts,
 		direct,
-		...(event.user === undefined ? {} : { user_id: event.user }),
-		...(team === undefined ? {} : { team_id: team }),
+		user_id: event.user,
+		team_id: team,
 	};
 }
 

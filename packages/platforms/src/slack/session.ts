@@ -120,12 +120,12 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 
 	async attach(
 		target: Target,
-		attachment: WireAttachment,
+		{ name }: WireAttachment,
 		options: SendOptions,
 		fileId: string,
 	): Promise<CreatedMessage> {
 		const thread = await this.#writer.threadOf(target, options.signal);
-		return await this.#uploads.share(thread, attachment, options, fileId);
+		return await this.#uploads.share(thread, name, options, fileId);
 	}
 
 	async find(target: Target, nonce: string, text: string): Promise<CreatedMessage | undefined> {
@@ -175,9 +175,8 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 			const pressed = this.#readPress(payload);
 			if (pressed) await press(pressed);
 		};
-		const { clock, log, listening } = this.#tools;
 		const { app_token: appToken } = this.#settings;
-		await listen({ appToken, apiUrl: this.#apiUrl, take, interact, signal, clock, log, listening });
+		await listen({ appToken, apiUrl: this.#apiUrl, take, interact, signal, ...this.#tools });
 	}
 
 	#readPress(payload: unknown): Press | undefined {
@@ -207,26 +206,22 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 	}
 
 	/** Everything in the chat or thread since the message that is being answered. */
-	async #history(thread: SlackAddress, target: Target): Promise<SlackHistoryMessage[]> {
+	async #history({ channel, thread_ts }: SlackAddress, target: Target): Promise<SlackHistoryMessage[]> {
+		const { conversations } = this.#client;
 		const oldest = target.reply_to ?? String((this.#tools.clock.now() - LOOK_BACK_MS) / 1000);
-		const params = { channel: thread.channel, oldest, limit: PAGE_MESSAGES, include_all_metadata: true };
+		const params = { channel, oldest, limit: PAGE_MESSAGES, include_all_metadata: true };
 		const found: SlackHistoryMessage[] = [];
 		let cursor = "";
 		for (let page = 0; page < PAGES_MAX; page++) {
-			const more = cursor === "" ? {} : { cursor };
-			const answer = thread.thread_ts
-				? await call("conversations.replies", undefined, () =>
-						this.#client.conversations.replies({ ...params, ...more, ts: thread.thread_ts ?? "" }),
-					)
-				: await call("conversations.history", undefined, () =>
-						this.#client.conversations.history({ ...params, ...more }),
-					);
+			const more = { ...params, cursor: cursor || undefined };
+			const answer = thread_ts
+				? await call("conversations.replies", undefined, () => conversations.replies({ ...more, ts: thread_ts }))
+				: await call("conversations.history", undefined, () => conversations.history(more));
 			found.push(...((answer.messages ?? []) as SlackHistoryMessage[]));
 			cursor = answer.response_metadata?.next_cursor ?? "";
 			if (cursor === "") return found;
 		}
-		const limit = PAGES_MAX * PAGE_MESSAGES;
-		throw cannotTell(`The message is not among the ${limit} that were looked at.`);
+		throw cannotTell(`The message is not among the ${PAGES_MAX * PAGE_MESSAGES} that were looked at.`);
 	}
 }
 

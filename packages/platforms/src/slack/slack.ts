@@ -2,7 +2,6 @@
 
 import { definePlatform } from "@nexus-stream/adapter";
 import { IS_ADDRESS } from "@nexus-stream/adapter/platform/platform";
-import { DEFAULT_API_URL } from "./api.ts";
 import { render } from "./format.ts";
 import { paceOf } from "./pace.ts";
 import { SlackSession } from "./session.ts";
@@ -45,7 +44,7 @@ export const platform = definePlatform({
 				default: "channels",
 				pattern: "^(channels|always|never)$",
 			},
-			{ name: "api_url", prompt: "Web API", default: DEFAULT_API_URL, pattern: IS_ADDRESS },
+			{ name: "api_url", prompt: "Web API", default: "https://slack.com/api/", pattern: IS_ADDRESS },
 		],
 	},
 	render,

@@ -2,8 +2,6 @@
 
 import { PlatformError, type Tools } from "@nexus-stream/adapter";
 import { keepListening, unlessAborted } from "@nexus-stream/adapter/serve/listen";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Log } from "@nexus-stream/protocol/log";
 import { SocketModeClient } from "@slack/socket-mode";
 import { clientOptions, sdkLog } from "./api.ts";
 import { toPlatformError } from "./faults.ts";
@@ -13,7 +11,7 @@ const RECONNECT_MS = 500;
 /** How long a connection may take until Slack says hello. */
 const HELLO_MS = 30_000;
 
-export interface SocketOptions {
+export interface SocketOptions extends Pick<Tools, "clock" | "log" | "listening"> {
 	appToken: string;
 	apiUrl: string;
 	/** Resolves when the event is safe. */
@@ -21,9 +19,6 @@ export interface SocketOptions {
 	/** Slack waits three seconds for a press to be confirmed, which is done before; one that is lost can be repeated. */
 	interact(payload: unknown): Promise<void>;
 	signal: AbortSignal;
-	clock: Clock;
-	log: Log;
-	listening?: Tools["listening"];
 }
 
 interface Envelope {
@@ -34,8 +29,7 @@ interface Envelope {
 
 /** The SDK's own reconnecting leaves a failed attempt unhandled, so every connection here has its own client. */
 export async function listen(options: SocketOptions): Promise<void> {
-	const { signal, clock, log, listening } = options;
-	await keepListening({ round: () => connection(options), pauseMs: RECONNECT_MS, signal, clock, log, listening });
+	await keepListening({ ...options, round: () => connection(options), pauseMs: RECONNECT_MS });
 }
 
 /** Until it ends. Rejects when there is none to be had. */
@@ -55,7 +49,7 @@ async function connection(options: SocketOptions): Promise<void> {
 	});
 	try {
 		await unlessAborted(signal, Promise.race([start(client), silent]));
-		if (!signal.aborted) options.listening?.();
+		if (!signal.aborted) options.listening();
 		await unlessAborted(signal, ended);
 	} finally {
 		cancel();

@@ -4,14 +4,11 @@ import { fetchJson, foreignAnswer } from "@nexus-stream/adapter/platform/json";
 import twilio from "twilio";
 import { refusal } from "./faults.ts";
 
-export const DEFAULT_API_URL = "https://api.twilio.com";
-
 export type TwilioApi = ReturnType<typeof twilio>;
 
 type HttpClient = NonNullable<NonNullable<Parameters<typeof twilio>[2]>["httpClient"]>;
 type RequestParams = Parameters<HttpClient["request"]>[0];
 
-/** A client for one call. */
 export function createApi(sid: string, token: string, apiUrl: string, signal?: AbortSignal): TwilioApi {
 	const request = async ({ method, uri, params, data }: RequestParams) => {
 		const { pathname, search } = new URL(uri);
@@ -21,7 +18,7 @@ export function createApi(sid: string, token: string, apiUrl: string, signal?: A
 		const body = data === undefined ? {} : { body: new URLSearchParams(fieldsOf(data)) };
 		const init = { method, headers: { authorization, accept: "application/json" }, ...body };
 		const call = `${method.toUpperCase()} ${pathname.split("/").at(-1)}`;
-		const answer = await fetchJson(call, url, signal ? { ...init, signal } : init);
+		const answer = await fetchJson(call, url, { ...init, signal });
 		if (answer.status >= 300) throw refusal(call, answer);
 		if (typeof answer.body !== "object" || answer.body === null) throw foreignAnswer(call, answer);
 		return { statusCode: answer.status, body: answer.body, headers: answer.headers };

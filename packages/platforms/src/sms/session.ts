@@ -22,7 +22,6 @@ import { readFailure, readMessage, type SmsFile } from "./inbound.ts";
 
 /** Twilio shows a message in its list a moment after it has taken it. */
 const SETTLE_MS = 2000;
-/** How many messages to one number are looked at. */
 const LOOK_BACK_MESSAGES = 100;
 /** Twilio puts this before the texts of trial accounts. */
 const TRIAL_PREFIX = "Sent from your Twilio trial account - ";

@@ -3,7 +3,6 @@
 import { definePlatform } from "@nexus-stream/adapter";
 import { IS_ADDRESS } from "@nexus-stream/adapter/platform/platform";
 import { CHANNEL_BLOCKS } from "../channels.ts";
-import { DEFAULT_API_URL } from "./api.ts";
 import { SmsSession } from "./session.ts";
 
 export const platform = definePlatform({
@@ -30,7 +29,7 @@ export const platform = definePlatform({
 				prompt: "Public webhook address, https://…, as Twilio calls it (empty: send only)",
 				pattern: IS_ADDRESS,
 			},
-			{ name: "api_url", prompt: "Twilio API", default: DEFAULT_API_URL, pattern: IS_ADDRESS },
+			{ name: "api_url", prompt: "Twilio API", default: "https://api.twilio.com", pattern: IS_ADDRESS },
 		],
 	},
 	// A number sends about one segment a second; what comes faster waits at Twilio.

@@ -5,8 +5,6 @@ import { Api, type RawApi } from "grammy";
 
 type Fetch = NonNullable<NonNullable<ConstructorParameters<typeof Api>[1]>["fetch"]>;
 
-export const DEFAULT_API_URL = "https://api.telegram.org";
-
 /** A connection that broke without a word (a machine that slept, a router that forgot it) is given up; the longest call is a poll of 25 seconds. */
 const TIMEOUT_SECONDS = 60;
 
@@ -27,12 +25,9 @@ async function fetchJson(
 	const { method, body } = init;
 	const response = await fetch(url, { method, headers, body, signal: abort.signal, duplex: "half" } as RequestInit);
 	const text = await response.text();
-	const { status } = response;
-	if (!isTelegrams(text)) throw foreignAnswer(methodOf(url), response);
-	return new Response(text, { status, headers: { "content-type": "application/json" } });
+	if (!isTelegrams(text)) throw foreignAnswer(url.slice(url.lastIndexOf("/") + 1), response);
+	return new Response(text, { status: response.status, headers: { "content-type": "application/json" } });
 }
-
-const methodOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1);
 
 /** Telegram's answers say of themselves whether they are results or refusals; what a gateway says does not. */
 function isTelegrams(text: string): boolean {

@@ -5,6 +5,7 @@ import { buttonData, readButton, rowsOf } from "@nexus-stream/adapter/platform/b
 import type { InboundChoice, Question } from "@nexus-stream/adapter/port";
 import type { RawApi } from "grammy";
 import type { CallbackQuery, InlineKeyboardMarkup } from "grammy/types";
+import { nameOf } from "./inbound.ts";
 
 /** Longer labels are cut on a phone. */
 const ROW_BUTTONS = 2;
@@ -31,14 +32,13 @@ export function readPress(
 	const button = readButton(query.data);
 	const { from, message } = query;
 	if (!button || !message || from.is_bot) return { answer };
-	const name = [from.first_name, from.last_name].filter(Boolean).join(" ");
 	return {
 		answer,
 		choice: {
 			eventId: `press:${query.id}`,
 			...button,
 			messageId: String(message.message_id),
-			from: { id: String(from.id), name: name || undefined },
+			from: { id: String(from.id), name: nameOf(from) },
 			chat: { id: String(message.chat.id), type: message.chat.type === "private" ? "direct" : "group" },
 		},
 	};

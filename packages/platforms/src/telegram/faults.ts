@@ -32,7 +32,6 @@ const BY_CODE: Readonly<Record<number, [PlatformFault, string]>> = {
 	409: ["unavailable", "Another program reads this bot's updates: stop it, or give it another bot."],
 };
 
-/** Every failure of a call in the words of all platforms. */
 export function toPlatformError(method: string, cause: unknown): PlatformError {
 	if (cause instanceof PlatformError) return cause;
 	if (cause instanceof HttpError) {

@@ -5,7 +5,7 @@ import { tableText } from "@nexus-stream/adapter/markdown/marks";
 import type { BlockContent, Code, List, ListItem, Nodes, PhrasingContent, RootContent, Table } from "mdast";
 
 export function render(markdown: string): string {
-	return blocks(parseMarkdown(markdown).children, { quoted: false });
+	return blocks(parseMarkdown(markdown).children, false);
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"' };
@@ -37,15 +37,11 @@ const escaped = (text: string): string => text.replace(/&/g, "&amp;").replace(/<
 
 const attribute = (text: string): string => escaped(text).replace(/"/g, "&quot;");
 
-interface Around {
-	/** Quotes cannot stand in quotes. */
-	quoted: boolean;
-}
+const blocks = (nodes: readonly RootContent[], quoted: boolean): string =>
+	nodes.map((node) => block(node, quoted)).join("\n\n");
 
-const blocks = (nodes: readonly RootContent[], around: Around, between = "\n\n"): string =>
-	nodes.map((node) => block(node, around)).join(between);
-
-function block(node: RootContent, around: Around): string {
+/** `quoted`: it stands in a quote, where no other quote can stand. */
+function block(node: RootContent, quoted: boolean): string {
 	switch (node.type) {
 		case "paragraph":
 			return inline(node.children);
@@ -54,11 +50,11 @@ function block(node: RootContent, around: Around): string {
 		case "code":
 			return code(node);
 		case "blockquote":
-			return around.quoted
-				? blocks(node.children, around).replace(/^/gm, "&gt; ")
-				: `<blockquote>${blocks(node.children, { quoted: true })}</blockquote>`;
+			return quoted
+				? blocks(node.children, true).replace(/^/gm, "&gt; ")
+				: `<blockquote>${blocks(node.children, true)}</blockquote>`;
 		case "list":
-			return list(node, around);
+			return list(node, quoted);
 		case "table":
 			return table(node);
 		case "thematicBreak":
@@ -76,20 +72,20 @@ function code({ value, lang, meta }: Code): string {
 	return `${caption}<pre><code class="language-${attribute(lang)}">${escaped(value)}</code></pre>`;
 }
 
-function list({ children, ordered, start, spread }: List, around: Around): string {
+function list({ children, ordered, start, spread }: List, quoted: boolean): string {
 	const first = start ?? 1;
 	return children
-		.map((item, index) => listItem(item, ordered ? `${first + index}. ` : "• ", around))
+		.map((item, index) => listItem(item, ordered ? `${first + index}. ` : "• ", quoted))
 		.join(spread ? "\n\n" : "\n");
 }
 
-function listItem({ children, checked, spread }: ListItem, mark: string, around: Around): string {
+function listItem({ children, checked, spread }: ListItem, mark: string, quoted: boolean): string {
 	const box = typeof checked === "boolean" ? (checked ? "☑ " : "☐ ") : "";
 	const [head, ...rest] = children;
 	// Tags that span lines are not indented: their text is as it is.
 	const text = (node: BlockContent | ListItem["children"][number]) =>
-		node.type === "code" || node.type === "table" ? block(node, around) : indented(block(node, around));
-	const begun = head === undefined ? "" : head.type === "paragraph" ? block(head, around) : `\n${text(head)}`;
+		node.type === "code" || node.type === "table" ? block(node, quoted) : indented(block(node, quoted));
+	const begun = head === undefined ? "" : head.type === "paragraph" ? block(head, quoted) : `\n${text(head)}`;
 	return [`${mark}${box}${begun}`, ...rest.map(text)].join(spread ? "\n\n" : "\n");
 }
 

@@ -4,6 +4,7 @@ import type { Target } from "@nexus-stream/adapter";
 import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import { inReplyTo } from "@nexus-stream/adapter/platform/reply";
 import type { Chat, Message, MessageEntity, Sticker, Update, User } from "grammy/types";
+import { heard } from "../heard.ts";
 
 export interface TelegramFile extends RemoteFile {
 	fileId: string;
@@ -20,24 +21,16 @@ export function readUpdate(
 	const sender = senderChat ?? from;
 	// Anonymous admins write as a chat through a bot of Telegram's.
 	if (!sender || from?.id === me.id || (from?.is_bot && !senderChat)) return undefined;
-	const files = filesOf(message);
-	const { text: said, mention } = addressed(message, me);
-	const text = [said, repliedTo(message, me)].filter((each) => each !== "").join("\n");
-	if (text === "" && files.length === 0) return undefined;
+	const { text, mention } = addressed(message, me);
 	const direct = chat.type === "private";
-	const name = titleOf(sender);
-	return {
-		files,
-		message: {
-			eventId: `${chat.id}:${message.message_id}`,
-			from: { id: String(sender.id), name: name || undefined },
-			chat: { id: String(chat.id), type: direct ? "direct" : "group", name: chat.title || undefined },
-			text,
-			mention: direct ? undefined : mention,
-			target: targetOf(message, direct),
-			ts: message.date * 1000,
-		},
-	};
+	return heard([text, repliedTo(message, me)], filesOf(message), {
+		eventId: `${chat.id}:${message.message_id}`,
+		from: { id: String(sender.id), name: titleOf(sender) || undefined },
+		chat: { id: String(chat.id), type: direct ? "direct" : "group", name: chat.title || undefined },
+		mention: direct ? undefined : mention,
+		target: targetOf(message, direct),
+		ts: message.date * 1000,
+	});
 }
 
 const titleOf = (sender: Chat | User): string | undefined =>
@@ -50,15 +43,14 @@ function repliedTo({ reply_to_message: replied, quote }: Message, me: Pick<User,
 	return inReplyTo(authorOf(replied, me), replied.text ?? replied.caption ?? describe(replied as Message));
 }
 
-function authorOf(
-	{ from, sender_chat }: Pick<Message, "from" | "sender_chat">,
-	me: Pick<User, "id">,
-): string | undefined {
+type Author = Pick<Message, "from" | "sender_chat">;
+
+function authorOf({ from, sender_chat }: Author, me: Pick<User, "id">): string | undefined {
 	const author = sender_chat ?? from;
 	return from?.id === me.id ? "you" : author && titleOf(author);
 }
 
-const nameOf = (person: { first_name?: string; last_name?: string; username?: string }): string | undefined =>
+export const nameOf = (person: { first_name?: string; last_name?: string; username?: string }): string | undefined =>
 	[person.first_name, person.last_name].filter(Boolean).join(" ") || person.username;
 
 function targetOf(message: Message, direct: boolean): Target {
@@ -94,13 +86,12 @@ function nameIn(
 	name: string,
 	id: number,
 ): { from: number; to: number } | undefined {
-	const { offset, length } = entity;
-	const said = text.slice(offset, offset + length).toLowerCase();
-	const to = offset + length;
-	if (entity.type === "mention" && said === name) return { from: offset, to };
-	if (entity.type === "text_mention" && entity.user.id === id) return { from: offset, to };
-	if (entity.type === "bot_command" && said.endsWith(name)) return { from: to - name.length, to };
-	return undefined;
+	const from = entity.offset;
+	const to = from + entity.length;
+	const said = text.slice(from, to).toLowerCase();
+	if (entity.type === "mention" && said === name) return { from, to };
+	if (entity.type === "text_mention" && entity.user.id === id) return { from, to };
+	return entity.type === "bot_command" && said.endsWith(name) ? { from: to - name.length, to } : undefined;
 }
 
 /** Things people send that are neither text nor files. */
@@ -120,8 +111,7 @@ function describe({ location, venue, contact, sticker, poll, dice, story }: Mess
 const isStill = ({ is_animated, is_video }: Sticker): boolean => !is_animated && !is_video;
 
 function filesOf(message: Message): TelegramFile[] {
-	const photo = message.photo?.at(-1);
-	const sticker = message.sticker;
+	const { sticker } = message;
 	const kinds: [
 		{ file_id: string; file_size?: number; mime_type?: string; file_name?: string } | undefined,
 		string,
@@ -129,7 +119,7 @@ function filesOf(message: Message): TelegramFile[] {
 	][] = [
 		// An animation is announced as a document too.
 		[message.animation ? undefined : message.document, "file", "application/octet-stream"],
-		[photo, "photo.jpg", "image/jpeg"],
+		[message.photo?.at(-1), "photo.jpg", "image/jpeg"],
 		[message.voice, "voice.ogg", "audio/ogg"],
 		[message.audio, "audio.mp3", "audio/mpeg"],
 		[message.video, "video.mp4", "video/mp4"],
@@ -137,16 +127,9 @@ function filesOf(message: Message): TelegramFile[] {
 		[message.video_note, "video.mp4", "video/mp4"],
 		[sticker && isStill(sticker) ? sticker : undefined, "sticker.webp", "image/webp"],
 	];
-	return kinds.flatMap(([file, name, contentType]) =>
-		file
-			? [
-					{
-						fileId: file.file_id,
-						name: file.file_name ?? name,
-						contentType: file.mime_type ?? contentType,
-						bytes: file.file_size,
-					},
-				]
-			: [],
-	);
+	return kinds.flatMap(([file, name, contentType]) => {
+		if (!file) return [];
+		const { file_id: fileId, file_name, mime_type, file_size: bytes } = file;
+		return [{ fileId, name: file_name ?? name, contentType: mime_type ?? contentType, bytes }];
+	});
 }

@@ -4,13 +4,10 @@ import { setImmediate } from "node:timers/promises";
 import { PlatformError, type Tools } from "@nexus-stream/adapter";
 import { createConfirmationQueue } from "@nexus-stream/adapter/serve/confirmation-queue";
 import { unlessAborted } from "@nexus-stream/adapter/serve/listen";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { RawApi } from "grammy";
 import type { Update } from "grammy/types";
 
-/** The kinds of updates to poll for. */
 export const UPDATES = ["message", "callback_query"] as const;
 
 const POLL_SECONDS = 25;
@@ -21,15 +18,12 @@ const IDLE_BACKOFF = { firstMs: BRIEF_MS, maxMs: 10_000 };
 /** Failures in a row; then the process ends with the reason, which the daemon shows, and the daemon tries again. */
 const FAILURES_MAX = 4;
 
-export interface PollOptions {
+export interface PollOptions extends Pick<Tools, "clock" | "log" | "listening"> {
 	api: RawApi;
 	call<T>(method: string, work: () => Promise<T>): Promise<T>;
 	/** Resolves once it is read; `safe` resolves when the daemon has stored it, absent when it is not for us. */
 	take(update: Update): Promise<{ safe?: Promise<void> | undefined }>;
 	signal: AbortSignal;
-	clock: Clock;
-	log: Log;
-	listening: Tools["listening"];
 }
 
 export async function poll(options: PollOptions): Promise<void> {

@@ -2,7 +2,6 @@
 
 import { definePlatform } from "@nexus-stream/adapter";
 import { IS_ADDRESS, IS_BOOLEAN } from "@nexus-stream/adapter/platform/platform";
-import { DEFAULT_API_URL } from "./api.ts";
 import { measure, render, TEXT_MAX } from "./format.ts";
 import { paceOf } from "./pace.ts";
 import { isDirect, TelegramSession } from "./session.ts";
@@ -35,7 +34,7 @@ export const platform = definePlatform({
 				when: { name: "webhook_url" },
 			},
 			{ name: "drafts", prompt: "Native drafts in private chats", default: "false", pattern: IS_BOOLEAN },
-			{ name: "api_url", prompt: "Bot API server", default: DEFAULT_API_URL, pattern: IS_ADDRESS },
+			{ name: "api_url", prompt: "Bot API server", default: "https://api.telegram.org", pattern: IS_ADDRESS },
 		],
 	},
 	render,

@@ -22,8 +22,8 @@ import type { Attaching, Webhooks } from "@nexus-stream/adapter/platform/session
 import { readPost, refused, secretFault } from "@nexus-stream/adapter/platform/webhook";
 import type { MessageFailure } from "@nexus-stream/adapter/port";
 import { sleep } from "@nexus-stream/protocol/retry";
+import { digitsOf, isWhatsAppId } from "../chats.ts";
 import { createGraph, type GraphApi } from "./api.ts";
-import { digitsOf, isPersonId } from "./chat.ts";
 import { codeOf, explain, PAIR_LIMIT_CODE } from "./faults.ts";
 import { readPayload, type WhatsAppFile, type WhatsAppStatus } from "./inbound.ts";
 import { FULL, isRested, paceOf, refuse, spend, type WhatsAppAllowance, waitMs } from "./pace.ts";
@@ -220,7 +220,7 @@ function signatureFault({ headers, body }: WebhookRequest, appSecret: string): s
 
 /** A number as people write it, or the id of a person whose number WhatsApp does not tell. */
 const recipientOf = ({ to }: Target): { to: string } | { recipient: string } =>
-	isPersonId(to) ? { recipient: to } : { to: digitsOf(to) };
+	isWhatsAppId(to) ? { recipient: to } : { to: digitsOf(to) };
 
 /** WhatsApp takes no other kind of text than plain text; the name tells what it is. */
 const takenAs = (contentType: string): string =>

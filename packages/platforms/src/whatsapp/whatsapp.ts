@@ -4,7 +4,6 @@ import { definePlatform } from "@nexus-stream/adapter";
 import { renderMarks, writtenOut } from "@nexus-stream/adapter/markdown/marks";
 import { IS_ADDRESS, IS_BOOLEAN } from "@nexus-stream/adapter/platform/platform";
 import { CHANNEL_BLOCKS } from "../channels.ts";
-import { DEFAULT_API_URL } from "./api.ts";
 import { FULL, paceOf } from "./pace.ts";
 import { WhatsAppSession } from "./session.ts";
 
@@ -36,7 +35,12 @@ export const platform = definePlatform({
 				when: { name: "app_secret" },
 			},
 			{ name: "quote", prompt: "Quote the message that is answered", default: "false", pattern: IS_BOOLEAN },
-			{ name: "api_url", prompt: "Graph API with its version", default: DEFAULT_API_URL, pattern: IS_ADDRESS },
+			{
+				name: "api_url",
+				prompt: "Graph API with its version",
+				default: "https://graph.facebook.com/v23.0",
+				pattern: IS_ADDRESS,
+			},
 		],
 	},
 	// WhatsApp makes links of addresses by itself.

@@ -5,9 +5,10 @@ import { formatRoute } from "../app/route.ts";
 import { Countdown } from "../ui/clock.tsx";
 import { Icon } from "../ui/element.tsx";
 import { plural } from "../ui/format.ts";
+import { Section } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";
 import { type AdaptersPage, accountKey, type Health, ownErrorOf } from "./adapters.ts";
-import { ChannelMark, channelName, deliveryWords, processWords } from "./channels.tsx";
+import { ChannelMark, channelName, DELIVERY_WORDS, PROCESS_WORDS } from "./channels.tsx";
 
 const VERBS = { monitor: "Listening", stream: "Streaming", send: "Sending" } as const;
 type Verb = keyof typeof VERBS;
@@ -15,8 +16,7 @@ type Verb = keyof typeof VERBS;
 export function Accounts({ page }: { page: AdaptersPage }) {
 	const { accounts } = page.view.value;
 	return (
-		<section aria-labelledby="accounts-title">
-			<h2 id="accounts-title">Accounts</h2>
+		<Section id="accounts-title" title="Accounts">
 			{accounts.length === 0 ? (
 				<p class="blank">
 					No account yet. <code>nexus adapter add telegram</code> sets one up; the{" "}
@@ -29,7 +29,7 @@ export function Accounts({ page }: { page: AdaptersPage }) {
 					))}
 				</ul>
 			)}
-		</section>
+		</Section>
 	);
 }
 
@@ -82,7 +82,7 @@ const Process = ({ name, process, skewMs }: { name: string; process: AdapterProc
 	<div class="process">
 		<dt>{name}</dt>
 		<dd>
-			<Status words={processWords(process.state)} />
+			<Status words={PROCESS_WORDS[process.state]} />
 			{process.pid !== undefined && <span>pid {process.pid}</span>}
 			{process.restarts > 0 && <span>{plural(process.restarts, "restart")}</span>}
 			<Countdown until={process.until} skewMs={skewMs} label="again in" />
@@ -99,8 +99,8 @@ function Counts({ account }: { account: AccountJson }) {
 	return (
 		<>
 			{counted.map((state) => (
-				<span key={state} data-tone={deliveryWords(state).tone}>
-					{account.deliveries[state]} {deliveryWords(state).text.toLowerCase()}
+				<span key={state} data-tone={DELIVERY_WORDS[state].tone}>
+					{account.deliveries[state]} {DELIVERY_WORDS[state].text.toLowerCase()}
 				</span>
 			))}
 		</>

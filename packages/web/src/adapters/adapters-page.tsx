@@ -2,7 +2,7 @@
 
 import type { EventJson } from "@nexus-stream/protocol/api";
 import { ageText } from "../ui/format.ts";
-import { ListPage, ListTable, Said } from "../ui/list-page.tsx";
+import { ListPage, ListTable, Said, Section } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";
 import { Accounts } from "./accounts.tsx";
 import { type AdaptersPage, inboundOf, waitingPairings } from "./adapters.ts";
@@ -29,8 +29,7 @@ function Pairings({ page, now }: { page: AdaptersPage; now: number }) {
 	const pairings = waitingPairings(all, now);
 	if (pairings.length === 0) return null;
 	return (
-		<section class="pairings" aria-labelledby="pairings-title">
-			<h2 id="pairings-title">Waiting for approval</h2>
+		<Section class="pairings" id="pairings-title" title="Waiting for approval">
 			<ul>
 				{pairings.map(({ code, channel, account, sender, sender_name: name }) => (
 					<li class="row wrap" key={code}>
@@ -57,13 +56,12 @@ function Pairings({ page, now }: { page: AdaptersPage; now: number }) {
 				))}
 			</ul>
 			<p class="note">Approve only people you know: compare the code with the one the person received.</p>
-		</section>
+		</Section>
 	);
 }
 
 const Inbound = ({ events, now }: { events: readonly EventJson[]; now: number }) => (
-	<section aria-labelledby="inbound-title">
-		<h2 id="inbound-title">Received messages</h2>
+	<Section id="inbound-title" title="Received messages">
 		{events.length === 0 ? (
 			<p class="blank">None yet. Every message is listed here, with what became of it.</p>
 		) : (
@@ -89,7 +87,7 @@ const Inbound = ({ events, now }: { events: readonly EventJson[]; now: number })
 				]}
 			/>
 		)}
-	</section>
+	</Section>
 );
 
 const Sender = ({ event: { channel = "web", account, sender, sender_name: name } }: { event: EventJson }) => (

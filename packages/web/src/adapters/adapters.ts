@@ -3,7 +3,7 @@
 import type { AccountJson, DeliveryJson, DeliveryState, EventJson, PairingJson } from "@nexus-stream/protocol/api";
 import { api } from "../app/api.ts";
 import type { ListView } from "../ui/list-page.tsx";
-import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
+import { createPage, type PageContext, type PageState } from "../ui/page.ts";
 
 export interface DeliveryFilter {
 	readonly state?: DeliveryState;
@@ -63,15 +63,9 @@ const EVERY_MS = 2000;
 const BUSY_EVERY_MS = 750;
 const ROWS_MAX = 50;
 
-export interface AdaptersActions {
-	filter(filter: DeliveryFilter): void;
-	check(account: AccountJson): void;
-	approve(code: string): void;
-}
+export type AdaptersPage = ReturnType<typeof openAdapters>;
 
-export type AdaptersPage = PageHandle<AdaptersView, AdaptersActions>;
-
-export const openAdapters = (context: PageContext): AdaptersPage =>
+export const openAdapters = (context: PageContext) =>
 	createPage({
 		initial: NEW_ADAPTERS,
 		context,
@@ -79,12 +73,12 @@ export const openAdapters = (context: PageContext): AdaptersPage =>
 			load: () => load(page),
 			retryMs: () => EVERY_MS,
 			actions: {
-				filter(filter) {
+				filter(filter: DeliveryFilter) {
 					page.change({ filter });
 					page.reload();
 				},
-				check: (account) => void check(page, account),
-				approve: (code) => void approve(page, code),
+				check: (account: AccountJson) => void check(page, account),
+				approve: (code: string) => void approve(page, code),
 			},
 		}),
 	});

@@ -42,7 +42,7 @@ export const MODE_WORDS: Readonly<Record<DeliveryMode, string>> = {
 	whole: "In one piece",
 };
 
-const DELIVERY_WORDS: Readonly<Record<DeliveryState, Words>> = {
+export const DELIVERY_WORDS: Readonly<Record<DeliveryState, Words>> = {
 	active: { tone: "live", text: "On its way" },
 	complete: { tone: "good", text: "Complete" },
 	failed: { tone: "bad", text: "Failed" },
@@ -51,9 +51,7 @@ const DELIVERY_WORDS: Readonly<Record<DeliveryState, Words>> = {
 	damaged: { tone: "bad", text: "Stored answer damaged" },
 };
 
-export const deliveryWords = (state: DeliveryState): Words => DELIVERY_WORDS[state];
-
-const PROCESS_WORDS: Readonly<Record<AdapterProcessJson["state"], Words>> = {
+export const PROCESS_WORDS: Readonly<Record<AdapterProcessJson["state"], Words>> = {
 	starting: { tone: "live", text: "Starting" },
 	running: { tone: "good", text: "Running" },
 	unreachable: { tone: "bad", text: "Platform unreachable" },
@@ -61,8 +59,6 @@ const PROCESS_WORDS: Readonly<Record<AdapterProcessJson["state"], Words>> = {
 	open_circuit: { tone: "bad", text: "Given up for now" },
 	stopped: { tone: "quiet", text: "Stopped" },
 };
-
-export const processWords = (state: AdapterProcessJson["state"]): Words => PROCESS_WORDS[state];
 
 const DISPOSITION_WORDS: Readonly<Record<EventJson["disposition"], Words>> = {
 	started: { tone: "good", text: "Answered by a run" },

@@ -5,7 +5,7 @@ import { ageText, plural } from "../ui/format.ts";
 import { ListTable } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";
 import { type AdaptersPage, type AdaptersView, channelsOf, type DeliveryFilter } from "./adapters.ts";
-import { ChannelMark, channelName, confirmedOf, deliveryWords, errorWords, MODE_WORDS, RunLink } from "./channels.tsx";
+import { ChannelMark, channelName, confirmedOf, DELIVERY_WORDS, errorWords, MODE_WORDS, RunLink } from "./channels.tsx";
 
 const STATES: readonly DeliveryState[] = ["active", "complete", "failed", "unknown", "stale", "damaged"];
 
@@ -41,7 +41,7 @@ function Filters({ view, onChange }: { view: AdaptersView; onChange(filter: Deli
 				label="State"
 				any="Any state"
 				value={filter.state}
-				options={STATES.map((state) => [state, deliveryWords(state).text])}
+				options={STATES.map((state) => [state, DELIVERY_WORDS[state].text])}
 				onChange={(state) => onChange({ ...filter, state: state as DeliveryState | undefined })}
 			/>
 			<Choice
@@ -93,11 +93,7 @@ export const DeliveriesTable = ({ deliveries, now }: { deliveries: readonly Deli
 	/>
 );
 
-interface CellProps {
-	delivery: DeliveryJson;
-}
-
-const Receiver = ({ delivery: { channel, account, target } }: CellProps) => (
+const Receiver = ({ delivery: { channel, account, target } }: { delivery: DeliveryJson }) => (
 	<span class="with-mark">
 		<ChannelMark channel={channel} />
 		<span>
@@ -109,17 +105,17 @@ const Receiver = ({ delivery: { channel, account, target } }: CellProps) => (
 	</span>
 );
 
-const State = ({ delivery: { state, run_id: runId, error } }: CellProps) => (
+const State = ({ delivery: { state, run_id: runId, error } }: { delivery: DeliveryJson }) => (
 	<>
 		<div class="row wrap state-line">
-			<Status words={deliveryWords(state)} />
+			<Status words={DELIVERY_WORDS[state]} />
 			<RunLink runId={runId} />
 		</div>
 		{error !== undefined && <p class="error">{errorWords(error)}</p>}
 	</>
 );
 
-function Cursor({ delivery }: CellProps) {
+function Cursor({ delivery }: { delivery: DeliveryJson }) {
 	const reach = confirmedOf(delivery);
 	return (
 		<>

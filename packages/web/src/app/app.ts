@@ -1,13 +1,13 @@
 /** The shell of the page: sign-in, navigation, the list of sessions, and the other tabs. */
 
 import { newId, toNexusError } from "@nexus-stream/protocol";
-import { type Signal, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { liveTurnOf } from "../chat/chat.ts";
 import type { ChatContext } from "../chat/chat-model.ts";
-import { type ChatPage, openSession } from "../chat/session-feed.ts";
+import { ChatPage } from "../chat/session-feed.ts";
 import { isOrdinary, newSessionLabel } from "../chat/writer.ts";
 import { after, onNextFrame } from "../ui/timing.ts";
-import { api, NO_SESSIONS, readSessionList, type SessionList } from "./api.ts";
+import { api, NO_SESSIONS, readSessionList } from "./api.ts";
 import { type OpenPage, PageOpener } from "./pages.tsx";
 import { formatRoute, type PageRoute, parseRoute, signInCodeOf } from "./route.ts";
 
@@ -21,29 +21,21 @@ export interface SignInState {
 	readonly error?: string;
 }
 
-export interface AppState {
-	readonly auth: Signal<SignInState>;
-	readonly route: Signal<PageRoute>;
-	readonly list: Signal<SessionList>;
-	/** The open session. It stays open while another page is shown. */
-	readonly chat: Signal<ChatPage | undefined>;
-	/** The page that is shown instead of the chat. */
-	readonly page: Signal<OpenPage | undefined>;
-	readonly theme: Signal<Theme>;
-	/** On a narrow screen the list of sessions is a drawer. */
-	readonly drawer: Signal<boolean>;
-}
+export type AppState = WebApp["state"];
 
 const newLabel = (): string => newSessionLabel(newId("s").slice(2));
 
 export class WebApp {
-	readonly state: AppState = {
+	readonly state = {
 		auth: signal<SignInState>({ phase: "checking" }),
 		route: signal(parseRoute(location.hash)),
 		list: signal(NO_SESSIONS),
-		chat: signal(undefined),
-		page: signal(undefined),
+		/** The open session. It stays open while another page is shown. */
+		chat: signal<ChatPage | undefined>(undefined),
+		/** The page that is shown instead of the chat. */
+		page: signal<OpenPage | undefined>(undefined),
 		theme: signal(storedTheme()),
+		/** On a narrow screen the list of sessions is a drawer. */
 		drawer: signal(false),
 	};
 	readonly #tabs = new BroadcastChannel("nexus");
@@ -99,7 +91,8 @@ export class WebApp {
 	}
 
 	setTheme(theme: Theme): void {
-		storeTheme(theme);
+		applyTheme(theme);
+		localStorage.setItem(THEME_KEY, theme);
 		this.state.theme.value = theme;
 	}
 
@@ -109,15 +102,14 @@ export class WebApp {
 
 	/** Follows the address; a sign-in code in it is used first. */
 	async #arrive(): Promise<void> {
-		if (signInCodeOf(location.hash) !== undefined) await this.#signInWithCode();
+		const code = signInCodeOf(location.hash);
+		if (code !== undefined) await this.#signInWithCode(code);
 		if (this.state.auth.peek().phase === "in") this.#enter(parseRoute(location.hash));
 		else await this.#refresh();
 	}
 
 	/** Removes the code from the address bar and the history before it is used. */
-	async #signInWithCode(): Promise<void> {
-		const code = signInCodeOf(location.hash);
-		if (code === undefined) return;
+	async #signInWithCode(code: string): Promise<void> {
 		history.replaceState(null, "", location.pathname + location.search);
 		try {
 			await api.signIn({ code });
@@ -178,7 +170,7 @@ export class WebApp {
 		if (route.name !== "chat" || state.chat.peek()?.session === route.session) return;
 		state.chat.peek()?.close();
 		this.#lastSession = route.session;
-		state.chat.value = openSession(route.session, this.#context);
+		state.chat.value = new ChatPage(route.session, this.#context);
 	}
 
 	#homeRoute(): PageRoute {
@@ -222,9 +214,4 @@ export function storedTheme(): Theme {
 export function applyTheme(theme: Theme): void {
 	if (theme === "auto") document.documentElement.removeAttribute("data-theme");
 	else document.documentElement.setAttribute("data-theme", theme);
-}
-
-export function storeTheme(theme: Theme): void {
-	applyTheme(theme);
-	localStorage.setItem(THEME_KEY, theme);
 }

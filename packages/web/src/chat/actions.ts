@@ -35,7 +35,7 @@ export class Outbox {
 		try {
 			await api.cancel(eventId);
 		} catch (cause) {
-			console.warn(`nexus: ${eventId} could not be canceled:`, model.failed(cause).message);
+			console.warn(`nexus: ${eventId} could not be canceled:`, model.messageOf(cause));
 		}
 		await Promise.all([model.loadQueue(), model.loadEvents()]);
 	}
@@ -54,7 +54,7 @@ export class Outbox {
 				context.onRunChange();
 			}
 		} catch (cause) {
-			const error = model.failed(cause).message;
+			const error = model.messageOf(cause);
 			if (model.isClosed) keepUnsent(session, [...unsentOf(session), { key, text, state: "failed", error }]);
 			model.dispatch({ type: "send-failed", key, message: error });
 		}
@@ -72,14 +72,14 @@ export class RunActions {
 	/** Stops the live run. */
 	async stop(): Promise<void> {
 		const model = this.#model;
-		const turn = liveTurnOf(model.chat);
+		const turn = liveTurnOf(model.newest);
 		if (!turn || turn.stopping) return;
 		const { runId } = turn;
 		model.dispatch({ type: "stopping", runId, on: true });
 		try {
 			await api.abort(runId);
 		} catch (cause) {
-			model.dispatch({ type: "stopping", runId, on: false, error: model.failed(cause).message });
+			model.dispatch({ type: "stopping", runId, on: false, error: model.messageOf(cause) });
 		}
 	}
 

@@ -1,7 +1,5 @@
 /** The state of an open session, the single reads that refresh a part of it, and its unsent messages. */
 
-import { type NexusError, toNexusError } from "@nexus-stream/protocol";
-import type { ReadonlySignal } from "@preact/signals";
 import { api } from "../app/api.ts";
 import { type PageContext, PageState } from "../ui/page.ts";
 import { type ChatAction, type ChatState, hasLooseEnds, newChat, type OutgoingMessage, reduceChat } from "./chat.ts";
@@ -16,43 +14,23 @@ export interface ChatContext extends PageContext {
 	onSent(session: string): void;
 }
 
-export class ChatModel {
+export class ChatModel extends PageState<ChatState> {
 	readonly session: string;
 	readonly context: ChatContext;
-	readonly #state: PageState<ChatState>;
 
 	constructor(session: string, context: ChatContext) {
+		super({ ...newChat(session), outgoing: unsentOf(session) }, context);
 		this.session = session;
 		this.context = context;
-		this.#state = new PageState({ ...newChat(session), outgoing: unsentOf(session) }, context);
-	}
-
-	get view(): ReadonlySignal<ChatState> {
-		return this.#state.view;
-	}
-
-	/** Includes changes that are not drawn yet. */
-	get chat(): ChatState {
-		return this.#state.newest;
-	}
-
-	get isClosed(): boolean {
-		return this.#state.isClosed;
 	}
 
 	/** Ignored once the session is closed. */
 	dispatch(action: ChatAction): void {
 		if (this.isClosed) return;
-		const { outgoing } = this.chat;
-		this.#state.change(reduceChat(this.chat, action));
+		const { outgoing } = this.newest;
+		this.change(reduceChat(this.newest, action));
 		// Stored at once, so that a reload or another session loses no message.
-		if (this.chat.outgoing !== outgoing) keepUnsent(this.session, this.chat.outgoing);
-	}
-
-	/** Handles an expired sign-in; the caller handles the error. */
-	failed(cause: unknown): NexusError {
-		this.#state.messageOf(cause);
-		return toNexusError(cause);
+		if (this.newest.outgoing !== outgoing) keepUnsent(this.session, this.newest.outgoing);
 	}
 
 	async loadRow(runId: string): Promise<void> {
@@ -68,7 +46,7 @@ export class ChatModel {
 	}
 
 	async loadDecisions(): Promise<void> {
-		if (!hasLooseEnds(this.chat)) return;
+		if (!hasLooseEnds(this.newest)) return;
 		await this.#read("the decisions", async () => {
 			const { approvals } = await api.approvals({ session: this.session, limit: DECISIONS_MAX });
 			this.dispatch({ type: "decisions", approvals });
@@ -94,12 +72,8 @@ export class ChatModel {
 		try {
 			await read();
 		} catch (cause) {
-			console.warn(`nexus: ${name} could not be read:`, this.failed(cause).message);
+			console.warn(`nexus: ${name} could not be read:`, this.messageOf(cause));
 		}
-	}
-
-	close(): void {
-		this.#state.close();
 	}
 }
 

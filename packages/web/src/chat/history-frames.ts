@@ -47,7 +47,7 @@ export class HistoryFrames {
 			model.dispatch({ type: "views", views: [view] });
 			await model.loadDecisions();
 		} catch (cause) {
-			console.warn(`nexus: the frames of ${runId} could not be read:`, model.failed(cause).message);
+			console.warn(`nexus: the frames of ${runId} could not be read:`, model.messageOf(cause));
 		}
 	}
 }

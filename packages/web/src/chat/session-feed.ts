@@ -1,7 +1,7 @@
 /** Keeps one open session up to date: its history, then its stream from exactly where the history ends. */
 
 import { createRunFolds, type LinkState, type Stream, type StreamRecord } from "@nexus-stream/client";
-import { injectedIn, type NexusError, type RunView } from "@nexus-stream/protocol";
+import { injectedIn, type NexusError, type RunView, toNexusError } from "@nexus-stream/protocol";
 import type { ReadonlySignal } from "@preact/signals";
 import { api, openStream } from "../app/api.ts";
 import { after } from "../ui/timing.ts";
@@ -15,22 +15,7 @@ const TURNS_PER_PAGE = 30;
 const RETRY_MS = 3000;
 
 /** An open session with its actions. */
-export interface ChatPage {
-	readonly session: string;
-	readonly view: ReadonlySignal<ChatState>;
-	readonly outbox: Outbox;
-	readonly runs: RunActions;
-	readonly frames: HistoryFrames;
-	loadOlder(): void;
-	reload(): void;
-	refreshQueue(): void;
-	link(input: "pause" | "resume" | "hurry"): void;
-	close(): void;
-}
-
-export const openSession = (session: string, context: ChatContext): ChatPage => new SessionFeed(session, context);
-
-class SessionFeed implements ChatPage {
+export class ChatPage {
 	readonly outbox: Outbox;
 	readonly runs: RunActions;
 	readonly frames: HistoryFrames;
@@ -91,30 +76,27 @@ class SessionFeed implements ChatPage {
 			void model.loadEvents();
 			void model.loadPhase();
 		} catch (cause) {
-			const error = model.failed(cause);
+			const { code } = toNexusError(cause);
+			const message = model.messageOf(cause);
 			if (model.isClosed) return;
 			// A session exists from its first message on.
-			if (error.code === "not_found") model.dispatch({ type: "missing" });
-			else model.dispatch({ type: "load-failed", message: error.message });
+			if (code === "not_found") model.dispatch({ type: "missing" });
+			else model.dispatch({ type: "load-failed", message });
 			// The daemon is probably restarting.
-			if (error.code === "unavailable") this.#cancelRetry = after(RETRY_MS, () => void this.#load());
+			if (code === "unavailable") this.#cancelRetry = after(RETRY_MS, () => void this.#load());
 		}
 	}
 
-	loadOlder(): void {
-		void this.#loadOlder();
-	}
-
-	async #loadOlder(): Promise<void> {
+	async loadOlder(): Promise<void> {
 		const model = this.#model;
-		const oldest = model.chat.turns[0];
-		if (!oldest || model.chat.older !== "some") return;
+		const oldest = model.newest.turns[0];
+		if (!oldest || model.newest.older !== "some") return;
 		model.dispatch({ type: "older-loading" });
 		try {
 			const page = await api.turns(this.session, { limit: TURNS_PER_PAGE, before: oldest.runId });
 			model.dispatch({ type: "older", page, limit: TURNS_PER_PAGE });
 		} catch (cause) {
-			model.failed(cause);
+			model.messageOf(cause);
 			model.dispatch({ type: "older-failed" });
 		}
 	}
@@ -137,13 +119,13 @@ class SessionFeed implements ChatPage {
 			this.#mayStartOver = true;
 			// No stream carries messages that other clients queued while the link was down.
 			void model.loadQueue();
-			for (const runId of unreadRunsOf(model.chat)) void model.loadRow(runId);
+			for (const runId of unreadRunsOf(model.newest)) void model.loadRow(runId);
 		} else if (phase === "refused") this.#onRefused(error);
 	}
 
 	/** The stream's offset may be gone: removed by retention, or the daemon has other data now. Then history is read again, once. */
 	#onRefused(error: NexusError | undefined): void {
-		if (error?.code === "unauthenticated") this.#model.failed(error);
+		if (error?.code === "unauthenticated") this.#model.messageOf(error);
 		else if (this.#mayStartOver) {
 			this.#mayStartOver = false;
 			this.#model.dispatch({ type: "start-over" });
@@ -156,7 +138,7 @@ class SessionFeed implements ChatPage {
 		for (const { frame } of records) {
 			const { runId, began, settled } = this.#folds.push(frame);
 			const joined = frame.type === "stream.chunk" && !frame.is_partial && injectedIn(frame.payload) !== undefined;
-			if (frame.type === "stream.end" && frame.phase !== undefined && frame.phase !== model.chat.works?.name)
+			if (frame.type === "stream.end" && frame.phase !== undefined && frame.phase !== model.newest.works?.name)
 				void model.loadPhase();
 			if (!began && !settled && !joined) continue;
 			void model.loadRow(runId);

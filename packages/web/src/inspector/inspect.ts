@@ -49,16 +49,10 @@ export interface Analysis {
 	readonly firstTextMs?: number;
 	readonly textChars: number;
 	readonly textChunks: number;
-	readonly records: number;
 }
 
 /** Takes records as they arrive; `result` is a snapshot that shares the growing lists. */
-export interface Analyser {
-	push(records: readonly FrameRecord[], from: number): void;
-	result(): Analysis;
-}
-
-export function createAnalyser(): Analyser {
+export function createAnalyser() {
 	const lanes = new Map<string, TimelineLane>();
 	const times: number[] = [];
 	let origin: number | undefined;
@@ -96,17 +90,16 @@ export function createAnalyser(): Analyser {
 	}
 
 	return {
-		push(records, from) {
+		push(records: readonly FrameRecord[], from: number): void {
 			for (let index = from; index < records.length; index += 1) pushOne(records[index]!, index);
 		},
-		result: () => ({
+		result: (): Analysis => ({
 			lanes: [...lanes.values()],
 			times,
 			durationMs: times.at(-1) ?? 0,
 			firstTextMs,
 			textChars,
 			textChunks,
-			records: times.length,
 		}),
 	};
 }

@@ -11,7 +11,6 @@ import { FigureTable, Head, PageFrame } from "../ui/list-page.tsx";
 import { Notice } from "../ui/status.tsx";
 import { FramesList } from "./frames-list.tsx";
 import {
-	type Analyser,
 	type Analysis,
 	countAt,
 	createAnalyser,
@@ -95,7 +94,9 @@ function InspectorHead(props: { inspector: InspectorState; complete: RunView; is
 }
 
 function useAnalysis({ records, count }: InspectorState): Analysis {
-	const state = useRef<{ analyser: Analyser; count: number; records: unknown } | undefined>(undefined);
+	const state = useRef<{ analyser: ReturnType<typeof createAnalyser>; count: number; records: unknown } | undefined>(
+		undefined,
+	);
 	return useMemo(() => {
 		if (state.current?.records !== records) state.current = { analyser: createAnalyser(), count: 0, records };
 		state.current.analyser.push(records, state.current.count);
@@ -113,7 +114,7 @@ function Stats(props: { analysis: Analysis; usage: RunView["usage"]; engine: str
 			<Stat name="Total time" value={durationText(analysis.durationMs)} />
 			<Stat name="Tokens in / out" value={`${tokens(usage?.input)} / ${tokens(usage?.output)}`} />
 			<Stat name="Streams" value={String(analysis.lanes.length)} />
-			<Stat name="Frames" value={analysis.records.toLocaleString("en")} />
+			<Stat name="Frames" value={analysis.times.length.toLocaleString("en")} />
 			<Stat name="Text" value={`${analysis.textChars.toLocaleString("en")} chars`} />
 			<Stat name="Engine" value={engine ?? "–"} />
 		</dl>

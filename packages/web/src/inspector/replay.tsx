@@ -4,7 +4,7 @@ import type { FrameRecord } from "@nexus-stream/client";
 import { createFold, type Fold, type RunView } from "@nexus-stream/protocol";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Answer } from "../chat/view/answer.tsx";
-import { Icon } from "../ui/element.tsx";
+import { RoundButton } from "../ui/element.tsx";
 import { durationText } from "../ui/format.ts";
 import { useEndFollower } from "../ui/stick.ts";
 
@@ -30,11 +30,8 @@ export type PlayerInput =
 
 /** A new player stands at the end, so the whole answer is shown until a person presses play. */
 export const newPlayer = (durationMs: number): Player => ({
-	playing: false,
-	speed: 1,
-	atMs: durationMs,
-	asOf: 0,
-	durationMs,
+	...{ playing: false, speed: 1, asOf: 0 },
+	...{ atMs: durationMs, durationMs },
 });
 
 export function stepPlayer(player: Player, input: PlayerInput, now: number): Player {
@@ -101,22 +98,13 @@ const ARROWS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowUp: 1, Ar
 export function PlayerBar({ player, send }: Replay) {
 	return (
 		<section class="row player" aria-label="Replay">
-			<button
-				type="button"
-				class="round primary"
+			<RoundButton
+				class="primary"
+				label={player.playing ? "Pause the replay" : "Play the replay"}
+				icon={player.playing ? "pause" : "play"}
 				onClick={() => send({ type: player.playing ? "pause" : "play" })}
-				aria-label={player.playing ? "Pause the replay" : "Play the replay"}
-			>
-				<Icon name={player.playing ? "pause" : "play"} />
-			</button>
-			<button
-				type="button"
-				class="round"
-				onClick={() => send({ type: "seek", atMs: 0 })}
-				aria-label="Back to the beginning"
-			>
-				<Icon name="rewind" />
-			</button>
+			/>
+			<RoundButton label="Back to the beginning" icon="rewind" onClick={() => send({ type: "seek", atMs: 0 })} />
 			<input
 				type="range"
 				min={0}

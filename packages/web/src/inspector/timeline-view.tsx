@@ -2,7 +2,7 @@
 
 import type { FrameRecord } from "@nexus-stream/client";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Icon, type IconName } from "../ui/element.tsx";
+import { RoundButton } from "../ui/element.tsx";
 import { durationText, plural } from "../ui/format.ts";
 import type { Analysis } from "./inspect.ts";
 import {
@@ -23,7 +23,7 @@ import {
 const TICK_REACH_PX = 6;
 const HOVER_CHARS_MAX = 160;
 
-export interface TimelineProps {
+interface TimelineProps {
 	analysis: Analysis;
 	records: readonly FrameRecord[];
 	atMs: number;
@@ -33,7 +33,6 @@ export interface TimelineProps {
 interface Hover {
 	readonly lane: number;
 	readonly tick: number;
-	readonly x: number;
 }
 
 export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
@@ -53,18 +52,18 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 		element.width = width * ratio;
 		element.height = height * ratio;
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
-		drawTimeline(context, { analysis, span, widthPx: width, atMs, hover }, paletteOf(element));
+		drawTimeline({ canvas: context, palette: paletteOf(element), analysis, span, widthPx: width, atMs, hover });
 	});
 	return (
 		<section class="timeline" aria-label="Time line">
 			<div class="row timeline-tools">
 				<span class="note">One lane per stream, one tick per chunk; hatched: silence</span>
-				<ZoomButton
+				<RoundButton
 					label="Zoom out"
 					icon="zoomOut"
 					onClick={() => change(zoom(span, 0.5, middle, analysis.durationMs))}
 				/>
-				<ZoomButton
+				<RoundButton
 					label="Zoom in"
 					icon="zoomIn"
 					onClick={() => change(zoom(span, 2, zoomed ? middle : atMs, analysis.durationMs))}
@@ -101,12 +100,6 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 	);
 }
 
-const ZoomButton = ({ label, icon, onClick }: { label: string; icon: IconName; onClick(): void }) => (
-	<button type="button" class="round" aria-label={label} onClick={onClick}>
-		<Icon name={icon} />
-	</button>
-);
-
 /** The width of the frame in pixels. */
 function useWidth() {
 	const frame = useRef<HTMLDivElement>(null);
@@ -122,13 +115,11 @@ function useWidth() {
 	return { frame, width };
 }
 
-interface PointerOptions {
-	analysis: Analysis;
+interface PointerOptions extends Pick<TimelineProps, "analysis" | "onSeek"> {
 	span: VisibleSpan;
 	width: number;
 	isZoomed: boolean;
 	change(span: VisibleSpan): void;
-	onSeek(atMs: number): void;
 }
 
 const positionOf = (event: MouseEvent) => {
@@ -166,7 +157,7 @@ function usePointer({ analysis, span, width, isZoomed, change, onSeek }: Pointer
 		const index = Math.floor((y - AXIS_PX) / LANE_PX);
 		const lane = analysis.lanes[index];
 		const tick = lane && tickNear(lane, msOf(x, span, width), (TICK_REACH_PX / width) * spanMs);
-		setHover(tick === undefined ? undefined : { lane: index, tick, x });
+		setHover(tick === undefined ? undefined : { lane: index, tick });
 	};
 	const onPointerUp = (event: PointerEvent) => {
 		if (drag.current && !drag.current.moved) onSeek(msOf(positionOf(event).x, span, width));
@@ -176,14 +167,13 @@ function usePointer({ analysis, span, width, isZoomed, change, onSeek }: Pointer
 	return { hover, handlers: { onWheel, onPointerDown, onPointerMove, onPointerUp, onPointerLeave } };
 }
 
-function HoverText(props: {
-	analysis: Analysis;
-	records: readonly FrameRecord[];
+interface HoverProps extends Pick<TimelineProps, "analysis" | "records"> {
 	hover: Hover;
 	width: number;
 	x: number;
-}) {
-	const { analysis, records, hover, width, x } = props;
+}
+
+function HoverText({ analysis, records, hover, width, x }: HoverProps) {
 	const lane = analysis.lanes[hover.lane];
 	const frame = lane && records[lane.indexes[hover.tick] ?? -1]?.frame;
 	if (!lane || frame?.type !== "stream.chunk") return null;

@@ -1,7 +1,7 @@
 /** The time line: what of it is visible, and its drawing on a canvas: one lane per stream, a tick per chunk, hatching where nothing came. */
 
 import { durationText } from "../ui/format.ts";
-import { type Analysis, countAt, gapsOf, type TimelineLane } from "./inspect.ts";
+import { type Analysis, countAt, type Gap, gapsOf, type TimelineLane } from "./inspect.ts";
 
 /** The visible part of the run. */
 export interface VisibleSpan {
@@ -111,6 +111,8 @@ export function paletteOf(element: HTMLElement): Palette {
 }
 
 export interface Scene {
+	readonly canvas: CanvasRenderingContext2D;
+	readonly palette: Palette;
 	readonly analysis: Analysis;
 	readonly span: VisibleSpan;
 	readonly widthPx: number;
@@ -122,15 +124,15 @@ const BAR_PX_MIN = 3;
 
 export const heightOf = (lanes: number): number => AXIS_PX + Math.max(1, lanes) * LANE_PX + 4;
 
-export function drawTimeline(canvas: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
-	const { analysis, span, widthPx } = scene;
+export function drawTimeline(scene: Scene): void {
+	const { canvas, palette, analysis, span, widthPx } = scene;
 	const height = heightOf(analysis.lanes.length);
 	canvas.clearRect(0, 0, widthPx, height);
-	drawAxis(canvas, scene, palette, height);
+	drawAxis(scene, height);
 	const threshold = gapThresholdMs(analysis.lanes, analysis.durationMs);
 	analysis.lanes.forEach((lane, index) => {
 		const top = AXIS_PX + index * LANE_PX;
-		drawLane(canvas, lane, top, scene, palette, threshold);
+		drawLane(scene, lane, top, threshold);
 		if (scene.hover?.lane === index) {
 			const x = xOf(lane.ticks[scene.hover.tick] ?? 0, span, widthPx);
 			canvas.fillStyle = palette.cursor;
@@ -142,28 +144,21 @@ export function drawTimeline(canvas: CanvasRenderingContext2D, scene: Scene, pal
 	canvas.fillRect(Math.round(Math.min(x, widthPx - 1)), 0, 1, height);
 }
 
-function drawAxis(canvas: CanvasRenderingContext2D, scene: Scene, palette: Palette, height: number): void {
+function drawAxis({ canvas, palette, span, widthPx }: Scene, height: number): void {
 	canvas.font = "11px system-ui, sans-serif";
 	canvas.textBaseline = "top";
-	for (const mark of axisMarks(scene.span, scene.widthPx / 90)) {
-		const x = Math.round(xOf(mark, scene.span, scene.widthPx));
+	for (const mark of axisMarks(span, widthPx / 90)) {
+		const x = Math.round(xOf(mark, span, widthPx));
 		canvas.fillStyle = palette.line;
 		canvas.fillRect(x, AXIS_PX - 6, 1, height);
 		canvas.fillStyle = palette.text;
 		const label = durationText(mark);
-		canvas.fillText(label, Math.min(x + 3, scene.widthPx - canvas.measureText(label).width), 2);
+		canvas.fillText(label, Math.min(x + 3, widthPx - canvas.measureText(label).width), 2);
 	}
 }
 
-function drawLane(
-	canvas: CanvasRenderingContext2D,
-	lane: TimelineLane,
-	top: number,
-	scene: Scene,
-	palette: Palette,
-	thresholdMs: number,
-): void {
-	const { span, widthPx } = scene;
+function drawLane(scene: Scene, lane: TimelineLane, top: number, thresholdMs: number): void {
+	const { canvas, palette, span, widthPx } = scene;
 	const colour = palette.lane(lane.modality);
 	const begin = xOf(lane.beginMs, span, widthPx);
 	// A stream of the last moment stays visible to the left of the cursor.
@@ -174,10 +169,8 @@ function drawLane(
 	canvas.fillRect(from, top + 4, Math.max(BAR_PX_MIN, to - from), LANE_PX - 10);
 	canvas.globalAlpha = 1;
 	// Parts come when they come; silence means something where a person waits for the next piece.
-	for (const gap of WAITED_FOR.has(lane.modality) ? gapsOf(lane, thresholdMs) : []) {
-		hatch(canvas, xOf(gap.fromMs, span, widthPx), xOf(gap.toMs, span, widthPx), top, palette, widthPx);
-	}
-	drawTicks(canvas, lane, top, scene, colour);
+	if (WAITED_FOR.has(lane.modality)) for (const gap of gapsOf(lane, thresholdMs)) hatch(scene, gap, top);
+	drawTicks(scene, lane, top, colour);
 	if (lane.reason !== undefined && lane.reason !== "completed") {
 		canvas.fillStyle = palette.bad;
 		canvas.fillRect(to - 1, top + 1, 3, LANE_PX - 4);
@@ -185,17 +178,11 @@ function drawLane(
 }
 
 /** One bar per pixel column, higher where more chunks fall on it. */
-function drawTicks(
-	canvas: CanvasRenderingContext2D,
-	lane: TimelineLane,
-	top: number,
-	scene: Scene,
-	colour: string,
-): void {
+function drawTicks({ canvas, span, widthPx }: Scene, lane: TimelineLane, top: number, colour: string): void {
 	const columns = new Map<number, number>();
 	for (const at of lane.ticks) {
-		if (at < scene.span.fromMs || at > scene.span.toMs) continue;
-		const x = Math.min(scene.widthPx - 1, Math.floor(xOf(at, scene.span, scene.widthPx)));
+		if (at < span.fromMs || at > span.toMs) continue;
+		const x = Math.min(widthPx - 1, Math.floor(xOf(at, span, widthPx)));
 		columns.set(x, (columns.get(x) ?? 0) + 1);
 	}
 	canvas.fillStyle = colour;
@@ -205,16 +192,9 @@ function drawTicks(
 	}
 }
 
-function hatch(
-	canvas: CanvasRenderingContext2D,
-	from: number,
-	to: number,
-	top: number,
-	palette: Palette,
-	widthPx: number,
-): void {
-	const left = Math.max(0, from + 2);
-	const right = Math.min(widthPx, to - 1);
+function hatch({ canvas, palette, span, widthPx }: Scene, gap: Gap, top: number): void {
+	const left = Math.max(0, xOf(gap.fromMs, span, widthPx) + 2);
+	const right = Math.min(widthPx, xOf(gap.toMs, span, widthPx) - 1);
 	if (right - left < 3) return;
 	canvas.save();
 	canvas.beginPath();

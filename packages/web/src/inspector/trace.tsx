@@ -5,14 +5,13 @@ import { channelName } from "../adapters/channels.tsx";
 import { DeliveriesTable } from "../adapters/deliveries.tsx";
 import { Speaker } from "../chat/view/answer.tsx";
 import { durationText } from "../ui/format.ts";
-import { FigureTable } from "../ui/list-page.tsx";
+import { FigureTable, Section } from "../ui/list-page.tsx";
 import { stageBars } from "./inspect.ts";
 
 export function Trace({ trace, deliveries }: { trace: TraceJson | undefined; deliveries: readonly DeliveryJson[] }) {
 	if (!trace && deliveries.length === 0) return null;
 	return (
-		<section class="trace" aria-labelledby="trace-title">
-			<h2 id="trace-title">Way of the message</h2>
+		<Section class="trace" id="trace-title" title="Way of the message">
 			{trace && (
 				<p class="note">
 					{channelName(trace.channel)}
@@ -23,7 +22,7 @@ export function Trace({ trace, deliveries }: { trace: TraceJson | undefined; del
 			{trace && <Stages trace={trace} />}
 			{trace && trace.hooks.length > 0 && <Hooks hooks={trace.hooks} />}
 			{deliveries.length > 0 && <DeliveriesTable deliveries={deliveries} now={Date.now()} />}
-		</section>
+		</Section>
 	);
 }
 

@@ -15,7 +15,7 @@ import { cardWords, FAULTS, isOpen, type LabView, mannerOf, outcomeNote, type Pl
 import type { LabActions } from "./lab-feed.ts";
 import { PlatformText } from "./platform-text.tsx";
 
-export interface LabCardProps {
+interface LabCardProps {
 	row: LabChannelJson;
 	lab: LabView;
 	/** The length of the answer so far. */
@@ -50,7 +50,11 @@ export function LabCard({ row, lab, length, actions }: LabCardProps) {
 					</Bubble>
 				))}
 				{draft && <Bubble message={draft} open draft channel={channel} />}
-				{row.typing && <Typing name={name} />}
+				{row.typing && (
+					<div class="lab-typing" role="img" aria-label={`${name} shows a typing indicator`}>
+						<Dots />
+					</div>
+				)}
 			</Screen>
 			<div class="row lab-pause">
 				<Countdown until={row.rate_limited_until} skewMs={lab.skewMs} label="Rate limited, resumes in" />
@@ -220,12 +224,6 @@ const Bubble = ({ message, open, draft = false, channel, children }: BubbleProps
 
 const timeText = (at: number): string =>
 	new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-
-const Typing = ({ name }: { name: string }) => (
-	<div class="lab-typing" role="img" aria-label={`${name} shows a typing indicator`}>
-		<Dots />
-	</div>
-);
 
 function Cursor({ row, length }: { row: LabChannelJson; length: number }) {
 	const { delivery, messages, draft } = row;

@@ -44,7 +44,10 @@ class LabFeed implements PageSource<LabActions> {
 		this.#schedule = schedule;
 		this.actions = {
 			run: (text) => void this.#run(text),
-			stop: () => this.#stop(),
+			stop: () => {
+				const { runId } = page.newest;
+				if (runId !== undefined) void this.#send(() => api.abort(runId));
+			},
 			fault: (channel, kind) => this.#fault(channel, kind),
 			ask: (text) => void this.#send(() => api.labQuestion({ text, channels: chosenOf(page.newest) })),
 			press: (channel, message, label) => void this.#send(() => api.labPress({ channel, message, label })),
@@ -109,11 +112,6 @@ class LabFeed implements PageSource<LabActions> {
 			this.#show({ tone: "bad", text: page.messageOf(cause) });
 		}
 		page.reload();
-	}
-
-	#stop(): void {
-		const { runId } = this.#page.newest;
-		if (runId !== undefined) void this.#send(() => api.abort(runId));
 	}
 
 	#fault(channel: string, kind: LabFaultKind): void {

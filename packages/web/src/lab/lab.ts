@@ -2,7 +2,7 @@
 
 import type { RunView } from "@nexus-stream/protocol";
 import type { LabCallJson, LabChannelJson, LabFaultKind, LabStateJson } from "@nexus-stream/protocol/api";
-import { channelName, confirmedOf, deliveryWords, errorWords } from "../adapters/channels.tsx";
+import { channelName, confirmedOf, DELIVERY_WORDS, errorWords } from "../adapters/channels.tsx";
 import type { PageView } from "../ui/page.ts";
 import type { Words } from "../ui/status.tsx";
 
@@ -63,7 +63,7 @@ export const mannerOf = (channel: string): "bubbles" | "rows" | "mail" =>
 export function cardWords(row: LabChannelJson, now: number): Words {
 	if (!row.ready) return { tone: "quiet", text: "Starting…" };
 	if (row.state === undefined) return { tone: "quiet", text: "Ready" };
-	if (row.state !== "active") return deliveryWords(row.state);
+	if (row.state !== "active") return DELIVERY_WORDS[row.state];
 	const last = row.delivery?.messages.at(-1);
 	if (pauseOf(row, now)) return { tone: "warn", text: "Paused" };
 	if (row.draft) return { tone: "live", text: "Drafting…" };

@@ -4,7 +4,7 @@ import type { MemoryItem } from "@nexus-stream/client/gen/nexus/runtime/v1/memor
 import { loadRuntime, msOf } from "../app/runtime.ts";
 import { ageText } from "../ui/format.ts";
 import { Head, ListTable, type ListView, Notices, PageFrame, Said } from "../ui/list-page.tsx";
-import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
+import { createPage, type PageContext, type PageState } from "../ui/page.ts";
 
 export interface MemoryView extends ListView {
 	/** The searched words; empty lists the newest notes. */
@@ -34,14 +34,9 @@ export function provenanceWords({ agent, sender, channel, createdAt }: MemoryIte
 const ROWS_MAX = 100;
 const EVERY_MS = 5000;
 
-export interface MemoryActions {
-	search(query: string): void;
-	forget(id: string): void;
-}
+export type MemoryPage = ReturnType<typeof openMemory>;
 
-export type MemoryPage = PageHandle<MemoryView, MemoryActions>;
-
-export const openMemory = (context: PageContext): MemoryPage =>
+export const openMemory = (context: PageContext) =>
 	createPage({
 		initial: NEW_MEMORY,
 		context,
@@ -49,11 +44,11 @@ export const openMemory = (context: PageContext): MemoryPage =>
 			load: () => load(page),
 			retryMs: () => EVERY_MS,
 			actions: {
-				search(query) {
+				search(query: string) {
 					page.change({ query: query.trim(), notice: undefined });
 					page.reload();
 				},
-				forget: (id) => void forget(page, id),
+				forget: (id: string) => void forget(page, id),
 			},
 		}),
 	});
@@ -70,8 +65,7 @@ async function load(page: PageState<MemoryView>): Promise<number> {
 async function forget(page: PageState<MemoryView>, memoryId: string): Promise<void> {
 	page.change({ forgetting: memoryId });
 	await page.act(async () => {
-		const { memory } = await loadRuntime();
-		await memory.forget({ memoryId });
+		await (await loadRuntime()).memory.forget({ memoryId });
 		return "Forgotten. Turns keep their text.";
 	});
 	page.change({ forgetting: undefined });

@@ -33,7 +33,7 @@ export function Countdown({ until, skewMs, label }: { until: number | undefined;
 
 const ELAPSED_TICK_MS = 200;
 
-export interface ElapsedProps {
+interface ElapsedProps {
 	from: number;
 	to: number | undefined;
 	/** The present of a replay. */

@@ -44,7 +44,14 @@ export const Icon = ({ name }: { name: IconName }) => (
 	</svg>
 );
 
-export interface ScrollableProps {
+/** A button that shows only an icon. */
+export const RoundButton = (props: { label: string; icon: IconName; class?: string; onClick(): void }) => (
+	<button type="button" class={`round ${props.class ?? ""}`.trimEnd()} onClick={props.onClick} aria-label={props.label}>
+		<Icon name={props.icon} />
+	</button>
+);
+
+interface ScrollableProps {
 	as: "div" | "pre" | "ul";
 	class?: string;
 	label?: string;

@@ -2,14 +2,14 @@
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { Icon, Scrollable } from "./element.tsx";
+import { Icon, RoundButton, Scrollable } from "./element.tsx";
 import type { PageView } from "./page.ts";
 import { LinkBadge, Notice } from "./status.tsx";
 
 /** Opens the drawer with the sessions; provided by the shell. */
 export const OpenDrawer = createContext<() => void>(() => {});
 
-export interface HeadProps {
+interface HeadProps {
 	title: ComponentChildren;
 	/** A link to the page above this one. */
 	back?: { href: string; label: string };
@@ -18,9 +18,7 @@ export interface HeadProps {
 
 export const Head = ({ title, back, children }: HeadProps) => (
 	<header class="row head">
-		<button type="button" class="round open-drawer" onClick={useContext(OpenDrawer)} aria-label="Show the menu">
-			<Icon name="menu" />
-		</button>
+		<RoundButton class="open-drawer" label="Show the menu" icon="menu" onClick={useContext(OpenDrawer)} />
 		{back && (
 			<a class="quiet back" href={back.href}>
 				<Icon name="left" /> <span>{back.label}</span>
@@ -33,7 +31,7 @@ export const Head = ({ title, back, children }: HeadProps) => (
 	</header>
 );
 
-export interface PageFrameProps {
+interface PageFrameProps {
 	/** Names the page for its style sheet. */
 	class: string;
 	head: ComponentChildren;
@@ -54,17 +52,16 @@ export interface ListView extends PageView {
 	readonly isLoaded: boolean;
 }
 
+const LIVE = { state: "live", label: "Live" };
+const TRYING = { state: "reconnecting", label: "Trying again…" };
+
 /** A page of lists that are polled: live while the loads succeed. */
 export const ListPage = ({ title, view, children }: { title: string; view: ListView; children: ComponentChildren }) => (
 	<PageFrame
 		class="lists"
 		head={
 			<Head title={title}>
-				{view.failure === undefined ? (
-					<LinkBadge state="live" label="Live" />
-				) : (
-					<LinkBadge state="reconnecting" label="Trying again…" />
-				)}
+				<LinkBadge {...(view.failure === undefined ? LIVE : TRYING)} />
 			</Head>
 		}
 	>
@@ -82,14 +79,14 @@ export const Notices = ({ view: { failure, notice, isLoaded } }: { view: ListVie
 	</>
 );
 
-export interface Column<Row> {
+interface Column<Row> {
 	/** The heading; one in brackets is only read aloud. */
 	readonly name: string;
 	readonly class?: string;
 	cell(row: Row): ComponentChildren;
 }
 
-export interface TableProps<Row> {
+interface TableProps<Row> {
 	label: string;
 	class?: string;
 	rows: readonly Row[];
@@ -164,14 +161,16 @@ export const FigureTable = (props: {
 	</Scrollable>
 );
 
-export interface CancelProps {
-	label: string;
-	isCanceling: boolean;
-	onCancel(): void;
-}
-
-export const CancelButton = ({ label, isCanceling, onCancel }: CancelProps) => (
-	<button type="button" class="quiet" aria-label={label} disabled={isCanceling} onClick={onCancel}>
-		{isCanceling ? "Canceling…" : "Cancel"}
+export const CancelButton = (props: { label: string; isCanceling: boolean; onCancel(): void }) => (
+	<button type="button" class="quiet" aria-label={props.label} disabled={props.isCanceling} onClick={props.onCancel}>
+		{props.isCanceling ? "Canceling…" : "Cancel"}
 	</button>
+);
+
+/** A part of a page under its own heading. `id` names the heading. */
+export const Section = (props: { id: string; title: string; class?: string; children: ComponentChildren }) => (
+	<section class={props.class} aria-labelledby={props.id}>
+		<h2 id={props.id}>{props.title}</h2>
+		{props.children}
+	</section>
 );

@@ -35,7 +35,7 @@ export interface PageSource<Actions> {
 	close?(): void;
 }
 
-export interface PageOptions<View, Actions> {
+interface PageOptions<View, Actions> {
 	initial: View;
 	context: PageContext;
 	connect(state: PageState<View>): PageSource<Actions>;

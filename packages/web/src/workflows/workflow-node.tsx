@@ -5,13 +5,13 @@ import {
 	WorkflowState as State,
 	type WorkflowNodeStatus,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
-import type { MessageView, RunView } from "@nexus-stream/protocol";
+import type { RunView } from "@nexus-stream/protocol";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { RunLink } from "../adapters/channels.tsx";
 import { msOf, nameOf } from "../app/runtime.ts";
 import { Answer, Dots } from "../chat/view/answer.tsx";
-import { Message } from "../chat/view/message.tsx";
+import { Message, plainMessage } from "../chat/view/message.tsx";
 import { Elapsed } from "../ui/clock.tsx";
 import { Icon, Scrollable } from "../ui/element.tsx";
 import { Status } from "../ui/status.tsx";
@@ -94,7 +94,7 @@ function Written({ node, text, output }: Pick<NodeProps, "node" | "text" | "outp
 	if (given !== undefined)
 		return (
 			<Scrollable as="div" class="sunken node-text" label={label}>
-				<Message message={plain(given)} />
+				<Message message={plainMessage(given)} />
 			</Scrollable>
 		);
 	return node.state === State.RUNNING ? (
@@ -134,7 +134,7 @@ function Output({ output, open, hasText, workflowId }: OutputProps) {
 					<summary>Output</summary>
 					{words !== undefined && (
 						<Scrollable as="div" class="sunken node-text" label="Text">
-							<Message message={plain(words)} />
+							<Message message={plainMessage(words)} />
 						</Scrollable>
 					)}
 					{json !== undefined && (
@@ -153,14 +153,3 @@ function Output({ output, open, hasText, workflowId }: OutputProps) {
 		</>
 	);
 }
-
-const plain = (text: string): MessageView => ({
-	messageId: "",
-	contentType: "text/markdown",
-	text,
-	state: "completed",
-	reasoning: [],
-	tools: [],
-	parts: [],
-	startedAt: 0,
-});

@@ -9,7 +9,7 @@ import { Elapsed } from "../ui/clock.tsx";
 import { CopyButton } from "../ui/code-block.tsx";
 import { Icon } from "../ui/element.tsx";
 import { ageText } from "../ui/format.ts";
-import { CancelButton, ListPage, ListTable } from "../ui/list-page.tsx";
+import { CancelButton, ListPage, ListTable, Section } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";
 import type { ShownFile } from "./workflow.ts";
 import {
@@ -32,10 +32,9 @@ export function Workflows({ page }: { page: WorkflowsPage }) {
 	const view = page.view.value;
 	return (
 		<ListPage title="Workflows" view={view}>
-			<section aria-labelledby="workflows-title">
-				<h2 id="workflows-title">Workflows</h2>
+			<Section id="workflows-title" title="Workflows">
 				{view.workflows.length === 0 ? <Empty /> : <Table page={page} />}
-			</section>
+			</Section>
 			<Jobs page={page} />
 		</ListPage>
 	);

@@ -10,7 +10,7 @@ import { type Workflow, WorkflowState } from "@nexus-stream/client/gen/nexus/run
 import type { Runtime } from "@nexus-stream/client/runtime";
 import { loadRuntime, nameOf } from "../app/runtime.ts";
 import type { ListView } from "../ui/list-page.tsx";
-import { createPage, type PageContext, type PageHandle, type PageState } from "../ui/page.ts";
+import { createPage, type PageContext, type PageState } from "../ui/page.ts";
 import type { Words } from "../ui/status.tsx";
 
 export interface WorkflowsView extends ListView {
@@ -103,15 +103,10 @@ export const artifactPath = (artifactId: string): string => `/v1/artifacts/${enc
 
 const ROWS_MAX = 50;
 
-export interface WorkflowsActions {
-	cancelWorkflow(workflowId: string): void;
-	cancelJob(jobId: string): void;
-}
-
-export type WorkflowsPage = PageHandle<WorkflowsView, WorkflowsActions>;
+export type WorkflowsPage = ReturnType<typeof openWorkflows>;
 
 /** `before`: the lists of an earlier visit, shown until they are read again. */
-export const openWorkflows = (context: PageContext, before = NEW_WORKFLOWS): WorkflowsPage =>
+export const openWorkflows = (context: PageContext, before = NEW_WORKFLOWS) =>
 	createPage({
 		initial: before,
 		context,
@@ -119,8 +114,9 @@ export const openWorkflows = (context: PageContext, before = NEW_WORKFLOWS): Wor
 			load: () => load(page),
 			retryMs: () => EVERY_MS,
 			actions: {
-				cancelWorkflow: (id) => void cancel(page, id, ({ workflows }) => workflows.cancelWorkflow({ workflowId: id })),
-				cancelJob: (id) => void cancel(page, id, ({ ai }) => ai.cancelScenarioJob({ jobId: id })),
+				cancelWorkflow: (workflowId: string) =>
+					void cancel(page, workflowId, ({ workflows }) => workflows.cancelWorkflow({ workflowId })),
+				cancelJob: (jobId: string) => void cancel(page, jobId, ({ ai }) => ai.cancelScenarioJob({ jobId })),
 			},
 		}),
 	});

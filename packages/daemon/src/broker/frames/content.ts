@@ -45,7 +45,7 @@ function checkedPart(part: ContentPart | undefined): ContentPart | undefined {
 	}
 }
 
-const isTextOrNone = (value: unknown): boolean => value === undefined || typeof value === "string";
+export const isTextOrNone = (value: unknown): boolean => value === undefined || typeof value === "string";
 
 function checkedResource({ uri, contentType, text, data }: Resource): Resource | undefined {
 	if (typeof uri !== "string" || ![contentType, text, data].every(isTextOrNone)) return undefined;

@@ -1,14 +1,11 @@
-/**
- * EngineEvents → frames of one run: which event belongs to which stream, and when the messages of its agents begin and end. No I/O: the
- * records go to the attached log.
- */
+/** EngineEvents → frames of one run: which event belongs to which stream, and when the messages of its agents begin and end. No I/O. */
 
 import { NexusError, type Usage, type UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { Ending } from "../ending.ts";
 import { checkAgent, checkedTool, checkSigned, isNamed, malformed, type ToolEvent } from "../run/engine-event.ts";
-import { SideStreams } from "./side-streams.ts";
-import { DONE, type FramedStream, RunStreams, type Speaker, type StreamsOptions, type TextStream } from "./streams.ts";
+import { type PartOwner, SideStreams } from "./side-streams.ts";
+import { DONE, type FramedStream, RunStreams, type StreamsOptions, type TextStream } from "./streams.ts";
 import { piecesOf } from "./text.ts";
 
 export interface FramerOptions extends StreamsOptions {
@@ -18,15 +15,11 @@ export interface FramerOptions extends StreamsOptions {
 }
 
 /** Open streams of one agent; agents work side by side (P1.16). The lane without an agent belongs to the engine itself. */
-interface MessageLane extends Speaker {
+interface MessageLane extends PartOwner {
 	visible: boolean;
-	/** Its newest message. */
-	text: FramedStream | undefined;
 	/** The newest message takes more text. */
 	speaks: boolean;
 	reasoning: FramedStream | undefined;
-	/** By modality. */
-	readonly parts: Map<string, FramedStream>;
 	/** Text held back until the message is whole. */
 	held: string;
 	/** The model used last. */
@@ -106,12 +99,9 @@ export class Framer {
 				return event;
 			case "tool":
 				return this.#tool(event, ts);
-			case "part": {
-				const lane = this.#turnTo(event.agent, ts);
-				this.#settle(lane, ts);
-				this.#side.part(lane, event, ts);
+			case "part":
+				this.#side.part(this.#settle(this.#turnTo(event.agent, ts), ts), event, ts);
 				return event;
-			}
 			case "compaction":
 				this.#endReasoning(this.#current, ts);
 				this.#side.compaction(event.phase, ts);
@@ -169,6 +159,11 @@ export class Framer {
 		this.streams.end(last, ending, ts, { usage, ...shares, ...this.#factsOf(last) });
 	}
 
+	/** The records of `end`; none when a dead process wrote the final end. */
+	lastRecords(ending: Ending, usage: Usage, ts: number): string[] {
+		return this.streams.finished ? [] : this.streams.collect(() => this.end(ending, usage, ts));
+	}
+
 	/** Makes the agent's lane the current one, with a message that takes the event. */
 	#turnTo(agent: string | undefined, ts: number): MessageLane {
 		if (agent !== this.#current.agent) this.#current = this.#laneOf(agent);
@@ -208,9 +203,10 @@ export class Framer {
 	}
 
 	/** Ends the lane's reasoning and sends its held text, so that a part or a tool stands behind them. */
-	#settle(lane: MessageLane, ts: number): void {
+	#settle(lane: MessageLane, ts: number): MessageLane {
 		this.#release(lane, false, ts);
 		this.#endReasoning(lane, ts);
+		return lane;
 	}
 
 	#tool(reported: ToolEvent, ts: number): ToolEvent {
@@ -218,8 +214,7 @@ export class Framer {
 		const open = this.#side.openTool(event.callId);
 		// The end of a call that outlives its message opens no new message.
 		const lane = open ? this.#laneOf(open.agent) : this.#turnTo(event.agent, ts);
-		this.#settle(lane, ts);
-		this.#side.tool(event, lane, ts);
+		this.#side.tool(event, this.#settle(lane, ts), ts);
 		return event;
 	}
 

@@ -1,7 +1,4 @@
-/**
- * Changes of a run beyond its frames: the checkpoint, the session's phase and the execution log. All of them commit with the
- * frames of the same yield, so that none is durable without the other (A5).
- */
+/** Changes of a run beyond its frames: checkpoint, phase and execution log. They commit with the frames of the same yield, so that none is durable without the other (A5). */
 
 import { isToolDone, NexusError, Refused, wordsOf } from "@nexus-stream/protocol";
 import type { Engine, EngineEvent, ExecutionEntry } from "@nexus-stream/protocol/engine";
@@ -11,8 +8,9 @@ import { checkpointWrites, type StoredCheckpoint } from "../../ledger/checkpoint
 import { executionWrites, type StoredEntry } from "../../ledger/execution/port.ts";
 import { phaseWrites } from "../../ledger/phases/port.ts";
 import type { Turn } from "../../ledger/turns/port.ts";
+import { defined } from "../../std/defined.ts";
 import type { Write } from "../../std/write.ts";
-import { unpairedSummary } from "../ending.ts";
+import { UNPAIRED_SUMMARY } from "../ending.ts";
 import { checkPhase } from "../phases.ts";
 import type { BrokerLimits, Continuation } from "../port.ts";
 import { malformed, type ToolEvent } from "../run/engine-event.ts";
@@ -24,7 +22,7 @@ export interface RecorderOptions {
 	engine: Pick<Engine, "name" | "continues" | "configHash" | "phases">;
 	continues?: Continuation | undefined;
 	limits: Pick<BrokerLimits, "checkpointBytesMax" | "executionEntriesMax" | "executionCharsMax">;
-	/** The execution log includes arguments, results and prompts. */
+	/** Keeps private fields in the execution log. */
 	withArguments: boolean;
 	/** Characters of each assistant message so far, by its id. */
 	lengths(): Record<string, number>;
@@ -91,7 +89,7 @@ export class Recorder {
 			case "tool":
 				return this.#tool(event, now);
 			case "checkpoint":
-				this.#mark(event, now);
+				this.#mark(event.data, now);
 				return "now";
 			case "phase":
 				this.#enter(event, now);
@@ -106,7 +104,7 @@ export class Recorder {
 
 	/** A checkpoint that commits with joining messages instead of the engine's events. */
 	mark(data: unknown, at: number): Write[] {
-		this.#mark({ type: "checkpoint", data }, at);
+		this.#mark(data, at);
 		const write = this.#checkpoint;
 		this.#checkpoint = undefined;
 		return write ? [write] : [];
@@ -178,16 +176,16 @@ export class Recorder {
 	}
 
 	/** A checkpoint that is too large also removes the earlier one: continuing from there would repeat finished tools. */
-	#mark(event: Extract<EngineEvent, { type: "checkpoint" }>, at: number): void {
+	#mark(value: unknown, at: number): void {
 		const { runId, limits, lengths, log, engine } = this.#options;
+		const { checkpointBytesMax } = limits;
 		if (!engine.continues) return;
-		const data = jsonOf(event.data);
+		const data = jsonOf(value);
 		const bytes = Buffer.byteLength(data);
-		if (bytes <= limits.checkpointBytesMax) {
+		if (bytes <= checkpointBytesMax) {
 			this.#checkpoint = checkpointWrites.put({ ...this.#row(data, at), lengths: lengths(), shown: "" });
 			return;
 		}
-		const { checkpointBytesMax } = limits;
 		log.warn({ runId, bytes, checkpointBytesMax }, "a checkpoint is too large; the run cannot be continued");
 		this.#checkpoint = checkpointWrites.remove(runId);
 	}
@@ -242,10 +240,7 @@ export class Recorder {
 
 	#dataOf(data: Readonly<Record<string, unknown>>): Record<string, unknown> {
 		const { withArguments, limits } = this.#options;
-		const kept = Object.entries(data).filter(([key, value]) => {
-			if (value === undefined) return false;
-			return withArguments || !PRIVATE.has(key);
-		});
+		const kept = Object.entries(defined(data)).filter(([key]) => withArguments || !PRIVATE.has(key));
 		const all = Object.fromEntries(kept);
 		if (jsonOf(all).length <= limits.executionCharsMax) return all;
 		const short = Object.fromEntries(kept.filter(([key]) => !PRIVATE.has(key)));
@@ -255,7 +250,7 @@ export class Recorder {
 
 /** Writes of every settled turn: its count, and the end of each open tool call in the execution log. */
 export function settledWrites({ session, runId, reason, endedAt: at, toolCalls }: Turn): Write[] {
-	const summary = unpairedSummary(reason);
+	const summary = UNPAIRED_SUMMARY[reason];
 	const open = toolCalls.filter((call) => call.status === "failed" && call.endedAt === at && call.summary === summary);
 	const entries = open.map(({ callId, name, startedAt }): StoredEntry => {
 		const data = { call_id: callId, tool: name, status: "failed", ms: at - startedAt };

@@ -1,13 +1,14 @@
 /** The streams of one run besides its text and reasoning: tool calls, parts, and data of the run itself. */
 
 import { isToolDone } from "@nexus-stream/protocol";
-import { type Ending, unpairedSummary } from "../ending.ts";
+import { type Ending, UNPAIRED_SUMMARY } from "../ending.ts";
 import { checkPart, malformed, type PartEvent, reportOf, type ToolEvent } from "../run/engine-event.ts";
 import { DONE, type FramedStream, type RunStreams, type Speaker } from "./streams.ts";
 import { partPiecesOf } from "./text.ts";
 
-/** A message that parts belong to. */
+/** Whom parts belong to. */
 export interface PartOwner extends Speaker {
+	/** Its newest message. */
 	text: FramedStream | undefined;
 	/** Open streams of parts, by modality. */
 	readonly parts: Map<string, FramedStream>;
@@ -53,7 +54,7 @@ export class SideStreams {
 
 	/** The run ends before the call has: it has failed. */
 	failTool(stream: FramedStream, { reason }: Ending, ts: number): void {
-		const summary = unpairedSummary(reason);
+		const summary = UNPAIRED_SUMMARY[reason];
 		this.#streams.status(stream, { type: "tool_status", ...stream.tool!, status: "failed", summary }, ts);
 	}
 

@@ -3,8 +3,8 @@
 import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "@nexus-stream/protocol";
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/turns/port.ts";
-import { type Ending, statusOf, unpairedSummary } from "../ending.ts";
-import type { LiveToolCall } from "../port.ts";
+import { type Ending, statusOf, UNPAIRED_SUMMARY } from "../ending.ts";
+import type { keptOf, LiveToolCall } from "../port.ts";
 import { UsageCount } from "../usage.ts";
 import { fitContent, storedPart } from "./content.ts";
 import type { TextStream } from "./streams.ts";
@@ -44,7 +44,7 @@ interface JoinedMessage {
 
 type TranscriptCall = Omit<LiveToolCall, "message"> & { answer: TranscriptMessage };
 
-export interface TranscriptOptions {
+export interface TranscriptOptions extends ReturnType<typeof keptOf> {
 	runId: string;
 	session: string;
 	engine: string;
@@ -53,12 +53,6 @@ export interface TranscriptOptions {
 	continues?: string | undefined;
 	/** The user's messages that the run answers. */
 	userMessages: readonly StoredMessage[];
-	/** Reasoning is kept up to here; 0 = not at all. */
-	reasoningCharsMax: number;
-	/** Limit of all messages together. */
-	signedReasoningCharsMax: number;
-	/** Limit of all tool calls together. */
-	toolContentCharsMax: number;
 }
 
 export class Transcript {
@@ -210,18 +204,23 @@ export class Transcript {
 	}
 
 	tool(report: ToolReport, stream: TextStream, now: number): void {
-		const call = this.#running.get(report.callId) ?? this.#start(report, stream, now);
+		const { callId, status, asking, args, summary, result, content } = report;
+		const call = this.#running.get(callId) ?? this.#start(report, stream, now);
 		// Its time counts from the approval on.
-		if (report.status === "started" && call.asking) call.startedAt = now;
-		if (report.asking !== undefined) call.asking = report.asking;
-		if (report.args !== undefined) call.args = jsonText(report.args);
-		if (report.summary !== undefined) call.summary = report.summary;
-		if (report.status !== "completed" && report.status !== "failed") return;
-		if (report.result !== undefined) call.result = jsonText(report.result);
-		if (report.content !== undefined) this.#keepContent(call, report.content);
-		call.status = report.status;
+		if (status === "started" && call.asking) call.startedAt = now;
+		if (asking !== undefined) call.asking = asking;
+		if (args !== undefined) call.args = jsonText(args);
+		if (summary !== undefined) call.summary = summary;
+		if (status !== "completed" && status !== "failed") return;
+		if (result !== undefined) call.result = jsonText(result);
+		if (content !== undefined) {
+			const fitted = fitContent(content, this.#options.toolContentCharsMax - this.#contentChars);
+			this.#contentChars += fitted.chars;
+			call.content = fitted.content;
+		}
+		call.status = status;
 		call.endedAt = now;
-		this.#running.delete(report.callId);
+		this.#running.delete(callId);
 	}
 
 	/** The turn that this becomes. A call without an outcome is paired with a failure. */
@@ -251,24 +250,11 @@ export class Transcript {
 		const answer = this.#turnTo(stream);
 		answer.calls++;
 		const { agent } = stream;
-		const call: TranscriptCall = {
-			callId,
-			name,
-			status: "started",
-			answer,
-			after: answer.text.length,
-			startedAt: now,
-			agent,
-		};
+		const after = answer.text.length;
+		const call: TranscriptCall = { callId, name, status: "started", answer, after, startedAt: now, agent };
 		this.#calls.push(call);
 		this.#running.set(callId, call);
 		return call;
-	}
-
-	#keepContent(call: TranscriptCall, content: NonNullable<ToolReport["content"]>): void {
-		const fitted = fitContent(content, this.#options.toolContentCharsMax - this.#contentChars);
-		this.#contentChars += fitted.chars;
-		call.content = fitted.content;
 	}
 
 	#turnTo(stream: TextStream): TranscriptMessage {
@@ -292,7 +278,7 @@ export class Transcript {
 function settled(call: LiveToolCall, ending: Ending, now: number): StoredToolCall {
 	const { status, endedAt, asking: _asking, ...facts } = call;
 	if (status !== "started" && endedAt !== undefined) return { ...facts, status, endedAt };
-	return { ...facts, status: "failed", summary: unpairedSummary(ending.reason), endedAt: now };
+	return { ...facts, status: "failed", summary: UNPAIRED_SUMMARY[ending.reason], endedAt: now };
 }
 
 const jsonText = (value: unknown): string => JSON.stringify(value) ?? "null";

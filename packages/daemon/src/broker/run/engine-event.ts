@@ -29,13 +29,8 @@ export function checkedTool(report: ToolEvent, charsMax: number): ToolEvent {
 		if (args !== undefined) event.args = clipped(args, charsMax);
 		if (result !== undefined) event.result = clipped(result, charsMax);
 	} catch (cause) {
-		throw new NexusError(
-			"engine_failed",
-			`The arguments or the result of tool ${name} are not JSON: ${wordsOf(cause)}`,
-			{
-				cause,
-			},
-		);
+		const message = `The arguments or the result of tool ${name} are not JSON: ${wordsOf(cause)}`;
+		throw new NexusError("engine_failed", message, { cause });
 	}
 	return event;
 }
@@ -51,39 +46,15 @@ export function checkAgent(agent: unknown): void {
 }
 
 /** The fields of a frame except the names of tool and call. */
-export function reportOf(event: ToolEvent) {
-	const {
-		type: _type,
-		callId: _id,
-		name: _name,
-		agent: _agent,
-		content: _content,
-		asking: approval,
-		...report
-	} = event;
-	return { ...report, ...(approval && { [approval.kind]: approvalStatus(approval) }) };
+export function reportOf({ status, summary, args, result, asking }: ToolEvent) {
+	return { status, summary, args, result, ...(asking && { [asking.kind]: approvalStatus(asking) }) };
 }
 
 /** As frames carry it (P2.8). */
-const approvalStatus = ({
-	id,
-	state,
-	question = "",
-	choices,
-	by,
-	because,
-	once,
-	expiresAt = 0,
-}: ToolApproval): ToolApprovalStatus => ({
-	id,
-	state,
-	text: question,
-	because,
-	once: once || undefined,
-	choices,
-	...(by !== undefined && { by }),
-	expires_at: expiresAt,
-});
+function approvalStatus(asking: ToolApproval): ToolApprovalStatus {
+	const { id, state, question: text = "", choices, by, because, once, expiresAt = 0 } = asking;
+	return { id, state, text, because, once: once || undefined, choices, by, expires_at: expiresAt };
+}
 
 export function checkSigned(event: SignedEvent): void {
 	const { text, signature, after = 0 } = event;
@@ -126,15 +97,7 @@ export class ToolStarts {
 		else if (approval === undefined) this.#running.add(callId);
 		if (isRunning) return status === "started" ? [{ ...event, status: "progress" }] : [event];
 		const isStart = status === "started" || status === "failed" || approval !== undefined;
-		return isStart ? [event] : [startOf(event), event];
+		const { name, agent, args } = event;
+		return isStart ? [event] : [{ type: "tool", callId, name, status: "started", agent, args }, event];
 	}
 }
-
-const startOf = ({ type, callId, name, agent, args }: ToolEvent): ToolEvent => ({
-	type,
-	callId,
-	name,
-	status: "started",
-	agent,
-	args,
-});

@@ -7,6 +7,7 @@ import { digestOf } from "../../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided } from "../../ledger/approvals/port.ts";
 import type { Write } from "../../std/write.ts";
 import { type Approvals, answerOf } from "../approvals.ts";
+import { isTextOrNone } from "../frames/content.ts";
 import type { ExecuteRequest } from "../port.ts";
 import type { Pause } from "../watchdog.ts";
 import { malformed, type ToolEvent } from "./engine-event.ts";
@@ -15,7 +16,7 @@ const CHOICES_MAX = 10;
 const CHOICE_CHARS_MAX = 100;
 const BECAUSE_CHARS_MAX = 500;
 
-export interface RunApprovalsOptions {
+interface RunApprovalsOptions {
 	request: Pick<ExecuteRequest, "runId" | "session" | "requester">;
 	now(): number;
 	/** A pause has begun or ended. */
@@ -218,14 +219,11 @@ function checkedApproval(event: ToolEvent): ToolApproval {
 	const { asking: approval } = event;
 	const isOne =
 		typeof approval === "object" &&
-		typeof approval.id === "string" &&
 		(approval.kind === "approval" || (approval.kind === "question" && typeof approval.question === "string")) &&
-		typeof approval.state === "string" &&
-		(approval.by === undefined || typeof approval.by === "string") &&
-		(approval.revision === undefined || typeof approval.revision === "string") &&
-		(approval.because === undefined || typeof approval.because === "string") &&
+		[approval.id, approval.state, event.callId, event.name].every((text) => typeof text === "string") &&
+		[approval.by, approval.revision, approval.because].every(isTextOrNone) &&
 		(approval.choices === undefined || areChoices(approval.choices));
-	if (!isOne || typeof event.callId !== "string" || typeof event.name !== "string") throw malformed(event);
+	if (!isOne) throw malformed(event);
 	return approval;
 }
 

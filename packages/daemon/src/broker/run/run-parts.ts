@@ -1,11 +1,8 @@
 /** The parts of a run: its dependencies, what its log says about it, the request to its engine, and its framer, transcript and recorder. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Engine, EngineContext, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
-import type { Log } from "@nexus-stream/protocol/log";
-import type { Bus } from "../../bus/bus.ts";
-import type { StoredAttachment } from "../../ledger/inbox/port.ts";
+import type { InboundEvent, StoredAttachment } from "../../ledger/inbox/port.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { StoredMessage } from "../../ledger/turns/port.ts";
 import { defined } from "../../std/defined.ts";
@@ -25,10 +22,10 @@ import {
 	type Saved,
 	type SettleOrphan,
 } from "../port.ts";
+import type { RecoveryDeps } from "../recovery.ts";
 
 /** Dependencies of every run of a Broker. */
-export interface RunDeps {
-	bus: Bus;
+export interface RunDeps extends RecoveryDeps {
 	ledger: Ledger;
 	engine: Engine;
 	history: History;
@@ -41,8 +38,6 @@ export interface RunDeps {
 	/** The execution log includes arguments, results and prompts. */
 	withArguments: boolean;
 	observer?: RunObserver | undefined;
-	clock: Clock;
-	log: Log;
 }
 
 /** Metadata of a run's log. */
@@ -60,15 +55,15 @@ export interface RunMeta {
 export const chainOf = (session: string): string => `session:${session}`;
 
 /** A user's message as the turn stores it. */
-export const storedQuestion = (event: {
-	eventId: string;
-	text: string;
-	attachments: readonly StoredAttachment[];
-}): StoredMessage => ({
+export const storedQuestion = ({
+	eventId,
+	text,
+	attachments,
+}: Pick<InboundEvent, "eventId" | "text"> & { attachments: readonly StoredAttachment[] }): StoredMessage => ({
 	role: "user",
-	eventId: event.eventId,
-	text: event.text,
-	attachments: event.attachments.length > 0 ? [...event.attachments] : undefined,
+	eventId,
+	text,
+	attachments: attachments.length > 0 ? [...attachments] : undefined,
 });
 
 /** A run that continues another has no messages itself. */
@@ -87,26 +82,12 @@ export function partsOf({ engine, limits, withArguments, log }: RunDeps, request
 	const { runId, session, target, traceId, disableStreaming: whole = false } = request;
 	const continues = request.continues?.runId;
 	const framer = new Framer({ runId, session, continues, target, traceId, whole, ...limits });
-	const transcript = new Transcript({
-		runId,
-		session,
-		continues,
-		engine: engine.name,
-		startedAt,
-		...keptOf(limits),
-		userMessages: ownEvents(request).map(storedQuestion),
-	});
-	const recorder = new Recorder({
-		runId,
-		session,
-		engine,
-		continues: request.continues,
-		limits,
-		withArguments,
-		log,
-		lengths: () => transcript.lengths,
-	});
-	return { framer, transcript, recorder };
+	const userMessages = ownEvents(request).map(storedQuestion);
+	const about = { runId, session, continues, engine: engine.name, startedAt, userMessages };
+	const transcript = new Transcript({ ...about, ...keptOf(limits) });
+	const lengths = () => transcript.lengths;
+	const kept = { runId, session, continues: request.continues, limits, withArguments, lengths };
+	return { framer, transcript, recorder: new Recorder({ ...kept, engine, log }) };
 }
 
 /** Reads the past of the session. A run that continues others reads the turns before them, and their checkpoint. */
@@ -130,7 +111,7 @@ export async function engineRequestOf(
 		attachments: events.at(-1)?.attachments ?? [],
 		toolTimeoutMs: limits.toolMs,
 		...passedOn({ ...request, ...further }),
-		phase: phase && phaseOf(phase),
+		phase: phase && { name: phase.name, since: phase.since, from: phase.from, because: phase.because },
 		continues: continues && continuedOf(continues),
 	});
 }
@@ -140,13 +121,6 @@ function chainLength(past: readonly { continues: boolean }[]): number {
 	const first = past.findIndex(({ continues }) => !continues);
 	return first < 0 ? past.length : first + 1;
 }
-
-const phaseOf = ({ name, since, from, because }: NonNullable<EngineRequest["phase"]>) => ({
-	name,
-	since,
-	from,
-	because,
-});
 
 const continuedOf = ({ root: _root, ...continued }: NonNullable<ExecuteRequest["continues"]>) => continued;
 

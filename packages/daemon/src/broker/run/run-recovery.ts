@@ -10,21 +10,17 @@ import {
 } from "@nexus-stream/protocol";
 import type { LogInfo } from "../../bus/bus.ts";
 import type { InboundEvent } from "../../ledger/inbox/port.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
 import { type StoredMessage, type Turn, turnWrites } from "../../ledger/turns/port.ts";
 import { CRASHED, type Ending, settle } from "../ending.ts";
 import { Framer } from "../frames/framer.ts";
 import { settledWrites } from "../frames/recorder.ts";
 import type { TextStream } from "../frames/streams.ts";
 import { Transcript } from "../frames/transcript.ts";
-import { type BrokerLimits, keptOf, type Saved, type SettleOrphan } from "../port.ts";
+import { keptOf, type Saved, type SettleOrphan } from "../port.ts";
 import { endingOf, type RecoveryDeps, reopenOrphan, settleOrphans, untilSettled } from "../recovery.ts";
-import { type RunMeta, storedQuestion } from "./run-parts.ts";
+import { type RunDeps, type RunMeta, storedQuestion } from "./run-parts.ts";
 
-export interface RunRecoveryDeps extends RecoveryDeps {
-	ledger: Ledger;
-	limits: BrokerLimits;
-}
+type RunRecoveryDeps = RecoveryDeps & Pick<RunDeps, "ledger" | "limits" | "stopping">;
 
 /** Settles what the last process left. Runs that cannot be settled yet are returned as `later`. */
 export async function settleOrphanedRuns(
@@ -40,12 +36,11 @@ export async function settleOrphanedRuns(
 /** Settles a run that the store gave up or the Ledger refused, as soon as that can be done. */
 export function settleWhenPossible(
 	deps: RunRecoveryDeps,
-	stopping: () => boolean,
 	runId: string,
 	ending: Ending,
 	settleWith: SettleOrphan,
 ): Promise<Saved> {
-	const { ledger, log } = deps;
+	const { ledger, log, stopping } = deps;
 	return untilSettled(deps, stopping, runId, async (info) => {
 		const turn = info
 			? await settleOrphanedRun(deps, info, ending, settleWith, "patiently")
@@ -74,9 +69,7 @@ async function settleOrphanedRun(
 	});
 	const { writer, now } = orphan;
 	const ending = endingOf(orphan, why);
-	const records = framer.streams.finished
-		? []
-		: framer.streams.collect(() => framer.end(ending, transcript.usage, now));
+	const records = framer.lastRecords(ending, transcript.usage, now);
 	const stored = await deps.ledger.turns.get(info.log);
 	if (stored) {
 		await writer.seal(records);
@@ -91,17 +84,9 @@ async function settleOrphanedRun(
 
 /** An empty transcript with the user messages of the run. */
 async function transcriptOf({ ledger, limits }: RunRecoveryDeps, info: LogInfo): Promise<Transcript> {
-	const { session, engine, startedAt, events, continues } = info.meta as RunMeta;
+	const { events, ...meta } = info.meta as RunMeta;
 	const inbound = await Promise.all(events.map(async ({ eventId }) => ledger.inbox.get(eventId)));
-	return new Transcript({
-		runId: info.log,
-		session,
-		engine,
-		startedAt,
-		continues,
-		...keptOf(limits),
-		userMessages: inbound.flatMap(userMessagesIn),
-	});
+	return new Transcript({ runId: info.log, ...meta, ...keptOf(limits), userMessages: inbound.flatMap(userMessagesIn) });
 }
 
 const userMessagesIn = (event: InboundEvent | undefined): StoredMessage[] =>

@@ -89,12 +89,11 @@ export class Run {
 		const meta = metaOf(this.request, engine.name, startedAt);
 		const marks = continues ? [turnWrites.continued(continues.runId, runId)] : [];
 		const superseding = approvals.superseding(session, runId);
+		const writes = [...begin, ...marks, ...this.#recorder.begin(startedAt), ...superseding.writes];
+		const spec = { log: runId, kind: "run", chain: chainOf(session), meta } as const;
 		let writer: LogWriter;
 		try {
-			writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, {
-				with: [...begin, ...marks, ...this.#recorder.begin(startedAt), ...superseding.writes],
-				patienceMs,
-			});
+			writer = await bus.create(spec, records, { with: writes, patienceMs });
 		} catch (cause) {
 			this.#driver.cancel();
 			this.#onRecord.resolve(undefined);
@@ -160,10 +159,7 @@ export class Run {
 			afterYield: () => (this.#hasRecords ? this.#commit() : undefined),
 			oldestToolAt: () => this.#transcript.oldestToolAt,
 			pauses: () => this.#approvals.pauses,
-			timeout: (alarm) => ({
-				reason: "timeout",
-				error: { code: "timeout", message: alarmMessage(alarm, limits) },
-			}),
+			timeout: (alarm) => ({ reason: "timeout", error: { code: "timeout", message: alarmMessage(alarm, limits) } }),
 			failed(cause, isOver) {
 				const facts = { runId, err: cause };
 				if (isOver) log.debug(facts, "the engine failed after its run was over or stopped");
@@ -196,13 +192,13 @@ export class Run {
 		return false;
 	}
 
-	#takeTool(event: ToolEvent, now: number): void {
-		const named = event.asking ? this.#approvals.take(event) : undefined;
-		if (named?.open) {
-			this.#openApproval(named, now);
+	#takeTool(reported: ToolEvent, now: number): void {
+		const { event, open } = reported.asking ? this.#approvals.take(reported) : { event: reported };
+		if (open) {
+			this.#openApproval(event, open, now);
 			return;
 		}
-		const taken = this.#framer.take(named?.event ?? event, now);
+		const taken = this.#framer.take(event, now);
 		this.#transcript.take(taken, this.#framer.text, now);
 		this.#record(taken, now);
 	}
@@ -219,12 +215,12 @@ export class Run {
 	}
 
 	/** The row, its frame and the checkpoint before it commit together; no person is asked before. */
-	#openApproval({ event, open }: NamedEvent, now: number): void {
+	#openApproval(event: ToolEvent, open: NonNullable<NamedEvent["open"]>, now: number): void {
 		const records = this.#framer.streams.collect(() => {
 			const taken = this.#framer.take(event, now);
 			this.#transcript.take(taken, this.#framer.text, now);
 		});
-		this.#opening = opening(this.#writer!, records, open!, this.#recorder.drain()).finally(() => {
+		this.#opening = opening(this.#writer!, records, open, this.#recorder.drain()).finally(() => {
 			this.#opening = undefined;
 			if (this.#deps.stopping() && this.isWaiting) this.shutDown();
 		});

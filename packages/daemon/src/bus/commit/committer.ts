@@ -7,9 +7,15 @@ import { sleep } from "@nexus-stream/protocol/retry";
 import type { Write } from "../../std/write.ts";
 import type { CommitPart, LiveLog } from "../logs/live-log.ts";
 import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
-import { StoreOutage } from "./outage.ts";
-import { type CommitLimits, type CommitListener, type CommitterParts, Silent, unwritten } from "./outcome.ts";
-import { CommitPlan, CommitTick, type Flight, isUnderWay, ownCharsOf, patienceMsOf, settle, withdraw } from "./plan.ts";
+import {
+	type CommitLimits,
+	type CommitListener,
+	type CommitterParts,
+	Silent,
+	StoreOutage,
+	unwritten,
+} from "./outcome.ts";
+import { CommitPlan, CommitTick, type Flight, ownCharsOf, patienceMsOf, settle, withdraw } from "./plan.ts";
 import { Tidier } from "./tidier.ts";
 
 export class Committer {
@@ -169,17 +175,12 @@ export class Committer {
 		const { live: log, request, creation } = part;
 		if (part.log) part.log.batch = undefined;
 		if (refused.refusal === "fenced" && !this.#fenced) this.#fence(refused);
-		if (!log) {
-			request!.reject(refused);
-			return;
-		}
-		if (creation || this.#fenced) {
+		if (!log) request!.reject(refused);
+		else if (creation || this.#fenced) {
 			if (creation) this.#outcome.gone(log);
 			log.giveUp(refused, refused);
 			this.#countWaiting();
-			return;
-		}
-		this.#withdraw(part, log, refused);
+		} else this.#withdraw(part, log, refused);
 	}
 
 	#withdraw(part: CommitPart, log: LiveLog, why: Error): void {
@@ -219,10 +220,7 @@ export class Committer {
 			});
 			this.#flight = parts.length > 0 ? { commit: { ...flight.commit, units: parts }, parts } : undefined;
 		}
-		this.#plan.failImpatient(failingMs, cause, {
-			giveUp: (log) => this.#giveUp(log, cause),
-			isUnderWay: (seal) => isUnderWay(seal, this.#flight),
-		});
+		this.#plan.failImpatient(failingMs, cause, this.#flight?.parts ?? [], (log) => this.#giveUp(log, cause));
 		this.#countWaiting();
 	}
 

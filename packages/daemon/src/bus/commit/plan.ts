@@ -1,8 +1,8 @@
 /** The plan of the next commit: the logs and the changes that wait for it, the units that it makes of them, and when it is made. */
 
 import type { Write } from "../../std/write.ts";
-import type { CommitPart, LiveLog, Seal, WriteRequest } from "../logs/live-log.ts";
-import type { Commit, Committed, LogWrite } from "../storage.ts";
+import type { CommitPart, LiveLog, WriteRequest } from "../logs/live-log.ts";
+import type { Commit, Committed } from "../storage.ts";
 import { type CommitLimits, segmentCharsOf, unwritten } from "./outcome.ts";
 
 /** Logs with something to commit, the longest waiting first, each once. A set would make two objects for every token. */
@@ -39,17 +39,10 @@ class LogQueue {
 	}
 }
 
-export interface PlanParts {
+interface PlanParts {
 	limits: CommitLimits;
 	node(): number;
 	liveLogs(): number;
-}
-
-/** Ends a log whose writer has run out of patience. */
-export interface GivingUp {
-	giveUp(log: LiveLog): void;
-	/** The seal is in the commit under way: only the outcome of that can end it. */
-	isUnderWay(seal: Seal): boolean;
 }
 
 export class CommitPlan {
@@ -82,7 +75,7 @@ export class CommitPlan {
 	/** Takes what waits, up to the size of a commit. */
 	take(): Flight {
 		const { limits, liveLogs } = this.#parts;
-		const parts = this.#requests.map(partOfRequest);
+		const parts = this.#requests.map((request) => partOf(undefined, request));
 		this.#requests = [];
 		let chars = 0;
 		const segmentChars = segmentCharsOf(limits, liveLogs());
@@ -103,12 +96,17 @@ export class CommitPlan {
 		return { commit: { node: this.#parts.node(), n: ++this.#last, again: false, units: parts }, parts };
 	}
 
-	/** Fails the callers that do not wait for a store that has been failing for so long. */
-	failImpatient(failingMs: number, cause: unknown, { giveUp, isUnderWay }: GivingUp): void {
+	/** Fails the callers that do not wait for a store that has been failing for so long; only its outcome ends a seal that is `underWay`. */
+	failImpatient(
+		failingMs: number,
+		cause: unknown,
+		underWay: readonly CommitPart[],
+		giveUp: (log: LiveLog) => void,
+	): void {
 		this.#logs.keep((log) => {
 			const { creation, seal } = log;
 			if (creation && failingMs >= creation.patienceMs) giveUp(log);
-			else if (seal && failingMs >= seal.patienceMs && !isUnderWay(seal)) {
+			else if (seal && failingMs >= seal.patienceMs && !underWay.some(({ sealing }) => sealing === seal)) {
 				log.seal = undefined;
 				seal.reject(unwritten(`log ${log.spec.log}`, cause));
 			} else return true;
@@ -175,16 +173,10 @@ export interface Flight {
 const NO_WRITES: readonly Write[] = [];
 const NO_RECORDS: readonly string[] = [];
 
-const partOfRequest = (request: WriteRequest): CommitPart => partOf(request.writes, undefined, undefined, request);
-
-const partOf = (
-	writes: readonly Write[],
-	log: LogWrite | undefined,
-	live: LiveLog | undefined,
-	request: WriteRequest | undefined,
-): CommitPart => ({
-	writes,
-	log,
+/** The fields are always the same ones in the same order, so that all parts have one shape in memory. */
+const partOf = (live: LiveLog | undefined, request: WriteRequest | undefined): CommitPart => ({
+	writes: request?.writes ?? NO_WRITES,
+	log: live && { id: live.id, create: undefined, batch: undefined, cut: undefined, seal: false },
 	live,
 	request,
 	creation: undefined,
@@ -194,13 +186,10 @@ const partOf = (
 	ownText: "",
 });
 
-const emptyWrite = (id: number): LogWrite => ({ id, create: undefined, batch: undefined, cut: undefined, seal: false });
-
 /** Moves the waiting records of a log into a commit. A tail of `segmentChars` becomes a segment. */
 function partOfLog(live: LiveLog, segmentChars: number): CommitPart {
-	live.part ??= partOf(NO_WRITES, emptyWrite(live.id), live, undefined);
-	const { part } = live;
-	const { creation } = live;
+	live.part ??= partOf(live, undefined);
+	const { part, creation } = live;
 	const joint = creation ? undefined : live.joint;
 	const sealing = creation || joint ? undefined : live.seal;
 	part.ownCount = live.pendingCount;
@@ -219,9 +208,6 @@ function partOfLog(live: LiveLog, segmentChars: number): CommitPart {
 	part.sealing = sealing;
 	return part;
 }
-
-export const isUnderWay = (seal: Seal, flight: Flight | undefined): boolean =>
-	flight?.parts.some(({ sealing }) => sealing === seal) ?? false;
 
 /** Characters of the records that were appended without writes, a line feed included. */
 export const ownCharsOf = ({ ownCount, ownText }: CommitPart): number => (ownCount > 0 ? ownText.length + 1 : 0);

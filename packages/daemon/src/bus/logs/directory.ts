@@ -113,10 +113,10 @@ export class Directory {
 		return { logs: [...this.#remote.values()], chains: idle.flatMap((chain) => [...chain.watchers]) };
 	}
 
-	/** A log as readers see it: one whose creation is not committed does not exist yet. */
+	/** A log as readers see it. */
 	readable(name: string): Reading<Readable | undefined> {
-		const live = this.#live.get(name);
-		if (live && !live.creation) return { id: live.id, name, growing: live, head: live.head };
+		const live = visible(this.#live.get(name));
+		if (live) return readableIn(live);
 		return whenRead(this.#storage.find(name), (stored) => stored && this.#readableOf(stored));
 	}
 
@@ -124,7 +124,7 @@ export class Directory {
 		const { id, log: name, head, sealedAt } = stored;
 		// The log is durable, although its writer may not know it yet.
 		const mine = this.#live.get(name);
-		if (mine) return { id, name, growing: mine, head: mine.head };
+		if (mine) return { ...readableIn(mine), id };
 		if (sealedAt !== undefined) return { id, name, head };
 		let remote = this.#remote.get(name);
 		if (!remote) {
@@ -137,12 +137,8 @@ export class Directory {
 
 	/** The link that holds or will hold the record after a chain offset; when that was removed, the first one behind it. */
 	link(chain: string, after: number): Reading<{ readable: Readable; base: number } | undefined> {
-		const live = this.#chains.get(chain)?.live;
-		const visible = live && !live.creation ? live : undefined;
-		const own = visible && {
-			readable: { id: visible.id, name: visible.spec.log, growing: visible, head: visible.head },
-			base: visible.base,
-		};
+		const live = visible(this.#chains.get(chain)?.live);
+		const own = live && { readable: readableIn(live), base: live.base };
 		if (own && after >= own.base) return own;
 		return whenRead(this.#storage.link(chain, after), (stored) =>
 			stored ? { readable: this.#readableOf(stored), base: stored.base } : own,
@@ -152,8 +148,8 @@ export class Directory {
 	/** Chain offsets in (start, head] can be read. */
 	chainEnds(chain: string): Reading<{ start: number; head: number } | undefined> {
 		return whenRead(this.#storage.chain(chain), (stored) => {
-			const live = this.#chains.get(chain)?.live;
-			if (!live || live.creation) return stored;
+			const live = visible(this.#chains.get(chain)?.live);
+			if (!live) return stored;
 			// The store may be ahead of its answer to us, and another reader may already hold a later offset.
 			return { start: stored?.start ?? 0, head: Math.max(stored?.head ?? 0, live.base + live.head) };
 		});
@@ -167,20 +163,21 @@ export class Directory {
 	}
 
 	describe(name: string): Reading<LogInfo | undefined> {
-		const live = this.#live.get(name);
-		if (live && !live.creation) return live.info();
-		return whenRead(this.#storage.find(name), (stored) => stored && infoOf(stored));
+		const live = visible(this.#live.get(name));
+		return live?.info() ?? whenRead(this.#storage.find(name), (stored) => stored && infoOf(stored));
 	}
 
 	list(query: LogQuery): Reading<LogInfo[]> {
 		return whenRead(this.#storage.list(query), (found) =>
-			found.map((stored) => {
-				const live = this.#live.get(stored.log);
-				return live && !live.creation ? live.info() : infoOf(stored);
-			}),
+			found.map((stored) => visible(this.#live.get(stored.log))?.info() ?? infoOf(stored)),
 		);
 	}
 }
+
+/** A log whose creation is not committed does not exist yet. */
+const visible = (log: LiveLog | undefined): LiveLog | undefined => (log?.creation ? undefined : log);
+
+const readableIn = (log: LiveLog): Readable => ({ id: log.id, name: log.spec.log, growing: log, head: log.head });
 
 function infoOf(stored: StoredLog): LogInfo {
 	const { id: _, ...info } = stored;

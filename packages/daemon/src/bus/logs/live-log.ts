@@ -4,19 +4,23 @@ import type { Write } from "../../std/write.ts";
 import type { Grown, LogInfo, LogSpec, Wake } from "../port.ts";
 import { Batch } from "../reading/batch.ts";
 import { afterInCut, Tail } from "../reading/tail.ts";
-import type { LogWrite, NewSegment, Unit } from "../storage.ts";
+import type { Adopted, LogWrite, NewSegment, Unit } from "../storage.ts";
 
 export interface Waiter {
 	resolve(): void;
 	reject(cause: unknown): void;
 }
 
-/** The last records, with what commits together with them. */
-export interface Seal extends Waiter {
-	records: readonly string[];
+/** Changes of stored things that wait for a commit: alone, or as the creation of a log. */
+export interface WriteRequest extends Waiter {
 	writes: readonly Write[];
 	/** For how long a failing store is waited for. */
 	patienceMs: number;
+}
+
+/** The last records, with what commits together with them. */
+export interface Seal extends WriteRequest {
+	records: readonly string[];
 }
 
 /** Records in the middle of a log that commit together with writes: what is appended behind them waits for their outcome. */
@@ -29,18 +33,6 @@ export interface Joint extends Waiter {
 	settled: Promise<void>;
 }
 
-export interface Creation extends Waiter {
-	writes: readonly Write[];
-	/** For how long a failing store is waited for. */
-	patienceMs: number;
-}
-
-/** Changes of stored things that need no record. */
-export interface WriteRequest extends Waiter {
-	writes: readonly Write[];
-	patienceMs: number;
-}
-
 /** One unit of a commit, with whom it is for. What the outcome does is read from here: the log takes new records meanwhile. */
 export interface CommitPart extends Unit {
 	writes: readonly Write[];
@@ -48,7 +40,7 @@ export interface CommitPart extends Unit {
 	readonly live: LiveLog | undefined;
 	readonly request: WriteRequest | undefined;
 	/** The change that the part makes to its log, besides new records. */
-	creation: Creation | undefined;
+	creation: WriteRequest | undefined;
 	joint: Joint | undefined;
 	sealing: Seal | undefined;
 	/** The records of the batch that were appended without writes: they stay when the writes are refused. */
@@ -100,7 +92,7 @@ export class LiveLog implements Growing {
 	/** In the commit under way. */
 	inFlightCount = 0;
 	inFlightChars = 0;
-	creation: Creation | undefined;
+	creation: WriteRequest | undefined;
 	seal: Seal | undefined;
 	joint: Joint | undefined;
 	/** Appended while a joint waits for its outcome. */
@@ -261,9 +253,8 @@ export class LiveLog implements Growing {
 	}
 
 	/** A stored log that this daemon takes over. */
-	static restore(id: number, info: Omit<LogInfo, "sealedAt">, tail: Batch | undefined): LiveLog {
-		const segments = { head: tail ? tail.first - 1 : info.head, bytes: info.bytes };
-		const log = new LiveLog(id, { ...info, ...segments });
+	static restore({ log: { id, ...info }, tail }: Adopted): LiveLog {
+		const log = new LiveLog(id, { ...info, head: tail ? tail.first - 1 : info.head });
 		log.publish(tail, undefined);
 		return log;
 	}

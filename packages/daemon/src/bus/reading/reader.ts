@@ -23,7 +23,7 @@ export class Reader {
 
 	constructor(parts: ReaderParts) {
 		const { directory, closed, pagesBytesMax } = parts;
-		this.#pages = createPages(pagesBytesMax);
+		this.#pages = new Pages(pagesBytesMax);
 		this.#parts = parts;
 		this.#reading = {
 			page: (id, offset) => this.#page(id, offset),
@@ -85,44 +85,43 @@ export class Reader {
 	}
 }
 
-interface Pages {
-	get(id: number, first: number): Batch | undefined;
-	put(id: number, batch: Batch): void;
-	/** Forgets the pages of a removed log. */
-	drop(id: number): void;
-}
-
 /** Recently used segments, decoded once and shared by all readers that are behind the tail. Bounded by size, least recently used goes first. */
-function createPages(bytesMax: number): Pages {
-	const pages = new Map<string, { batch: Batch; bytes: number }>();
-	let total = 0;
-	const key = (id: number, first: number) => `${id}:${first}`;
-	const forget = (name: string) => {
-		total -= pages.get(name)?.bytes ?? 0;
-		pages.delete(name);
-	};
-	return {
-		get(id, first) {
-			const name = key(id, first);
-			const page = pages.get(name);
-			if (!page) return undefined;
-			pages.delete(name);
-			pages.set(name, page);
-			return page.batch;
-		},
-		put(id, batch) {
-			const bytes = batch.text.length;
-			const name = key(id, batch.first);
-			forget(name);
-			pages.set(name, { batch, bytes });
-			total += bytes;
-			for (const oldest of pages.keys()) {
-				if (total <= bytesMax) break;
-				forget(oldest);
-			}
-		},
-		drop(id) {
-			for (const name of [...pages.keys()]) if (name.startsWith(`${id}:`)) forget(name);
-		},
-	};
+class Pages {
+	readonly #bytesMax: number;
+	readonly #pages = new Map<string, Batch>();
+	#bytes = 0;
+
+	constructor(bytesMax: number) {
+		this.#bytesMax = bytesMax;
+	}
+
+	get(id: number, first: number): Batch | undefined {
+		const name = `${id}:${first}`;
+		const page = this.#pages.get(name);
+		if (!page) return undefined;
+		this.#pages.delete(name);
+		this.#pages.set(name, page);
+		return page;
+	}
+
+	put(id: number, page: Batch): void {
+		const name = `${id}:${page.first}`;
+		this.#forget(name);
+		this.#pages.set(name, page);
+		this.#bytes += page.text.length;
+		for (const oldest of this.#pages.keys()) {
+			if (this.#bytes <= this.#bytesMax) break;
+			this.#forget(oldest);
+		}
+	}
+
+	/** Forgets the pages of a removed log. */
+	drop(id: number): void {
+		for (const name of [...this.#pages.keys()]) if (name.startsWith(`${id}:`)) this.#forget(name);
+	}
+
+	#forget(name: string): void {
+		this.#bytes -= this.#pages.get(name)?.text.length ?? 0;
+		this.#pages.delete(name);
+	}
 }

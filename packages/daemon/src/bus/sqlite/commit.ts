@@ -1,7 +1,4 @@
-/**
- * A commit in a SQLite file. A commit of many logs is one journal row, because a row per log and tick would cost more than the tokens it
- * holds; a log's tail becomes a segment row when it is big enough or the log is sealed, and the journal rows go.
- */
+/** A commit in a SQLite file: one journal row for many logs, because a row per log and tick would cost more than its tokens. A tail that is big enough becomes a segment. */
 
 import { crc32 } from "node:zlib";
 import { Refused } from "@nexus-stream/protocol";
@@ -18,11 +15,10 @@ import {
 	type UnitOutcome,
 } from "../storage.ts";
 import { allFenced, type Refusal, refusalOf, refusalsIn, segmentCrc, UnitFault } from "./faults.ts";
-import type { JournalNeeds, Tails } from "./journal.ts";
-import { JournalText } from "./journal-text.ts";
+import { type JournalNeeds, JournalText, type Tails } from "./journal.ts";
 import type { Statements } from "./schema.ts";
 
-export interface CommitsParts {
+interface CommitsParts {
 	file: SqliteFile;
 	/** The store's time. */
 	now(): number;

@@ -1,7 +1,5 @@
 /** `nexus adapter` and `conformance`: accounts on chat platforms, and whether an adapter keeps to the protocol. */
 
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { runConformance } from "@nexus-stream/adapter/host";
 import { appliesTo } from "@nexus-stream/adapter/info";
 import type { AdapterSetting } from "@nexus-stream/adapter/port";
@@ -18,9 +16,9 @@ import {
 	removeAccount,
 	storeAccount,
 } from "../../runtime/runtime.ts";
-import { type AccountSettings, ask, faultOf } from "../ask.ts";
+import { type AccountSettings, ask, faultOf, readText } from "../ask.ts";
 import { clientFor } from "../client.ts";
-import { type CommandExit, type Declarations, each, type Local, onThisMachine } from "../command.ts";
+import { type Declarations, each, type JsonOption, type Local, onThisMachine } from "../command.ts";
 import { configSourceOf, type Host } from "../host.ts";
 import { oneLine } from "../terminal.ts";
 
@@ -79,7 +77,7 @@ interface Where {
 	config?: string;
 }
 
-export interface AddAdapterOptions extends Where {
+interface AddAdapterOptions extends Where {
 	set?: string[];
 	secretFile?: string[];
 	secretEnv?: string[];
@@ -90,7 +88,7 @@ type Config = Awaited<ReturnType<typeof loadConfig>>;
 
 const configOf = (host: Host, { data, config }: Where) => loadConfig({ data, config }, configSourceOf(host));
 
-export async function add(local: Local, channel: string, options: AddAdapterOptions): CommandExit {
+async function add(local: Local, channel: string, options: AddAdapterOptions) {
 	const { host, terminal } = local;
 	// As `nexus.yaml` has them, and a part of the labels of sessions.
 	if (!isSessionLabel(options.account))
@@ -120,7 +118,6 @@ export async function add(local: Local, channel: string, options: AddAdapterOpti
 	}
 	terminal.out(`stored ${storeAccount(config.data, { channel, account: options.account, settings })}\n`);
 	await tellDaemon(local, config, "the daemon uses it now", "`nexus up` uses it");
-	return 0;
 }
 
 function refuseMissing(wanted: readonly AdapterSetting[], settings: AccountSettings): void {
@@ -136,32 +133,25 @@ function refuseMissing(wanted: readonly AdapterSetting[], settings: AccountSetti
 async function tellDaemon(local: Local, { data, token }: Config, told: string, idle: string): Promise<void> {
 	const { host, terminal } = local;
 	const paths = dataPaths(data);
-	if (!isDataDirLocked(paths)) {
-		terminal.note(idle);
-		return;
-	}
+	if (!isDataDirLocked(paths)) return terminal.note(idle);
 	try {
 		const url = readDaemonRecord(paths)?.url;
 		if (url === undefined) throw new NexusError("unavailable", "it is not ready yet");
-		const known = token ?? readToken(paths);
-		const client = clientFor(host, { url, token: known });
-		await client.api.reloadAccounts();
+		await clientFor(host, { url, token: token ?? readToken(paths) }).api.reloadAccounts();
 		terminal.note(told);
 	} catch (cause) {
 		terminal.note(oneLine(`restart the daemon: it could not be reached (${toNexusError(cause).message})`, 500));
 	}
 }
 
-export async function remove(local: Local, channel: string, options: Where): CommandExit {
+async function remove(local: Local, channel: string, options: Where) {
 	const config = await configOf(local.host, options);
 	const { data } = config;
 	if (!removeAccount(data, { channel, account: options.account }))
 		throw new NexusError("not_found", `no account ${channel}/${options.account} is stored in ${data}`);
-	const { forgetSettings } = await adapterCheck();
-	forgetSettings(data, channel, options.account);
+	(await adapterCheck()).forgetSettings(data, channel, options.account);
 	local.terminal.out(`removed ${channel}/${options.account}\n`);
 	await tellDaemon(local, config, "the daemon has let it go", "no daemon uses it");
-	return 0;
 }
 
 /** From flags; a name that the adapter does not know is a typing mistake. */
@@ -182,7 +172,7 @@ function givenSettings(host: Host, options: AddAdapterOptions, wanted: readonly 
 		}
 	};
 	take("--set", options.set, (text) => text);
-	take("--secret-file", options.secretFile, (path) => readSecret(path, host.cwd()));
+	take("--secret-file", options.secretFile, (path) => readText(host, path, `--secret-file ${path}`));
 	take("--secret-env", options.secretEnv, (variable) => {
 		const value = host.env[variable];
 		if (value) return value;
@@ -191,19 +181,11 @@ function givenSettings(host: Host, options: AddAdapterOptions, wanted: readonly 
 	return settings;
 }
 
-function readSecret(path: string, cwd: string): string {
-	try {
-		return readFileSync(resolve(cwd, path), "utf8").trim();
-	} catch (cause) {
-		throw new NexusError("invalid", `--secret-file ${path}: ${(cause as Error).message}`, { cause });
-	}
-}
-
-export async function conformance(
+async function conformance(
 	{ host, terminal }: Local,
 	command: readonly string[],
-	options: { json?: boolean; only?: string; account?: string; to?: string },
-): CommandExit {
+	options: JsonOption & { only?: string; account?: string; to?: string },
+) {
 	const env = Object.fromEntries(Object.entries(host.env).filter((entry): entry is [string, string] => !!entry[1]));
 	const { only, account, to } = options;
 	const params = { only: only || undefined, account: account || undefined, target: to ? { to } : undefined };

@@ -4,8 +4,9 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { ApprovalJson, GrantJson } from "@nexus-stream/protocol/api";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
+	type JsonOption,
+	type ListOptions,
 	remoteJson,
 	remoteRows,
 	wholeNumber,
@@ -13,7 +14,7 @@ import {
 } from "../command.ts";
 import { chosenOf } from "../prompt.ts";
 import { list, since } from "../table.ts";
-import { Hinted } from "../terminal.ts";
+import { Hinted, tell } from "../terminal.ts";
 
 export const declare: Declarations = {
 	approvals: (command, local) =>
@@ -54,26 +55,19 @@ export const declare: Declarations = {
 			.action(withDaemon(local, answer)),
 };
 
-export interface ApprovalsOptions {
-	json?: boolean;
-	all?: boolean;
-	remembered?: boolean;
-	revoke?: string;
-	limit: number;
-}
-
-export async function approvals(context: CommandContext, options: ApprovalsOptions): CommandExit {
+async function approvals(
+	context: CommandContext,
+	{ json, limit, all, remembered, revoke }: ListOptions<"revoke"> & { all?: boolean; remembered?: boolean },
+) {
 	const { client, terminal } = context;
-	if (options.revoke !== undefined) {
-		await client.api.revokeGrant(options.revoke);
-		terminal.out(`${options.revoke} is asked about again\n`);
-		return 0;
+	if (revoke !== undefined) {
+		await client.api.revokeGrant(revoke);
+		return terminal.out(`${revoke} is asked about again\n`);
 	}
-	if (options.remembered) return remembered(context, options);
-	const state = options.all ? undefined : "pending";
-	const { approvals } = await client.api.approvals({ state, limit: options.limit });
-	return list(terminal, options.json, approvals, {
-		none: options.all ? "no approvals" : "nothing waits for a decision",
+	if (remembered) return listGrants(context, json);
+	const { approvals } = await client.api.approvals({ state: all ? undefined : "pending", limit });
+	return list(terminal, json, approvals, {
+		none: all ? "no approvals" : "nothing waits for a decision",
 		columns: {
 			ID: (row) => row.id,
 			STATE: stateOf,
@@ -86,7 +80,7 @@ export async function approvals(context: CommandContext, options: ApprovalsOptio
 	});
 }
 
-async function remembered({ client, terminal }: CommandContext, { json }: ApprovalsOptions): CommandExit {
+async function listGrants({ client, terminal }: CommandContext, json: boolean | undefined) {
 	const { grants } = await client.api.grants();
 	return list(terminal, json, grants, {
 		none: "nothing is allowed for a session",
@@ -114,43 +108,30 @@ const stateOf = ({ state, by }: ApprovalJson): string =>
 const askerOf = ({ asked_for: asker }: ApprovalJson): string =>
 	asker === undefined ? "" : `${asker.channel}/${asker.account} ${asker.sender_name ?? asker.sender}`;
 
-export interface DecideOptions {
-	json?: boolean;
+interface DecideOptions extends JsonOption {
 	reason?: string;
 	remember?: boolean;
 }
 
-export async function decide(
+async function decide(
 	context: CommandContext,
-	id: string,
+	given: string,
 	decision: "approve" | "deny",
 	{ json, reason, remember }: DecideOptions,
-): CommandExit {
-	const row = await rowOf(context, id, "approval");
-	const decided = await context.client.api.decideApproval(row.run_id, row.id, {
-		decision,
-		reason,
-		remember: remember || undefined,
-	});
-	return say(context, decided, json);
+) {
+	const { run_id, id } = await rowOf(context, given, "approval");
+	const body = { decision, reason, remember: remember || undefined };
+	say(context, await context.client.api.decideApproval(run_id, id, body), json);
 }
 
-async function answer(
-	context: CommandContext,
-	id: string,
-	words: readonly string[],
-	{ json }: DecideOptions,
-): CommandExit {
-	const row = await rowOf(context, id, "question");
-	const answer = chosenOf(row.choices, words.join(" "));
-	return say(context, await context.client.api.answerQuestion(row.run_id, row.id, { answer }), json);
+async function answer(context: CommandContext, given: string, words: readonly string[], { json }: JsonOption) {
+	const { run_id, id, choices } = await rowOf(context, given, "question");
+	const body = { answer: chosenOf(choices, words.join(" ")) };
+	say(context, await context.client.api.answerQuestion(run_id, id, body), json);
 }
 
-function say({ terminal }: CommandContext, row: ApprovalJson, json: boolean | undefined): number {
-	if (json) terminal.json(row);
-	else terminal.out(`${row.id} ${row.state}: ${row.text}\n`);
-	return 0;
-}
+const say = ({ terminal }: CommandContext, row: ApprovalJson, json: boolean | undefined): void =>
+	tell(terminal, json, row, `${row.id} ${row.state}: ${row.text}`);
 
 /** The pending one, or the newest that had the id: the daemon then says who decided it. */
 async function rowOf({ client }: CommandContext, given: string, kind: ApprovalJson["kind"]): Promise<ApprovalJson> {

@@ -3,16 +3,16 @@
 import { AddAppResponseSchema, type App, AppSchema } from "@nexus-stream/client/gen/nexus/runtime/v1/app_pb";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
+	type JsonOption,
 	remote,
 	remoteJson,
 	remoteRows,
 	withDaemon,
 } from "../command.ts";
-import { jsonOf, runtimeOf, sinceTime } from "../runtime.ts";
+import { forEach, jsonOf, runtimeOf, sinceTime } from "../runtime.ts";
 import { list } from "../table.ts";
-import { oneLine } from "../terminal.ts";
+import { oneLine, tell } from "../terminal.ts";
 
 export const declare: Declarations = {
 	app(command, local) {
@@ -40,22 +40,14 @@ export const declare: Declarations = {
 	},
 };
 
-export async function addApp(
-	context: CommandContext,
-	appId: string,
-	{ name = "", json }: { name?: string; json?: boolean },
-): CommandExit {
+async function addApp(context: CommandContext, appId: string, { name = "", json }: JsonOption & { name?: string }) {
 	const { terminal } = context;
 	const added = await runtimeOf(context).apps.addApp({ appId, name });
-	if (json) terminal.json(jsonOf(AddAppResponseSchema, added));
-	else {
-		terminal.out(`${added.token}\n`);
-		terminal.note(`This is the token of ${oneLine(appId, 100)}. Keep it: it cannot be shown again.`);
-	}
-	return 0;
+	tell(terminal, json, jsonOf(AddAppResponseSchema, added), added.token);
+	if (!json) terminal.note(`This is the token of ${oneLine(appId, 100)}. Keep it: it cannot be shown again.`);
 }
 
-export async function listApps(context: CommandContext, { all, json }: { all?: boolean; json?: boolean }): CommandExit {
+async function listApps(context: CommandContext, { all, json }: JsonOption & { all?: boolean }) {
 	const { apps } = await runtimeOf(context).apps.listApps({});
 	const shown = all ? apps : apps.filter(({ removedAt }) => removedAt === undefined);
 	return list(context.terminal, json, shown, {
@@ -71,25 +63,19 @@ export async function listApps(context: CommandContext, { all, json }: { all?: b
 	});
 }
 
-export async function clearApps(context: CommandContext, ids: readonly string[]): CommandExit {
-	const { apps } = runtimeOf(context);
-	for (const appId of ids) {
-		const app = await apps.clearApp({ appId });
-		context.terminal.out(`cleared ${oneLine(appId, 100)}: ${storedText(app)}\n`);
-	}
-	return 0;
-}
+const clearApps = (context: CommandContext, ids: readonly string[]) =>
+	forEach(context, ids, async (appId) => {
+		const app = await runtimeOf(context).apps.clearApp({ appId });
+		return `cleared ${appId}: ${storedText(app)}`;
+	});
+
+const removeApps = (context: CommandContext, ids: readonly string[]) =>
+	forEach(context, ids, async (appId) => {
+		await runtimeOf(context).apps.removeApp({ appId });
+		return `removed ${appId}`;
+	});
 
 const MIB = 1024 ** 2;
 
 const storedText = ({ storedBytes, storedBytesMax }: Pick<App, "storedBytes" | "storedBytesMax">): string =>
 	`${(Number(storedBytes) / MIB).toFixed(1)} of ${(Number(storedBytesMax) / MIB).toFixed(1)} MiB`;
-
-export async function removeApps(context: CommandContext, ids: readonly string[]): CommandExit {
-	const { apps } = runtimeOf(context);
-	for (const appId of ids) {
-		await apps.removeApp({ appId });
-		context.terminal.out(`removed ${oneLine(appId, 100)}\n`);
-	}
-	return 0;
-}

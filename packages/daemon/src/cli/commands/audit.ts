@@ -17,8 +17,8 @@ import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Command } from "commander";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
+	type ListOptions,
 	remote,
 	wholeNumber,
 	withDaemon,
@@ -56,20 +56,10 @@ export const declare: Declarations = {
 	},
 };
 
-export interface FilterOptions {
-	domain?: string;
-	operation?: string;
-	app?: string;
-	since?: string;
-	until?: string;
-}
+type Filter = "domain" | "operation" | "app" | "since" | "until";
+type FilterOptions = Partial<Record<Filter, string>>;
 
-export interface ListAuditOptions extends FilterOptions {
-	limit: number;
-	json?: boolean;
-}
-
-export interface ExportOptions extends FilterOptions {
+interface ExportOptions extends FilterOptions {
 	format: string;
 	output?: string;
 	gzip?: boolean;
@@ -86,7 +76,7 @@ const filterOf = ({ domain = "", operation = "", app = "", since, until }: Filte
 
 const timestampOf = (text: string) => timestampFromDate(new Date(timeOf(text, Date.now())));
 
-export async function listAudit(context: CommandContext, options: ListAuditOptions): CommandExit {
+async function listAudit(context: CommandContext, options: ListOptions<Filter>) {
 	const { audit } = runtimeOf(context);
 	const events: AuditEvent[] = [];
 	let before: bigint | undefined;
@@ -114,7 +104,7 @@ export async function listAudit(context: CommandContext, options: ListAuditOptio
 const reasonOf = (code: ReasonCode): string =>
 	code === ReasonCode.UNSPECIFIED ? "" : wordOf(ReasonCode, code).toUpperCase();
 
-export async function exportAudit(context: CommandContext, options: ExportOptions): CommandExit {
+async function exportAudit(context: CommandContext, options: ExportOptions) {
 	const { host } = context;
 	const { output, gzip = false } = options;
 	if (gzip && output === undefined) throw new NexusError("invalid", "--gzip needs a file: name it with -o");
@@ -123,7 +113,6 @@ export async function exportAudit(context: CommandContext, options: ExportOption
 	if (output !== undefined) await writeWhole(resolve(host.cwd(), output), pieces, gzip);
 	else await pipeline(pieces, host.stdout as Writable, { end: false });
 	counted.done();
-	return 0;
 }
 
 /** Resumes after the last chunk when the connection is lost. */
@@ -150,9 +139,11 @@ export async function writeWhole(file: string, pieces: Readable, gzip: boolean):
 		await rm(part, { force: true });
 		const error = toNexusError(cause);
 		if (error.code !== "unavailable") throw error;
-		const { message } = error;
 		throw new Hinted(
-			new NexusError("unavailable", `the export broke off (${message}); what had arrived was not whole and is removed`),
+			new NexusError(
+				"unavailable",
+				`the export broke off (${error.message}); what had arrived was not whole and is removed`,
+			),
 			"run it again; for a log that is too long, take it month by month with --since and --until",
 		);
 	}

@@ -3,19 +3,20 @@
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { NexusError } from "@nexus-stream/protocol";
-import type { DeliveryJson } from "@nexus-stream/protocol/api";
+import type { DeliveryJson, DeliveryRequest } from "@nexus-stream/protocol/api";
 import { overRestarts } from "../client.ts";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
+	type JsonOption,
+	type ListOptions,
 	remoteJson,
 	remoteRows,
 	wholeNumber,
 	withDaemon,
 } from "../command.ts";
 import { list, since } from "../table.ts";
-import { noteDrop, oneLine } from "../terminal.ts";
+import { noteDrop, oneLine, tell } from "../terminal.ts";
 
 export const declare: Declarations = {
 	inbox: (command, local) =>
@@ -65,21 +66,10 @@ export const declare: Declarations = {
 	adapters: (command, local) => remoteRows(command).action(withDaemon(local, adapters)),
 };
 
-interface ListOptions {
-	json?: boolean;
-}
-
-export interface ListInboxOptions extends ListOptions {
-	channel?: string;
-	session?: string;
-	state?: string;
-	limit: number;
-}
-
-export async function inbox(context: CommandContext, options: ListInboxOptions): CommandExit {
-	const { channel, session, state, limit } = options;
-	const { events } = await context.client.api.events({ channel, session, state, limit });
-	return list(context.terminal, options.json, events, {
+async function inbox({ client, terminal }: CommandContext, options: ListOptions<"channel" | "session" | "state">) {
+	const { channel, session, state, limit, json } = options;
+	const { events } = await client.api.events({ channel, session, state, limit });
+	return list(terminal, json, events, {
 		none: "no messages",
 		columns: {
 			EVENT: (event) => event.event_id,
@@ -95,23 +85,21 @@ export async function inbox(context: CommandContext, options: ListInboxOptions):
 	});
 }
 
-export async function pair(
-	context: CommandContext,
+async function pair(
+	{ client, terminal }: CommandContext,
 	code: string | undefined,
-	options: ListOptions & { remove?: string },
-): CommandExit {
-	const { client, terminal } = context;
-	if (options.remove !== undefined) {
-		const [channel, account, ...sender] = options.remove.split("/");
+	{ json, remove }: JsonOption & { remove?: string },
+) {
+	if (remove !== undefined) {
+		const [channel, account, ...sender] = remove.split("/");
 		if (!channel || !account || sender.length === 0)
 			throw new NexusError("invalid", "--remove takes channel/account/sender, as `nexus pair` lists them");
 		await client.api.removePairing(channel, account, sender.join("/"));
-		terminal.out(`${options.remove} no longer has access\n`);
-		return 0;
+		return terminal.out(`${remove} no longer has access\n`);
 	}
 	if (code === undefined) {
 		const { pairings } = await client.api.pairings();
-		return list(terminal, options.json, pairings, {
+		return list(terminal, json, pairings, {
 			none: "no pairing requests",
 			columns: {
 				CODE: ({ code }) => code,
@@ -124,26 +112,14 @@ export async function pair(
 		});
 	}
 	const approved = await client.api.approve(code);
-	if (options.json) terminal.json(approved);
-	else
-		terminal.out(
-			oneLine(`approved: ${approved.sender_name ?? approved.sender} on ${approved.channel}/${approved.account}`, 500),
-		);
-	if (!options.json) terminal.feed(1);
-	return 0;
+	const { channel, account, sender, sender_name = sender } = approved;
+	tell(terminal, json, approved, oneLine(`approved: ${sender_name} on ${channel}/${account}`, 500));
 }
 
-export interface DeliveriesOptions extends ListOptions {
-	run?: string;
-	channel?: string;
-	state?: string;
-	limit: number;
-}
-
-export async function deliveries(context: CommandContext, options: DeliveriesOptions): CommandExit {
-	const { run, channel, state, limit } = options;
-	const { deliveries } = await context.client.api.deliveries({ run, channel, state, limit });
-	return list(context.terminal, options.json, deliveries, {
+async function deliveries({ client, terminal }: CommandContext, options: ListOptions<"run" | "channel" | "state">) {
+	const { run, channel, state, limit, json } = options;
+	const { deliveries } = await client.api.deliveries({ run, channel, state, limit });
+	return list(terminal, json, deliveries, {
 		none: "no deliveries",
 		columns: {
 			DELIVERY: (one) => one.delivery_id,
@@ -161,13 +137,13 @@ export async function deliveries(context: CommandContext, options: DeliveriesOpt
 	});
 }
 
-export async function adapters(context: CommandContext, options: ListOptions): CommandExit {
-	const { accounts, without_account: idle = [] } = await context.client.api.accounts();
-	for (const channel of idle)
-		context.terminal.note(
-			`${oneLine(channel, 100)} has an adapter and no account, so it is not started: \`nexus adapter add ${oneLine(channel, 100)}\` adds one`,
+async function adapters({ client, terminal }: CommandContext, { json }: JsonOption) {
+	const { accounts, without_account: idle = [] } = await client.api.accounts();
+	for (const channel of idle.map((name) => oneLine(name, 100)))
+		terminal.note(
+			`${channel} has an adapter and no account, so it is not started: \`nexus adapter add ${channel}\` adds one`,
 		);
-	return list(context.terminal, options.json, accounts, {
+	return list(terminal, json, accounts, {
 		none: idle.length === 0 ? "no accounts: add one with `nexus adapter add telegram`" : undefined,
 		columns: {
 			ACCOUNT: ({ channel, account, lab }) => `${channel}/${account}${lab ? " (lab)" : ""}`,
@@ -188,50 +164,30 @@ export async function adapters(context: CommandContext, options: ListOptions): C
 	});
 }
 
-export interface DeliverCommandOptions {
-	channel: string;
-	account: string;
+interface DeliverOptions extends JsonOption, Pick<DeliveryRequest, "channel" | "account" | "tools" | "reasoning"> {
 	to: string;
 	thread?: string;
 	run?: string;
-	tools?: boolean;
-	reasoning?: boolean;
 	wait: boolean;
-	json?: boolean;
 }
 
 const POLL_MS = 200;
 
-export async function deliver(
-	context: CommandContext,
-	words: string | undefined,
-	options: DeliverCommandOptions,
-): CommandExit {
+async function deliver(context: CommandContext, words: string | undefined, options: DeliverOptions) {
 	const { client, terminal, host } = context;
-	const { channel, account, to, thread, run, tools, reasoning } = options;
+	const { channel, account, to, thread, run, tools, reasoning, json } = options;
 	if ((words === undefined) === (run === undefined))
 		throw new NexusError("invalid", "give a text or --run, and not both");
 	const text = words === "-" ? await readAll(host.stdin) : words;
-	const place = {
-		channel,
-		account,
-		target: { to, thread_id: thread },
-		tools,
-		reasoning,
-	};
+	const place = { channel, account, target: { to, thread_id: thread }, tools, reasoning };
 	const what = run === undefined ? { text: text ?? "" } : { run_id: run };
 	const { delivery_id: id, run_id } = await client.api.deliver({ ...place, ...what });
-	if (!options.wait) {
-		if (options.json) terminal.json({ delivery_id: id, run_id });
-		else terminal.out(`${id}\n`);
-		return 0;
-	}
+	if (!options.wait) return tell(terminal, json, { delivery_id: id, run_id }, id);
 	const delivery = await ended(context, id, channel);
 	const { state, messages, error } = delivery;
-	if (options.json) terminal.json(delivery);
-	else terminal.out(`${id} ${state} (${messages.length} ${messages.length === 1 ? "message" : "messages"})\n`);
-	if (state === "complete") return 0;
-	throw new NexusError("unavailable", `not delivered: ${error ?? state}`);
+	const count = `${messages.length} ${messages.length === 1 ? "message" : "messages"}`;
+	tell(terminal, json, delivery, `${id} ${state} (${count})`);
+	if (state !== "complete") throw new NexusError("unavailable", `not delivered: ${error ?? state}`);
 }
 
 async function ended({ client, terminal }: CommandContext, id: string, channel: string): Promise<DeliveryJson> {

@@ -1,24 +1,22 @@
 /** `nexus connector`: model providers for the runtime contract, with keys that go in and never come out. */
 
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { text as streamText } from "node:stream/consumers";
 import type { AdapterSetting } from "@nexus-stream/adapter/port";
 import { ConnectorSchema } from "@nexus-stream/client/gen/nexus/runtime/v1/connector_pb";
 import { exitCodeOf, NexusError } from "@nexus-stream/protocol";
 import type { Command } from "commander";
-import { ask } from "../ask.ts";
+import { ask, readText } from "../ask.ts";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
 	each,
+	type JsonOption,
 	remote,
 	remoteRows,
 	withDaemon,
 } from "../command.ts";
 import type { Host } from "../host.ts";
-import { jsonOf, runtimeOf } from "../runtime.ts";
+import { forEach, jsonOf, runtimeOf } from "../runtime.ts";
 import { list } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
@@ -67,7 +65,7 @@ interface KeyOptions {
 	test: boolean;
 }
 
-export interface AddConnectorOptions extends KeyOptions {
+interface AddConnectorOptions extends KeyOptions {
 	type?: string;
 	endpoint?: string;
 	model?: string;
@@ -83,7 +81,7 @@ const TYPE = setting("type", "provider: openai, anthropic, google, openai-compat
 const ENDPOINT = setting("endpoint", "address, such as https://models.example/v1");
 const KEY = setting("key", "API key (empty: none)", { secret: true, required: false });
 
-export async function add(context: CommandContext, id: string, options: AddConnectorOptions): CommandExit {
+async function add(context: CommandContext, id: string, options: AddConnectorOptions) {
 	const { connectors } = runtimeOf(context);
 	const settings = await addSettings(context.host, options);
 	await connectors.createConnector({
@@ -101,7 +99,6 @@ export async function add(context: CommandContext, id: string, options: AddConne
 		return exitCodeOf("unavailable");
 	}
 	context.terminal.out(`stored ${id}\n`);
-	return 0;
 }
 
 /** Asks a person for missing settings. A key is never an argument, which others on this machine could read. */
@@ -115,16 +112,11 @@ async function addSettings(host: Host, options: AddConnectorOptions): Promise<Re
 		return known;
 	}
 	const chosen = await ask(host, [TYPE], known, false);
-	const needsEndpoint = chosen.type === "openai-compatible";
-	return await ask(
-		host,
-		[...(needsEndpoint ? [ENDPOINT] : []), ...(chosen.type === "demo" ? [] : [KEY])],
-		chosen,
-		false,
-	);
+	const needed = chosen.type === "openai-compatible" ? [ENDPOINT, KEY] : [KEY];
+	return chosen.type === "demo" ? chosen : ask(host, needed, chosen, false);
 }
 
-export async function listConnectors(context: CommandContext, { json }: { json?: boolean }): CommandExit {
+async function listConnectors(context: CommandContext, { json }: JsonOption) {
 	const { connectors } = await runtimeOf(context).connectors.listConnectors({});
 	return list(context.terminal, json, connectors, {
 		json: (one) => jsonOf(ConnectorSchema, one),
@@ -140,7 +132,7 @@ export async function listConnectors(context: CommandContext, { json }: { json?:
 	});
 }
 
-export async function test(context: CommandContext, ids: readonly string[]): CommandExit {
+async function test(context: CommandContext, ids: readonly string[]) {
 	let failed = false;
 	for (const id of ids.length > 0 ? ids : await allIds(context)) failed = !(await works(context, id)) || failed;
 	return failed ? exitCodeOf("unavailable") : 0;
@@ -157,7 +149,7 @@ async function works(context: CommandContext, connectorId: string): Promise<bool
 	return ok;
 }
 
-export async function key(context: CommandContext, id: string, options: KeyOptions): CommandExit {
+async function key(context: CommandContext, id: string, options: KeyOptions) {
 	const { host, terminal } = context;
 	const given = await givenKey(host, options);
 	const { key } =
@@ -169,14 +161,11 @@ export async function key(context: CommandContext, id: string, options: KeyOptio
 	return !options.test || (await works(context, id)) ? 0 : exitCodeOf("unavailable");
 }
 
-export async function remove(context: CommandContext, ids: readonly string[]): CommandExit {
-	const { connectors } = runtimeOf(context);
-	for (const id of ids) {
-		await connectors.deleteConnector({ connectorId: id });
-		context.terminal.out(`removed ${oneLine(id, 100)}\n`);
-	}
-	return 0;
-}
+const remove = (context: CommandContext, ids: readonly string[]) =>
+	forEach(context, ids, async (connectorId) => {
+		await runtimeOf(context).connectors.deleteConnector({ connectorId });
+		return `removed ${connectorId}`;
+	});
 
 /** Reads the value from a variable, a file or a pipe; undefined when the command must prompt for it, or the user gave none. */
 async function givenKey(host: Host, { keyEnv, keyFile }: KeyOptions): Promise<string | undefined> {
@@ -185,15 +174,7 @@ async function givenKey(host: Host, { keyEnv, keyFile }: KeyOptions): Promise<st
 		if (value) return value.trim();
 		throw new NexusError("invalid", `--key-env: the variable ${keyEnv} is not set`);
 	}
-	if (keyFile !== undefined) return fileText(resolve(host.cwd(), keyFile));
+	if (keyFile !== undefined) return readText(host, keyFile, "--key-file");
 	if (host.stdin.isTTY) return undefined;
 	return (await streamText(host.stdin)).trim() || undefined;
-}
-
-function fileText(path: string): string {
-	try {
-		return readFileSync(path, "utf8").trim();
-	} catch (cause) {
-		throw new NexusError("invalid", `--key-file: ${(cause as Error).message}`, { cause });
-	}
 }

@@ -10,7 +10,7 @@ import {
 import { agents, engine, keys, mcp, plugins, tools } from "../checks/engine.ts";
 import { type Check, type Finding, fail, ok, warn } from "../checks/finding.ts";
 import { daemon, database, dataDir, disk, grpcPort, node, page, port, secret, token } from "../checks/machine.ts";
-import { type CommandExit, type Declarations, type Local, onThisMachine } from "../command.ts";
+import { type Declarations, type JsonOption, type Local, onThisMachine } from "../command.ts";
 import { configSourceOf, type Host } from "../host.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 
@@ -28,10 +28,7 @@ export const declare: Declarations = {
 			.action(onThisMachine(local, doctor)),
 };
 
-export async function doctor(
-	{ host, terminal }: Local,
-	options: ConfigFlags & { json?: boolean; deep?: boolean },
-): CommandExit {
+async function doctor({ host, terminal }: Local, options: ConfigFlags & JsonOption & { deep?: boolean }) {
 	const findings: Finding[] = [];
 	const look = async (checks: Check[]) => {
 		for (const [check, run] of checks) {

@@ -9,8 +9,8 @@ import {
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
+	type JsonOption,
 	remoteJson,
 	remoteRows,
 	wholeNumber,
@@ -29,7 +29,7 @@ import {
 	workQuery,
 } from "../runtime.ts";
 import { list } from "../table.ts";
-import { oneLine, type Terminal } from "../terminal.ts";
+import { oneLine, type Terminal, tell } from "../terminal.ts";
 
 export const declare: Declarations = {
 	jobs(command, local) {
@@ -40,7 +40,7 @@ export const declare: Declarations = {
 			.option("--app <app>", "only this application's")
 			.option("--limit <count>", "at most this many", wholeNumber, 20)
 			.action(withDaemon(local, listJobs));
-		remoteJson(command.command("show"), "print it as JSON")
+		remoteJson(command.command("show"))
 			.description("show a job and its result so far")
 			.argument("<job>", "its id")
 			.action(withDaemon(local, showJob));
@@ -49,7 +49,7 @@ export const declare: Declarations = {
 			.argument("<job>", "its id")
 			.option("--after <offset>", "begin after this offset; 0 = from its beginning", wholeNumber)
 			.action(withDaemon(local, watchJob));
-		remoteJson(command.command("cancel"), "print it as JSON")
+		remoteJson(command.command("cancel"))
 			.description("end a job")
 			.argument("<job>", "its id")
 			.argument("[reason...]", "why, for the record")
@@ -57,11 +57,7 @@ export const declare: Declarations = {
 	},
 };
 
-interface Json {
-	json?: boolean;
-}
-
-export async function listJobs(context: CommandContext, options: WorkListOptions): CommandExit {
+async function listJobs(context: CommandContext, options: WorkListOptions) {
 	const { terminal } = context;
 	const { jobs, queued, running } = await runtimeOf(context).ai.listScenarioJobs(workQuery(State, options));
 	list(terminal, options.json, jobs, {
@@ -79,7 +75,6 @@ export async function listJobs(context: CommandContext, options: WorkListOptions
 		optional: ["APP", "MODEL", "SUBMITTED"],
 	});
 	if (terminal.interactive && !options.json) terminal.note(terminal.dim(`${queued} waiting, ${running} running`));
-	return 0;
 }
 
 const KINDS: Readonly<Partial<Record<ScenarioType, string>>> = {
@@ -90,38 +85,23 @@ const KINDS: Readonly<Partial<Record<ScenarioType, string>>> = {
 	[ScenarioType.SPEECH_TRANSCRIBE]: "transcribe",
 };
 
-export async function showJob(context: CommandContext, jobId: string, { json }: Json): CommandExit {
+async function showJob(context: CommandContext, jobId: string, { json }: JsonOption) {
 	const { terminal } = context;
 	const job = jobIn(await runtimeOf(context).ai.getScenarioJob({ jobId }));
-	if (json) terminal.json(jsonOf(ScenarioJobSchema, job));
-	else {
-		terminal.note(stateLine(terminal, job));
-		showResult(terminal, job);
-	}
-	return 0;
+	if (json) return terminal.json(jsonOf(ScenarioJobSchema, job));
+	terminal.note(stateLine(terminal, job));
+	showResult(terminal, job);
 }
 
-export async function cancelJob(
-	context: CommandContext,
-	jobId: string,
-	words: readonly string[],
-	{ json }: Json,
-): CommandExit {
-	const { terminal } = context;
+async function cancelJob(context: CommandContext, jobId: string, words: readonly string[], { json }: JsonOption) {
 	const job = jobIn(await runtimeOf(context).ai.cancelScenarioJob({ jobId, reason: words.join(" ") }));
-	if (json) terminal.json(jsonOf(ScenarioJobSchema, job));
-	else terminal.out(`${job.jobId}: ${wordOf(State, job.state)}\n`);
-	return 0;
+	tell(context.terminal, json, jsonOf(ScenarioJobSchema, job), `${job.jobId}: ${wordOf(State, job.state)}`);
 }
 
 /** The daemon always sends it. */
 const jobIn = ({ job }: { job?: ScenarioJob | undefined }): ScenarioJob => job!;
 
-export async function watchJob(
-	context: CommandContext,
-	jobId: string,
-	{ json, after }: Json & { after?: number },
-): CommandExit {
+async function watchJob(context: CommandContext, jobId: string, { json, after }: JsonOption & { after?: number }) {
 	const { terminal } = context;
 	const { ai } = runtimeOf(context);
 	let newest: ScenarioJob | undefined;

@@ -4,15 +4,16 @@ import { isShown } from "@nexus-stream/protocol";
 import type { RunJson, TraceJson } from "@nexus-stream/protocol/api";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
+	type JsonOption,
+	type ListOptions,
 	remote,
 	remoteRows,
 	wholeNumber,
 	withDaemon,
 } from "../command.ts";
 import { list, since } from "../table.ts";
-import { oneLine, type Terminal } from "../terminal.ts";
+import { oneLine } from "../terminal.ts";
 
 export const declare: Declarations = {
 	runs: (command, local) =>
@@ -21,7 +22,7 @@ export const declare: Declarations = {
 			.option("-s, --session <session>", "only this session's")
 			.option("--limit <count>", "at most this many", wholeNumber, 20)
 			.action(
-				withDaemon(local, (context, id: string | undefined, options: RunsOptions) =>
+				withDaemon(local, (context, id: string | undefined, options: ListOptions<"session">) =>
 					id === undefined ? runs(context, options) : run(context, id, options),
 				),
 			),
@@ -37,16 +38,9 @@ export const declare: Declarations = {
 	url: (command, local) => remote(command).action(withDaemon(local, url)),
 };
 
-export interface RunsOptions {
-	session?: string;
-	limit: number;
-	json?: boolean;
-}
-
-export async function runs({ client, terminal }: CommandContext, options: RunsOptions): CommandExit {
-	const { session, limit } = options;
+async function runs({ client, terminal }: CommandContext, { session, limit, json }: ListOptions<"session">) {
 	const { runs } = await client.api.runs({ session, limit });
-	return list(terminal, options.json, runs, {
+	return list(terminal, json, runs, {
 		none: "no runs yet: try `nexus send hello`",
 		columns: {
 			RUN: (run) => run.run_id,
@@ -64,16 +58,11 @@ export async function runs({ client, terminal }: CommandContext, options: RunsOp
 const messageOf = ({ messages, continues }: RunJson): string =>
 	messages.find(({ role }) => role === "user")?.text ?? (continues === undefined ? "" : `(continues ${continues})`);
 
-export async function run(
-	{ client, terminal }: CommandContext,
-	runId: string,
-	options: { json?: boolean },
-): CommandExit {
+async function run({ client, terminal }: CommandContext, runId: string, { json }: JsonOption) {
 	const found = await client.api.run(runId);
-	if (options.json) {
-		terminal.json(found);
-		return 0;
-	}
+	if (json) return terminal.json(found);
+	const line = (name: string, text: string) =>
+		terminal.out(`${terminal.bold(name.padEnd(12))} ${oneLine(text, 500)}\n`);
 	const facts: [string, string | undefined][] = [
 		["run", found.run_id],
 		["session", found.session],
@@ -90,25 +79,19 @@ export async function run(
 		["tokens", found.usage && `${known(found.usage.input)} in, ${known(found.usage.output)} out`],
 		["frames", found.frames_available ? `kept (nexus replay ${found.run_id})` : "removed by retention"],
 	];
-	for (const [name, value] of facts)
-		if (value) terminal.out(`${terminal.bold(name.padEnd(12))} ${oneLine(value, 500)}\n`);
-	for (const call of found.tool_calls) {
-		const summary = call.summary ? `: ${oneLine(call.summary, 80)}` : "";
-		terminal.out(`${terminal.bold("tool".padEnd(12))} ${oneLine(call.name, 60)} ${call.status}${summary}\n`);
-	}
-	if (found.trace) showTrace(found.trace, terminal);
+	for (const [name, value] of facts) if (value) line(name, value);
+	for (const { name, status, summary } of found.tool_calls)
+		line("tool", `${oneLine(name, 60)} ${status}${summary ? `: ${oneLine(summary, 80)}` : ""}`);
+	if (found.trace) showTrace(found.trace, line);
 	for (const message of found.messages) {
 		const who = message.agent === undefined ? message.role : `${message.role} ${oneLine(message.agent, 60)}`;
 		const hidden = isShown(message) ? "" : " (hidden)";
 		terminal.out(`\n${terminal.bold(`${who}${hidden}:`)}\n${message.text}\n`);
 	}
-	return 0;
 }
 
 /** The way of the message through the pipeline. */
-function showTrace(trace: TraceJson, terminal: Terminal): void {
-	const line = (name: string, text: string) =>
-		terminal.out(`${terminal.bold(name.padEnd(12))} ${oneLine(text, 500)}\n`);
+function showTrace(trace: TraceJson, line: (name: string, text: string) => void): void {
 	line("from", `${trace.sender} on ${trace.channel}/${trace.account}`);
 	line("stages", trace.stages.map(({ stage, ms }) => `${stage} ${Math.round(ms)} ms`).join(" ▸ "));
 	for (const { plugin, hook, ms, outcome, detail } of trace.hooks)
@@ -116,12 +99,9 @@ function showTrace(trace: TraceJson, terminal: Terminal): void {
 	for (const delivery of trace.deliveries) line("delivery", delivery);
 }
 
-export async function sessions(
-	{ client, terminal }: CommandContext,
-	options: { limit: number; json?: boolean },
-): CommandExit {
-	const { sessions } = await client.api.sessions({ limit: options.limit });
-	return list(terminal, options.json, sessions, {
+async function sessions({ client, terminal }: CommandContext, { limit, json }: ListOptions) {
+	const { sessions } = await client.api.sessions({ limit });
+	return list(terminal, json, sessions, {
 		none: "no sessions yet: try `nexus send hello`",
 		columns: {
 			SESSION: ({ session }) => session,
@@ -133,22 +113,19 @@ export async function sessions(
 	});
 }
 
-export async function stop({ client, terminal }: CommandContext, runId: string): CommandExit {
+async function stop({ client, terminal }: CommandContext, runId: string) {
 	const { status } = await client.api.abort(runId);
 	terminal.out(`${runId} ${status}\n`);
-	return 0;
 }
 
-export async function cancel({ client, terminal }: CommandContext, eventId: string): CommandExit {
+async function cancel({ client, terminal }: CommandContext, eventId: string) {
 	const { disposition } = await client.api.cancel(eventId);
 	terminal.out(`${eventId} ${disposition}\n`);
-	return 0;
 }
 
-export async function url({ client, terminal }: CommandContext): CommandExit {
+async function url({ client, terminal }: CommandContext) {
 	const { url } = await client.api.signInCode();
 	terminal.out(`${url}\n`);
-	return 0;
 }
 
 const known = (count: number) => (count < 0 ? "unknown" : String(count));

@@ -1,7 +1,7 @@
 /** `nexus mcp`: MCP servers, their tools and how they are doing. */
 
 import type { McpServerJson } from "@nexus-stream/protocol/api";
-import { type CommandContext, type CommandExit, type Declarations, remoteRows, withDaemon } from "../command.ts";
+import { type CommandContext, type Declarations, type JsonOption, remoteRows, withDaemon } from "../command.ts";
 import { table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
@@ -12,17 +12,12 @@ export const declare: Declarations = {
 			.action(withDaemon(local, mcp)),
 };
 
-export interface McpOptions {
-	json?: boolean;
-	start?: boolean;
-}
-
-export async function mcp({ client, terminal }: CommandContext, options: McpOptions): CommandExit {
-	const { now, servers } = await (options.start ? client.api.startMcp() : client.api.mcp());
-	const failed = options.start === true && servers.some(({ state }) => state !== "running");
-	if (options.json) {
+async function mcp({ client, terminal }: CommandContext, { json, start }: JsonOption & { start?: boolean }) {
+	const { now, servers } = await (start ? client.api.startMcp() : client.api.mcp());
+	const code = start && servers.some(({ state }) => state !== "running") ? 1 : 0;
+	if (json) {
 		for (const server of servers) terminal.json(server);
-		return failed ? 1 : 0;
+		return code;
 	}
 	if (servers.length === 0) terminal.note("no MCP servers; `mcp.servers` in nexus.yaml configures them");
 	const rows = servers.flatMap((server) => [
@@ -35,7 +30,7 @@ export async function mcp({ client, terminal }: CommandContext, options: McpOpti
 		["SERVER", "OVER", "STATE, TOOLS", ""],
 		rows.map((row) => row.map((cell, column) => oneLine(cell, column === row.length - 1 ? 200 : 80))),
 	);
-	return failed ? 1 : 0;
+	return code;
 }
 
 function stateOf({ state, until, restarts, tools }: McpServerJson, now: number): string {

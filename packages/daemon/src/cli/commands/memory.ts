@@ -10,14 +10,14 @@ import {
 import type { Command } from "commander";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
+	type ListOptions,
 	remote,
 	remoteRows,
 	wholeNumber,
 	withDaemon,
 } from "../command.ts";
-import { jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
+import { forEach, jsonOf, runtimeOf, sinceTime, wordOf } from "../runtime.ts";
 import { list } from "../table.ts";
 import { oneLine } from "../terminal.ts";
 
@@ -50,39 +50,28 @@ export const declare: Declarations = {
 	},
 };
 
-export interface MemoryOptions {
-	json?: boolean;
-	bank?: string;
-	limit: number;
-}
+type MemoryOptions = ListOptions<"bank">;
 
-export async function listMemory(context: CommandContext, options: MemoryOptions): CommandExit {
+async function listMemory(context: CommandContext, options: MemoryOptions) {
 	const { bank = "", limit: pageSize } = options;
 	const { items, enabled } = await runtimeOf(context).memory.listMemory({ bank, pageSize });
 	const off = "; memory is off: `memory: { enabled: true }` in the configuration switches it on";
 	return show(context, options, items, `nothing is noted${enabled ? "" : off}`);
 }
 
-export async function searchMemory(
-	context: CommandContext,
-	words: readonly string[],
-	options: MemoryOptions,
-): CommandExit {
+async function searchMemory(context: CommandContext, words: readonly string[], options: MemoryOptions) {
 	const { bank = "", limit: pageSize } = options;
 	const { items } = await runtimeOf(context).memory.listMemory({ bank, pageSize, query: words.join(" ") });
 	return show(context, options, items, "nothing is noted about that");
 }
 
-export async function removeMemory(context: CommandContext, ids: readonly string[]): CommandExit {
-	const { memory } = runtimeOf(context);
-	for (const memoryId of ids) {
-		await memory.forget({ memoryId });
-		context.terminal.out(`forgotten: ${oneLine(memoryId, 100)} (turns keep their text)\n`);
-	}
-	return 0;
-}
+const removeMemory = (context: CommandContext, ids: readonly string[]) =>
+	forEach(context, ids, async (memoryId) => {
+		await runtimeOf(context).memory.forget({ memoryId });
+		return `forgotten: ${memoryId} (turns keep their text)`;
+	});
 
-export async function memoryLog(context: CommandContext, { json, limit }: Omit<MemoryOptions, "bank">): CommandExit {
+async function memoryLog(context: CommandContext, { json, limit }: ListOptions) {
 	const { changes } = await runtimeOf(context).memory.listMemoryChanges({ pageSize: limit });
 	return list(context.terminal, json, changes, {
 		none: "nothing was noted or forgotten",

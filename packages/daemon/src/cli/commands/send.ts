@@ -9,14 +9,7 @@ import { isSessionLabel, NexusError } from "@nexus-stream/protocol";
 import type { AttachmentUpload, MessageAccepted, MessageRequest } from "@nexus-stream/protocol/api";
 import { contentTypeOf } from "../../std/content-type.ts";
 import { overRestarts } from "../client.ts";
-import {
-	type CommandContext,
-	type CommandExit,
-	type Declarations,
-	each,
-	remoteFrames,
-	withDaemon,
-} from "../command.ts";
+import { type CommandContext, type Declarations, each, remoteFrames, withDaemon } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import type { ShowOptions } from "../show.ts";
 import { noteDrop } from "../terminal.ts";
@@ -36,7 +29,7 @@ export const declare: Declarations = {
 			.action(withDaemon(local, send)),
 };
 
-export interface SendCommandOptions extends ShowOptions {
+interface SendOptions extends ShowOptions {
 	session: string;
 	attach?: string[];
 }
@@ -44,7 +37,7 @@ export interface SendCommandOptions extends ShowOptions {
 const POST_ATTEMPTS_MAX = 5;
 const QUEUE_POLL_MS = 250;
 
-export async function send(context: CommandContext, words: string, options: SendCommandOptions): CommandExit {
+async function send(context: CommandContext, words: string, options: SendOptions) {
 	const { terminal } = context;
 	const onDrop = noteDrop(terminal);
 	if (!isSessionLabel(options.session))
@@ -68,17 +61,14 @@ export async function send(context: CommandContext, words: string, options: Send
 /** The key makes a repeated request the same message, so a connection that breaks here costs nothing. */
 async function post(
 	{ client, host }: CommandContext,
-	options: SendCommandOptions,
+	{ session, attach }: SendOptions,
 	text: string,
 ): Promise<MessageAccepted> {
-	const message: MessageRequest = {
-		text,
-		idempotency_key: randomUUID(),
-		attachments: options.attach?.length ? options.attach.map((path) => attachment(path, host.cwd())) : undefined,
-	};
+	const attachments = attach?.map((path) => attachment(path, host.cwd()));
+	const message: MessageRequest = { text, idempotency_key: randomUUID(), attachments };
 	for (let attempt = 1; ; attempt++) {
 		try {
-			return await client.api.send(options.session, message);
+			return await client.api.send(session, message);
 		} catch (cause) {
 			if (attempt === POST_ATTEMPTS_MAX || !wasCutOff(cause)) throw cause;
 			await sleep(100 * attempt);
@@ -91,13 +81,9 @@ const wasCutOff = (cause: unknown) =>
 	cause instanceof NexusError && cause.code === "unavailable" && /ECONNRESET|UND_ERR_SOCKET|EPIPE/.test(cause.message);
 
 function attachment(path: string, cwd: string): AttachmentUpload {
-	const data = readAttachment(path, cwd);
-	return { name: basename(path), content_type: contentTypeOf(path), data: data.toString("base64") };
-}
-
-function readAttachment(path: string, cwd: string): Buffer {
 	try {
-		return readFileSync(resolve(cwd, path));
+		const data = readFileSync(resolve(cwd, path)).toString("base64");
+		return { name: basename(path), content_type: contentTypeOf(path), data };
 	} catch (cause) {
 		throw new NexusError("invalid", `--attach ${path}: ${(cause as Error).message}`, { cause });
 	}

@@ -5,14 +5,7 @@ import { createRunVerifier } from "@nexus-stream/client";
 import { decodeFrame, isSessionLabel, NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { SessionTurnsJson } from "@nexus-stream/protocol/api";
 import { InvalidArgumentError } from "commander";
-import {
-	type CommandContext,
-	type CommandExit,
-	type Declarations,
-	remoteFrames,
-	wholeNumber,
-	withDaemon,
-} from "../command.ts";
+import { type CommandContext, type Declarations, remoteFrames, wholeNumber, withDaemon } from "../command.ts";
 import { createPrompter } from "../prompt.ts";
 import { createShow, type ShowOptions } from "../show.ts";
 import { Hinted, noteDrops } from "../terminal.ts";
@@ -41,16 +34,16 @@ const speed = (text: string): number => {
 	return value;
 };
 
-export interface TailOptions extends ShowOptions {
+interface TailOptions extends ShowOptions {
 	after?: number;
 }
 
-export async function tail(context: CommandContext, target: string, options: TailOptions): CommandExit {
+async function tail(context: CommandContext, target: string, options: TailOptions) {
 	return target.startsWith("run_") ? tailRun(context, target, options) : tailSession(context, target, options);
 }
 
 /** Shows a run to its end. */
-export async function tailRun(context: CommandContext, run: string, options: TailOptions): CommandExit {
+export async function tailRun(context: CommandContext, run: string, options: TailOptions) {
 	const { client, terminal } = context;
 	const show = createShow(terminal, options);
 	const prompter = createPrompter(context);
@@ -70,7 +63,6 @@ export async function tailRun(context: CommandContext, run: string, options: Tai
 		prompter.close();
 	}
 	// Nothing was left to read after that offset.
-	return 0;
 }
 
 /** Names the command for a run that was cut off: continue it, or answer its message again. */
@@ -84,7 +76,7 @@ async function noteOffers({ client, terminal }: CommandContext, run: string): Pr
 const isNew = ({ turns, live, queued, stream_offset }: SessionTurnsJson): boolean =>
 	turns.length === 0 && queued.length === 0 && live === null && stream_offset === 0;
 
-async function tailSession(context: CommandContext, session: string, options: TailOptions): CommandExit {
+async function tailSession(context: CommandContext, session: string, options: TailOptions): Promise<undefined> {
 	const { client, terminal } = context;
 	if (!isSessionLabel(session))
 		throw new NexusError("invalid", `${JSON.stringify(session)} is neither a run id nor a session label`);
@@ -104,15 +96,14 @@ async function tailSession(context: CommandContext, session: string, options: Ta
 		show.record(record);
 		prompter.frame(record.frame);
 	}
-	return 0;
 }
 
-export interface ReplayOptions extends ShowOptions {
+interface ReplayOptions extends ShowOptions {
 	/** 2 = twice as fast; Infinity = without pauses. */
 	speed: number;
 }
 
-export async function replay({ client, terminal }: CommandContext, runId: string, options: ReplayOptions): CommandExit {
+async function replay({ client, terminal }: CommandContext, runId: string, options: ReplayOptions) {
 	const show = createShow(terminal, options);
 	const verifier = createRunVerifier();
 	let startedAt: number | undefined;
@@ -140,5 +131,4 @@ export async function replay({ client, terminal }: CommandContext, runId: string
 		if (after === page) break;
 	}
 	terminal.note(`${runId} is still running: \`nexus tail ${runId} --after ${after}\` continues from here`);
-	return 0;
 }

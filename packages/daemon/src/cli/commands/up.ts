@@ -4,7 +4,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { exitCodeOf } from "@nexus-stream/protocol";
 import { type ConfigFlags, type Daemon, loadConfig, startDaemon } from "../../runtime/runtime.ts";
-import type { CommandExit, Declarations, Local } from "../command.ts";
+import type { Declarations, Local } from "../command.ts";
 import { configSourceOf, type Host } from "../host.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
@@ -28,10 +28,13 @@ export const declare: Declarations = {
 				"after",
 				"\nExamples:\n  nexus up --port 0 --data /tmp/try\n  NEXUS_TOKEN=$(openssl rand -hex 32) nexus up --host 0.0.0.0",
 			)
-			.action(async (options: ConfigFlags) => local.host.exit(await up(local, options))),
+			.action(async (options: ConfigFlags) => {
+				await up(local, options);
+				local.host.exit(0);
+			}),
 };
 
-export async function up({ host, terminal }: Local, flags: ConfigFlags): CommandExit {
+async function up({ host, terminal }: Local, flags: ConfigFlags) {
 	const config = await loadConfig(flags, configSourceOf(host));
 	const stopped = Promise.withResolvers<NodeJS.Signals>();
 	onInterrupt(host, stopped.resolve, ["SIGINT", "SIGTERM", "SIGHUP"]);
@@ -46,7 +49,6 @@ export async function up({ host, terminal }: Local, flags: ConfigFlags): Command
 	if (terminal.interactive && signal !== "SIGHUP" && !SHOWN_LEVELS.has(config.log.level)) terminal.note(waiting);
 	await daemon.close();
 	daemon.log.info({}, "stopped");
-	return 0;
 }
 
 /** Levels at which the log itself tells of a stop. */
@@ -65,10 +67,7 @@ function stopWords({ liveRuns, liveDeliveries, stopDeadlineMs }: Daemon): string
 /** Logs unhandled failures of a user's agent or plugin with their stack and, where it is known, their run. */
 async function reportUnhandled(host: Host, daemon: Daemon): Promise<void> {
 	const { currentRun } = await import("../../broker/broker.ts");
-	const factsOf = (cause: unknown) => {
-		const runId = currentRun();
-		return { cause, runId };
-	};
+	const factsOf = (cause: unknown) => ({ cause, runId: currentRun() });
 	host.on("unhandledRejection", (cause) => {
 		// Keep running: the affected run fails or times out on its own, and other runs are unaffected.
 		daemon.log.error(factsOf(cause), "unhandled rejection; the daemon keeps running");

@@ -5,8 +5,9 @@ import type { LogEntryJson, PhaseJson } from "@nexus-stream/protocol/api";
 import { Argument, type Command } from "commander";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
+	type JsonOption,
+	type ListOptions,
 	type Local,
 	remoteFrames,
 	remoteJson,
@@ -16,7 +17,7 @@ import {
 } from "../command.ts";
 import type { ShowOptions } from "../show.ts";
 import { list, since } from "../table.ts";
-import { Hinted, oneLine } from "../terminal.ts";
+import { Hinted, oneLine, tell } from "../terminal.ts";
 import { stopOnInterrupt } from "./send.ts";
 import { tailRun } from "./tail.ts";
 
@@ -32,13 +33,13 @@ export const declare: Declarations = {
 			"\nIt begins again: a tool that had completed may run again. Where `nexus continue` is possible, it continues instead.",
 		),
 	phase: (command, local) =>
-		remoteJson(command, "print it as JSON")
+		remoteJson(command)
 			.argument("<session>", "its label")
 			.argument("[name]", "the phase that it enters")
 			.option("--because <text>", "why: its agents read it")
 			.action(withDaemon(local, phase)),
 	trust: (command, local) =>
-		remoteJson(command, "print it as JSON")
+		remoteJson(command)
 			.argument("<session>", "its label")
 			.addArgument(
 				new Argument("[trusted]", "whether everything in it may act with your rights").choices(["on", "off"]),
@@ -63,17 +64,17 @@ const goesOn = (command: Command, local: Local, how: "continue" | "retry", done:
 			),
 		);
 
-export interface ContinueOptions extends ShowOptions {
+interface ContinueOptions extends ShowOptions {
 	session: string;
 }
 
 /** Without a run: the newest one of the session. `how`: where it was cut off, or from the start. */
-export async function proceed(
+async function proceed(
 	context: CommandContext,
 	how: "continue" | "retry",
 	run: string | undefined,
 	options: ContinueOptions,
-): CommandExit {
+) {
 	const { client, terminal } = context;
 	const stop = stopOnInterrupt(context);
 	const { run_id: next } = await client.api[how](run ?? (await newestRun(context, how, options.session)));
@@ -93,17 +94,12 @@ async function newestRun({ client }: CommandContext, how: string, session: strin
 	);
 }
 
-export interface PhaseOptions {
-	because?: string;
-	json?: boolean;
-}
-
-export async function phase(
+async function phase(
 	{ client, terminal }: CommandContext,
 	session: string,
 	name: string | undefined,
-	{ because, json }: PhaseOptions,
-): CommandExit {
+	{ because, json }: JsonOption & { because?: string },
+) {
 	const found =
 		name === undefined ? await client.api.phase(session) : await client.api.setPhase(session, { name, because });
 	if (json) terminal.json(found);
@@ -112,43 +108,32 @@ export async function phase(
 		terminal.note(`session ${session} has no phase yet`);
 		if (found.known) terminal.note(`the phases are ${found.known.join(", ")}`);
 	}
-	return 0;
 }
 
 function phaseLine({ name, since: at, from, because, turns, completions }: PhaseJson): string {
-	const why = [from === undefined ? "" : ` from ${from}`, because === undefined ? "" : ` (${because})`].join("");
+	const why = `${from === undefined ? "" : ` from ${from}`}${because === undefined ? "" : ` (${because})`}`;
 	return oneLine(`${name}, since ${since(at)}${why}: ${many(turns, "turn")}, ${many(completions, "completion")}`, 1000);
 }
 
 const many = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
-export async function trust(
+async function trust(
 	{ client, terminal }: CommandContext,
 	session: string,
 	trusted: "on" | "off" | undefined,
-	{ json }: { json?: boolean },
-): CommandExit {
+	{ json }: JsonOption,
+) {
 	const found =
 		trusted === undefined
 			? await client.api.settings(session)
 			: await client.api.setSettings(session, { trust_history: trusted === "on" });
-	if (json) terminal.json(found);
-	else
-		terminal.out(
-			found.trust_history ? `${session}: the history is trusted\n` : `${session}: the history is not trusted\n`,
-		);
-	return 0;
+	tell(terminal, json, found, `${session}: the history is ${found.trust_history ? "" : "not "}trusted`);
 }
 
-export interface LogOptions {
-	run?: string;
-	limit: number;
-	json?: boolean;
-}
-
-export async function log({ client, terminal }: CommandContext, session: string, options: LogOptions): CommandExit {
-	const { entries } = await client.api.log(session, { run: options.run, limit: options.limit });
-	return list(terminal, options.json, entries, {
+async function log({ client, terminal }: CommandContext, session: string, options: ListOptions<"run">) {
+	const { run, limit, json } = options;
+	const { entries } = await client.api.log(session, { run, limit });
+	return list(terminal, json, entries, {
 		none: `the execution log of session ${session} is empty`,
 		columns: {
 			AT: ({ at }) => new Date(at).toISOString(),

@@ -20,9 +20,9 @@ import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import { parseDocument } from "yaml";
 import {
 	type CommandContext,
-	type CommandExit,
 	type Declarations,
 	each,
+	type JsonOption,
 	remoteJson,
 	remoteRows,
 	wholeNumber,
@@ -41,7 +41,7 @@ import {
 	workQuery,
 } from "../runtime.ts";
 import { list } from "../table.ts";
-import { Hinted, oneLine, type Terminal } from "../terminal.ts";
+import { Hinted, oneLine, type Terminal, tell } from "../terminal.ts";
 
 export const declare: Declarations = {
 	workflow(command, local) {
@@ -74,7 +74,7 @@ export const declare: Declarations = {
 			.argument("<workflow>", "its id")
 			.option("--after <offset>", "begin after this offset; 0 = from its beginning", wholeNumber)
 			.action(withDaemon(local, follow));
-		remoteJson(command.command("cancel"), "print it as JSON")
+		remoteJson(command.command("cancel"))
 			.description("end a workflow and stop what it has under way")
 			.argument("<workflow>", "its id")
 			.argument("[reason...]", "why, for the record")
@@ -82,11 +82,7 @@ export const declare: Declarations = {
 	},
 };
 
-interface Json {
-	json?: boolean;
-}
-
-export interface RunOptions extends Json {
+interface RunOptions extends JsonOption {
 	input?: string[];
 	app?: string;
 }
@@ -94,15 +90,12 @@ export interface RunOptions extends Json {
 /** The owner's own workflows. */
 const OWNERS_APP = "owner";
 
-export async function runWorkflow(context: CommandContext, file: string, options: RunOptions): CommandExit {
-	const definition = withInput(await readDefinition(context, file), options.input ?? []);
-	const { workflow } = await runtimeOf(context).workflows.submitWorkflow({
-		definition,
-		appId: options.app ?? OWNERS_APP,
-	});
-	const { workflowId } = workflow!;
+async function runWorkflow(context: CommandContext, file: string, { input, app, json }: RunOptions) {
+	const definition = withInput(await readDefinition(context, file), input ?? []);
+	const submitted = await runtimeOf(context).workflows.submitWorkflow({ definition, appId: app ?? OWNERS_APP });
+	const { workflowId } = submitted.workflow!;
 	context.terminal.note(context.terminal.dim(workflowId));
-	return follow(context, workflowId, { ...options, after: 0 });
+	return follow(context, workflowId, { json, after: 0 });
 }
 
 async function readDefinition({ host }: CommandContext, file: string): Promise<WorkflowDefinition> {
@@ -159,20 +152,17 @@ function inputValue(text: string): JsonObject[string] {
 	}
 }
 
-interface FollowCommandOptions extends Json {
-	after?: number;
-}
-
-async function follow(context: CommandContext, workflowId: string, { after, json }: FollowCommandOptions): CommandExit {
+async function follow(context: CommandContext, workflowId: string, { after, json }: JsonOption & { after?: number }) {
 	const { terminal } = context;
-	const nodes = createNodes(terminal);
+	const shown = new Map<string, string>();
 	const { workflows } = runtimeOf(context);
 	const left = await followWork(
 		context,
 		"workflow",
 		workflowId,
 		(signal) => workflows.subscribeWorkflowEvents({ workflowId, ...afterOf(after) }, { signal }),
-		(event) => (json ? terminal.json(jsonOf(SubscribeWorkflowEventsResponseSchema, event)) : nodes.show(event)),
+		(event) =>
+			json ? terminal.json(jsonOf(SubscribeWorkflowEventsResponseSchema, event)) : showChanges(terminal, event, shown),
 	);
 	if (left !== undefined) return left;
 	const workflow = (await workflows.getWorkflow({ workflowId })).workflow!;
@@ -181,21 +171,20 @@ async function follow(context: CommandContext, workflowId: string, { after, json
 	return exitCodeOfWork(wordOf(State, workflow.state), workflow.reasonCode);
 }
 
-/** A line for each change of a node. */
-function createNodes(terminal: Terminal) {
-	const seen = new Map<string, string>();
-	return {
-		show({ workflow }: SubscribeWorkflowEventsResponse) {
-			const { nodes } = workflow!;
-			const width = Math.max(...nodes.map(({ nodeId }) => nodeId.length));
-			for (const node of nodes) {
-				const line = stateLine(terminal, node);
-				if (node.state === State.ACCEPTED || seen.get(node.nodeId) === line) continue;
-				seen.set(node.nodeId, line);
-				terminal.note(`  ${node.nodeId.padEnd(width)}  ${line}`);
-			}
-		},
-	};
+/** A line for each change of a node. `shown`: the last line of each. */
+function showChanges(
+	terminal: Terminal,
+	{ workflow }: SubscribeWorkflowEventsResponse,
+	shown: Map<string, string>,
+): void {
+	const { nodes } = workflow!;
+	const width = Math.max(...nodes.map(({ nodeId }) => nodeId.length));
+	for (const node of nodes) {
+		const line = stateLine(terminal, node);
+		if (node.state === State.ACCEPTED || shown.get(node.nodeId) === line) continue;
+		shown.set(node.nodeId, line);
+		terminal.note(`  ${node.nodeId.padEnd(width)}  ${line}`);
+	}
 }
 
 function stateLine(terminal: Terminal, { state, attempt, runId, reason }: WorkflowNodeStatus): string {
@@ -219,7 +208,7 @@ function showOutput(terminal: Terminal, { state, reason, output = {} }: Workflow
 	else if (all.length > 0) terminal.out(`${JSON.stringify(output, undefined, 2)}\n`);
 }
 
-export async function listWorkflows(context: CommandContext, options: WorkListOptions): CommandExit {
+async function listWorkflows(context: CommandContext, options: WorkListOptions) {
 	const { workflows } = await runtimeOf(context).workflows.listWorkflows(workQuery(State, options));
 	return list(context.terminal, options.json, workflows, {
 		none:
@@ -239,13 +228,10 @@ export async function listWorkflows(context: CommandContext, options: WorkListOp
 	});
 }
 
-export async function showWorkflow(context: CommandContext, workflowId: string, { json }: Json): CommandExit {
+async function showWorkflow(context: CommandContext, workflowId: string, { json }: JsonOption) {
 	const { terminal } = context;
 	const found = await runtimeOf(context).workflows.getWorkflow({ workflowId });
-	if (json) {
-		terminal.json(jsonOf(GetWorkflowResponseSchema, found));
-		return 0;
-	}
+	if (json) return terminal.json(jsonOf(GetWorkflowResponseSchema, found));
 	const workflow = found.workflow!;
 	const state = wordOf(State, workflow.state);
 	terminal.note(`${workflowId}  ${state}  ${workflow.progressPercent} %  ${oneLine(workflow.name, 200)}`);
@@ -262,15 +248,8 @@ export async function showWorkflow(context: CommandContext, workflowId: string, 
 	});
 }
 
-export async function cancelWorkflow(
-	context: CommandContext,
-	workflowId: string,
-	words: readonly string[],
-	{ json }: Json,
-): CommandExit {
-	const { terminal } = context;
-	const { workflow } = await runtimeOf(context).workflows.cancelWorkflow({ workflowId, reason: words.join(" ") });
-	if (json) terminal.json(jsonOf(WorkflowSchema, workflow!));
-	else terminal.out(`${workflowId}: ${wordOf(State, workflow!.state)}\n`);
-	return 0;
+async function cancelWorkflow(context: CommandContext, id: string, words: readonly string[], { json }: JsonOption) {
+	const reason = words.join(" ");
+	const { workflow } = await runtimeOf(context).workflows.cancelWorkflow({ workflowId: id, reason });
+	tell(context.terminal, json, jsonOf(WorkflowSchema, workflow!), `${id}: ${wordOf(State, workflow!.state)}`);
 }

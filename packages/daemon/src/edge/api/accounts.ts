@@ -9,75 +9,60 @@ import type { EdgeDeps } from "../port.ts";
 import { deliveryState, IN_LAB, lab } from "./deliveries.ts";
 import { accountParams, component, count, get, type HandlersOf, name, post, remove, time } from "./resource.ts";
 
-const ProcessView = component(
-	"AdapterProcess",
-	z.object({
-		state: z
-			.enum(["starting", "running", "unreachable", "backing_off", "open_circuit", "stopped"])
-			.describe("`unreachable`: it runs, and its platform does not answer."),
-		pid: count.exactOptional(),
-		restarts: count,
-		until: time.exactOptional().describe("When it is tried again."),
-		last_error: z.string().exactOptional().describe("Until it has gone well for a while."),
-	}),
-);
+const ProcessView = component("AdapterProcess", {
+	state: z
+		.enum(["starting", "running", "unreachable", "backing_off", "open_circuit", "stopped"])
+		.describe("`unreachable`: it runs, and its platform does not answer."),
+	pid: count.exactOptional(),
+	restarts: count,
+	until: time.exactOptional().describe("When it is tried again."),
+	last_error: z.string().exactOptional().describe("Until it has gone well for a while."),
+});
 
-const AccountView = component(
-	"Account",
-	z.object({
-		channel: z.string(),
-		account: z.string(),
-		lab,
-		processes: z.object({
-			monitor: ProcessView.exactOptional(),
-			stream: ProcessView.exactOptional(),
-			send: ProcessView.exactOptional(),
-		}),
-		rate: z
-			.object({ blocked_until: time.exactOptional() })
-			.describe("The platform's rate limit holds the whole account."),
-		garbage_lines: count.describe("Lines of the adapter that were not understood."),
-		deliveries: z.record(deliveryState, count).describe("How many deliveries are in which state."),
-		last_error: z.string().exactOptional(),
+const AccountView = component("Account", {
+	channel: z.string(),
+	account: z.string(),
+	lab,
+	processes: z.object({
+		monitor: ProcessView.exactOptional(),
+		stream: ProcessView.exactOptional(),
+		send: ProcessView.exactOptional(),
 	}),
-);
-const AccountList = component(
-	"AccountList",
-	z.object({
-		now: time.describe("By the daemon's clock."),
-		accounts: z.array(AccountView),
-		without_account: z
-			.array(z.string())
-			.exactOptional()
-			.describe("Channels whose adapter has a `command` and that have no account: nothing starts them."),
-	}),
-);
+	rate: z
+		.object({ blocked_until: time.exactOptional() })
+		.describe("The platform's rate limit holds the whole account."),
+	garbage_lines: count.describe("Lines of the adapter that were not understood."),
+	deliveries: z.record(deliveryState, count).describe("How many deliveries are in which state."),
+	last_error: z.string().exactOptional(),
+});
+const AccountList = component("AccountList", {
+	now: time.describe("By the daemon's clock."),
+	accounts: z.array(AccountView),
+	without_account: z
+		.array(z.string())
+		.exactOptional()
+		.describe("Channels whose adapter has a `command` and that have no account: nothing starts them."),
+});
 const accountNames = z.array(z.object({ channel: z.string(), account: z.string() }));
-const AccountChanges = component(
-	"AccountChanges",
-	z.object({
-		added: accountNames,
-		changed: accountNames,
-		removed: accountNames.describe("Not listened to any more; answers on their way are given a minute."),
-	}),
-);
-const AccountHealth = component("AccountHealth", z.object({ ok: z.boolean(), detail: z.string() }));
+const AccountChanges = component("AccountChanges", {
+	added: accountNames,
+	changed: accountNames,
+	removed: accountNames.describe("Not listened to any more; answers on their way are given a minute."),
+});
+const AccountHealth = component("AccountHealth", { ok: z.boolean(), detail: z.string() });
 
-const PairingView = component(
-	"Pairing",
-	z.object({
-		code: z.string(),
-		channel: z.string(),
-		account: z.string(),
-		sender: z.string(),
-		sender_name: z.string().exactOptional(),
-		requested_at: time,
-		expires_at: time,
-		approved_at: time.exactOptional(),
-	}),
-);
-const PairingList = component("PairingList", z.object({ pairings: z.array(PairingView) }));
-const PairingRemoved = component("PairingRemoved", z.object({ removed: z.literal(true) }));
+const PairingView = component("Pairing", {
+	code: z.string(),
+	channel: z.string(),
+	account: z.string(),
+	sender: z.string(),
+	sender_name: z.string().exactOptional(),
+	requested_at: time,
+	expires_at: time,
+	approved_at: time.exactOptional(),
+});
+const PairingList = component("PairingList", { pairings: z.array(PairingView) });
+const PairingRemoved = component("PairingRemoved", { removed: z.literal(true) });
 
 export const ACCOUNT_ROUTES = {
 	listAccounts: get("/v1/accounts", "Accounts on chat platforms with their processes, rate limits and deliveries.", {

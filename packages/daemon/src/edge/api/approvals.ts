@@ -23,44 +23,41 @@ const id = z.string().regex(/^[A-Za-z][2-9][A-Za-z][2-9]$/, "an id looks like K7
 const state = z.enum(["pending", "approved", "denied", "answered", "expired", "withdrawn"]);
 const questionParams = runParams.extend({ id: id.transform((text) => text.toUpperCase()) });
 
-const ApprovalView = component(
-	"Approval",
-	z.object({
-		id: z.string().describe("Short enough to be typed; one pending question has it at a time."),
-		kind: z.enum(["approval", "question"]),
-		run_id: z.string(),
-		session: z.string(),
-		call_id: z.string(),
-		tool: z.string(),
-		agent: z.string().exactOptional(),
-		args: z.unknown().describe("Whole: what is approved is what is run."),
-		text: z
-			.string()
-			.describe("For people: one line, what could deceive a reader is escaped. Of a question, the question."),
-		because: z.string().exactOptional().describe("Why a person is asked whatever the policy says; one line."),
-		choices: z.array(z.string()).exactOptional(),
-		asked_for: z
-			.object({
-				channel: z.string(),
-				account: z.string(),
-				sender: z.string(),
-				sender_name: z.string().exactOptional(),
-			})
-			.exactOptional()
-			.describe("The author of the message that the run answers."),
-		state,
-		created_at: time,
-		expires_at: time,
-		decided_at: time.exactOptional(),
-		by: z
-			.string()
-			.exactOptional()
-			.describe("A name for the person who decided, for example `the owner`; `nexus` if no person did."),
-		reason: z.string().exactOptional(),
-		answer: z.string().exactOptional(),
-	}),
-);
-const ApprovalList = component("ApprovalList", z.object({ approvals: z.array(ApprovalView) }));
+const ApprovalView = component("Approval", {
+	id: z.string().describe("Short enough to be typed; one pending question has it at a time."),
+	kind: z.enum(["approval", "question"]),
+	run_id: z.string(),
+	session: z.string(),
+	call_id: z.string(),
+	tool: z.string(),
+	agent: z.string().exactOptional(),
+	args: z.unknown().describe("Whole: what is approved is what is run."),
+	text: z
+		.string()
+		.describe("For people: one line, what could deceive a reader is escaped. Of a question, the question."),
+	because: z.string().exactOptional().describe("Why a person is asked whatever the policy says; one line."),
+	choices: z.array(z.string()).exactOptional(),
+	asked_for: z
+		.object({
+			channel: z.string(),
+			account: z.string(),
+			sender: z.string(),
+			sender_name: z.string().exactOptional(),
+		})
+		.exactOptional()
+		.describe("The author of the message that the run answers."),
+	state,
+	created_at: time,
+	expires_at: time,
+	decided_at: time.exactOptional(),
+	by: z
+		.string()
+		.exactOptional()
+		.describe("A name for the person who decided, for example `the owner`; `nexus` if no person did."),
+	reason: z.string().exactOptional(),
+	answer: z.string().exactOptional(),
+});
+const ApprovalList = component("ApprovalList", { approvals: z.array(ApprovalView) });
 
 /** Strict: a caller that sends other arguments must not believe that those were approved. */
 const ApprovalRequest = component(
@@ -73,23 +70,20 @@ const ApprovalRequest = component(
 );
 const AnswerRequest = component("AnswerRequest", z.strictObject({ answer: z.string().min(1).max(10_000) }));
 
-const GrantView = named(
-	"GrantJson",
-	z.object({
-		id: z.string(),
-		session: z.string(),
-		channel: z.string(),
-		account: z.string(),
-		sender: z.string(),
-		agent: z.string().exactOptional(),
-		tool: z.string(),
-		prefix: z.string().exactOptional().describe("Commands that begin so; else exactly the approved arguments."),
-		by: z.string(),
-		created_at: time,
-	}),
-);
-const GrantList = component("GrantList", z.object({ grants: z.array(GrantView) }));
-const GrantRevoked = component("GrantRevoked", z.object({ revoked: z.literal(true) }));
+const GrantView = named("GrantJson", {
+	id: z.string(),
+	session: z.string(),
+	channel: z.string(),
+	account: z.string(),
+	sender: z.string(),
+	agent: z.string().exactOptional(),
+	tool: z.string(),
+	prefix: z.string().exactOptional().describe("Commands that begin so; else exactly the approved arguments."),
+	by: z.string(),
+	created_at: time,
+});
+const GrantList = component("GrantList", { grants: z.array(GrantView) });
+const GrantRevoked = component("GrantRevoked", { revoked: z.literal(true) });
 
 export const APPROVAL_ROUTES = {
 	listApprovals: get(
@@ -124,7 +118,7 @@ export const APPROVAL_ROUTES = {
 const OWNER = "the owner";
 
 export function approvalHandlers(
-	{ ledger, approvals: { decide, grants } }: EdgeDeps,
+	{ ledger, approvals }: EdgeDeps,
 	limits: EdgeLimits,
 ): HandlersOf<typeof APPROVAL_ROUTES> {
 	const found = async (runId: string, id: string, kind: Approval["kind"]) => {
@@ -139,15 +133,15 @@ export function approvalHandlers(
 		async decideApproval({ params: { run, id }, body: { decision, reason, remember } }) {
 			await found(run, id, "approval");
 			const state = decision === "approve" ? "approved" : "denied";
-			return approvalView(await decide(run, id, { state, by: OWNER, reason }, remember));
+			return approvalView(await approvals.decide(run, id, { state, by: OWNER, reason }, remember));
 		},
 		async answerQuestion({ params: { run, id }, body: { answer } }) {
 			await found(run, id, "question");
-			return approvalView(await decide(run, id, { state: "answered", by: OWNER, text: answer }));
+			return approvalView(await approvals.decide(run, id, { state: "answered", by: OWNER, text: answer }));
 		},
-		listGrants: () => ({ grants: grants.list().map(grantView) }),
+		listGrants: () => ({ grants: approvals.grants.list().map(grantView) }),
 		async revokeGrant({ params: { grant } }) {
-			await grants.revoke(grant);
+			await approvals.grants.revoke(grant);
 			return { revoked: true };
 		},
 	};

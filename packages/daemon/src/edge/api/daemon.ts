@@ -14,18 +14,15 @@ const SignInRequest = component(
 		"send {code} or {token}",
 	),
 );
-const SignedIn = component("SignedIn", z.object({ signed_in: z.literal(true) }));
-const SignedOut = component("SignedOut", z.object({ signed_out: z.literal(true) }));
-const SignInCode = component("SignInCode", z.object({ code: z.string(), url: z.string() }));
-const Health = component("Health", z.object({ status: z.literal("ok") }));
-const Readiness = component(
-	"Readiness",
-	z.object({
-		ready: z.boolean(),
-		state: named("DaemonState", z.enum(["STOPPED", "STARTING", "READY", "DEGRADED", "STOPPING"])),
-		detail: z.string().exactOptional(),
-	}),
-);
+const SignedIn = component("SignedIn", { signed_in: z.literal(true) });
+const SignedOut = component("SignedOut", { signed_out: z.literal(true) });
+const SignInCode = component("SignInCode", { code: z.string(), url: z.string() });
+const Health = component("Health", { status: z.literal("ok") });
+const Readiness = component("Readiness", {
+	ready: z.boolean(),
+	state: named("DaemonState", z.enum(["STOPPED", "STARTING", "READY", "DEGRADED", "STOPPING"])),
+	detail: z.string().exactOptional(),
+});
 
 const OPEN = { auth: false } as const;
 

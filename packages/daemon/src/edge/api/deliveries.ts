@@ -31,38 +31,32 @@ export const lab = z
 	.describe("It belongs to the channel lab, which has no real readers.");
 export const IN_LAB = { lab: true as const };
 
-export const DeliveryView = component(
-	"Delivery",
-	z.object({
-		delivery_id: z.string(),
-		run_id: z.string(),
-		channel: z.string(),
-		account: z.string(),
-		lab,
-		target: z.looseObject({ to: z.string() }),
-		mode: deliveryMode.exactOptional().describe("Decided when it begins."),
-		state: deliveryState,
-		position: count.describe("Everything before this position of the answer's text is in finished messages."),
-		messages: z.array(
-			named(
-				"SentMessageJson",
-				z.object({
-					ordinal: count,
-					message_id: z.string().exactOptional(),
-					from: count,
-					to: count.exactOptional(),
-					shown: count.exactOptional().describe("An open message shows the answer's text up to here."),
-					state: z.enum(["intended", "open", "sent", "unknown", "failed"]),
-					error: z.string().exactOptional().describe("Why the platform did not bring it to its reader."),
-				}),
-			),
-		),
-		error: z.string().exactOptional(),
-		created_at: time,
-		updated_at: time,
-	}),
-);
-const DeliveryList = component("DeliveryList", z.object({ deliveries: z.array(DeliveryView) }));
+export const DeliveryView = component("Delivery", {
+	delivery_id: z.string(),
+	run_id: z.string(),
+	channel: z.string(),
+	account: z.string(),
+	lab,
+	target: z.looseObject({ to: z.string() }),
+	mode: deliveryMode.exactOptional().describe("Decided when it begins."),
+	state: deliveryState,
+	position: count.describe("Everything before this position of the answer's text is in finished messages."),
+	messages: z.array(
+		named("SentMessageJson", {
+			ordinal: count,
+			message_id: z.string().exactOptional(),
+			from: count,
+			to: count.exactOptional(),
+			shown: count.exactOptional().describe("An open message shows the answer's text up to here."),
+			state: z.enum(["intended", "open", "sent", "unknown", "failed"]),
+			error: z.string().exactOptional().describe("Why the platform did not bring it to its reader."),
+		}),
+	),
+	error: z.string().exactOptional(),
+	created_at: time,
+	updated_at: time,
+});
+const DeliveryList = component("DeliveryList", { deliveries: z.array(DeliveryView) });
 
 const where = {
 	channel: name,
@@ -93,10 +87,7 @@ const DeliveryRequest = component(
 		}),
 	]),
 );
-const DeliveryAccepted = component(
-	"DeliveryAccepted",
-	z.object({ delivery_id: z.string(), run_id: z.string().exactOptional() }),
-);
+const DeliveryAccepted = component("DeliveryAccepted", { delivery_id: z.string(), run_id: z.string().exactOptional() });
 
 export const DELIVERY_ROUTES = {
 	listDeliveries: get("/v1/deliveries", "Deliveries, newest first: how far each answer is on its platform.", {

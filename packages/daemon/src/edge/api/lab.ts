@@ -6,98 +6,78 @@ import type { EdgeDeps, LabState } from "../port.ts";
 import { DeliveryView, deliveryMode, deliveryState, deliveryView, IN_LAB } from "./deliveries.ts";
 import { component, count, get, type HandlersOf, name, named, post, time } from "./resource.ts";
 
-const LabRequest = component(
-	"LabRequest",
-	z.object({ text: z.string().min(1), channels: z.array(name).min(1).max(64).exactOptional() }),
-);
-const LabAccepted = component(
-	"LabAccepted",
-	z.object({
-		lab_id: z.string(),
-		run_id: z.string(),
-		session: z.string(),
-		channels: z.array(z.object({ channel: z.string(), delivery_id: z.string() })),
-	}),
-);
-const LabMessageView = component(
-	"LabMessage",
-	z.object({
-		id: z.string(),
-		text: z.string(),
-		style: z
-			.enum(["plain", "markdown", "marks", "ranges"])
-			.describe("How the text is to be read: as it is, as markdown, with *marks*, or with the given ranges."),
-		ranges: z
-			.array(
-				named(
-					"RangeJson",
-					z.object({
-						type: z.string(),
-						offset: count,
-						length: count,
-						url: z.string().exactOptional(),
-					}),
-				),
-			)
-			.exactOptional(),
-		files: z.array(z.string()).exactOptional().describe("Names of what is attached."),
-		buttons: z.array(z.string()).exactOptional().describe("Labels of its buttons."),
-		created_at: time,
-		updated_at: time,
-		edits: count.describe("How often it was seen to change."),
-	}),
-);
-const LabCallView = named(
-	"LabCallJson",
-	z.object({
-		at: time,
-		call: z.string(),
-		ms: z.number().exactOptional(),
-		status: count.describe("HTTP status; 0 = no answer."),
-		fault: z.string().exactOptional().describe("How it was made to go wrong."),
-	}),
-);
-const LabChannelView = named(
-	"LabChannelJson",
-	z.object({
-		channel: z.string(),
-		ready: z.boolean().describe("Its adapter has been started."),
-		mode: deliveryMode.exactOptional(),
-		state: deliveryState.exactOptional(),
-		position: count.exactOptional(),
-		delivery: DeliveryView.exactOptional(),
-		messages: z.array(LabMessageView),
-		draft: LabMessageView.exactOptional().describe("A preview below the messages, on platforms that have one."),
-		typing: z.boolean(),
-		calls_total: count,
-		calls: z.array(LabCallView),
-		rate_limited_until: time.exactOptional(),
-	}),
-);
-const LabStateView = component(
-	"LabState",
-	z.object({
-		now: time.describe("By the daemon's clock."),
-		run_id: z.string().exactOptional(),
-		question_open: z.boolean().describe("A question waits to be decided, or something of it is on its way."),
-		channels: z.array(LabChannelView),
-	}),
-);
-const LabFaultRequest = component(
-	"LabFaultRequest",
-	z.object({
-		channel: name,
-		kind: named("LabFaultKind", z.enum(["429", "5xx", "hang", "reset_after_accept"])),
-		count: z.int().min(1).max(1000).default(1),
-	}),
-);
-const LabFaultSet = component("LabFaultSet", z.object({ set: z.literal(true) }));
-const LabAsked = component("LabAsked", z.object({ question_id: z.string() }));
-const LabPressRequest = component(
-	"LabPressRequest",
-	z.object({ channel: name, message: name.describe("A message's id in the lab's state."), label: name }),
-);
-const LabPressed = component("LabPressed", z.object({ pressed: z.literal(true) }));
+const LabRequest = component("LabRequest", {
+	text: z.string().min(1),
+	channels: z.array(name).min(1).max(64).exactOptional(),
+});
+const LabAccepted = component("LabAccepted", {
+	lab_id: z.string(),
+	run_id: z.string(),
+	session: z.string(),
+	channels: z.array(z.object({ channel: z.string(), delivery_id: z.string() })),
+});
+const LabMessageView = component("LabMessage", {
+	id: z.string(),
+	text: z.string(),
+	style: z
+		.enum(["plain", "markdown", "marks", "ranges"])
+		.describe("How the text is to be read: as it is, as markdown, with *marks*, or with the given ranges."),
+	ranges: z
+		.array(
+			named("RangeJson", {
+				type: z.string(),
+				offset: count,
+				length: count,
+				url: z.string().exactOptional(),
+			}),
+		)
+		.exactOptional(),
+	files: z.array(z.string()).exactOptional().describe("Names of what is attached."),
+	buttons: z.array(z.string()).exactOptional().describe("Labels of its buttons."),
+	created_at: time,
+	updated_at: time,
+	edits: count.describe("How often it was seen to change."),
+});
+const LabCallView = named("LabCallJson", {
+	at: time,
+	call: z.string(),
+	ms: z.number().exactOptional(),
+	status: count.describe("HTTP status; 0 = no answer."),
+	fault: z.string().exactOptional().describe("How it was made to go wrong."),
+});
+const LabChannelView = named("LabChannelJson", {
+	channel: z.string(),
+	ready: z.boolean().describe("Its adapter has been started."),
+	mode: deliveryMode.exactOptional(),
+	state: deliveryState.exactOptional(),
+	position: count.exactOptional(),
+	delivery: DeliveryView.exactOptional(),
+	messages: z.array(LabMessageView),
+	draft: LabMessageView.exactOptional().describe("A preview below the messages, on platforms that have one."),
+	typing: z.boolean(),
+	calls_total: count,
+	calls: z.array(LabCallView),
+	rate_limited_until: time.exactOptional(),
+});
+const LabStateView = component("LabState", {
+	now: time.describe("By the daemon's clock."),
+	run_id: z.string().exactOptional(),
+	question_open: z.boolean().describe("A question waits to be decided, or something of it is on its way."),
+	channels: z.array(LabChannelView),
+});
+const LabFaultRequest = component("LabFaultRequest", {
+	channel: name,
+	kind: named("LabFaultKind", z.enum(["429", "5xx", "hang", "reset_after_accept"])),
+	count: z.int().min(1).max(1000).default(1),
+});
+const LabFaultSet = component("LabFaultSet", { set: z.literal(true) });
+const LabAsked = component("LabAsked", { question_id: z.string() });
+const LabPressRequest = component("LabPressRequest", {
+	channel: name,
+	message: name.describe("A message's id in the lab's state."),
+	label: name,
+});
+const LabPressed = component("LabPressed", { pressed: z.literal(true) });
 
 export const LAB_ROUTES = {
 	postLab: post(

@@ -38,14 +38,11 @@ const disposition = named(
 	]),
 );
 
-const AttachmentUpload = component(
-	"AttachmentUpload",
-	z.object({
-		name: z.string().min(1).max(255),
-		content_type: z.string().min(1).max(255),
-		data: z.base64().describe("The file, base64."),
-	}),
-);
+const AttachmentUpload = component("AttachmentUpload", {
+	name: z.string().min(1).max(255),
+	content_type: z.string().min(1).max(255),
+	data: z.base64().describe("The file, base64."),
+});
 const MessageRequest = component(
 	"MessageRequest",
 	z
@@ -66,35 +63,29 @@ const MessageRequest = component(
 			path: ["text"],
 		}),
 );
-const MessageAccepted = component(
-	"MessageAccepted",
-	z.object({
-		event_id: z.string(),
-		disposition: disposition.exclude(["rejected", "dropped", "handled", "answered"]),
-		run_id: z.string().exactOptional().describe("Present when the run has started."),
-	}),
-);
+const MessageAccepted = component("MessageAccepted", {
+	event_id: z.string(),
+	disposition: disposition.exclude(["rejected", "dropped", "handled", "answered"]),
+	run_id: z.string().exactOptional().describe("Present when the run has started."),
+});
 
-const EventView = component(
-	"Event",
-	z.object({
-		event_id: z.string(),
-		session: z.string(),
-		text: z.string(),
-		received_at: time,
-		disposition,
-		run_id: z.string().exactOptional(),
-		because: z
-			.string()
-			.exactOptional()
-			.describe("Why it was rejected or dropped, which command it was, or what it decided."),
-		superseded_by: z.string().exactOptional().describe("The event that took its place."),
-		batch: z.array(z.string()).exactOptional().describe("A synthetic event: the original events it stands for."),
-		channel: z.string().exactOptional(),
-		...author("The author's id on the platform."),
-	}),
-);
-const EventList = component("EventList", z.object({ events: z.array(EventView) }));
+const EventView = component("Event", {
+	event_id: z.string(),
+	session: z.string(),
+	text: z.string(),
+	received_at: time,
+	disposition,
+	run_id: z.string().exactOptional(),
+	because: z
+		.string()
+		.exactOptional()
+		.describe("Why it was rejected or dropped, which command it was, or what it decided."),
+	superseded_by: z.string().exactOptional().describe("The event that took its place."),
+	batch: z.array(z.string()).exactOptional().describe("A synthetic event: the original events it stands for."),
+	channel: z.string().exactOptional(),
+	...author("The author's id on the platform."),
+});
+const EventList = component("EventList", { events: z.array(EventView) });
 export const QueuedView = named(
 	"QueuedJson",
 	EventView.pick({

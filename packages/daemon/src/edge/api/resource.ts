@@ -96,14 +96,20 @@ export const COMPONENTS = z.registry<{ id: string }>();
 /** Everything named here becomes a TypeScript type of that name. */
 export const TYPES = z.registry<{ id: string }>();
 
+/** A schema, or the fields of an object. */
+type Shape = z.ZodType | z.ZodRawShape;
+type SchemaOf<S extends Shape> = S extends z.ZodType ? S : S extends z.ZodRawShape ? z.ZodObject<S> : never;
+
 /** A component of the OpenAPI document, and a type for clients: `Run` becomes `RunJson`, a request or its receipt keeps its name. */
-export function component<S extends z.ZodType>(id: string, schema: S): S {
+export function component<S extends Shape>(id: string, shape: S): SchemaOf<S> {
+	const schema = named(/(?:Request|Upload|Accepted)$/.test(id) ? id : `${id}Json`, shape);
 	COMPONENTS.add(schema, { id });
-	return named(/(?:Request|Upload|Accepted)$/.test(id) ? id : `${id}Json`, schema);
+	return schema;
 }
 
 /** A part of a component that clients need a type for. */
-export function named<S extends z.ZodType>(id: string, schema: S): S {
+export function named<S extends Shape>(id: string, shape: S): SchemaOf<S> {
+	const schema = (shape instanceof z.ZodType ? shape : z.object(shape)) as SchemaOf<S>;
 	TYPES.add(schema, { id });
 	return schema;
 }
@@ -154,12 +160,9 @@ export const author = (sender: string) => ({
 	sender_name: z.string().exactOptional(),
 });
 
-export const Failure = component(
-	"Error",
-	z.object({
-		error: z.object({ code: z.enum(Object.keys(ERROR_TABLE) as [ErrorCode, ...ErrorCode[]]), message: z.string() }),
-	}),
-);
+export const Failure = component("Error", {
+	error: z.object({ code: z.enum(Object.keys(ERROR_TABLE) as [ErrorCode, ...ErrorCode[]]), message: z.string() }),
+});
 
 /** Chosen by the client, in its WebSocket messages. */
 const subscriptionId = z.string().min(1).max(128);

@@ -19,10 +19,10 @@ import {
 } from "./resource.ts";
 import { liveView, type RunFields, RunView, turnView } from "./run-view.ts";
 
-const RunList = component("RunList", z.object({ runs: z.array(RunView) }));
+const RunList = component("RunList", { runs: z.array(RunView) });
 const RunStatus = component("RunStatus", RunView.pick({ run_id: true, status: true }));
-const RunContinued = component("RunContinued", z.object({ run_id: z.string(), continues: z.string() }));
-const RunRetried = component("RunRetried", z.object({ run_id: z.string(), retries: z.string() }));
+const RunContinued = component("RunContinued", { run_id: z.string(), continues: z.string() });
+const RunRetried = component("RunRetried", { run_id: z.string(), retries: z.string() });
 
 export const pageQuery = z.object({
 	limit,

@@ -30,62 +30,47 @@ import {
 import { RunView } from "./run-view.ts";
 import { pageQuery, runReader } from "./runs.ts";
 
-const SessionView = component(
-	"Session",
-	z.object({
-		session: z.string(),
-		created_at: time,
-		updated_at: time,
-		turns: count,
-		title: z.string().describe("The beginning of the first message that was answered; empty until then."),
-		live_run_id: z.string().exactOptional(),
-		channel: z.string().exactOptional().describe("The platform of a session that a person other than the owner began."),
-		...author("The id, on the platform, of the person who began the session."),
-		group: z.literal(true).exactOptional().describe("Several people write in it."),
-		chat_name: z.string().exactOptional(),
-	}),
-);
-const SessionList = component(
-	"SessionList",
-	z.object({
-		sessions: z.array(SessionView),
-		engine: z.string().exactOptional().describe("The name of what answers a message that is sent now."),
-		scripted: z.literal(true).exactOptional().describe("No model answers, but a script."),
-	}),
-);
-const SessionTurns = component(
-	"SessionTurns",
-	z.object({
-		turns: z.array(RunView).describe("Oldest first."),
-		live: RunView.nullable(),
-		queued: z.array(QueuedView),
-		stream_offset: count.describe("Subscribe to the session stream after it: nothing is missed, nothing repeated."),
-	}),
-);
+const SessionView = component("Session", {
+	session: z.string(),
+	created_at: time,
+	updated_at: time,
+	turns: count,
+	title: z.string().describe("The beginning of the first message that was answered; empty until then."),
+	live_run_id: z.string().exactOptional(),
+	channel: z.string().exactOptional().describe("The platform of a session that a person other than the owner began."),
+	...author("The id, on the platform, of the person who began the session."),
+	group: z.literal(true).exactOptional().describe("Several people write in it."),
+	chat_name: z.string().exactOptional(),
+});
+const SessionList = component("SessionList", {
+	sessions: z.array(SessionView),
+	engine: z.string().exactOptional().describe("The name of what answers a message that is sent now."),
+	scripted: z.literal(true).exactOptional().describe("No model answers, but a script."),
+});
+const SessionTurns = component("SessionTurns", {
+	turns: z.array(RunView).describe("Oldest first."),
+	live: RunView.nullable(),
+	queued: z.array(QueuedView),
+	stream_offset: count.describe("Subscribe to the session stream after it: nothing is missed, nothing repeated."),
+});
 
-const PhaseRequest = component(
-	"PhaseRequest",
-	z.object({ name: z.string().min(1).max(64), because: z.string().max(1000).exactOptional() }),
-);
-const PhaseView = named(
-	"PhaseJson",
-	z.object({
-		name: z.string(),
-		since: time,
-		from: z.string().exactOptional().describe("The phase before."),
-		because: z.string().exactOptional(),
-		turns: count.describe("Turns that settled in it."),
-		completions: count.describe("Times that an agent completed its work in it."),
-	}),
-);
-const SessionPhase = component(
-	"SessionPhase",
-	z.object({
-		session: z.string(),
-		phase: PhaseView.nullable(),
-		known: z.array(z.string()).exactOptional().describe("The names that the engine knows."),
-	}),
-);
+const PhaseRequest = component("PhaseRequest", {
+	name: z.string().min(1).max(64),
+	because: z.string().max(1000).exactOptional(),
+});
+const PhaseView = named("PhaseJson", {
+	name: z.string(),
+	since: time,
+	from: z.string().exactOptional().describe("The phase before."),
+	because: z.string().exactOptional(),
+	turns: count.describe("Turns that settled in it."),
+	completions: count.describe("Times that an agent completed its work in it."),
+});
+const SessionPhase = component("SessionPhase", {
+	session: z.string(),
+	phase: PhaseView.nullable(),
+	known: z.array(z.string()).exactOptional().describe("The names that the engine knows."),
+});
 
 const trustHistory = z
 	.boolean()
@@ -93,21 +78,18 @@ const trustHistory = z
 		"Everything in the session's history may act with the rights of the sender of a run. Holds for its next runs.",
 	);
 const SessionSettingsRequest = component("SessionSettingsRequest", z.strictObject({ trust_history: trustHistory }));
-const SessionSettings = component("SessionSettings", z.object({ session: z.string(), trust_history: trustHistory }));
+const SessionSettings = component("SessionSettings", { session: z.string(), trust_history: trustHistory });
 
-const LogEntryView = named(
-	"LogEntryJson",
-	z.object({
-		id: count,
-		run_id: z.string().exactOptional(),
-		at: time,
-		kind: z.string(),
-		agent: z.string().exactOptional(),
-		text: z.string(),
-		data: z.record(z.string(), z.unknown()).exactOptional(),
-	}),
-);
-const SessionLog = component("SessionLog", z.object({ entries: z.array(LogEntryView).describe("Oldest first.") }));
+const LogEntryView = named("LogEntryJson", {
+	id: count,
+	run_id: z.string().exactOptional(),
+	at: time,
+	kind: z.string(),
+	agent: z.string().exactOptional(),
+	text: z.string(),
+	data: z.record(z.string(), z.unknown()).exactOptional(),
+});
+const SessionLog = component("SessionLog", { entries: z.array(LogEntryView).describe("Oldest first.") });
 
 export const SESSION_ROUTES = {
 	listSessions: get("/v1/sessions", "Sessions, most recently used first.", {

@@ -15,7 +15,7 @@ import { jsonReader, rawBody } from "./body.ts";
 import { type Caller, principalOfCaller, requireAuth, requireReach, whenEnded } from "./gate.ts";
 import type { Page } from "./page.ts";
 import { jsonHeaders } from "./server.ts";
-import type { HoldStream } from "./shares.ts";
+import type { HoldStream } from "./strangers.ts";
 
 export type AppEnv = { Bindings: { caller: Caller; outgoing: ServerResponse } };
 

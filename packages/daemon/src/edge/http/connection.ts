@@ -8,7 +8,7 @@ import { httpStatusOf, NexusError } from "@nexus-stream/protocol";
 import type { EdgeLimits } from "../port.ts";
 import type { Lobby } from "./lobby.ts";
 import type { Proxies } from "./proxies.ts";
-import { createCounts } from "./shares.ts";
+import { createCounts } from "./strangers.ts";
 
 export interface Connections {
 	readonly count: number;

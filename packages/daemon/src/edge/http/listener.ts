@@ -11,7 +11,7 @@ import { isRpcPath, type RpcServer } from "../rpc/grpc.ts";
 import { createApp, failure } from "./app.ts";
 import type { Page } from "./page.ts";
 import type { Admit, HttpListener } from "./server.ts";
-import type { HoldStream } from "./shares.ts";
+import type { HoldStream } from "./strangers.ts";
 
 export interface ListenerParts extends Omit<HandlerParts, "rest"> {
 	page: Page;

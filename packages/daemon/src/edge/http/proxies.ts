@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP, isIPv4 } from "node:net";
-import { isAddressBlock } from "@nexus-stream/adapter/net/address-block";
+import { isAddressBlock } from "@nexus-stream/adapter/net/address-guard";
 import { NexusError } from "@nexus-stream/protocol";
 
 export interface ClientAddress {

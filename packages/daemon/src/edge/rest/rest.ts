@@ -16,9 +16,8 @@ import { type Caller, principalOfCaller, requireAuth, whenEnded } from "../http/
 import { type AdmitParts, permit } from "../rpc/admit.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { OpenStream } from "../rpc/fast-stream/fast-stream.ts";
-import type { Implementation } from "../rpc/guard.ts";
 import { SERVICES } from "../rpc/routes.ts";
-import { BEGINS_HEADER, PRINCIPAL, SERVING } from "../rpc/rpc.ts";
+import { BEGINS_HEADER, type Implementation, PRINCIPAL, SERVING } from "../rpc/rpc.ts";
 import { type Readers, resumeAfter } from "../stream/stream.ts";
 import { eventCursor, eventDialect, type RestEvent } from "./event-stream.ts";
 import { type HttpRoute, httpRoutes } from "./http-rules.ts";

@@ -4,7 +4,7 @@ import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc
 import { type CloseMode, NexusError, STREAM_PROCEDURES } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import type { HoldStream } from "../http/shares.ts";
+import type { HoldStream } from "../http/strangers.ts";
 import type { EdgeLimits, Principal } from "../port.ts";
 import type { Flusher } from "../stream/stream.ts";
 import { explained, toConnectError } from "./errors.ts";

@@ -3,18 +3,19 @@
 import type { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
-import { createConnectRouter, createContextValues } from "@connectrpc/connect";
+import { type ConnectRouter, createConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import type { CloseMode } from "@nexus-stream/protocol";
+import type { Log } from "@nexus-stream/protocol/log";
 import { jsonText } from "../http/body.ts";
 import { type Caller, principalOfCaller, whenEnded } from "../http/gate.ts";
 import type { EdgeLimits } from "../port.ts";
 import { createRest, type Rest } from "../rest/rest.ts";
 import type { Readers } from "../stream/stream.ts";
 import { type AdmitParts, admit, CALL } from "./admit.ts";
-import { refusal, revoked, stopping } from "./errors.ts";
+import { refusal, revoked, stopping, toConnectError } from "./errors.ts";
 import {
 	endLate,
 	OutgoingResponse,
@@ -26,9 +27,8 @@ import {
 	send,
 	whenIdle,
 } from "./fast-stream/fast-stream.ts";
-import { guarded, type Implementation } from "./guard.ts";
 import { addServices, type MethodSources } from "./routes.ts";
-import { PRINCIPAL } from "./rpc.ts";
+import { type Implementation, PRINCIPAL, SERVING } from "./rpc.ts";
 
 /** Answers one call, with a status if need be. Never rejects. */
 export type Dispatch = (request: RpcRequest, response: RpcResponse, caller: Caller) => Promise<void>;
@@ -165,3 +165,51 @@ function watched(
 	);
 	return outgoing;
 }
+
+type Router = Pick<ConnectRouter, "service">;
+
+/**
+ * Every method behind one wrapper: its errors become statuses, and the end of its stream is what it says (Z7). `methods` gets every method without its wrapper, for callers that are not Connect.
+ */
+function guarded(router: Router, methods: Map<DescMethod, Implementation>, log: Log): Router {
+	return {
+		service(description, implementation) {
+			const own = implementation as Readonly<Record<string, Implementation | undefined>>;
+			const wrapped: Record<string, Implementation> = {};
+			for (const method of description.methods) {
+				const found = own[method.localName]?.bind(own);
+				if (!found) continue;
+				methods.set(method, found);
+				wrapped[method.localName] = method.methodKind === "unary" ? unary(found, log) : streaming(found);
+			}
+			return router.service(description, wrapped as typeof implementation);
+		},
+	};
+}
+
+const unary =
+	(method: Implementation, log: Log): Implementation =>
+	async (request, context) => {
+		try {
+			return await keptTime(method(request, context) as Promise<object>, context.signal);
+		} catch (cause) {
+			throw toConnectError(cause, log, context.signal);
+		}
+	};
+
+/** Answers a caller as soon as its deadline passes or it is cut; the method keeps running without it. */
+function keptTime<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+	return new Promise((resolve, reject) => {
+		const cut = () => reject(signal.reason as Error);
+		signal.addEventListener("abort", cut, { once: true });
+		if (signal.aborted) cut();
+		Promise.resolve(answer)
+			.then(resolve, reject)
+			.finally(() => signal.removeEventListener("abort", cut));
+	});
+}
+
+const streaming =
+	(method: Implementation): Implementation =>
+	(request, context) =>
+		context.values.get(SERVING)!.stream.carry(() => method(request, context) as AsyncIterable<object>, context.signal);

@@ -1,9 +1,14 @@
 /** Every service of the runtime contract on one router. */
 
-import type { DescService } from "@bufbuild/protobuf";
-import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
+import { type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Code, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "@nexus-stream/client/gen/grpc/health/v1/health_pb";
-import { ServerReflection } from "@nexus-stream/client/gen/grpc/reflection/v1/reflection_pb";
+import {
+	ServerReflection,
+	type ServerReflectionRequest,
+	type ServerReflectionResponse,
+} from "@nexus-stream/client/gen/grpc/reflection/v1/reflection_pb";
 import { ServerReflection as ServerReflectionAlpha } from "@nexus-stream/client/gen/grpc/reflection/v1alpha/reflection_pb";
 import { RuntimeAccountService } from "@nexus-stream/client/gen/nexus/runtime/v1/account_pb";
 import { RuntimeAgentService } from "@nexus-stream/client/gen/nexus/runtime/v1/agent_pb";
@@ -18,7 +23,6 @@ import { RuntimeWorkflowService } from "@nexus-stream/client/gen/nexus/runtime/v
 import { NexusError } from "@nexus-stream/protocol";
 import type { DaemonState } from "@nexus-stream/protocol/api";
 import type { EdgeDeps, EdgeLimits, RegisterMethods } from "../port.ts";
-import { reflectionMethods } from "./reflection.ts";
 import { feedStream } from "./rpc.ts";
 
 /** Every service that there is; reflection and health checks name them. */
@@ -91,3 +95,84 @@ function probeMethods({ health }: Pick<EdgeDeps, "health">, names: ReadonlySet<s
 			}),
 	};
 }
+
+type ReflectionResponse = ServerReflectionResponse["messageResponse"];
+
+/** Server reflection, for tools such as grpcurl. Both versions of the protocol have the same messages under two names. */
+function reflectionMethods(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
+	const files = allFiles(services.map(({ file }) => file));
+	const symbols = symbolsOf(files);
+	return {
+		async *serverReflectionInfo(requests) {
+			for await (const request of requests) {
+				yield {
+					validHost: request.host,
+					originalRequest: request,
+					messageResponse: answer(request) as ReflectionResponse,
+				};
+			}
+		},
+	};
+	function answer({ messageRequest }: ServerReflectionRequest) {
+		switch (messageRequest.case) {
+			case "listServices":
+				return {
+					case: "listServicesResponse",
+					value: { service: services.map(({ typeName }) => ({ name: typeName })) },
+				} as const;
+			case "fileByFilename":
+				return found(files.get(messageRequest.value));
+			case "fileContainingSymbol":
+				return found(symbols.get(messageRequest.value.replace(/^\./, "")));
+			case "allExtensionNumbersOfType":
+			case "fileContainingExtension":
+				return missing("there are no extensions");
+			case undefined:
+				return failed(Code.InvalidArgument, "the request asks for nothing");
+			default:
+				return messageRequest satisfies never;
+		}
+	}
+}
+
+/** With what they import. */
+function allFiles(roots: readonly DescFile[]): Map<string, DescFile> {
+	const files = new Map<string, DescFile>();
+	const add = (file: DescFile) => {
+		if (files.has(file.proto.name)) return;
+		files.set(file.proto.name, file);
+		file.dependencies.forEach(add);
+	};
+	roots.forEach(add);
+	return files;
+}
+
+function symbolsOf(files: ReadonlyMap<string, DescFile>): Map<string, DescFile> {
+	const symbols = new Map<string, DescFile>();
+	for (const file of files.values()) {
+		const messages = [...file.messages];
+		for (const message of messages) messages.push(...message.nestedMessages);
+		const enums = [...file.enums, ...messages.flatMap(({ nestedEnums }) => nestedEnums)];
+		for (const { typeName } of [...messages, ...enums, ...file.services]) symbols.set(typeName, file);
+		for (const { typeName, methods } of file.services)
+			for (const { name } of methods) symbols.set(`${typeName}.${name}`, file);
+	}
+	return symbols;
+}
+
+/** A file with everything it needs, itself first: a tool that asked for one name asks no further. */
+const found = (file: DescFile | undefined) =>
+	file
+		? ({
+				case: "fileDescriptorResponse",
+				value: {
+					fileDescriptorProto: [...allFiles([file]).values()].map(({ proto }) =>
+						toBinary(FileDescriptorProtoSchema, proto),
+					),
+				},
+			} as const)
+		: missing("there is no such file or symbol");
+
+const missing = (message: string) => failed(Code.NotFound, message);
+const failed = (errorCode: Code, errorMessage: string) =>
+	({ case: "errorResponse", value: { errorCode, errorMessage } }) as const;

@@ -13,6 +13,9 @@ export { filtered, type OutletStream, opening } from "./fast-stream/fast-stream.
 /** Set before any method runs. Without a principal only those are called that need no token. */
 export const PRINCIPAL = createContextKey<Principal | undefined>(undefined);
 
+/** A method as its feature wrote it. */
+export type Implementation = (request: object, context: HandlerContext) => Promise<object> | AsyncIterable<object>;
+
 /** The parts that serve the stream of a call. */
 export interface Serving {
 	flusher: Flusher;

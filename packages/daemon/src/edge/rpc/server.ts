@@ -9,21 +9,29 @@ import type {
 	ServerHttp2Stream,
 } from "node:http2";
 import { createServer, type Server, type Socket } from "node:net";
+import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Connections } from "../http/connection.ts";
-import type { Caller } from "../http/gate.ts";
+import type { Caller, Identifiable } from "../http/gate.ts";
 import type { Lobby } from "../http/lobby.ts";
 import { requestOptions } from "../http/server.ts";
+import type { Strangers } from "../http/strangers.ts";
 import type { EdgeLimits, GrpcTls } from "../port.ts";
-import { createDoor, type DoorParts, type Peer } from "./door.ts";
 import type { RpcRequest, RpcResponse } from "./fast-stream/fast-stream.ts";
 
-export interface GrpcServerParts extends Omit<DoorParts, "answer"> {
+export interface GrpcServerParts {
+	limits: EdgeLimits;
 	tls: GrpcTls | undefined;
+	/** Identifies the caller. */
+	identify(request: Identifiable): Caller;
 	connections: Pick<Connections, "admits" | "isProxy">;
 	lobby: Lobby;
+	strangers: Strangers;
+	/** Refuses a call of gRPC that has no token, without a look at its body. */
+	refuse(stream: ServerHttp2Stream, contentType: string): void;
 	answer(request: RpcRequest, response: RpcResponse, caller: Caller): void;
+	clock: Clock;
 	log: Log;
 }
 
@@ -140,7 +148,10 @@ async function createHttp2(
 		maxSessionMemory: SESSION_MEGABYTES_MAX,
 	};
 	const server = tls
-		? http2.createSecureServer({ ...options, ...tls, ...http1Options(limits) }, answerHttp1(parts, socketOf))
+		? http2.createSecureServer(
+				{ ...options, ...tls, allowHTTP1: true, ...requestOptions(limits) },
+				answerHttp1(parts, socketOf),
+			)
 		: http2.createServer(options);
 	// The door creates Node's request and response objects only after it has checked the token.
 	server.removeAllListeners("stream");
@@ -177,7 +188,63 @@ const answerHttp1 =
 const remoteOf = ({ remoteAddress, remotePort }: Pick<Socket, "remoteAddress" | "remotePort">): string =>
 	`${remoteAddress} ${remotePort}`;
 
-const http1Options = (limits: EdgeLimits) => ({ allowHTTP1: true, ...requestOptions(limits) });
-
 /** Memory that one connection's unread streams may hold; Node's default of 10 suits a page and its pictures. */
 const SESSION_MEGABYTES_MAX = 64;
+
+/** One connection. */
+interface Peer {
+	session: ServerHttp2Session;
+	/** As the lobby knows it: below TLS. */
+	socket: Socket | undefined;
+	address: string;
+	encrypted: boolean;
+	/** It has sent a token that is good. */
+	proven: boolean;
+}
+
+type OnStream = (peer: Peer, stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: string[]) => void;
+
+/** Needs no token: probes send none. */
+const OPEN_PATHS = "/grpc.health.v1.Health/";
+const GRPC = /^application\/grpc(?:[+;]|$)/;
+
+/** Checks the token by the bare headers, before anything is built for a call: a caller without one gets little. */
+function createDoor(
+	parts: GrpcServerParts,
+	{ Http2ServerRequest, Http2ServerResponse, constants }: typeof import("node:http2"),
+): OnStream {
+	const { limits, lobby, strangers, clock } = parts;
+	const calm = (stream: ServerHttp2Stream) => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+	/** Others share the connection of a proxy, and the owner may share one with callers that send no token. */
+	const turnAway = (peer: Peer, stream: ServerHttp2Stream, caller: Caller) => {
+		if (caller.proxied || peer.proven) calm(stream);
+		else peer.session.destroy();
+	};
+	const serve = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: string[], caller: Caller) =>
+		parts.answer(new Http2ServerRequest(stream, headers, {}, rawHeaders), new Http2ServerResponse(stream), caller);
+	return (peer, stream, headers, rawHeaders) => {
+		const { address: remoteAddress, encrypted } = peer;
+		const caller = parts.identify({ headers, socket: { remoteAddress, encrypted } });
+		if (caller.proof) {
+			if (!peer.proven && peer.socket) lobby.leave(peer.socket);
+			peer.proven = true;
+			return serve(stream, headers, rawHeaders, caller);
+		}
+		stream.on("error", () => {});
+		if (!strangers.calls(caller.address)) return turnAway(peer, stream, caller);
+		if (bytesOf(rawHeaders) > limits.tokenlessHeadersBytesMax) return calm(stream);
+		strangers.enter(caller.address, stream, () => calm(stream));
+		stream.once("aborted", () => strangers.calls(caller.address));
+		const contentType = headers["content-type"] ?? "";
+		if (headers[":path"]?.startsWith(OPEN_PATHS) || !GRPC.test(contentType))
+			return serve(stream, headers, rawHeaders, caller);
+		if (caller.heldMs === undefined) return parts.refuse(stream, contentType);
+		clock.after(caller.heldMs, () => stream.closed || parts.refuse(stream, contentType));
+	};
+}
+
+function bytesOf(rawHeaders: readonly string[]): number {
+	let bytes = 0;
+	for (const text of rawHeaders) bytes += text.length;
+	return bytes;
+}

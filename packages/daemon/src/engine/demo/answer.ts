@@ -1,101 +1,82 @@
 /** The demo's answer to an ordinary message: one of everything a stream can carry, in the order a person should see it. */
 
-import type { EngineMessage, EngineRequest } from "@nexus-stream/protocol/engine";
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { clipCharacters } from "../../std/clip.ts";
 import { seededRandom, seedOf, shuffled } from "../../std/seed.ts";
 import { cardPart, carouselPart, chartPart, PRODUCTS, type Product, tonePart } from "./pieces.ts";
-import { type DemoStep, inputTokens, tokensOf, toolSteps } from "./script.ts";
+import { type DemoStep, say, think, toolSteps, usageStep } from "./script.ts";
 
 const ECHO_CHARS_MAX = 400;
 const TOOL_MS = 700;
-const CARDS = 2;
-
-/** A rising chord: one tone for each section of the answer. */
-const TONES_HZ = [440, 550, 660, 880] as const;
 
 const LABEL = `**Demo engine: no model is configured, so a script writes this answer.** For a real one set \`OPENAI_API_KEY\`, \
 \`ANTHROPIC_API_KEY\` or \`GEMINI_API_KEY\`, or write \`pi:\` in \`nexus.yaml\` (Ollama works too), and start again.
 
 `;
 
-const say = (text: string): DemoStep[] => tokensOf(text).map((delta) => ({ type: "text", delta }));
-const think = (text: string): DemoStep[] => tokensOf(text).map((delta) => ({ type: "reasoning", delta }));
-
 /** Pure: the same request always gives the same steps. */
 export function answerSteps(request: EngineRequest): DemoStep[] {
 	const text = request.messages.at(-1)?.text ?? "";
 	const products = shuffled(PRODUCTS, seededRandom(seedOf(text)));
+	const [first, second, ...others] = products as [Product, Product, ...Product[]];
 	const spoken: DemoStep[] = [
-		...think(reasoning(text, products)),
-		...say(LABEL),
-		...say(aboutTheMessage(request, text)),
-		...toolCalls(request, products),
+		...think(
+			`There is no model to understand the message, so I show what can be streamed instead: I look up two products, ${first.title} and ${second.title}, and put a table, cards, a picture, code and a few tones around them.`,
+		),
+		...say(LABEL + aboutTheMessage(request, text)),
+		...toolCalls(request, first),
 		...say(`\n## What the tools found\n\n${table(products.slice(0, 4))}\n`),
-		tonePart(TONES_HZ[0]),
-		...shop(products),
-		...say(`\n## The stock as a picture\n\n`),
+		tonePart(440),
+		...say(`\n## Two of them, and the rest\n\nFirst, the **${first.title}** for ${first.price}:\n`),
+		cardPart(first),
+		...say(`\nThen, the **${second.title}** for ${second.price}:\n`),
+		cardPart(second),
+		tonePart(550),
+		...say("\nThe others are one swipe away:\n"),
+		carouselPart(others),
+		...say("\n## The stock as a picture\n\n"),
 		chartPart(products),
-		tonePart(TONES_HZ[2]),
-		...say(CODE),
-		tonePart(TONES_HZ[3]),
+		tonePart(660),
 		...say(ENDING),
 	];
 	const output = spoken.filter((step) => step.type === "text" || step.type === "reasoning").length;
-	return [...spoken, { type: "usage", input: inputTokens(request), output }];
+	return [...spoken, usageStep(request, output)];
 }
 
-function reasoning(text: string, products: readonly Product[]): string {
-	const words = text.split(/\s+/u).filter((word) => word !== "").length;
-	return `The message has ${words} ${words === 1 ? "word" : "words"}. There is no model to understand it, so I show what can be streamed instead: I look up two products, ${products[0]!.title} and ${products[1]!.title}, and put a table, cards, a picture, code and a few tones around them.`;
-}
+const INTERRUPTIONS = {
+	aborted: "My previous answer was interrupted: you stopped it.",
+	failed: "My previous answer was interrupted: it failed before its end.",
+};
 
-function aboutTheMessage(request: EngineRequest, text: string): string {
+function aboutTheMessage({ messages, attachments }: EngineRequest, text: string): string {
 	const quoted = clipCharacters(text.replace(/\s+/gu, " ").trim(), ECHO_CHARS_MAX);
-	const earlier = Math.max(0, request.messages.length - 1);
+	const earlier = messages.slice(0, -1);
+	const { interrupted } = earlier.findLast(({ role }) => role === "assistant") ?? {};
 	const lines = [
 		quoted === "" ? "You sent no text." : `You wrote:\n\n> ${quoted}\n`,
-		earlier === 0
-			? "This is the first message of this session."
-			: `I was given ${earlier} earlier ${earlier === 1 ? "message" : "messages"} of this session.`,
-		...interruption(request.messages),
-		...request.attachments.map(
-			({ name, contentType }) => `You attached \`${name.replaceAll("`", "'")}\` (${contentType}).`,
-		),
+		`Earlier messages of this session: ${earlier.length}.`,
+		...(interrupted ? [INTERRUPTIONS[interrupted]] : []),
+		...attachments.map(({ name, contentType }) => `You attached \`${name.replaceAll("`", "'")}\` (${contentType}).`),
 	];
 	return `${lines.join("\n")}\n`;
 }
 
-function interruption(messages: readonly EngineMessage[]): string[] {
-	const previous = messages.slice(0, -1).findLast((message) => message.role === "assistant");
-	switch (previous?.interrupted) {
-		case undefined:
-			return [];
-		case "aborted":
-			return ["My previous answer was interrupted: you stopped it."];
-		case "failed":
-			return ["My previous answer was interrupted: it failed before its end."];
-	}
-}
-
-function toolCalls(request: EngineRequest, products: readonly Product[]): DemoStep[] {
-	const first = products[0]!;
+function toolCalls(request: EngineRequest, { title, stock }: Product): DemoStep[] {
 	const search = {
-		callId: `${request.runId}:tool-1`,
 		name: "search_products",
-		args: { query: first.title, limit: products.length },
-		progress: `read ${products.length} of ${products.length} pages`,
-		summary: `found ${products.length} products`,
-		result: { titles: products.map((product) => product.title) },
+		args: { query: title, limit: PRODUCTS.length },
+		progress: "read all pages",
+		summary: `found ${PRODUCTS.length} products`,
+		result: { titles: PRODUCTS.map((product) => product.title) },
 	};
-	const stock = {
-		callId: `${request.runId}:tool-2`,
+	const check = {
 		name: "check_stock",
-		args: { title: first.title },
+		args: { title },
 		progress: "asking the shop",
-		summary: `${first.stock} in stock`,
-		result: { title: first.title, stock: first.stock },
+		summary: `${stock} in stock`,
+		result: { title, stock },
 	};
-	return [...toolSteps(search, TOOL_MS, request.toolTimeoutMs), ...toolSteps(stock, TOOL_MS, request.toolTimeoutMs)];
+	return [...toolSteps(search, 1, TOOL_MS, request), ...toolSteps(check, 2, TOOL_MS, request)];
 }
 
 function table(products: readonly Product[]): string {
@@ -103,24 +84,7 @@ function table(products: readonly Product[]): string {
 	return ["| Product | Price | In stock |", "|:--|--:|--:|", ...rows, ""].join("\n");
 }
 
-/** Each card stands right after the sentence that announces it. */
-function shop(products: readonly Product[]): DemoStep[] {
-	const cards = products
-		.slice(0, CARDS)
-		.flatMap((product, i) => [
-			...say(`${i === 0 ? "First" : "\nThen"}, the **${product.title}** for ${product.price}:\n`),
-			cardPart(product),
-		]);
-	return [
-		...say("\n## Two of them, and the rest\n\n"),
-		...cards,
-		tonePart(TONES_HZ[1]),
-		...say("\nThe others are one swipe away:\n"),
-		carouselPart(products.slice(CARDS)),
-	];
-}
-
-const CODE = `
+const ENDING = `
 ## An agent is an async generator
 
 Write your own, and name it in \`nexus.yaml\` as \`engine: { module: ./agent.ts }\`:
@@ -136,9 +100,7 @@ export default {
 	},
 };
 \`\`\`
-`;
 
-const ENDING = `
 ## Things to try
 
 1. Press **stop** while I write: the text so far is kept, and next time I know that you stopped me.

@@ -6,7 +6,7 @@ import type { Engine, EngineEvent, EngineRequest } from "@nexus-stream/protocol/
 import { sleep } from "@nexus-stream/protocol/retry";
 import { answerSteps } from "./answer.ts";
 import { directiveHelp, madeUpSteps, parseDirective } from "./directive.ts";
-import { type DemoScript, inputTokens, tokensOf } from "./script.ts";
+import { type DemoStep, say, usageStep } from "./script.ts";
 
 const RATE = 50;
 const HELP_RATE = 200;
@@ -26,8 +26,8 @@ export function createDemo(clock: Clock): Engine {
 
 export const demoEngine: Engine = createDemo(steadyClock);
 
-/** The whole answer, decided before the first token. Pure. */
-export function scriptOf(request: EngineRequest): DemoScript {
+/** The whole answer, decided before the first token, and its tokens per second; 0 = without pausing. Pure. */
+export function scriptOf(request: EngineRequest): { rate: number; steps: Iterable<DemoStep> } {
 	const parsed = parseDirective(request.messages.at(-1)?.text ?? "");
 	switch (parsed.kind) {
 		case "none":
@@ -35,12 +35,8 @@ export function scriptOf(request: EngineRequest): DemoScript {
 		case "directive":
 			return { rate: parsed.directive.rate, steps: madeUpSteps(parsed.directive, request) };
 		case "help": {
-			const deltas = tokensOf(directiveHelp(parsed.problems));
-			const text = deltas.map((delta): EngineEvent => ({ type: "text", delta }));
-			return {
-				rate: HELP_RATE,
-				steps: [...text, { type: "usage", input: inputTokens(request), output: deltas.length }],
-			};
+			const text = say(directiveHelp(parsed.problems));
+			return { rate: HELP_RATE, steps: [...text, usageStep(request, text.length)] };
 		}
 	}
 }
@@ -48,13 +44,14 @@ export function scriptOf(request: EngineRequest): DemoScript {
 /** Yields the script at its pace. Nothing is awaited while tokens are due, so a flood costs only the yields. */
 async function* play(request: EngineRequest, clock: Clock, signal: AbortSignal): AsyncGenerator<EngineEvent, void> {
 	const { rate, steps } = scriptOf(request);
-	let pace = paceFrom(clock.now());
+	/** When the first token was due, and how many came since. */
+	let pace = { startMs: clock.now(), tokens: 0 };
 	for (const step of steps) {
 		if (signal.aborted) return;
 		switch (step.type) {
 			case "text":
 			case "reasoning": {
-				const ms = rate === 0 ? 0 : waitMs(pace, rate, clock.now());
+				const ms = rate === 0 ? 0 : pace.startMs + (pace.tokens * 1000) / rate - clock.now();
 				// Timers drop the fraction of a millisecond: rounded up, a token is never early.
 				if (ms > 0) await sleep(clock, Math.ceil(ms), signal);
 				if (signal.aborted) return;
@@ -64,8 +61,7 @@ async function* play(request: EngineRequest, clock: Clock, signal: AbortSignal):
 			}
 			case "wait":
 				await sleep(clock, Math.ceil(step.ms), signal);
-				if (signal.aborted) return;
-				pace = paceFrom(clock.now());
+				pace = { startMs: clock.now(), tokens: 0 };
 				break;
 			case "stall":
 				await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
@@ -76,19 +72,4 @@ async function* play(request: EngineRequest, clock: Clock, signal: AbortSignal):
 				yield step;
 		}
 	}
-}
-
-export interface TokenPace {
-	/** When the first token was due. */
-	startMs: number;
-	/** Tokens let through since then. */
-	tokens: number;
-}
-
-export const paceFrom = (now: number): TokenPace => ({ startMs: now, tokens: 0 });
-
-/** How long to wait before the next token; 0 when it is due or late. A rate of 0 never waits. */
-export function waitMs(pace: TokenPace, rate: number, now: number): number {
-	if (rate === 0) return 0;
-	return Math.max(0, pace.startMs + (pace.tokens * 1000) / rate - now);
 }

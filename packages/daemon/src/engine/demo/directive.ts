@@ -1,18 +1,10 @@
 /** `/demo key=value …`: exactly the tokens, tools, cards and mishaps that a message asks for, and what to answer when it asks wrongly. */
 
-import type { EngineRequest } from "@nexus-stream/protocol/engine";
+import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
 import { clipCharacters } from "../../std/clip.ts";
 import { seededRandom, seedOf, shuffled } from "../../std/seed.ts";
 import { cardPart, PRODUCTS } from "./pieces.ts";
-import { type DemoStep, inputTokens, proseLoop, tokensOf, toolSteps } from "./script.ts";
-
-interface Key {
-	what: string;
-	/** The default values. */
-	otherwise: string;
-	min: number;
-	max: number;
-}
+import { type DemoStep, say, think, toolSteps, usageStep } from "./script.ts";
 
 /** Every directive; the parser, its messages and the list shown to the user all come from this table. */
 export const DIRECTIVE_KEYS = {
@@ -26,23 +18,14 @@ export const DIRECTIVE_KEYS = {
 	fail_after: { what: "fail after this many tokens", otherwise: "never", min: 0, max: 10_000_000 },
 	stall_after: { what: "go silent after this many tokens, until stopped", otherwise: "never", min: 0, max: 10_000_000 },
 	seed: { what: "another text for another number", otherwise: "from the message", min: 0, max: 2 ** 32 - 1 },
-} as const satisfies Record<string, Key>;
+} as const satisfies Record<string, { what: string; otherwise: string; min: number; max: number }>;
 
 type KeyName = keyof typeof DIRECTIVE_KEYS;
+type Given = Partial<Record<KeyName, number>>;
+type Mishap = "fail_after" | "stall_after";
 
-export interface Directive {
-	tokens: number;
-	/** Tokens per second; 0 = without pausing. */
-	rate: number;
-	reasoning: number;
-	tools: number;
-	toolMs: number;
-	cards: number;
-	messages: number;
-	failAfter?: number;
-	stallAfter?: number;
-	seed: number;
-}
+/** By the keys of the table; a mishap that was not asked for never happens. */
+export type Directive = Record<Exclude<KeyName, Mishap>, number> & Partial<Record<Mishap, number>>;
 
 export type ParsedDirective =
 	/** An ordinary message. */
@@ -52,8 +35,6 @@ export type ParsedDirective =
 	| { kind: "help"; problems: readonly string[] };
 
 const TOKENS_DEFAULT = 120;
-const RATE_DEFAULT = 50;
-const TOOL_MS_DEFAULT = 400;
 
 const isKey = (text: string): text is KeyName => Object.hasOwn(DIRECTIVE_KEYS, text);
 
@@ -61,62 +42,43 @@ const isKey = (text: string): text is KeyName => Object.hasOwn(DIRECTIVE_KEYS, t
 export function parseDirective(text: string): ParsedDirective {
 	const [command, ...words] = text.trim().split(/\s+/u);
 	if (command !== "/demo") return { kind: "none" };
-	const given = new Map<KeyName, number>();
-	const problems: string[] = [];
-	for (const word of words) {
-		const problem = readWord(word, given);
-		if (problem !== undefined) problems.push(problem);
-	}
+	const given: Given = {};
+	const problems = words.map((word) => readWord(word, given)).filter((problem) => problem !== undefined);
 	problems.push(...contradictions(given));
-	if (problems.length > 0 || given.size === 0) return { kind: "help", problems };
+	if (problems.length > 0 || words.length === 0) return { kind: "help", problems };
 	return { kind: "directive", directive: withDefaults(given, seedOf(text.trim())) };
 }
 
 /** Puts one `key=value` into `given`; returns what is wrong with it, if anything. */
-function readWord(word: string, given: Map<KeyName, number>): string | undefined {
+function readWord(word: string, given: Given): string | undefined {
 	const shown = clipCharacters(word, 40).replaceAll("`", "'");
 	const [, name = "", digits = ""] = /^([a-z_]+)=(.*)$/su.exec(word) ?? [];
 	if (name === "") return `\`${shown}\` is not of the form \`key=number\``;
 	if (!isKey(name)) return `\`${shown}\`: there is no such key`;
-	if (given.has(name)) return `\`${shown}\`: the key is given twice`;
+	if (given[name] !== undefined) return `\`${shown}\`: the key is given twice`;
 	const { min, max } = DIRECTIVE_KEYS[name];
 	const value = /^\d{1,10}$/.test(digits) ? Number(digits) : Number.NaN;
 	if (!(value >= min && value <= max)) return `\`${shown}\`: a whole number from ${min} to ${max} is needed`;
-	given.set(name, value);
+	given[name] = value;
 	return undefined;
 }
 
 /** Things that could never happen as asked. */
-function contradictions(given: ReadonlyMap<KeyName, number>): string[] {
-	const tokens = given.get("tokens");
-	const found: string[] = [];
-	for (const name of ["fail_after", "stall_after"] as const) {
-		const value = given.get(name);
-		if (tokens !== undefined && value !== undefined && value > tokens)
-			found.push(`\`${name}=${value}\` would never happen: the answer ends after ${tokens} tokens`);
-	}
-	const messages = given.get("messages") ?? 1;
-	const shared = tokens ?? TOKENS_DEFAULT;
-	if (messages > 1 && messages > shared) found.push(`\`messages=${messages}\` needs at least ${messages} tokens`);
+function contradictions(given: Given): string[] {
+	const { tokens = Number.POSITIVE_INFINITY, messages = 1 } = given;
+	const found = (["fail_after", "stall_after"] as const)
+		.filter((name) => (given[name] ?? 0) > tokens)
+		.map((name) => `\`${name}=${given[name]}\` would never happen: the answer ends after ${tokens} tokens`);
+	if (messages > 1 && messages > (given.tokens ?? TOKENS_DEFAULT))
+		found.push(`\`messages=${messages}\` needs at least ${messages} tokens`);
 	return found;
 }
 
-function withDefaults(given: ReadonlyMap<KeyName, number>, seed: number): Directive {
-	const failAfter = given.get("fail_after");
-	const stallAfter = given.get("stall_after");
-	const rate = given.get("rate") ?? RATE_DEFAULT;
-	return {
-		tokens: given.get("tokens") ?? Math.max(TOKENS_DEFAULT, failAfter ?? 0, stallAfter ?? 0),
-		rate,
-		reasoning: given.get("reasoning") ?? 0,
-		tools: given.get("tools") ?? 0,
-		toolMs: given.get("tool_ms") ?? (rate === 0 ? 0 : TOOL_MS_DEFAULT),
-		cards: given.get("cards") ?? 0,
-		messages: given.get("messages") ?? 1,
-		failAfter,
-		stallAfter,
-		seed: given.get("seed") ?? seed,
-	};
+function withDefaults(given: Given, seed: number): Directive {
+	const { rate = 50, fail_after = 0, stall_after = 0 } = given;
+	const tokens = Math.max(TOKENS_DEFAULT, fail_after, stall_after);
+	const tool_ms = rate === 0 ? 0 : 400;
+	return { tokens, rate, reasoning: 0, tools: 0, tool_ms, cards: 0, messages: 1, seed, ...given };
 }
 
 /** The answer to a `/demo` that was not understood. */
@@ -138,59 +100,73 @@ export function directiveHelp(problems: readonly string[]): string {
 	].join("\n");
 }
 
-const TOOL_NAMES = ["search", "calculate", "look_up", "summarise"] as const;
+const LABEL = "Demo engine: this text is made up to try things out.";
 
-/** Steps that come before the token of that number (0 = before the first), in order of number. */
-type Interlude = { before: number; steps: readonly DemoStep[] };
+const SENTENCES = [
+	"A log is an ordered sequence of records, and everything that streams is one.",
+	"Producers append at the end, and consumers read at their own pace.",
+	"A reader that is slow is simply further behind, and costs no memory.",
+	"The number of a record says where it stands, so nothing is lost and nothing comes twice.",
+	"The river carried the letters past the mill, one after another, without hurry.",
+	"She counted the lanterns from the harbour to the hill and wrote the sum on a card.",
+	"**Order matters** more than speed, but it is pleasant to have both.",
+	"The baker opened at six, the post at seven, and the library whenever it rained.",
+	"An agent is an async generator: it yields, returns, throws or is stopped.",
+	"Use `Last-Event-ID` to carry on exactly where the connection broke.",
+	"Grüße aus Zürich, 你好 from Shanghai, and a wave 👋 from here.",
+	"When the last word is written, the line below it says so.",
+] as const;
+
+const SENTENCES_PER_PARAGRAPH = 4;
+
+/** Ready events, to be repeated in a circle for as many tokens as are wanted. Every delta carries the white space before it. */
+function proseLoop(seed: number): EngineEvent[] {
+	const sentences = [LABEL, ...shuffled(SENTENCES, seededRandom(seed))];
+	return say(sentences.map((s, i) => (i % SENTENCES_PER_PARAGRAPH === 0 ? "\n\n" : " ") + s).join(""));
+}
 
 export function* madeUpSteps(directive: Directive, request: EngineRequest): Generator<DemoStep, void, undefined> {
-	const { first, loop } = proseLoop(directive.seed);
-	const failAt = directive.failAfter ?? Number.POSITIVE_INFINITY;
-	const stallAt = directive.stallAfter ?? Number.POSITIVE_INFINITY;
-	const last = Math.min(directive.tokens, failAt, stallAt);
+	const { tokens, seed, fail_after: failAt = Number.POSITIVE_INFINITY } = directive;
+	const { stall_after: stallAt = Number.POSITIVE_INFINITY } = directive;
+	const loop = proseLoop(seed);
+	const last = Math.min(tokens, failAt, stallAt);
 	const interludes = interludesOf(directive, request);
 	let next = 0;
 	for (let token = 0; token <= last; token++) {
 		while (next < interludes.length && interludes[next]!.before <= token) yield* interludes[next++]!.steps;
 		if (token === last) break;
-		yield token === 0 ? first : loop[token % loop.length]!;
+		yield token === 0 ? say(LABEL)[0]! : loop[token % loop.length]!;
 	}
 	if (last === failAt) yield { type: "fail", message: `failed after ${failAt} tokens, as the directive asked` };
 	else if (last === stallAt) yield { type: "stall" };
-	else yield { type: "usage", input: inputTokens(request), output: directive.tokens };
+	else yield usageStep(request, tokens);
 }
+
+/** Steps that come before the token of that number (0 = before the first). */
+type Interlude = { before: number; steps: readonly DemoStep[] };
 
 /** Where reasoning, tools, cards and new messages stand between the tokens: each kind spread evenly, a card before a new message. */
 function interludesOf(directive: Directive, request: EngineRequest): Interlude[] {
-	const { tokens, seed } = directive;
-	const products = shuffled(PRODUCTS, seededRandom(seed));
+	const { tokens, cards, messages, reasoning, tools, tool_ms } = directive;
+	const products = shuffled(PRODUCTS, seededRandom(directive.seed));
 	const result: Interlude[] = [];
-	for (let k = 0; k < directive.cards; k++) {
-		const before = Math.floor(((k + 1) * tokens) / (directive.cards + 1));
-		result.push({ before, steps: [cardPart(products[k % products.length]!)] });
-	}
-	for (let k = 1; k < directive.messages; k++)
-		result.push({ before: Math.floor((k * tokens) / directive.messages), steps: [{ type: "message" }] });
-	for (let k = 0; k < directive.reasoning; k++)
-		result.push({ before: Math.floor((k * tokens) / directive.reasoning), steps: reasoningSteps(k + 1) });
-	for (let k = 0; k < directive.tools; k++)
-		result.push({ before: Math.floor((k * tokens) / directive.tools), steps: madeUpTool(k, directive, request) });
+	const spread = (first: number, parts: number, stepsOf: (part: number) => readonly DemoStep[]) => {
+		for (let k = first; k < parts; k++) result.push({ before: Math.floor((k * tokens) / parts), steps: stepsOf(k) });
+	};
+	spread(1, cards + 1, (k) => [cardPart(products[k % products.length]!)]);
+	spread(1, messages, () => [{ type: "message" }]);
+	spread(0, reasoning, (k) => think(reasoningText(k + 1)));
+	spread(0, tools, (k) => toolSteps(madeUpTool(k + 1, tools), k + 1, tool_ms, request));
 	return result.sort((a, b) => a.before - b.before);
 }
 
-function reasoningSteps(number: number): DemoStep[] {
-	const text = `Demo reasoning, passage ${number}. The directive asks for made-up text, so there is nothing to find out: count the tokens, keep the pace, and stop when asked.`;
-	return tokensOf(text).map((delta) => ({ type: "reasoning", delta }));
-}
+const reasoningText = (number: number): string =>
+	`Demo reasoning, passage ${number}. The directive asks for made-up text, so there is nothing to find out: count the tokens, keep the pace, and stop when asked.`;
 
-function madeUpTool(index: number, directive: Directive, request: EngineRequest): DemoStep[] {
-	const call = {
-		callId: `${request.runId}:tool-${index + 1}`,
-		name: TOOL_NAMES[index % TOOL_NAMES.length]!,
-		args: { number: index + 1, of: directive.tools },
-		progress: "half done",
-		summary: `tool ${index + 1} of ${directive.tools} is done`,
-		result: { number: index + 1, ok: true },
-	};
-	return toolSteps(call, directive.toolMs, request.toolTimeoutMs);
-}
+const madeUpTool = (number: number, of: number) => ({
+	name: ["search", "calculate", "look_up", "summarise"][(number - 1) % 4]!,
+	args: { number, of },
+	progress: "half done",
+	summary: `tool ${number} of ${of} is done`,
+	result: { number, ok: true },
+});

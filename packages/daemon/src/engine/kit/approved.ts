@@ -31,9 +31,9 @@ export const isAgreed = (): boolean => agreed.getStore() === true;
 export function approved<Tool extends Wrappable>(tool: Tool, { request, words, answer, teller }: Permitting): Tool {
 	const permit = async (needed: Needed, id: string, params: unknown, signal: AbortSignal) => {
 		if (answer === undefined) throw new Error(`${tool.name} requires approval, but this run has no approver`);
-		const handle = await unlessStopped(signal, teller.asked(id, tool.name, params, needed));
+		const handle = await unlessAborted(signal, teller.asked(id, tool.name, params, needed));
 		const given = await answer(handle, signal);
-		await unlessStopped(signal, teller.answered(id, given));
+		await unlessAborted(signal, teller.answered(id, given));
 		const refusal = refusalOf(tool, params, given);
 		if (refusal !== undefined) throw new Error(refusal);
 	};
@@ -46,7 +46,7 @@ export function approved<Tool extends Wrappable>(tool: Tool, { request, words, a
 	) => {
 		const needed = words.approvalOf(tool, request.approval);
 		if (needed) await permit(needed, id, params, signal);
-		else await unlessStopped(signal, teller.started(id, tool.name, params));
+		else await unlessAborted(signal, teller.started(id, tool.name, params));
 		const act = () => tool.execute(id, params, signal, onUpdate, ...rest);
 		try {
 			return await (needed ? agreed.run(true, act) : act());
@@ -57,14 +57,18 @@ export function approved<Tool extends Wrappable>(tool: Tool, { request, words, a
 	return { ...tool, execute };
 }
 
-/** A run that has lost its reader is stopped. */
-async function unlessStopped<T>(signal: AbortSignal, taken: Promise<T>): Promise<T> {
-	const { promise: stopped, reject } = Promise.withResolvers<never>();
-	const stop = () => reject(new Error("stopped before it began"));
+/** The work, or a rejection as soon as the signal aborts: a run that has lost its reader is stopped. */
+export async function unlessAborted<T>(
+	signal: AbortSignal,
+	work: Promise<T>,
+	why = () => "stopped before it began",
+): Promise<T> {
+	const { promise: aborted, reject } = Promise.withResolvers<never>();
+	const stop = () => reject(new Error(why()));
 	if (signal.aborted) stop();
 	else signal.addEventListener("abort", stop, { once: true });
 	try {
-		return await Promise.race([stopped, taken]);
+		return await Promise.race([aborted, work]);
 	} finally {
 		signal.removeEventListener("abort", stop);
 	}
@@ -96,9 +100,8 @@ export interface Wrappable {
 }
 
 /** In the engine's order. A name that no tool has allows nothing. */
-export function allowedTools<Tool extends { name: string }>(tools: readonly Tool[], request: EngineRequest): Tool[] {
-	return tools.filter(({ name }) => isToolAllowed(name, request));
-}
+export const allowedTools = <Tool extends { name: string }>(tools: readonly Tool[], request: EngineRequest): Tool[] =>
+	tools.filter(({ name }) => isToolAllowed(name, request));
 
 /** Wraps a tool with its time limit. A timeout goes to the model as the result, and the run continues. */
 export function bounded<Tool extends Wrappable>(tool: Tool, timeoutMs: number): Tool {
@@ -107,17 +110,12 @@ export function bounded<Tool extends Wrappable>(tool: Tool, timeoutMs: number): 
 		const deadline = new AbortController();
 		const disarm = systemClock.after(timeoutMs, () => deadline.abort(), "due");
 		const either = signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal]);
-		const { promise: givenUp, reject } = Promise.withResolvers<never>();
-		const giveUp = () => {
-			const why = deadline.signal.aborted ? `did not finish within ${timeoutMs} ms` : "was stopped before it finished";
-			reject(new Error(`${tool.name} ${why}`));
-		};
-		either.addEventListener("abort", giveUp, { once: true });
+		const why = () =>
+			`${tool.name} ${deadline.signal.aborted ? `did not finish within ${timeoutMs} ms` : "was stopped before it finished"}`;
 		try {
-			return await Promise.race([givenUp, tool.execute(id, params, either, onUpdate, ...rest)]);
+			return await unlessAborted(either, tool.execute(id, params, either, onUpdate, ...rest), why);
 		} finally {
 			disarm();
-			either.removeEventListener("abort", giveUp);
 		}
 	};
 	return { ...tool, execute };

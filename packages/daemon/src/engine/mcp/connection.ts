@@ -3,6 +3,7 @@
 import { Client, type ElicitResult, type Progress, ProtocolError } from "@modelcontextprotocol/client";
 import { wordsOf } from "@nexus-stream/protocol";
 import { printable } from "../../std/printable.ts";
+import { unlessAborted } from "../kit/kit.ts";
 import type { ToolContext, ToolQuestion, ToolResult } from "../tool.ts";
 import { elicit } from "./elicit.ts";
 import { type Listing, listingOf } from "./listing.ts";
@@ -116,7 +117,7 @@ export class McpConnection {
 		const ask = (question: ToolQuestion) => {
 			if (++asked > left) throw new Error("it asks too much");
 			this.#calls.set(context, left - asked);
-			return unlessAborted(context.ask!(question, over), over);
+			return unlessAborted(over, context.ask!(question, over), () => "the call is over");
 		};
 		this.#eliciting.add(context);
 		try {
@@ -142,13 +143,4 @@ function progressWords({ progress, total, message }: Progress): string {
 	return printable(message === undefined ? count : `${message} (${count})`)
 		.slice(0, PROGRESS_CHARS_MAX)
 		.toWellFormed();
-}
-
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-	return new Promise((resolve, reject) => {
-		const stop = () => reject(new Error("the call is over"));
-		if (signal.aborted) return stop();
-		signal.addEventListener("abort", stop, { once: true });
-		work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-	});
 }

@@ -64,11 +64,7 @@ export interface McpProblem {
 /** Problems that can be found without starting a server. */
 export function mcpProblems(config: McpConfig, env: EnvironmentVariables, base: string): McpProblem[] {
 	return Object.entries(config.servers).flatMap(([server, spec]) => [
-		...[...nameProblems(server), ...secretProblems(spec), ...urlProblems(spec)].map((problem) => ({
-			server,
-			problem,
-			isFatal: true,
-		})),
+		...[...mistakes(server, spec)].map((problem) => ({ server, problem, isFatal: true })),
 		...[...missingVariables(spec, env), ...missingFiles(spec, env, base)].map((problem) => ({
 			server,
 			problem,
@@ -77,27 +73,21 @@ export function mcpProblems(config: McpConfig, env: EnvironmentVariables, base: 
 	]);
 }
 
-function* nameProblems(name: string): Generator<string> {
-	if (!SERVER_NAME.test(name))
-		yield "a server's name has up to 32 letters, digits, - and single _ between them, because tools are called mcp__server__tool";
-}
-
 const SECRET_HEADER = /authorization|cookie|token|secret|key/i;
 
-function* secretProblems(spec: McpServerConfig): Generator<string> {
-	for (const [name, value] of isStdio(spec) ? [] : Object.entries(spec.headers ?? {}))
-		if (typeof value === "string" && SECRET_HEADER.test(name))
-			yield `${name} stands in the file: put it into a variable and write { env: VARIABLE }`;
-}
-
-function* urlProblems(spec: McpServerConfig): Generator<string> {
+function* mistakes(name: string, spec: McpServerConfig): Generator<string> {
+	if (!SERVER_NAME.test(name))
+		yield "a server's name has up to 32 letters, digits, - and single _ between them, because tools are called mcp__server__tool";
 	if (isStdio(spec)) return;
+	for (const [header, value] of Object.entries(spec.headers ?? {}))
+		if (typeof value === "string" && SECRET_HEADER.test(header))
+			yield `${header} stands in the file: put it into a variable and write { env: VARIABLE }`;
 	const url = URL.parse(spec.url);
 	const problem = url === null ? "it is not a valid address" : urlProblem(url, spec);
 	if (problem !== undefined) yield `url: ${problem}`;
 }
 
-function* missingVariables(spec: McpServerConfig, env: EnvironmentVariables): Generator<string> {
+export function* missingVariables(spec: McpServerConfig, env: EnvironmentVariables): Generator<string> {
 	for (const [name, value] of Object.entries((isStdio(spec) ? spec.env : spec.headers) ?? {}))
 		if (typeof value !== "string" && !env[value.env])
 			yield `the variable ${value.env} is not set; it is needed for ${name}`;

@@ -4,7 +4,6 @@ import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Tool, ToolSource } from "../tool.ts";
 import { mcpProblems } from "./entry.ts";
-import type { ListedTool } from "./listing.ts";
 import { isStdio, type McpConfig, type McpParts, type McpServerStatus, mayUse } from "./port.ts";
 import type { McpServer } from "./server.ts";
 
@@ -31,8 +30,11 @@ export function createMcp(config: McpConfig, parts: McpParts): Mcp {
 		return servers ?? [];
 	});
 	const toolsOf = async (server: McpServer): Promise<Tool[]> => {
+		const { approval = "non-owner", timeoutMs } = config.servers[server.name]!;
 		const { tools } = await server.listing();
-		return tools.map((tool) => offered(server, tool, config));
+		return tools.map(({ tool, ...listed }) => {
+			return { ...listed, approval, timeoutMs, execute: (args, context) => server.call(tool, args, context) };
+		});
 	};
 	const close = async () => {
 		closed = true;
@@ -69,23 +71,6 @@ function refuse(config: McpConfig, { env, base, log }: McpParts): void {
 	if (fatal.length > 0) throw new NexusError("config", fatal.join("\n"));
 	for (const { server, problem } of problems)
 		log.warn({ server, problem }, "an MCP server cannot be used as it is configured");
-}
-
-function offered(
-	server: McpServer,
-	{ name, tool, description, parameters, revision }: ListedTool,
-	config: McpConfig,
-): Tool {
-	const { approval = "non-owner", timeoutMs } = config.servers[server.name]!;
-	return {
-		name,
-		description,
-		parameters,
-		revision,
-		approval,
-		timeoutMs,
-		execute: (args, context) => server.call(tool, args, context),
-	};
 }
 
 const unstarted = ({ servers }: McpConfig): McpServerStatus[] =>

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Transport } from "@modelcontextprotocol/client";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { ApprovalPolicy } from "@nexus-stream/protocol/engine";
+import type { ApprovalPolicy, EngineRequest } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { ProcessPhase, RestartRules } from "../../std/supervision.ts";
 import type { EnvironmentVariables } from "../entry.ts";
@@ -131,13 +131,12 @@ const HASH_CHARS = 8;
 export const SERVER_NAME = /^(?=.{1,32}$)[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*$/;
 
 export function toolName(server: string, tool: string): string {
-	const name = `mcp__${server}__${tool.replace(/[^A-Za-z0-9_-]/g, "_")}`;
+	const name = `${toolPrefix(server)}${tool.replace(/[^A-Za-z0-9_-]/g, "_")}`;
 	if (name.length <= NAME_CHARS_MAX) return name;
 	const hash = createHash("sha256").update(tool).digest("hex").slice(0, HASH_CHARS);
 	return `${name.slice(0, NAME_CHARS_MAX - HASH_CHARS - 1)}_${hash}`;
 }
 
-/** Characters that a tool's name may have for a model; for globs. */
 const toolPrefix = (server: string): string => `mcp__${server}__`;
 
 /** Tools of a server whose names become equal: none of them is offered, because a call would be ambiguous. */
@@ -149,7 +148,7 @@ export function collisions(server: string, tools: readonly string[]): ReadonlySe
 /** Whether the run may use any tool of the server; otherwise it never starts the server. */
 export function mayUse(
 	server: string,
-	{ allowedTools, deniedTools }: { allowedTools?: readonly string[]; deniedTools?: readonly string[] },
+	{ allowedTools, deniedTools }: Pick<EngineRequest, "allowedTools" | "deniedTools">,
 ): boolean {
 	const prefix = toolPrefix(server);
 	const meets = (wanted: string) =>

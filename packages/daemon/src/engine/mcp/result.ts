@@ -97,20 +97,13 @@ export function outputValidator({ schemaBytesMax }: Pick<McpLimits, "schemaBytes
 	};
 	return {
 		getValidator<T>(given: JsonSchemaType): JsonSchemaValidator<T> {
-			const validator = once(() => compiled<T>(given));
+			let validator: ReturnType<typeof compiled<T>> | undefined;
 			return (answer) => {
-				const { check, steps } = validator();
+				validator ??= compiled<T>(given);
+				const { check, steps } = validator;
 				const isChecked = steps * JSON.stringify(answer).length <= WORK_MAX;
 				return isChecked ? check(answer) : { valid: true, data: answer as T, errorMessage: undefined };
 			};
 		},
-	};
-}
-
-function once<T>(make: () => T): () => T {
-	let made: { value: T } | undefined;
-	return () => {
-		made ??= { value: make() };
-		return made.value;
 	};
 }

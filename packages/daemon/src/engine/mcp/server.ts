@@ -12,6 +12,7 @@ import {
 	stepSupervision,
 	UNSTARTED,
 } from "../../std/supervision.ts";
+import { unlessAborted } from "../kit/kit.ts";
 import { type ToolContext, type ToolResult, textResult } from "../tool.ts";
 import { McpConnection } from "./connection.ts";
 import { changedTools, type Listing, NO_TOOLS, shownName } from "./listing.ts";
@@ -172,7 +173,7 @@ export class McpServer {
 
 	/** The start failed, or the running server ended. Waiting callers get the reason; the next start is a new attempt. */
 	#failed(reason: string): void {
-		this.#failure = printable(reason).slice(0, REASON_CHARS_MAX).toWellFormed() || "it gave no reason";
+		this.#failure = wordsFor(reason) || "it gave no reason";
 		if (!this.#closed) this.#parts.log.warn({ server: this.name, error: this.#failure }, "an MCP server is down");
 		this.#apply({ type: "exited", clean: false, unreachable: this.#parts.transport === "http" });
 		this.#started.resolve();
@@ -199,9 +200,7 @@ export class McpServer {
 	}
 
 	async #ping(connection: McpConnection): Promise<boolean> {
-		const why = await this.#within(this.#parts.limits.pingMs, "it does not answer", (signal) =>
-			connection.ping(signal),
-		);
+		const why = await this.#within(this.#parts.limits.pingMs, (signal) => connection.ping(signal));
 		if (why === undefined) return true;
 		this.#lost(connection, why);
 		await connection.close().catch(() => {});
@@ -210,9 +209,7 @@ export class McpServer {
 
 	async #refresh(connection: McpConnection): Promise<void> {
 		const { limits, log } = this.#parts;
-		const why = await this.#within(limits.listMs, "it does not answer", async (signal) =>
-			this.#take(await connection.list(signal)),
-		);
+		const why = await this.#within(limits.listMs, async (signal) => this.#take(await connection.list(signal)));
 		this.#refreshing = undefined;
 		if (why === undefined) return;
 		connection.stale = true;
@@ -220,13 +217,10 @@ export class McpServer {
 	}
 
 	/** Undefined when it went well, else why not. */
-	async #within(
-		ms: number,
-		late: string,
-		work: (signal: AbortSignal) => Promise<unknown>,
-	): Promise<string | undefined> {
+	async #within(ms: number, work: (signal: AbortSignal) => Promise<unknown>): Promise<string | undefined> {
 		const limit = new AbortController();
-		const cancel = this.#parts.clock.after(ms, () => limit.abort(new Error(`${late} within ${ms} ms`)), "due");
+		const late = new Error(`it does not answer within ${ms} ms`);
+		const cancel = this.#parts.clock.after(ms, () => limit.abort(late), "due");
 		try {
 			await work(limit.signal);
 			return undefined;
@@ -256,7 +250,7 @@ export class McpServer {
 		const { phase } = this.#supervision;
 		const { clock, limits } = this.#parts;
 		const isSoon = phase.at === "backing_off" && phase.until - clock.now() <= limits.startMs;
-		if (phase.at === "starting" || isSoon) await Promise.race([this.#started.promise, aborted(signal)]);
+		if (phase.at === "starting" || isSoon) await unlessAborted(signal, this.#started.promise).catch(() => {});
 		return this.#connection;
 	}
 
@@ -273,17 +267,13 @@ export class McpServer {
 		if (signal.aborted) return `${this.#called} was stopped: ${wordsOf(signal.reason) || "the call is over"}`;
 		const isLost =
 			this.#connection !== connection || (cause instanceof SdkError && cause.code === SdkErrorCode.ConnectionClosed);
-		const said = printable(wordsOf(cause)).slice(0, REASON_CHARS_MAX).toWellFormed();
+		const said = wordsFor(wordsOf(cause));
 		if (!isLost) return `${this.#called} failed: ${said || "it gave no reason"}`;
 		const why = this.#failure ?? said;
 		return `${this.#called} was lost during the call (${why}); whether the call had an effect is unknown`;
 	}
 }
 
-const failed = (text: string): ToolResult => ({ ...textResult(text), failed: true });
+const wordsFor = (text: string): string => printable(text).slice(0, REASON_CHARS_MAX).toWellFormed();
 
-const aborted = (signal: AbortSignal): Promise<void> =>
-	new Promise((resolve) => {
-		if (signal.aborted) resolve();
-		else signal.addEventListener("abort", () => resolve(), { once: true });
-	});
+const failed = (text: string): ToolResult => ({ ...textResult(text), failed: true });

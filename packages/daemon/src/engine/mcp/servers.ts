@@ -4,9 +4,9 @@ import { resolve } from "node:path";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { RESTART_RULES } from "../../std/supervision.ts";
 import type { EnvironmentVariables } from "../entry.ts";
-import { filledIn } from "./entry.ts";
+import { filledIn, missingVariables } from "./entry.ts";
 import { httpLink } from "./http.ts";
-import { isStdio, MCP_LIMITS, type McpConfig, type McpParts, type McpServerConfig } from "./port.ts";
+import { isStdio, MCP_LIMITS, type McpConfig, type McpParts } from "./port.ts";
 import { McpServer } from "./server.ts";
 import { stdioLink } from "./stdio.ts";
 
@@ -25,7 +25,7 @@ export function makeServers({ servers, ...own }: McpConfig, parts: McpParts): Mc
 				random,
 				log,
 				connect(events) {
-					checkVariables(spec, env);
+					for (const missing of missingVariables(spec, env)) throw new Error(missing);
 					if (!isStdio(spec)) {
 						const { url, headers, allowLoopback = false } = spec;
 						return httpLink({ url, headers: filledIn(headers, env), allowLoopback }, limits, clock, events);
@@ -36,12 +36,6 @@ export function makeServers({ servers, ...own }: McpConfig, parts: McpParts): Mc
 				},
 			}),
 	);
-}
-
-function checkVariables(spec: McpServerConfig, env: EnvironmentVariables): void {
-	const values = Object.values((isStdio(spec) ? spec.env : spec.headers) ?? {});
-	for (const value of values)
-		if (typeof value !== "string" && !env[value.env]) throw new Error(`the variable ${value.env} is not set`);
 }
 
 /** Nothing of the daemon's own environment but what programs cannot be found without: no keys, no tokens. */

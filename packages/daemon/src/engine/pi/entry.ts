@@ -2,8 +2,15 @@
 
 import { resolve } from "node:path";
 import type { EngineEntry, EngineSetup, EnvironmentVariables, KeyCheck } from "../entry.ts";
-import { chooseModel } from "./choose.ts";
-import { DEFAULT_MODELS, detectProvider, keyVariable, type PiConfig, piConfigSchema, piConfigShape } from "./config.ts";
+import {
+	chooseModel,
+	DEFAULT_MODELS,
+	detectProvider,
+	keyVariable,
+	type PiConfig,
+	piConfigSchema,
+	piConfigShape,
+} from "./config.ts";
 
 export { type PiConfig, piConfigShape };
 

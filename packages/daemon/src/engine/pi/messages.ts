@@ -40,6 +40,12 @@ export function toPiContext(request: EngineRequest, timestamp: number, signer?: 
 	return { history, prompt: userMessage({ ...newest, attachments }, timestamp) };
 }
 
+/** The history with the prompt behind it. */
+export function toPiMessages(...given: Parameters<typeof toPiContext>): Message[] {
+	const { history, prompt } = toPiContext(...given);
+	return [...history, prompt];
+}
+
 /** Messages for pi's next model call; pi asks only before one. */
 export async function joiningTurn(
 	take: () => Promise<readonly EngineMessage[]>,
@@ -173,7 +179,7 @@ function assistant({ said, calls }: ModelTurn, { signer, timestamp }: PastOption
 	const isSigned = said.some(({ type }) => type === "thinking");
 	const { api, provider, model } = isSigned && signer ? signer : ELSEWHERE;
 	const asked = calls.map((call) => {
-		return { type: "toolCall" as const, id: call.id, name: call.name, arguments: jsonObject(call) };
+		return { type: "toolCall" as const, id: call.id, name: call.name, arguments: jsonObject(call.args) };
 	});
 	return {
 		role: "assistant",
@@ -235,7 +241,8 @@ function named(what: string, { contentType, uri }: { contentType?: string; uri?:
 
 type JsonObject = Extract<AssistantMessage["content"][number], { type: "toolCall" }>["arguments"];
 
-function jsonObject({ args }: PastToolCall): JsonObject {
+/** Arguments as providers want them. */
+export function jsonObject(args: unknown): JsonObject {
 	const isObject = typeof args === "object" && args !== null && !Array.isArray(args);
 	return (isObject ? args : args === undefined ? {} : { value: args }) as JsonObject;
 }

@@ -3,8 +3,7 @@
 import type { Api, Message, Model, MutableModels, Provider } from "@earendil-works/pi-ai";
 import { NexusError } from "@nexus-stream/protocol";
 import type { ModelCallEvent, ModelCallRequest, ModelTarget } from "../model.ts";
-import type { ModelChoice } from "./choose.ts";
-import { DEFAULT_MODELS, type PiConfig } from "./config.ts";
+import { DEFAULT_MODELS, type ModelChoice, type PiConfig } from "./config.ts";
 import { assistantMessages } from "./messages.ts";
 import { repairedFetch } from "./wire.ts";
 

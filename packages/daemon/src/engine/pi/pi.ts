@@ -1,18 +1,17 @@
 /** The `pi` engine: a real agent on pi-agent-core, with OpenAI, Anthropic, Google or any OpenAI-compatible endpoint. The door of this folder. */
 
 import { createHash } from "node:crypto";
-import type { AgentTool, AgentToolResult, StreamFn } from "@earendil-works/pi-agent-core";
-import type { Api, Model } from "@earendil-works/pi-ai";
+import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
+import type { Api, Model, TextContent } from "@earendil-works/pi-ai";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { EngineServices, EnvironmentVariables } from "../entry.ts";
 import { allowedTools, approved, bounded, type FailureContext } from "../kit/kit.ts";
 import { ContextWords } from "../policy.ts";
-import { fieldsOf } from "../tool.ts";
-import { checkToolRoot, readTextFile, timeIn } from "../tools/tools.ts";
-import { chooseModel } from "./choose.ts";
-import type { PiConfig } from "./config.ts";
+import type { Tool, ToolContext } from "../tool.ts";
+import { checkToolRoot, readTool, timeTool } from "../tools/tools.ts";
+import { chooseModel, type PiConfig } from "./config.ts";
 import { type AgentHost, drive, type PiAgent, type TakeJoining } from "./drive.ts";
-import { joiningTurn, type PiContext, toolResult, toPiContext } from "./messages.ts";
+import { joiningTurn, jsonObject, type PiContext, toolResult, toPiContext, toPiMessages } from "./messages.ts";
 import { callModel, type LoadedModel, loadModel } from "./model.ts";
 import { accountOf, type Signer, signedReasoning } from "./signature.ts";
 
@@ -22,6 +21,7 @@ export {
 	chooseModel,
 	drive,
 	joiningTurn,
+	jsonObject,
 	type LoadedModel,
 	loadModel,
 	type PiAgent,
@@ -31,6 +31,7 @@ export {
 	type TakeJoining,
 	toolResult,
 	toPiContext,
+	toPiMessages,
 };
 
 export interface PiLimits {
@@ -151,33 +152,22 @@ export interface ToolOptions {
 	now: () => number;
 }
 
-export function builtInTools({ filesRoot, secretFiles, now }: ToolOptions): AgentTool[] {
-	const tools: AgentTool[] = [timeTool(now)];
-	if (filesRoot !== undefined) tools.push(readFileTool(filesRoot, secretFiles));
-	return tools;
+export function builtInTools({ filesRoot: root, secretFiles = [], now }: ToolOptions): AgentTool[] {
+	const tools = [timeTool(now)];
+	if (root !== undefined) tools.push({ ...readTool({ root, secretFiles }), name: "read_file" });
+	return tools.map(asAgentTool);
 }
 
-const answer = (text: string): AgentToolResult => ({ content: [{ type: "text", text }], details: undefined });
-
-function timeTool(now: () => number): AgentTool {
+/** Both tools use nothing of the context and answer in text. */
+function asAgentTool({ name, description, parameters, execute }: Tool): AgentTool {
 	return {
-		name: "time",
-		label: "Time",
-		description: "The current date and time in a time zone.",
-		parameters: fieldsOf({
-			zone: { type: "string", description: "An IANA name such as Europe/Berlin; UTC when left out." },
-		}),
-		execute: async (_id, params) => answer(timeIn((params as { zone?: string }).zone ?? "UTC", now())),
-	};
-}
-
-function readFileTool(filesRoot: string, secretFiles: readonly string[] = []): AgentTool {
-	return {
-		name: "read_file",
-		label: "Read a file",
-		description: "Reads a text file. Only files below the configured folder can be read.",
-		parameters: fieldsOf({ path: { type: "string", description: "Path relative to the configured folder." } }, "path"),
-		execute: async (_id, params) =>
-			answer(await readTextFile(filesRoot, (params as { path: string }).path, { secretFiles })),
+		name,
+		label: name,
+		description,
+		parameters,
+		async execute(_id, args) {
+			const { content } = await execute(args as Record<string, unknown>, {} as ToolContext);
+			return { content: content as TextContent[], details: undefined };
+		},
 	};
 }

@@ -9,7 +9,7 @@ import type {
 	EngineRequest,
 	EngineYield,
 } from "@nexus-stream/protocol/engine";
-import { resultSummary } from "../kit/kit.ts";
+import { resultSummary, unlessAborted } from "../kit/kit.ts";
 import { toolResult } from "../pi/pi.ts";
 import type { ContextWords } from "../policy.ts";
 import type { ToolContext } from "../tool.ts";
@@ -20,7 +20,6 @@ import {
 	approvalQuestionOf,
 	type Permit,
 	permitOf,
-	permitted,
 	type ReadyCall,
 	runTools,
 	type ToolOutcome,
@@ -62,17 +61,11 @@ interface PermittedCall extends ReadyCall {
 	about: ApprovalQuestion | undefined;
 }
 
-interface Running {
-	since: number;
-	disarm: () => void;
-}
-
 /** The tools of one run, for all its agents. */
 export class Acting {
 	readonly #parts: ActingParts;
 	readonly #room: ReturnType<typeof toolRoom>;
-	readonly #running = new Map<string, Running>();
-	readonly #stopped: Promise<never>;
+	readonly #running = new Map<string, { since: number; disarm: () => void }>();
 	/** Answers of people to the questions of tools, by call. */
 	readonly #answers = new Map<string, ApprovalOutcome>();
 	#questions = 0;
@@ -83,10 +76,6 @@ export class Acting {
 	constructor(parts: ActingParts) {
 		this.#parts = parts;
 		this.#room = toolRoom(parts.setup.toolsParallelMax);
-		const { promise, reject } = Promise.withResolvers<never>();
-		promise.catch(() => {});
-		this.#stopped = promise;
-		parts.signal.addEventListener("abort", () => reject(new Error("stopped before it began")), { once: true });
 	}
 
 	get isBusy(): boolean {
@@ -152,14 +141,16 @@ export class Acting {
 	}
 
 	#permit(call: PermittedCall, signal: AbortSignal): Permit | Promise<Permit> {
-		const { answer } = this.#parts;
-		if (this.#given?.callId === call.callId) return permitOf(call, this.#given);
-		const { about } = call;
+		const { callId, tool, about } = call;
+		if (this.#given?.callId === callId) return permitOf(call, this.#given);
 		if (about === undefined) return { allowed: true };
-		const ask = answer && ((asked: ApprovalQuestion) => this.#ask(call, asked, signal));
-		return permitted(call, about, ask).then((permit) => {
-			if (permit.answer) this.#answers.set(call.callId, permit.answer);
-			return permit;
+		if (this.#parts.answer === undefined) {
+			const needs = about.kind === "approval" ? "requires approval" : "has a question";
+			return { allowed: false, reason: `${tool.name} ${needs}, but this run has no approver` };
+		}
+		return this.#ask(call, about, signal).then((answer) => {
+			this.#answers.set(callId, answer);
+			return permitOf(call, answer);
 		});
 	}
 
@@ -170,24 +161,12 @@ export class Acting {
 		const approval = { ...about, id: `${record.callId}#${++this.#questions}` };
 		const isQuestion = approval.kind === "question";
 		const summary = isQuestion ? describeCall(tool.name, args, tool.describe) : describeWanted(tool.name, args);
-		const { promise: taken, resolve } = Promise.withResolvers<void>();
-		const asked: EngineEvent = {
-			...named(record),
-			status: "progress",
-			args,
-			summary,
-			asking: { ...approval, state: "pending" },
-		};
+		const progress = { ...named(record), status: "progress" } as const;
+		const asked: EngineEvent = { ...progress, args, summary, asking: { ...approval, state: "pending" } };
 		// Save the checkpoint first, so that a late answer finds the call in the continued run.
-		asker.say([...boundary(), asked], resolve);
-		await Promise.race([taken, this.#stopped]);
+		await this.#taken((taken) => asker.say([...boundary(), asked], taken));
 		const answer = await this.#parts.answer!(approval.id, signal);
-		const { state, by } = answer;
-		asker.say({
-			...named(record),
-			status: "progress",
-			asking: { ...approval, state, by },
-		});
+		asker.say({ ...progress, asking: { ...approval, state: answer.state, by: answer.by } });
 		return answer;
 	}
 
@@ -206,14 +185,17 @@ export class Acting {
 		if (signal.aborted) throw new Error("stopped before it began");
 		state.start(record);
 		const summary = describeCall(tool.name, call.args, tool.describe);
-		const { promise: taken, resolve } = Promise.withResolvers<void>();
-		const { boundary } = this.#parts;
-		say([{ ...named(record), status: "started", args: record.args, summary }, ...boundary()], resolve);
+		const started: EngineEvent = { ...named(record), status: "started", args: record.args, summary };
 		this.#running.set(call.callId, { since: setup.clock.now(), disarm: this.#watch(call, summary) });
-		await Promise.race([taken, this.#stopped]);
+		await this.#taken((taken) => say([started, ...this.#parts.boundary()], taken));
 		// Only now does it act: what it takes counts from here.
 		const running = this.#running.get(call.callId);
 		if (running) running.since = setup.clock.now();
+	}
+
+	/** Resolves once the reader has taken what was said and asks for more. */
+	#taken(say: (taken: () => void) => void): Promise<void> {
+		return unlessAborted(this.#parts.signal, new Promise<void>(say));
 	}
 
 	/** Shows how long the tool usually takes if it takes longer. */
@@ -258,19 +240,16 @@ export class Acting {
 
 	#contextOf(call: PermittedCall, signal: AbortSignal): ToolContext {
 		const { record, by, callId, about } = call;
-		const { agent, state } = by;
 		const { words } = this.#parts;
 		const isAgreed = about?.kind === "approval" || this.#given?.callId === callId;
-		const request = isAgreed ? words.agreed : words.request;
-		const answer = this.#answers.get(callId);
 		return {
 			callId,
-			agent: agent.name,
+			agent: by.agent.name,
 			signal,
-			request,
-			state,
+			request: isAgreed ? words.agreed : words.request,
+			state: by.state,
 			progress: (text) => this.#progress(by, record, text),
-			answer,
+			answer: about?.kind === "question" ? this.#answers.get(callId) : undefined,
 			ask: this.#parts.answer
 				? (question, withdraw) => this.#ask(call, { kind: "question", ...question }, withdraw)
 				: undefined,

@@ -3,7 +3,7 @@
 import type { Message, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Continued, EngineRequest } from "@nexus-stream/protocol/engine";
-import { toPiContext } from "../pi/pi.ts";
+import { toolResult, toPiMessages } from "../pi/pi.ts";
 
 /** Limits of one run, whichever agents take part in it. */
 export interface RunLimits {
@@ -58,11 +58,7 @@ export interface RunToolCall {
 }
 
 /** A terminal tool that ended its activation. */
-export interface TerminalCall {
-	callId: string;
-	name: string;
-	args: unknown;
-}
+export type TerminalCall = Pick<RunToolCall, "callId" | "name" | "args">;
 
 /** The end of a call. */
 export interface Ended {
@@ -95,7 +91,6 @@ export function limitReached(used: Used, limits: RunLimits): string | undefined 
 /** JSON: the part of a checkpoint that belongs to the whole run. */
 export interface StateSnapshot {
 	used: Used;
-	attempts: Record<string, number>;
 	calls: RunToolCall[];
 	custom: Record<string, unknown>;
 }
@@ -112,16 +107,13 @@ export class SharedState {
 	calls: RunToolCall[] = [];
 	readonly callIds = new Set<string>();
 	readonly thinking = new Set<string>();
-	/** Executions by agent and phase. */
-	attempts = new Map<string, number>();
 	custom = new Map<string, unknown>();
 	used: Used = { modelCalls: 0, routes: 0, toolCalls: 0, tokens: 0, costUsd: 0 };
 
 	static from(snapshot: StateSnapshot): SharedState {
 		const shared = new SharedState();
-		const { used, attempts, calls, custom } = structuredClone(snapshot);
+		const { used, calls, custom } = structuredClone(snapshot);
 		shared.used = used;
-		shared.attempts = new Map(Object.entries(attempts));
 		shared.custom = new Map(Object.entries(custom));
 		shared.calls = calls;
 		for (const { callId } of calls) shared.callIds.add(callId);
@@ -184,12 +176,11 @@ export const GO_ON =
 export function interrupted(request: EngineRequest, timestamp: number): Message[] {
 	const shown = request.continues?.shown ?? "";
 	if (shown === "") return [];
-	const messages = [
-		{ role: "assistant" as const, text: shown },
-		{ role: "user" as const, text: GO_ON },
-	];
-	const { history, prompt } = toPiContext({ ...request, messages, attachments: [] }, timestamp);
-	return [...history, prompt];
+	const asked = { role: "user" as const, text: GO_ON };
+	return toPiMessages(
+		{ ...request, messages: [{ role: "assistant", text: shown }, asked], attachments: [] },
+		timestamp,
+	);
 }
 
 const UNKNOWN =
@@ -207,9 +198,8 @@ export function missingResults(
 	return unansweredIn(messages).flatMap((callId): ToolResultMessage[] => {
 		const call = byId.get(callId);
 		if (call === undefined || call.callId === answered) return [];
-		const content = [{ type: "text" as const, text: outcomeOf(call) }];
-		const isError = call.status !== "completed";
-		return [{ role: "toolResult", toolCallId: call.callId, toolName: call.name, content, isError, timestamp }];
+		const status = call.status === "completed" ? "completed" : "failed";
+		return [toolResult({ id: callId, name: call.name, result: outcomeOf(call), status }, timestamp)];
 	});
 }
 
@@ -237,5 +227,5 @@ export function leanCalls(calls: readonly RunToolCall[], threads: Iterable<Threa
 
 function outcomeOf({ status, result }: RunToolCall): string {
 	if (status === "announced") return NEVER_RAN;
-	return status === "started" ? UNKNOWN : result || "(no output)";
+	return status === "started" ? UNKNOWN : (result ?? "");
 }

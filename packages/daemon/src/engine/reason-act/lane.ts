@@ -5,12 +5,13 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, EngineRequest, EngineYield, ExecutionEntry } from "@nexus-stream/protocol/engine";
 import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import { modelFailure } from "../kit/kit.ts";
+import { jsonObject } from "../pi/pi.ts";
 import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
 import type { RunToolCall, Thread } from "./checkpoint.ts";
 import { jsonOf, listen, type ModelReply, withoutThinking } from "./model/listen.ts";
 import type { ModelRequest } from "./model/model.ts";
-import { notesFor, type Offer, sessionFor, systemPrompt, trimmed, userWords } from "./offer.ts";
+import { mayUse, notesFor, type Offer, sessionFor, systemPrompt, trimmed, userWords } from "./offer.ts";
 import type { RunProgress } from "./progress.ts";
 import { type AgentSpec, forTool, type LoopSetup } from "./setup.ts";
 import type { RunState } from "./state.ts";
@@ -108,7 +109,6 @@ export class AgentLane {
 		const { agent, state } = this;
 		const { setup, request, orchestrator } = this.#run;
 		const { fallback } = agent;
-		const isUsable = fallback === undefined || request.allowedAgents?.includes(fallback) !== false;
 		return checkedVerdict(setup.strategy, {
 			agent,
 			phase: this.#rules,
@@ -118,7 +118,7 @@ export class AgentLane {
 			content: state.content,
 			failure: this.failure?.message,
 			orchestrator: agent.orchestrator ? undefined : orchestrator,
-			fallback: isUsable ? fallback : undefined,
+			fallback: fallback !== undefined && mayUse(request, fallback) ? fallback : undefined,
 		});
 	}
 
@@ -201,7 +201,7 @@ export class AgentLane {
 			continued: request.continues !== undefined,
 			session: request.session,
 			signal,
-			systemPrompt: this.#prompt(),
+			systemPrompt: systemPrompt(this.agent, this.#isEnforced, this.#run.progress, setup),
 			messages: [...this.#session, ...this.thread.messages],
 			tools: offered.tools.map(asModelTool),
 		};
@@ -244,28 +244,7 @@ export class AgentLane {
 		return this.#run.offer(this.agent, this.#isEnforced);
 	}
 
-	#prompt(): string {
-		const { setup } = this.#run;
-		const { phase, transition } = this.#run.progress;
-		return systemPrompt({
-			prompt: this.agent.prompt,
-			phase,
-			enforced: this.#isEnforced,
-			orchestrator: this.agent.orchestrator,
-			transition,
-			recentTransitionMs: setup.recentTransitionMs,
-			now: setup.clock.now(),
-		});
-	}
-
 	#log(kind: ExecutionEntry["kind"], text: string, data: Record<string, unknown>): void {
 		this.#run.log({ kind, agent: this.agent.name, text, data });
 	}
-}
-
-function jsonObject(value: unknown): Record<string, never> {
-	return (typeof value === "object" && value !== null && !Array.isArray(value) ? value : { value }) as Record<
-		string,
-		never
-	>;
 }

@@ -4,12 +4,15 @@ import type { Message, UserMessage } from "@earendil-works/pi-ai";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { EngineMessage, EngineRequest, ExecutionEntry } from "@nexus-stream/protocol/engine";
 import { fitsSome } from "../../std/globs.ts";
-import { type Signer, toPiContext } from "../pi/pi.ts";
+import { END } from "../agents.ts";
+import { type Signer, toPiMessages } from "../pi/pi.ts";
+import { isToolAllowed } from "../policy.ts";
 import { fieldsOf, type Tool, textResult } from "../tool.ts";
 import { type ToolRegistry, toolRegistry } from "../tools/tools.ts";
-import type { AgentNote, PhaseChange } from "./checkpoint.ts";
+import type { AgentNote } from "./checkpoint.ts";
+import type { RunProgress } from "./progress.ts";
 import { AGENT, type AgentSpec, forTool, type LoopSetup } from "./setup.ts";
-import { END, TERMINAL } from "./termination.ts";
+import { TERMINAL } from "./termination.ts";
 
 export type Offer = (agent: AgentSpec, enforced: boolean) => ToolRegistry;
 
@@ -50,16 +53,14 @@ function registryOf(
 	setup: LoopSetup,
 	request: EngineRequest,
 ): ToolRegistry {
-	const { allowedTools, deniedTools = [] } = request;
 	const isOffered = ({ name }: Tool) =>
-		!RESERVED.includes(name) &&
-		(agent.toolNames === undefined || fitsSome(name, agent.toolNames)) &&
-		(allowedTools === undefined || fitsSome(name, allowedTools)) &&
-		!fitsSome(name, deniedTools);
+		!RESERVED.includes(name) && fitsSome(name, agent.toolNames ?? ["*"]) && isToolAllowed(name, request);
 	// The agent's own tool wins over a server's tool of the same name.
 	const byName = new Map([...sourced.toReversed(), ...agent.tools.tools].map((tool) => [tool.name, tool]));
 	const own = [...byName.values()].filter(isOffered).map((tool) => asConfigured(tool, setup));
-	const ends = agent.orchestrator ? orchestratorTools(agent, setup, request) : enforced ? [completeTool] : [];
+	const others = [...setup.agents.keys()].filter((name) => name !== agent.name && mayUse(request, name));
+	const routing = [routeTool(others, Object.keys(setup.phases)), endTool];
+	const ends = agent.orchestrator ? routing : enforced ? [completeTool] : [];
 	return toolRegistry([...own, ...ends]);
 }
 
@@ -85,12 +86,7 @@ export function entryAgent({ agents, entry }: LoopSetup, request: EngineRequest)
 	return name;
 }
 
-/** The tools with which an orchestrator ends its turn. The schema lists the allowed agents and phases; others are refused. */
-export function orchestratorTools({ name }: AgentSpec, setup: LoopSetup, request: EngineRequest): Tool[] {
-	const others = [...setup.agents.keys()].filter((other) => other !== name && mayUse(request, other));
-	return [routeTool(others, Object.keys(setup.phases)), endTool];
-}
-
+/** The schema lists the allowed agents and phases; others are refused. */
 const routeTool = (agents: readonly string[], phases: readonly string[]): Tool => ({
 	name: TERMINAL.route,
 	description: `Decides who works next. They get your reason and work one after another, then you are called again. ${END} alone ends the conversation.`,
@@ -124,7 +120,7 @@ const endTool: Tool = {
 };
 
 /** The tool that ends an agent's work: the loop reads its arguments. */
-export const completeTool: Tool = {
+const completeTool: Tool = {
 	name: TERMINAL.complete,
 	description: "Signals that your work is done. Call it once, at the very end.",
 	parameters: fieldsOf({
@@ -136,23 +132,14 @@ export const completeTool: Tool = {
 	execute: async () => textResult("done"),
 };
 
-export interface PromptFacts {
-	prompt: string;
-	phase: string;
-	/** Must end with a terminal tool. */
-	enforced: boolean;
-	orchestrator: boolean;
-	/** The last change of phase. */
-	transition?: PhaseChange | undefined;
-	/** How long a change of phase counts as recent. */
-	recentTransitionMs: number;
-	now: number;
-}
-
-export function systemPrompt(facts: PromptFacts): string {
-	const { prompt, phase, enforced, orchestrator, transition, recentTransitionMs, now } = facts;
+export function systemPrompt(
+	{ prompt, orchestrator }: AgentSpec,
+	enforced: boolean,
+	{ phase, transition }: Pick<RunProgress, "phase" | "transition">,
+	{ recentTransitionMs, clock }: LoopSetup,
+): string {
 	const parts = [prompt];
-	if (transition && now - transition.at < recentTransitionMs) {
+	if (transition && clock.now() - transition.at < recentTransitionMs) {
 		const how = transition.from === phase ? `been set to ${phase}` : `changed from ${transition.from} to ${phase}`;
 		parts.push(`The phase has just ${how} because: ${transition.because}`);
 	}
@@ -168,8 +155,7 @@ export function systemPrompt(facts: PromptFacts): string {
 /** The session's turns, with the newest message last. */
 export function sessionFor(agent: string, request: EngineRequest, now: number, signer: Signer | undefined): Message[] {
 	const messages = request.messages.map((message) => (isForeign(message, agent) ? quoted(message) : message));
-	const { history, prompt } = toPiContext({ ...request, messages }, now, signer);
-	return [...history, prompt];
+	return toPiMessages({ ...request, messages }, now, signer);
 }
 
 /** A message without a name is from a run with a single agent. */

@@ -6,12 +6,12 @@ import { resolve } from "node:path";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
+import type { Engine } from "@nexus-stream/protocol/engine";
 import { type AgentConfig, agentProblems, isPromptFile, type PhasesConfig } from "../agents.ts";
 import type { EngineSetup, EnvironmentVariables } from "../entry.ts";
 import { chooseModel, loadModel } from "../pi/pi.ts";
 import { builtInTools, describeBy, type ToolRegistry, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
-import { type Checkpoint, checkpointOf, RUN_LIMITS, type RunLimits } from "./checkpoint.ts";
+import { checkpointOf, RUN_LIMITS } from "./checkpoint.ts";
 import { REASON_ACT_DEFAULTS, type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { reasonAct } from "./loop.ts";
 import { type ModelPort, piModel } from "./model/model.ts";
@@ -49,7 +49,7 @@ export async function createReasonActEngine(
 
 /** A setup may be made by hand, with more agents and tools. */
 export function reasonActEngine(given: LoopSetup): Engine {
-	const setup: LoopSetup = { checkpoint: asEvent, ...given };
+	const setup: LoopSetup = { checkpoint: (data) => ({ type: "checkpoint", data }), ...given };
 	const { phase, phases } = setup;
 	return {
 		name: "reason-act",
@@ -61,8 +61,6 @@ export function reasonActEngine(given: LoopSetup): Engine {
 		run: (request, context) => reasonAct(setup, request, context, checkpointOf(request.continues)),
 	};
 }
-
-const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data });
 
 /** Hash of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit does not invalidate it. */
 function configHashOf({ agents, phases }: LoopSetup): string {
@@ -83,6 +81,7 @@ export async function setupFor(
 ): Promise<LoopSetup> {
 	const { validateToolArguments } = await import("@earendil-works/pi-ai");
 	const values = withDefaults(REASON_ACT_DEFAULTS, config);
+	const { modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax } = config;
 	const phases = phasesOf(config);
 	const phase = config.phase ?? FIRST_PHASE;
 	if (!Object.hasOwn(phases, phase))
@@ -102,7 +101,7 @@ export async function setupFor(
 		phases,
 		attemptsMaxOf,
 		strategy: await strategyOf(config.termination, base),
-		limits: limitsOf(config),
+		limits: withDefaults(RUN_LIMITS, { modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax }),
 		toolsParallelMax: values.toolsParallelMax,
 		timeoutMs: { bash: values.commandMs, ...config.timeoutMs },
 		toolIndicatorGapMs: values.toolIndicatorGapMs,
@@ -123,11 +122,6 @@ function phasesOf({ phases = {} }: ReasonActConfig): Record<string, PhaseRules> 
 		{ enforce: enforce ?? PHASES[name]?.enforce ?? true },
 	]);
 	return { ...PHASES, ...Object.fromEntries(own) };
-}
-
-function limitsOf(config: ReasonActConfig): RunLimits {
-	const { modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax } = withDefaults(RUN_LIMITS, config);
-	return { ...RUN_LIMITS, modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax };
 }
 
 const SYSTEM_PROMPT =
@@ -170,20 +164,11 @@ export function agentSpec(
 	config: AgentConfig,
 	parts: { model: ModelPort; tools: ToolRegistry; prompt?: string },
 ): AgentSpec {
-	const { orchestrator = false, visible = !orchestrator, tools, approval, timeoutMs, fallback, attemptsMax } = config;
-	return {
-		name,
-		orchestrator,
-		visible,
-		prompt: parts.prompt ?? SYSTEM_PROMPT,
-		model: parts.model,
-		tools: parts.tools,
-		toolNames: tools,
-		approval,
-		timeoutMs,
-		fallback,
-		attemptsMax,
-	};
+	const { orchestrator = false, visible = !orchestrator, tools: toolNames } = config;
+	const { approval, timeoutMs, fallback, attemptsMax } = config;
+	const { prompt = SYSTEM_PROMPT, model, tools } = parts;
+	const own = { approval, timeoutMs, fallback, attemptsMax };
+	return { name, orchestrator, visible, prompt, model, tools, toolNames, ...own };
 }
 
 async function promptOf(agent: string, prompt: string, base: string): Promise<string> {

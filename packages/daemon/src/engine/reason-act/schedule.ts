@@ -29,7 +29,7 @@ export interface ScheduleOptions {
 	signal: AbortSignal;
 	clock: Clock;
 	/** Shared by all batches of a run. */
-	room: ToolRoom;
+	room: ReturnType<typeof toolRoom>;
 	timeoutMsOf(call: ReadyCall): number;
 	/** After an abort, how long a tool may take to let go of its processes. */
 	toolSettleMs: number;
@@ -42,15 +42,7 @@ export interface ScheduleOptions {
 }
 
 /** How many tools of a run act at once, whichever agents asked for them. */
-export interface ToolRoom {
-	/** False: no room now; `retry` is called when that may have changed. An exclusive tool that waits is never overtaken. */
-	enter(exclusive: boolean, retry: () => void): boolean;
-	leave(exclusive: boolean): void;
-	/** It does not wait any more. */
-	forget(retry: () => void): void;
-}
-
-export function toolRoom(toolsMax: number): ToolRoom {
+export function toolRoom(toolsMax: number) {
 	let running = 0;
 	let isExclusive = false;
 	/** In order; those that came for all of it are true. */
@@ -63,7 +55,8 @@ export function toolRoom(toolsMax: number): ToolRoom {
 		return false;
 	};
 	return {
-		enter(exclusive, retry) {
+		/** False: no room now; `retry` is called when that may have changed. An exclusive tool that waits is never overtaken. */
+		enter(exclusive: boolean, retry: () => void): boolean {
 			const hasRoom = running < toolsMax && !isExclusive && (!exclusive || running === 0) && !isOvertaking(retry);
 			if (!hasRoom) {
 				waiting.set(retry, exclusive);
@@ -74,19 +67,19 @@ export function toolRoom(toolsMax: number): ToolRoom {
 			isExclusive = exclusive;
 			return true;
 		},
-		leave(exclusive) {
+		leave(exclusive: boolean): void {
 			running -= 1;
 			if (exclusive) isExclusive = false;
 			for (const retry of [...waiting.keys()]) retry();
 		},
-		forget: (retry) => void waiting.delete(retry),
+		/** It does not wait any more. */
+		forget: (retry: () => void) => void waiting.delete(retry),
 	};
 }
 
 /** The outcomes in the order of the calls. Never rejects for what a tool does. */
-export async function runTools(calls: readonly ReadyCall[], options: ScheduleOptions): Promise<ToolOutcome[]> {
-	return await new CallBatch(calls, options).outcomes;
-}
+export const runTools = (calls: readonly ReadyCall[], options: ScheduleOptions): Promise<ToolOutcome[]> =>
+	new CallBatch(calls, options).outcomes;
 
 interface QueuedCall {
 	call: ReadyCall;
@@ -117,8 +110,7 @@ class CallBatch {
 			this.#done.resolve([]);
 			return;
 		}
-		const entries = calls.map((call, index): QueuedCall => ({ call, index }));
-		for (const entry of entries) this.#admit(entry);
+		for (const [index, call] of calls.entries()) this.#admit({ call, index });
 		this.#signal.addEventListener("abort", this.#onAbort);
 		// All that has its permit is in line before the first one starts: priority decides, not the order of the calls.
 		this.#startSome();
@@ -157,13 +149,9 @@ class CallBatch {
 	}
 
 	#enqueue(entry: QueuedCall): void {
-		const rank = ({ call, index }: QueuedCall) => [-(call.tool.priority ?? 0), index] as const;
-		const [priority, order] = rank(entry);
-		const at = this.#ready.findIndex((other) => {
-			const [otherPriority, otherOrder] = rank(other);
-			return otherPriority > priority || (otherPriority === priority && otherOrder > order);
-		});
-		this.#ready.splice(at < 0 ? this.#ready.length : at, 0, entry);
+		const priorityOf = ({ call }: QueuedCall) => call.tool.priority ?? 0;
+		this.#ready.push(entry);
+		this.#ready.sort((one, other) => priorityOf(other) - priorityOf(one) || one.index - other.index);
 	}
 
 	/** The first in line waits for its room, and those behind it wait too, so that no exclusive tool starves. */
@@ -193,7 +181,10 @@ class CallBatch {
 	async #run(entry: QueuedCall): Promise<void> {
 		const { call } = entry;
 		const outcome = await this.#outcomeOf(call).catch((cause: unknown) => failedWith(wordsOf(cause)));
-		if (call.tool.terminal && outcome.status === "completed") this.#haltOthers(call);
+		if (call.tool.terminal && outcome.status === "completed") {
+			this.#stopped ??= `the run has completed: ${call.tool.name} ended the work`;
+			this.#halt.abort();
+		}
 		this.#end(entry, outcome);
 		this.#options.room.leave(call.tool.exclusive ?? false);
 		this.#startSome();
@@ -224,11 +215,6 @@ class CallBatch {
 		}
 	}
 
-	#haltOthers({ tool }: ReadyCall): void {
-		this.#stopped ??= `the run has completed: ${tool.name} ended the work`;
-		this.#halt.abort();
-	}
-
 	#end({ call, index }: QueuedCall, outcome: ToolOutcome): void {
 		this.#outcomes[index] = outcome;
 		this.#options.ended(call, outcome);
@@ -254,12 +240,6 @@ const refused = (reason: string): ToolOutcome => ({ ...failedWith(reason), never
 /** The question to a person about a call. */
 export type ApprovalQuestion = Pick<ToolApproval, "kind" | "question" | "choices" | "revision" | "because" | "once">;
 
-/** Asks the person and waits. Left out when the run has no person to ask. */
-export type Ask = (about: ApprovalQuestion) => Promise<ApprovalOutcome>;
-
-/** `answer`: the person's answer to the tool's own question. */
-export type AnsweredPermit = Permit & { answer?: ApprovalOutcome };
-
 /** Undefined: the call needs no approval. */
 export function approvalQuestionOf(
 	{ tool, args }: ReadyCall,
@@ -273,22 +253,9 @@ export function approvalQuestionOf(
 	return { kind: "approval", ...needed, revision: tool.revision };
 }
 
-export async function permitted(
-	call: ReadyCall,
-	about: ApprovalQuestion,
-	ask: Ask | undefined,
-): Promise<AnsweredPermit> {
-	const { tool } = call;
-	if (ask === undefined) {
-		const needs = about.kind === "approval" ? "requires approval" : "has a question";
-		return { allowed: false, reason: `${tool.name} ${needs}, but this run has no approver` };
-	}
-	return permitOf(call, await ask(about));
-}
-
 /** Whether an answer permits the call. */
-export function permitOf({ tool, args }: ReadyCall, answer: ApprovalOutcome): AnsweredPermit {
-	if (answer.state === "answered" && tool.asks) return { allowed: true, answer };
+export function permitOf({ tool, args }: ReadyCall, answer: ApprovalOutcome): Permit {
+	if (answer.state === "answered" && tool.asks) return { allowed: true };
 	const reason = refusalOf(tool, args, answer);
 	return reason === undefined ? { allowed: true } : { allowed: false, reason };
 }

@@ -1,9 +1,10 @@
 /** Everything a loop needs, independent of the configuration format. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { ApprovalPolicy, EngineEvent } from "@nexus-stream/protocol/engine";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import type { Counters } from "../../std/counters.ts";
 import { fitsGlob } from "../../std/globs.ts";
+import type { AgentConfig } from "../agents.ts";
 import type { Describe, ToolSource } from "../tool.ts";
 import type { ToolRegistry, ValidateArguments } from "../tools/tools.ts";
 import type { Checkpoint, RunLimits } from "./checkpoint.ts";
@@ -13,7 +14,7 @@ import type { PhaseRules, TerminationStrategy } from "./termination.ts";
 /** The only agent there is without an `agents` section. */
 export const AGENT = "main";
 
-export interface AgentSpec {
+export interface AgentSpec extends Pick<AgentConfig, "approval" | "timeoutMs" | "attemptsMax" | "fallback"> {
 	name: string;
 	/** Routes the others; at most one of them. */
 	orchestrator: boolean;
@@ -24,14 +25,6 @@ export interface AgentSpec {
 	tools: ToolRegistry;
 	/** The tools that it may use, its own and those of sources; a `*` at the end stands for any rest. Left out = all. */
 	toolNames?: readonly string[] | undefined;
-	/** Policies by tool, which replace the tool's own. */
-	approval?: Readonly<Record<string, ApprovalPolicy>> | undefined;
-	/** Limits by tool, before those of the setup. */
-	timeoutMs?: Readonly<Record<string, number>> | undefined;
-	/** Attempts per activation; left out = those of the phase, else the default. */
-	attemptsMax?: number | undefined;
-	/** The agent that takes over when it fails; for an orchestrator also the target when it does not route: an agent, or `END`. */
-	fallback?: string | undefined;
 }
 
 export interface LoopSetup {
@@ -59,7 +52,7 @@ export interface LoopSetup {
 	/** Least gap between two progress lines of a run; it never delays a tool. */
 	toolIndicatorGapMs: number;
 	/** How long tools usually take; shown when one takes longer. */
-	durations: Durations;
+	durations: ReturnType<typeof durations>;
 	recentTransitionMs: number;
 	/** After an abort, how long a tool may take to let go. */
 	toolSettleMs: number;
@@ -83,22 +76,16 @@ export function forTool<T>(settings: Readonly<Record<string, T>> | undefined, to
 const TOOLS_MAX = 256;
 const TIMES_MAX = 31;
 
-export interface Durations {
-	add(tool: string, ms: number): void;
-	/** The default until something was seen. */
-	usualMs(tool: string): number;
-	/** When to show that it takes longer than usual; never earlier than the default. */
-	noticeMs(tool: string): number;
-}
-
-export function durations(defaultMs: number): Durations {
+/** How long each tool took. */
+export function durations(defaultMs: number) {
 	const seen = new Map<string, number[]>();
+	/** The default until something was seen. */
 	const usualMs = (tool: string): number => {
 		const times = seen.get(tool)?.toSorted((a, b) => a - b);
 		return times?.[Math.floor(times.length / 2)] ?? defaultMs;
 	};
 	return {
-		add(tool, ms) {
+		add(tool: string, ms: number): void {
 			const times = seen.get(tool) ?? [];
 			if (times.length === 0 && seen.size >= TOOLS_MAX) return;
 			times.push(ms);
@@ -106,6 +93,7 @@ export function durations(defaultMs: number): Durations {
 			seen.set(tool, times);
 		},
 		usualMs,
-		noticeMs: (tool) => Math.max(defaultMs, usualMs(tool)),
+		/** When to show that it takes longer than usual; never earlier than the default. */
+		noticeMs: (tool: string) => Math.max(defaultMs, usualMs(tool)),
 	};
 }

@@ -22,10 +22,13 @@ export class RunState implements CustomState {
 	readonly #limits: RunLimits;
 	#run: SharedState;
 	#activation: Activation | undefined;
-	#content = "";
-	#reasoning = "";
-	#hasSpoken = false;
-	#terminal: TerminalCall | undefined;
+	/** The active agent's text in this attempt, up to `bufferCharsMax`; and its reasoning. */
+	content = "";
+	reasoning = "";
+	/** The agent wrote visible text in this activation, in any attempt. */
+	hasSpoken = false;
+	/** The terminal call that ended this attempt. */
+	terminal: TerminalCall | undefined;
 	/** By the model's own ids, which two models may share. */
 	readonly #open = new Map<string, RunToolCall[]>();
 
@@ -38,32 +41,17 @@ export class RunState implements CustomState {
 	lane(from?: LaneSnapshot): RunState {
 		const lane = new RunState(this.#limits);
 		lane.#run = this.#run;
-		if (from) lane.#resume(structuredClone(from));
+		if (from === undefined) return lane;
+		const { activation, hasSpoken, terminal } = structuredClone(from);
+		Object.assign(lane, { hasSpoken, terminal });
+		lane.#activation = activation;
+		for (const call of this.openCalls()) if (call.agent === activation.agent) lane.#hold(call);
 		return lane;
 	}
 
 	get activation(): Activation {
 		if (this.#activation === undefined) throw new NexusError("internal", "no agent is active");
 		return this.#activation;
-	}
-
-	/** The active agent's text in this attempt, up to `bufferCharsMax`. */
-	get content(): string {
-		return this.#content;
-	}
-
-	get reasoning(): string {
-		return this.#reasoning;
-	}
-
-	/** Whether the agent wrote visible text in this activation, in any attempt. */
-	get hasSpoken(): boolean {
-		return this.#hasSpoken;
-	}
-
-	/** The terminal call that ended this attempt. */
-	get terminal(): TerminalCall | undefined {
-		return this.#terminal;
 	}
 
 	/** All calls of the run that have ended, in the order in which they were asked for. */
@@ -77,7 +65,7 @@ export class RunState implements CustomState {
 
 	/** An agent's turn begins. */
 	activate(agent: string, phase: string): Activation {
-		this.#hasSpoken = false;
+		this.hasSpoken = false;
 		return this.#begin({ agent, phase, attempt: 1 });
 	}
 
@@ -90,38 +78,29 @@ export class RunState implements CustomState {
 	/** As new, counters and custom state included. */
 	reset(): void {
 		this.#activation = undefined;
-		this.#hasSpoken = false;
+		this.hasSpoken = false;
 		this.#clearAttempt();
 		this.#open.clear();
 		this.#run = new SharedState();
 	}
 
-	/** How often an agent was executed in a phase, retries included. */
-	attemptsOf(agent: string, phase: string): number {
-		return this.#run.attempts.get(attemptKey(agent, phase)) ?? 0;
-	}
-
 	/** Not visible: hidden from readers of the answer. */
 	say(text: string, visible = true): void {
-		if (visible && !this.#hasSpoken) this.#hasSpoken = text.trim() !== "";
-		this.#content = appended(this.#content, text, this.#limits.bufferCharsMax);
+		if (visible && !this.hasSpoken) this.hasSpoken = text.trim() !== "";
+		this.content = appended(this.content, text, this.#limits.bufferCharsMax);
 	}
 
 	think(text: string): void {
-		this.#reasoning = appended(this.#reasoning, text, this.#limits.bufferCharsMax);
+		this.reasoning = appended(this.reasoning, text, this.#limits.bufferCharsMax);
 	}
 
 	/** Whether the execution log lacks this block. The oldest blocks are forgotten first; frames never depend on it. */
 	isNewThinking(block: string): boolean {
+		const { thinking } = this.#run;
 		const hash = createHash("sha256").update(block).digest("base64");
-		if (this.#run.thinking.has(hash)) return false;
-		this.#run.thinking.add(hash);
-		if (this.#run.thinking.size > this.#limits.thinkingBlocksMax) {
-			for (const oldest of this.#run.thinking) {
-				this.#run.thinking.delete(oldest);
-				break;
-			}
-		}
+		if (thinking.has(hash)) return false;
+		thinking.add(hash);
+		if (thinking.size > this.#limits.thinkingBlocksMax) thinking.delete(thinking.values().next().value!);
 		return true;
 	}
 
@@ -132,7 +111,7 @@ export class RunState implements CustomState {
 		const call: RunToolCall = { callId, modelId, name, args, agent: this.activation.agent, status: "announced" };
 		this.#run.callIds.add(call.callId);
 		this.#run.calls.push(call);
-		this.#open.set(modelId, [...(this.#open.get(modelId) ?? []), call]);
+		this.#hold(call);
 		this.#run.used.toolCalls += 1;
 		return call;
 	}
@@ -174,7 +153,7 @@ export class RunState implements CustomState {
 
 	/** The first terminal call of an attempt counts. */
 	terminate(call: TerminalCall): void {
-		this.#terminal ??= call;
+		this.terminal ??= call;
 	}
 
 	/** Calls without an outcome, in order. */
@@ -244,41 +223,33 @@ export class RunState implements CustomState {
 	}
 
 	snapshot(): StateSnapshot {
-		const { used, attempts, calls, custom } = this.#run;
+		const { used, calls, custom } = this.#run;
 		// Arguments and custom values are never changed in place: a copy of what holds them will do, at every boundary.
 		return {
 			used: { ...used },
-			attempts: Object.fromEntries(attempts),
 			calls: calls.map((call) => ({ ...call })),
 			custom: Object.fromEntries(custom),
 		};
 	}
 
 	laneSnapshot(): LaneSnapshot {
-		return structuredClone({ activation: this.activation, hasSpoken: this.#hasSpoken, terminal: this.#terminal });
+		return structuredClone({ activation: this.activation, hasSpoken: this.hasSpoken, terminal: this.terminal });
 	}
 
-	#resume({ activation, hasSpoken, terminal }: LaneSnapshot): void {
-		this.#activation = activation;
-		this.#hasSpoken = hasSpoken;
-		this.#terminal = terminal;
-		for (const call of this.#run.calls)
-			if (call.agent === activation.agent && !isOver(call.status))
-				this.#open.set(call.modelId, [...(this.#open.get(call.modelId) ?? []), call]);
+	#hold(call: RunToolCall): void {
+		this.#open.set(call.modelId, [...(this.#open.get(call.modelId) ?? []), call]);
 	}
 
 	#begin(activation: Activation): Activation {
 		this.#activation = activation;
 		this.#clearAttempt();
-		const key = attemptKey(activation.agent, activation.phase);
-		this.#run.attempts.set(key, (this.#run.attempts.get(key) ?? 0) + 1);
 		return activation;
 	}
 
 	#clearAttempt(): void {
-		this.#content = "";
-		this.#reasoning = "";
-		this.#terminal = undefined;
+		this.content = "";
+		this.reasoning = "";
+		this.terminal = undefined;
 	}
 
 	#unused(wanted: string): string {
@@ -292,8 +263,6 @@ export class RunState implements CustomState {
 const NAME_CHARS_MAX = 200;
 
 const isOver = (status: CallStatus): boolean => status === "completed" || status === "failed";
-
-const attemptKey = (agent: string, phase: string): string => JSON.stringify([agent, phase]);
 
 const appended = (buffer: string, text: string, charsMax: number): string =>
 	buffer.length >= charsMax ? buffer : buffer + text.slice(0, charsMax - buffer.length);

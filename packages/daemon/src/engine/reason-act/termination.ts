@@ -6,8 +6,6 @@ import { importWithin } from "../../std/import-within.ts";
 import { END } from "../agents.ts";
 import type { TerminalCall } from "./checkpoint.ts";
 
-export { END };
-
 /** Tools that end an attempt. */
 export const TERMINAL = { complete: "complete", route: "route", end: "end_conversation" } as const;
 
@@ -117,7 +115,7 @@ export function checkedVerdict(strategy: TerminationStrategy, end: AttemptEnd): 
 
 const VERDICTS: readonly unknown[] = ["end", "retry", "route", "fail"] satisfies TerminationDecision["type"][];
 
-export const STRATEGIES = { enforcing, lenient } as const;
+const STRATEGIES = { enforcing, lenient } as const;
 
 /** Orchestrators route in every phase: the exempt phases exempt the others. */
 export const mustTerminate = ({ agent, phase }: Pick<AttemptEnd, "agent" | "phase">): boolean =>
@@ -132,33 +130,27 @@ export const reminderFor = (orchestrator: boolean): string =>
 
 function afterTerminal(end: AttemptEnd, { name, args }: TerminalCall): TerminationDecision {
 	const fields = typeof args === "object" && args !== null ? (args as Record<string, unknown>) : {};
+	const response = words(fields.response);
 	switch (name) {
 		case TERMINAL.route:
 			return afterRoute(fields);
 		case TERMINAL.complete:
-			return handedOver(
-				end,
-				words(fields.summary) ?? words(fields.response) ?? end.content,
-				"tool",
-				words(fields.response),
-			);
+			return handedOver(end, words(fields.summary) ?? response ?? end.content, "tool", response);
 		default:
 			// `end_conversation`, and whatever other tool is declared terminal.
-			return { type: "end", ...optionalText(words(fields.response) ?? words(fields.text)) };
+			return { type: "end", text: response ?? words(fields.text) };
 	}
 }
 
 function afterRoute(fields: Record<string, unknown>): TerminationDecision {
-	const named = Array.isArray(fields.agents)
-		? fields.agents.filter((name): name is string => typeof name === "string")
-		: [];
-	const agents = named.filter((name) => name !== END);
+	const named: unknown[] = Array.isArray(fields.agents) ? fields.agents : [];
+	const agents = named.filter((name): name is string => typeof name === "string" && name !== END);
 	if (agents.length === 0) return { type: "end" };
-	const decision: RoutingDecision = { agents, reason: words(fields.reason) ?? "" };
-	const phase = words(fields.phase);
-	if (phase !== undefined) decision.phase = phase;
-	if (fields.parallel === true) decision.parallel = true;
-	return { type: "route", decision };
+	const parallel = fields.parallel === true ? true : undefined;
+	return {
+		type: "route",
+		decision: { agents, reason: words(fields.reason) ?? "", phase: words(fields.phase), parallel },
+	};
 }
 
 /** A failing agent does not stop the others: its fallback takes over, else the orchestrator. The run fails only if there is neither. */
@@ -174,12 +166,11 @@ function afterFailure(end: AttemptEnd, failure: string): TerminationDecision {
 }
 
 /** Back to the orchestrator; where there is none, the run is over. */
-function handedOver(end: AttemptEnd, summary: string, by: Completion["by"], response?: string): TerminationDecision {
+function handedOver(end: AttemptEnd, summary: string, by: Completion["by"], text?: string): TerminationDecision {
 	const completion: Completion = { agent: end.agent.name, summary: summary.slice(0, SUMMARY_CHARS_MAX), by };
-	const text = optionalText(response);
-	if (end.orchestrator === undefined) return { type: "end", completion, ...text };
+	if (end.orchestrator === undefined) return { type: "end", completion, text };
 	const decision = { agents: [end.orchestrator], reason: `${end.agent.name} ${OUTCOMES[by]}` };
-	return { type: "route", decision, completion, ...text };
+	return { type: "route", decision, completion, text };
 }
 
 const OUTCOMES: Record<Completion["by"], string> = {
@@ -198,8 +189,6 @@ function withoutRoute({ agent, attempt, fallback }: AttemptEnd): TerminationDeci
 
 const words = (value: unknown): string | undefined =>
 	typeof value === "string" && value.trim() !== "" ? value : undefined;
-
-const optionalText = (text: string | undefined): { text?: string } => (text === undefined ? {} : { text });
 
 export async function strategyOf(
 	choice: keyof typeof STRATEGIES | { module: string } = "enforcing",

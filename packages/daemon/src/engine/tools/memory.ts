@@ -34,16 +34,10 @@ export interface MemoryToolLimits {
 export const memorySource = (memory: MemoryPort, limits: MemoryToolLimits): ToolSource => ({
 	name: "memory",
 	async tools(request) {
-		const parts = { memory, limits };
-		const noting = canNote(request) ? [rememberTool(parts, request)] : [];
-		return [...noting, recallTool(parts), forgetTool(parts), learnTool(parts)];
+		const noting = canNote(request) ? [rememberTool(memory, limits, request)] : [];
+		return [...noting, recallTool(memory, limits), forgetTool(memory), learnTool(memory, limits)];
 	},
 });
-
-interface MemoryToolParts {
-	memory: MemoryPort;
-	limits: MemoryToolLimits;
-}
 
 export const agentBank = (agent: string): string => `agent:${agent}`;
 
@@ -58,7 +52,7 @@ const hasOwnersRights = ({ owner }: EngineRequest): boolean => owner === true;
 const canNote = (request: EngineRequest): boolean => personBank(request) !== undefined || hasOwnersRights(request);
 
 /** Without the owner's rights, notes about the agent are `learn`'s matter, which needs approval. */
-function rememberTool({ memory, limits }: MemoryToolParts, request: EngineRequest): Tool {
+function rememberTool(memory: MemoryPort, limits: MemoryToolLimits, request: EngineRequest): Tool {
 	const person = personBank(request) !== undefined;
 	const about = [...(person ? ["person"] : []), ...(hasOwnersRights(request) ? ["agent"] : [])];
 	return {
@@ -82,7 +76,7 @@ function rememberTool({ memory, limits }: MemoryToolParts, request: EngineReques
 	};
 }
 
-const learnTool = ({ memory, limits }: MemoryToolParts): Tool => ({
+const learnTool = (memory: MemoryPort, limits: MemoryToolLimits): Tool => ({
 	name: "learn",
 	description: "Notes a lesson about how you should work, for everybody whom you answer from now on.",
 	parameters: fieldsOf({ lesson: textOf(limits) }, "lesson"),
@@ -91,7 +85,7 @@ const learnTool = ({ memory, limits }: MemoryToolParts): Tool => ({
 	execute: ({ lesson }, context) => note(memory, agentBank(context.agent), lesson as string, context),
 });
 
-const recallTool = ({ memory, limits }: MemoryToolParts): Tool => ({
+const recallTool = (memory: MemoryPort, limits: MemoryToolLimits): Tool => ({
 	name: "recall",
 	description:
 		"Searches what was noted in earlier runs, about you and about the person whom you answer. Takes plain words; without any it lists the newest notes.",
@@ -108,7 +102,7 @@ const recallTool = ({ memory, limits }: MemoryToolParts): Tool => ({
 	},
 });
 
-const forgetTool = ({ memory }: MemoryToolParts): Tool => ({
+const forgetTool = (memory: MemoryPort): Tool => ({
 	name: "forget",
 	description: "Removes a note for good, by the id that `recall` shows.",
 	parameters: fieldsOf({ id: { type: "string", minLength: 1, maxLength: 64 } }, "id"),

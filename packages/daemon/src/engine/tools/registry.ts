@@ -2,15 +2,11 @@
 
 import type { Tool as ModelTool } from "@earendil-works/pi-ai";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
-import { fitsSome } from "../../std/globs.ts";
 import type { Describe, Tool } from "../tool.ts";
 
 export interface ToolRegistry {
 	readonly tools: readonly Tool[];
 	find(name: string): Tool | undefined;
-	/** The same registry with fewer tools. A glob of `*` at the end stands for any rest. */
-	only(names: readonly string[] | undefined): ToolRegistry;
-	describe(name: string, args: unknown): string;
 }
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -26,9 +22,6 @@ export function toolRegistry(tools: readonly Tool[]): ToolRegistry {
 	return {
 		tools,
 		find: (name) => byName.get(name),
-		only: (names) =>
-			names === undefined ? toolRegistry(tools) : toolRegistry(tools.filter(({ name }) => fitsSome(name, names))),
-		describe: (name, args) => describeCall(name, args, byName.get(name)?.describe),
 	};
 }
 

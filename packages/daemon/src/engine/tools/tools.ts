@@ -1,9 +1,9 @@
 /** Tools that engines offer to models: the registry of them, those that come along, and how people read of a call. The door of this folder. */
 
-export { type BashConfig, builtInTools, type ToolsConfig, timeIn } from "./built-in.ts";
+export { type BashConfig, builtInTools, type ToolsConfig, timeTool } from "./built-in.ts";
 export { checkToolRoot } from "./files/contained-path.ts";
+export { readTool } from "./files/files.ts";
 export { type GuardedFiles, guardedFiles } from "./files/guard.ts";
-export { readTextFile } from "./files/read-file.ts";
 export { type MemoryPort, memorySource } from "./memory.ts";
 export {
 	asModelTool,

@@ -6,18 +6,12 @@ import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Bus } from "../../bus/bus.ts";
 import { type Pairing, type Pairings, type Person, pairingWrites } from "../../ledger/pairings/port.ts";
 
-export interface PairingLimits {
+export const PAIRING_LIMITS = {
 	/** How long a code can be approved. */
-	pairingMs: number;
-	/** The code is sent to the same sender again only after this. */
-	pairingReplyMs: number;
-	/** Codes of one account that wait for approval. */
-	pairingsPendingMax: number;
-}
-
-export const PAIRING_LIMITS: PairingLimits = {
 	pairingMs: 60 * 60_000,
+	/** The code is sent to the same sender again only after this. */
 	pairingReplyMs: 10 * 60_000,
+	/** Codes of one account that wait for approval. */
 	pairingsPendingMax: 100,
 };
 
@@ -55,7 +49,7 @@ export interface PairingServiceOptions {
 	pairings: Pairings;
 	clock: Clock;
 	random: Random;
-	limits: PairingLimits;
+	limits: typeof PAIRING_LIMITS;
 }
 
 export const pairingText = (code: string): string =>

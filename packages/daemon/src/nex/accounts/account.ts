@@ -10,13 +10,12 @@ import type { OutboundLimits } from "../limits.ts";
 import type { AccountStatus, ChannelConfig, PlatformCall, StreamingConfig } from "../port.ts";
 import { type AccountFiles, prepareAccountFiles } from "./account-files.ts";
 import type { KeptNotes, NoteFiles, NoteKeeping } from "./kept-notes.ts";
-import { type InboundHandlers, MonitorPort } from "./monitor-port.ts";
+import { type InboundHandlers, MonitorPort, type WireWebhookAnswer, type WireWebhookRequest } from "./monitor-port.ts";
 import { askHealth, commandOf, type InfoCache } from "./one-shot.ts";
 import { type CallHealth, createCallHealth, createRatePause, type RatePause } from "./platform-health.ts";
 import { type ProcessStatus, type ProcessSupervisorOptions, unreachable } from "./process-supervisor.ts";
 import { SendPort } from "./send-port.ts";
 import { StreamPort } from "./stream-port.ts";
-import type { WireWebhookAnswer, WireWebhookRequest } from "./webhooks.ts";
 
 export interface AccountOptions {
 	channel: string;

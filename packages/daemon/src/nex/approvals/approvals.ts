@@ -1,22 +1,20 @@
 /** Sends the approvals and questions of runs to chats, and takes decisions from chats, buttons and the API. */
 
-import type { Target } from "@nexus-stream/adapter/port";
+import type { InboundChoice, Target } from "@nexus-stream/adapter/port";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type ApprovalDecision, type Broker, isPersons } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import type { Approval } from "../../ledger/approvals/port.ts";
-import type { Grant } from "../../ledger/grants/port.ts";
 import { type InboundEvent, inboxWrites } from "../../ledger/inbox/port.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { type AclQuestion, isApprovedIn, mayApprove } from "../access/acl.ts";
 import type { PairingService } from "../access/pairing.ts";
 import { type InboundConfig, rulesOf } from "../inbox/config.ts";
-import type { ChannelChoice } from "../inbox/listening.ts";
 import type { Destination, InboxMessage } from "../inbox/message.ts";
 import type { QuestionPort } from "../port.ts";
-import { createGrants } from "./grants.ts";
+import { createGrants, type SessionGrants } from "./grants.ts";
 import {
 	ALWAYS,
 	APPROVE,
@@ -56,78 +54,67 @@ export interface ChatPerson {
 	chat: { id: string; type: "direct" | "group" };
 }
 
+/** A pressed button of a question that was asked in a chat. */
+export interface ChannelChoice {
+	channel: string;
+	account: string;
+	choice: InboundChoice;
+}
+
 interface DecisionOutcome {
 	because: string;
 	reply?: string;
 }
 
-export interface ChatApprovals {
-	/** Loads the grants of sessions, and begins to send approvals to chats. */
-	load(): Promise<void>;
-	/** Whether a message decides an existing approval; such a message needs no mention. */
-	decides(text: string): Promise<boolean>;
-	/** Records a message that decides an approval, and replies to its sender (A12); undefined when the message is for the agent. */
-	takeMessage(message: InboxMessage): Promise<InboundEvent | undefined>;
-	/** Handles a pressed button; resolves with the text for the person who pressed it. */
-	pressed(choice: ChannelChoice): Promise<string | undefined>;
-	/** A decision of the operator. */
-	decide(runId: string, id: string, decision: ApprovalDecision, remember?: boolean): Promise<Approval>;
-	grants: { list(): Grant[]; revoke(id: string): Promise<void> };
-}
-
-export function createApprovals(deps: ChatApprovalsDeps): ChatApprovals {
-	const { approvals, bus, ledger, config, tell, log } = deps;
-	const grants = createGrants({ ...deps, config: () => config().approvals ?? {} });
-	const service = new ApprovalService(deps, grants);
-	return {
-		async load() {
-			await grants.load();
-			approvals.relyOn((row) => grants.agreed(row));
-			approvals.listen({
-				opened: (row) =>
-					void service.prompt(row).catch((cause: unknown) => {
-						log.error({ runId: row.runId, approval: row.id, err: cause }, "an approval could not be sent to a chat");
-					}),
-				closed: (row, live) => service.closed(row, live),
-			});
-		},
-		async decides(text) {
-			const command = chatCommandIn(text);
-			return command !== undefined && (await ledger.approvals.find(command.id)) !== undefined;
-		},
-		async takeMessage(message) {
-			const command = chatCommandIn(message.text);
-			if (!command) return undefined;
-			const { origin, facts } = message;
-			const { channel, account, sender, senderName } = origin;
-			const { because, reply } = await service.byCommand(
-				{ channel, account, sender, senderName, chat: facts.chat },
-				command,
-			);
-			const event: InboundEvent = { ...message, attachments: [], disposition: { state: "answered", because } };
-			await bus.write([inboxWrites.accept(event)], ADMIT_MS_MAX);
-			if (reply !== undefined && facts.target) tell({ channel, account, target: facts.target }, reply);
-			return event;
-		},
-		pressed: (choice) => service.byButton(choice),
-		decide: (runId, id, decision, remember) => service.decide(runId, id, decision, remember),
-		grants: { list: grants.list, revoke: grants.revoke },
-	};
-}
-
 const GONE = "This question is no longer open.";
 
-class ApprovalService {
+export class ChatApprovals {
 	readonly #deps: ChatApprovalsDeps;
-	readonly #grants: ReturnType<typeof createGrants>;
+	/** "Allow for this session": calls approved in advance. */
+	readonly grants: SessionGrants;
 
-	constructor(deps: ChatApprovalsDeps, grants: ReturnType<typeof createGrants>) {
+	constructor(deps: ChatApprovalsDeps) {
 		this.#deps = deps;
-		this.#grants = grants;
+		this.grants = createGrants({ ...deps, config: () => deps.config().approvals ?? {} });
+	}
+
+	/** Loads the grants of sessions, and begins to send approvals to chats. */
+	async load(): Promise<void> {
+		const { approvals, log } = this.#deps;
+		await this.grants.load();
+		approvals.relyOn((row) => this.grants.agreed(row));
+		approvals.listen({
+			opened: (row) =>
+				void this.#prompt(row).catch((cause: unknown) => {
+					log.error({ runId: row.runId, approval: row.id, err: cause }, "an approval could not be sent to a chat");
+				}),
+			closed: (row, live) => this.#closed(row, live),
+		});
+	}
+
+	/** Whether a message decides an existing approval; such a message needs no mention. */
+	async decides(text: string): Promise<boolean> {
+		const command = chatCommandIn(text);
+		return command !== undefined && (await this.#deps.ledger.approvals.find(command.id)) !== undefined;
+	}
+
+	/** Records a message that decides an approval, and replies to its sender (A12); undefined when the message is for the agent. */
+	async takeMessage(message: InboxMessage): Promise<InboundEvent | undefined> {
+		const { bus, tell } = this.#deps;
+		const command = chatCommandIn(message.text);
+		if (!command) return undefined;
+		const { origin, facts } = message;
+		const { channel, account, sender, senderName } = origin;
+		const person = { channel, account, sender, senderName, chat: facts.chat };
+		const { because, reply } = await this.#byCommand(person, command);
+		const event: InboundEvent = { ...message, attachments: [], disposition: { state: "answered", because } };
+		await bus.write([inboxWrites.accept(event)], ADMIT_MS_MAX);
+		if (reply !== undefined && facts.target) tell({ channel, account, target: facts.target }, reply);
+		return event;
 	}
 
 	/** Asks in the requester's chat if a member may decide; otherwise tells the requester who decides, and asks the operator (A14). */
-	async prompt(row: Approval): Promise<void> {
+	async #prompt(row: Approval): Promise<void> {
 		const { tell, config } = this.#deps;
 		const { requester } = row;
 		// A requester on the page or the API decides there.
@@ -142,7 +129,7 @@ class ApprovalService {
 	}
 
 	/** Shows the outcome in the chats that were asked; an answer that no run waits for starts one. */
-	closed(row: Approval, live: boolean): void {
+	#closed(row: Approval, live: boolean): void {
 		const { outbound, log, onLateAnswer } = this.#deps;
 		outbound.settleQuestion(askIdOf(row), outcomeOf(row)).catch((cause: unknown) => {
 			log.error({ runId: row.runId, approval: row.id, err: cause }, "a decision could not be shown in a chat");
@@ -150,7 +137,7 @@ class ApprovalService {
 		if (!live && isPersons(row)) onLateAnswer(row);
 	}
 
-	async byCommand(person: ChatPerson, { verb, id, rest }: ChatCommand): Promise<DecisionOutcome> {
+	async #byCommand(person: ChatPerson, { verb, id, rest }: ChatCommand): Promise<DecisionOutcome> {
 		const row = await this.#deps.ledger.approvals.find(id);
 		if (!row) return { because: "there is no such question", reply: `There is no question ${id}.` };
 		const fault = await this.#fault(person, row);
@@ -170,7 +157,8 @@ class ApprovalService {
 		return this.#try(row, decision, always);
 	}
 
-	async byButton({ channel, account, choice }: ChannelChoice): Promise<string | undefined> {
+	/** Handles a pressed button; resolves with the text for the person who pressed it. */
+	async pressed({ channel, account, choice }: ChannelChoice): Promise<string | undefined> {
 		const row = await this.#deps.ledger.approvals.find(shortIdIn(choice.id));
 		if (!row || askIdOf(row) !== choice.id) return GONE;
 		const { from, chat } = choice;
@@ -182,13 +170,14 @@ class ApprovalService {
 		return (await this.#try(row, decision, choice.choice === ALWAYS)).reply;
 	}
 
+	/** A decision of the operator. */
 	async decide(runId: string, id: string, decision: ApprovalDecision, remember = false): Promise<Approval> {
 		const { approvals, ledger } = this.#deps;
 		if (!remember) return approvals.decide(runId, id, decision);
 		const row = await ledger.approvals.get(runId, id);
 		if (!row) throw new NexusError("not_found", `there is no question ${id} of run ${runId}`);
 		if (decision.state !== "approved") throw new NexusError("invalid", "only an approval can be remembered");
-		const { write, done } = this.#grants.granting(row, decision.by);
+		const { write, done } = this.grants.granting(row, decision.by);
 		const decided = await approvals.decide(runId, id, decision, [write]);
 		done();
 		return decided;

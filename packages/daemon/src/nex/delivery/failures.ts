@@ -18,17 +18,11 @@ export interface FailuresDeps {
 	log: Log;
 }
 
-export interface Failures {
-	take(failure: Failure): void;
-	/** Resolves when all failures so far are durable; rejects when one could not be recorded. */
-	recorded(): Promise<void>;
-}
-
-export function createFailures(deps: FailuresDeps): Failures {
+export function createFailures(deps: FailuresDeps) {
 	const { log } = deps;
 	const taking = new Set<Promise<void>>();
 	return {
-		take(failure) {
+		take(failure: Failure): void {
 			const { channel, account, messageId } = failure;
 			const work = record(deps, failure)
 				.catch((cause: unknown) => {
@@ -41,6 +35,7 @@ export function createFailures(deps: FailuresDeps): Failures {
 			taking.add(work);
 			work.catch(() => {}); // `recorded` reports it.
 		},
+		/** Resolves when all failures so far are durable; rejects when one could not be recorded. */
 		recorded: async () => void (await Promise.all(taking)),
 	};
 }

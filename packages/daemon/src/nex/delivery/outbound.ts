@@ -12,8 +12,12 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { ChannelAccount } from "../accounts/account.ts";
 import { createAccounts } from "../accounts/accounts.ts";
 import { createNoteKeeping } from "../accounts/kept-notes.ts";
-import type { InboundHandlers } from "../accounts/monitor-port.ts";
-import { checkSignable, type WireWebhookAnswer, type WireWebhookRequest } from "../accounts/webhooks.ts";
+import {
+	checkSignable,
+	type InboundHandlers,
+	type WireWebhookAnswer,
+	type WireWebhookRequest,
+} from "../accounts/monitor-port.ts";
 import { OUTBOUND_LIMITS, type OutboundLimits } from "../limits.ts";
 import type {
 	AccountChanges,
@@ -238,17 +242,10 @@ function assemble(options: OutboundOptions) {
 }
 
 /** Stops accounts that were removed from the configuration or changed: first their deliveries may finish, then their processes end. */
-interface Retirement {
-	/** Resolves when the account accepts no more messages; its deliveries and processes end later. */
-	begin(account: ChannelAccount): Promise<void>;
-	/** Resolves when the processes of all retired accounts have ended. */
-	settled(): Promise<void>;
-}
-
 function createRetirement(
 	{ runner, clock, log, limits }: { runner: DeliveryRunner; clock: Clock; log: Log; limits: OutboundLimits },
 	signal: AbortSignal,
-): Retirement {
+) {
 	const leaving = new Set<Promise<void>>();
 
 	async function leave(account: ChannelAccount): Promise<void> {
@@ -261,7 +258,8 @@ function createRetirement(
 	}
 
 	return {
-		async begin(account) {
+		/** Resolves when the account accepts no more messages; its deliveries and processes end later. */
+		async begin(account: ChannelAccount): Promise<void> {
 			const facts = { channel: account.channel, account: account.id };
 			await account.stopMonitor();
 			const work = leave(account)
@@ -272,6 +270,7 @@ function createRetirement(
 				.finally(() => leaving.delete(work));
 			leaving.add(work);
 		},
+		/** Resolves when the processes of all retired accounts have ended. */
 		settled: async () => void (await Promise.all(leaving)),
 	};
 }

@@ -9,8 +9,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { Delivery } from "../../ledger/deliveries/port.ts";
 import type { AskChoice, AskRequest } from "../port.ts";
-import { type PlanDeps, type RecordedDelivery, take } from "./planned-deliveries.ts";
-import { writeTextLog } from "./text-log.ts";
+import { type PlanDeps, type RecordedDelivery, take, writeTextLog } from "./planned-deliveries.ts";
 
 /** Deliveries of one question. */
 const CHATS_MAX = 100;

@@ -9,7 +9,7 @@ import { type Deliveries, type Delivery, deliveryWrites } from "../../ledger/del
 import { endOrphanedProcesses } from "../accounts/account-files.ts";
 import type { NoteKeeping } from "../accounts/kept-notes.ts";
 import type { DeliveryRunner } from "./delivery-runner.ts";
-import { orphanedTexts, PATIENCE_MS, sealOrphan } from "./text-log.ts";
+import { orphanedTexts, PATIENCE_MS, sealOrphan } from "./planned-deliveries.ts";
 
 export interface DeliveryRecoveryDeps {
 	bus: Bus;

@@ -1,13 +1,13 @@
 /** Commands in a chat: recognised after the access rules and before plugins and queue, and answered with a note (A28). */
 
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Broker, LiveRun } from "../../broker/broker.ts";
-import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
+import type { LiveRun } from "../../broker/broker.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites } from "../../ledger/inbox/port.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { chatCommandIn } from "../approvals/prompts.ts";
 import { type InboundConfig, rulesOf } from "./config.ts";
-import type { ChannelMessage, Destination, InboxMessage } from "./message.ts";
+import type { InboxDeps } from "./deps.ts";
+import type { ChannelMessage, InboxMessage } from "./message.ts";
 import type { Sessions } from "./sessions.ts";
 
 export type SessionCommand = "/stop" | "/stop all" | "/new" | "/status";
@@ -30,17 +30,7 @@ export function commandIn({
 export const isCommand = (inbound: ChannelMessage): boolean =>
 	commandIn(inbound) !== undefined || chatCommandIn(inbound.message.text) !== undefined;
 
-export interface CommandsDeps {
-	broker: Pick<Broker, "liveRuns">;
-	bus: Bus;
-	ledger: Ledger;
-	sessions: Sessions;
-	stops: Stops;
-	config(): InboundConfig;
-	/** Sends a note that is not the answer of a run. Never rejects. */
-	tell(to: Destination, text: string): void;
-	clock: Clock;
-}
+export type CommandsDeps = InboxDeps & { sessions: Sessions; stops: Stops };
 
 const NEW: SessionCommand = "/new";
 const LABEL_CHARS_MAX = 128;

@@ -6,8 +6,8 @@ import type { ApprovalPolicy, Engine } from "@nexus-stream/protocol/engine";
 import { own } from "@nexus-stream/protocol/own";
 import type { QueueSettings } from "../../ledger/inbox/port.ts";
 import { type AclConfig, aclOf } from "../access/acl.ts";
-import { PAIRING_LIMITS, type PairingLimits } from "../access/pairing.ts";
-import { HOOK_LIMITS, type HookLimits, type Hooks } from "../plugins/hooks.ts";
+import { PAIRING_LIMITS } from "../access/pairing.ts";
+import { HOOK_LIMITS, type Hooks } from "../plugins/hooks.ts";
 
 export interface QueueConfig {
 	/** `steer` is a synonym of `interrupt`. */
@@ -60,28 +60,21 @@ export interface InboundConfig {
 	limits?: Partial<InboundLimits>;
 }
 
-export interface InboundLimits extends PairingLimits, HookLimits {
-	/** Messages of one session that may wait to be accepted, because of plugins or a slow store. */
-	hooksWaitingMax: number;
-	/** Characters kept of a rejected message. */
-	rejectedTextCharsMax: number;
-	/** Rejected messages that are kept. */
-	rejectedEventsMax: number;
-	/** A session gets the busy text at most once in this time. */
-	busyReplyMs: number;
-	/** Delay before an adapter without info is asked again. */
-	monitorRetryMs: number;
-}
-
-export const INBOUND_LIMITS: InboundLimits = {
+export const INBOUND_LIMITS = {
 	...PAIRING_LIMITS,
 	...HOOK_LIMITS,
+	/** Messages of one session that may wait to be accepted, because of plugins or a slow store. */
 	hooksWaitingMax: 256,
+	/** Characters kept of a rejected message. */
 	rejectedTextCharsMax: 2000,
+	/** Rejected messages that are kept. */
 	rejectedEventsMax: 10_000,
+	/** A session gets the busy text at most once in this time. */
 	busyReplyMs: 10_000,
+	/** Delay before an adapter without info is asked again. */
 	monitorRetryMs: 30_000,
 };
+export type InboundLimits = typeof INBOUND_LIMITS;
 
 export const COLLECT_MS = 1500;
 const AGENT = "main";
@@ -175,25 +168,18 @@ export function checkInboundConfig({ channels = {}, approvals = {} }: InboundCon
 }
 
 /** The limits of the inbox (I11), for all channels. */
-export interface InboxLimits {
+export const INBOX_LIMITS = {
 	/** Longer messages are refused. */
-	textCharsMax: number;
-	idempotencyKeyCharsMax: number;
-	/** Messages of one session that may wait, unless its queue settings define a limit. */
-	queueMessagesMax: number;
-	/** Sessions with a run at the same time. */
-	runsMax: number;
-	/** A message that has waited longer than this when the daemon starts is rejected as stale. */
-	queuedStaleMs: number;
-}
-
-export const INBOX_LIMITS: InboxLimits = {
 	textCharsMax: 200_000,
 	idempotencyKeyCharsMax: 256,
+	/** Messages of one session that may wait, unless its queue settings define a limit. */
 	queueMessagesMax: 100,
+	/** Sessions with a run at the same time. */
 	runsMax: 4096,
+	/** A message that has waited longer than this when the daemon starts is rejected as stale. */
 	queuedStaleMs: 15 * 60_000,
 };
+export type InboxLimits = typeof INBOX_LIMITS;
 
 export interface ChatAddress {
 	channel: string;

@@ -4,29 +4,19 @@
  */
 
 import { NexusError, Refused, toNexusError } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Engine } from "@nexus-stream/protocol/engine";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
-import type { Log } from "@nexus-stream/protocol/log";
-import type { Broker } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
 import type { InboundEvent } from "../../ledger/inbox/port.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
 import { decide, rightsOf } from "../access/acl.ts";
-import type { Trust } from "../access/history.ts";
-import { type PairingService, pairingText } from "../access/pairing.ts";
-import type { ChatApprovals } from "../approvals/approvals.ts";
-import type { Hooks } from "../plugins/hooks.ts";
-import type { DeliveryPort } from "../port.ts";
+import { pairingText } from "../access/pairing.ts";
 import { timed } from "./answer.ts";
 import { carryOut, commandIn, isCommand, Stops, sessionSince } from "./commands.ts";
-import { type InboundConfig, type InboundLimits, type InboxLimits, rulesOf, settingsFor } from "./config.ts";
+import { rulesOf, settingsFor } from "./config.ts";
+import type { InboxDeps } from "./deps.ts";
 import { Launcher, RejectedByPlugin } from "./launch.ts";
 import {
 	type Accepted,
 	acceptedOf,
 	type ChannelMessage,
-	type Destination,
 	hookRequestOf,
 	type Inbound,
 	type InboxMessage,
@@ -37,29 +27,6 @@ import {
 import { type Answered, Continuing, recover } from "./recovery.ts";
 import { checkClientMessage, checkContent, checkSame, type InboxStats, Refusals } from "./refusals.ts";
 import { type QueueDecision, Sessions } from "./sessions.ts";
-
-export type InboxOutbound = Pick<DeliveryPort, "planDelivery" | "launch" | "settled" | "deliveries">;
-
-export interface InboxDeps {
-	broker: Broker;
-	bus: Bus;
-	ledger: Ledger;
-	pairing: PairingService;
-	outbound: InboxOutbound;
-	engine: Pick<Engine, "disableStreaming" | "injects">;
-	approvals: Pick<ChatApprovals, "takeMessage" | "decides">;
-	trust: Pick<Trust, "of">;
-	hooks(): Hooks;
-	config(): InboundConfig;
-	limits: InboundLimits;
-	inboxLimits: InboxLimits;
-	/** Sends a note that is not the answer of a run. Never rejects. */
-	tell(to: Destination, text: string): void;
-	/** Called with every accepted message of a platform, once it is durable. */
-	arrived?(message: ChannelMessage): void;
-	clock: Clock;
-	log: Log;
-}
 
 export class Inbox {
 	readonly #deps: InboxDeps;
@@ -72,27 +39,16 @@ export class Inbox {
 	readonly #continuing: Continuing;
 	readonly #launcher: Launcher;
 	readonly #stats: InboxStats = { received: 0, duplicates: 0, rejected: 0 };
-	/** The daemon stops: no message is accepted and no run starts any more. */
-	#closed = false;
 
 	constructor(deps: InboxDeps) {
-		const { bus, clock, log, hooks, inboxLimits } = deps;
 		this.#deps = deps;
 		this.#refusals = new Refusals(deps, this.#stats);
-		const launcher = new Launcher({ ...deps, refuseWhenClosed: () => this.#refuseWhenClosed() });
-		this.#launcher = launcher;
-		this.#sessions = new Sessions({
-			bus,
-			clock,
-			log,
-			limits: inboxLimits,
-			prepares: () => hooks().has("onPrepare"),
-			launch: (start) => launcher.launch(start),
-		});
+		this.#launcher = new Launcher(deps);
+		this.#sessions = new Sessions(deps, this.#launcher);
 		this.#continuing = new Continuing(deps, this.#sessions);
 	}
 
-	/** The stage `receive`. A message that is sent twice gets the answer of the first one. */
+	/** Accepts a message and returns its disposition once that is durable (I10). A message that is sent twice gets the answer of the first one. */
 	async receive(inbound: Inbound): Promise<Accepted> {
 		const accepted = await this.#receive(inbound);
 		if (!isClients(inbound) && !("because" in accepted.disposition)) this.#deps.arrived?.(inbound);
@@ -101,7 +57,7 @@ export class Inbox {
 
 	async #receive(inbound: Inbound): Promise<Accepted> {
 		const { config, inboxLimits, clock } = this.#deps;
-		this.#refuseWhenClosed();
+		this.#launcher.refuseWhenClosed();
 		this.#stats.received++;
 		if (isClients(inbound)) checkClientMessage(inbound, inboxLimits);
 		const message = messageOf(inbound, { config: config(), limits: inboxLimits, now: clock.now() });
@@ -118,15 +74,15 @@ export class Inbox {
 		return acceptedOf(event);
 	}
 
-	/** Continues an interrupted run as a new run; a second call returns the same new run (A1). */
+	/** Continues an interrupted run as a new run; a second call returns the same one (A1). Rejects with `not_found`, or `conflict` and the reason. */
 	async continue(runId: string, answer?: Answered): Promise<{ runId: string }> {
-		this.#refuseWhenClosed();
+		this.#launcher.refuseWhenClosed();
 		return this.#continuing.continue(runId, answer);
 	}
 
 	/** Answers the messages of an interrupted run again with a new run, for any engine. */
 	async retry(runId: string): Promise<{ runId: string }> {
-		this.#refuseWhenClosed();
+		this.#launcher.refuseWhenClosed();
 		return this.#continuing.retry(runId);
 	}
 
@@ -280,16 +236,11 @@ export class Inbox {
 
 	/** Accepts no message and starts no run any more; the next daemon starts what waits. */
 	close(): void {
-		this.#closed = true;
 		this.#sessions.close();
 	}
 
 	/** Lets completing runs end until the deadline. */
 	finish(deadlineMs: number): Promise<void> {
 		return this.#launcher.finish(deadlineMs);
-	}
-
-	#refuseWhenClosed(): void {
-		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
 	}
 }

@@ -1,18 +1,14 @@
 /** Turns queued messages into a run: prepare ▸ execute ▸ deliver ▸ complete. */
 
 import { NexusError, newRunId } from "@nexus-stream/protocol";
-import { type Clock, neverBack, within } from "@nexus-stream/protocol/clock";
-import type { Engine } from "@nexus-stream/protocol/engine";
-import type { Log } from "@nexus-stream/protocol/log";
-import type { Broker, Continuation, Execution, RunInbox } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import { neverBack, within } from "@nexus-stream/protocol/clock";
+import type { Continuation, Execution, RunInbox } from "../../broker/broker.ts";
 import type { Turn } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
-import { type HistoryDeps, HistoryRights } from "../access/history.ts";
-import type { Hooks } from "../plugins/hooks.ts";
-import type { DeliveryPort, PlannedDelivery } from "../port.ts";
+import { HistoryRights } from "../access/history.ts";
+import type { PlannedDelivery } from "../port.ts";
 import { type PreparedRun, plannedDeliveriesOf, requestOf, stagesOf, timed, traceWrite } from "./answer.ts";
-import type { InboundConfig } from "./config.ts";
+import type { InboxDeps } from "./deps.ts";
 import { hookRequestOf, type InboxMessage, together } from "./message.ts";
 
 /** Messages that become a run. */
@@ -38,19 +34,6 @@ export interface Launched {
 	abort(): void;
 }
 
-export interface LaunchDeps extends HistoryDeps {
-	broker: Pick<Broker, "execute">;
-	bus: Bus;
-	outbound: Pick<DeliveryPort, "planDelivery" | "launch" | "settled">;
-	engine: Pick<Engine, "disableStreaming">;
-	hooks(): Hooks;
-	config(): InboundConfig;
-	clock: Clock;
-	log: Log;
-	/** Throws when the daemon is stopping. */
-	refuseWhenClosed(): void;
-}
-
 /** Raised by a plugin's `reject` when the run was about to start. */
 export class RejectedByPlugin extends NexusError {
 	constructor(because: string) {
@@ -59,15 +42,17 @@ export class RejectedByPlugin extends NexusError {
 }
 
 export class Launcher {
-	readonly #deps: LaunchDeps;
+	readonly #deps: InboxDeps;
 	readonly #history: HistoryRights;
 	/** Runs are listed by their ids: a later run must not sort before an earlier one. */
 	readonly #idTime: () => number;
 	/** Runs whose deliveries or `onComplete` plugins have not ended. */
 	readonly #completing = new Set<Promise<void>>();
+	/** No run starts any more: the daemon stops. */
+	isClosed = false;
 	#isFinished = false;
 
-	constructor(deps: LaunchDeps) {
+	constructor(deps: InboxDeps) {
 		this.#deps = deps;
 		this.#history = new HistoryRights(deps);
 		this.#idTime = neverBack(deps.clock);
@@ -87,6 +72,10 @@ export class Launcher {
 		return { established: this.#establish(start, begun), abort };
 	}
 
+	refuseWhenClosed(): void {
+		if (this.isClosed) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
+	}
+
 	/** Lets completing runs end until the deadline. */
 	async finish(deadlineMs: number): Promise<void> {
 		await within(this.#deps.clock, deadlineMs, Promise.allSettled([...this.#completing]));
@@ -94,9 +83,9 @@ export class Launcher {
 	}
 
 	async #establish(start: Start, begun: (execution: Execution) => void): Launched["established"] {
-		const { outbound, log, refuseWhenClosed } = this.#deps;
+		const { outbound, log } = this.#deps;
 		const run = await this.#prepare(start);
-		refuseWhenClosed();
+		this.refuseWhenClosed();
 		const planned = plannedDeliveriesOf(run, outbound, log);
 		const execution = this.#execute(start, run, planned);
 		begun(execution);

@@ -1,8 +1,9 @@
 /** Starts a monitor for every configured account whose adapter supports it; retries while an adapter's info is not available. */
 
-import type { AdapterInfo, InboundChoice } from "@nexus-stream/adapter/port";
+import type { AdapterInfo } from "@nexus-stream/adapter/port";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
+import type { ChannelChoice } from "../approvals/approvals.ts";
 import type { AccountName, AccountPort } from "../port.ts";
 import { isCommand } from "./commands.ts";
 import type { InboundConfig, InboundLimits } from "./config.ts";
@@ -18,13 +19,6 @@ export interface ListeningDeps {
 	onChoice(pressed: ChannelChoice): Promise<string | undefined>;
 	clock: Clock;
 	log: Log;
-}
-
-/** A pressed button of a question that was asked in a chat. */
-export interface ChannelChoice {
-	channel: string;
-	account: string;
-	choice: InboundChoice;
 }
 
 export interface InboundListener {

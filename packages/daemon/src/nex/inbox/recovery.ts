@@ -1,31 +1,15 @@
 /** After an interruption: ends the runs of a dead daemon, restores the messages that waited in it, and continues or repeats interrupted runs. */
 
 import { NexusError } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Log } from "@nexus-stream/protocol/log";
-import type { Broker, Continuation } from "../../broker/broker.ts";
-import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
+import type { Continuation } from "../../broker/broker.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import { inboxWrites } from "../../ledger/inbox/port.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
 import type { Turn } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
-import type { Hooks } from "../plugins/hooks.ts";
-import type { DeliveryPort } from "../port.ts";
 import { stagesOf, traceWrite } from "./answer.ts";
-import type { InboxLimits } from "./config.ts";
+import type { InboxDeps } from "./deps.ts";
 import { type InboxMessage, recorded, together } from "./message.ts";
 import type { Sessions } from "./sessions.ts";
-
-export interface InboxRecoveryDeps {
-	broker: Broker;
-	bus: Bus;
-	ledger: Ledger;
-	outbound: Pick<DeliveryPort, "deliveries">;
-	hooks(): Hooks;
-	inboxLimits: Pick<InboxLimits, "queuedStaleMs">;
-	clock: Clock;
-	log: Log;
-}
 
 /** Deliveries that a trace lists. */
 const DELIVERIES_MAX = 100;
@@ -35,7 +19,7 @@ const RETRY_MS = 5_000;
 
 /** `planned` starts the pending deliveries of the ended runs, so that a chat gets those answers before newer ones (I7). */
 export async function recover(
-	deps: InboxRecoveryDeps,
+	deps: InboxDeps,
 	sessions: Sessions,
 	planned: () => Promise<void>,
 ): Promise<{ recovered: number }> {
@@ -47,7 +31,7 @@ export async function recover(
 }
 
 /** Adopts messages that wait in no living daemon. A failing store does not prevent this daemon from starting. */
-async function takeOver(deps: InboxRecoveryDeps, sessions: Sessions): Promise<void> {
+async function takeOver(deps: InboxDeps, sessions: Sessions): Promise<void> {
 	const { bus, ledger, clock, log, inboxLimits } = deps;
 	try {
 		const oldest = clock.now() - inboxLimits.queuedStaleMs;
@@ -67,7 +51,7 @@ async function takeOver(deps: InboxRecoveryDeps, sessions: Sessions): Promise<vo
 }
 
 /** The trace of a run that another daemon began, as far as it is on record; the results of `prepare` were lost with that daemon. */
-async function settleOrphans({ ledger, outbound, hooks }: InboxRecoveryDeps, turn: Turn): Promise<Write[]> {
+async function settleOrphans({ ledger, outbound, hooks }: InboxDeps, turn: Turn): Promise<Write[]> {
 	const { runId, messages, startedAt } = turn;
 	const eventIds = messages.flatMap(({ eventId }) => eventId ?? []);
 	const events = await Promise.all(eventIds.map(async (eventId) => ledger.inbox.get(eventId)));
@@ -78,23 +62,17 @@ async function settleOrphans({ ledger, outbound, hooks }: InboxRecoveryDeps, tur
 	return [traceWrite({ runId, message: together(found, startedAt), deliveries }, stagesOf(turn, isComplete))];
 }
 
-export interface ContinuingDeps {
-	broker: Pick<Broker, "continuation" | "resumption">;
-	ledger: Pick<Ledger, "turns" | "inbox">;
-	clock: Clock;
-}
-
 /** The answer to the approval or question at which the run was interrupted. */
 export type Answered = NonNullable<Continuation["answer"]>;
 
 /** Continues interrupted runs, or answers their messages again: as a new run, delivered to the original chats (A1). */
 export class Continuing {
-	readonly #deps: ContinuingDeps;
+	readonly #deps: InboxDeps;
 	readonly #sessions: Sessions;
 	/** Calls whose new run has not begun yet, by verb and interrupted run. */
 	readonly #beginning = new Map<string, Promise<{ runId: string }>>();
 
-	constructor(deps: ContinuingDeps, sessions: Sessions) {
+	constructor(deps: InboxDeps, sessions: Sessions) {
 		this.#deps = deps;
 		this.#sessions = sessions;
 	}

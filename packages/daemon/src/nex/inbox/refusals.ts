@@ -1,12 +1,11 @@
 /** Messages that are not accepted: the checks before a message is accepted (I10), the bounded record of rejections, and the busy reply. */
 
 import { isSessionLabel, NexusError, toNexusError } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Log } from "@nexus-stream/protocol/log";
-import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import { type Disposition, type InboundEvent, inboxWrites } from "../../ledger/inbox/port.ts";
-import type { InboundLimits, InboxLimits } from "./config.ts";
-import type { ClientMessage, Destination, InboxMessage } from "./message.ts";
+import type { InboxLimits } from "./config.ts";
+import type { InboxDeps } from "./deps.ts";
+import type { ClientMessage, InboxMessage } from "./message.ts";
 
 export interface InboxStats {
 	received: number;
@@ -15,25 +14,16 @@ export interface InboxStats {
 	rejected: number;
 }
 
-export interface RefusalsDeps {
-	bus: Bus;
-	limits: Pick<InboundLimits, "rejectedTextCharsMax" | "rejectedEventsMax" | "busyReplyMs">;
-	/** Sends a note that is not the answer of a run. Never rejects. */
-	tell(to: Destination, text: string): void;
-	clock: Clock;
-	log: Log;
-}
-
 /** Rejections between two deletions of the oldest ones. */
 const REJECTIONS_PER_SWEEP = 64;
 
 export class Refusals {
-	readonly #deps: RefusalsDeps;
+	readonly #deps: InboxDeps;
 	readonly #stats: InboxStats;
 	/** When each session last got the busy text. */
 	readonly #busySentAt = new Map<string, number>();
 
-	constructor(deps: RefusalsDeps, stats: InboxStats) {
+	constructor(deps: InboxDeps, stats: InboxStats) {
 		this.#deps = deps;
 		this.#stats = stats;
 	}
@@ -117,7 +107,7 @@ export function checkSame(first: InboundEvent, { facts }: InboxMessage): void {
 
 /** Records that messages will never start. False when they may still start: here, or in another daemon after a takeover. */
 export async function rejectUnstarted(
-	{ bus, log }: Pick<RefusalsDeps, "bus" | "log">,
+	{ bus, log }: InboxDeps,
 	messages: readonly InboxMessage[],
 	cause: unknown,
 ): Promise<boolean> {

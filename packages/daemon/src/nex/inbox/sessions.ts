@@ -4,30 +4,20 @@
  */
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
-import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
+import { elapsing } from "@nexus-stream/protocol/clock";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
-import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs } from "@nexus-stream/protocol/retry";
 import type { Execution, RunInbox } from "../../broker/broker.ts";
-import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import { inboxWrites } from "../../ledger/inbox/port.ts";
-import { COLLECT_MS, type InboxLimits } from "./config.ts";
-import type { Launched, Start } from "./launch.ts";
+import { COLLECT_MS } from "./config.ts";
+import type { InboxDeps } from "./deps.ts";
+import type { Launcher, Start } from "./launch.ts";
 import { LiveSession, type SessionEvents } from "./live-session.ts";
 import type { InboxMessage } from "./message.ts";
 import { type Active, batchOf, dispose, idOf, joined, joiningOf, plan, startWrites, superseded } from "./plan.ts";
 import type { LaneEffect, SessionLane } from "./queue.ts";
 import { rejectUnstarted } from "./refusals.ts";
-
-export interface SessionsDeps {
-	bus: Bus;
-	limits: Pick<InboxLimits, "queueMessagesMax" | "runsMax">;
-	clock: Clock;
-	log: Log;
-	/** Plugins prepare runs: messages must be durable before, so that a crash does not lose them (ST10). */
-	prepares(): boolean;
-	launch(start: Start): Launched;
-}
 
 /** Back-off of recorded messages whose run the store refused. */
 const START_RETRY = { firstMs: 250, maxMs: 5_000 };
@@ -38,16 +28,17 @@ export interface QueueDecision {
 }
 
 export class Sessions {
-	readonly #deps: SessionsDeps;
+	readonly #deps: InboxDeps;
+	readonly #launcher: Launcher;
 	readonly #sessions = new Map<string, LiveSession>();
 	readonly #inputs = createKeyedQueue();
 	readonly #events: SessionEvents;
 	#busy = 0;
-	#closed = false;
 
-	constructor(deps: SessionsDeps) {
+	constructor(deps: InboxDeps, launcher: Launcher) {
 		this.#deps = deps;
-		const messagesMax = deps.limits.queueMessagesMax;
+		this.#launcher = launcher;
+		const messagesMax = deps.inboxLimits.queueMessagesMax;
 		this.#events = {
 			clock: deps.clock,
 			now: elapsing(deps.clock),
@@ -74,7 +65,7 @@ export class Sessions {
 	/** Starts a run without a new message. Rejects with `conflict` when the session has a run or waiting messages. */
 	async resume(start: Omit<Start, "inbox">): Promise<{ runId: string }> {
 		const { established } = await this.#input(start.session, async (session) => {
-			if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; try again when it is back.");
+			this.#launcher.refuseWhenClosed();
 			if (!session.isIdle)
 				throw new NexusError("conflict", `Session ${session.label} is busy; wait until its run has ended.`);
 			this.#refuseWhenFull();
@@ -105,12 +96,12 @@ export class Sessions {
 	}
 
 	get closed(): boolean {
-		return this.#closed;
+		return this.#launcher.isClosed;
 	}
 
 	/** No run starts any more: the next daemon starts what still waits. */
 	close(): void {
-		this.#closed = true;
+		this.#launcher.isClosed = true;
 		for (const session of this.#sessions.values()) session.disarm();
 	}
 
@@ -129,7 +120,7 @@ export class Sessions {
 	}
 
 	async #arrive(session: LiveSession, message: InboxMessage): Promise<QueueDecision> {
-		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
+		this.#launcher.refuseWhenClosed();
 		const { eventId, queue: settings = this.#events.settings } = message;
 		if (session.isIdle) this.#refuseWhenFull();
 		const { lane, effects } = session.step({ type: "arrive", eventId, settings });
@@ -146,10 +137,15 @@ export class Sessions {
 
 	/** Without plugins that prepare runs, the message is recorded with the run's begin: if the run is refused, the message is not accepted. */
 	async #admit(session: LiveSession, lane: SessionLane, message: InboxMessage): Promise<QueueDecision> {
-		const recorded = this.#deps.prepares();
+		const recorded = this.#prepares;
 		if (recorded) await this.#deps.bus.write([inboxWrites.accept(message)], ADMIT_MS_MAX);
 		session.become(lane);
 		return { outcome: this.#start(session, [message], recorded, ADMIT_MS_MAX).then(() => message) };
+	}
+
+	/** Plugins prepare runs: messages must be durable before, so that a crash does not lose them (ST10). */
+	get #prepares(): boolean {
+		return this.#deps.hooks().has("onPrepare");
 	}
 
 	/** The session's run has settled, or could not start: the next messages get their turn. */
@@ -159,7 +155,7 @@ export class Sessions {
 
 	#take(session: LiveSession, type: "free" | "tick"): void {
 		if (type === "free") session.active = undefined;
-		if (this.#closed) return;
+		if (this.closed) return;
 		const { lane, effects } = session.step({ type });
 		session.become(lane);
 		this.#perform(session, effects);
@@ -177,7 +173,7 @@ export class Sessions {
 				this.#start(session, messages, true).catch(() => {}); // Their rejection is on record.
 			}
 		}
-		if (this.#closed) session.disarm();
+		if (this.closed) session.disarm();
 		else session.arm(() => void this.#input(session.label, async (live) => this.#take(live, "tick")));
 	}
 
@@ -204,7 +200,7 @@ export class Sessions {
 			session.failures = 0;
 			for (const message of messages) message.disposition = { state: batch ? "batched" : "started", runId };
 		} catch (cause) {
-			const isFinal = !recorded || (!this.#closed && (await rejectUnstarted(this.#deps, messages, cause)));
+			const isFinal = !recorded || (!this.closed && (await rejectUnstarted(this.#deps, messages, cause)));
 			// Not awaited: the caller gets its answer before later inputs are handled.
 			if (!isFinal) return void this.#retry(session, messages);
 			void this.#free(session);
@@ -219,7 +215,7 @@ export class Sessions {
 	): { active: Active; established: Promise<{ runId: string }> } {
 		const active: Active = { messages: [...start.messages], abort: () => launched.abort() };
 		const take: RunInbox["take"] = (join) => this.#input(session.label, () => this.#handOver(session, active, join));
-		const launched = this.#deps.launch({ ...start, inbox: { take } });
+		const launched = this.#launcher.launch({ ...start, inbox: { take } });
 		session.active = active;
 		const established = launched.established.then(({ runId, saved }) => {
 			active.runId = runId;
@@ -232,7 +228,7 @@ export class Sessions {
 	/** Waiting messages join the run in the commit that adds them to its log. */
 	async #handOver(session: LiveSession, active: Active, join: Parameters<RunInbox["take"]>[0]): Promise<void> {
 		// A plugin that prepares runs must see every message.
-		if (this.#closed || session.active !== active || active.runId === undefined || this.#deps.prepares()) return;
+		if (this.closed || session.active !== active || active.runId === undefined || this.#prepares) return;
 		const messages = joiningOf(session.lane, session.waiting, active.messages);
 		if (messages.length === 0) return;
 		const { runId } = active;
@@ -269,7 +265,7 @@ export class Sessions {
 		const { lane, effects } = session.step({ type: "leave", eventIds });
 		session.take(eventIds);
 		session.become(lane);
-		if (!this.#closed) this.#perform(session, effects);
+		if (!this.closed) this.#perform(session, effects);
 	}
 
 	/** The session stays busy until the retry, so that later messages wait behind these. */
@@ -280,14 +276,14 @@ export class Sessions {
 			session.active = undefined;
 			session.restore(queued);
 		});
-		if (this.#closed || bus.fenced.aborted) return;
+		if (this.closed || bus.fenced.aborted) return;
 		const againMs = backoffMs(START_RETRY, session.failures++);
 		log.warn({ eventIds: queued.map(idOf), againMs }, "messages on record could not be started yet");
 		clock.after(againMs, () => void this.#free(session));
 	}
 
 	#refuseWhenFull(): void {
-		const { runsMax } = this.#deps.limits;
+		const { runsMax } = this.#deps.inboxLimits;
 		if (this.#busy < runsMax) return;
 		throw new NexusError("busy", `${runsMax} runs are live already; try again when one has ended.`);
 	}

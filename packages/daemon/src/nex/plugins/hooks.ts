@@ -16,14 +16,12 @@ import {
 	type Plugin,
 } from "./port.ts";
 
-export interface HookLimits {
+export const HOOK_LIMITS = {
 	/** Time limit of one call. */
-	pluginMs: number;
+	pluginMs: 5000,
 	/** Characters that plugins may attach to one message, and of `hooks.context` as JSON. */
-	hookCharsMax: number;
-}
-
-export const HOOK_LIMITS: HookLimits = { pluginMs: 5000, hookCharsMax: 64 * 1024 };
+	hookCharsMax: 64 * 1024,
+};
 
 export interface PluginStats {
 	name: string;
@@ -52,7 +50,7 @@ export interface Hooks {
 
 export interface HooksOptions {
 	plugins: readonly NamedPlugin[];
-	limits: HookLimits;
+	limits: typeof HOOK_LIMITS;
 	clock: Clock;
 	log: Log;
 }

@@ -29,7 +29,7 @@ export function nexConfig(config: NexusConfig): NexConfig {
 			base: config.base,
 			agent: config.agents && entryAgent(config.agents),
 			approvals: config.approvals,
-			agents: agentsOf(config),
+			agents: Object.keys(config.agents ?? {}),
 			sessions: config.sessions,
 			plugins: config.plugins,
 		},
@@ -39,11 +39,6 @@ export function nexConfig(config: NexusConfig): NexConfig {
 /** The orchestrator, or the only one. */
 const entryAgent = (agents: NonNullable<NexusConfig["agents"]>): string =>
 	Object.keys(agents).find((name) => agents[name]?.orchestrator) ?? Object.keys(agents)[0]!;
-/** The names in the section `agents`, which the engine checks. */
-const agentsOf = (config: object): string[] => {
-	const { agents } = config as { agents?: unknown };
-	return typeof agents === "object" && agents !== null ? Object.keys(agents) : [];
-};
 
 /** Channels with an adapter of one's own and no account: nothing starts them. */
 export const idleChannels = (adapters: Readonly<Record<string, ChannelConfig>>): string[] =>

@@ -1,7 +1,6 @@
 /** Every key of `nexus.yaml`: its type, its default in words, and what is allowed there. Loaded only when there is a file to check. */
 
-import { isAddressBlock } from "@nexus-stream/adapter/net/address-block";
-import { type GuardRules, isAllowEntry } from "@nexus-stream/adapter/net/address-guard";
+import { type GuardRules, isAddressBlock, isAllowEntry } from "@nexus-stream/adapter/net/address-guard";
 import { z } from "zod";
 import type { BROKER_LIMITS } from "../../broker/broker.ts";
 import type { EdgeLimits } from "../../edge/edge.ts";

@@ -3,7 +3,9 @@
 import { existsSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
+import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { EngineChoice, EngineSections } from "../../engine/engine.ts";
+import { defined } from "../../std/defined.ts";
 import type { Durability } from "../../std/sqlite.ts";
 import type { LogLevel } from "../observe/logger.ts";
 import type { FileConfig } from "./config-schema.ts";
@@ -102,7 +104,7 @@ export async function loadConfig(flags: ConfigFlags, source: ConfigEnvironment):
 
 /** Fills what was left out with the defaults. */
 export function completeConfig(partial: PartialConfig): NexusConfig {
-	const { base = process.cwd(), ...rest } = known(partial);
+	const { base = process.cwd(), ...rest } = defined(partial);
 	return {
 		port: CONFIG_DEFAULTS.port,
 		allowedHosts: [],
@@ -117,17 +119,11 @@ export function completeConfig(partial: PartialConfig): NexusConfig {
 		// An IPv6 address has brackets in URLs only.
 		host: (partial.host ?? CONFIG_DEFAULTS.host).replace(/^\[(.*)\]$/, "$1"),
 		data: resolve(partial.data ?? CONFIG_DEFAULTS.data),
-		retention: { ...CONFIG_DEFAULTS.retention, ...known(partial.retention ?? {}) },
-		audit: { ...CONFIG_DEFAULTS.audit, ...known(partial.audit ?? {}) },
+		retention: withDefaults(CONFIG_DEFAULTS.retention, partial.retention),
+		audit: withDefaults(CONFIG_DEFAULTS.audit, partial.audit),
 		log: { level: partial.log?.level ?? CONFIG_DEFAULTS.log.level },
 	};
 }
-
-/** Without the keys that are there but undefined. */
-const known = <T extends object>(value: T) =>
-	Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as {
-		[key in keyof T]: Exclude<T[key], undefined>;
-	};
 
 /** `--data "$DIR"` with nothing in the variable would mean the working directory, `--host` every network. */
 function refuseEmpty(flags: ConfigFlags): void {
@@ -173,15 +169,10 @@ const TOKEN_CHARS_MIN = 16;
 
 /** A token that a person chose is the least that should stand between the network and an agent with tools. */
 export function requireTokenOnPublicHost({ host, token }: Pick<NexusConfig, "host" | "token">): void {
-	if (LOOPBACK.test(host)) return;
-	if (token !== undefined && token.length < TOKEN_CHARS_MIN)
-		throw new NexusError(
-			"config",
-			`a token of ${token.length} characters can be guessed, and ${host} makes this daemon reachable from other machines: use ${TOKEN_CHARS_MIN} characters or more (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`,
-		);
-	if (token !== undefined) return;
-	throw new NexusError(
-		"config",
-		`listening on ${host} makes this daemon reachable from other machines: set a token with --token, NEXUS_TOKEN or \`token:\` in nexus.yaml (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`,
-	);
+	if (LOOPBACK.test(host) || (token !== undefined && token.length >= TOKEN_CHARS_MIN)) return;
+	const problem =
+		token === undefined
+			? `listening on ${host} makes this daemon reachable from other machines: set a token with --token, NEXUS_TOKEN or \`token:\` in nexus.yaml`
+			: `a token of ${token.length} characters can be guessed, and ${host} makes this daemon reachable from other machines: use ${TOKEN_CHARS_MIN} characters or more`;
+	throw new NexusError("config", `${problem} (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`);
 }

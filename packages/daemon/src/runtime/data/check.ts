@@ -8,22 +8,27 @@ import { hasTable, openSqlite, SchemaTooNew, schemaVersions } from "../../std/sq
 import { storeFailure } from "./store.ts";
 import { serviceRows } from "./tables.ts";
 
-/** Throws what `openStore` would, and changes nothing. */
-export function checkStore(path: string): void {
+/** Throws what `openStore` would. */
+function reading<T>(path: string, read: (db: DatabaseSync) => T): T {
 	let db: DatabaseSync | undefined;
 	try {
 		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
-		const known = knownVersions();
-		for (const [area, version] of schemaVersions(db)) {
-			const most = known.get(area);
-			if (most !== undefined && version > most) throw new SchemaTooNew(path, area, version, most);
-		}
+		return read(db);
 	} catch (cause) {
 		throw storeFailure(cause, path);
 	} finally {
 		db?.close();
 	}
 }
+
+export const checkStore = (path: string): void =>
+	reading(path, (db) => {
+		const known = knownVersions();
+		for (const [area, version] of schemaVersions(db)) {
+			const most = known.get(area);
+			if (most !== undefined && version > most) throw new SchemaTooNew(path, area, version, most);
+		}
+	});
 
 /** The schema versions that this program would give a new file. */
 function knownVersions(): Map<string, number> {
@@ -47,10 +52,8 @@ export interface DeepCheck {
 const FAULTS_MAX = 20;
 
 /** Reads the whole database. */
-export function checkDeeply(path: string): DeepCheck {
-	let db: DatabaseSync | undefined;
-	try {
-		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
+export const checkDeeply = (path: string): DeepCheck =>
+	reading(path, (db) => {
 		const problems = structureFaults(db);
 		// One snapshot: retention may remove a log while it is read.
 		db.exec("BEGIN");
@@ -66,12 +69,7 @@ export function checkDeeply(path: string): DeepCheck {
 		const rows = damagedJournalRows(db);
 		if (rows > 0) problems.push(`the newest records of live runs: ${rows} journal rows are damaged`);
 		return { logs, problems };
-	} catch (cause) {
-		throw storeFailure(cause, path);
-	} finally {
-		db?.close();
-	}
-}
+	});
 
 const structureFaults = (db: DatabaseSync): string[] =>
 	db

@@ -1,12 +1,19 @@
 /** The one database file, with the Bus, the Ledger and the rows of the services in it. */
 
-import { NexusError, toNexusError } from "@nexus-stream/protocol";
+import { type ErrorCode, NexusError, toNexusError } from "@nexus-stream/protocol";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
 import { type Ledger, sqliteLedger } from "../../ledger/ledger.ts";
 import { createTelling } from "../../services/audit/mappers.ts";
-import { type Durability, openSqlite, SchemaTooNew, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
+import {
+	type Durability,
+	openSqlite,
+	SchemaTooNew,
+	type SqliteFailure,
+	type SqliteFile,
+	sqliteFailure,
+} from "../../std/sqlite.ts";
 import { type ServiceRows, serviceRows } from "./tables.ts";
 
 export interface Store {
@@ -30,15 +37,9 @@ export function openStore(path: string, options: StoreOptions, log: Log, guard?:
 		file = opened;
 		const ledger = sqliteLedger(opened);
 		const rows = serviceRows(opened);
-		const { storeRetryMsMax } = options;
-		const limits = storeRetryMsMax === undefined ? {} : { commitRetryMsMax: storeRetryMsMax };
-		const bus = createBus({
-			storage: sqliteStorage(opened),
-			clock: systemClock,
-			log,
-			limits,
-			tell: createTelling(systemClock),
-		});
+		const limits = { commitRetryMsMax: options.storeRetryMsMax };
+		const tell = createTelling(systemClock);
+		const bus = createBus({ storage: sqliteStorage(opened), clock: systemClock, log, limits, tell });
 		return {
 			bus,
 			ledger,
@@ -59,28 +60,21 @@ export function storeFailure(cause: unknown, path: string): NexusError {
 	if (cause instanceof SchemaTooNew) return new NexusError("data_loss", cause.message, { cause });
 	const failure = sqliteFailure(cause);
 	if (failure === undefined) return toNexusError(cause);
-	const say = (code: "data_loss" | "unavailable" | "conflict" | "internal", what: string) =>
-		new NexusError(code, `${path}: ${what} (${failure.message})`, { cause });
-	switch (failure.kind) {
-		case "corrupt":
-			return say(
-				"data_loss",
-				"the database is damaged. Restore it from a backup, or move it away with its -wal and -shm files and store.json to start empty",
-			);
-		case "unwritable":
-			return say(
-				"unavailable",
-				"the database cannot be opened or written. Check that the folder exists and its permissions",
-			);
-		case "full":
-			return say("unavailable", "the disk is full or failing. Free space, then start again");
-		case "locked":
-			return say("conflict", "another process holds the database. Stop it, or choose another data folder");
-		case "duplicate":
-			return say("conflict", "it is already stored");
-		case "other":
-			return say("internal", "the database failed");
-		default:
-			return failure.kind satisfies never;
-	}
+	const [code, what] = FAILURES[failure.kind];
+	return new NexusError(code, `${path}: ${what} (${failure.message})`, { cause });
 }
+
+const FAILURES: Record<SqliteFailure["kind"], [code: ErrorCode, what: string]> = {
+	corrupt: [
+		"data_loss",
+		"the database is damaged. Restore it from a backup, or move it away with its -wal and -shm files and store.json to start empty",
+	],
+	unwritable: [
+		"unavailable",
+		"the database cannot be opened or written. Check that the folder exists and its permissions",
+	],
+	full: ["unavailable", "the disk is full or failing. Free space, then start again"],
+	locked: ["conflict", "another process holds the database. Stop it, or choose another data folder"],
+	duplicate: ["conflict", "it is already stored"],
+	other: ["internal", "the database failed"],
+};

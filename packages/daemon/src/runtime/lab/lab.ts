@@ -27,6 +27,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 		return questions;
 	};
 	const currentOf = (bench: Bench) => (current?.bench === bench ? current.run : undefined);
+	const usedFor = async (only?: readonly string[]) => wantedOf(await life.used(), only);
 	const deliveriesOf = async (bench: Bench) => {
 		const runId = currentOf(bench)?.runId;
 		return runId === undefined ? [] : bench.outbound.deliveries({ runId, limit: DELIVERIES_MAX });
@@ -34,9 +35,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 	return {
 		close: life.close,
 		async send(text, only) {
-			const bench = await life.used();
-			const wanted = only ?? Object.keys(bench.channels);
-			for (const channel of wanted) requireChannel(bench, channel);
+			const { bench, wanted } = await usedFor(only);
 			// Checked before anything is sent: a queued message would run later, with no viewer to show it to.
 			if ((await deliveriesOf(bench)).some(({ state }) => state === "active"))
 				throw new NexusError("conflict", "the lab's last answer is still being delivered; wait, or stop its run");
@@ -54,9 +53,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 			return stateOf(bench, { run: currentOf(bench), shown, questionOpen }, await deliveriesOf(bench), clock.now());
 		},
 		async ask(text, only) {
-			const bench = await life.used();
-			const wanted = only ?? Object.keys(bench.channels);
-			for (const channel of wanted) requireChannel(bench, channel);
+			const { bench, wanted } = await usedFor(only);
 			await bench.ready(wanted);
 			const own = questionsOf(bench);
 			// Events of the start alone are not worth showing.
@@ -64,13 +61,11 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 			return own.ask(text, wanted);
 		},
 		async press(channel, message, label) {
-			const bench = await life.used();
-			requireChannel(bench, channel);
+			const { bench } = await usedFor([channel]);
 			await questionsOf(bench).press(channel, message, label);
 		},
 		async fault(fault: LabFault) {
-			const bench = await life.used();
-			requireChannel(bench, fault.channel);
+			const { bench } = await usedFor([fault.channel]);
 			// Else it would hit the call that only starts the adapter.
 			await bench.ready([fault.channel]);
 			await bench.ask("POST", "/fault", fault);
@@ -87,18 +82,14 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 	};
 }
 
-function requireChannel(bench: Bench, channel: string): void {
-	if (!own(bench.channels, channel)) throw new NexusError("not_found", `the lab has no ${channel}`);
+/** The bench with its platforms, or with those that are asked for. */
+function wantedOf(bench: Bench, only: readonly string[] = Object.keys(bench.channels)) {
+	for (const channel of only)
+		if (!own(bench.channels, channel)) throw new NexusError("not_found", `the lab has no ${channel}`);
+	return { bench, wanted: only };
 }
 
-interface Life {
-	/** The bench, started if need be; from now on it is kept for a while. */
-	used(): Promise<Bench>;
-	running(): Bench | undefined;
-	close(): Promise<void>;
-}
-
-function createLife(options: LabOptions): Life {
+function createLife(options: LabOptions) {
 	const { clock, log } = options;
 	let bench: Promise<Bench> | undefined;
 	let running: Bench | undefined;
@@ -129,7 +120,8 @@ function createLife(options: LabOptions): Life {
 	return {
 		close,
 		running: () => running,
-		async used() {
+		/** The bench, started if need be; from now on it is kept for a while. */
+		async used(): Promise<Bench> {
 			cancelIdle();
 			cancelIdle = clock.after(UNUSED_MS, closeUnasked);
 			bench ??= startBench(options, lost).catch((cause: unknown) => {

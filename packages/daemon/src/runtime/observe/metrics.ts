@@ -29,44 +29,30 @@ interface Metric {
 	read(): readonly Sample[];
 }
 
-const one = (name: string, help: string, read: () => number): Metric => ({
-	name,
-	help,
-	labels: [],
-	read: () => [[{}, read()]],
-});
+const byLabel = (name: string, help: string, labels: readonly string[], read: Metric["read"]): Metric => {
+	return { name, help, labels, read };
+};
 
-const byLabel = (name: string, help: string, labels: readonly string[], read: () => readonly Sample[]): Metric => ({
-	name,
-	help,
-	labels,
-	read,
-});
+const one = (name: string, help: string, read: () => number): Metric => byLabel(name, help, [], () => [[{}, read()]]);
 
 /** Gives the function that renders one scrape. */
 export function createMetrics(source: MetricsSource): () => Promise<string> {
 	const registry = new Registry();
-	for (const { name, help, labels: labelNames, read } of [...totals(source), ...edgeTotals(source)])
-		new Counter({
-			name,
-			help,
-			labelNames,
-			registers: [registry],
-			collect() {
-				this.reset();
-				for (const [labels, value] of read()) this.inc(labels, value);
-			},
-		});
-	for (const { name, help, labels: labelNames, read } of [...levels(source), ...processLevels()])
-		new Gauge({
-			name,
-			help,
-			labelNames,
-			registers: [registry],
-			collect() {
-				for (const [labels, value] of read()) this.set(labels, value);
-			},
-		});
+	const register = (Kind: typeof Counter | typeof Gauge, metrics: readonly Metric[]) => {
+		for (const { name, help, labels: labelNames, read } of metrics)
+			new Kind({
+				name,
+				help,
+				labelNames,
+				registers: [registry],
+				collect() {
+					this.reset();
+					for (const [labels, value] of read()) this.inc(labels, value);
+				},
+			});
+	};
+	register(Counter, [...totals(source), ...edgeTotals(source)]);
+	register(Gauge, [...levels(source), ...processLevels()]);
 	return () => registry.metrics();
 }
 

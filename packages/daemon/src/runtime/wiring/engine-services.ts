@@ -25,13 +25,8 @@ import { packageVersion } from "../package.ts";
 export function openMcp(config: NexusConfig, log: Log): Mcp | undefined {
 	if (config.mcp === undefined) return undefined;
 	refuseLongLimits(config.mcp, config.broker.toolMs ?? BROKER_LIMITS.toolMs);
-	return createMcp(config.mcp, {
-		base: config.base,
-		env: process.env,
-		version: packageVersion(),
-		clock: systemClock,
-		log,
-	});
+	const { base } = config;
+	return createMcp(config.mcp, { base, env: process.env, version: packageVersion(), clock: systemClock, log });
 }
 
 /** The run's watchdog would end the run before the tool's own limit ends the tool. */

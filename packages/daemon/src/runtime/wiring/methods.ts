@@ -35,11 +35,7 @@ export const methodsOf =
 		router.service(RuntimeLocalService, transferMethods(parts));
 		router.service(RuntimeRealtimeService, realtimeMethods(parts));
 		router.service(RuntimeWorkflowService, workflowMethods(parts));
-		router.service(RuntimeAuditService, {
-			...auditMethods(parts),
-			...healthMethods(parts),
-			...providerMethods(parts),
-		});
+		router.service(RuntimeAuditService, { ...auditMethods(parts), ...healthMethods(parts), ...providerMethods(parts) });
 		router.service(RuntimeAccountService, accountMethods(parts));
 		router.service(RuntimeMemoryService, { ...memoryMethods(parts), ...memoryLists(parts) });
 		router.service(RuntimeAgentService, agentMethods(parts));

@@ -1,14 +1,14 @@
 /** The services of a daemon, by name: each slice offers one. */
 
 import type { MemoryPort } from "../../engine/engine.ts";
-import type { AccountSessions } from "../../services/accounts/port.ts";
+import type { AccountSessions } from "../../services/accounts/accounts.ts";
 import type { ClearApp } from "../../services/apps/clearing.ts";
 import type { Applications, AppMessages } from "../../services/apps/port.ts";
 import type { ArtifactService } from "../../services/artifacts/port.ts";
 import type { AuditLog } from "../../services/audit/audit.ts";
 import type { NoticeLogs } from "../../services/audit/notices.ts";
 import type { ConnectorService } from "../../services/connectors/port.ts";
-import type { RuntimeHealthFeed } from "../../services/health/port.ts";
+import type { RuntimeHealthFeed } from "../../services/health/health.ts";
 import type { Jobs } from "../../services/jobs/port.ts";
 import type { Quota } from "../../services/kit/quota.ts";
 import type { Realtime } from "../../services/realtime/port.ts";

@@ -1,10 +1,24 @@
-/** State of every account: an event updates it at once; changes that come with time alone are checked while a reader watches. */
+/** How each account on a chat platform and each sign-in is: an event updates it at once; changes that come with time alone are checked while a reader watches. */
 
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { listeners } from "../kit/listeners.ts";
 import type { SignInInfo, SignInRegister } from "../signins/port.ts";
-import type { AccountSession, AccountSessionState, AccountSessions } from "./port.ts";
+
+type AccountSessionState = "connecting" | "connected" | "degraded" | "disconnected" | "expired" | "removed";
+
+export interface AccountSession {
+	/** `<channel>/<account>`, or the sign-in's id. */
+	id: string;
+	kind: "platform" | "sign-in";
+	state: AccountSessionState;
+	reason?: string;
+	changedAt: number;
+	/** When the daemon got to know it, or when it was signed in. */
+	createdAt: number;
+	/** Only for a sign-in. */
+	expiresAt?: number;
+}
 
 export interface AccountSessionDeps {
 	/** Every configured account, and who calls when one may have changed. */
@@ -20,7 +34,9 @@ export interface AccountSessionDeps {
 /** How often those that are watched are looked at: a pause ends and an old failure is forgotten without a call. */
 const LOOK_MS = 1000;
 
-export function createAccountSessions({ platforms, signIns, clock, log }: AccountSessionDeps): AccountSessions {
+export type AccountSessions = ReturnType<typeof createAccountSessions>;
+
+export function createAccountSessions({ platforms, signIns, clock, log }: AccountSessionDeps) {
 	const known = new Map<string, AccountSession>();
 	const watching = listeners<AccountSession>(log);
 	let cancel = () => {};
@@ -41,7 +57,7 @@ export function createAccountSessions({ platforms, signIns, clock, log }: Accoun
 		for (const [id, session] of known) {
 			if (seen.has(id)) continue;
 			known.delete(id);
-			watching.tell({ ...without(session), state: "removed", changedAt: now });
+			watching.tell({ ...session, reason: undefined, state: "removed", changedAt: now });
 		}
 	};
 	const keepLooking = () => {
@@ -52,11 +68,12 @@ export function createAccountSessions({ platforms, signIns, clock, log }: Accoun
 	};
 	const stops = [platforms.onAccounts(look), signIns.subscribe((signIn) => watching.tell(sessionOf(signIn)))];
 	return {
-		list() {
+		list(): AccountSession[] {
 			look();
 			return [...known.values(), ...signIns.list().map(sessionOf)];
 		},
-		subscribe(listener) {
+		/** Called with every change from now on; returns how to stop it. */
+		subscribe(listener: (session: AccountSession) => void): () => void {
 			const stop = watching.add(listener);
 			if (watching.size === 1) keepLooking();
 			return () => {
@@ -64,23 +81,17 @@ export function createAccountSessions({ platforms, signIns, clock, log }: Accoun
 				if (watching.size === 0) cancel();
 			};
 		},
-		close() {
+		close(): void {
 			cancel();
 			for (const stop of stops) stop();
 		},
 	};
 }
 
-const without = ({ reason: _, ...session }: AccountSession): AccountSession => session;
-
-const sessionOf = ({ id, state, address, createdAt, changedAt, expiresAt }: SignInInfo): AccountSession => ({
-	id,
+const sessionOf = ({ address, ...signIn }: SignInInfo): AccountSession => ({
+	...signIn,
 	kind: "sign-in",
-	state,
 	reason: `from ${address}`,
-	changedAt,
-	createdAt,
-	expiresAt,
 });
 
 /** Facts about an account on a chat platform that decide its state. */
@@ -105,11 +116,10 @@ const FAILS: readonly ProcessState[] = ["backing_off", "open_circuit", "unreacha
 export function platformState(status: PlatformStatus): { state: AccountSessionState; reason?: string } {
 	const { info, infoError, pausedUntil, lastError } = status;
 	const processes = Object.values(status.processes).filter((process) => process !== undefined);
-	const because = (reason: string | undefined) => (reason === undefined ? {} : { reason });
 	const failing = processes.filter(({ state }) => FAILS.includes(state));
 	if (failing.length > 0) {
 		const works = processes.some(({ state }) => state === "running");
-		return { state: works ? "degraded" : "disconnected", ...because(failing[0]?.lastError ?? lastError) };
+		return { state: works ? "degraded" : "disconnected", reason: failing[0]?.lastError ?? lastError };
 	}
 	if (infoError !== undefined) return { state: "disconnected", reason: infoError };
 	const willBeHeard = info?.supports.includes("monitor") && status.processes.monitor === undefined;

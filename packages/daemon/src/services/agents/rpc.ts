@@ -18,7 +18,7 @@ import type { AuditLog } from "../audit/audit.ts";
 import type { AgentEvent } from "../audit/events.ts";
 import type { NoticeLogs } from "../audit/notices.ts";
 import { AGENTS_TOPIC } from "../audit/topics.ts";
-import { reasonCodeOf } from "../kit/codec.ts";
+import { inCapitals, reasonCodeOf } from "../kit/codec.ts";
 import { type Principal, requireOwner } from "../kit/principal.ts";
 import type { Scenarios } from "../scenarios/port.ts";
 
@@ -51,16 +51,14 @@ export const agentMethods = (parts: AgentRpcParts): Partial<ServiceImpl<typeof R
 	},
 
 	async abortRun({ runId }, context) {
-		const principal = principalOf(context);
-		requireOwner(principal);
+		const principal = requireOwner(principalOf(context));
 		return { runId, status: await abort(parts, runId, principal) };
 	},
 
 	async *subscribeAgentEvents({ session, agent, after }, context) {
 		requireOwner(principalOf(context));
-		const filter = { session: session || undefined, agent: agent || undefined };
+		const fits = agentMatcher(session, agent);
 		const cursor = await parts.notices.cursor(AGENTS_TOPIC, afterOf(after));
-		const fits = agentMatcher(filter);
 		yield* logStream(context, {
 			cursor,
 			closes,
@@ -71,9 +69,8 @@ export const agentMethods = (parts: AgentRpcParts): Partial<ServiceImpl<typeof R
 
 async function send({ submit }: AgentRpcParts, { session, text, idempotencyKey }: SendMessageRequest) {
 	if (!isSessionLabel(session)) throw new NexusError("invalid", "session: a label is needed, such as `main`");
-	const key = idempotencyKey === "" ? {} : { idempotencyKey };
 	try {
-		const accepted = await submit({ session, text, ...key });
+		const accepted = await submit({ session, text, idempotencyKey: idempotencyKey || undefined });
 		const { disposition } = accepted;
 		if ("because" in disposition) throw new NexusError("precondition", `not accepted: ${disposition.because}`);
 		return accepted;
@@ -94,37 +91,19 @@ async function abort(parts: AgentRpcParts, runId: string, principal: Principal):
 	return ended.status;
 }
 
-const TYPES: Readonly<Record<AgentEvent["event_type"], AgentEventType>> = {
-	started: AgentEventType.STARTED,
-	message: AgentEventType.MESSAGE,
-	tool: AgentEventType.TOOL,
-	approval: AgentEventType.APPROVAL,
-	settled: AgentEventType.SETTLED,
-};
-
 type AgentEventMessage = MessageInitShape<typeof SubscribeAgentEventsResponseSchema>;
 
-const messageOf = (sequence: number, event: AgentEvent): AgentEventMessage => ({
+const messageOf = (sequence: number, { at, ...event }: AgentEvent): AgentEventMessage => ({
+	...event,
 	sequence: BigInt(sequence),
-	eventType: TYPES[event.event_type],
-	session: event.session,
-	runId: event.run_id ?? "",
-	agent: event.agent ?? "",
-	id: event.id ?? "",
-	tool: event.tool ?? "",
-	state: event.state ?? "",
+	eventType: AgentEventType[inCapitals(event.event_type)],
+	runId: event.run_id,
 	reasonCode: reasonCodeOf(event.reason_code ?? "UNSPECIFIED"),
-	at: timestampFromMs(event.at),
+	at: timestampFromMs(at),
 });
 
-interface AgentEventFilter {
-	session?: string;
-	agent?: string;
-}
-
 /** Undefined: the reader wants all events. */
-function agentMatcher({ session, agent }: AgentEventFilter): ((event: AgentEvent) => boolean) | undefined {
-	if (session === undefined && agent === undefined) return undefined;
-	return (event) =>
-		(session === undefined || event.session === session) && (agent === undefined || event.agent === agent);
+function agentMatcher(session: string, agent: string): ((event: AgentEvent) => boolean) | undefined {
+	if (session === "" && agent === "") return undefined;
+	return (event) => (session === "" || event.session === session) && (agent === "" || event.agent === agent);
 }

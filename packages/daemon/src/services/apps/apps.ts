@@ -6,7 +6,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
 import type { Audit } from "../audit/port.ts";
-import { checkedAppId, isAppId, OWNER_APP, type Principal, requireOwner } from "../kit/principal.ts";
+import { checkedAppId, OWNER_APP, type Principal, requireOwner } from "../kit/principal.ts";
 import type { AppInfo, Applications } from "./port.ts";
 import { type App, type AppRows, appWrites } from "./rows.ts";
 
@@ -57,6 +57,7 @@ export function createApplications(deps: ApplicationDeps): Applications {
 				entries.set(key, { appId: id, hash: Buffer.from(tokenHash, "hex"), ending: new AbortController() });
 		}
 	};
+	const has = (id: string) => apps.some((app) => app.id === id && app.revokedAt === undefined);
 	const reload = async () => take(await rows.apps.list());
 	/** Applies the committed list here, and makes the other daemons read it again. */
 	const changed = async () => {
@@ -77,12 +78,12 @@ export function createApplications(deps: ApplicationDeps): Applications {
 			if (!entry || !timingSafeEqual(entry.hash, found)) return undefined;
 			return { appId: entry.appId, ended: entry.ending.signal };
 		},
-		has: (id) => apps.some((app) => app.id === id && app.revokedAt === undefined),
+		has,
 		list: () => apps.map(infoOf),
 		async add({ id, name = id }, principal) {
 			requireOwner(principal);
 			check(id, name);
-			if (apps.some((app) => app.id === id && app.revokedAt === undefined))
+			if (has(id))
 				throw new NexusError("conflict", `there is an application ${id} already; remove it to get a new token`);
 			const token = TOKEN_PREFIX + randomBytes(TOKEN_BYTES).toString("base64url");
 			const app = { id, name, tokenHash: digest(token).toString("hex"), createdAt: clock.now() };
@@ -93,8 +94,7 @@ export function createApplications(deps: ApplicationDeps): Applications {
 		async remove(id, principal) {
 			requireOwner(principal);
 			checkedAppId(id);
-			if (!apps.some((app) => app.id === id && app.revokedAt === undefined))
-				throw new NexusError("not_found", `there is no application ${id}`);
+			if (!has(id)) throw new NexusError("not_found", `there is no application ${id}`);
 			await bus.write([appWrites.revoke(id, clock.now()), told("removed", id, principal)]);
 			await changed();
 		},
@@ -103,11 +103,8 @@ export function createApplications(deps: ApplicationDeps): Applications {
 }
 
 function check(id: string, name: string): void {
-	if (!isAppId(id) || id === OWNER_APP)
-		throw new NexusError(
-			"invalid",
-			`an application is called by 1 to 64 letters, digits and . _ - beginning with a letter or digit, and not \`${OWNER_APP}\``,
-		);
+	if (checkedAppId(id) === OWNER_APP)
+		throw new NexusError("invalid", `app_id: \`${OWNER_APP}\` is the owner's own; choose another`);
 	if (name.length > NAME_CHARS_MAX)
 		throw new NexusError("invalid", `an application's name has at most ${NAME_CHARS_MAX} characters`);
 }

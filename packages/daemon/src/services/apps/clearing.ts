@@ -7,7 +7,6 @@ import { type JobRows, jobWrites } from "../jobs/rows.ts";
 import { type Principal, requireOwner } from "../kit/principal.ts";
 import { type WorkflowRows, workflowWrites } from "../workflows/rows.ts";
 
-/** In one commit. */
 const JOBS_PER_COMMIT = 500;
 /** Each with its nodes. */
 const WORKFLOWS_PER_COMMIT = 50;

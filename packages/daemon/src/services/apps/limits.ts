@@ -1,38 +1,32 @@
 /** How fast applications may write to one another: a rate and a daily volume for each sender, and a breaker for two that answer each other without end. */
 
-import { NexusError } from "@nexus-stream/protocol";
+import { NexusError, type Reason } from "@nexus-stream/protocol";
 
-export interface MessageLimits {
-	payloadBytesMax: number;
-	/** Messages of one sender within any second. */
-	perSecondMax: number;
-	/** Bytes of one sender's payloads within a day: they are kept for seven. */
-	bytesPerDayMax: number;
-	/** Between two applications, both ways together, within any second. More opens the breaker. */
-	loopPerSecondMax: number;
-	/** How long the breaker lets nothing pass between the two. */
-	loopOpenMs: number;
-}
-
-export const MESSAGE_LIMITS: MessageLimits = {
+export const MESSAGE_LIMITS = {
 	payloadBytesMax: 64 * 1024,
+	/** Messages of one sender within any second. */
 	perSecondMax: 100,
+	/** Bytes of one sender's payloads within a day: they are kept for seven. */
 	bytesPerDayMax: 256 * 1024 ** 2,
+	/** Between two applications, both ways together, within any second. More opens the breaker. */
 	loopPerSecondMax: 20,
+	/** How long the breaker lets nothing pass between the two. */
 	loopOpenMs: 60_000,
 };
 
+export type MessageLimits = typeof MESSAGE_LIMITS;
+
 const WINDOW_MS = 1000;
 
-export interface LimitStep<State> {
+interface LimitStep<State> {
 	state: State;
+	/** A refused message does not count. */
 	allowed: boolean;
 }
 
 /** When a sender's messages of the last second were sent. */
 export type SendTimes = readonly number[];
 
-/** A refused message does not count. */
 export function stepRate(state: SendTimes, now: number, perSecondMax: number): LimitStep<SendTimes> {
 	const recent = state.filter((at) => at > now - WINDOW_MS);
 	return recent.length < perSecondMax ? { state: [...recent, now], allowed: true } : { state: recent, allowed: false };
@@ -46,14 +40,11 @@ interface Volume {
 	readonly bytes: number;
 }
 
-/** A refused message does not count. */
 function stepVolume(state: Volume | undefined, now: number, bytes: number, bytesPerDayMax: number): LimitStep<Volume> {
 	const today = state && now - state.since < DAY_MS ? state : { since: now, bytes: 0 };
 	const next = { since: today.since, bytes: today.bytes + bytes };
 	return next.bytes <= bytesPerDayMax ? { state: next, allowed: true } : { state: today, allowed: false };
 }
-
-const isOverDay = ({ since }: Volume, now: number): boolean => now - since >= DAY_MS;
 
 /** Two applications: their messages of the last second, and until when the breaker is open. */
 export interface Pair {
@@ -77,8 +68,6 @@ export function stepPair(state: Pair, from: string, now: number, limits: Message
 export const isQuiet = ({ sent, openUntil = 0 }: Pair, now: number): boolean =>
 	now >= openUntil && sent.every(({ at }) => at <= now - WINDOW_MS);
 
-const isIdle = (state: SendTimes, now: number): boolean => state.every((at) => at <= now - WINDOW_MS);
-
 /** Beyond it those that matter no more are forgotten. */
 const REMEMBERED_MAX = 1000;
 
@@ -100,18 +89,21 @@ export class MessagePace {
 	take(from: string, to: string, bytes: number): void {
 		const at = this.#now();
 		const key = JSON.stringify([from, to].toSorted());
-		const rate = stepRate(this.#senders.get(from) ?? [], at, this.#limits.perSecondMax);
-		if (!rate.allowed) throw rateLimited(from, this.#limits);
-		const volume = stepVolume(this.#volumes.get(from), at, bytes, this.#limits.bytesPerDayMax);
-		if (!volume.allowed) throw overQuota(from, this.#limits);
+		const { perSecondMax, bytesPerDayMax } = this.#limits;
+		const rate = stepRate(this.#senders.get(from) ?? [], at, perSecondMax);
+		if (!rate.allowed)
+			throw busy(`${from} may send ${perSecondMax} messages a second; wait a second`, "APP_MESSAGE_RATE_LIMITED");
+		const volume = stepVolume(this.#volumes.get(from), at, bytes, bytesPerDayMax);
+		if (!volume.allowed)
+			throw busy(`${from} may send ${bytesPerDayMax} bytes a day: keep files in artifacts`, "QUOTA_EXCEEDED");
 		const pair = stepPair(this.#pairs.get(key) ?? QUIET, from, at, this.#limits);
 		this.#pairs.set(key, pair.state);
 		// A message that the breaker refused was not sent, so it does not count.
 		if (!pair.allowed) throw loopDetected(from, to, (pair.state.openUntil ?? at) - at);
 		this.#senders.set(from, rate.state);
 		this.#volumes.set(from, volume.state);
-		dropOver(this.#senders, (state) => isIdle(state, at));
-		dropOver(this.#volumes, (state) => isOverDay(state, at));
+		dropOver(this.#senders, (times) => times.every((time) => time <= at - WINDOW_MS));
+		dropOver(this.#volumes, ({ since }) => at - since >= DAY_MS);
 		dropOver(this.#pairs, (state) => isQuiet(state, at));
 	}
 }
@@ -121,19 +113,10 @@ function dropOver<State>(states: Map<string, State>, isOver: (state: State) => b
 	for (const [key, state] of states) if (isOver(state)) states.delete(key);
 }
 
-const rateLimited = (from: string, { perSecondMax }: MessageLimits) =>
-	new NexusError("busy", `${from} may send ${perSecondMax} messages a second; wait a second`, {
-		reason: "APP_MESSAGE_RATE_LIMITED",
-	});
-
-const overQuota = (from: string, { bytesPerDayMax }: MessageLimits) =>
-	new NexusError("busy", `${from} may send ${bytesPerDayMax} bytes a day: keep files in artifacts`, {
-		reason: "QUOTA_EXCEEDED",
-	});
-
 const loopDetected = (from: string, to: string, leftMs: number) =>
-	new NexusError(
-		"busy",
+	busy(
 		`${from} and ${to} answer each other without end; nothing passes between them for ${Math.ceil(leftMs / 1000)} s`,
-		{ reason: "APP_MESSAGE_LOOP_DETECTED" },
+		"APP_MESSAGE_LOOP_DETECTED",
 	);
+
+const busy = (message: string, reason: Reason) => new NexusError("busy", message, { reason });

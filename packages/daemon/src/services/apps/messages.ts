@@ -61,7 +61,7 @@ export class AppMessageLogs implements AppMessages {
 			const at = clock.now();
 			const record = recordOf(messageId, from, message, at);
 			await quota?.check(from, message.payload.byteLength);
-			const receipt = message.requireAck ? [receiptWrites.add(receiptOf(record))] : [];
+			const receipt = message.requireAck ? [receiptWrites.add(record)] : [];
 			await bus.write([...claim, post(to, record, from), ...receipt, ...this.#sweep(at)], ADMIT_MS_MAX);
 		});
 		return { messageId: id };
@@ -70,18 +70,18 @@ export class AppMessageLogs implements AppMessages {
 	async acknowledge(acknowledgement: Acknowledgement, principal: Principal): Promise<void> {
 		const { bus, rows, clock } = this.#deps;
 		const { messageId, failed, reason } = acknowledgement;
-		const receipt = await find(rows, messageId, appOf(principal, acknowledgement.app));
-		if (receipt.settledAt !== undefined) return;
+		const { settledAt, ...receipt } = await find(rows, messageId, appOf(principal, acknowledgement.app));
+		if (settledAt !== undefined) return;
 		const at = clock.now();
 		const record: AppMessageRecord = {
-			...receiptOf(receipt),
+			...receipt,
 			event: failed ? "failed" : "acked",
 			requireAck: true,
 			at,
 			reason: reason ? reason.slice(0, REASON_CHARS_MAX).toWellFormed() : undefined,
 		};
 		try {
-			await bus.write([receiptWrites.settle(messageId, at), post(receipt.from, record, receipt.to)], ADMIT_MS_MAX);
+			await bus.write([receiptWrites.settle(messageId, at), post(record.from, record, record.to)], ADMIT_MS_MAX);
 		} catch (cause) {
 			// Two acknowledgements came at once: the sender gets the first.
 			if (!(cause instanceof Refused && cause.refusal === "conflict")) throw cause;
@@ -140,13 +140,4 @@ const recordOf = (messageId: string, from: string, message: NewAppMessage, at: n
 	requireAck: message.requireAck,
 	sentAt: at,
 	at,
-});
-
-const receiptOf = ({ messageId, from, to, subjectUserId, messageType, sentAt }: Omit<Receipt, "settledAt">) => ({
-	messageId,
-	from,
-	to,
-	messageType,
-	sentAt,
-	subjectUserId,
 });

@@ -6,7 +6,6 @@ import type { Principal } from "../kit/principal.ts";
 
 export interface AppInfo {
 	id: string;
-	/** For people. */
 	name: string;
 	createdAt: number;
 	/** Since when its token is worth nothing. */
@@ -59,7 +58,6 @@ export interface AppMessageRecord {
 	payload?: string;
 	requireAck: boolean;
 	sentAt: number;
-	/** Time of the event. */
 	at: number;
 	reason?: string;
 }

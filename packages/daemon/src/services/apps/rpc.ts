@@ -1,21 +1,18 @@
 /** Applications, which the owner lists, adds, clears and removes, and the messages between them. */
 
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import {
-	AckAppMessageResponseSchema,
 	AppMessageEventType,
-	AppMessageSchema,
 	type AppSchema,
 	type RuntimeAppService,
-	SendAppMessageResponseSchema,
-	SubscribeAppMessagesResponseSchema,
+	type SubscribeAppMessagesResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/app_pb";
-import { NexusError } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
 import { afterOf, logStream, principalOf } from "../../edge/rpc/rpc.ts";
-import { checkedAppId, type Principal, requireOwner } from "../kit/principal.ts";
+import { inCapitals, timeOf } from "../kit/codec.ts";
+import { checkedAppId, requireOwner } from "../kit/principal.ts";
 import { type Quota, storedTotal } from "../kit/quota.ts";
 import type { ClearApp } from "./clearing.ts";
 import type { AppInfo, Applications, AppMessageRecord, AppMessages } from "./port.ts";
@@ -30,15 +27,14 @@ export interface AppRpcParts {
 export const appMethods = ({
 	appMessages,
 }: Pick<AppRpcParts, "appMessages">): Partial<ServiceImpl<typeof RuntimeAppService>> => ({
-	async sendAppMessage({ fromAppId, toAppId, subjectUserId, idempotencyKey, ...message }, context) {
+	sendAppMessage({ fromAppId, toAppId, subjectUserId, idempotencyKey, ...message }, context) {
 		const { messageType, payload, requireAck } = message;
 		const sent = { from: fromAppId, to: toAppId, subjectUserId, messageType, payload, requireAck, idempotencyKey };
-		const { messageId } = await appMessages.send(sent, principalOf(context));
-		return create(SendAppMessageResponseSchema, { messageId });
+		return appMessages.send(sent, principalOf(context));
 	},
 	async ackAppMessage({ appId, messageId, failed, reason }, context) {
 		await appMessages.acknowledge({ app: appId, messageId, failed, reason }, principalOf(context));
-		return create(AckAppMessageResponseSchema);
+		return {};
 	},
 	async *subscribeAppMessages({ appId, after }, context) {
 		const cursor = await appMessages.open(appId, afterOf(after), principalOf(context));
@@ -49,70 +45,50 @@ export const appMethods = ({
 const eventsOf = ({ first, records }: Batch) =>
 	records.map((record, n) => eventOf(JSON.parse(record) as AppMessageRecord, first + n));
 
-const EVENT_TYPES = {
-	received: AppMessageEventType.RECEIVED,
-	acked: AppMessageEventType.ACKED,
-	failed: AppMessageEventType.FAILED,
-};
-
-function eventOf(record: AppMessageRecord, sequence: number) {
-	const { event, messageId, from, to, subjectUserId = "", messageType, payload = "", requireAck, sentAt } = record;
-	return create(SubscribeAppMessagesResponseSchema, {
-		sequence: BigInt(sequence),
-		eventType: EVENT_TYPES[event],
-		message: create(AppMessageSchema, {
-			messageId,
-			fromAppId: from,
-			toAppId: to,
-			subjectUserId,
-			messageType,
-			payload: Buffer.from(payload, "base64"),
-			requireAck,
-			sentAt: timestampFromMs(sentAt),
-		}),
-		reason: record.reason ?? "",
-		at: timestampFromMs(record.at),
-	});
-}
-
-const NAME_CHARS_MAX = 200;
+const eventOf = (
+	{ event, from, to, payload = "", sentAt, at, reason, ...message }: AppMessageRecord,
+	sequence: number,
+): MessageInitShape<typeof SubscribeAppMessagesResponseSchema> => ({
+	sequence: BigInt(sequence),
+	eventType: AppMessageEventType[inCapitals(event)],
+	message: {
+		...message,
+		fromAppId: from,
+		toAppId: to,
+		payload: Buffer.from(payload, "base64"),
+		sentAt: timestampFromMs(sentAt),
+	},
+	reason,
+	at: timestampFromMs(at),
+});
 
 export function appRegistry({ apps, quota, clearApp }: AppRpcParts): Partial<ServiceImpl<typeof RuntimeAppService>> {
 	const messageOf = async (app: AppInfo): Promise<MessageInitShape<typeof AppSchema>> => ({
 		appId: app.id,
 		name: app.name,
 		createdAt: timestampFromMs(app.createdAt),
-		...(app.revokedAt === undefined ? {} : { removedAt: timestampFromMs(app.revokedAt) }),
+		removedAt: timeOf(app.revokedAt),
 		...(await storedIn(quota, app.id)),
 	});
 	return {
 		async listApps(_, context) {
-			ownerOf(context);
+			requireOwner(principalOf(context));
 			return { apps: await Promise.all(apps.list().map(messageOf)) };
 		},
 		async addApp({ appId, name }, context) {
-			const owner = ownerOf(context);
-			const id = checkedAppId(appId);
-			if (name.length > NAME_CHARS_MAX) throw new NexusError("invalid", `name: at most ${NAME_CHARS_MAX} characters`);
-			const { app, token } = await apps.add(name === "" ? { id } : { id, name }, owner);
+			const { app, token } = await apps.add({ id: appId, name: name || undefined }, requireOwner(principalOf(context)));
 			return { app: await messageOf(app), token };
 		},
 		async clearApp({ appId }, context) {
-			await clearApp(checkedAppId(appId), ownerOf(context));
+			await clearApp(checkedAppId(appId), requireOwner(principalOf(context)));
 			const { storedBytes, storedBytesMax } = await storedIn(quota, appId);
 			return { appId, storedBytes, storedBytesMax };
 		},
 		async removeApp({ appId }, context) {
-			await apps.remove(checkedAppId(appId), ownerOf(context));
+			await apps.remove(appId, requireOwner(principalOf(context)));
 			return {};
 		},
 	};
-}
-
-function ownerOf(context: HandlerContext): Principal {
-	const principal = principalOf(context);
-	requireOwner(principal);
-	return principal;
 }
 
 async function storedIn(quota: Quota, appId: string) {
@@ -120,12 +96,6 @@ async function storedIn(quota: Quota, appId: string) {
 	return {
 		storedBytes: BigInt(storedTotal(stored)),
 		storedBytesMax: BigInt(quota.bytesPerAppMax),
-		stored: {
-			jobs: BigInt(stored.jobs),
-			workflows: BigInt(stored.workflows),
-			logs: BigInt(stored.logs),
-			artifacts: BigInt(stored.artifacts),
-			messages: BigInt(stored.messages),
-		},
+		stored: Object.fromEntries(Object.entries(stored).map(([what, bytes]) => [what, BigInt(bytes as number)])),
 	};
 }

@@ -6,6 +6,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
+import { stopping } from "../kit/durable-work.ts";
 import { appOf, type Principal } from "../kit/principal.ts";
 import type { Quota } from "../kit/quota.ts";
 import { Downloads, noArtifact } from "./downloads.ts";
@@ -40,7 +41,7 @@ const ROOM = "room";
 /** Rows of one step of a sweep. */
 const SWEEP_ROWS = 500;
 
-export class StoredArtifacts implements ArtifactService {
+export class StoredArtifacts extends Downloads implements ArtifactService {
 	readonly transfers: TransferTable;
 	readonly #deps: ArtifactsDeps;
 	readonly #limits: ArtifactLimits;
@@ -50,15 +51,17 @@ export class StoredArtifacts implements ArtifactService {
 	/** Files that have no row yet. */
 	readonly #storing = new Set<string>();
 	readonly #uploads = new Map<string, Transfer>();
-	readonly #downloads: Downloads;
 
 	constructor(deps: ArtifactsDeps) {
+		const limits = withDefaults(ARTIFACT_LIMITS, deps.limits);
+		const { transferIdleMs } = limits;
+		const files = artifactFiles(deps.dir);
+		const transfers = new TransferTable(deps.clock, transferIdleMs);
+		super({ ...deps, files, transfers, transferIdleMs });
 		this.#deps = deps;
-		this.#limits = withDefaults(ARTIFACT_LIMITS, deps.limits);
-		this.#files = artifactFiles(deps.dir);
-		const { transferIdleMs } = this.#limits;
-		this.transfers = new TransferTable(deps.clock, transferIdleMs);
-		this.#downloads = new Downloads({ ...deps, files: this.#files, transfers: this.transfers, transferIdleMs });
+		this.#limits = limits;
+		this.#files = files;
+		this.transfers = transfers;
 	}
 
 	async store(given: NewArtifact, data: Uint8Array | AsyncIterable<Uint8Array>): Promise<ArtifactInfo> {
@@ -139,22 +142,6 @@ export class StoredArtifacts implements ArtifactService {
 			own >= uploadsPerAppMax ? `${own} uploads of ${appId}` : all >= uploadsMax ? `${all} uploads` : undefined;
 		if (what === undefined) return;
 		throw new NexusError("busy", `${what} are not whole: finish or cancel one first`, { reason: "QUOTA_EXCEEDED" });
-	}
-
-	find(id: string, principal: Principal): Promise<ArtifactInfo | undefined> {
-		return this.#downloads.find(id, principal);
-	}
-
-	read(id: string, offset: number, bytesMax: number, principal: Principal) {
-		return this.#downloads.read(id, offset, bytesMax, principal);
-	}
-
-	stream(artifact: ArtifactInfo, from: number, to: number): AsyncGenerator<Uint8Array> {
-		return this.#downloads.stream(artifact, from, to);
-	}
-
-	whole(id: string, appId: string, bytesMax: number) {
-		return this.#downloads.whole(id, appId, bytesMax);
 	}
 
 	async upload(piece: ArtifactPiece, principal: Principal) {
@@ -286,7 +273,7 @@ export class StoredArtifacts implements ArtifactService {
 	}
 
 	async close(): Promise<void> {
-		this.#closed.abort(new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" }));
+		this.#closed.abort(stopping());
 		this.transfers.close();
 	}
 }

@@ -9,47 +9,26 @@ import {
 	LocalTransferState,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/local_pb";
 import { NexusError } from "@nexus-stream/protocol";
-import { reasonFields } from "../kit/codec.ts";
+import { inCapitals, reasonFields } from "../kit/codec.ts";
 import type { ArtifactInfo, TransferInfo } from "./port.ts";
 
 export const artifactMessage = (artifact: ArtifactInfo): MessageInitShape<typeof ArtifactSchema> => ({
+	...artifact,
 	artifactId: artifact.id,
-	appId: artifact.appId,
-	name: artifact.name,
-	mimeType: artifact.mimeType,
 	sizeBytes: BigInt(artifact.sizeBytes),
-	sha256: artifact.complete ? (artifact.sha256 ?? "") : "",
+	sha256: artifact.complete ? artifact.sha256 : undefined,
 	createdAt: timestampFromMs(artifact.createdAt),
 	expiresAt: timestampFromMs(artifact.expiresAt),
-	complete: artifact.complete,
 });
 
-const TRANSFER_KIND: Readonly<Record<TransferInfo["kind"], LocalTransferKind>> = {
-	upload: LocalTransferKind.UPLOAD,
-	download: LocalTransferKind.DOWNLOAD,
-	fetch: LocalTransferKind.FETCH,
-	attachment: LocalTransferKind.ATTACHMENT,
-};
-
-const TRANSFER_STATE: Readonly<Record<TransferInfo["state"], LocalTransferState>> = {
-	running: LocalTransferState.RUNNING,
-	paused: LocalTransferState.PAUSED,
-	completed: LocalTransferState.COMPLETED,
-	failed: LocalTransferState.FAILED,
-	canceled: LocalTransferState.CANCELED,
-};
-
 export const transferMessage = (transfer: TransferInfo): MessageInitShape<typeof LocalTransferSchema> => ({
+	...transfer,
+	...reasonFields(transfer.error),
 	transferId: transfer.id,
-	appId: transfer.appId,
-	kind: TRANSFER_KIND[transfer.kind],
-	state: TRANSFER_STATE[transfer.state],
-	artifactId: transfer.artifactId ?? "",
-	name: transfer.name,
+	kind: LocalTransferKind[inCapitals(transfer.kind)],
+	state: LocalTransferState[inCapitals(transfer.state)],
 	transferredBytes: BigInt(transfer.transferredBytes),
 	totalBytes: BigInt(transfer.totalBytes),
-	sha256: transfer.sha256 ?? "",
-	...reasonFields(transfer.error),
 	startedAt: timestampFromMs(transfer.startedAt),
 	updatedAt: timestampFromMs(transfer.updatedAt),
 });

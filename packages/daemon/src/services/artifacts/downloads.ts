@@ -16,7 +16,8 @@ export interface DownloadParts {
 	transferIdleMs: number;
 }
 
-export class Downloads {
+/** The part of the service that reads. */
+export abstract class Downloads {
 	readonly #parts: DownloadParts;
 	/** By artifact and reader. */
 	readonly #inPieces = new Map<string, Transfer>();

@@ -9,56 +9,45 @@ import { NexusError } from "@nexus-stream/protocol";
 const PART = ".part";
 const FILE = /^(art_[0-9a-f]{32})(\.part)?$/;
 
-export interface ArtifactFiles {
-	/** How much of an unfinished one is there. */
-	received(id: string): Promise<number>;
-	/** Writes a piece of an unfinished one; returns how much is there then. */
-	write(id: string, offset: number, chunk: Uint8Array): Promise<number>;
-	/** SHA-256 of an unfinished file, in hex. */
-	sum(id: string): Promise<string>;
-	/** Makes it whole: its bytes are on the disk before it has its name. */
-	finish(id: string): Promise<void>;
-	/** Makes a whole file unfinished again, because its row was not marked complete. */
-	reopen(id: string): Promise<void>;
-	read(id: string, offset: number, length: number): Promise<Uint8Array>;
-	stream(id: string, from: number, to: number): AsyncIterable<Uint8Array>;
-	remove(id: string): Promise<void>;
-	/** The ids that files have. */
-	ids(): Promise<Set<string>>;
-}
+export type ArtifactFiles = ReturnType<typeof artifactFiles>;
 
-export function artifactFiles(dir: string): ArtifactFiles {
+export function artifactFiles(dir: string) {
 	const whole = (id: string) => join(dir, id);
 	const part = (id: string) => join(dir, id + PART);
 	let made: Promise<unknown> | undefined;
 	const folder = () => (made ??= mkdir(dir, { recursive: true, mode: 0o700 }));
 	return {
-		received: async (id) => (await stat(part(id)).catch(absent))?.size ?? 0,
-		async write(id, offset, chunk) {
+		/** How much of an unfinished one is there. */
+		received: async (id: string) => (await stat(part(id)).catch(absent))?.size ?? 0,
+		/** Writes a piece of an unfinished one; returns how much is there then. */
+		async write(id: string, offset: number, chunk: Uint8Array) {
 			await folder();
 			return writeAt(part(id), offset, chunk);
 		},
-		async sum(id) {
+		/** SHA-256 of an unfinished file, in hex. */
+		async sum(id: string) {
 			const hash = createHash("sha256");
 			for await (const chunk of createReadStream(part(id))) hash.update(chunk as Uint8Array);
 			return hash.digest("hex");
 		},
-		async finish(id) {
+		/** Makes it whole: its bytes are on the disk before it has its name. */
+		async finish(id: string) {
 			await using(await open(part(id), "r+"), (file) => file.sync());
 			await rename(part(id), whole(id));
 			await using(await open(dir, "r"), (file) => file.sync());
 		},
-		async reopen(id) {
+		/** Makes a whole file unfinished again, because its row was not marked complete. */
+		async reopen(id: string) {
 			const there = await access(whole(id)).then(() => true, absent);
 			if (there) await rename(whole(id), part(id));
 		},
-		async read(id, offset, length) {
+		async read(id: string, offset: number, length: number): Promise<Uint8Array> {
 			const chunk = Buffer.alloc(length);
 			const { bytesRead } = await using(await opened(whole(id), id), (file) => file.read(chunk, 0, length, offset));
 			if (bytesRead < length) throw lost(id);
 			return chunk;
 		},
-		async *stream(id, from, to) {
+		async *stream(id: string, from: number, to: number) {
 			if (to <= from) return;
 			const file = await opened(whole(id), id);
 			try {
@@ -67,7 +56,7 @@ export function artifactFiles(dir: string): ArtifactFiles {
 				await file.close();
 			}
 		},
-		async remove(id) {
+		async remove(id: string) {
 			await rm(whole(id), { force: true });
 			await rm(part(id), { force: true });
 		},

@@ -4,20 +4,12 @@ import type { NexusError } from "@nexus-stream/protocol";
 import type { Principal } from "../kit/principal.ts";
 import type { StoredArtifact } from "./rows.ts";
 
-/** As it is stored. */
 export type ArtifactInfo = StoredArtifact;
 
-export interface NewArtifact {
-	appId: string;
-	name: string;
-	mimeType: string;
-}
+export type NewArtifact = Pick<ArtifactInfo, "appId" | "name" | "mimeType">;
 
-export interface ArtifactPiece {
+export interface ArtifactPiece extends NewArtifact {
 	id?: string;
-	appId: string;
-	name: string;
-	mimeType: string;
 	sizeBytes: number;
 	sha256: string;
 	offset: number;
@@ -75,15 +67,7 @@ export interface ArtifactService extends Artifacts {
 
 export type DownloadFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
-export interface NewTransfer {
-	kind: TransferInfo["kind"];
-	appId: string;
-	name: string;
-	artifactId?: string;
-	/** -1: not known. */
-	totalBytes: number;
-	sha256?: string;
-}
+export type NewTransfer = Omit<TransferInfo, "id" | "state" | "transferredBytes" | "error" | "startedAt" | "updatedAt">;
 
 /** A transfer, as the code that moves its bytes sees it. */
 export interface Transfer {

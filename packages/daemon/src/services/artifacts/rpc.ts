@@ -56,10 +56,9 @@ export const transferMethods = ({ artifacts }: ArtifactRpcParts): Partial<Servic
 			};
 		},
 		listLocalTransfers({ appId }, context) {
-			const isListed = filterOf(principalOf(context), appId);
-			return {
-				transfers: artifacts.transfers.list(principalOf(context)).filter(isListed).map(transferMessage),
-			};
+			const principal = principalOf(context);
+			const listed = artifacts.transfers.list(principal).filter(filterOf(principal, appId));
+			return { transfers: listed.map(transferMessage) };
 		},
 		pauseLocalTransfer: change("pause"),
 		resumeLocalTransfer: change("resume"),

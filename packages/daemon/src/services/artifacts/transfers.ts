@@ -3,6 +3,7 @@
 import { Readable } from "node:stream";
 import { NexusError, newId } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import { stopping } from "../kit/durable-work.ts";
 import { type Principal, seesApp } from "../kit/principal.ts";
 import type { DownloadFetch, NewTransfer, Transfer, TransferInfo, Transfers } from "./port.ts";
 
@@ -74,8 +75,7 @@ export class TransferTable implements Transfers {
 
 	/** Ends what waits. */
 	close(): void {
-		for (const one of this.#all.values())
-			one.stop(new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" }));
+		for (const one of this.#all.values()) one.stop(stopping());
 	}
 
 	#add(info: TransferInfo, canceled: (() => Promise<void>) | undefined): LiveTransfer {

@@ -4,9 +4,8 @@ import { NexusError, reasonOf, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus, Cursor } from "../../bus/bus.ts";
-import { Flood } from "./flood.ts";
 import type { NoticeLogs } from "./notices.ts";
-import type { Audit, AuditEntry, AuditPayload } from "./port.ts";
+import { type Audit, type AuditEntry, type AuditPayload, Flood } from "./port.ts";
 import { type AuditRecord, auditRecordOf } from "./record.ts";
 import type { NoticeRows } from "./rows.ts";
 import { AUDIT_TOPIC } from "./topics.ts";
@@ -40,17 +39,7 @@ export interface ExportedLog {
 	head: number;
 }
 
-export interface AuditLog {
-	list(query: AuditLogQuery): Promise<AuditList>;
-	/** Reads the log after a position, or from the earliest kept event. The export itself is recorded, too. */
-	export(after: number | undefined, caller: string): Promise<ExportedLog>;
-	/** A caller asked for a run to stop. Recorded apart from the run's end, because the run does not wait for it. */
-	abortAsked(runId: string, caller: string): void;
-	/** A client's message was not taken: nothing else is on record of it. */
-	messageRefused(session: string, cause: unknown): void;
-	/** The daemon's own configuration: it began with one, or took up another. */
-	configured(operation: "started" | "accounts_changed", payload: AuditPayload): void;
-}
+export type AuditLog = ReturnType<typeof createAuditLog>;
 
 export interface AuditLogParts {
 	bus: Pick<Bus, "write">;
@@ -64,8 +53,9 @@ export interface AuditLogParts {
 const EVENTS_PER_READ = 500;
 /** Limit of one list: it skips events that do not match the filter, but not all of the log in one call. */
 const EVENTS_LOOKED_AT_MAX = 20_000;
+const PATIENCE_MS = 5000;
 
-export function createAuditLog({ bus, rows, notices, audit, clock, log }: AuditLogParts): AuditLog {
+export function createAuditLog({ bus, rows, notices, audit, clock, log }: AuditLogParts) {
 	const refusals = new Flood();
 	/** Records an event without making the caller wait. */
 	const tell = (entry: AuditEntry) =>
@@ -73,7 +63,7 @@ export function createAuditLog({ bus, rows, notices, audit, clock, log }: AuditL
 			log.error({ operation: entry.operation, err: cause }, "an audit event could not be recorded");
 		});
 	return {
-		async list({ filter, limit, before = Number.MAX_SAFE_INTEGER }) {
+		async list({ filter, limit, before = Number.MAX_SAFE_INTEGER }: AuditLogQuery): Promise<AuditList> {
 			const fits = auditMatcher(filter);
 			const records: AuditRecord[] = [];
 			let place = before;
@@ -90,7 +80,8 @@ export function createAuditLog({ bus, rows, notices, audit, clock, log }: AuditL
 			}
 			return { records, nextBefore: place };
 		},
-		async export(after, caller) {
+		/** Reads the log after a position, or from the earliest kept event. The export itself is recorded, too. */
+		async export(after: number | undefined, caller: string): Promise<ExportedLog> {
 			const { last } = await rows.notices.range(AUDIT_TOPIC);
 			const cursor = await notices.cursor(AUDIT_TOPIC, after ?? 0);
 			const payload = { after: after ?? 0, head: last };
@@ -103,20 +94,21 @@ export function createAuditLog({ bus, rows, notices, audit, clock, log }: AuditL
 			}
 			return { cursor, head: last };
 		},
-		abortAsked: (runId, caller) =>
+		/** A caller asked for a run to stop. Recorded apart from the run's end, because the run does not wait for it. */
+		abortAsked: (runId: string, caller: string) =>
 			tell({ domain: "runs", operation: "abort_asked", caller, payload: { run_id: runId } }),
-		messageRefused(session, cause) {
+		/** A client's message was not taken: nothing else is on record of it. */
+		messageRefused(session: string, cause: unknown): void {
 			const told = refusals.next(clock.now());
 			if (!told) return;
 			const { code, reason = reasonOf(code) } = toNexusError(cause);
-			const payload = { session, ...(told.untold > 0 && { untold: told.untold }) };
-			tell({ domain: "messages", operation: "refused", reason, caller: "web", payload });
+			tell({ domain: "messages", operation: "refused", reason, caller: "web", payload: { session, ...told } });
 		},
-		configured: (operation, payload) => tell({ domain: "configuration", operation, payload }),
+		/** The daemon's own configuration: it began with one, or took up another. */
+		configured: (operation: "started" | "accounts_changed", payload: AuditPayload) =>
+			tell({ domain: "configuration", operation, payload }),
 	};
 }
-
-const PATIENCE_MS = 5000;
 
 /** Everything fits a filter that asks for nothing. */
 export function auditMatcher(filter: AuditFilter): (record: AuditRecord) => boolean {

@@ -32,42 +32,23 @@ export interface MemoryEvent {
 const NAME_BYTES_MAX = 64;
 const ID_BYTES_MAX = 128;
 
-const name = (text: string | undefined) => (text === undefined ? undefined : clipped(text, NAME_BYTES_MAX));
-
-export const agentText = ({
-	event_type,
-	at,
-	session,
-	run_id,
-	agent,
-	id,
-	tool,
-	state,
-	reason_code,
-}: AgentEvent): string =>
+export const agentText = ({ agent, id, tool, ...event }: AgentEvent): string =>
 	JSON.stringify({
-		event_type,
-		at,
-		session,
-		run_id,
-		agent: name(agent),
-		id: id === undefined ? undefined : clipped(id, ID_BYTES_MAX),
-		tool: name(tool),
-		state,
-		reason_code,
+		...event,
+		agent: agent && clipped(agent, NAME_BYTES_MAX),
+		id: id && clipped(id, ID_BYTES_MAX),
+		tool: tool && clipped(tool, NAME_BYTES_MAX),
 	});
 
-export const memoryText = ({ event_type, at, memory_id, bank, run_id, agent }: MemoryEvent): string =>
-	JSON.stringify({ event_type, at, memory_id, bank, run_id, agent: name(agent) });
+export const memoryText = ({ agent, ...event }: MemoryEvent): string =>
+	JSON.stringify({ ...event, agent: agent && clipped(agent, NAME_BYTES_MAX) });
 
 const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/gu;
-
 /** Nearly all of them. */
 const PLAIN = /^[ -~]*$/;
 
 /** Names and ids come from models, platforms and callers: records hold them on one line, and at most so many bytes of UTF-8, on a character's border. */
 export function clipped(text: string, bytesMax: number): string {
 	if (text.length <= bytesMax && PLAIN.test(text)) return text;
-	const plain = text.search(CONTROL) < 0 ? text : text.replaceAll(CONTROL, "\uFFFD");
-	return clipBytes(plain, bytesMax);
+	return clipBytes(text.replaceAll(CONTROL, "\uFFFD"), bytesMax);
 }

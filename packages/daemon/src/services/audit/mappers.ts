@@ -3,7 +3,7 @@
  * themselves, so that no path to a change can skip it. Records hold ids, names and states, never the text of a message.
  */
 
-import { type Reason, reasonOfEnd, traceIdOf } from "@nexus-stream/protocol";
+import { reasonOfEnd, traceIdOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { RunMeta } from "../../broker/broker.ts";
 import type { Changes, LogSpec, Tell } from "../../bus/bus.ts";
@@ -15,10 +15,9 @@ import type { Disposition, InboxOps, Origin } from "../../ledger/inbox/port.ts";
 import type { PairingOps, Person } from "../../ledger/pairings/port.ts";
 import type { TurnOps } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
-import type { MemoryOps } from "../memory/rows.ts";
+import type { MemoryItem, MemoryOps, MemoryProvenance } from "../memory/rows.ts";
 import { type AgentEvent, agentText, type MemoryEvent, memoryText } from "./events.ts";
-import { Flood } from "./flood.ts";
-import type { AuditEntry } from "./port.ts";
+import { type AuditEntry, Flood } from "./port.ts";
 import { auditText } from "./record.ts";
 import { noticeWrites } from "./rows.ts";
 import { AGENTS_TOPIC, AUDIT_TOPIC, MEMORY_TOPIC } from "./topics.ts";
@@ -46,7 +45,7 @@ class Telling {
 	/** Strangers must not be able to fill the disk. */
 	refusal({ payload, ...entry }: AuditEntry): void {
 		const told = this.#refusals.next(this.#at);
-		if (told) this.audit({ ...entry, payload: { ...payload, ...(told.untold > 0 && { untold: told.untold }) } });
+		if (told) this.audit({ ...entry, payload: { ...payload, ...told } });
 	}
 
 	agent(event: Omit<AgentEvent, "at">): void {
@@ -95,15 +94,15 @@ function begun(telling: Telling, { log: run_id, meta }: LogSpec, writes: readonl
 		operation: "started",
 		traceId,
 		caller: origin && callerOf(origin),
-		payload: { run_id, session, engine, messages: events.length, ...(continues !== undefined && { continues }) },
+		payload: { run_id, session, engine, messages: events.length, continues },
 	});
 	telling.agent({ event_type: "started", session, run_id, state: "running" });
 }
 
 const callerOf = ({ channel, account, sender }: Person): string => `${channel}/${account}/${sender}`;
 
-const runIn = (disposition: Disposition): { run_id?: string } =>
-	"runId" in disposition && disposition.runId !== undefined ? { run_id: disposition.runId } : {};
+const runIn = (disposition: Disposition): string | undefined =>
+	"runId" in disposition ? disposition.runId : undefined;
 
 /** The audit's operation for each outcome of a message. */
 const OPERATION_OF: Readonly<Record<Disposition["state"], string>> = {
@@ -122,29 +121,28 @@ const OPERATION_OF: Readonly<Record<Disposition["state"], string>> = {
 const inbox: Tellers<InboxOps> = {
 	accept(telling, { eventId: event_id, session, disposition, origin, traceId }) {
 		const { state } = disposition;
+		const run_id = runIn(disposition);
 		const operation = OPERATION_OF[state];
 		const entry: AuditEntry = {
 			domain: "messages",
 			operation,
 			traceId,
 			caller: origin && callerOf(origin),
-			payload: { event_id, session, state, ...runIn(disposition) },
+			payload: { event_id, session, state, run_id },
 		};
 		if (operation === "refused") telling.refusal({ ...entry, reason: "FORBIDDEN" });
 		else telling.audit(entry);
-		if (operation === "accepted")
-			telling.agent({ event_type: "message", session, ...runIn(disposition), id: event_id, state });
+		if (operation === "accepted") telling.agent({ event_type: "message", session, run_id, id: event_id, state });
 	},
 	dispose(telling, event_id, disposition) {
 		const { state } = disposition;
 		const { session } = telling;
+		const run_id = runIn(disposition);
 		const isAccepted = OPERATION_OF[state] === "accepted";
 		// That it was accepted is on record: what is new is what became of it.
 		const operation = isAccepted ? state : OPERATION_OF[state];
-		const inSession: Record<string, string> = session === undefined ? {} : { session };
-		telling.audit({ domain: "messages", operation, payload: { event_id, ...inSession, ...runIn(disposition) } });
-		if (session !== undefined)
-			telling.agent({ event_type: "message", session, ...runIn(disposition), id: event_id, state });
+		telling.audit({ domain: "messages", operation, payload: { event_id, session, run_id } });
+		if (session !== undefined) telling.agent({ event_type: "message", session, run_id, id: event_id, state });
 	},
 };
 
@@ -168,13 +166,11 @@ const turns: Tellers<TurnOps> = {
 				output_tokens: usage.output,
 			},
 		});
-		telling.agent({ event_type: "settled", session, run_id, state: status, ...reasonIn(why) });
+		const reason_code = why === "UNSPECIFIED" ? undefined : why;
+		telling.agent({ event_type: "settled", session, run_id, state: status, reason_code });
 	},
 	rollBack: (telling, run_id) => telling.audit({ domain: "runs", operation: "rolled_back", payload: { run_id } }),
 };
-
-const reasonIn = (reason: Reason): { reason_code?: Reason } =>
-	reason === "UNSPECIFIED" ? {} : { reason_code: reason };
 
 const execution: Tellers<ExecutionOps> = {
 	add(telling, entries) {
@@ -190,10 +186,9 @@ function toolUsed(telling: Telling, { session, runId: run_id, agent, data = {} }
 		domain: "tools",
 		operation: status,
 		caller: agent,
-		payload: { run_id, session, call_id, tool, ...(typeof ms === "number" && { ms }) },
+		payload: { run_id, session, call_id, tool, ms: typeof ms === "number" ? ms : undefined },
 	});
-	const by = agent === undefined ? {} : { agent };
-	telling.agent({ event_type: "tool", session, run_id, ...by, id: call_id, tool, state: status });
+	telling.agent({ event_type: "tool", session, run_id, agent, id: call_id, tool, state: status });
 }
 
 const isToolState = (status: unknown): status is string =>
@@ -217,8 +212,7 @@ function questioned(telling: Telling, question: OpenQuestion, operation: string,
 	const { id, runId: run_id, session, tool, agent } = question;
 	telling.audit({ domain: "approvals", operation, caller: by, payload: { approval_id: id, run_id, session, tool } });
 	const state = operation === "asked" ? "pending" : operation;
-	const asker = agent === undefined ? {} : { agent };
-	telling.agent({ event_type: "approval", session, run_id, ...asker, id, tool, state });
+	telling.agent({ event_type: "approval", session, run_id, agent, id, tool, state });
 }
 
 const deliveries: Tellers<DeliveryOps> = {
@@ -235,25 +229,18 @@ const deliveries: Tellers<DeliveryOps> = {
 };
 
 const memory: Tellers<MemoryOps> = {
-	add(telling, { id: memory_id, bank, provenance: { runId, agent } }) {
-		remembered(telling, "retained", { memory_id, bank }, { runId, agent });
-	},
-	forget(telling, { id: memory_id, bank }, { runId, agent }) {
-		remembered(telling, "forgotten", { memory_id, bank }, { runId, agent });
-	},
+	add: (telling, item) => remembered(telling, "retained", item, item.provenance),
+	forget: (telling, item, by) => remembered(telling, "forgotten", item, by),
 };
 
 function remembered(
 	telling: Telling,
 	event_type: MemoryEvent["event_type"],
-	item: { memory_id: string; bank: string },
-	by: { runId: string | undefined; agent: string | undefined },
+	{ id: memory_id, bank }: Pick<MemoryItem, "id" | "bank">,
+	{ runId: run_id, agent }: MemoryProvenance,
 ): void {
-	const run: Record<string, string> = by.runId === undefined ? {} : { run_id: by.runId };
-	const agent = by.agent === undefined ? {} : { agent: by.agent };
-	const caller = by.agent === undefined ? {} : { caller: by.agent };
-	telling.audit({ domain: "memory", operation: event_type, ...caller, payload: { ...item, ...run } });
-	telling.memory({ event_type, ...item, ...run, ...agent });
+	telling.audit({ domain: "memory", operation: event_type, caller: agent, payload: { memory_id, bank, run_id } });
+	telling.memory({ event_type, memory_id, bank, run_id, agent });
 }
 
 const grants: Tellers<GrantOps> = {

@@ -2,8 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import { Batch, type Bus, type Cursor, type Wake } from "../../bus/bus.ts";
-import type { NoticeRows } from "./rows.ts";
-import { noticeCall } from "./rows.ts";
+import { type NoticeRows, noticeCall } from "./rows.ts";
 
 const RECORDS_PER_READ = 1024;
 /** Topics whose newest records are kept at hand. */

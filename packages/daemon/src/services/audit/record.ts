@@ -19,8 +19,7 @@ export interface AuditRecord {
 	reason_code?: Reason;
 	trace_id?: string;
 	caller?: string;
-	/** Ids and numbers: never the text of a message, an argument or a secret. */
-	payload?: Readonly<Record<string, string | number | boolean>>;
+	payload?: AuditPayload;
 }
 
 /** Longer texts are cut, because records hold only ids and names. */
@@ -44,9 +43,8 @@ export function auditText(entry: AuditEntry, at: number): string {
 
 /** The same object when nothing in it is too long: every message makes some of them. */
 function clippedPayload(payload: AuditPayload): AuditPayload {
-	let copy: Record<string, string | number | boolean> | undefined;
-	for (const name of Object.keys(payload)) {
-		const value = payload[name]!;
+	let copy: Record<string, AuditPayload[string]> | undefined;
+	for (const [name, value] of Object.entries(payload)) {
 		if (typeof value !== "string") continue;
 		const short = clipped(value, VALUE_BYTES_MAX);
 		if (short === value) continue;

@@ -41,8 +41,7 @@ export const auditMethods = ({ audit, limits }: AuditRpcParts): Partial<ServiceI
 	},
 
 	async *exportAuditEvents(request, context) {
-		const principal = principalOf(context);
-		requireOwner(principal);
+		const principal = requireOwner(principalOf(context));
 		const after = afterOf(request.after);
 		const chunks = chunksOf(request, after);
 		const { cursor, head } = await audit.export(after, principal.address);
@@ -95,27 +94,25 @@ function filterOf(message: AuditFilterMessage | undefined): AuditFilter {
 	if (!message) return {};
 	const { appId, domain, operation, fromTime, toTime } = message;
 	return {
-		...(appId !== "" && { appId: checkedAppId(appId) }),
-		...(domain !== "" && { domain }),
-		...(operation !== "" && { operation }),
-		...(fromTime && { from: timestampMs(fromTime) }),
-		...(toTime && { to: timestampMs(toTime) }),
+		appId: appId === "" ? undefined : checkedAppId(appId),
+		domain: domain || undefined,
+		operation: operation || undefined,
+		from: fromTime && timestampMs(fromTime),
+		to: toTime && timestampMs(toTime),
 	};
 }
 
 const eventOf = (record: AuditRecord): MessageInitShape<typeof AuditEventSchema> => ({
 	sequence: BigInt(record.sequence),
-	auditId: auditIdOf(record.sequence),
-	appId: record.app_id ?? "",
-	subjectUserId: record.subject_user_id ?? "",
+	// Named by its place, which is never used again.
+	auditId: `aud_${record.sequence}`,
+	appId: record.app_id,
+	subjectUserId: record.subject_user_id,
 	domain: record.domain,
 	operation: record.operation,
 	reasonCode: reasonCodeOf(record.reason_code ?? "UNSPECIFIED"),
-	traceId: record.trace_id ?? "",
+	traceId: record.trace_id,
 	timestamp: timestampFromDate(new Date(record.timestamp)),
-	caller: record.caller ?? "",
+	caller: record.caller,
 	payload: record.payload as JsonObject | undefined,
 });
-
-/** An event is named by its place, which is never used again. */
-const auditIdOf = (sequence: number): string => `aud_${sequence}`;

@@ -4,10 +4,10 @@ import { requireOwner } from "../kit/principal.ts";
 import { Addresses, type AddressRules } from "./addresses.ts";
 import { checkInline, DEFAULT_ID } from "./checks.ts";
 import { HealthWatch, outcomeOf } from "./health.ts";
+import { observed } from "./observed.ts";
 import { configuredInfo, type Looked, Opener, type OpenerDeps } from "./opener.ts";
 import type { ConnectorService, ConnectorTest } from "./port.ts";
 import { endpointOf } from "./provider-types.ts";
-import { reporting } from "./reporting.ts";
 import { ConnectorStore, infoOf, isFor, missing, type StoreDeps } from "./store.ts";
 
 export type { SecretKey } from "./keys.ts";
@@ -49,7 +49,7 @@ export function createConnectors(deps: ConnectorDeps): ConnectorService {
 		async open({ id }) {
 			const provider = await opener.open(id);
 			health.used(id);
-			return reporting(provider, (outcome) => health.report(id, outcome));
+			return observed(provider, (outcome) => health.report(id, outcome));
 		},
 		openInline: (credential) => opener.inline(credential),
 		async list(principal) {

@@ -4,7 +4,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { backoffMs } from "@nexus-stream/protocol/retry";
 import type { CallOutcome, ProviderHealth, ProviderHealthFeed } from "./port.ts";
-import { ProviderFailure } from "./wire.ts";
+import { type Fault, ProviderFailure } from "./wire.ts";
 
 export const HEALTH_TIMES = {
 	/** Between two looks at a provider that is well. */
@@ -22,7 +22,7 @@ const FAILURES_MAX = 3;
 export type HealthOutcome =
 	| { ok: true }
 	/** A wrong request says nothing about its provider, so it does not count as an outcome. */
-	| { ok: false; fault: "unauthorized" | "unavailable"; reason: string };
+	| { ok: false; fault: Fault; reason: string };
 
 export interface WatchDeps {
 	clock: Clock;
@@ -102,13 +102,9 @@ export class HealthWatch implements ProviderHealthFeed {
 			this.#reported.add(outcome.error);
 		}
 		const counted = outcome.ok ? outcome : outcomeOf(outcome.error);
-		if (counted) this.outcome(name, counted);
-	}
-
-	outcome(name: string, outcome: HealthOutcome): void {
 		const watched = this.#all.get(name);
-		if (!watched) return;
-		this.#take(watched, outcome);
+		if (!watched || !counted) return;
+		this.#take(watched, counted);
 		this.#plan(watched);
 	}
 
@@ -172,11 +168,7 @@ export class HealthWatch implements ProviderHealthFeed {
 
 /** The health outcome that an error stands for; undefined: the error says nothing about the provider. */
 export function outcomeOf(error: Error): HealthOutcome | undefined {
-	const failed = (fault: "unauthorized" | "unavailable"): HealthOutcome => ({
-		ok: false,
-		fault,
-		reason: error.message,
-	});
+	const failed = (fault: Fault): HealthOutcome => ({ ok: false, fault, reason: error.message });
 	if (error instanceof ProviderFailure) return error.fault && failed(error.fault);
 	switch (error instanceof NexusError ? error.reason : undefined) {
 		case "AI_CONNECTOR_CREDENTIAL_MISSING":

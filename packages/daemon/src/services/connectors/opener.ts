@@ -48,7 +48,8 @@ export class Opener {
 		const { rows, secret, offline } = this.#deps;
 		const stored = await rows.connectors.get(id);
 		if (!stored) throw missing(id);
-		if (!stored.enabled) throw switchedOff(id);
+		if (!stored.enabled)
+			throw new NexusError("precondition", `the connector ${id} is disabled`, { reason: "AI_CONNECTOR_DISABLED" });
 		if (stored.providerType === DEMO) return demoProvider(await offline());
 		const { sealedKey, providerType } = stored;
 		if (sealedKey === undefined && checkType(providerType).key === "required") throw keyless(id);
@@ -130,9 +131,6 @@ function lateOr(cause: unknown, signal: AbortSignal): NexusError {
 	const message = `it did not answer within ${LOOK_MS_MAX / 1000} seconds`;
 	return new NexusError("timeout", message, { reason: "AI_PROVIDER_TIMEOUT", cause });
 }
-
-const switchedOff = (id: string): NexusError =>
-	new NexusError("precondition", `the connector ${id} is disabled`, { reason: "AI_CONNECTOR_DISABLED" });
 
 const keyless = (id: string): NexusError =>
 	new NexusError("precondition", `the connector ${id} has no key: give it one with \`nexus connector key ${id}\``, {

@@ -1,21 +1,21 @@
 /** Connectors: made and changed by the owner. An application uses those that are there for it without seeing them. */
 
-import { create } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import type { ScenarioType } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import {
-	AIProviderHealthSchema,
+	type AIProviderHealthSchema,
 	ProviderState,
 	type RuntimeAuditService,
-	SubscribeAIProviderHealthEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/audit_pb";
-import { ConnectorSchema, type RuntimeConnectorService } from "@nexus-stream/client/gen/nexus/runtime/v1/connector_pb";
+import type { ConnectorSchema, RuntimeConnectorService } from "@nexus-stream/client/gen/nexus/runtime/v1/connector_pb";
 import { NexusError } from "@nexus-stream/protocol";
 import { feedStream, principalOf } from "../../edge/rpc/rpc.ts";
-import { reasonCodeOf, SCENARIO_TYPE } from "../kit/codec.ts";
-import { type Principal, requireOwner } from "../kit/principal.ts";
+import { inCapitals, reasonCodeOf, SCENARIO_TYPE, timeOf } from "../kit/codec.ts";
+import { requireOwner } from "../kit/principal.ts";
 import type { ConnectorInfo, ConnectorService, ProviderHealth, ScenarioKind } from "./port.ts";
+import { missing } from "./store.ts";
 
 export interface ConnectorRpcParts {
 	connectors: ConnectorService;
@@ -25,7 +25,7 @@ export const connectorMethods = ({
 	connectors,
 }: ConnectorRpcParts): Partial<ServiceImpl<typeof RuntimeConnectorService>> => ({
 	async createConnector(request, context) {
-		const principal = ownerOf(context);
+		const principal = requireOwner(principalOf(context));
 		const connector = await connectors.create(
 			{
 				id: request.connectorId,
@@ -42,41 +42,30 @@ export const connectorMethods = ({
 		return { connector: messageOf(connector) };
 	},
 	async getConnector({ connectorId }, context) {
-		const found = await connectors.find(connectorId, ownerOf(context));
+		const found = await connectors.find(connectorId, requireOwner(principalOf(context)));
 		if (found) return { connector: messageOf(found) };
-		throw new NexusError("not_found", `there is no connector ${connectorId}`, { reason: "AI_CONNECTOR_NOT_FOUND" });
+		throw missing(connectorId);
 	},
 	async listConnectors(_, context) {
-		return { connectors: (await connectors.list(ownerOf(context))).map(messageOf) };
+		return { connectors: (await connectors.list(requireOwner(principalOf(context)))).map(messageOf) };
 	},
 	async updateConnector(request, context) {
-		const principal = ownerOf(context);
-		const { connectorId, endpoint, apiKey, enabled, defaultModelId, modelIds, clearModelIds } = request;
+		const principal = requireOwner(principalOf(context));
+		const { connectorId, endpoint, apiKey, enabled, defaultModelId: defaultModel, modelIds, clearModelIds } = request;
 		if (clearModelIds && modelIds.length > 0) throw new NexusError("invalid", "name model_ids or clear them, not both");
-		const change = {
-			endpoint,
-			apiKey,
-			enabled,
-			defaultModel: defaultModelId,
-			models: clearModelIds || modelIds.length > 0 ? modelIds : undefined,
-		};
+		const models = clearModelIds || modelIds.length > 0 ? modelIds : undefined;
+		const change = { endpoint, apiKey, enabled, defaultModel, models };
 		return { connector: messageOf(await connectors.update(connectorId, change, principal)) };
 	},
 	async deleteConnector({ connectorId }, context) {
-		await connectors.remove(connectorId, ownerOf(context));
+		await connectors.remove(connectorId, requireOwner(principalOf(context)));
 		return {};
 	},
 	async testConnector({ connectorId }, context) {
-		const { ok, reason, message, models } = await connectors.test(connectorId, ownerOf(context));
+		const { ok, reason, message, models } = await connectors.test(connectorId, requireOwner(principalOf(context)));
 		return { ok, message, modelIds: [...models], reasonCode: reasonCodeOf(reason ?? "UNSPECIFIED") };
 	},
 });
-
-function ownerOf(context: HandlerContext): Principal {
-	const principal = principalOf(context);
-	requireOwner(principal);
-	return principal;
-}
 
 function kindOf(type: ScenarioType): ScenarioKind {
 	const found = Object.entries(SCENARIO_TYPE).find(([, each]) => each === type);
@@ -84,21 +73,15 @@ function kindOf(type: ScenarioType): ScenarioKind {
 	throw new NexusError("invalid", `there is no scenario type ${type}`);
 }
 
-const messageOf = (info: ConnectorInfo) =>
-	create(ConnectorSchema, {
-		connectorId: info.id,
-		appId: info.appId ?? "",
-		providerType: info.providerType,
-		endpoint: info.endpoint ?? "",
-		keyHint: info.keyHint ?? "",
-		enabled: info.enabled,
-		defaultModelId: info.defaultModel ?? "",
-		modelIds: [...info.models],
-		scenarioTypes: info.kinds.map((kind) => SCENARIO_TYPE[kind]),
-		createdAt: timestampFromMs(info.createdAt),
-		updatedAt: timestampFromMs(info.updatedAt),
-		builtIn: info.builtIn,
-	});
+const messageOf = (info: ConnectorInfo): MessageInitShape<typeof ConnectorSchema> => ({
+	...info,
+	connectorId: info.id,
+	defaultModelId: info.defaultModel,
+	modelIds: [...info.models],
+	scenarioTypes: info.kinds.map((kind) => SCENARIO_TYPE[kind]),
+	createdAt: timestampFromMs(info.createdAt),
+	updatedAt: timestampFromMs(info.updatedAt),
+});
 
 /** The health of the model providers is a state feed, from memory (Z2). */
 export const providerMethods = ({
@@ -115,27 +98,15 @@ export const providerMethods = ({
 			current: () => health.list(),
 			subscribe: (listener) => health.subscribe(listener),
 			key: ({ name }) => name,
-			message: (state, sequence) =>
-				create(SubscribeAIProviderHealthEventsResponseSchema, { sequence, provider: healthMessage(state) }),
+			message: (state, sequence) => ({ sequence, provider: healthMessage(state) }),
 		});
 	},
 });
 
-const STATES: Readonly<Record<ProviderHealth["state"], ProviderState>> = {
-	unknown: ProviderState.UNKNOWN,
-	healthy: ProviderState.HEALTHY,
-	degraded: ProviderState.DEGRADED,
-	unavailable: ProviderState.UNAVAILABLE,
-	unauthorized: ProviderState.UNAUTHORIZED,
-	removed: ProviderState.REMOVED,
-};
-
-const healthMessage = ({ name, state, reason, consecutiveFailures, changedAt, checkedAt }: ProviderHealth) =>
-	create(AIProviderHealthSchema, {
-		providerName: name,
-		state: STATES[state],
-		reason: reason ?? "",
-		consecutiveFailures,
-		lastChangedAt: timestampFromMs(changedAt),
-		lastCheckedAt: checkedAt === undefined ? undefined : timestampFromMs(checkedAt),
-	});
+const healthMessage = (health: ProviderHealth): MessageInitShape<typeof AIProviderHealthSchema> => ({
+	...health,
+	providerName: health.name,
+	state: ProviderState[inCapitals(health.state)],
+	lastChangedAt: timestampFromMs(health.changedAt),
+	lastCheckedAt: timeOf(health.checkedAt),
+});

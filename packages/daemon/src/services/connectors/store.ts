@@ -32,7 +32,7 @@ export interface StoreDeps {
 	clock: Clock;
 }
 
-export const bindingOf = ({ id, appId, providerType, endpoint }: ConnectorDraft): KeyBinding => ({
+export const bindingOf = ({ id, appId, providerType, endpoint }: StoredConnector): KeyBinding => ({
 	id,
 	appId,
 	providerType,
@@ -49,8 +49,6 @@ export function infoOf({ sealedKey: _, revision: __, kinds, ...shown }: StoredCo
 	return { ...shown, kinds: kinds as ScenarioKind[], builtIn: false };
 }
 
-type ConnectorDraft = Omit<StoredConnector, "sealedKey" | "keyHint">;
-
 /** Every change is the owner's. */
 export class ConnectorStore {
 	readonly #deps: StoreDeps;
@@ -62,29 +60,27 @@ export class ConnectorStore {
 	async add(given: NewConnector, by: Principal): Promise<StoredConnector> {
 		requireOwner(by);
 		const draft = newDraft(given, this.#deps.rules, this.#deps.clock.now());
-		const connector = { ...draft, ...(given.apiKey && this.#sealed(draft, given.apiKey)) };
+		const connector = { ...draft, ...this.#sealed(draft, given.apiKey) };
 		await this.#write(connectorWrites.add(connector, CONNECTOR_LIMITS.connectorsMax), "created", connector, by);
 		return connector;
 	}
 
 	async change(id: string, change: ConnectorChange, by: Principal): Promise<StoredConnector> {
 		const old = await this.#stored(id, by);
-		const { sealedKey, keyHint: hint, endpoint: _, defaultModel: __, ...before } = old;
-		const draft: ConnectorDraft = {
-			...before,
-			...changedEndpoint(old, change, this.#deps.rules),
-			...changedModel(old, change),
+		const draft: StoredConnector = {
+			...old,
+			endpoint: changedEndpoint(old, change, this.#deps.rules),
+			// An empty one takes the default away.
+			defaultModel: (change.defaultModel ?? old.defaultModel) || undefined,
 			enabled: change.enabled ?? old.enabled,
 			models: change.models ?? old.models,
 			updatedAt: this.#deps.clock.now(),
 			revision: old.revision + 1,
 		};
 		checkModels(draft.models, draft.defaultModel);
-		const kept =
-			sealedKey !== undefined && hint !== undefined && change.apiKey !== "" ? { sealedKey, keyHint: hint } : {};
-		if (change.apiKey === undefined && "sealedKey" in kept && endpointOf(draft) !== endpointOf(old))
+		if (change.apiKey === undefined && old.sealedKey !== undefined && endpointOf(draft) !== endpointOf(old))
 			throw new NexusError("invalid", "another endpoint needs the key again: it was given for the old one");
-		const connector = { ...draft, ...(change.apiKey ? this.#sealed(draft, change.apiKey) : kept) };
+		const connector = { ...draft, ...this.#sealed(draft, change.apiKey) };
 		await this.#write(connectorWrites.replace(connector), "changed", connector, by);
 		return connector;
 	}
@@ -102,7 +98,10 @@ export class ConnectorStore {
 		return found;
 	}
 
-	#sealed(draft: ConnectorDraft, apiKey: string): Pick<StoredConnector, "sealedKey" | "keyHint"> {
+	/** Undefined: the key stays; empty: it goes. */
+	#sealed(draft: StoredConnector, apiKey: string | undefined): Pick<StoredConnector, "sealedKey" | "keyHint"> {
+		if (apiKey === undefined) return {};
+		if (apiKey === "") return { sealedKey: undefined, keyHint: undefined };
 		if (!checkType(draft.providerType).key)
 			throw new NexusError("invalid", `a connector of the type ${draft.providerType} takes no key`);
 		checkKey(apiKey);
@@ -122,7 +121,7 @@ export class ConnectorStore {
 	}
 }
 
-function newDraft(given: NewConnector, rules: Guard, now: number): ConnectorDraft {
+function newDraft(given: NewConnector, rules: Guard, now: number): StoredConnector {
 	const { id, appId, providerType, models = [], defaultModel } = given;
 	checkId(id);
 	if (appId !== undefined) checkedAppId(appId);
@@ -151,14 +150,9 @@ const endpointless = (providerType: string): NexusError =>
 	new NexusError("invalid", `a connector of the type ${providerType} needs an endpoint`);
 
 /** An empty one means the provider's usual. */
-function changedEndpoint(old: StoredConnector, { endpoint }: ConnectorChange, rules: Guard): { endpoint?: string } {
-	if (endpoint === undefined) return old.endpoint === undefined ? {} : { endpoint: old.endpoint };
-	if (endpoint !== "") return { endpoint: checkedEndpoint(endpoint, old.providerType, rules) };
+function changedEndpoint(old: StoredConnector, { endpoint }: ConnectorChange, rules: Guard): string | undefined {
+	if (endpoint === undefined) return old.endpoint;
+	if (endpoint !== "") return checkedEndpoint(endpoint, old.providerType, rules);
 	if (providerType(old.providerType)?.endpoint === undefined) throw endpointless(old.providerType);
-	return {};
-}
-
-function changedModel(old: StoredConnector, { defaultModel }: ConnectorChange): { defaultModel?: string } {
-	const model = defaultModel ?? old.defaultModel;
-	return model === undefined || model === "" ? {} : { defaultModel: model };
+	return undefined;
 }

@@ -58,7 +58,9 @@ export class Wire {
 		try {
 			const response = await fetch(url, { ...init, headers: this.#headers(init.headers) });
 			if (!response.ok) throw await this.#refusal(response);
-			return bounded(response, responseBytesMax, () => this.#tooLarge());
+			return bounded(response, responseBytesMax, () =>
+				this.#failed(`sent more than ${responseBytesMax} bytes`, undefined),
+			);
 		} catch (cause) {
 			throw this.failure(cause, init.signal ?? undefined);
 		}
@@ -122,21 +124,15 @@ export class Wire {
 		const words = wordsIn(await firstOf(response, WIRE_LIMITS.errorBytesMax));
 		const said = `It said (${status}): ${this.#scrubbed(words) || "nothing"}`;
 		if (status === 401 || status === 403) return this.#failed(`refuses the key: check it. ${said}`, "unauthorized");
-		if (status === 404)
-			return new ProviderFailure(
-				undefined,
-				"not_found",
-				`${name} does not know the model, or does not offer this. ${said}`,
-				{ reason: "AI_MODEL_NOT_FOUND" },
-			);
+		if (status === 404) {
+			const message = `${name} does not know the model, or does not offer this. ${said}`;
+			return new ProviderFailure(undefined, "not_found", message, { reason: "AI_MODEL_NOT_FOUND" });
+		}
 		if (status === 408 || status === 504) return this.#timeout(said);
-		if (status === 429)
-			return new ProviderFailure(
-				"unavailable",
-				"busy",
-				`${name} limits the rate, or the quota is used up: try later. ${said}`,
-				{ reason: "AI_PROVIDER_FAILED" },
-			);
+		if (status === 429) {
+			const message = `${name} limits the rate, or the quota is used up: try later. ${said}`;
+			return new ProviderFailure("unavailable", "busy", message, { reason: "AI_PROVIDER_FAILED" });
+		}
 		return this.#failed(`failed. ${said}`, status >= 500 ? "unavailable" : undefined);
 	}
 
@@ -149,10 +145,6 @@ export class Wire {
 	#timeout(words: string): NexusError {
 		const message = `${this.#options.name} did not answer in time. ${words}`;
 		return new ProviderFailure("unavailable", "timeout", message, { reason: "AI_PROVIDER_TIMEOUT" });
-	}
-
-	#tooLarge(): NexusError {
-		return this.#failed(`sent more than ${this.#options.responseBytesMax} bytes`, undefined);
 	}
 
 	/** Short, printable, and without the key, also where a provider echoes it or a part of it. */

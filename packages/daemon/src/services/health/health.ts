@@ -1,9 +1,24 @@
-/** Samples of the daemon's health, taken only while a reader watches. */
+/** Runtime health: how the daemon is, as a state feed. Samples are taken only while a reader watches. */
 
+import type { DaemonState } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { listeners } from "../kit/listeners.ts";
-import type { RuntimeHealth, RuntimeHealthFeed } from "./port.ts";
+
+export interface RuntimeHealth {
+	status: DaemonState;
+	/** Why it is not READY. */
+	reason?: string;
+	/** Messages and jobs that wait. */
+	queueDepth: number;
+	activeWorkflows: number;
+	activeInferenceJobs: number;
+	activeRuns: number;
+	/** Thousandths of a processor, since the sample before. */
+	cpuMilli: number;
+	memoryBytes: number;
+	sampledAt: number;
+}
 
 export interface RuntimeHealthDeps {
 	status(): Pick<RuntimeHealth, "status" | "reason">;
@@ -16,7 +31,9 @@ export interface RuntimeHealthDeps {
 
 const SAMPLE_MS = 1000;
 
-export function createRuntimeHealth({ status, work, usage, clock, log }: RuntimeHealthDeps): RuntimeHealthFeed {
+export type RuntimeHealthFeed = ReturnType<typeof createRuntimeHealth>;
+
+export function createRuntimeHealth({ status, work, usage, clock, log }: RuntimeHealthDeps) {
 	const watching = listeners<RuntimeHealth>(log);
 	let before = { at: clock.now(), cpuMicros: usage().cpuMicros };
 	let newest: RuntimeHealth | undefined;
@@ -38,12 +55,14 @@ export function createRuntimeHealth({ status, work, usage, clock, log }: Runtime
 		});
 	};
 	return {
-		current() {
-			const isFresh = newest !== undefined && clock.now() - newest.sampledAt < SAMPLE_MS;
+		/** The newest sample. */
+		current(): RuntimeHealth {
+			if (!newest || clock.now() - newest.sampledAt >= SAMPLE_MS) return sample();
 			// Processor load needs two samples; the other values are current.
-			return isFresh && newest ? { ...newest, ...status(), ...work() } : sample();
+			return { ...newest, ...status(), ...work() };
 		},
-		subscribe(listener) {
+		/** Called with every sample from now on, one a second and at once when the status changes; returns how to stop it. */
+		subscribe(listener: (health: RuntimeHealth) => void): () => void {
 			const stop = watching.add(listener);
 			if (watching.size === 1) keepSampling();
 			return () => {
@@ -51,7 +70,8 @@ export function createRuntimeHealth({ status, work, usage, clock, log }: Runtime
 				if (watching.size === 0) cancel();
 			};
 		},
-		changed() {
+		/** Reports that the status may have changed; listeners are called in the same tick. */
+		changed(): void {
 			if (watching.size > 0) watching.tell(sample());
 		},
 		close: () => cancel(),

@@ -22,22 +22,19 @@ export type Findings = Partial<
 	Pick<Job, "text" | "artifacts" | "embeddings" | "usage" | "demo" | "runId" | "progress">
 >;
 
-interface Attempt {
+export interface NewAttempt {
+	scenario: StoredScenario;
+	/** Aborted by the time limit, or by the caller that stops the attempt. */
+	stop: AbortController;
+	/** How long it is waited for once it was stopped; asked for at the stop. */
+	graceMs(): number;
 	/** Reports the results so far. */
 	found(findings: Findings): void;
 	/** Writes that commit with the run's beginning, so that the job knows its run even after a crash. */
 	begins(runId: string): readonly Write[];
 }
 
-export interface NewAttempt extends Attempt {
-	scenario: StoredScenario;
-	/** Aborted by the time limit, or by the caller that stops the attempt. */
-	stop: AbortController;
-	/** How long it is waited for once it was stopped; asked for at the stop. */
-	graceMs(): number;
-}
-
-interface JobAttempt extends Attempt {
+interface JobAttempt extends Pick<NewAttempt, "found" | "begins"> {
 	admitted: AdmittedScenario;
 	signal: AbortSignal;
 }
@@ -162,18 +159,11 @@ async function embed(deps: AttemptDeps, { admitted, signal, found }: JobAttempt,
 		input = input < 0 || inputTokens < 0 ? -1 : input + inputTokens;
 		found({ progress: Math.floor((100 * embeddings.length) / spec.inputs.length) });
 	}
+	found({ usage: { input, output: 0 } });
 	const json = Buffer.from(JSON.stringify(embeddings));
-	const { appId } = admitted;
-	found({
-		usage: { input, output: 0 },
-		...(json.length <= deps.limits.inlineBytesMax
-			? { embeddings }
-			: {
-					artifacts: [
-						await deps.artifacts.store({ appId, name: "embeddings.json", mimeType: "application/json" }, json),
-					],
-				}),
-	});
+	if (json.length <= deps.limits.inlineBytesMax) return found({ embeddings });
+	const file = { appId: admitted.appId, name: "embeddings.json", mimeType: "application/json" };
+	found({ artifacts: [await deps.artifacts.store(file, json)] });
 }
 
 async function transcribe(
@@ -181,9 +171,8 @@ async function transcribe(
 	{ admitted, signal, found }: JobAttempt,
 	{ artifactId, mimeType, language }: SpecOf<"transcribe">,
 ): Promise<void> {
-	const { appId, model } = admitted;
+	const { appId, model, provider } = admitted;
 	const { artifact, data } = await deps.artifacts.whole(artifactId, appId, deps.limits.audioBytesMax);
-	const { provider } = admitted;
 	found({ demo: provider.demo });
 	const audio = { mimeType: mimeType ?? artifact.mimeType, data };
 	const { text } = await provider.transcribe({ model, audio, language }, signal);

@@ -12,9 +12,8 @@ import type { AdmittedScenario, StoredScenario } from "../scenarios/port.ts";
 import { type AttemptDeps, attempt, cutText, textSoFar } from "./attempt.ts";
 import { LiveJob } from "./live-job.ts";
 import { JOB_LIMITS, type Job, type JobLimits, type Jobs, type SubmitOptions } from "./port.ts";
-import { type JobReads, jobReads, noJob } from "./reads.ts";
-import type { JobRows } from "./rows.ts";
-import { jobWrites } from "./rows.ts";
+import { JobReads, noJob } from "./reads.ts";
+import { type JobRows, jobWrites } from "./rows.ts";
 import {
 	attemptsOf,
 	ended,
@@ -38,8 +37,6 @@ export interface JobsDeps extends DurableWorkDeps, Omit<AttemptDeps, "limits"> {
 export const createJobs = (deps: JobsDeps): Jobs => new JobService(deps);
 
 class JobService implements Jobs {
-	readonly find: JobReads["find"];
-	readonly list: JobReads["list"];
 	readonly #deps: JobsDeps;
 	readonly #limits: JobLimits;
 	readonly #work: DurableWork;
@@ -64,12 +61,7 @@ class JobService implements Jobs {
 			limits: { runningMax, runningPerAppMax, waitingMax: queuedMax, waitingPerAppMax: queuedPerAppMax },
 			start: (id) => this.#start(this.#live.get(id)!),
 		});
-		this.#reads = jobReads(
-			rows.jobs,
-			() => this.#queue.state,
-			(job) => textSoFar(this.#attemptDeps, job),
-		);
-		({ find: this.find, list: this.list } = this.#reads);
+		this.#reads = new JobReads(rows.jobs, this.#queue, (job) => textSoFar(this.#attemptDeps, job));
 	}
 
 	get #attemptDeps(): AttemptDeps {
@@ -79,6 +71,14 @@ class JobService implements Jobs {
 	get counts() {
 		const { waiting: queued, running: begun } = this.#queue.counts;
 		return { queued, running: begun };
+	}
+
+	find(id: string, principal: Principal) {
+		return this.#reads.find(id, principal);
+	}
+
+	list(query: Parameters<Jobs["list"]>[0], principal: Principal) {
+		return this.#reads.list(query, principal);
 	}
 
 	cursor(id: string, after: number | undefined, principal: Principal) {
@@ -139,10 +139,7 @@ class JobService implements Jobs {
 		try {
 			await live.change("running", running(live.job, this.#now()));
 			if (live.canceled) stop.abort(live.canceled);
-			const error = await this.#attempt(live, stop).then(
-				() => undefined,
-				(cause: unknown) => toNexusError(cause),
-			);
+			const error = await this.#attempt(live, stop).catch((cause: unknown) => toNexusError(cause));
 			live.quiet();
 			if (this.#phase === "closed") return;
 			if (error && !live.canceled && mayRetry(live.job, error)) await this.#retry(live, error);
@@ -167,7 +164,7 @@ class JobService implements Jobs {
 		}
 	}
 
-	async #attempt(live: LiveJob, stop: AbortController): Promise<void> {
+	async #attempt(live: LiveJob, stop: AbortController): Promise<undefined> {
 		const { id } = live.job;
 		const scenario = (await this.#deps.rows.jobs.scenario(id)) as StoredScenario | undefined;
 		if (!scenario) throw new NexusError("data_loss", `there is no request of ${id}`);

@@ -73,39 +73,28 @@ export interface Jobs {
 	close(deadlineMs: number, graceMs?: number): Promise<void>;
 }
 
-export interface JobLimits {
+export const JOB_LIMITS = {
 	/** Jobs that run at a time, of all applications and of one. */
-	runningMax: number;
-	runningPerAppMax: number;
-	/** Jobs that wait, of all applications and of one; further ones are refused. */
-	queuedMax: number;
-	queuedPerAppMax: number;
-	/** Attempts that a submitter may ask for. */
-	attemptsMax: number;
-	/** The longest pause between two of them. */
-	backoffMsMax: number;
-	/** A provider that does not heed a cancellation is waited for so long. */
-	cancelGraceMs: number;
-	/** Progress is recorded at most so often. */
-	progressMs: number;
-	/** A larger text or larger embeddings become an artifact. */
-	inlineBytesMax: number;
-	/** Size of a recording to transcribe. */
-	audioBytesMax: number;
-}
-
-export const JOB_LIMITS: JobLimits = {
 	runningMax: 8,
 	runningPerAppMax: 4,
+	/** Jobs that wait, of all applications and of one; further ones are refused. */
 	queuedMax: 1000,
 	queuedPerAppMax: 250,
+	/** Attempts that a submitter may ask for. */
 	attemptsMax: 10,
+	/** The longest pause between two of them. */
 	backoffMsMax: 5 * 60_000,
+	/** A provider that does not heed a cancellation is waited for so long. */
 	cancelGraceMs: 5000,
+	/** Progress is recorded at most so often. */
 	progressMs: 1000,
+	/** A larger text or larger embeddings become an artifact. */
 	inlineBytesMax: 256 * 1024,
+	/** Size of a recording to transcribe. */
 	audioBytesMax: 25 * 1024 * 1024,
 };
+
+export type JobLimits = typeof JOB_LIMITS;
 
 /** The first pause between two attempts when the submitter names none. */
 export const BACKOFF_MS = 1000;

@@ -4,23 +4,25 @@ import { createHash } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { RuntimeAiService, SubmitScenarioJobRequest } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import {
+	type RuntimeAiService,
 	ScenarioJobEventType,
 	type ScenarioJobSchema,
 	ScenarioJobState,
+	type SubmitScenarioJobRequest,
 	type SubscribeScenarioJobEventsResponseSchema,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
-import { LOG_KINDS, NexusError } from "@nexus-stream/protocol";
+import { LOG_KINDS } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
 import { afterOf, checkedReason, logStream, pageSizeOf, pageTokenOf, principalOf } from "../../edge/rpc/rpc.ts";
 import { artifactMessage } from "../artifacts/codec.ts";
 import type { Artifacts } from "../artifacts/port.ts";
-import { inCapitals, reasonFields, SCENARIO_TYPE, stateNamed, timeFields } from "../kit/codec.ts";
-import type { Principal } from "../kit/principal.ts";
+import { inCapitals, reasonFields, SCENARIO_TYPE, stateNamed, timeOf, usageMessage } from "../kit/codec.ts";
 import { scenarioRequestOf } from "../scenarios/codec.ts";
 import type { AdmittedScenario, ScenarioRequest, Scenarios } from "../scenarios/port.ts";
-import type { Job, JobEvent, JobState, Jobs } from "./port.ts";
+import type { Job, JobState, Jobs } from "./port.ts";
+import { noJob } from "./reads.ts";
+import { jobEventOf } from "./snapshot.ts";
 
 export interface JobRpcParts {
 	jobs: Jobs;
@@ -34,7 +36,9 @@ export const jobMethods = (parts: JobRpcParts): Partial<ServiceImpl<typeof Runti
 		return { job: jobMessage(await submit(parts, request, context)) };
 	},
 	async getScenarioJob({ jobId }, context) {
-		return { job: jobMessage(await found(parts, jobId, principalOf(context))) };
+		const job = await parts.jobs.find(jobId, principalOf(context));
+		if (!job) throw noJob(jobId);
+		return { job: jobMessage(job) };
 	},
 	async cancelScenarioJob({ jobId, reason }, context) {
 		return { job: jobMessage(await parts.jobs.cancel(jobId, checkedReason(reason), principalOf(context))) };
@@ -82,48 +86,32 @@ async function withArtifact(
 	return { ...admitted, spec: { ...spec, artifactId: id } };
 }
 
-async function found({ jobs }: JobRpcParts, id: string, principal: Principal): Promise<Job> {
-	const job = await jobs.find(id, principal);
-	if (!job) throw new NexusError("not_found", `there is no job ${id}`);
-	return job;
-}
-
 export const jobStateOf = (state: number): JobState => stateNamed<JobState>(ScenarioJobState, state);
 
-type JobMessage = MessageInitShape<typeof ScenarioJobSchema>;
-
-export const jobMessage = (job: Job): JobMessage => ({
+export const jobMessage = (job: Job): MessageInitShape<typeof ScenarioJobSchema> => ({
+	...job,
+	...reasonFields(job.error),
 	jobId: job.id,
-	appId: job.appId,
 	subjectUserId: job.userId,
 	scenarioType: SCENARIO_TYPE[job.kind],
-	connectorId: job.connectorId,
 	modelId: job.model,
 	state: ScenarioJobState[inCapitals(job.state)],
-	...reasonFields(job.error),
 	progressPercent: job.progress,
-	attempt: job.attempt,
 	retryMaxAttempts: job.attemptsMax,
-	afterCrash: job.afterCrash,
-	queuePosition: job.queuePosition,
 	createdAt: timestampFromMs(job.createdAt),
 	updatedAt: timestampFromMs(job.updatedAt),
-	...timeFields(job),
-	usage: job.usage && { inputTokens: BigInt(job.usage.input), outputTokens: BigInt(job.usage.output) },
-	runId: job.runId ?? "",
-	text: job.text ?? "",
+	startedAt: timeOf(job.startedAt),
+	finishedAt: timeOf(job.finishedAt),
+	usage: job.usage && usageMessage(job.usage),
 	artifacts: job.artifacts.map(artifactMessage),
-	embeddings: (job.embeddings ?? []).map((values) => ({ values: [...values] })),
-	workflowId: job.workflowId ?? "",
-	nodeId: job.nodeId ?? "",
-	demo: job.demo,
+	embeddings: job.embeddings?.map((values) => ({ values: [...values] })),
 });
 
 type JobEventMessage = MessageInitShape<typeof SubscribeScenarioJobEventsResponseSchema>;
 
 export const jobEventMessages = ({ first, records }: Batch): JobEventMessage[] =>
 	records.map((record, n) => {
-		const { type, at, job } = JSON.parse(record) as JobEvent;
+		const { type, at, job } = jobEventOf(record);
 		return {
 			sequence: BigInt(first + n),
 			eventType: ScenarioJobEventType[inCapitals(type)],

@@ -93,7 +93,6 @@ export const mayRetry = ({ attempt, attemptsMax }: Job, { code, reason = "UNSPEC
 export const retryPauseMs = ({ attempt, backoffMs: firstMs }: Job, maxMs: number): number =>
 	backoffMs({ firstMs, maxMs }, attempt - 1);
 
-/** Waits for its next attempt. */
 export const retrying = (job: Job, error: NexusError, afterCrash: boolean, now: number): Job => ({
 	...begun(job),
 	state: "queued",
@@ -137,7 +136,6 @@ export const resultOf = ({ text, embeddings }: Job): Pick<Job, "text" | "embeddi
 	...(embeddings && { embeddings }),
 });
 
-/** As it is on record. */
 export const storedJob = ({ job, result }: { job: unknown; result?: unknown }): Job => ({
 	...(job as Job),
 	...(result as Pick<Job, "text" | "embeddings"> | undefined),

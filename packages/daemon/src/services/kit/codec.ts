@@ -16,10 +16,8 @@ export const SCENARIO_TYPE = {
 /** A log that a later version wrote may name a reason that this version does not have. */
 export const reasonCodeOf = (reason: Reason): ReasonCode => ReasonCode[reason] ?? ReasonCode.INTERNAL;
 
-export function reasonFields(error: { code: string; message: string; reason?: string } | undefined) {
-	if (!error) return {};
-	return { reasonCode: reasonCodeOf(reasonOfFailure(error)), reason: error.message };
-}
+export const reasonFields = (error: { code: string; message: string; reason?: string } | undefined) =>
+	error && { reasonCode: reasonCodeOf(reasonOfFailure(error)), reason: error.message };
 
 /** The contract's enums have the daemon's names in capitals. */
 export const inCapitals = <Name extends string>(name: Name) => name.toUpperCase() as Uppercase<Name>;
@@ -34,8 +32,11 @@ export function stateNamed<Name extends string>(
 	return name.toLowerCase() as Name;
 }
 
-/** The times of work that has perhaps not started or finished. */
-export const timeFields = ({ startedAt, finishedAt }: { startedAt?: number; finishedAt?: number }) => ({
-	startedAt: startedAt === undefined ? undefined : timestampFromMs(startedAt),
-	finishedAt: finishedAt === undefined ? undefined : timestampFromMs(finishedAt),
+/** -1 where the model did not say. */
+export const usageMessage = ({ input, output }: { input: number; output: number }) => ({
+	inputTokens: BigInt(input),
+	outputTokens: BigInt(output),
 });
+
+/** The time of what has perhaps not happened. */
+export const timeOf = (at: number | undefined) => (at === undefined ? undefined : timestampFromMs(at));

@@ -21,7 +21,6 @@ import { type Principal, seesApp } from "./principal.ts";
 import type { Quota } from "./quota.ts";
 import type { IdempotencyRows } from "./rows.ts";
 
-/** Dependencies of every service with durable work. */
 export interface DurableWorkDeps {
 	bus: Bus;
 	rows: { idempotency: IdempotencyRows };

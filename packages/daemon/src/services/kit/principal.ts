@@ -10,11 +10,9 @@ export const OWNER_APP = "owner";
 
 const APP_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-export const isAppId = (text: string): boolean => APP_ID.test(text);
-
 /** Throws `invalid` for what no application can be called. */
 export function checkedAppId(text: string): string {
-	if (isAppId(text)) return text;
+	if (APP_ID.test(text)) return text;
 	throw new NexusError("invalid", "app_id: 1 to 64 letters, digits and . _ - beginning with a letter or digit");
 }
 
@@ -41,6 +39,7 @@ export function appToList({ owner, appId }: Principal, claimed: string | undefin
 export const seesApp = (principal: Principal, appId: string): boolean => principal.owner || principal.appId === appId;
 
 /** For what only the owner may do. */
-export function requireOwner(principal: Principal): void {
-	if (!principal.owner) throw new NexusError("forbidden", "an application's token may not do this: use the owner's");
+export function requireOwner(principal: Principal): Principal {
+	if (principal.owner) return principal;
+	throw new NexusError("forbidden", "an application's token may not do this: use the owner's");
 }

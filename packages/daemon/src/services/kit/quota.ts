@@ -5,12 +5,10 @@ import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Bus } from "../../bus/bus.ts";
 import type { Reading } from "../../std/write.ts";
 
-export interface QuotaLimits {
-	/** Bytes of everything that is stored for one application. */
-	bytesPerAppMax: number;
-}
+/** Bytes of everything that is stored for one application. */
+export const QUOTA_LIMITS = { bytesPerAppMax: 2 * 1024 ** 3 };
 
-export const QUOTA_LIMITS: QuotaLimits = { bytesPerAppMax: 2 * 1024 ** 3 };
+export type QuotaLimits = typeof QUOTA_LIMITS;
 
 /** In bytes, by what they are. */
 export interface StoredBytes {
@@ -24,15 +22,6 @@ export interface StoredBytes {
 	artifacts: number;
 	/** Messages that the application has sent. */
 	messages: number;
-}
-
-export interface Quota {
-	readonly bytesPerAppMax: number;
-	usage(appId: string): Promise<StoredBytes>;
-	/** Rejects with `busy` (QUOTA_EXCEEDED) when there is no room for so many bytes more. */
-	check(appId: string, bytes: number): Promise<void>;
-	/** Does the work if there is room for what it stores; until it is done, that counts already. */
-	holding<T>(appId: string, bytes: number, work: () => Promise<T>): Promise<T>;
 }
 
 /** Rows that know how much of the store one application takes. */
@@ -51,7 +40,9 @@ export interface QuotaDeps {
 	limits?: Partial<QuotaLimits> | undefined;
 }
 
-export function createQuota({ bus, rows, limits }: QuotaDeps): Quota {
+export type Quota = ReturnType<typeof createQuota>;
+
+export function createQuota({ bus, rows, limits }: QuotaDeps) {
 	const { bytesPerAppMax } = withDefaults(QUOTA_LIMITS, limits);
 	/** Bytes that are on their way into the store, by application. */
 	const held = new Map<string, number>();
@@ -67,7 +58,8 @@ export function createQuota({ bus, rows, limits }: QuotaDeps): Quota {
 		artifacts: (await rows.artifacts.usage(appId)).bytes,
 		messages: await rows.notices.bytes(appId),
 	});
-	const check = async (appId: string, bytes: number) => {
+	/** Rejects with `busy` (QUOTA_EXCEEDED) when there is no room for so many bytes more. */
+	const check = async (appId: string, bytes: number): Promise<void> => {
 		const stored = await usage(appId);
 		if (storedTotal(stored) + (held.get(appId) ?? 0) + bytes > bytesPerAppMax)
 			throw exceeded(appId, stored, bytesPerAppMax);
@@ -76,7 +68,8 @@ export function createQuota({ bus, rows, limits }: QuotaDeps): Quota {
 		bytesPerAppMax,
 		usage,
 		check,
-		async holding(appId, bytes, work) {
+		/** Does the work if there is room for what it stores; until it is done, that counts already. */
+		async holding<T>(appId: string, bytes: number, work: () => Promise<T>): Promise<T> {
 			await check(appId, bytes);
 			hold(appId, bytes);
 			try {
@@ -88,8 +81,8 @@ export function createQuota({ bus, rows, limits }: QuotaDeps): Quota {
 	};
 }
 
-export const storedTotal = ({ jobs, workflows, logs, artifacts, messages }: StoredBytes): number =>
-	jobs + workflows + logs + artifacts + messages;
+export const storedTotal = (stored: StoredBytes): number =>
+	Object.values(stored).reduce<number>((sum, bytes) => sum + bytes, 0);
 
 function exceeded(appId: string, stored: StoredBytes, bytesPerAppMax: number): NexusError {
 	const parts = Object.entries(stored).filter(([, bytes]) => bytes > 0);

@@ -25,6 +25,7 @@ import type { MemoryPort } from "../../engine/engine.ts";
 import type { MemoryEvent } from "../audit/events.ts";
 import type { NoticeLogs } from "../audit/notices.ts";
 import { MEMORY_TOPIC } from "../audit/topics.ts";
+import { inCapitals } from "../kit/codec.ts";
 import { requireOwner } from "../kit/principal.ts";
 import { MEMORY_DEFAULTS, type MemoryConfig } from "./memory.ts";
 import type { MemoryChange, MemoryItem, MemoryRows } from "./rows.ts";
@@ -99,32 +100,22 @@ function inBanks(banks: readonly string[]): { banks?: readonly string[] } {
 	return banks.length === 0 ? {} : { banks: banks.map(checkedBank) };
 }
 
-const itemOf = ({ id, bank, text, provenance }: MemoryItem): MessageInitShape<typeof MemoryItemSchema> => ({
+const itemOf = ({ id, provenance, ...item }: MemoryItem): MessageInitShape<typeof MemoryItemSchema> => ({
+	...item,
+	...provenance,
 	memoryId: id,
-	bank,
-	text,
 	createdAt: timestampFromMs(provenance.at),
-	runId: provenance.runId ?? "",
-	agent: provenance.agent ?? "",
-	channel: provenance.channel ?? "",
-	account: provenance.account ?? "",
-	sender: provenance.sender ?? "",
 });
-
-const TYPES: Readonly<Record<MemoryEvent["event_type"], MemoryEventType>> = {
-	retained: MemoryEventType.RETAINED,
-	forgotten: MemoryEventType.FORGOTTEN,
-};
 
 type MemoryEventMessage = MessageInitShape<typeof SubscribeMemoryEventsResponseSchema>;
 
 const messageOf = (sequence: number, event: MemoryEvent): MemoryEventMessage => ({
 	sequence: BigInt(sequence),
-	eventType: TYPES[event.event_type],
+	eventType: MemoryEventType[inCapitals(event.event_type)],
 	memoryId: event.memory_id,
 	bank: event.bank,
-	runId: event.run_id ?? "",
-	agent: event.agent ?? "",
+	runId: event.run_id,
+	agent: event.agent,
 	at: timestampFromMs(event.at),
 });
 
@@ -154,28 +145,18 @@ export const memoryLists = ({
 	async listMemoryChanges({ pageSize, before }, context) {
 		requireOwner(principalOf(context));
 		const limit = pageSizeOf(pageSize, limits.listItemsMax);
-		const from = before === undefined ? {} : { before: sequenceNumberOf(before) };
-		const changes = await rows.memory.changes({ limit, ...from });
-		const next = changes.length === limit ? { nextBefore: BigInt(changes.at(-1)!.seq) } : {};
-		return { changes: changes.map(changeOf), ...next };
+		const from = before === undefined ? undefined : sequenceNumberOf(before);
+		const changes = await rows.memory.changes({ limit, before: from });
+		const nextBefore = changes.length === limit ? BigInt(changes.at(-1)!.seq) : undefined;
+		return { changes: changes.map(changeOf), nextBefore };
 	},
 });
 
-const changeOf = ({
-	seq,
-	id,
-	bank,
-	change,
-	provenance,
-}: MemoryChange): MessageInitShape<typeof MemoryChangeSchema> => ({
-	sequence: BigInt(seq),
-	eventType: change === "added" ? MemoryEventType.RETAINED : MemoryEventType.FORGOTTEN,
-	memoryId: id,
-	bank,
-	runId: provenance.runId ?? "",
-	agent: provenance.agent ?? "",
+const changeOf = ({ provenance, ...change }: MemoryChange): MessageInitShape<typeof MemoryChangeSchema> => ({
+	...provenance,
+	sequence: BigInt(change.seq),
+	eventType: change.change === "added" ? MemoryEventType.RETAINED : MemoryEventType.FORGOTTEN,
+	memoryId: change.id,
+	bank: change.bank,
 	at: timestampFromMs(provenance.at),
-	channel: provenance.channel ?? "",
-	account: provenance.account ?? "",
-	sender: provenance.sender ?? "",
 });

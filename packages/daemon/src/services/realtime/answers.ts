@@ -1,7 +1,7 @@
 /** The answers of a session as they come: the frames of its runs become text, speech and one outcome each. */
 
 import { decodeFrame, type EndFrame, type Frame, reasonOf, reasonOfEnd, runIdOf } from "@nexus-stream/protocol";
-import { type Batch, type Cursor, follow } from "../../bus/bus.ts";
+import { type Cursor, follow } from "../../bus/bus.ts";
 import type { RealtimeEvent } from "./port.ts";
 import type { Voice } from "./voice.ts";
 
@@ -27,17 +27,9 @@ interface RealtimeAnswer {
 	interrupted: boolean;
 }
 
-export interface Answers {
-	/** Ends with the signal. Rejects when the session's log cannot be read. */
-	listen(signal: AbortSignal): Promise<void>;
-	/** Newer input is on its way. The answer under way now is stopped for it, when it was taken. */
-	interrupting(): { taken(): void; refused(): void };
-	/** Nothing more is spoken. */
-	silence(): void;
-	readonly busy: boolean;
-}
+export type Answers = ReturnType<typeof createAnswers>;
 
-export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers {
+export function createAnswers({ cursor, voice, tell }: AnswersOptions) {
 	/** Visible text streams that are open, by their ids. */
 	const texts = new Set<string>();
 	let current: RealtimeAnswer | undefined;
@@ -66,30 +58,27 @@ export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers 
 	async function settle(answer: RealtimeAnswer, end: EndFrame): Promise<void> {
 		const { silenced = false, fault } = (await answer.voice?.end()) ?? {};
 		const { runId } = answer;
-		const { usage, error, reason } = end;
-		const used = usage ? { usage: { input: usage.input, output: usage.output } } : {};
+		const { error, reason } = end;
+		const usage = end.usage && { input: end.usage.input, output: end.usage.output };
 		current = undefined;
 		if (reason === "aborted" ? answer.interrupted : reason === "completed" && silenced)
-			return tell({ type: "interrupted", runId, ...used });
+			return tell({ type: "interrupted", runId, usage });
 		if (reason !== "completed") {
 			const message = error?.message ?? `the answer ended: ${reason}`;
-			return tell({ type: "failed", runId, ...used, reason: reasonOfEnd(end), message });
+			return tell({ type: "failed", runId, usage, reason: reasonOfEnd(end), message });
 		}
-		if (fault)
-			return tell({
-				type: "failed",
-				runId,
-				...used,
-				reason: fault.reason ?? reasonOf(fault.code),
-				message: `the text is whole, but not all of it was spoken: ${fault.message}`,
-			});
-		return tell({ type: "completed", runId, ...used });
+		if (!fault) return tell({ type: "completed", runId, usage });
+		const message = `the text is whole, but not all of it was spoken: ${fault.message}`;
+		return tell({ type: "failed", runId, usage, reason: fault.reason ?? reasonOf(fault.code), message });
 	}
 
 	return {
-		async listen(signal) {
-			for await (const batch of follow(cursor, signal)) await takeAll(batch, take, signal);
+		/** Ends with the signal. Rejects when the session's log cannot be read. */
+		async listen(signal: AbortSignal): Promise<void> {
+			for await (const { records } of follow(cursor, signal))
+				for (const record of records) if (!signal.aborted) await take(decodeFrame(record));
 		},
+		/** Newer input is on its way. The answer under way now is stopped for it, when it was taken. */
 		interrupting() {
 			const answer = current;
 			if (answer) answer.interrupted = true;
@@ -100,16 +89,10 @@ export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers 
 				},
 			};
 		},
+		/** Nothing more is spoken. */
 		silence: () => current?.voice?.silence(),
-		get busy() {
+		get busy(): boolean {
 			return current !== undefined;
 		},
 	};
-}
-
-async function takeAll(batch: Batch, take: (frame: Frame) => Promise<void>, signal: AbortSignal): Promise<void> {
-	for (const record of batch.records) {
-		if (signal.aborted) return;
-		await take(decodeFrame(record));
-	}
 }

@@ -1,9 +1,9 @@
 /** The connectors of a realtime session: found for the caller, checked for what they can do, opened when they are used. */
 
-import { NexusError } from "@nexus-stream/protocol";
+import { NexusError, type Reason } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { ConnectorInfo, Connectors, Provider, ScenarioKind } from "../connectors/port.ts";
-import { defaultModelOf } from "../connectors/provider-types.ts";
+import { defaultModelOf, unsupported } from "../connectors/provider-types.ts";
 import type { Principal } from "../kit/principal.ts";
 import type { OpenRealtime, RealtimeLimits } from "./port.ts";
 import { createVoice, type Voice } from "./voice.ts";
@@ -23,51 +23,36 @@ export async function findConnector(
 	principal: Principal,
 ): Promise<{ connector: ConnectorInfo; model: string }> {
 	const connector = await connectors.find(connectorId, principal);
+	const refused = (code: NexusError["code"], reason: Reason, message: string) =>
+		new NexusError(code, message, { reason });
 	if (!connector || (connector.appId !== undefined && connector.appId !== appId))
-		throw new NexusError("not_found", `there is no connector ${connectorId}`, { reason: "AI_CONNECTOR_NOT_FOUND" });
-	if (!connector.enabled)
-		throw new NexusError("precondition", `the connector ${connectorId} is disabled: enable it first`, {
-			reason: "AI_CONNECTOR_DISABLED",
-		});
-	if (!connector.kinds.includes(kind))
-		throw new NexusError("precondition", `the connector ${connectorId} cannot do this (${kind}): name another one`, {
-			reason: "AI_SCENARIO_UNSUPPORTED",
-		});
-	const { models } = connector;
+		throw refused("not_found", "AI_CONNECTOR_NOT_FOUND", `there is no connector ${connectorId}`);
+	const { enabled, kinds, models } = connector;
+	if (!enabled)
+		throw refused("precondition", "AI_CONNECTOR_DISABLED", `the connector ${connectorId} is disabled: enable it first`);
+	if (!kinds.includes(kind)) throw unsupported(`the connector ${connectorId}`, kind);
 	if (model !== "" && models.length > 0 && !models.includes(model))
-		throw new NexusError("not_found", `the connector ${connectorId} has no model ${model}`, {
-			reason: "AI_MODEL_NOT_FOUND",
-		});
+		throw refused("not_found", "AI_MODEL_NOT_FOUND", `the connector ${connectorId} has no model ${model}`);
 	return { connector, model: model === "" ? (defaultModelOf(connector, kind) ?? "") : model };
 }
 
 /** The session that uses its connectors. */
 export interface ConnectorUse {
-	connectors: Pick<Connectors, "find" | "open" | "report">;
+	connectors: Pick<Connectors, "find" | "open">;
 	limits: Pick<RealtimeLimits, "transcribeMs" | "speakMs" | "sentencesMax">;
 	clock: Clock;
 	appId: string;
 	principal: Principal;
 }
 
-/** Looks it up again for every use: a connector may have been changed or removed meanwhile. The call's outcome counts for its health. */
-async function useConnector<T>(
+/** Looks it up again for every use: a connector may have been changed or removed meanwhile. */
+async function openConnector(
 	{ connectors, appId, principal }: ConnectorUse,
 	wanted: Omit<ConnectorSelection, "appId">,
 	kind: ScenarioKind,
-	call: (provider: Provider, model: string) => Promise<T>,
-): Promise<T> {
+): Promise<{ provider: Provider; model: string }> {
 	const { connector, model } = await findConnector(connectors, { ...wanted, appId }, kind, principal);
-	const provider = await connectors.open(connector);
-	try {
-		const answer = await call(provider, model);
-		connectors.report(connector.id, { ok: true });
-		return answer;
-	} catch (cause) {
-		if (cause instanceof NexusError && cause.code !== "aborted")
-			connectors.report(connector.id, { ok: false, error: cause });
-		throw cause;
-	}
+	return { provider: await connectors.open(connector), model };
 }
 
 /** Speaks one answer each; undefined when the session's answers are text alone. */
@@ -80,10 +65,10 @@ export function voiceOf(
 	const { voice, mimeType } = speech;
 	return (runId) =>
 		createVoice({
-			speak: (text, signal) =>
-				useConnector(use, speech, "speech", (provider, model) =>
-					provider.speak({ model, text, voice, mimeType }, signal),
-				),
+			async speak(text, signal) {
+				const { provider, model } = await openConnector(use, speech, "speech");
+				return provider.speak({ model, text, voice, mimeType }, signal);
+			},
 			heard: (audio, type) => heard(runId, audio, type),
 			limits: use.limits,
 			clock: use.clock,
@@ -99,9 +84,8 @@ export function transcriberOf(use: ConnectorUse, { transcription, inputMimeType:
 		const cancel = use.clock.after(transcribeMs, () => late.abort());
 		const signal = AbortSignal.any([closed, late.signal]);
 		try {
-			const { text } = await useConnector(use, transcription, "transcribe", (provider, model) =>
-				provider.transcribe({ model, audio: { mimeType, data } }, signal),
-			);
+			const { provider, model } = await openConnector(use, transcription, "transcribe");
+			const { text } = await provider.transcribe({ model, audio: { mimeType, data } }, signal);
 			return text;
 		} catch (cause) {
 			if (!late.signal.aborted) throw cause;

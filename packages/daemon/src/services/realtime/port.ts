@@ -66,40 +66,27 @@ export interface Realtime {
 	stop(): Promise<void>;
 }
 
-export interface RealtimeLimits {
-	sessionsMax: number;
-	sessionsPerAppMax: number;
-	/** Without input and without an answer under way, a session closes after this. */
-	idleMs: number;
-	/** Audio of one input, until it is committed. */
-	audioBytesMax: number;
-	/** Audio of all sessions' inputs together. */
-	audioBytesTotalMax: number;
-	textCharsMax: number;
-	/** Calls of one session that may wait for one another. */
-	appendsMax: number;
-	/** Ids of inputs that are remembered. */
-	inputIdsMax: number;
-	/** A session whose log has grown to this is closed. */
-	logBytesMax: number;
-	transcribeMs: number;
-	/** Time to speak one sentence. */
-	speakMs: number;
-	/** Sentences that may wait to be spoken before the answer's text waits, too. */
-	sentencesMax: number;
-}
-
-export const REALTIME_LIMITS: RealtimeLimits = {
+export const REALTIME_LIMITS = {
 	sessionsMax: 256,
 	sessionsPerAppMax: 32,
+	/** Without input and without an answer under way, a session closes after this. */
 	idleMs: 10 * 60_000,
+	/** Audio of one input, until it is committed. */
 	audioBytesMax: 16 * 1024 * 1024,
+	/** Audio of all sessions' inputs together. */
 	audioBytesTotalMax: 128 * 1024 * 1024,
 	textCharsMax: 100_000,
+	/** Calls of one session that may wait for one another. */
 	appendsMax: 64,
+	/** Ids of inputs that are remembered. */
 	inputIdsMax: 1000,
+	/** A session whose log has grown to this is closed. */
 	logBytesMax: 256 * 1024 * 1024,
 	transcribeMs: 90_000,
+	/** Time to speak one sentence. */
 	speakMs: 45_000,
+	/** Sentences that may wait to be spoken before the answer's text waits, too. */
 	sentencesMax: 64,
 };
+
+export type RealtimeLimits = typeof REALTIME_LIMITS;

@@ -30,7 +30,7 @@ export interface RealtimeMessage {
 }
 
 export interface RealtimeDeps extends DurableWorkDeps {
-	connectors: Pick<Connectors, "find" | "open" | "report">;
+	connectors: Pick<Connectors, "find" | "open">;
 	/** Takes a message into its session, as any other. */
 	submit(message: RealtimeMessage): Promise<{ eventId: string; disposition: { state: string; because?: string } }>;
 	limits?: Partial<RealtimeLimits>;
@@ -116,7 +116,6 @@ class RealtimeService implements Realtime {
 		const made: RealtimeSession = new RealtimeSession({
 			id,
 			appId,
-			session,
 			writer,
 			answers: { cursor, voice: voiceOf(use, request, (runId, audio, type) => made.heard(runId, audio, type)) },
 			transcribe: transcriberOf(use, request),

@@ -1,18 +1,17 @@
 /** Talk in turns. */
 
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { ReasonCode } from "@nexus-stream/client/gen/nexus/runtime/v1/common_pb";
 import {
 	type OpenRealtimeSessionRequest,
-	type ReadRealtimeEventsResponse,
-	ReadRealtimeEventsResponseSchema,
+	type ReadRealtimeEventsResponseSchema,
 	RealtimeEventType,
 	type RuntimeRealtimeService,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/realtime_pb";
 import { LOG_KINDS } from "@nexus-stream/protocol";
 import { afterOf, logStream, principalOf } from "../../edge/rpc/rpc.ts";
+import { reasonCodeOf, usageMessage } from "../kit/codec.ts";
 import { appOf, type Principal } from "../kit/principal.ts";
 import type { OpenRealtime, Realtime, RealtimeEvent } from "./port.ts";
 
@@ -77,18 +76,20 @@ const TYPE_OF: Readonly<Record<RealtimeEvent["type"], RealtimeEventType>> = {
 	interrupted: RealtimeEventType.INTERRUPTED,
 };
 
-function messageOf(sequence: number, record: string): ReadRealtimeEventsResponse {
+type EventMessage = MessageInitShape<typeof ReadRealtimeEventsResponseSchema>;
+
+function messageOf(sequence: number, record: string): EventMessage {
 	const event = JSON.parse(record) as RealtimeEvent;
-	return create(ReadRealtimeEventsResponseSchema, {
+	return {
 		sequence: BigInt(sequence),
 		eventType: TYPE_OF[event.type],
 		at: timestampFromMs(event.at),
 		runId: "runId" in event ? event.runId : undefined,
 		...fieldsOf(event),
-	});
+	};
 }
 
-function fieldsOf(event: RealtimeEvent): MessageInitShape<typeof ReadRealtimeEventsResponseSchema> {
+function fieldsOf(event: RealtimeEvent): EventMessage {
 	switch (event.type) {
 		case "opened":
 			return {};
@@ -102,14 +103,12 @@ function fieldsOf(event: RealtimeEvent): MessageInitShape<typeof ReadRealtimeEve
 		case "interrupted":
 			return { usage: usageOf(event) };
 		case "failed":
-			return { usage: usageOf(event), reasonCode: ReasonCode[event.reason], reason: event.message };
+			return { usage: usageOf(event), reasonCode: reasonCodeOf(event.reason), reason: event.message };
 		default:
 			return event satisfies never;
 	}
 }
 
-/** Every ended answer has it; -1 where the model did not say. */
-const usageOf = ({ usage }: { usage?: { input: number; output: number } }) => ({
-	inputTokens: BigInt(usage?.input ?? -1),
-	outputTokens: BigInt(usage?.output ?? -1),
-});
+/** Every ended answer has it. */
+const usageOf = ({ usage = { input: -1, output: -1 } }: { usage?: { input: number; output: number } }) =>
+	usageMessage(usage);

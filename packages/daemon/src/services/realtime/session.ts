@@ -10,7 +10,6 @@ import type { RealtimeEvent, RealtimeInput, RealtimeLimits, RealtimeTaken } from
 export interface SessionDeps {
 	id: string;
 	appId: string;
-	session: string;
 	writer: LogWriter;
 	answers: Omit<AnswersOptions, "tell">;
 	/** Undefined: only text is understood. */
@@ -43,7 +42,6 @@ type NewRealtimeEvent = Parameters<AnswersOptions["tell"]>[0];
 
 export class RealtimeSession {
 	readonly appId: string;
-	readonly session: string;
 	readonly #deps: SessionDeps;
 	readonly #answers: Answers;
 	readonly #closed = new AbortController();
@@ -57,7 +55,6 @@ export class RealtimeSession {
 	constructor(deps: SessionDeps) {
 		this.#deps = deps;
 		this.appId = deps.appId;
-		this.session = deps.session;
 		this.#answers = createAnswers({ ...deps.answers, tell: (event) => this.#tell(event) });
 		this.#cancelIdle = this.#arm();
 		void this.#listen();
@@ -157,7 +154,6 @@ export class RealtimeSession {
 		}
 	}
 
-	/** A piece of an answer's audio. */
 	heard(runId: string, audio: Uint8Array, mimeType: string): Promise<void> {
 		return this.#tell({ type: "audio", runId, audio: Buffer.from(audio).toString("base64"), mimeType });
 	}

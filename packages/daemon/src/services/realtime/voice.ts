@@ -2,33 +2,23 @@
 
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-
-/** Audio of one sentence as it comes. */
-export type Speak = (
-	text: string,
-	signal: AbortSignal,
-) => Promise<{ mimeType: string; audio: AsyncIterable<Uint8Array> }>;
+import type { Provider } from "../connectors/port.ts";
 
 export interface VoiceOptions {
-	speak: Speak;
+	/** Audio of one sentence as it comes. */
+	speak(text: string, signal: AbortSignal): ReturnType<Provider["speak"]>;
 	/** Resolves when there is room for more. */
 	heard(audio: Uint8Array, mimeType: string): Promise<void>;
 	limits: { speakMs: number; sentencesMax: number };
 	clock: Clock;
 }
 
-export interface Voice {
-	/** Resolves when not too many sentences wait. */
-	push(delta: string): Promise<void>;
-	/** Resolves when all of it was spoken, or will not be: it was silenced before its end, or a fault kept it. */
-	end(): Promise<{ silenced: boolean; fault?: NexusError }>;
-	silence(): void;
-}
+export type Voice = ReturnType<typeof createVoice>;
 
 /** Largest piece of audio in the log. */
 const PIECE_BYTES = 48 * 1024;
 
-export function createVoice({ speak, heard, limits, clock }: VoiceOptions): Voice {
+export function createVoice({ speak, heard, limits, clock }: VoiceOptions) {
 	const sentences = createSentences();
 	const silenced = new AbortController();
 	let fault: NexusError | undefined;
@@ -70,11 +60,13 @@ export function createVoice({ speak, heard, limits, clock }: VoiceOptions): Voic
 	}
 
 	return {
-		async push(delta) {
+		/** Resolves when not too many sentences wait. */
+		async push(delta: string): Promise<void> {
 			enqueue(sentences.push(delta));
 			if (waiting > limits.sentencesMax) await last;
 		},
-		async end() {
+		/** Resolves when all of it was spoken, or will not be: it was silenced before its end, or a fault kept it. */
+		async end(): Promise<{ silenced: boolean; fault?: NexusError }> {
 			enqueue(sentences.end());
 			await last;
 			return { silenced: !isWhole, fault };
@@ -94,19 +86,12 @@ const CHARS_MAX = 400;
 /** The end of a sentence, with the quotes and brackets that may follow it; Latin punctuation counts only before a space. */
 const END = /[.!?…]["'”’»)\]]*(?=\s)|[。！？]["'”’»）」』]*|\n/gu;
 
-/** Text that grows, cut into pieces that can be spoken: where a sentence ends, and before one gets too long. Pure. */
-export interface Sentences {
-	/** Returns the sentences that are complete now. Joined, all results are the text. */
-	push(delta: string): string[];
-	/** Returns the rest. */
-	end(): string[];
-}
-
-/** The cuts do not depend on how the text came in pieces. */
-export function createSentences(): Sentences {
+/** Cuts text that grows into pieces that can be spoken: where a sentence ends, and before one gets too long, however the text came. Pure. */
+export function createSentences() {
 	let rest = "";
 	return {
-		push(delta) {
+		/** Returns the sentences that are complete now. Joined, all results are the text. */
+		push(delta: string): string[] {
 			rest += delta;
 			const found: string[] = [];
 			for (let at = cutAt(rest); at > 0; at = cutAt(rest)) {
@@ -115,7 +100,8 @@ export function createSentences(): Sentences {
 			}
 			return found;
 		},
-		end() {
+		/** Returns the rest. */
+		end(): string[] {
 			const left = rest === "" ? [] : [rest];
 			rest = "";
 			return left;

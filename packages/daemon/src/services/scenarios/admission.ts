@@ -1,6 +1,7 @@
 /** Steps 1 to 9 of a model call, in order, each with its own error: the first fault wins, and none leaves anything behind (Z9, K-STREAM-002). */
 
-import { NexusError, type Reason } from "@nexus-stream/protocol";
+import { NexusError, type Reason, toNexusError } from "@nexus-stream/protocol";
+import { observed } from "../connectors/observed.ts";
 import type { ConnectorInfo, Connectors, InlineCredential, Provider } from "../connectors/port.ts";
 import { defaultModelOf } from "../connectors/provider-types.ts";
 import { checkKey } from "../kit/once.ts";
@@ -13,7 +14,6 @@ import {
 	type ScenarioRequest,
 	type StoredScenario,
 } from "./port.ts";
-import { scrubbedError, scrubbedProvider } from "./scrub.ts";
 import { checkHead, checkSpec } from "./spec.ts";
 
 export interface AdmissionDeps {
@@ -166,11 +166,19 @@ function modelOf(
 
 /** The key is in no error of the provider. */
 async function openInline({ connectors }: AdmissionDeps, inline: InlineCredential): Promise<Provider> {
-	try {
-		return scrubbedProvider(await connectors.openInline(inline), inline);
-	} catch (cause) {
+	const clean = (cause: unknown): never => {
 		throw scrubbedError(cause, inline.apiKey);
-	}
+	};
+	const provider = await connectors.openInline(inline).catch(clean);
+	return observed(provider, (outcome) => outcome.ok || clean(outcome.error));
+}
+
+/** The error without the secret, and without its cause, which may have it anywhere. Providers quote keys as they are, and as a part of an address. */
+function scrubbedError(cause: unknown, secret: string): NexusError {
+	const { code, message, reason } = toNexusError(cause, "engine_failed");
+	const spellings = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)];
+	const clean = spellings.reduce((text, spelling) => text.replaceAll(spelling, "[redacted]"), message);
+	return new NexusError(code, clean, reason && { reason });
 }
 
 /** 9, for credentials of the request. */

@@ -26,10 +26,12 @@ export function callOf(
 		case "embed":
 			return (signal) => embedded(provider, { model, inputs: spec.inputs }, signal);
 		case "transcribe": {
-			const { language } = spec;
 			if (!audio) throw new NexusError("invalid", "there is no audio to transcribe");
-			const request = { model, audio, language };
-			return (signal) => transcribed(provider, request, signal);
+			const request = { model, audio, language: spec.language };
+			return async function* (signal) {
+				const { text } = await provider.transcribe(request, signal);
+				yield { type: "text", delta: text };
+			};
 		}
 		case "image":
 			throw new NexusError("invalid", "an image is made by a job: call SubmitScenarioJob", {
@@ -66,15 +68,6 @@ async function* embedded(
 	yield { type: "usage", input: inputTokens, output: -1 };
 	for (const vector of vectors)
 		yield { type: "part", modality: "data", contentType: "application/json", payload: JSON.stringify(vector) };
-}
-
-async function* transcribed(
-	provider: Provider,
-	request: Parameters<Provider["transcribe"]>[0],
-	signal: AbortSignal,
-): AsyncIterable<CallEvent> {
-	const { text } = await provider.transcribe(request, signal);
-	yield { type: "text", delta: text };
 }
 
 /** A provider's failure has a reason, whatever it threw. */

@@ -5,7 +5,6 @@ import {
 	type Scenario,
 	ScenarioType,
 	type StreamScenarioResponseSchema,
-	type TextGenerate,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/ai_pb";
 import {
 	type ChunkFrame,
@@ -19,7 +18,7 @@ import {
 } from "@nexus-stream/protocol";
 import type { Batch } from "../../bus/bus.ts";
 import { EncodedCache } from "../../edge/rpc/rpc.ts";
-import { reasonCodeOf, SCENARIO_TYPE } from "../kit/codec.ts";
+import { reasonCodeOf, SCENARIO_TYPE, usageMessage } from "../kit/codec.ts";
 import { coalesce, type Held, NOTHING_HELD, release, type TextChunk, type Token } from "./coalesce.ts";
 import type { ScenarioFacts, ScenarioRequest, ScenarioSpec } from "./port.ts";
 
@@ -50,22 +49,27 @@ export function scenarioRequestOf(
 
 function specOf(spec: Scenario["spec"]): { spec: ScenarioSpec; audio?: NonNullable<ScenarioRequest["audio"]> } {
 	switch (spec.case) {
-		case "textGenerate":
-			return { spec: textOf(spec.value) };
+		case "textGenerate": {
+			const { systemPrompt, messages, temperature, maxTokens } = spec.value;
+			// Which roles there are is checked with the rest.
+			const said = messages.map(({ role, text }) => ({ role: role as "user", text }));
+			return { spec: { kind: "text", system: systemPrompt || undefined, messages: said, temperature, maxTokens } };
+		}
 		case "speechSynthesize": {
 			const { text, voice, mimeType } = spec.value;
-			return { spec: { kind: "speech", text, ...given({ voice, mimeType }) } };
+			return { spec: { kind: "speech", text, voice: voice || undefined, mimeType: mimeType || undefined } };
 		}
 		case "imageGenerate": {
 			const { prompt, size, count } = spec.value;
-			return { spec: { kind: "image", prompt, ...given({ size }), count: count || undefined } };
+			return { spec: { kind: "image", prompt, size: size || undefined, count: count || undefined } };
 		}
 		case "textEmbed":
 			return { spec: { kind: "embed", inputs: spec.value.inputs } };
 		case "speechTranscribe": {
 			const { artifactId, mimeType, language, audio: data } = spec.value;
 			const audio = data.length > 0 ? { mimeType, data } : undefined;
-			return { spec: { kind: "transcribe", artifactId, ...given({ mimeType, language }) }, audio };
+			const asked = { artifactId, mimeType: mimeType || undefined, language: language || undefined };
+			return { spec: { kind: "transcribe", ...asked }, audio };
 		}
 		case undefined:
 			throw new NexusError("invalid", "the scenario has no specification, such as text_generate");
@@ -73,21 +77,6 @@ function specOf(spec: Scenario["spec"]): { spec: ScenarioSpec; audio?: NonNullab
 			return spec satisfies never;
 	}
 }
-
-function textOf({ systemPrompt, messages, temperature, maxTokens }: TextGenerate): ScenarioSpec {
-	return {
-		kind: "text",
-		system: systemPrompt || undefined,
-		// Which roles there are is checked with the rest.
-		messages: messages.map(({ role, text }) => ({ role: role as "user", text })),
-		temperature,
-		maxTokens,
-	};
-}
-
-/** Drops the empty fields. */
-const given = <T extends Record<string, string>>(fields: T): Partial<T> =>
-	Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "")) as Partial<T>;
 
 /** The type of the sound that begins in these records. */
 export function audioTypeIn({ records }: Batch): string | undefined {
@@ -239,7 +228,7 @@ function terminalOf(end: EndFrame): Event {
 		done: true,
 		reasonCode: reasonCodeOf(reason),
 		reason: reason !== "UNSPECIFIED" ? (end.error?.message ?? `the run was ${end.reason}`) : undefined,
-		usage: { inputTokens: BigInt(usage.input), outputTokens: BigInt(usage.output) },
+		usage: usageMessage(usage),
 	};
 }
 

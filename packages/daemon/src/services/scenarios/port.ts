@@ -3,19 +3,21 @@
 import type { Reason } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
-import type { ConnectorInfo, InlineCredential, Media, Provider, ScenarioKind } from "../connectors/port.ts";
+import type {
+	ConnectorInfo,
+	InlineCredential,
+	Media,
+	Provider,
+	ScenarioKind,
+	SpeechRequest,
+	TextRequest,
+} from "../connectors/port.ts";
 import type { Principal } from "../kit/principal.ts";
 
 /** A parsed request to a model (step 1). JSON: a job keeps it. */
 export type ScenarioSpec =
-	| {
-			kind: "text";
-			system?: string;
-			messages: readonly { role: "user" | "assistant"; text: string }[];
-			temperature?: number;
-			maxTokens?: number;
-	  }
-	| { kind: "speech"; text: string; voice?: string; mimeType?: string }
+	| ({ kind: "text" } & Omit<TextRequest, "model">)
+	| ({ kind: "speech" } & Omit<SpeechRequest, "model">)
 	| { kind: "image"; prompt: string; size?: string; count?: number }
 	| { kind: "embed"; inputs: readonly string[] }
 	/** The audio is an artifact, or came with the request: then it is made one before anything is kept. */
@@ -86,8 +88,6 @@ export interface ScenarioFacts {
 	connectorId?: string;
 	/** No model answers, but the built-in demonstration. */
 	demo: boolean;
-	/** In milliseconds since the epoch. */
-	startedAt: number;
 }
 
 export interface StartedScenario {
@@ -127,7 +127,6 @@ export interface Scenarios {
 	abort(runId: string, principal: Principal): Promise<ScenarioOutcome> | undefined;
 	/** Ends what a dead daemon left. */
 	recover(): Promise<number>;
-	/** How many are under way. */
 	readonly live: number;
 	/** Refuses new ones, waits for those under way, aborts what is left at the deadline. */
 	drain(deadlineMs: number): Promise<void>;

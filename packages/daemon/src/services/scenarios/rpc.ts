@@ -13,7 +13,7 @@ import { LOG_KINDS, NexusError } from "@nexus-stream/protocol";
 import type { Cursor } from "../../bus/bus.ts";
 import { logStream, opening, principalOf, sequenceNumberOf } from "../../edge/rpc/rpc.ts";
 import type { Artifacts } from "../artifacts/port.ts";
-import { reasonCodeOf, SCENARIO_TYPE } from "../kit/codec.ts";
+import { reasonCodeOf, SCENARIO_TYPE, usageMessage } from "../kit/codec.ts";
 import type { Principal } from "../kit/principal.ts";
 import { audioTypeIn, scenarioReaders, scenarioRequestOf } from "./codec.ts";
 import type { AdmittedScenario, ScenarioFacts, ScenarioOutcome, ScenarioRequest, Scenarios } from "./port.ts";
@@ -146,7 +146,7 @@ function answerOf(runId: string, { kind, model, demo }: ScenarioFacts, outcome: 
 		scenarioType: SCENARIO_TYPE[kind],
 		modelId: model,
 		demo,
-		usage: { inputTokens: BigInt(usage.input), outputTokens: BigInt(usage.output) },
+		usage: usageMessage(usage),
 	};
 	const bytes =
 		Buffer.byteLength(text) + (audio?.data.length ?? 0) + vectors.reduce((sum, { length }) => sum + 4 * length, 0);

@@ -4,7 +4,6 @@ import type { SignIns } from "../../edge/edge.ts";
 
 export interface SignInInfo {
 	id: string;
-	/** From where. */
 	address: string;
 	state: "connected" | "expired" | "removed";
 	createdAt: number;

@@ -5,12 +5,10 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../../bus/bus.ts";
 import type { Write } from "../../std/write.ts";
-import { Flood } from "../audit/flood.ts";
-import type { Audit, AuditEntry } from "../audit/port.ts";
+import { type Audit, type AuditEntry, Flood } from "../audit/port.ts";
 import { type Listeners, listeners } from "../kit/listeners.ts";
 import type { SignInInfo, SignInRegister } from "./port.ts";
-import type { SignInRows } from "./rows.ts";
-import { type StoredSignIn, signInWrites } from "./rows.ts";
+import { type SignInRows, type StoredSignIn, signInWrites } from "./rows.ts";
 
 export interface SignInDeps {
 	bus: Pick<Bus, "write" | "call" | "listen">;
@@ -57,8 +55,7 @@ class Register implements SignInRegister {
 	}
 
 	async open(address: string, lastsMs: number): Promise<{ id: string }> {
-		const { clock } = this.#deps;
-		const now = clock.now();
+		const now = this.#deps.clock.now();
 		const row = { id: newId("signin", now), address, createdAt: now, expiresAt: now + lastsMs };
 		const oldest = this.#good().slice(0, Math.max(0, this.#good().length + 1 - SIGN_INS_MAX));
 		await this.#write([
@@ -90,7 +87,7 @@ class Register implements SignInRegister {
 			operation: "refused",
 			reason: "UNAUTHENTICATED",
 			caller: address,
-			payload: { count, ...(told.untold > 0 && { untold: told.untold }) },
+			payload: { count, ...told },
 		});
 		this.#deps.bus.write([write]).catch(this.#failed);
 	}
@@ -123,16 +120,10 @@ class Register implements SignInRegister {
 		const known = this.#entries.get(row.id);
 		if (known && row.revokedAt !== undefined) this.#end(row.id, "removed", row.revokedAt);
 		if (known) return;
-		const { id, address, createdAt, expiresAt, revokedAt } = row;
-		const info: SignInInfo = {
-			id,
-			address,
-			createdAt,
-			expiresAt,
-			state: revokedAt === undefined ? "connected" : "removed",
-			changedAt: revokedAt ?? createdAt,
-		};
-		this.#entries.set(id, { info, ending: new AbortController() });
+		const { revokedAt, ...signIn } = row;
+		const state = revokedAt === undefined ? "connected" : "removed";
+		const info: SignInInfo = { ...signIn, state, changedAt: revokedAt ?? row.createdAt };
+		this.#entries.set(row.id, { info, ending: new AbortController() });
 		this.#listeners.tell(info);
 	}
 

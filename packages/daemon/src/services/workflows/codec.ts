@@ -13,7 +13,7 @@ import {
 	WorkflowState,
 } from "@nexus-stream/client/gen/nexus/runtime/v1/workflow_pb";
 import type { Batch } from "../../bus/bus.ts";
-import { inCapitals, reasonFields, stateNamed, timeFields } from "../kit/codec.ts";
+import { inCapitals, reasonFields, stateNamed, timeOf } from "../kit/codec.ts";
 import type {
 	WorkflowDefinitionJson,
 	WorkflowEventJson,
@@ -49,7 +49,7 @@ function kindNameOf(kind: WorkflowNodeKind): string {
 }
 
 export const definitionMessage = ({
-	name = "",
+	name,
 	nodes,
 	edges = [],
 	input = {},
@@ -58,20 +58,18 @@ export const definitionMessage = ({
 	nodes: nodes.map((node) => ({
 		nodeId: node.id,
 		kind: WorkflowNodeKind[node.kind],
-		dependsOn: node.depends_on ?? [],
+		dependsOn: node.depends_on,
 		config: (node.config ?? {}) as JsonObject,
-		retryMaxAttempts: node.retry_max_attempts ?? 0,
-		retryBackoffMs: node.retry_backoff_ms ?? 0,
-		timeoutMs: node.timeout_ms ?? 0,
+		retryMaxAttempts: node.retry_max_attempts,
+		retryBackoffMs: node.retry_backoff_ms,
+		timeoutMs: node.timeout_ms,
 	})),
-	edges: edges.map(
-		({ from_node: fromNode, from_output: fromOutput = "", to_node: toNode, to_input: toInput = "" }) => ({
-			fromNode,
-			fromOutput,
-			toNode,
-			toInput,
-		}),
-	),
+	edges: edges.map((edge) => ({
+		fromNode: edge.from_node,
+		fromOutput: edge.from_output,
+		toNode: edge.to_node,
+		toInput: edge.to_input,
+	})),
 	input: input as JsonObject,
 });
 
@@ -89,7 +87,8 @@ export const workflowMessage = (workflow: WorkflowJson): MessageInitShape<typeof
 	output: workflow.output as JsonObject | undefined,
 	progressPercent: workflow.progress_percent,
 	createdAt: timestampFromMs(workflow.created_at),
-	...timesOf(workflow),
+	startedAt: timeOf(workflow.started_at),
+	finishedAt: timeOf(workflow.finished_at),
 });
 
 const nodeMessage = (node: WorkflowNodeStatusJson): MessageInitShape<typeof WorkflowNodeStatusSchema> => ({
@@ -99,16 +98,14 @@ const nodeMessage = (node: WorkflowNodeStatusJson): MessageInitShape<typeof Work
 	state: WorkflowState[inCapitals(node.state)],
 	...reasonFields(node.error),
 	attempt: node.attempt,
-	afterCrash: node.after_crash ?? false,
-	runId: node.run_id ?? "",
-	jobId: node.job_id ?? "",
+	afterCrash: node.after_crash,
+	runId: node.run_id,
+	jobId: node.job_id,
 	output: node.output as JsonObject | undefined,
 	progressPercent: node.state === "completed" ? 100 : (node.progress_percent ?? 0),
-	...timesOf(node),
+	startedAt: timeOf(node.started_at),
+	finishedAt: timeOf(node.finished_at),
 });
-
-const timesOf = ({ started_at: startedAt, finished_at: finishedAt }: WorkflowJson | WorkflowNodeStatusJson) =>
-	timeFields({ startedAt, finishedAt });
 
 export const eventMessages = ({
 	first,

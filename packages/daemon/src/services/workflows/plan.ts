@@ -50,8 +50,7 @@ const BACKOFF_MS = 1000;
 type Shaped = z.infer<typeof definitionShape>;
 type ShapedNode = Shaped["nodes"][number];
 
-export const invalid = (message: string): NexusError =>
-	new NexusError("invalid", message, { reason: "WORKFLOW_INVALID" });
+export const invalid = (message: string) => new NexusError("invalid", message, { reason: "WORKFLOW_INVALID" });
 
 /**
  * Throws `invalid` (WORKFLOW_INVALID) with the node, what is wrong with it, and what to do. `isAccepted`: it was taken in before, perhaps by a

@@ -11,8 +11,7 @@ import type { ConnectorInfo, Connectors } from "../connectors/port.ts";
 import { DurableWork, type DurableWorkDeps, stopping } from "../kit/durable-work.ts";
 import { FairQueue } from "../kit/fair-queue.ts";
 import { appOf, type Principal, requireOwner } from "../kit/principal.ts";
-import type { VerifyUserToken } from "../scenarios/metadata.ts";
-import { metadataOf, userOf } from "../scenarios/metadata.ts";
+import { metadataOf, userOf, type VerifyUserToken } from "../scenarios/metadata.ts";
 import { pathsIn } from "./nodes/expressions.ts";
 import type { PerformDeps } from "./nodes/perform.ts";
 import type { Scripts } from "./nodes/script.ts";
@@ -26,8 +25,7 @@ import {
 	type Workflows,
 } from "./port.ts";
 import { WorkflowReads } from "./reads.ts";
-import type { WorkflowRows } from "./rows.ts";
-import { type StoredWorkflow, workflowWrites } from "./rows.ts";
+import { type StoredWorkflow, type WorkflowRows, workflowWrites } from "./rows.ts";
 import { eventCursor, recordOf } from "./run/events.ts";
 import { type Begun, type ExecutionDeps, WorkflowExecution } from "./run/execution.ts";
 import { isOver, newRun, type WorkflowRun } from "./run/run-state.ts";
@@ -126,14 +124,8 @@ class WorkflowService implements Workflows {
 		};
 	}
 
-	#audited(
-		{ id, appId, userId }: WorkflowHead,
-		operation: string,
-		{ nodes, error }: WorkflowRun,
-		caller?: string,
-	): Write {
-		const payload = { workflow_id: id, nodes: nodes.size };
-		return this.#work.audited(operation, { appId, userId, error, caller, payload });
+	#audited({ id, ...head }: WorkflowHead, operation: string, { nodes, error }: WorkflowRun, caller?: string): Write {
+		return this.#work.audited(operation, { ...head, error, caller, payload: { workflow_id: id, nodes: nodes.size } });
 	}
 
 	/** Begins it, resumes it, or lets it wait for its turn. */
@@ -150,12 +142,10 @@ class WorkflowService implements Workflows {
 			this.#live.delete(id);
 			this.#queue.step({ type: "leave", id });
 		});
-		if (begun.run.state !== "running") {
-			this.#queue.step({ type: "wait", id, appId, readyAt: 0 });
-			return;
-		}
-		this.#queue.step({ type: "run", id, appId });
-		execution.give({ type: "recover" });
+		if (begun.run.state === "running") {
+			this.#queue.step({ type: "run", id, appId });
+			execution.give({ type: "recover" });
+		} else this.#queue.step({ type: "wait", id, appId, readyAt: 0 });
 	}
 
 	find(id: string, principal: Principal) {
@@ -244,10 +234,12 @@ function lineOf(cause: unknown): string {
 	return line === undefined ? "" : `line ${line}: `;
 }
 
-type FindConnector = (id: string) => Promise<ConnectorInfo | undefined>;
-
 /** Skips a connector that is named by a placeholder: it is known only when its node runs. */
-export async function checkConnectors({ nodes }: Plan, find: FindConnector, appId: string): Promise<void> {
+export async function checkConnectors(
+	{ nodes }: Plan,
+	find: (id: string) => Promise<ConnectorInfo | undefined>,
+	appId: string,
+): Promise<void> {
 	const known = new Set<string>();
 	for (const { id, config } of nodes) {
 		const { connector_id: connector } = config as { connector_id?: string };

@@ -3,11 +3,10 @@
 import type { RunView } from "@nexus-stream/protocol";
 import { Icon, memo } from "../../ui/element.tsx";
 import { type SpeakerLane, stretchesOf, toneOf } from "../arrange.ts";
-import { outcomeOf } from "../words.ts";
+import { type OutcomeLabel, outcomeOf } from "../words.ts";
 import { Message } from "./message.tsx";
 
 export const Answer = memo(({ view, now }: { view: RunView; now?: number | undefined }) => {
-	const outcome = outcomeOf(view, undefined);
 	const silent = view.messages.every((message) => message.text === "" && message.parts.length === 0);
 	const busy = view.messages.some(
 		(message) =>
@@ -31,9 +30,7 @@ export const Answer = memo(({ view, now }: { view: RunView; now?: number | undef
 			)}
 			{view.compacting && <p class="note">Shortening the context…</p>}
 			{!view.final && silent && !busy && <Dots />}
-			{outcome && outcome.tone !== "good" && (
-				<OutcomeNote tone={outcome.tone} title={outcome.title} detail={outcome.detail} />
-			)}
+			<OutcomeNote outcome={outcomeOf(view, undefined)} />
 		</div>
 	);
 });
@@ -69,12 +66,14 @@ export const Dots = () => (
 	</div>
 );
 
-export function OutcomeNote(props: { tone: "good" | "quiet" | "bad"; title: string; detail?: string | undefined }) {
+/** How a run ended, unless it is simply done. */
+export function OutcomeNote({ outcome }: { outcome: OutcomeLabel | undefined }) {
+	if (!outcome || outcome.tone === "good") return null;
 	return (
-		<p class="outcome" data-tone={props.tone}>
-			<Icon name={props.tone === "bad" ? "warn" : "stop"} />
+		<p class="outcome" data-tone={outcome.tone}>
+			<Icon name={outcome.tone === "bad" ? "warn" : "stop"} />
 			<span>
-				<strong>{props.title}.</strong> {props.detail}
+				<strong>{outcome.title}.</strong> {outcome.detail}
 			</span>
 		</p>
 	);
@@ -87,13 +86,12 @@ export function OutcomeNote(props: { tone: "good" | "quiet" | "bad"; title: stri
 export function Verified({ view }: { view: RunView }) {
 	if (!view.final) return null;
 	const first = view.violations[0];
-	if (first) {
+	if (first)
 		return (
 			<span class="mark verified" data-ok="false" title={first.message}>
 				<Icon name="cross" /> {first.rule} {first.kind.replaceAll("_", " ")}
 			</span>
 		);
-	}
 	if (view.state !== "completed") return null;
 	return (
 		<span

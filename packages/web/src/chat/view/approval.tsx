@@ -52,21 +52,25 @@ export function ApprovalCard({ approval, tool }: { approval: ShownApproval; tool
 			) : (
 				<p dir="auto">{approval.text}</p>
 			)}
-			{approval.because === undefined ? null : (
+			{approval.because !== undefined && (
 				<p class="asking-because" dir="auto">
 					You are asked because {approval.because}.
 				</p>
 			)}
-			{approval.kind === "approval" ? (
-				<Decision approval={approval} actions={actions} />
-			) : (
-				<Reply approval={approval} actions={actions} />
-			)}
+			<Answering approval={approval} actions={actions} />
 		</section>
 	);
 }
 
-function Decision({ approval, actions }: { approval: ShownApproval; actions: ApprovalActions }) {
+interface AnsweringProps {
+	approval: ShownApproval;
+	actions: ApprovalActions;
+}
+
+const Answering = (props: AnsweringProps) =>
+	props.approval.kind === "approval" ? <Decision {...props} /> : <Reply {...props} />;
+
+function Decision({ approval, actions }: AnsweringProps) {
 	const { busy, error, act } = useAnswering();
 	const decide = (decision: "approve" | "deny", remember = false) =>
 		act(() => actions.decide(approval.id, decision, remember));
@@ -90,7 +94,7 @@ function Decision({ approval, actions }: { approval: ShownApproval; actions: App
 	);
 }
 
-function Reply({ approval, actions }: { approval: ShownApproval; actions: ApprovalActions }) {
+function Reply({ approval, actions }: AnsweringProps) {
 	const { busy, error, act } = useAnswering();
 	const [text, setText] = useState("");
 	const answer = (given: string) => act(() => actions.answer(approval.id, given));

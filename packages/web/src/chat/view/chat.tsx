@@ -47,7 +47,9 @@ export function Chat({ page, engine, scripted, pending, partner }: ChatProps) {
 		<div class="chat" data-link={connectionOf(chat).state}>
 			<div class="scroll" ref={scroll.box} onScroll={scroll.onScroll}>
 				<div class="thread" ref={scroll.content}>
-					{chat.older !== "none" && <Older isLoading={chat.older === "loading"} onClick={() => page.loadOlder()} />}
+					{chat.older !== "none" && (
+						<Older isLoading={chat.older === "loading"} onClick={() => void page.loadOlder()} />
+					)}
 					{chat.phase === "loading" && <p class="note">Loading…</p>}
 					{chat.phase === "failed" && (
 						<FailureNotice title="This session could not be loaded." onRetry={() => page.reload()}>

@@ -40,6 +40,13 @@ const BlockView = memo(
 	),
 );
 
+/** A finished message of which only the text is known. */
+export const plainMessage = (text: string, known: Partial<MessageView> = {}): MessageView => ({
+	...{ messageId: "", contentType: "text/markdown", text, state: "completed", startedAt: 0 },
+	...{ reasoning: [], tools: [], parts: [] },
+	...known,
+});
+
 export const Message = memo(({ message, now }: { message: MessageView; now?: number | undefined }) => {
 	const live = message.state === "streaming";
 	const doc = useDoc(message.text, live);
@@ -74,14 +81,7 @@ function InsetView({ inset, now }: { inset: Inset; now: number | undefined }): C
 		case "tool":
 			return <Tool tool={inset.tool} now={now} />;
 		case "part":
-			return (
-				<Part
-					modality={inset.part.modality}
-					contentType={inset.part.contentType}
-					payload={inset.part.payload}
-					complete={inset.part.complete}
-				/>
-			);
+			return <Part part={inset.part} />;
 		default:
 			return inset satisfies never;
 	}

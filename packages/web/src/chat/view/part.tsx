@@ -1,20 +1,15 @@
 /** Cards, carousels, pictures and audio between the text; other modalities are shown as their raw payload. */
 
+import type { PartView } from "@nexus-stream/protocol";
 import { useRef } from "preact/hooks";
-import { Icon, memo, Scrollable } from "../../ui/element.tsx";
+import { Icon, memo, RoundButton, Scrollable } from "../../ui/element.tsx";
 import { imageUrl, linkUrl, mediaUrl } from "../../ui/safe-url.ts";
-
-export interface PartProps {
-	modality: string;
-	contentType: string;
-	payload: string;
-	complete: boolean;
-}
 
 const RAW_CHARS_MAX = 2000;
 
-export const Part = memo(({ modality, contentType, payload, complete }: PartProps) => {
-	if (!complete) return <div class="note part-waiting">Receiving {modality}…</div>;
+export const Part = memo(({ part }: { part: PartView }) => {
+	const { modality, contentType, payload } = part;
+	if (!part.complete) return <div class="note part-waiting">Receiving {modality}…</div>;
 	if (modality === "card") {
 		const card = readCard(payload);
 		if (card) return <Card card={card} />;
@@ -33,7 +28,7 @@ export const Part = memo(({ modality, contentType, payload, complete }: PartProp
 		const src = mediaUrl(contentType, payload, "audio");
 		if (src) return <Sound src={src} />;
 	}
-	return <Unknown modality={modality} contentType={contentType} payload={payload} />;
+	return <Unknown part={part} />;
 });
 
 const Sound = ({ src }: { src: string }) => (
@@ -83,18 +78,14 @@ function Carousel({ cards }: { cards: readonly CardData[] }) {
 				))}
 			</ul>
 			<div class="carousel-buttons">
-				<button type="button" class="round" onClick={() => move(-1)} aria-label="Previous cards">
-					<Icon name="left" />
-				</button>
-				<button type="button" class="round" onClick={() => move(1)} aria-label="Next cards">
-					<Icon name="chevron" />
-				</button>
+				<RoundButton label="Previous cards" icon="left" onClick={() => move(-1)} />
+				<RoundButton label="Next cards" icon="chevron" onClick={() => move(1)} />
 			</div>
 		</section>
 	);
 }
 
-const Unknown = ({ modality, contentType, payload }: Omit<PartProps, "complete">) => (
+const Unknown = ({ part: { modality, contentType, payload } }: { part: PartView }) => (
 	<details class="aside">
 		<summary>
 			<Icon name="chevron" />

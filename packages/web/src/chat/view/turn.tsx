@@ -1,6 +1,6 @@
 /** One turn: the question, the answer, and the facts about the run. */
 
-import { isShown, type MessageView, toNexusError } from "@nexus-stream/protocol";
+import { isShown, toNexusError } from "@nexus-stream/protocol";
 import type { ApprovalJson, MessageJson, RunJson } from "@nexus-stream/protocol/api";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { dispositionWords } from "../../adapters/channels.tsx";
@@ -17,10 +17,10 @@ import { writerOf } from "../writer.ts";
 import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
 import { ApprovalContext } from "./approval.tsx";
 import { backToWriting } from "./composer.tsx";
-import { Message } from "./message.tsx";
+import { Message, plainMessage } from "./message.tsx";
 import { Bubble } from "./waiting.tsx";
 
-export interface TurnProps {
+interface TurnProps {
 	turn: TurnItem;
 	/** JSON of the messages, compared by value: those of this tab are new objects each time. */
 	questions: string;
@@ -128,33 +128,18 @@ const Question = ({ message, became }: TurnMessage) => (
 /** The answer from the ledger, which has only the text: no parts, no checksums. */
 function LedgerAnswer({ row }: { row: RunJson | undefined }) {
 	if (!row || row.status === "running" || row.status === "stopping") return <Dots />;
-	const outcome = outcomeOf(undefined, row);
 	const messages = row.messages.filter(
 		(message) => message.role === "assistant" && message.text !== "" && isShown(message),
 	);
 	return (
 		<div class="answer">
 			{messages.map((message, index) => (
-				<Message key={index} message={plainMessage(message, row)} />
+				<Message key={index} message={plainMessage(message.text, { startedAt: row.started_at })} />
 			))}
-			{outcome && outcome.tone !== "good" && (
-				<OutcomeNote tone={outcome.tone} title={outcome.title} detail={outcome.detail} />
-			)}
+			<OutcomeNote outcome={outcomeOf(undefined, row)} />
 		</div>
 	);
 }
-
-const plainMessage = (message: MessageJson, row: RunJson): MessageView => ({
-	messageId: message.message_id ?? "",
-	contentType: "text/markdown",
-	text: message.text,
-	state: "completed",
-	agent: message.agent,
-	reasoning: [],
-	tools: [],
-	parts: [],
-	startedAt: row.started_at,
-});
 
 function Facts({ turn, newest, runs }: Pick<TurnProps, "turn" | "newest" | "runs">) {
 	const { view, row } = turn;

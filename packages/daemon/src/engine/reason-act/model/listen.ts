@@ -53,7 +53,7 @@ export async function listen(open: () => AsyncIterable<LlmEvent>, sink: ReplySin
 
 class ReplyReader {
 	readonly #sink: ReplySink;
-	readonly #splitter: ThinkSplitter = thinkSplitter();
+	readonly #splitter = thinkSplitter();
 	/** All text as the model wrote it, tags included. */
 	#raw = "";
 	#reasoning = "";
@@ -190,13 +190,7 @@ export interface ReplyDelta {
 }
 
 /** Splits one message. */
-export interface ThinkSplitter {
-	push(delta: string): readonly ReplyDelta[];
-	/** Returns the held text when the message ends. */
-	end(): readonly ReplyDelta[];
-}
-
-export function thinkSplitter(): ThinkSplitter {
+export function thinkSplitter() {
 	let where: "start" | "thinking" | "after" | "text" = "start";
 	/** Undecided text: white space at the start, or the beginning of a tag. */
 	let held = "";
@@ -249,7 +243,8 @@ export function thinkSplitter(): ThinkSplitter {
 
 	return {
 		push,
-		end() {
+		/** Returns the held text when the message ends. */
+		end(): readonly ReplyDelta[] {
 			const rest = held;
 			held = "";
 			return where === "thinking" ? some("reasoning", rest) : where === "start" ? some("text", rest) : [];

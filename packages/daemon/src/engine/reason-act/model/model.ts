@@ -80,19 +80,8 @@ export async function piModel({ model, models }: LoadedModel, options: PiModelOp
 	};
 }
 
-export interface UsageByAgent {
-	/** Adds one answered call; a compatible server may report anything. */
-	add(
-		by: { agent: string; model: string },
-		usage: AssistantMessage["usage"] | undefined,
-	): { tokens: number; costUsd: number };
-	/** Usage of one agent since the last call. */
-	take(agent: string): EngineEvent[];
-	/** The remaining usage; unknown usage if there was none at all. `named`: with the agents' names. */
-	rest(named: boolean): EngineEvent[];
-}
-
-export function usageByAgent(): UsageByAgent {
+/** Tokens of a run by agent. */
+export function usageByAgent() {
 	const sums = new Map<string, { model: string; sum: ReturnType<typeof usageSum> }>();
 	let isTaken = false;
 
@@ -105,7 +94,8 @@ export function usageByAgent(): UsageByAgent {
 	}
 
 	return {
-		add({ agent, model }, usage) {
+		/** Adds one answered call; a compatible server may report anything. */
+		add({ agent, model }: { agent: string; model: string }, usage: AssistantMessage["usage"] | undefined) {
 			const [input, output, cacheRead, cacheWrite, costUsd] = [
 				usage?.input,
 				usage?.output,
@@ -118,8 +108,10 @@ export function usageByAgent(): UsageByAgent {
 			own.sum.add({ input, output, cacheRead, cacheWrite });
 			return { tokens: input + output + cacheRead + cacheWrite, costUsd };
 		},
-		take: (agent) => taken(agent, true),
-		rest(named) {
+		/** Usage of one agent since the last call. */
+		take: (agent: string) => taken(agent, true),
+		/** The remaining usage; unknown usage if there was none at all. `named`: with the agents' names. */
+		rest(named: boolean): EngineEvent[] {
 			const events = [...sums.keys()].flatMap((agent) => taken(agent, named));
 			return events.length > 0 || isTaken ? events : [usageSum().event()];
 		},

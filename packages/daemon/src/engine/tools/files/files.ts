@@ -2,7 +2,7 @@
 
 import { fieldsOf, type Tool, type ToolContext, type ToolResult, textResult } from "../../tool.ts";
 import { refuseProtected } from "./contained-path.ts";
-import { readTextFile } from "./read-file.ts";
+import { type ReadOptions, readTextFile } from "./read-file.ts";
 import { editTextFile, type WriteOptions, writeTextFile } from "./write-file.ts";
 
 export interface FileOptions {
@@ -23,11 +23,11 @@ const PATH = {
 	description: "Path relative to the configured folder.",
 } as const;
 
-const readTool = ({ root, fileBytesMax, secretFiles }: FileOptions): Tool => ({
+export const readTool = ({ root, ...options }: ReadOptions & { root: string }): Tool => ({
 	name: "read",
 	description: "Reads a text file. Only files below the configured folder can be read.",
 	parameters: fieldsOf({ path: PATH }, "path"),
-	execute: async ({ path }) => textResult(await readTextFile(root, path as string, { fileBytesMax, secretFiles })),
+	execute: async ({ path }) => textResult(await readTextFile(root, path as string, options)),
 });
 
 const writeTool = (options: FileOptions): Tool => ({

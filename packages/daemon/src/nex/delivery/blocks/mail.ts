@@ -40,21 +40,13 @@ export function createMailMachine(context: DeliveryContext): BlockMachine {
 	};
 }
 
-interface Mail {
-	take(each: SourceEvent): void;
-	/** Adds a text that is not part of the source. */
-	addText(text: string): void;
-	/** The text from this position on is damaged. */
-	drop(from: number): void;
-	content(): { text: string; to: number; files: readonly WireAttachment[] };
-}
-
-function createMail(context: DeliveryContext): Mail {
+function createMail(context: DeliveryContext) {
 	/** `at`: the position in the source; undefined for text that is not part of it. */
 	const texts: { text: string; at: number | undefined }[] = [{ text: "", at: 0 }];
 	const files: WireAttachment[] = [];
 	let to = 0;
 	let chars = 0;
+	/** Adds a text that is not part of the source. */
 	const addText = (text: string) => void texts.push({ text, at: undefined }, { text: "", at: to });
 	const attach = ({ event, offset }: SourceEvent) => {
 		if (event.type !== "part" || !isWanted(context, event)) return;
@@ -67,7 +59,7 @@ function createMail(context: DeliveryContext): Mail {
 		}
 	};
 	return {
-		take(each) {
+		take(each: SourceEvent) {
 			const { event } = each;
 			if (event.type === "token") {
 				texts.at(-1)!.text += event.text;
@@ -79,7 +71,8 @@ function createMail(context: DeliveryContext): Mail {
 			}
 		},
 		addText,
-		drop(from) {
+		/** The text from this position on is damaged. */
+		drop(from: number) {
 			for (const each of texts) if (each.at !== undefined) each.text = each.text.slice(0, Math.max(0, from - each.at));
 			to = Math.min(to, from);
 		},

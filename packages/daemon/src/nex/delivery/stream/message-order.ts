@@ -14,16 +14,7 @@ interface OrderedMessage {
 	readUpTo: number;
 }
 
-export interface MessageOrder {
-	/** Whether the record at this offset was read before. */
-	wasRead(offset: number): boolean;
-	/** Whether the frame is passed on now. Frames come in the order of the log, except those that are read again. */
-	takes(frame: Frame, offset: number): boolean;
-	/** After the end of a message: the offset of its successor's begin, if that was earlier. Returned once. */
-	rewind(): number | undefined;
-}
-
-export function createMessageOrder(): MessageOrder {
+export function createMessageOrder() {
 	const atOnce: OrderedMessage = { order: -1, offset: 0, readUpTo: 0 };
 	/** In order of their begins. */
 	const messages: OrderedMessage[] = [];
@@ -52,8 +43,10 @@ export function createMessageOrder(): MessageOrder {
 	}
 
 	return {
-		wasRead: (offset) => offset <= frontier,
-		takes(frame, offset) {
+		/** Whether the record at this offset was read before. */
+		wasRead: (offset: number) => offset <= frontier,
+		/** Whether the frame is passed on now. Frames come in the order of the log, except those that are read again. */
+		takes(frame: Frame, offset: number): boolean {
 			const isNew = offset > frontier;
 			if (isNew) frontier = offset;
 			if (isNew && frame.type === "stream.begin") begin(frame, offset);
@@ -68,7 +61,8 @@ export function createMessageOrder(): MessageOrder {
 			}
 			return true;
 		},
-		rewind() {
+		/** After the end of a message: the offset of its successor's begin, if that was earlier. Returned once. */
+		rewind(): number | undefined {
 			const offset = from;
 			from = undefined;
 			return offset;

@@ -2,6 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import { follow } from "../../../bus/bus.ts";
+import { defined } from "../../../std/defined.ts";
 import type { Job, JobEvent, Jobs } from "../../jobs/port.ts";
 import { jobEventOf } from "../../jobs/snapshot.ts";
 import { recordedError } from "../../kit/durable-work.ts";
@@ -131,13 +132,7 @@ function tell({ job }: JobEvent, { node, report }: NodeAttempt): void {
 /** Answers with the configured model where a node names no connector. */
 const CONNECTOR = "default";
 
-interface ScenarioCall {
-	spec: ScenarioSpec;
-	connectorId: string;
-	model?: string | undefined;
-}
-
-function callOf(node: PlannedNode, scope: Scope): ScenarioCall {
+function callOf(node: PlannedNode, scope: Scope) {
 	const room = newRoom();
 	const text = (template: string) => fill(template, scope, room);
 	const { connector_id: connectorId = CONNECTOR, model } = node.config as { connector_id?: string; model?: string };
@@ -185,7 +180,7 @@ function outputOf(job: Job): NodeOutput {
 	const { state } = job;
 	const code = state === "timeout" ? "timeout" : state === "canceled" ? "aborted" : "engine_failed";
 	if (state !== "completed") throw recordedError(job.error, code, `its job ended as ${state}`);
-	const usage = job.usage && { usage: { input_tokens: job.usage.input, output_tokens: job.usage.output } };
+	const { text, embeddings, usage, model } = job;
 	const artifacts = job.artifacts.map(({ id, name, mimeType, sizeBytes }) => ({
 		artifact_id: id,
 		name,
@@ -193,11 +188,10 @@ function outputOf(job: Job): NodeOutput {
 		size_bytes: sizeBytes,
 	}));
 	return {
-		...(job.text !== undefined && { text: job.text }),
-		...(job.embeddings && { embeddings: job.embeddings }),
+		...defined({ text, embeddings }),
 		...(artifacts[0] && { artifact_id: artifacts[0].artifact_id, artifacts }),
-		...usage,
-		model: job.model,
+		...(usage && { usage: { input_tokens: usage.input, output_tokens: usage.output } }),
+		model,
 		...(job.demo && { demo: true }),
 	};
 }

@@ -22,30 +22,24 @@ export interface ScriptThread {
 	wordsCharsMax: number;
 }
 
-export interface ScriptRun {
+export interface ScriptRun extends Pick<ScriptTask, "code" | "deadlineMs"> {
 	/** Applications take turns. */
 	appId: string;
-	code: string;
 	inputs: unknown;
-	deadlineMs: number;
 }
 
 export type ScriptAnswer = { json: string } | { failure: string } | { late: true } | { tooLarge: true };
 /** `grown`: the thread holds more memory than a new one. */
 export type ThreadAnswer = ScriptAnswer & { grown: boolean };
 
-export interface Scripts {
-	/** Resolves with the script's result. Rejects with `invalid` for an error that it threw, `too_large`, `timeout`, or the signal's reason. */
-	run(script: ScriptRun, signal: AbortSignal): Promise<unknown>;
-	close(): void;
-}
+export type Scripts = ReturnType<typeof createScripts>;
 
 /** A thread that does not even heed the interrupt is ended this long after the deadline; its start may take a while, too. */
 const GRACE_MS = 5000;
 /** The thread's own heap; scripts have theirs. With a small heap the collector runs for every other instance, which costs more than the script. */
 const THREAD_MB_MAX = 256;
 
-export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
+export function createScripts(limits: WorkflowLimits, clock: Clock) {
 	const idle = new Map<Worker, () => void>();
 	const slots = createSlots(limits.scriptsRunningMax, clock);
 	let closed = false;
@@ -67,7 +61,8 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 		idle.set(worker, clock.after(limits.scriptIdleMs, end));
 	};
 	return {
-		async run({ appId, code, inputs, deadlineMs }, signal) {
+		/** Resolves with the script's result. Rejects with `invalid` for an error that it threw, `too_large`, `timeout`, or the signal's reason. */
+		async run({ appId, code, inputs, deadlineMs }: ScriptRun, signal: AbortSignal): Promise<unknown> {
 			const leave = await slots(appId, signal);
 			try {
 				const task = { code, input: JSON.stringify(inputs), deadlineMs };
@@ -88,7 +83,7 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 				leave();
 			}
 		},
-		close() {
+		close(): void {
 			closed = true;
 			for (const worker of idle.keys()) void worker.terminate();
 		},

@@ -10,7 +10,7 @@ import type { Principal } from "../../kit/principal.ts";
 import { isRetryable, LEAVE, type PerformDeps, perform } from "../nodes/perform.ts";
 import { compute, scopeOf, weightOf } from "../nodes/transform.ts";
 import type { Plan } from "../plan.ts";
-import { outputsTooLarge, type WorkflowErrorJson, type WorkflowLimits } from "../port.ts";
+import { outputsTooLarge, type WorkflowLimits } from "../port.ts";
 import { workflowWrites } from "../rows.ts";
 import { recordOf } from "./events.ts";
 import { doneBefore, isOver, nextTickAt, type WorkflowRun } from "./run-state.ts";
@@ -174,10 +174,9 @@ export class WorkflowExecution {
 
 	/** Throws when all outputs together become too large. */
 	#keep(id: string, output: NodeOutput): void {
-		const { outputsBytesMax } = this.#deps.limits;
 		const earlier = this.#outputs.get(id);
 		const weight = weightOf(output) - (earlier ? weightOf(earlier) : 0);
-		if (this.#weight + weight > outputsBytesMax) throw outputsTooLarge(this.#deps.limits);
+		if (this.#weight + weight > this.#deps.limits.outputsBytesMax) throw outputsTooLarge(this.#deps.limits);
 		this.#weight += weight;
 		this.#outputs.set(id, output);
 	}
@@ -252,8 +251,7 @@ export class WorkflowExecution {
 /** A value that cannot be computed is a fault of the workflow, not of a request. */
 function failed(cause: unknown, { errorCharsMax }: WorkflowLimits): NodeReport {
 	const error = toNexusError(cause);
-	const failure: WorkflowErrorJson = { code: error.code, message: clip(error.message, errorCharsMax) };
-	const reason = error.reason ?? (error.code === "invalid" ? "WORKFLOW_INVALID" : undefined);
-	if (reason !== undefined) failure.reason = reason;
-	return { type: "failed", error: failure, retryable: isRetryable(error) };
+	const { code, reason = code === "invalid" ? "WORKFLOW_INVALID" : undefined } = error;
+	const message = clip(error.message, errorCharsMax);
+	return { type: "failed", error: { code, message, reason }, retryable: isRetryable(error) };
 }

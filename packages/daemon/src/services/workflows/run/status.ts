@@ -76,12 +76,7 @@ export const changeOf = (run: WorkflowRun, before: WorkflowRun): WorkflowChange 
 	nodes: [...run.nodes].flatMap(([id, node]) => (before.nodes.get(id) === node ? [] : [nodeChange(id, node)])),
 });
 
-export const progressOf = ({ state, error, startedAt, finishedAt }: WorkflowRun): WorkflowProgress => ({
-	state,
-	error,
-	startedAt,
-	finishedAt,
-});
+export const progressOf = ({ nodes: _, createdAt: __, ...progress }: WorkflowRun): WorkflowProgress => progress;
 
 export const storedNode = (nodeId: string, run: NodeRun, output?: NodeOutput): StoredNode => ({
 	nodeId,
@@ -99,7 +94,7 @@ export const newStoredNode = ({ id, kind, dependsOn }: PlannedNode, run: NodeRun
 export function restored(stored: Omit<StoredWorkflow, "definition">, nodes: readonly StoredNode[]) {
 	const run: WorkflowRun = {
 		state: stored.state as WorkflowState,
-		error: stored.error === undefined ? undefined : (stored.error as WorkflowErrorJson),
+		error: stored.error as WorkflowErrorJson | undefined,
 		createdAt: stored.createdAt,
 		startedAt: stored.startedAt,
 		finishedAt: stored.finishedAt,

@@ -1,6 +1,7 @@
 /** Every decision of a workflow, as one pure step: what happened, and when, becomes the next state, what to tell, and what to do. */
 
 import { backoffMs as retryPauseMs } from "@nexus-stream/protocol/retry";
+import { defined } from "../../../std/defined.ts";
 import type { Plan, PlannedNode } from "../plan.ts";
 import type { WorkflowErrorJson, WorkflowEventType, WorkflowLimits } from "../port.ts";
 import { activeCount, isOver, madeUpFor, type NodeRun, pathState, type WorkflowRun } from "./run-state.ts";
@@ -70,7 +71,7 @@ export function step(
 			break;
 		case "cancel":
 			transition.cancel(input.reason);
-			return transition.step;
+			break;
 		default:
 			return input satisfies never;
 	}
@@ -110,8 +111,8 @@ class Transition {
 			if (!node.active) continue;
 			// The time that the deadline was measured from is lost: the attempt has its whole time again.
 			const { deadlineAt: _, stopping, ...rest } = node;
-			const flag = stopping ? {} : { afterCrash: true as const };
-			this.#set(id, { ...rest, ...(!external && { ...flag, ...this.#deadline(id) }) });
+			const afterCrash = stopping ? rest.afterCrash : true;
+			this.#set(id, external ? rest : { ...rest, afterCrash, deadlineAt: this.#deadline(id) });
 			this.#commands.push({ type: "perform", node: id, attempt: node.attempt, again: true });
 		}
 	}
@@ -203,8 +204,8 @@ class Transition {
 	#start({ id, external }: PlannedNode): void {
 		const { dueAt: _due, runId: _run, jobId: _job, progress: _progress, error, ...node } = this.#node(id);
 		const attempt = node.attempt + 1;
-		const afterCrash = error?.code === "crashed" ? { afterCrash: true as const } : {};
-		this.#set(id, { ...node, attempt, active: true, ...afterCrash });
+		const afterCrash = error?.code === "crashed" ? true : node.afterCrash;
+		this.#set(id, { ...node, attempt, active: true, afterCrash });
 		// An external node is running only when its job or run has begun.
 		if (!external) this.#running(id, {});
 		this.#commands.push({ type: "perform", node: id, attempt });
@@ -215,25 +216,24 @@ class Transition {
 		if (node.state === "running" && (runId === undefined || node.runId === runId)) return;
 		this.#set(id, {
 			...node,
+			...defined({ runId, jobId }),
 			state: "running",
 			startedAt: this.#now,
-			...(runId !== undefined && { runId }),
-			...(jobId !== undefined && { jobId }),
-			...this.#deadline(id),
+			deadlineAt: this.#deadline(id),
 		});
 		this.#tell("node_started", id);
 		if (jobId !== undefined) this.#tell("node_external_running", id);
 	}
 
 	/** A script's thread keeps its time: what the thread takes to start, or others before it, is not the script's. */
-	#deadline(id: string): { deadlineAt?: number } {
+	#deadline(id: string): number | undefined {
 		const { timeoutMs, kind } = this.#plan.node(id);
-		return timeoutMs > 0 && kind !== "TRANSFORM_SCRIPT" ? { deadlineAt: this.#now + timeoutMs } : {};
+		return timeoutMs > 0 && kind !== "TRANSFORM_SCRIPT" ? this.#now + timeoutMs : undefined;
 	}
 
 	#complete(id: string, taken: boolean | undefined): void {
 		const { error: _, ...node } = ended(this.#node(id));
-		this.#set(id, { ...node, state: "completed", finishedAt: this.#now, ...(taken !== undefined && { taken }) });
+		this.#set(id, { ...node, state: "completed", finishedAt: this.#now, taken });
 		if (node.jobId !== undefined) this.#tell("node_external_completed", id);
 		this.#tell("node_completed", id);
 	}

@@ -1,6 +1,37 @@
-/** A provider's refusal as one sentence that says what to do about it. */
+/** The outcome of model calls: the tokens of a run, and a refusal as one sentence that says what to do about it. */
 
 import { NexusError } from "@nexus-stream/protocol";
+import type { EngineEvent } from "@nexus-stream/protocol/engine";
+
+type CallTokens = Record<"input" | "output" | "cacheRead" | "cacheWrite", number>;
+
+/** Tokens of one run, added up over its model calls; what a provider did not say is -1, never 0. */
+export function usageSum() {
+	const sum = { input: 0, output: 0, cache_read: 0, cache_write: 0 };
+	let counted = 0;
+	let isReadUnknown = false;
+	let isOutputUnknown = false;
+	return {
+		/** Adds one answered call; 0 also stands for an unreported number. */
+		add({ input, output, cacheRead, cacheWrite }: CallTokens): void {
+			counted += 1;
+			// No call that was answered read no token at all, or wrote none.
+			isReadUnknown ||= input + cacheRead + cacheWrite === 0;
+			isOutputUnknown ||= output === 0;
+			sum.input += input;
+			sum.output += output;
+			sum.cache_read += cacheRead;
+			sum.cache_write += cacheWrite;
+		},
+		// One unknown part makes the total unknown: a number that is too low would look like the truth.
+		event: (): Extract<EngineEvent, { type: "usage" }> => ({
+			type: "usage",
+			...sum,
+			...((isReadUnknown || counted === 0) && { input: -1, cache_read: -1, cache_write: -1 }),
+			...((isOutputUnknown || counted === 0) && { output: -1 }),
+		}),
+	};
+}
 
 export interface FailureContext {
 	provider: string;

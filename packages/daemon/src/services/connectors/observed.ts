@@ -1,17 +1,18 @@
-/** A provider whose calls report its health, so that callers need not. */
+/** A provider whose calls tell how they went, so that callers need not. */
 
 import type { CallOutcome, Provider } from "./port.ts";
 
-export function reporting(provider: Provider, report: (outcome: CallOutcome) => void): Provider {
+/** `tell` may throw another error in place of the call's. */
+export function observed(provider: Provider, tell: (outcome: CallOutcome) => void): Provider {
 	const failed = (error: Error): never => {
-		report({ ok: false, error });
+		tell({ ok: false, error });
 		throw error;
 	};
 	/** No generator: each token would pass through it. */
 	const streamed = <T>(items: AsyncIterable<T>): AsyncIterable<T> => {
 		const inner = items[Symbol.asyncIterator]();
 		const told = (result: IteratorResult<T>): IteratorResult<T> => {
-			if (result.done) report({ ok: true });
+			if (result.done) tell({ ok: true });
 			return result;
 		};
 		const iterator: AsyncIterator<T> = {
@@ -24,12 +25,18 @@ export function reporting(provider: Provider, report: (outcome: CallOutcome) => 
 		<Request, Answer>(call: (request: Request, signal: AbortSignal) => Promise<Answer>) =>
 		async (request: Request, signal: AbortSignal): Promise<Answer> => {
 			const answer = await call(request, signal).catch(failed);
-			report({ ok: true });
+			tell({ ok: true });
 			return answer;
 		};
 	return {
 		demo: provider.demo,
-		text: (request, signal) => streamed(provider.text(request, signal)),
+		text(request, signal) {
+			try {
+				return streamed(provider.text(request, signal));
+			} catch (cause) {
+				return failed(cause as Error);
+			}
+		},
 		async speak(request, signal) {
 			const { mimeType, audio } = await provider.speak(request, signal).catch(failed);
 			return { mimeType, audio: streamed(audio) };
