@@ -3,7 +3,7 @@
  * parts of libraries that are never used, would take the daemon half of its start and a tenth of its memory.
  */
 
-import { chmodSync, globSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, globSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build, type Plugin, type UserConfig } from "vite";
 import { ROOT } from "./run.ts";
@@ -116,12 +116,9 @@ const LEAVES = [
 	"protocol/src/keyed-queue",
 	"protocol/src/own",
 	"protocol/src/retry",
-	"platforms/src/channels",
 	"adapter/src/question",
 	"daemon/src/cli/host",
 	"daemon/src/cli/interrupt",
-	"daemon/src/engine/pi/detect",
-	"daemon/src/std/base64",
 	"daemon/src/std/clip",
 	"daemon/src/std/content-type",
 	"daemon/src/std/printable",
@@ -131,23 +128,23 @@ const LEAVES = [
 const NODE_LEAVES = [
 	"adapter/src/nonce",
 	"daemon/src/runtime/package",
-	"daemon/src/engine/pi/choose",
-	"daemon/src/engine/agents/problems",
 	"daemon/src/engine/policy",
 	"daemon/src/engine/tool",
-	"daemon/src/std/process-group",
-	"daemon/src/services/workflows/limits",
+	"daemon/src/services/workflows/port",
 	"daemon/src/std/globs",
-	"adapter/src/net/address-block",
 	"adapter/src/net/address-guard",
 	"daemon/src/std/line-process",
-	"daemon/src/std/lock",
 	"daemon/src/std/supervision",
 ];
 /** Every command and every start reads these: the data directory and the configuration. */
 const DATA = ["config/channels", "config/config", "data/data-dir", "data/data-lock", "runtime", "data/secrets"];
 
-const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/packages/(?:${names.join("|")})\\.ts$`);
+/** Fails on a name without a source: its file would be loaded separately, unnoticed. */
+function sourceIn(names: readonly string[]): RegExp {
+	const missing = names.filter((name) => !existsSync(join(ROOT, "packages", `${name}.ts`)));
+	if (missing.length > 0) throw new Error(`scripts/bundle.ts names sources that do not exist: ${missing.join(", ")}`);
+	return new RegExp(`/packages/(?:${names.join("|")})\\.ts$`);
+}
 
 /** Files that many entries need: else each combination of entries would get a separate file, which a start has to open. */
 const GROUPS = [
@@ -156,7 +153,7 @@ const GROUPS = [
 		test: /\/packages\/protocol\/src\/(?!clock|defaults|keyed-queue|log|own|markdown|hostile|retry)/,
 	},
 	{ name: "gen", test: /\/packages\/client\/src\/gen\// },
-	{ name: "chats", test: /\/packages\/platforms\/src\/(?:\w+\/chat|platforms)\.ts$/ },
+	{ name: "chats", test: /\/packages\/platforms\/src\/(?:channels|chats|platforms)\.ts$/ },
 	{
 		name: "host",
 		test: /\/packages\/adapter\/src\/(?:host|info|shapes|markdown\/split|memory\/state|serve\/lines)\.ts$/,
