@@ -3,7 +3,7 @@
 import { newId } from "@nexus-stream/protocol";
 import { api } from "../app/api.ts";
 import type { ApprovalActions } from "./approvals.ts";
-import { liveTurnOf } from "./chat.ts";
+import { discarded, liveTurnOf, putTurn, sendFailed, sending, sent } from "./chat.ts";
 import { type ChatModel, keepUnsent, unsentOf } from "./chat-model.ts";
 
 export class Outbox {
@@ -26,7 +26,7 @@ export class Outbox {
 	}
 
 	discard(key: string): void {
-		this.#model.dispatch({ type: "discard", key });
+		this.#model.change(discarded(this.#model.newest, key));
 	}
 
 	/** Takes back a message that waits. If it is too late, the refresh shows how the message was handled. */
@@ -43,11 +43,11 @@ export class Outbox {
 	async #deliver(key: string, text: string): Promise<void> {
 		const model = this.#model;
 		const { session, context } = model;
-		model.dispatch({ type: "sending", key, text });
+		model.change(sending(model.newest, key, text));
 		try {
 			const accepted = await api.send(session, { text, idempotency_key: key });
 			if (!model.isClosed) {
-				model.dispatch({ type: "sent", key, accepted });
+				model.change(sent(model.newest, key, accepted));
 				await this.#follow();
 				// The message may have replaced an older one that waited.
 				if (accepted.disposition !== "started") void model.loadEvents();
@@ -56,7 +56,7 @@ export class Outbox {
 		} catch (cause) {
 			const error = model.messageOf(cause);
 			if (model.isClosed) keepUnsent(session, [...unsentOf(session), { key, text, state: "failed", error }]);
-			model.dispatch({ type: "send-failed", key, message: error });
+			model.change(sendFailed(model.newest, key, error));
 		}
 		context.onSent(session);
 	}
@@ -75,11 +75,11 @@ export class RunActions {
 		const turn = liveTurnOf(model.newest);
 		if (!turn || turn.stopping) return;
 		const { runId } = turn;
-		model.dispatch({ type: "stopping", runId, on: true });
+		model.change(putTurn(model.newest, runId, { stopping: true, stopError: undefined }));
 		try {
 			await api.abort(runId);
 		} catch (cause) {
-			model.dispatch({ type: "stopping", runId, on: false, error: model.messageOf(cause) });
+			model.change(putTurn(model.newest, runId, { stopping: false, stopError: model.messageOf(cause) }));
 		}
 	}
 
