@@ -7,7 +7,7 @@ import { formatRoute } from "../app/route.ts";
 import { Answer, Dots, Verified } from "../chat/view/answer.tsx";
 import { outcomeOf } from "../chat/words.ts";
 import { Countdown, useNow } from "../ui/clock.tsx";
-import { Icon, Scrollable } from "../ui/element.tsx";
+import { Button, Icon, Scrollable } from "../ui/element.tsx";
 import { plural } from "../ui/format.ts";
 import { Status, type Words } from "../ui/status.tsx";
 import { useEndFollower } from "../ui/stick.ts";
@@ -75,16 +75,14 @@ function Faults({ channel, onFault }: { channel: string; onFault(kind: LabFaultK
 			<legend class="sr">Have {name} misbehave</legend>
 			<span aria-hidden="true">Break the next call</span>
 			{FAULTS.map(({ kind, label, title }) => (
-				<button
+				<Button
 					key={kind}
-					type="button"
 					data-fault={kind}
 					title={`${name} ${title}`}
 					aria-label={`${name} ${title}`}
 					onClick={() => onFault(kind)}
-				>
-					{label}
-				</button>
+					text={label}
+				/>
 			))}
 		</fieldset>
 	);
@@ -187,9 +185,7 @@ function Buttons({ message, channel, actions }: { message: LabMessageJson; chann
 		<fieldset class="lab-buttons">
 			<legend class="sr">Answer on {channelName(channel)}</legend>
 			{message.buttons.map((label) => (
-				<button key={label} type="button" onClick={() => actions.press(channel, message.id, label)}>
-					{label}
-				</button>
+				<Button key={label} onClick={() => actions.press(channel, message.id, label)} text={label} />
 			))}
 		</fieldset>
 	);

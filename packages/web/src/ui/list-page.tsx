@@ -2,7 +2,7 @@
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { Icon, RoundButton, Scrollable } from "./element.tsx";
+import { Button, type ButtonProps, Icon, RoundButton, Scrollable } from "./element.tsx";
 import type { PageView } from "./page.ts";
 import { LinkBadge, Notice } from "./status.tsx";
 
@@ -161,10 +161,8 @@ export const FigureTable = (props: {
 	</Scrollable>
 );
 
-export const CancelButton = (props: { label: string; isCanceling: boolean; onCancel(): void }) => (
-	<button type="button" class="quiet" aria-label={props.label} disabled={props.isCanceling} onClick={props.onCancel}>
-		{props.isCanceling ? "Canceling…" : "Cancel"}
-	</button>
+export const CancelButton = ({ isCanceling, ...button }: Omit<ButtonProps, "text"> & { isCanceling: boolean }) => (
+	<Button {...button} disabled={isCanceling} text={isCanceling ? "Canceling…" : "Cancel"} />
 );
 
 /** A part of a page under its own heading. `id` names the heading. */
