@@ -16,12 +16,8 @@ export class Outbox {
 		this.#follow = follow;
 	}
 
-	send(text: string): void {
-		void this.#deliver(newId("msg"), text);
-	}
-
-	/** Sends a failed message again with its idempotency key. */
-	retry(key: string, text: string): void {
+	/** `key`: the idempotency key of a failed message that is sent again. */
+	send(text: string, key = newId("msg")): void {
 		void this.#deliver(key, text);
 	}
 
@@ -83,15 +79,9 @@ export class RunActions {
 		}
 	}
 
-	/** Resumes an interrupted run. Rejects with the daemon's reason. */
-	async continue(runId: string): Promise<void> {
-		await api.continue(runId);
-		this.#model.context.onRunChange();
-	}
-
-	/** Answers the messages of an interrupted run from the start. Rejects with the daemon's reason. */
-	async retry(runId: string): Promise<void> {
-		await api.retry(runId);
+	/** Resumes an interrupted run, or answers its messages from the start. Rejects with the daemon's reason. */
+	async resume(runId: string, action: "continue" | "retry"): Promise<void> {
+		await api[action](runId);
 		this.#model.context.onRunChange();
 	}
 

@@ -112,7 +112,7 @@ function Thread({ page, pending }: { page: ChatPage; pending: readonly ApprovalJ
 				<Waiting
 					key={message.key}
 					message={message}
-					onRetry={thenWrite((key, text) => outbox.retry(key, text))}
+					onRetry={thenWrite((key, text) => outbox.send(text, key))}
 					onDiscard={thenWrite((key) => outbox.discard(key))}
 					onCancel={(eventId) => void outbox.cancel(eventId)}
 				/>
