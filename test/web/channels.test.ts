@@ -12,7 +12,7 @@ import type {
 import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../packages/web/src/adapters/adapters.ts";
 import { confirmedOf, dispositionWords, errorWords } from "../../packages/web/src/adapters/channels.tsx";
 import { formatRoute, parseRoute } from "../../packages/web/src/app/route.ts";
-import { newChat, reduceChat } from "../../packages/web/src/chat/chat.ts";
+import { loaded, newChat, sending, sent, withEvents } from "../../packages/web/src/chat/chat.ts";
 import { threadOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
 import { stageBars } from "../../packages/web/src/inspector/inspect.ts";
 import {
@@ -189,9 +189,8 @@ describe("I10: dispositions", () => {
 			queued: [],
 			stream_offset: 0,
 		};
-		let chat = reduceChat(newChat("s"), { type: "loaded", page, limit: 30 });
-		chat = reduceChat(chat, { type: "sending", key: "k", text: "waits" });
-		chat = reduceChat(chat, { type: "sent", key: "k", accepted: { event_id: "e3", disposition: "queued" } });
+		let chat = sending(loaded(newChat("s"), page, 30), "k", "waits");
+		chat = sent(chat, "k", { event_id: "e3", disposition: "queued" });
 		expect(waitingOf(chat).map(({ state }) => state)).toEqual(["queued"]);
 		const events = [
 			event("e1", "superseded", { run_id: "run_1" }),
@@ -199,7 +198,7 @@ describe("I10: dispositions", () => {
 			event("e4", "rejected", { received_at: 100 }),
 			event("e5", "superseded", { received_at: 90, batch: ["e1"] }),
 		];
-		chat = reduceChat(chat, { type: "events", events });
+		chat = withEvents(chat, events);
 		expect(threadOf(chat).map((item) => (item.kind === "turn" ? item.turn.runId : item.event.event_id))).toEqual([
 			...["run_1", "e4", "run_2", "e3"],
 		]);

@@ -4,12 +4,21 @@ import { describe, expect, it } from "vitest";
 import type { MessageJson, RunJson, SessionTurnsJson } from "../../packages/protocol/src/gen/api.ts";
 import { createFold, type RunView } from "../../packages/protocol/src/protocol.ts";
 import {
-	type ChatAction,
 	type ChatState,
+	discarded,
 	liveTurnOf,
+	loaded,
 	newChat,
-	reduceChat,
+	sendFailed,
+	sent,
+	startOver,
 	unreadRunsOf,
+	withEvents,
+	withLink,
+	withOlder,
+	withRow,
+	sending as withSending,
+	withView,
 } from "../../packages/web/src/chat/chat.ts";
 import { threadOf, userMessagesOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
 import { announcement, connectionOf, outcomeOf } from "../../packages/web/src/chat/words.ts";
@@ -33,7 +42,10 @@ const page = (part: Partial<SessionTurnsJson>): SessionTurnsJson => ({
 	stream_offset: 0,
 	...part,
 });
-const after = (...actions: ChatAction[]): ChatState => actions.reduce(reduceChat, newChat("s"));
+type Change = (chat: ChatState) => ChatState;
+const from = (before: ChatState, ...changes: readonly Change[]): ChatState =>
+	changes.reduce((chat, change) => change(chat), before);
+const after = (...changes: readonly Change[]): ChatState => from(newChat("s"), ...changes);
 
 /** Everything the person wrote, as the page shows it. */
 const written = (chat: ChatState) => [
@@ -49,10 +61,25 @@ const streaming: RunView = {
 	final: false,
 	violations: [],
 };
-const begun: ChatAction = { type: "views", views: [streaming] };
-const started = { type: "sent", key: "k", accepted: { event_id: "e1", disposition: "started", run_id: "r1" } } as const;
-const sending = { type: "sending", key: "k", text: "hi" } as const;
-const known = { type: "row", row: row("r1", [user("e1", "hi")], "running") } as const;
+const viewed =
+	(view: RunView): Change =>
+	(chat) =>
+		withView(chat, view);
+const begun = viewed(streaming);
+const sending: Change = (chat) => withSending(chat, "k", "hi");
+const started: Change = (chat) => sent(chat, "k", { event_id: "e1", disposition: "started", run_id: "r1" });
+const waiting: Change = (chat) => sent(chat, "k", { event_id: "e1", disposition: "queued" });
+const failing: Change = (chat) => sendFailed(chat, "k", "no network");
+const noted =
+	(run: RunJson): Change =>
+	(chat) =>
+		withRow(chat, run);
+const known = noted(row("r1", [user("e1", "hi")], "running"));
+const listed: Change = (chat) => ({ ...chat, queued: [{ event_id: "e1", text: "hi", received_at: 1 }] });
+const read =
+	(part: Partial<SessionTurnsJson>, limit = 30): Change =>
+	(chat) =>
+		loaded(chat, page(part), limit);
 
 it("P3.10: hidden words are not in the chat, what was done with tools is", () => {
 	const fold = createFold();
@@ -69,7 +96,7 @@ it("P3.10: hidden words are not in the chat, what was done with tools is", () =>
 			const isHidden = frame.type === "stream.begin" && frame.modality === "text" && frame.agent === "lead";
 			fold.push(isHidden ? { ...frame, visible: false } : frame);
 		}
-	const [turn] = after({ type: "views", views: [fold.view()] }).turns;
+	const [turn] = after(viewed(fold.view())).turns;
 	expect(turn!.view!.messages).toMatchObject([
 		{ agent: "lead", text: "", tools: [{ name: "route" }] },
 		{ text: "Hello" },
@@ -93,89 +120,71 @@ describe("a message on its way", () => {
 	it("is shown once while the daemon tells of it before it has answered", () => {
 		expect(written(after(sending, known))).toEqual(["hi"]);
 		expect(written(after(sending, begun, known))).toEqual(["hi"]);
-		const queued: ChatAction = { type: "queue", queued: [{ event_id: "e1", text: "hi", received_at: 1 }] };
-		expect(written(after(sending, queued))).toEqual(["hi (queued)"]);
-		expect(written(after(sending, queued, known, started))).toEqual(["hi"]);
+		expect(written(after(sending, listed))).toEqual(["hi (queued)"]);
+		expect(written(after(sending, listed, known, started))).toEqual(["hi"]);
 	});
 
 	it("is not taken for an earlier one with the same words, nor for another's", () => {
-		const earlier: ChatAction = { type: "row", row: row("r0", [user("e0", "hi")]) };
+		const earlier = noted(row("r0", [user("e0", "hi")]));
 		expect(written(after(earlier, sending))).toEqual(["hi", "hi (sending)"]);
 		expect(written(after(earlier, sending, known))).toEqual(["hi", "hi"]);
-		const second = { type: "sending", key: "k2", text: "hi" } as const;
+		const second: Change = (chat) => withSending(chat, "k2", "hi");
 		expect(written(after(sending, second, known))).toEqual(["hi", "hi (sending)"]);
-		const theirs: ChatAction = { type: "row", row: row("r9", [user("e9", "hi")]) };
+		const theirs = noted(row("r9", [user("e9", "hi")]));
 		expect(written(after(sending, theirs, started))).toEqual(["hi", "hi (started)"]);
-		const failed: ChatAction = { type: "send-failed", key: "k", message: "no" };
-		expect(written(after(sending, theirs, failed))).toEqual(["hi", "hi (failed)"]);
+		expect(written(after(sending, theirs, failing))).toEqual(["hi", "hi (failed)"]);
 	});
 
 	it("I10: waits visibly while another answer is written, and is one with the daemon's own record of it", () => {
-		const queued = after(sending, { type: "sent", key: "k", accepted: { event_id: "e1", disposition: "queued" } });
-		expect(written(queued)).toEqual(["hi (queued)"]);
-		const refreshed = reduceChat(queued, { type: "queue", queued: [{ event_id: "e1", text: "hi", received_at: 1 }] });
-		expect(written(refreshed)).toEqual(["hi (queued)"]);
-		expect(written(reduceChat(refreshed, known))).toEqual(["hi"]);
+		expect(written(after(sending, waiting))).toEqual(["hi (queued)"]);
+		expect(written(after(sending, waiting, listed))).toEqual(["hi (queued)"]);
+		expect(written(after(sending, waiting, listed, known))).toEqual(["hi"]);
 	});
 
 	it("shows what other tabs have queued", () => {
-		const chat = after(
-			{ type: "loaded", limit: 30, page: page({ queued: [{ event_id: "e9", text: "theirs", received_at: 1 }] }) },
-			sending,
-		);
+		const chat = after(read({ queued: [{ event_id: "e9", text: "theirs", received_at: 1 }] }), sending);
 		expect(written(chat)).toEqual(["theirs (queued)", "hi (sending)"]);
 	});
 
 	it("can fail, be sent again with the same key, or be discarded", () => {
-		const failed = after(sending, { type: "send-failed", key: "k", message: "no network" });
+		const failed = after(sending, failing);
 		expect(written(failed)).toEqual(["hi (failed)"]);
-		expect(written(reduceChat(failed, sending))).toEqual(["hi (sending)"]);
-		expect(written(reduceChat(failed, { type: "discard", key: "k" }))).toEqual([]);
+		expect(written(sending(failed))).toEqual(["hi (sending)"]);
+		expect(written(discarded(failed, "k"))).toEqual([]);
 	});
 
 	it("waits no longer when it was cancelled, and is shown so in its place", () => {
-		const chat = after(
-			sending,
-			{ type: "sent", key: "k", accepted: { event_id: "e1", disposition: "queued" } },
-			{
-				type: "events",
-				events: [{ event_id: "e1", session: "s", text: "hi", received_at: 1, disposition: "cancelled" }],
-			},
-		);
+		const event = { event_id: "e1", session: "s", text: "hi", received_at: 1, disposition: "cancelled" } as const;
+		const chat = withEvents(after(sending, waiting), [event]);
 		expect(written(chat)).toEqual([]);
 		expect(threadOf(chat)).toMatchObject([{ kind: "unanswered", event: { event_id: "e1" } }]);
 	});
 
 	it("is forgotten with a daemon that lost its data, unless it was not accepted yet", () => {
-		const before = after(sending, started, begun, { type: "sending", key: "k2", text: "not yet" });
-		const anew = [{ type: "start-over" } as const, { type: "loaded", limit: 30, page: page({}) } as const];
-		expect(written(anew.reduce(reduceChat, before))).toEqual(["not yet (sending)"]);
+		const before = after(sending, started, begun, (chat) => withSending(chat, "k2", "not yet"));
+		expect(written(from(before, startOver, read({})))).toEqual(["not yet (sending)"]);
 	});
 
 	it("stays when only its place in the stream is gone", () => {
 		const queued = [{ event_id: "e1", text: "hi", received_at: 1 }];
-		const before = after(sending, { type: "sent", key: "k", accepted: { event_id: "e1", disposition: "queued" } });
-		const anew = [{ type: "start-over" } as const, { type: "loaded", limit: 30, page: page({ queued }) } as const];
-		expect(written(anew.reduce(reduceChat, before))).toEqual(["hi (queued)"]);
+		expect(written(after(sending, waiting, startOver, read({ queued })))).toEqual(["hi (queued)"]);
 	});
 });
 
 describe("turns", () => {
 	it("older ones come before, without doubles", () => {
-		const chat = after(
-			{ type: "loaded", limit: 2, page: page({ turns: [row("r3", []), row("r4", [])] }) },
-			{ type: "older", limit: 2, page: page({ turns: [row("r2", []), row("r3", [])] }) },
-		);
+		const newest = after(read({ turns: [row("r3", []), row("r4", [])] }, 2));
+		const chat = withOlder(newest, page({ turns: [row("r2", []), row("r3", [])] }), 2);
 		expect(chat.turns.map(({ runId }) => runId)).toEqual(["r2", "r3", "r4"]);
 	});
 
 	it("the live one is live until its frames say it is over, whatever the ledger's copy says", () => {
-		const live = after({ type: "loaded", limit: 30, page: page({ live: row("r1", [user("e1", "hi")], "running") }) });
+		const live = after(read({ live: row("r1", [user("e1", "hi")], "running") }));
 		expect(liveTurnOf(live)?.runId).toBe("r1");
-		const ended = reduceChat(live, { type: "views", views: [{ ...streaming, final: true, state: "completed" }] });
+		const ended = withView(live, { ...streaming, final: true, state: "completed" });
 		expect(liveTurnOf(ended)).toBeUndefined();
 		expect(unreadRunsOf(ended)).toEqual(["r1"]);
-		expect(unreadRunsOf(reduceChat(ended, { type: "row", row: row("r1", []) }))).toEqual([]);
+		expect(unreadRunsOf(withRow(ended, row("r1", [])))).toEqual([]);
 	});
 });
 
@@ -193,10 +202,9 @@ describe("words for people", () => {
 	});
 
 	it("a link that never was live is connecting; one that was is reconnecting", () => {
-		const connecting = after({ type: "link", phase: "connecting" });
+		const connecting = withLink(newChat("s"), "connecting");
 		expect(connectionOf(connecting).state).toBe("connecting");
-		const again = [{ type: "link", phase: "live" } as const, { type: "link", phase: "waiting" } as const];
-		expect(connectionOf(again.reduce(reduceChat, connecting)).state).toBe("reconnecting");
+		expect(connectionOf(withLink(withLink(connecting, "live"), "waiting")).state).toBe("reconnecting");
 	});
 
 	it("a screen reader hears of the beginning and of the end, once each", () => {

@@ -1,7 +1,7 @@
 /** Authors: the page must not show another person's words as the owner's. */
 
 import { describe, expect, it } from "vitest";
-import { newChat, reduceChat } from "../../packages/web/src/chat/chat.ts";
+import { newChat, withRow } from "../../packages/web/src/chat/chat.ts";
 import { threadOf, waitingOf } from "../../packages/web/src/chat/thread.ts";
 import { partnerOf, writerOf } from "../../packages/web/src/chat/writer.ts";
 
@@ -45,10 +45,8 @@ describe("the thread", () => {
 	});
 
 	it("shows a message that is tried again once", () => {
-		const chat = [row("run_1", "evt_1"), row("run_2", "evt_1"), row("run_3", "evt_2")].reduce(
-			(before, each) => reduceChat(before, { type: "row", row: each }),
-			newChat("s"),
-		);
+		const rows = [row("run_1", "evt_1"), row("run_2", "evt_1"), row("run_3", "evt_2")];
+		const chat = rows.reduce(withRow, newChat("s"));
 		const retries = threadOf(chat).map((item) => item.kind === "turn" && item.retries);
 		expect(retries).toEqual([false, true, false]);
 	});
@@ -58,7 +56,7 @@ describe("the thread", () => {
 			{ event_id: "evt_1", text: "a", received_at: 1, channel: "telegram", sender: "7", sender_name: "Ann" },
 			{ event_id: "evt_2", text: "b", received_at: 2, channel: "web", sender: "owner" },
 		];
-		const waiting = waitingOf(reduceChat(newChat("s"), { type: "queue", queued }));
+		const waiting = waitingOf({ ...newChat("s"), queued });
 		expect(waiting.map(({ writer }) => writer?.name)).toEqual(["Ann", undefined]);
 	});
 });

@@ -3,7 +3,15 @@
 import { z } from "zod";
 
 /** How a platform counts the length of a message. */
-export type LengthUnit = "utf16" | "codepoint" | "grapheme" | "utf8" | "sms";
+export const UNITS = ["utf16", "codepoint", "grapheme", "utf8", "sms"] as const;
+export type LengthUnit = (typeof UNITS)[number];
+
+const VERBS = ["monitor", "send", "stream", "health"] as const;
+/** The verbs, and the further lines that an adapter may understand. */
+export const SUPPORTED = [...VERBS, "typing", "parts", "reasoning", "attachments", "webhook", "ask"] as const;
+
+export const FIELDS = ["runId", "offset", "intent", "pieces", "notes"] as const;
+export type AdapterField = (typeof FIELDS)[number];
 
 /** The output of `<command> info`: one JSON object. */
 export interface AdapterInfo {
@@ -13,18 +21,7 @@ export interface AdapterInfo {
 	/** 1. */
 	protocol: number;
 	/** The verbs it has. `typing`, `parts`, `reasoning`, `webhook` and `ask` are further lines that it understands. */
-	supports: readonly (
-		| "monitor"
-		| "send"
-		| "stream"
-		| "health"
-		| "typing"
-		| "parts"
-		| "reasoning"
-		| "attachments"
-		| "webhook"
-		| "ask"
-	)[];
+	supports: readonly (typeof SUPPORTED)[number][];
 	/**
 	 * The fields it speaks beyond the basic ones. With `runId` one process serves many deliveries at once; with `intent` it asks before it
 	 * creates a message and waits for the ack; with `offset` it reports source positions; with `pieces` it continues a `send` line of
@@ -68,8 +65,6 @@ export interface AdapterSetting {
 	when?: { name: string; is?: string };
 }
 
-export type AdapterField = "runId" | "offset" | "intent" | "pieces" | "notes";
-
 /** `<command> health`: one JSON object; exit code 0 when ok. */
 export interface HealthReport {
 	ok: boolean;
@@ -106,7 +101,7 @@ const shape = z.looseObject({
 	fields: names.default([]),
 	limits: z.looseObject({
 		textMax: z.int().positive(),
-		unit: z.enum(["utf16", "codepoint", "grapheme", "utf8", "sms"]).default("utf16"),
+		unit: z.enum(UNITS).default("utf16"),
 		attachmentBytesMax: z.int().positive().optional(),
 		choicesMax: z.int().positive().optional(),
 		labelCharsMax: z.int().positive().optional(),

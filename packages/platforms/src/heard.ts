@@ -10,5 +10,5 @@ export function heard<File extends RemoteFile>(
 	message: Omit<InboundMessage, "text">,
 ): MessageWithFiles<File> | undefined {
 	const text = words.filter((each) => each !== "").join("\n");
-	return text === "" && files.length === 0 ? undefined : { files, message: { ...message, text } };
+	return text.trim() === "" && files.length === 0 ? undefined : { files, message: { ...message, text } };
 }

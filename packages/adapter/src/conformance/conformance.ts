@@ -1,6 +1,6 @@
 /** The adapter suite: runs every case against an executable in any language, and tells a person or a program what came of it. */
 
-import { readInfo } from "../info.ts";
+import { FIELDS, type LengthUnit, readInfo, SUPPORTED, UNITS } from "../info.ts";
 import type { AdapterInfo } from "../port.ts";
 import { CASES } from "./cases.ts";
 import { AdapterProcess } from "./process.ts";
@@ -97,9 +97,6 @@ async function askInfo(
 }
 
 const INFO_MS = 30_000;
-const UNITS = ["utf16", "codepoint", "grapheme", "utf8", "sms"];
-const VERBS = ["monitor", "send", "stream", "health", "typing", "parts", "reasoning", "attachments", "webhook", "ask"];
-const FIELDS = ["runId", "offset", "intent", "pieces", "notes"];
 
 /** The problems of an `info` object. */
 export function faultsOf(value: object): string[] {
@@ -108,21 +105,21 @@ export function faultsOf(value: object): string[] {
 	const supports = Array.isArray(info.supports) ? info.supports : [];
 	const fields = info.fields === undefined ? [] : Array.isArray(info.fields) ? info.fields : ["?"];
 	const settings = Array.isArray(info.settings) ? (info.settings as { name?: unknown }[]) : undefined;
-	const isKnown = supports.length > 0 && supports.every((verb) => VERBS.includes(verb));
+	const isKnown = supports.length > 0 && supports.every((verb) => SUPPORTED.includes(verb));
 	const hasVerb = ["send", "stream", "monitor"].some((verb) => supports.includes(verb));
 	const canAsk = supports.includes("send") && supports.includes("monitor");
 	const rules: [holds: boolean, fault: string][] = [
 		[typeof info.channel === "string" && info.channel !== "", '"channel" must be a name'],
 		[typeof info.version === "string", '"version" must be a text'],
 		[info.protocol === 1, '"protocol" must be 1'],
-		[isKnown, `"supports" must be some of ${VERBS.join(", ")}`],
+		[isKnown, `"supports" must be some of ${SUPPORTED.join(", ")}`],
 		[hasVerb, '"supports" has no verb'],
 		[fields.every((field) => FIELDS.includes(field)), `"fields" may be ${FIELDS.join(", ")}`],
 		[!fields.includes("notes") || fields.includes("runId"), '"notes" needs "runId"'],
 		[!supports.includes("ask") || canAsk, '"ask" needs "send" and "monitor"'],
 		[!fields.includes("intent") || fields.includes("runId"), '"intent" needs "runId"'],
 		[Number.isInteger(textMax) && (textMax as number) > 0, '"limits.textMax" must be a positive integer'],
-		[UNITS.includes(unit as string), `"limits.unit" must be one of ${UNITS.join(", ")}`],
+		[UNITS.includes(unit as LengthUnit), `"limits.unit" must be one of ${UNITS.join(", ")}`],
 		[settings?.every(({ name }) => typeof name === "string") === true, '"settings" must be a list of {name, …}'],
 	];
 	const faults = rules.flatMap(([holds, fault]) => (holds ? [] : [fault]));

@@ -3,6 +3,7 @@
 import type { Target } from "@nexus-stream/adapter";
 import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import type { Address, Email, Mailbox } from "postal-mime";
+import { heard } from "../heard.ts";
 import { textOf, withoutQuote } from "./text.ts";
 
 export interface MailFile extends RemoteFile {
@@ -32,31 +33,26 @@ export function readMail(mail: Email, stored: Stored, me: string): MessageWithFi
 	if (isSame(from.address, me)) return { skipped: "it is our own" };
 	if (unwanted !== undefined) return { skipped: `it is labelled ${unwanted}` };
 	if (isAutomatic(mail) || ROBOTS.test(from.address)) return { skipped: "a program or a list sent it" };
-	const files = filesOf(mail);
 	const subject = mail.subject?.trim() ?? "";
 	const written = mail.text?.trim() ? mail.text : textOf(mail.html ?? "");
 	const said = withoutQuote(written, { isReply: Boolean(mail.inReplyTo), me });
 	// Only the first mail of a thread has its subject.
 	const text = mail.inReplyTo ? said : [subject, said].filter((each) => each !== "").join("\n\n");
-	if (text === "" && files.length === 0) return { skipped: "it is empty" };
 	const addressees = mailboxes(mail.to);
 	const others = [...addressees, ...mailboxes(mail.cc)].filter(
 		({ address }) => !isSame(address, me) && !isSame(address, from.address),
 	);
 	const group = others.length > 0;
-	return {
-		files,
-		message: {
-			eventId: stored.id,
-			from: { id: from.address.toLowerCase(), name: from.name || undefined },
-			chat: { id: stored.threadId, type: group ? "group" : "direct", name: subject || undefined },
-			text,
-			// A mail that only copies us does not address us.
-			mention: group ? addressees.some(({ address }) => isSame(address, me)) : undefined,
-			target: targetOf(mail, stored, from, others),
-			ts: stored.receivedAt,
-		},
-	};
+	const message = heard([text], filesOf(mail), {
+		eventId: stored.id,
+		from: { id: from.address.toLowerCase(), name: from.name || undefined },
+		chat: { id: stored.threadId, type: group ? "group" : "direct", name: subject || undefined },
+		// A mail that only copies us does not address us.
+		mention: group ? addressees.some(({ address }) => isSame(address, me)) : undefined,
+		target: targetOf(mail, stored, from, others),
+		ts: stored.receivedAt,
+	});
+	return message ?? { skipped: "it is empty" };
 }
 
 function targetOf(mail: Email, { threadId }: Stored, from: Mailbox, others: readonly Mailbox[]): Target {

@@ -2,6 +2,7 @@
 
 import type { gmail_v1 } from "@googleapis/gmail";
 import { PlatformError, type Tools } from "@nexus-stream/adapter";
+import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { GmailCall } from "./api.ts";
 
 /** The next position in the mailbox's history, and when it was last read. */
@@ -20,7 +21,7 @@ interface News {
 }
 
 export function createSync(call: GmailCall, { state, clock, log }: Tools): SyncMailbox {
-	let busy: Promise<void> = Promise.resolve();
+	const queue = createKeyedQueue();
 
 	/** Undefined: the history does not reach back that far. */
 	async function since(startHistoryId: string): Promise<News | undefined> {
@@ -77,12 +78,8 @@ export function createSync(call: GmailCall, { state, clock, log }: Tools): SyncM
 		state.set(READ_AT, String(begun));
 	};
 
-	return (take) => {
-		const next = busy.then(() => sync(take));
-		// The caller gets the failure; the next call loads again.
-		busy = next.catch(() => {});
-		return next;
-	};
+	// One after another, also after a failure.
+	return (take) => queue.run("", () => sync(take));
 }
 
 function orUndefinedWhenGone(cause: unknown): undefined {

@@ -1,6 +1,7 @@
 /** JSON-RPC over the standard streams of a child process, which is started on demand and again after it has ended. */
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { EventEmitter, on } from "node:events";
 import { PlatformError } from "@nexus-stream/adapter";
 import { networkError } from "@nexus-stream/adapter/platform/network";
 import { createLineReader } from "@nexus-stream/adapter/serve/lines";
@@ -32,8 +33,8 @@ interface RpcProcess {
 	waiting: Map<string, { method: string; settle: PromiseWithResolvers<unknown> }>;
 	/** Why the process has ended, once it has. */
 	ended?: PlatformError;
-	notify(method: string, params: unknown): void;
-	over(): void;
+	/** Its notifications, and its end. */
+	events: EventEmitter<{ notified: Parameters<Take>; ended: [] }>;
 }
 
 export class JsonRpcClient {
@@ -73,29 +74,21 @@ export class JsonRpcClient {
 	): Promise<void> {
 		this.#running ??= this.#start();
 		const now = this.#running;
-		const queue: Parameters<Take>[] = [];
-		let wake = () => {};
-		now.notify = (...given) => {
-			queue.push(given);
-			wake();
-		};
-		now.over = () => wake();
-		signal.addEventListener("abort", now.over, { once: true });
+		// Notifications may come before the answer.
+		const notified = on(now.events, "notified", { signal, close: ["ended"] });
 		try {
 			await this.call(method, params, signal);
 			begun();
-			while (!signal.aborted) {
-				const next = queue.shift();
-				const woken = new Promise<void>((resolve) => {
-					wake = resolve;
-				});
-				if (next !== undefined) await take(...next);
-				else if (now.ended) throw now.ended;
-				else await woken;
+			for await (const given of notified) {
+				if (signal.aborted) return;
+				await take(...(given as Parameters<Take>));
 			}
+		} catch (cause) {
+			if (!signal.aborted) throw cause;
 		} finally {
-			signal.removeEventListener("abort", now.over);
+			await notified.return?.();
 		}
+		if (now.ended && !signal.aborted) throw now.ended;
 	}
 
 	async close(): Promise<void> {
@@ -105,7 +98,7 @@ export class JsonRpcClient {
 	#start(): RpcProcess {
 		const [program = "", ...args] = this.#command;
 		const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
-		const now: RpcProcess = { child, waiting: new Map(), notify: () => {}, over: () => {} };
+		const now: RpcProcess = { child, waiting: new Map(), events: new EventEmitter() };
 		child.once("error", (cause) => {
 			const unstarted = child.pid === undefined;
 			const advice = unstarted ? ". Is it installed?" : "";
@@ -141,7 +134,7 @@ export class JsonRpcClient {
 		if (this.#running === now) this.#running = undefined;
 		now.ended ??= error;
 		for (const { settle } of now.waiting.values()) settle.reject(error);
-		now.over();
+		now.events.emit("ended");
 	}
 }
 
@@ -154,7 +147,7 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 function settle(now: RpcProcess, { id, method, params, result, error }: JsonRpcMessage): void {
-	if (method !== undefined) now.notify(method, params);
+	if (method !== undefined) now.events.emit("notified", method, params);
 	const call = id === undefined ? undefined : now.waiting.get(id);
 	if (!call) return;
 	if (error) call.settle.reject(refusal(call.method, error));

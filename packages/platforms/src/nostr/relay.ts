@@ -5,6 +5,7 @@
 
 import { PlatformError } from "@nexus-stream/adapter";
 import { reasonOf } from "@nexus-stream/adapter/platform/network";
+import { unlessAborted } from "@nexus-stream/adapter/serve/listen";
 import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Event } from "nostr-tools/core";
 import type { Filter } from "nostr-tools/filter";
@@ -101,16 +102,12 @@ export class Relay {
 	async listen(filters: readonly Filter[], to: RelayListener, signal: AbortSignal): Promise<void> {
 		const connection = await this.#connected();
 		if (connection.socket.readyState !== WebSocket.OPEN) throw this.#broken("the connection broke");
-		const { promise, resolve, reject } = Promise.withResolvers<void>();
-		const stop = () => resolve();
-		signal.addEventListener("abort", stop, { once: true });
-		if (signal.aborted) stop();
+		const { promise, reject } = Promise.withResolvers<void>();
 		connection.listener = { filters, to, end: reject };
 		send(connection, ["REQ", SUBSCRIPTION, ...filters]);
 		try {
-			await promise;
+			await unlessAborted(signal, promise);
 		} finally {
-			signal.removeEventListener("abort", stop);
 			delete connection.listener;
 			send(connection, ["CLOSE", SUBSCRIPTION]);
 		}

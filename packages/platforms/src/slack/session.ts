@@ -15,24 +15,15 @@ import {
 	type Tools,
 	type WebhookAnswer,
 	type WebhookRequest,
-	type WireAttachment,
 } from "@nexus-stream/adapter";
 import { addressOf, download, keptAt, withFiles } from "@nexus-stream/adapter/platform/network";
 import { cannotTell } from "@nexus-stream/adapter/platform/platform-error";
-import type {
-	Asking,
-	Attaching,
-	Editing,
-	Emit,
-	Listening,
-	OnPress,
-	Webhooks,
-} from "@nexus-stream/adapter/platform/session";
+import type { Emit, Listening, OnPress, Webhooks } from "@nexus-stream/adapter/platform/session";
 import type { Activity } from "@nexus-stream/adapter/port";
 import type { WebClient } from "@slack/web-api";
 import { call, createClient } from "./api.ts";
-import { readPress, sectionsOf } from "./buttons.ts";
-import { createUploads, type Uploads } from "./files.ts";
+import { readPress } from "./buttons.ts";
+import { SlackUploads } from "./files.ts";
 import { render } from "./format.ts";
 import { openRequest, readEvent, type SlackFile, type SlackIdentity, type Threads } from "./inbound.ts";
 import { keptOf, lookUp, type SlackHistoryMessage } from "./lookup.ts";
@@ -48,12 +39,12 @@ const LOOK_BACK_MS = 24 * 3_600_000;
 
 type SlackSettings = Settings<"bot_token" | "app_token" | "signing_secret" | "streaming" | "threads" | "api_url">;
 
-export class SlackSession implements Session, Editing, Asking, Attaching, Webhooks {
-	readonly editing = this;
-	readonly asking = this;
-	readonly attaching = this;
-	readonly webhooks = this;
+export class SlackSession implements Session, Webhooks {
+	readonly editing: SlackWriter;
+	readonly asking: SlackWriter;
+	readonly attaching: SlackUploads;
 	readonly streaming: SlackStreams;
+	readonly webhooks = this;
 	/** Absent without an app token: events come by webhook. */
 	readonly listening: Listening | undefined;
 	readonly #settings: SlackSettings;
@@ -61,7 +52,6 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 	readonly #threads: Threads;
 	readonly #client: WebClient;
 	readonly #writer: SlackWriter;
-	readonly #uploads: Uploads;
 	readonly #tools: Tools;
 	readonly #me = remembered(async (): Promise<SlackIdentity> => {
 		const me = await call("auth.test", undefined, () => this.#client.auth.test());
@@ -76,7 +66,9 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 		this.#tools = tools;
 		this.#client = createClient(settings.bot_token, this.#apiUrl, tools.log);
 		this.#writer = new SlackWriter(this.#client, tools.clock);
-		this.#uploads = createUploads(this.#client, tools.state);
+		this.editing = this.#writer;
+		this.asking = this.#writer;
+		this.attaching = new SlackUploads(this.#writer, tools.state);
 		const mode = oneOf("streaming", settings.streaming, ["native", "direct", "update"]);
 		this.streaming = new SlackStreams(this.#writer, mode, tools.log);
 		this.listening = settings.app_token === "" ? undefined : { monitor: (...given) => this.#listen(...given) };
@@ -94,44 +86,15 @@ export class SlackSession implements Session, Editing, Asking, Attaching, Webhoo
 		return this.#writer.create(target, text, options);
 	}
 
-	edit(target: Target, messageId: string, text: string, options: SendOptions): Promise<void> {
-		return this.#writer.update(target, messageId, text, options);
-	}
-
-	settle(target: Target, messageId: string, text: string, options: SendOptions): Promise<void> {
-		return this.#writer.update(target, messageId, text, options, { blocks: sectionsOf(text) });
-	}
-
-	async remove(target: Target, messageId: string, options: SendOptions): Promise<void> {
-		const { channel } = await this.#writer.threadOf(target, options.signal);
-		await this.#writer.write("chat.delete", target, options, () =>
-			this.#client.chat.delete({ channel, ts: messageId }),
-		);
-	}
-
 	/** The line disappears after two minutes, or with the next message. Slack shows it in threads only. */
 	async typing(target: Target, on: boolean, { text = "" }: Activity = {}): Promise<void> {
 		await this.#writer.showStatus(target, { typing: on, tool: on ? text : "" });
 	}
 
-	upload(attachment: WireAttachment, signal: AbortSignal): Promise<string> {
-		return this.#uploads.upload(attachment, signal);
-	}
-
-	async attach(
-		target: Target,
-		{ name }: WireAttachment,
-		options: SendOptions,
-		fileId: string,
-	): Promise<CreatedMessage> {
-		const thread = await this.#writer.threadOf(target, options.signal);
-		return await this.#uploads.share(thread, name, options, fileId);
-	}
-
 	async find(target: Target, nonce: string, text: string): Promise<CreatedMessage | undefined> {
 		const thread = await this.#writer.threadOf(target, undefined);
-		const uploaded = this.#uploads.fileOf(nonce);
-		if (uploaded !== undefined) return await this.#uploads.find(uploaded, thread.channel);
+		const uploaded = this.attaching.fileOf(nonce);
+		if (uploaded !== undefined) return await this.attaching.findShared(uploaded, thread.channel);
 		const me = await this.#me();
 		const history = await this.#history(thread, target);
 		const ours = history.filter(

@@ -64,7 +64,7 @@ export class SlackStreams implements Streaming {
 	async append(target: Target, messageId: string, markdown: string, options: SendOptions): Promise<void> {
 		const before = this.#imitated.get(messageId);
 		if (before !== undefined) {
-			await this.#writer.update(target, messageId, render(before + markdown), options);
+			await this.#writer.edit(target, messageId, render(before + markdown), options);
 			this.#imitated.set(messageId, before + markdown);
 			return;
 		}

@@ -3,10 +3,11 @@
 import { type CreatedMessage, PlatformError, type SendOptions, type Target } from "@nexus-stream/adapter";
 import { createdId } from "@nexus-stream/adapter/platform/json";
 import { harmless } from "@nexus-stream/adapter/platform/platform-error";
+import type { Asking, Editing } from "@nexus-stream/adapter/platform/session";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { WebClient } from "@slack/web-api";
 import { call } from "./api.ts";
-import { questionBlocks, type sectionsOf } from "./buttons.ts";
+import { questionBlocks, sectionsOf } from "./buttons.ts";
 import { metadataOf } from "./lookup.ts";
 import { createActivity } from "./pace.ts";
 
@@ -30,7 +31,12 @@ interface StatusLine {
 	doing: string;
 }
 
-export class SlackWriter {
+interface SlackContent {
+	text: string;
+	blocks?: ReturnType<typeof sectionsOf>;
+}
+
+export class SlackWriter implements Editing, Asking {
 	readonly client: WebClient;
 	readonly #clock: Clock;
 	readonly #activity = createActivity();
@@ -59,19 +65,26 @@ export class SlackWriter {
 		return { messageId: createdId("chat.postMessage", made.ts) };
 	}
 
+	edit(target: Target, messageId: string, text: string, options: SendOptions): Promise<void> {
+		return this.#update(target, messageId, { text }, options);
+	}
+
+	settle(target: Target, messageId: string, text: string, options: SendOptions): Promise<void> {
+		return this.#update(target, messageId, { text, blocks: sectionsOf(text) }, options);
+	}
+
+	async remove(target: Target, messageId: string, options: SendOptions): Promise<void> {
+		const { channel } = await this.threadOf(target, options.signal);
+		await this.write("chat.delete", target, options, () => this.client.chat.delete({ channel, ts: messageId }));
+	}
+
 	/** Repeats the metadata: an edit without it might drop the nonce. */
-	async update(
-		target: Target,
-		messageId: string,
-		text: string,
-		options: SendOptions,
-		more: { blocks?: ReturnType<typeof sectionsOf> } = {},
-	): Promise<void> {
+	async #update(target: Target, messageId: string, content: SlackContent, options: SendOptions): Promise<void> {
 		const { channel } = await this.threadOf(target, options.signal);
 		const metadata = metadataOf(options.nonce);
 		await this.write("chat.update", target, options, () =>
 			// Unlike chat.postMessage, this call looks for links unless `parse` is "none".
-			this.client.chat.update({ channel, ts: messageId, text, metadata, parse: "none", ...more }),
+			this.client.chat.update({ channel, ts: messageId, metadata, parse: "none", ...content }),
 		);
 	}
 

@@ -3,6 +3,7 @@
 import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
 import type { MessageFailure } from "@nexus-stream/adapter/port";
 import { own } from "@nexus-stream/protocol/own";
+import { heard } from "../heard.ts";
 
 export interface SmsFile extends RemoteFile {
 	url: string;
@@ -14,22 +15,15 @@ export function readMessage(fields: URLSearchParams, now: number): MessageWithFi
 	const [eventId, from, to] = [field("MessageSid"), field("From"), field("To")];
 	if (eventId === "" || from === "" || from === to) return undefined;
 	if (field("SmsStatus") !== "received" || field("OptOutType") !== "") return undefined;
-	const files = filesOf(field);
-	const text = field("Body");
-	if (text.trim() === "" && files.length === 0) return undefined;
-	return {
-		files,
-		message: {
-			eventId,
-			from: { id: from },
-			chat: { id: from, type: "direct" },
-			text,
-			// The answer comes from the number that was written to.
-			target: { to: from, direct: true, from: to },
-			// Twilio does not say when it was written.
-			ts: now,
-		},
-	};
+	return heard([field("Body")], filesOf(field), {
+		eventId,
+		from: { id: from },
+		chat: { id: from, type: "direct" },
+		// The answer comes from the number that was written to.
+		target: { to: from, direct: true, from: to },
+		// Twilio does not say when it was written.
+		ts: now,
+	});
 }
 
 /** The most frequent errors of carriers; Twilio's list has the others. */

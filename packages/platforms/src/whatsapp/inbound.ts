@@ -1,6 +1,7 @@
 /** Reads messages and the statuses of our messages from WhatsApp's webhook. */
 
 import type { MessageWithFiles, RemoteFile } from "@nexus-stream/adapter/platform/network";
+import { heard } from "../heard.ts";
 import type { GraphError } from "./faults.ts";
 
 export interface WhatsAppFile extends RemoteFile {
@@ -68,7 +69,9 @@ export function readPayload(
 ): { inbound: MessageWithFiles<WhatsAppFile>[]; statuses: WhatsAppStatus[] } {
 	const values = valuesOf(payload).filter(({ metadata }) => metadata?.phone_number_id === phoneNumberId);
 	return {
-		inbound: values.flatMap((value) => (value.messages ?? []).flatMap((message) => readMessage(message, value, now))),
+		inbound: values.flatMap((value) =>
+			(value.messages ?? []).flatMap((message) => readMessage(message, value, now) ?? []),
+		),
 		statuses: values.flatMap(({ statuses = [] }) =>
 			statuses.map((status) => ({
 				messageId: status.id,
@@ -91,30 +94,21 @@ function valuesOf(payload: unknown): Value[] {
 	return changes.flatMap(({ field, value }) => (field === "messages" && value ? [value] : []));
 }
 
-/** Empty: nothing a person said to the agent (reactions, changes of number, groups). */
-function readMessage(message: WireMessage, value: Value, now: number): MessageWithFiles<WhatsAppFile>[] {
+/** Undefined: nothing a person said to the agent (reactions, changes of number, groups). */
+function readMessage(message: WireMessage, value: Value, now: number): MessageWithFiles<WhatsAppFile> | undefined {
 	const ts = Number(message.timestamp) * 1000;
-	if (message.group_id !== undefined || now - ts > REPLAY_WINDOW_MS) return [];
-	const text = textOf(message);
-	const files = filesOf(message);
-	if (text.trim() === "" && files.length === 0) return [];
+	if (message.group_id !== undefined || now - ts > REPLAY_WINDOW_MS) return undefined;
 	const from = message.from ?? message.from_user_id;
-	if (from === undefined) return [];
+	if (from === undefined) return undefined;
 	const name = value.contacts?.find(({ wa_id, user_id }) => wa_id === from || user_id === from)?.profile?.name;
-	return [
-		{
-			files,
-			message: {
-				eventId: message.id,
-				from: { id: from, name: name || undefined },
-				chat: { id: from, type: "direct" },
-				text,
-				// Typing is shown in answer to a message.
-				target: { to: from, reply_to: message.id, direct: true },
-				ts,
-			},
-		},
-	];
+	return heard([textOf(message)], filesOf(message), {
+		eventId: message.id,
+		from: { id: from, name: name || undefined },
+		chat: { id: from, type: "direct" },
+		// Typing is shown in answer to a message.
+		target: { to: from, reply_to: message.id, direct: true },
+		ts,
+	});
 }
 
 function textOf(message: WireMessage): string {

@@ -3,7 +3,7 @@
 import type { AccountJson, AdapterProcessJson } from "@nexus-stream/protocol/api";
 import { formatRoute } from "../app/route.ts";
 import { Countdown } from "../ui/clock.tsx";
-import { Icon } from "../ui/element.tsx";
+import { Button, Icon } from "../ui/element.tsx";
 import { plural } from "../ui/format.ts";
 import { Section } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";
@@ -51,15 +51,14 @@ function Account({ account, page }: { account: AccountJson; page: AdaptersPage }
 						fake
 					</span>
 				)}
-				<button
-					type="button"
+				<Button
 					class="quiet"
+					icon="shield"
 					aria-disabled={health?.isChecking}
 					onClick={() => page.actions.check(account)}
 					aria-label={`Check ${channelName(channel)} ${account.account}`}
-				>
-					<Icon name="shield" /> {health?.isChecking ? "Checking…" : "Check"}
-				</button>
+					text={health?.isChecking ? "Checking…" : "Check"}
+				/>
 			</header>
 			<dl class="processes">
 				{verbs.length === 0 && <p class="note">No process yet: one is started when it is needed.</p>}

@@ -1,6 +1,7 @@
 /** The adapters page: pairings to approve, accounts with their processes, deliveries with their progress, and received messages. */
 
 import type { EventJson } from "@nexus-stream/protocol/api";
+import { Button } from "../ui/element.tsx";
 import { ageText } from "../ui/format.ts";
 import { ListPage, ListTable, Said, Section } from "../ui/list-page.tsx";
 import { Status } from "../ui/status.tsx";
@@ -43,14 +44,12 @@ function Pairings({ page, now }: { page: AdaptersPage; now: number }) {
 						</span>
 						<span class="row pairing-do">
 							<code class="pairing-code">{code}</code>
-							<button
-								type="button"
+							<Button
 								class="primary"
 								disabled={approving !== undefined}
 								onClick={() => page.actions.approve(code)}
-							>
-								{approving === code ? "Approving…" : "Approve"}
-							</button>
+								text={approving === code ? "Approving…" : "Approve"}
+							/>
 						</span>
 					</li>
 				))}

@@ -7,7 +7,7 @@ import { approvalTitle } from "../chat/approvals.ts";
 import { liveTurnOf } from "../chat/chat.ts";
 import { sessionTitle } from "../chat/words.ts";
 import { isOrdinary, partnerOf, sessionName } from "../chat/writer.ts";
-import { Icon, type IconName } from "../ui/element.tsx";
+import { Button, Icon, type IconName } from "../ui/element.tsx";
 import { ageText, plural } from "../ui/format.ts";
 import type { SessionList } from "./api.ts";
 import type { Theme, WebApp } from "./app.ts";
@@ -39,9 +39,7 @@ export function Sessions({ app }: { app: WebApp }) {
 			<PageLinks route={route.value} />
 			<Pending list={list.value} />
 			<nav aria-label="Sessions">
-				<button type="button" class="new-session" onClick={() => app.newSession()}>
-					<Icon name="plus" /> New session
-				</button>
+				<Button class="new-session" icon="plus" onClick={() => app.newSession()} text="New session" />
 				<Rows app={app} />
 			</nav>
 			<div class="sessions-foot">
@@ -89,9 +87,7 @@ function Rows({ app }: { app: WebApp }) {
 			))}
 			{more && (
 				<li>
-					<button type="button" class="quiet older-sessions" onClick={() => app.showOlderSessions()}>
-						Show older sessions
-					</button>
+					<Button class="quiet older-sessions" onClick={() => app.showOlderSessions()} text="Show older sessions" />
 				</li>
 			)}
 		</ul>
@@ -186,11 +182,12 @@ const THEMES = {
 	dark: { next: "auto", icon: "moon", name: "Dark" },
 } as const;
 
-const ThemeButton = ({ theme, onChange }: { theme: Theme; onChange(theme: Theme): void }) => (
-	<button type="button" class="quiet theme" onClick={() => onChange(THEMES[theme].next)} title="Change the colours">
-		<Icon name={THEMES[theme].icon} /> {THEMES[theme].name}
-	</button>
-);
+function ThemeButton({ theme, onChange }: { theme: Theme; onChange(theme: Theme): void }) {
+	const { next, icon, name } = THEMES[theme];
+	return (
+		<Button class="quiet theme" icon={icon} onClick={() => onChange(next)} title="Change the colours" text={name} />
+	);
+}
 
 function SignOut({ app }: { app: WebApp }) {
 	const [failure, setFailure] = useState<string>();
@@ -205,14 +202,13 @@ function SignOut({ app }: { app: WebApp }) {
 		}
 	};
 	return (
-		<button
-			type="button"
+		<Button
 			class="quiet sign-out"
+			icon={failure === undefined ? "leave" : "warn"}
 			disabled={isBusy}
 			onClick={() => void signOut()}
 			title={failure ?? "Sign this browser out"}
-		>
-			<Icon name={failure === undefined ? "leave" : "warn"} /> {failure === undefined ? "Sign out" : "Try again"}
-		</button>
+			text={failure === undefined ? "Sign out" : "Try again"}
+		/>
 	);
 }

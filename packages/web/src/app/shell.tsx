@@ -8,6 +8,7 @@ import { Chat } from "../chat/view/chat.tsx";
 import { connectionOf, openSessionOf, phaseWords, sessionTitle } from "../chat/words.ts";
 import { partnerOf } from "../chat/writer.ts";
 import { drawnText } from "../ui/drawn-text.ts";
+import { Button } from "../ui/element.tsx";
 import { Head, OpenDrawer } from "../ui/list-page.tsx";
 import { LinkBadge } from "../ui/status.tsx";
 import type { SessionList } from "./api.ts";
@@ -26,9 +27,7 @@ export function Shell({ app }: { app: WebApp }) {
 	return (
 		<div class="page" data-drawer={isDrawerOpen ? "open" : "closed"}>
 			{!isDrawerOpen && (
-				<button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
-					Skip to the content
-				</button>
+				<Button class="skip" onClick={() => document.getElementById("main")?.focus()} text="Skip to the content" />
 			)}
 			<Sessions app={app} />
 			{/* biome-ignore lint/a11y/noStaticElementInteractions: the drawer also has a close button for the keyboard */}

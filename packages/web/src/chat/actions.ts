@@ -3,7 +3,7 @@
 import { newId } from "@nexus-stream/protocol";
 import { api } from "../app/api.ts";
 import type { ApprovalActions } from "./approvals.ts";
-import { liveTurnOf } from "./chat.ts";
+import { discarded, liveTurnOf, putTurn, sendFailed, sending, sent } from "./chat.ts";
 import { type ChatModel, keepUnsent, unsentOf } from "./chat-model.ts";
 
 export class Outbox {
@@ -16,17 +16,13 @@ export class Outbox {
 		this.#follow = follow;
 	}
 
-	send(text: string): void {
-		void this.#deliver(newId("msg"), text);
-	}
-
-	/** Sends a failed message again with its idempotency key. */
-	retry(key: string, text: string): void {
+	/** `key`: the idempotency key of a failed message that is sent again. */
+	send(text: string, key = newId("msg")): void {
 		void this.#deliver(key, text);
 	}
 
 	discard(key: string): void {
-		this.#model.dispatch({ type: "discard", key });
+		this.#model.change(discarded(this.#model.newest, key));
 	}
 
 	/** Takes back a message that waits. If it is too late, the refresh shows how the message was handled. */
@@ -43,11 +39,11 @@ export class Outbox {
 	async #deliver(key: string, text: string): Promise<void> {
 		const model = this.#model;
 		const { session, context } = model;
-		model.dispatch({ type: "sending", key, text });
+		model.change(sending(model.newest, key, text));
 		try {
 			const accepted = await api.send(session, { text, idempotency_key: key });
 			if (!model.isClosed) {
-				model.dispatch({ type: "sent", key, accepted });
+				model.change(sent(model.newest, key, accepted));
 				await this.#follow();
 				// The message may have replaced an older one that waited.
 				if (accepted.disposition !== "started") void model.loadEvents();
@@ -56,7 +52,7 @@ export class Outbox {
 		} catch (cause) {
 			const error = model.messageOf(cause);
 			if (model.isClosed) keepUnsent(session, [...unsentOf(session), { key, text, state: "failed", error }]);
-			model.dispatch({ type: "send-failed", key, message: error });
+			model.change(sendFailed(model.newest, key, error));
 		}
 		context.onSent(session);
 	}
@@ -75,23 +71,17 @@ export class RunActions {
 		const turn = liveTurnOf(model.newest);
 		if (!turn || turn.stopping) return;
 		const { runId } = turn;
-		model.dispatch({ type: "stopping", runId, on: true });
+		model.change(putTurn(model.newest, runId, { stopping: true, stopError: undefined }));
 		try {
 			await api.abort(runId);
 		} catch (cause) {
-			model.dispatch({ type: "stopping", runId, on: false, error: model.messageOf(cause) });
+			model.change(putTurn(model.newest, runId, { stopping: false, stopError: model.messageOf(cause) }));
 		}
 	}
 
-	/** Resumes an interrupted run. Rejects with the daemon's reason. */
-	async continue(runId: string): Promise<void> {
-		await api.continue(runId);
-		this.#model.context.onRunChange();
-	}
-
-	/** Answers the messages of an interrupted run from the start. Rejects with the daemon's reason. */
-	async retry(runId: string): Promise<void> {
-		await api.retry(runId);
+	/** Resumes an interrupted run, or answers its messages from the start. Rejects with the daemon's reason. */
+	async resume(runId: string, action: "continue" | "retry"): Promise<void> {
+		await api[action](runId);
 		this.#model.context.onRunChange();
 	}
 

@@ -2,7 +2,15 @@
 
 import { api } from "../app/api.ts";
 import { type PageContext, PageState } from "../ui/page.ts";
-import { type ChatAction, type ChatState, hasLooseEnds, newChat, type OutgoingMessage, reduceChat } from "./chat.ts";
+import {
+	type ChatState,
+	hasLooseEnds,
+	newChat,
+	type OutgoingMessage,
+	withDecisions,
+	withEvents,
+	withRow,
+} from "./chat.ts";
 
 const EVENTS_MAX = 100;
 const DECISIONS_MAX = 100;
@@ -25,23 +33,26 @@ export class ChatModel extends PageState<ChatState> {
 	}
 
 	/** Ignored once the session is closed. */
-	dispatch(action: ChatAction): void {
+	override change(part: Partial<ChatState>): void {
 		if (this.isClosed) return;
 		const { outgoing } = this.newest;
-		this.change(reduceChat(this.newest, action));
+		super.change(part);
 		// Stored at once, so that a reload or another session loses no message.
 		if (this.newest.outgoing !== outgoing) keepUnsent(this.session, this.newest.outgoing);
 	}
 
 	async loadRow(runId: string): Promise<void> {
 		this.context.onRunChange();
-		await this.#read(`the run ${runId}`, async () => this.dispatch({ type: "row", row: await api.run(runId) }));
+		await this.#read(`the run ${runId}`, async () => {
+			const row = await api.run(runId);
+			this.change(withRow(this.newest, row));
+		});
 	}
 
 	loadEvents(): Promise<void> {
 		return this.#read("the dispositions of the messages", async () => {
 			const { events } = await api.events({ session: this.session, limit: EVENTS_MAX });
-			this.dispatch({ type: "events", events });
+			this.change(withEvents(this.newest, events));
 		});
 	}
 
@@ -49,21 +60,21 @@ export class ChatModel extends PageState<ChatState> {
 		if (!hasLooseEnds(this.newest)) return;
 		await this.#read("the decisions", async () => {
 			const { approvals } = await api.approvals({ session: this.session, limit: DECISIONS_MAX });
-			this.dispatch({ type: "decisions", approvals });
+			this.change(withDecisions(this.newest, approvals));
 		});
 	}
 
 	loadPhase(): Promise<void> {
 		return this.#read("the session's phase", async () => {
 			const { phase } = await api.phase(this.session);
-			if (phase) this.dispatch({ type: "works", works: phase });
+			if (phase) this.change({ works: phase });
 		});
 	}
 
 	loadQueue(): Promise<void> {
 		return this.#read("the queue", async () => {
 			const { queued } = await api.turns(this.session, { limit: 1 });
-			this.dispatch({ type: "queue", queued });
+			this.change({ queued });
 		});
 	}
 

@@ -62,28 +62,6 @@ export interface ChatState {
 	readonly decisions: Readonly<Record<string, ApprovalJson>>;
 }
 
-export type ChatAction =
-	| { type: "loaded"; page: SessionTurnsJson; limit: number }
-	| { type: "missing" }
-	/** The stream offset to resume from is gone; history is read again. */
-	| { type: "start-over" }
-	| { type: "load-failed"; message: string }
-	| { type: "older-loading" }
-	| { type: "older-failed" }
-	| { type: "older"; page: SessionTurnsJson; limit: number }
-	| { type: "views"; views: readonly RunView[] }
-	| { type: "row"; row: RunJson }
-	| { type: "queue"; queued: readonly QueuedJson[] }
-	| { type: "events"; events: readonly EventJson[] }
-	| { type: "sending"; key: string; text: string }
-	| { type: "sent"; key: string; accepted: MessageAccepted }
-	| { type: "send-failed"; key: string; message: string }
-	| { type: "discard"; key: string }
-	| { type: "stopping"; runId: string; on: boolean; error?: string }
-	| { type: "works"; works: PhaseJson }
-	| { type: "decisions"; approvals: readonly ApprovalJson[] }
-	| { type: "link"; phase: LinkPhase };
-
 export const newChat = (session: string): ChatState => ({
 	session,
 	phase: "loading",
@@ -97,52 +75,7 @@ export const newChat = (session: string): ChatState => ({
 	wasLive: false,
 });
 
-export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
-	switch (action.type) {
-		case "loaded":
-			return loaded(chat, action.page, action.limit);
-		case "missing":
-			return { ...chat, phase: "ready" };
-		case "start-over":
-			return startOver(chat);
-		case "load-failed":
-			return { ...chat, phase: "failed", error: action.message };
-		case "older-loading":
-			return { ...chat, older: "loading" };
-		case "older-failed":
-			return { ...chat, older: "some" };
-		case "older":
-			return withOlder(chat, action.page, action.limit);
-		case "views":
-			return action.views.reduce(withView, chat);
-		case "row":
-			return settleOutgoing(continued(putTurn(chat, action.row.run_id, { row: action.row }), action.row), action.row);
-		case "works":
-			return { ...chat, works: action.works };
-		case "decisions":
-			return { ...chat, decisions: Object.fromEntries(action.approvals.map((row) => [decisionKey(row), row])) };
-		case "queue":
-			return { ...chat, queued: action.queued };
-		case "events":
-			return withEvents(chat, action.events);
-		case "sending":
-			return sending(chat, action.key, action.text);
-		case "sent":
-			return sent(chat, action.key, action.accepted);
-		case "send-failed":
-			return patchOutgoing(chat, action.key, { state: "failed", error: action.message, seenBefore: undefined });
-		case "discard":
-			return { ...chat, outgoing: chat.outgoing.filter(({ key }) => key !== action.key) };
-		case "stopping":
-			return putTurn(chat, action.runId, { stopping: action.on, stopError: action.error });
-		case "link":
-			return { ...chat, link: action.phase, wasLive: chat.wasLive || action.phase === "live" };
-		default:
-			return action satisfies never;
-	}
-}
-
-function loaded(chat: ChatState, page: SessionTurnsJson, limit: number): ChatState {
+export function loaded(chat: ChatState, page: SessionTurnsJson, limit: number): ChatState {
 	const rows = page.live ? [...page.turns, page.live] : page.turns;
 	const shown = new Map(chat.turns.map((turn) => [turn.runId, turn]));
 	const turns = rows.map((row) => ({ ...shown.get(row.run_id), runId: row.run_id, row }));
@@ -150,23 +83,32 @@ function loaded(chat: ChatState, page: SessionTurnsJson, limit: number): ChatSta
 	return rows.reduce(settleOutgoing, { ...chat, error: undefined, phase: "ready", turns, queued: page.queued, older });
 }
 
-/** Drops accepted messages: the daemon lists them, and a daemon with other data has none of them. */
-function startOver(chat: ChatState): ChatState {
+/** The stream offset to resume from is gone. Drops accepted messages: the daemon lists them, and a daemon with other data has none of them. */
+export function startOver(chat: ChatState): ChatState {
 	return { ...chat, outgoing: chat.outgoing.filter(({ eventId }) => eventId === undefined), events: {} };
 }
 
-function withOlder(chat: ChatState, page: SessionTurnsJson, limit: number): ChatState {
+export function withOlder(chat: ChatState, page: SessionTurnsJson, limit: number): ChatState {
 	const shown = new Set(chat.turns.map((turn) => turn.runId));
 	const fresh = page.turns.filter((row) => !shown.has(row.run_id)).map((row) => ({ runId: row.run_id, row }));
 	return { ...chat, turns: [...fresh, ...chat.turns], older: page.turns.length >= limit ? "some" : "none" };
 }
 
-function withView(chat: ChatState, view: RunView): ChatState {
+export function withView(chat: ChatState, view: RunView): ChatState {
 	return view.runId === undefined ? chat : putTurn(chat, view.runId, { view: shownOf(view) });
 }
 
+export const withRow = (chat: ChatState, row: RunJson): ChatState =>
+	settleOutgoing(continued(putTurn(chat, row.run_id, { row }), row), row);
+
+export const withLink = (chat: ChatState, link: LinkPhase): ChatState => ({
+	...chat,
+	link,
+	wasLive: chat.wasLive || link === "live",
+});
+
 /** Changes a turn, or appends it: a run without a turn is the newest. */
-function putTurn(chat: ChatState, runId: string, change: Partial<TurnItem>): ChatState {
+export function putTurn(chat: ChatState, runId: string, change: Partial<TurnItem>): ChatState {
 	const index = chat.turns.findLastIndex((turn) => turn.runId === runId);
 	if (index < 0) return { ...chat, turns: [...chat.turns, { ...change, runId }] };
 	return { ...chat, turns: chat.turns.with(index, { ...chat.turns[index], ...change, runId }) };
@@ -180,6 +122,11 @@ function continued(chat: ChatState, { run_id: runId, continues }: RunJson): Chat
 }
 
 const decisionKey = ({ run_id: runId, id }: Pick<ApprovalJson, "run_id" | "id">): string => `${runId} ${id}`;
+
+export const withDecisions = (chat: ChatState, approvals: readonly ApprovalJson[]): ChatState => ({
+	...chat,
+	decisions: Object.fromEntries(approvals.map((row) => [decisionKey(row), row])),
+});
 
 /** The decisions on questions that were open when the run ended. */
 export const decisionsOf = (chat: ChatState, { runId, view }: TurnItem): ApprovalJson[] =>
@@ -199,13 +146,21 @@ function settleOutgoing(chat: ChatState, row: RunJson): ChatState {
 	};
 }
 
-function sending(chat: ChatState, key: string, text: string): ChatState {
+export function sending(chat: ChatState, key: string, text: string): ChatState {
 	const seenBefore = eventsOf(chat).map(({ eventId }) => eventId);
 	if (chat.outgoing.some((mine) => mine.key === key)) {
 		return patchOutgoing(chat, key, { state: "sending", seenBefore });
 	}
 	return { ...chat, outgoing: [...chat.outgoing, { key, text, state: "sending", seenBefore }] };
 }
+
+export const sendFailed = (chat: ChatState, key: string, error: string): ChatState =>
+	patchOutgoing(chat, key, { state: "failed", error, seenBefore: undefined });
+
+export const discarded = (chat: ChatState, key: string): ChatState => ({
+	...chat,
+	outgoing: chat.outgoing.filter((mine) => mine.key !== key),
+});
 
 /** The messages that the daemon lists: in turns and queued. */
 export function eventsOf({ turns, queued }: ChatState): { eventId: string; text: string }[] {
@@ -215,18 +170,18 @@ export function eventsOf({ turns, queued }: ChatState): { eventId: string; text:
 	);
 }
 
-function sent(chat: ChatState, key: string, accepted: MessageAccepted): ChatState {
+export function sent(chat: ChatState, key: string, accepted: MessageAccepted): ChatState {
 	const { event_id: eventId, run_id: runId } = accepted;
 	// The run may arrive before the response that names it.
 	const row = chat.turns.find((turn) => turn.row?.messages.some((message) => message.event_id === eventId));
-	if (row) return reduceChat(chat, { type: "discard", key });
+	if (row) return discarded(chat, key);
 	const waits = runId === undefined;
 	const state = waits ? "queued" : "started";
 	return patchOutgoing(chat, key, { state, eventId, ...(!waits && { runId }), seenBefore: undefined });
 }
 
 /** A message that no run will answer moves from the queue to its place in the thread. */
-function withEvents(chat: ChatState, rows: readonly EventJson[]): ChatState {
+export function withEvents(chat: ChatState, rows: readonly EventJson[]): ChatState {
 	const events = { ...chat.events, ...Object.fromEntries(rows.map((row) => [row.event_id, row])) };
 	const outgoing = chat.outgoing.filter(({ eventId }) => !(eventId && isSidelined(events[eventId])));
 	return { ...chat, events, outgoing };

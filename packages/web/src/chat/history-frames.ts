@@ -2,6 +2,7 @@
 
 import { createFold, decodeFrame, type RunView } from "@nexus-stream/protocol";
 import { api } from "../app/api.ts";
+import { withView } from "./chat.ts";
 import type { ChatModel } from "./chat-model.ts";
 
 /** Longer runs are shown from the ledger; the inspector reads all of their frames. */
@@ -44,7 +45,7 @@ export class HistoryFrames {
 		try {
 			const view = await foldHistory(runId, () => model.isClosed);
 			if (!view || model.isClosed) return;
-			model.dispatch({ type: "views", views: [view] });
+			model.change(withView(model.newest, view));
 			await model.loadDecisions();
 		} catch (cause) {
 			console.warn(`nexus: the frames of ${runId} could not be read:`, model.messageOf(cause));

@@ -7,7 +7,7 @@ import { api, openStream } from "../app/api.ts";
 import { after } from "../ui/timing.ts";
 import { Outbox, RunActions } from "./actions.ts";
 import { openAsksOf } from "./approvals.ts";
-import { type ChatState, unreadRunsOf } from "./chat.ts";
+import { type ChatState, loaded, startOver, unreadRunsOf, withLink, withOlder, withView } from "./chat.ts";
 import { type ChatContext, ChatModel } from "./chat-model.ts";
 import { HistoryFrames } from "./history-frames.ts";
 
@@ -71,7 +71,7 @@ export class ChatPage {
 		try {
 			const page = await api.turns(this.session, { limit: TURNS_PER_PAGE });
 			if (model.isClosed) return;
-			model.dispatch({ type: "loaded", page, limit: TURNS_PER_PAGE });
+			model.change(loaded(model.newest, page, TURNS_PER_PAGE));
 			this.#follow(page.stream_offset);
 			void model.loadEvents();
 			void model.loadPhase();
@@ -80,8 +80,8 @@ export class ChatPage {
 			const message = model.messageOf(cause);
 			if (model.isClosed) return;
 			// A session exists from its first message on.
-			if (code === "not_found") model.dispatch({ type: "missing" });
-			else model.dispatch({ type: "load-failed", message });
+			if (code === "not_found") model.change({ phase: "ready" });
+			else model.change({ phase: "failed", error: message });
 			// The daemon is probably restarting.
 			if (code === "unavailable") this.#cancelRetry = after(RETRY_MS, () => void this.#load());
 		}
@@ -91,13 +91,13 @@ export class ChatPage {
 		const model = this.#model;
 		const oldest = model.newest.turns[0];
 		if (!oldest || model.newest.older !== "some") return;
-		model.dispatch({ type: "older-loading" });
+		model.change({ older: "loading" });
 		try {
 			const page = await api.turns(this.session, { limit: TURNS_PER_PAGE, before: oldest.runId });
-			model.dispatch({ type: "older", page, limit: TURNS_PER_PAGE });
+			model.change(withOlder(model.newest, page, TURNS_PER_PAGE));
 		} catch (cause) {
 			model.messageOf(cause);
-			model.dispatch({ type: "older-failed" });
+			model.change({ older: "some" });
 		}
 	}
 
@@ -114,7 +114,7 @@ export class ChatPage {
 	#onState({ phase, error }: LinkState): void {
 		const model = this.#model;
 		if (model.isClosed) return;
-		model.dispatch({ type: "link", phase });
+		model.change(withLink(model.newest, phase));
 		if (phase === "live") {
 			this.#mayStartOver = true;
 			// No stream carries messages that other clients queued while the link was down.
@@ -128,7 +128,7 @@ export class ChatPage {
 		if (error?.code === "unauthenticated") this.#model.messageOf(error);
 		else if (this.#mayStartOver) {
 			this.#mayStartOver = false;
-			this.#model.dispatch({ type: "start-over" });
+			this.#model.change(startOver(this.#model.newest));
 			void this.#load();
 		}
 	}
@@ -153,7 +153,7 @@ export class ChatPage {
 			this.#isDrawDue = false;
 			if (model.isClosed) return;
 			const views = this.#folds.changed();
-			model.dispatch({ type: "views", views });
+			model.change(views.reduce(withView, model.newest));
 			this.#noteAsks(views);
 		});
 	}

@@ -1,5 +1,6 @@
 /** Outcomes, titles, connection states, announcements, and messages to try. */
 
+import type { LinkPhase } from "@nexus-stream/client";
 import type { RunView } from "@nexus-stream/protocol";
 import type { PhaseJson, RunJson, SessionJson } from "@nexus-stream/protocol/api";
 import { openAsksOf } from "./approvals.ts";
@@ -19,33 +20,27 @@ export interface OutcomeLabel {
 export function outcomeOf(view: RunView | undefined, row: RunJson | undefined): OutcomeLabel | undefined {
 	if (view && !view.final) return undefined;
 	const reason = view?.state ?? reasonOf(row);
-	const error = view?.error ?? row?.error;
-	switch (reason) {
-		case undefined:
-		case "streaming":
-			return undefined;
-		case "completed":
-			return { tone: "good", title: "Done" };
-		case "aborted":
-			return {
-				tone: "quiet",
-				title: "Stopped",
-				detail: error?.message ?? "This answer was stopped. What was written is kept.",
-			};
-		case "timeout":
-			return { tone: "bad", title: "Timed out", detail: error?.message ?? "The agent did not answer in time." };
-		case "crashed":
-			return {
-				tone: "bad",
-				title: "Interrupted",
-				detail:
-					(error?.code === "data_loss" ? error.message : undefined) ??
-					"The daemon restarted while this answer was being written. What was saved is shown.",
-			};
-		default:
-			return { tone: "bad", title: "Failed", detail: error?.message ?? "The agent failed without saying why." };
-	}
+	if (reason === undefined || reason === "streaming") return undefined;
+	const outcome = OUTCOMES[reason] ?? FAILED;
+	const { message, code } = view?.error ?? row?.error ?? {};
+	// The error of an interrupted run says only that the process ended, unless data is lost.
+	const isTelling = outcome.detail !== undefined && (reason !== "crashed" || code === "data_loss");
+	return isTelling && message !== undefined ? { ...outcome, detail: message } : outcome;
 }
+
+const FAILED: OutcomeLabel = { tone: "bad", title: "Failed", detail: "The agent failed without saying why." };
+
+/** By the reason of the end, with the detail for a run whose error says nothing else. */
+const OUTCOMES: Readonly<Record<string, OutcomeLabel>> = {
+	completed: { tone: "good", title: "Done" },
+	aborted: { tone: "quiet", title: "Stopped", detail: "This answer was stopped. What was written is kept." },
+	timeout: { tone: "bad", title: "Timed out", detail: "The agent did not answer in time." },
+	crashed: {
+		tone: "bad",
+		title: "Interrupted",
+		detail: "The daemon restarted while this answer was being written. What was saved is shown.",
+	},
+};
 
 function reasonOf(row: RunJson | undefined): string | undefined {
 	if (!row || row.status === "running" || row.status === "stopping") return undefined;
@@ -87,27 +82,20 @@ export interface ConnectionLabel {
 	readonly label: string;
 }
 
-export function connectionOf(chat: ChatState): ConnectionLabel {
-	switch (chat.link) {
-		case "live":
-			return { state: "live", label: "Live" };
-		case "connecting":
-		case "waiting":
-			return chat.wasLive
-				? { state: "reconnecting", label: "Reconnecting…" }
-				: { state: "connecting", label: "Connecting…" };
-		case "paused":
-			return { state: "paused", label: "Paused" };
-		case "ended":
-			return { state: "ended", label: "Ended" };
-		case "refused":
-		case "lost":
-			return { state: "cut", label: "Cut" };
-		case "stopped":
-			return { state: "paused", label: "New" };
-		default:
-			return chat.link satisfies never;
-	}
+const CONNECTIONS: Readonly<Record<LinkPhase, ConnectionLabel>> = {
+	live: { state: "live", label: "Live" },
+	connecting: { state: "connecting", label: "Connecting…" },
+	waiting: { state: "connecting", label: "Connecting…" },
+	paused: { state: "paused", label: "Paused" },
+	ended: { state: "ended", label: "Ended" },
+	refused: { state: "cut", label: "Cut" },
+	lost: { state: "cut", label: "Cut" },
+	stopped: { state: "paused", label: "New" },
+};
+
+export function connectionOf({ link, wasLive }: ChatState): ConnectionLabel {
+	const connection = CONNECTIONS[link];
+	return connection.state === "connecting" && wasLive ? { state: "reconnecting", label: "Reconnecting…" } : connection;
 }
 
 /** The announcement for screen readers when the state of a turn changes; never the tokens themselves. */

@@ -141,17 +141,18 @@ const StreamsTable = ({ analysis }: { analysis: Analysis }) => (
 		<h2>Streams</h2>
 		<FigureTable
 			label="Streams in numbers"
-			columns={["Stream", "From", "Lasted", "Chunks", "Characters", "Longest silence", "End", "Checksum"]}
-			rows={analysis.lanes.map((lane) => [
-				lane.label,
-				durationText(lane.beginMs),
-				durationText((lane.endMs ?? lane.lastMs) - lane.beginMs),
-				lane.ticks.length.toLocaleString("en"),
-				lane.chars.toLocaleString("en"),
-				durationText(longestGapMs(lane)),
-				lane.reason ?? "open",
-				<code key="checksum">{lane.checksum ?? ""}</code>,
-			])}
+			rows={analysis.lanes}
+			keyOf={({ messageId }) => messageId}
+			columns={[
+				{ name: "Stream", cell: ({ label }) => <span dir="auto">{label}</span> },
+				{ name: "From", cell: ({ beginMs }) => durationText(beginMs) },
+				{ name: "Lasted", cell: ({ beginMs, endMs, lastMs }) => durationText((endMs ?? lastMs) - beginMs) },
+				{ name: "Chunks", cell: ({ ticks }) => ticks.length.toLocaleString("en") },
+				{ name: "Characters", cell: ({ chars }) => chars.toLocaleString("en") },
+				{ name: "Longest silence", cell: (lane) => durationText(longestGapMs(lane)) },
+				{ name: "End", cell: ({ reason }) => reason ?? "open" },
+				{ name: "Checksum", cell: ({ checksum = "" }) => <code>{checksum}</code> },
+			]}
 		/>
 	</section>
 );

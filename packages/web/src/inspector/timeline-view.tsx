@@ -1,19 +1,23 @@
-/** The time line of a run: zoom with the wheel or the buttons, drag to move, point at a tick to read its chunk. */
+/**
+ * The time line of a run: one lane per stream, a tick per chunk, hatching where nothing came. Zoom with the wheel or the buttons, drag to
+ * move, point at a tick to read its chunk.
+ */
 
 import type { FrameRecord } from "@nexus-stream/client";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { RoundButton } from "../ui/element.tsx";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { memo, RoundButton } from "../ui/element.tsx";
 import { durationText, plural } from "../ui/format.ts";
-import type { Analysis } from "./inspect.ts";
+import { type Analysis, gapsOf, type TimelineLane } from "./inspect.ts";
 import {
 	AXIS_PX,
-	drawTimeline,
+	axisMarks,
+	gapThresholdMs,
 	heightOf,
 	LANE_PX,
 	msOf,
-	paletteOf,
 	pan,
 	tickNear,
+	ticksPath,
 	type VisibleSpan,
 	wholeSpan,
 	xOf,
@@ -37,23 +41,13 @@ interface Hover {
 
 export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 	const { frame, width } = useWidth();
-	const canvas = useRef<HTMLCanvasElement>(null);
 	const [zoomed, setZoomed] = useState<VisibleSpan>();
-	const span = zoomed ?? wholeSpan(analysis.durationMs);
+	const span = useMemo(() => zoomed ?? wholeSpan(analysis.durationMs), [zoomed, analysis.durationMs]);
 	const height = heightOf(analysis.lanes.length);
 	const change = (next: VisibleSpan) => setZoomed(next.toMs - next.fromMs >= analysis.durationMs ? undefined : next);
 	const { hover, handlers } = usePointer({ analysis, span, width, isZoomed: zoomed !== undefined, change, onSeek });
 	const middle = (span.fromMs + span.toMs) / 2;
-	useLayoutEffect(() => {
-		const element = canvas.current;
-		const context = element?.getContext("2d");
-		if (!element || !context) return;
-		const ratio = devicePixelRatio || 1;
-		element.width = width * ratio;
-		element.height = height * ratio;
-		context.setTransform(ratio, 0, 0, ratio, 0, 0);
-		drawTimeline({ canvas: context, palette: paletteOf(element), analysis, span, widthPx: width, atMs, hover });
-	});
+	const hoverX = xOf(analysis.lanes[hover?.lane ?? 0]?.ticks[hover?.tick ?? 0] ?? 0, span, width);
 	return (
 		<section class="timeline" aria-label="Time line">
 			<div class="row timeline-tools">
@@ -77,26 +71,97 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 						</li>
 					))}
 				</ol>
-				<div class="timeline-canvas" ref={frame}>
-					<canvas
-						ref={canvas}
-						style={{ width: `${width}px`, height: `${height}px` }}
+				<div class="timeline-drawing" ref={frame}>
+					<svg
+						width={width}
+						height={height}
 						role="img"
 						aria-label={`${plural(analysis.lanes.length, "stream")} over ${durationText(analysis.durationMs)}; the table below has the numbers`}
 						{...handlers}
-					/>
-					{hover && (
-						<HoverText
-							analysis={analysis}
-							records={records}
-							hover={hover}
-							width={width}
-							x={xOf(analysis.lanes[hover.lane]?.ticks[hover.tick] ?? 0, span, width)}
-						/>
-					)}
+					>
+						<Lanes analysis={analysis} span={span} width={width} />
+						{hover && <rect x={hoverX - 1.5} y={AXIS_PX + hover.lane * LANE_PX + 2} width={3} height={LANE_PX - 6} />}
+						<rect x={Math.round(Math.min(xOf(atMs, span, width), width - 1))} width={1} height={height} />
+					</svg>
+					{hover && <HoverText analysis={analysis} records={records} hover={hover} width={width} x={hoverX} />}
 				</div>
 			</div>
 		</section>
+	);
+}
+
+interface LanesProps {
+	analysis: Analysis;
+	span: VisibleSpan;
+	width: number;
+}
+
+/** Room for the text of a mark at the right edge. */
+const MARK_PX = 50;
+
+/** Drawn again when the run grows or the span changes, and not while the replay moves its cursor. */
+const Lanes = memo(({ analysis: { lanes, durationMs }, span, width }: LanesProps) => {
+	const thresholdMs = gapThresholdMs(lanes, durationMs);
+	return (
+		<>
+			<pattern id="silence" width={4} height={4} patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+				<path d="M0 0v4" />
+			</pattern>
+			{axisMarks(span, width / 90).map((mark) => {
+				const x = Math.round(xOf(mark, span, width));
+				const isLast = x > width - MARK_PX;
+				return (
+					<g key={mark} class="timeline-mark">
+						<rect x={x} y={AXIS_PX - 6} width={1} height={heightOf(lanes.length)} />
+						<text x={isLast ? width : x + 3} y={11} text-anchor={isLast ? "end" : "start"}>
+							{durationText(mark)}
+						</text>
+					</g>
+				);
+			})}
+			{lanes.map((lane, index) => (
+				<g
+					key={lane.messageId}
+					class="timeline-lane"
+					data-modality={lane.modality}
+					transform={`translate(0 ${AXIS_PX + index * LANE_PX})`}
+				>
+					<Lane lane={lane} span={span} width={width} thresholdMs={thresholdMs} />
+				</g>
+			))}
+		</>
+	);
+});
+
+const BAR_PX_MIN = 3;
+/** Parts come when they come; silence means something where a person waits for the next piece. */
+const WAITED_FOR: ReadonlySet<string> = new Set(["text", "reasoning", "tool"]);
+
+interface LaneProps extends Pick<LanesProps, "span" | "width"> {
+	lane: TimelineLane;
+	thresholdMs: number;
+}
+
+function Lane({ lane, span, width, thresholdMs }: LaneProps) {
+	const within = (x: number) => Math.min(Math.max(-BAR_PX_MIN, x), width + BAR_PX_MIN);
+	const begin = xOf(lane.beginMs, span, width);
+	// A stream of the last moment stays visible to the left of the cursor.
+	const from = within(begin > width ? begin : Math.min(begin, width - BAR_PX_MIN));
+	const to = within(xOf(lane.endMs ?? lane.lastMs, span, width));
+	const gaps = WAITED_FOR.has(lane.modality) ? gapsOf(lane, thresholdMs) : [];
+	const isCut = lane.reason !== undefined && lane.reason !== "completed";
+	return (
+		<>
+			<rect class="bar" x={from} y={4} width={Math.max(BAR_PX_MIN, to - from)} height={LANE_PX - 10} />
+			{gaps.map(({ fromMs, toMs }) => {
+				const left = within(xOf(fromMs, span, width) + 2);
+				const right = within(xOf(toMs, span, width) - 1);
+				if (right - left < BAR_PX_MIN) return null;
+				return <rect key={fromMs} fill="url(#silence)" x={left} y={4} width={right - left} height={LANE_PX - 10} />;
+			})}
+			<path class="ticks" d={ticksPath(lane, span, width)} />
+			{isCut && <rect class="cut-off" x={to - 1} y={1} width={3} height={LANE_PX - 4} />}
+		</>
 	);
 }
 

@@ -1,7 +1,6 @@
-/** The time line: what of it is visible, and its drawing on a canvas: one lane per stream, a tick per chunk, hatching where nothing came. */
+/** The time line as numbers: what of it is visible, and where its marks are. */
 
-import { durationText } from "../ui/format.ts";
-import { type Analysis, countAt, type Gap, gapsOf, type TimelineLane } from "./inspect.ts";
+import { countAt, type TimelineLane } from "./inspect.ts";
 
 /** The visible part of the run. */
 export interface VisibleSpan {
@@ -72,141 +71,19 @@ export function tickNear(lane: TimelineLane, atMs: number, withinMs: number): nu
 	return best;
 }
 
-export interface Palette {
-	readonly text: string;
-	readonly line: string;
-	readonly gap: string;
-	readonly bad: string;
-	readonly cursor: string;
-	readonly lane: (modality: string) => string;
-}
-
-const WAITED_FOR: ReadonlySet<string> = new Set(["text", "reasoning", "tool"]);
-
-const MODALITY_VAR: ReadonlyMap<string, string> = new Map([
-	["text", "--lane-text"],
-	["reasoning", "--lane-reasoning"],
-	["tool", "--lane-tool"],
-	["card", "--lane-part"],
-	["carousel", "--lane-part"],
-	["image", "--lane-media"],
-	["audio", "--lane-media"],
-]);
-
-/** The colours of the page, so that the canvas follows dark and light: it needs them as plain colours, which only `color` resolves to. */
-export function paletteOf(element: HTMLElement): Palette {
-	const style = getComputedStyle(element);
-	const value = (name: string) => {
-		element.style.color = `var(${name})`;
-		return style.color;
-	};
-	return {
-		text: value("--ink-3"),
-		line: value("--line"),
-		gap: value("--gap"),
-		bad: value("--bad"),
-		cursor: value("--ink"),
-		lane: (modality) => value(MODALITY_VAR.get(modality) ?? "--lane-other"),
-	};
-}
-
-export interface Scene {
-	readonly canvas: CanvasRenderingContext2D;
-	readonly palette: Palette;
-	readonly analysis: Analysis;
-	readonly span: VisibleSpan;
-	readonly widthPx: number;
-	readonly atMs: number;
-	readonly hover?: { lane: number; tick: number } | undefined;
-}
-
-const BAR_PX_MIN = 3;
-
 export const heightOf = (lanes: number): number => AXIS_PX + Math.max(1, lanes) * LANE_PX + 4;
 
-export function drawTimeline(scene: Scene): void {
-	const { canvas, palette, analysis, span, widthPx } = scene;
-	const height = heightOf(analysis.lanes.length);
-	canvas.clearRect(0, 0, widthPx, height);
-	drawAxis(scene, height);
-	const threshold = gapThresholdMs(analysis.lanes, analysis.durationMs);
-	analysis.lanes.forEach((lane, index) => {
-		const top = AXIS_PX + index * LANE_PX;
-		drawLane(scene, lane, top, threshold);
-		if (scene.hover?.lane === index) {
-			const x = xOf(lane.ticks[scene.hover.tick] ?? 0, span, widthPx);
-			canvas.fillStyle = palette.cursor;
-			canvas.fillRect(x - 1.5, top + 2, 3, LANE_PX - 6);
-		}
-	});
-	const x = xOf(scene.atMs, span, widthPx);
-	canvas.fillStyle = palette.cursor;
-	canvas.fillRect(Math.round(Math.min(x, widthPx - 1)), 0, 1, height);
-}
-
-function drawAxis({ canvas, palette, span, widthPx }: Scene, height: number): void {
-	canvas.font = "11px system-ui, sans-serif";
-	canvas.textBaseline = "top";
-	for (const mark of axisMarks(span, widthPx / 90)) {
-		const x = Math.round(xOf(mark, span, widthPx));
-		canvas.fillStyle = palette.line;
-		canvas.fillRect(x, AXIS_PX - 6, 1, height);
-		canvas.fillStyle = palette.text;
-		const label = durationText(mark);
-		canvas.fillText(label, Math.min(x + 3, widthPx - canvas.measureText(label).width), 2);
-	}
-}
-
-function drawLane(scene: Scene, lane: TimelineLane, top: number, thresholdMs: number): void {
-	const { canvas, palette, span, widthPx } = scene;
-	const colour = palette.lane(lane.modality);
-	const begin = xOf(lane.beginMs, span, widthPx);
-	// A stream of the last moment stays visible to the left of the cursor.
-	const from = begin > widthPx ? begin : Math.min(begin, widthPx - BAR_PX_MIN);
-	const to = xOf(lane.endMs ?? lane.lastMs, span, widthPx);
-	canvas.fillStyle = colour;
-	canvas.globalAlpha = 0.16;
-	canvas.fillRect(from, top + 4, Math.max(BAR_PX_MIN, to - from), LANE_PX - 10);
-	canvas.globalAlpha = 1;
-	// Parts come when they come; silence means something where a person waits for the next piece.
-	if (WAITED_FOR.has(lane.modality)) for (const gap of gapsOf(lane, thresholdMs)) hatch(scene, gap, top);
-	drawTicks(scene, lane, top, colour);
-	if (lane.reason !== undefined && lane.reason !== "completed") {
-		canvas.fillStyle = palette.bad;
-		canvas.fillRect(to - 1, top + 1, 3, LANE_PX - 4);
-	}
-}
-
-/** One bar per pixel column, higher where more chunks fall on it. */
-function drawTicks({ canvas, span, widthPx }: Scene, lane: TimelineLane, top: number, colour: string): void {
+/** One line per pixel column, higher where more chunks fall on it. */
+export function ticksPath({ ticks }: TimelineLane, span: VisibleSpan, widthPx: number): string {
 	const columns = new Map<number, number>();
-	for (const at of lane.ticks) {
+	for (const at of ticks) {
 		if (at < span.fromMs || at > span.toMs) continue;
 		const x = Math.min(widthPx - 1, Math.floor(xOf(at, span, widthPx)));
 		columns.set(x, (columns.get(x) ?? 0) + 1);
 	}
-	canvas.fillStyle = colour;
-	for (const [x, count] of columns) {
+	const line = ([x, count]: [number, number]) => {
 		const height = Math.min(LANE_PX - 8, 8 + 3 * Math.log2(count));
-		canvas.fillRect(x, top + (LANE_PX - 2 - height) / 2, 1.5, height);
-	}
-}
-
-function hatch({ canvas, palette, span, widthPx }: Scene, gap: Gap, top: number): void {
-	const left = Math.max(0, xOf(gap.fromMs, span, widthPx) + 2);
-	const right = Math.min(widthPx, xOf(gap.toMs, span, widthPx) - 1);
-	if (right - left < 3) return;
-	canvas.save();
-	canvas.beginPath();
-	canvas.rect(left, top + 4, right - left, LANE_PX - 10);
-	canvas.clip();
-	canvas.strokeStyle = palette.gap;
-	canvas.lineWidth = 1;
-	canvas.beginPath();
-	for (let x = left - LANE_PX; x < right; x += 6) {
-		canvas.moveTo(x, top + LANE_PX);
-		canvas.lineTo(x + LANE_PX, top);
-	}
-	canvas.stroke();
-	canvas.restore();
+		return `M${x} ${(LANE_PX - 2 - height) / 2}v${height}`;
+	};
+	return [...columns].map(line).join("");
 }

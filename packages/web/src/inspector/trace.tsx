@@ -62,13 +62,14 @@ export function ExecutionLog({ entries, origin }: { entries: readonly LogEntryJs
 			<h2>Execution log</h2>
 			<FigureTable
 				label="Execution log"
-				columns={["At", "Agent", "Kind", "What"]}
-				rows={entries.map(({ at, agent, kind, text, data }) => [
-					durationText(at - origin),
-					agent === undefined ? "" : <Speaker agent={agent} />,
-					kindWords(kind, data),
-					text,
-				])}
+				rows={entries}
+				keyOf={(_, index) => index}
+				columns={[
+					{ name: "At", cell: ({ at }) => durationText(at - origin) },
+					{ name: "Agent", cell: ({ agent }) => agent !== undefined && <Speaker agent={agent} /> },
+					{ name: "Kind", cell: ({ kind, data }) => kindWords(kind, data) },
+					{ name: "What", cell: ({ text }) => <span dir="auto">{text}</span> },
+				]}
 			/>
 		</section>
 	);

@@ -7,8 +7,9 @@ import { formatRoute } from "../app/route.ts";
 import { Answer, Dots, Verified } from "../chat/view/answer.tsx";
 import { outcomeOf } from "../chat/words.ts";
 import { Countdown, useNow } from "../ui/clock.tsx";
-import { Icon, Scrollable } from "../ui/element.tsx";
+import { Button, Icon } from "../ui/element.tsx";
 import { plural } from "../ui/format.ts";
+import { FigureTable } from "../ui/list-page.tsx";
 import { Status, type Words } from "../ui/status.tsx";
 import { useEndFollower } from "../ui/stick.ts";
 import { cardWords, FAULTS, isOpen, type LabView, mannerOf, outcomeNote, type PlatformPause, pauseOf } from "./lab.ts";
@@ -75,16 +76,14 @@ function Faults({ channel, onFault }: { channel: string; onFault(kind: LabFaultK
 			<legend class="sr">Have {name} misbehave</legend>
 			<span aria-hidden="true">Break the next call</span>
 			{FAULTS.map(({ kind, label, title }) => (
-				<button
+				<Button
 					key={kind}
-					type="button"
 					data-fault={kind}
 					title={`${name} ${title}`}
 					aria-label={`${name} ${title}`}
 					onClick={() => onFault(kind)}
-				>
-					{label}
-				</button>
+					text={label}
+				/>
 			))}
 		</fieldset>
 	);
@@ -187,9 +186,7 @@ function Buttons({ message, channel, actions }: { message: LabMessageJson; chann
 		<fieldset class="lab-buttons">
 			<legend class="sr">Answer on {channelName(channel)}</legend>
 			{message.buttons.map((label) => (
-				<button key={label} type="button" onClick={() => actions.press(channel, message.id, label)}>
-					{label}
-				</button>
+				<Button key={label} onClick={() => actions.press(channel, message.id, label)} text={label} />
 			))}
 		</fieldset>
 	);
@@ -252,30 +249,19 @@ function Calls({ calls, total, name }: { calls: readonly LabCallJson[]; total: n
 	return (
 		<details class="lab-calls">
 			<summary>{plural(total, "platform call")}</summary>
-			<Scrollable as="div" class="lab-calls-box" label={`Calls to ${name}`}>
-				<table>
-					<thead>
-						<tr>
-							<th>At</th>
-							<th>Call</th>
-							<th>Took</th>
-							<th>Status</th>
-						</tr>
-					</thead>
-					<tbody>
-						{calls.toReversed().map((call, index) => (
-							<tr key={calls.length - index} data-bad={call.status === 0 || call.status >= 400}>
-								<td>+{((call.at - first) / 1000).toFixed(1)} s</td>
-								<td>
-									<code>{call.call}</code>
-								</td>
-								<td>{call.ms === undefined ? "–" : `${call.ms} ms`}</td>
-								<td>{call.status === 0 ? "no answer" : call.status}</td>
-							</tr>
-						))}
-					</tbody>
-				</table>
-			</Scrollable>
+			<FigureTable
+				frame="lab-calls-box"
+				label={`Calls to ${name}`}
+				rows={calls.toReversed()}
+				keyOf={(_, index) => calls.length - index}
+				dataOf={({ status }) => ({ "data-bad": status === 0 || status >= 400 })}
+				columns={[
+					{ name: "At", cell: ({ at }) => `+${((at - first) / 1000).toFixed(1)} s` },
+					{ name: "Call", cell: ({ call }) => <code>{call}</code> },
+					{ name: "Took", cell: ({ ms }) => (ms === undefined ? "–" : `${ms} ms`) },
+					{ name: "Status", cell: ({ status }) => (status === 0 ? "no answer" : status) },
+				]}
+			/>
 		</details>
 	);
 }

@@ -12,16 +12,7 @@ import { chosenOf, FAULTS, type LabView, NEW_LAB, pollDelay } from "./lab.ts";
 const NOTICE_MS = 6000;
 const RETRY_MS = 2000;
 
-export interface LabActions {
-	run(text: string): void;
-	stop(): void;
-	fault(channel: string, kind: LabFaultKind): void;
-	/** Puts a question to the chosen platforms. */
-	ask(text: string): void;
-	press(channel: string, message: string, label: string): void;
-	choose(channel: string, on: boolean): void;
-	retry(): void;
-}
+export type LabActions = LabFeed["actions"];
 
 export type LabPage = PageHandle<LabView, LabActions>;
 
@@ -33,8 +24,29 @@ export const openLab = (context: PageContext, before = NEW_LAB): LabPage =>
 		connect: (page) => new LabFeed(page, context.schedule),
 	});
 
-class LabFeed implements PageSource<LabActions> {
-	readonly actions: LabActions;
+class LabFeed implements PageSource<unknown> {
+	readonly actions = {
+		run: (text: string) => void this.#run(text),
+		stop: () => {
+			const { runId } = this.#page.newest;
+			if (runId !== undefined) void this.#send(() => api.abort(runId));
+		},
+		fault: (channel: string, kind: LabFaultKind) => {
+			const effect = FAULTS.find((fault) => fault.kind === kind)?.title ?? kind;
+			void this.#send(() => api.labFault({ channel, kind, count: 1 }), `${channelName(channel)} ${effect}.`);
+		},
+		/** Puts a question to the chosen platforms. */
+		ask: (text: string) => void this.#send(() => api.labQuestion({ text, channels: chosenOf(this.#page.newest) })),
+		press: (channel: string, message: string, label: string) =>
+			void this.#send(() => api.labPress({ channel, message, label })),
+		choose: (channel: string, on: boolean) => {
+			const excluded = new Set(this.#page.newest.excluded);
+			if (on) excluded.delete(channel);
+			else excluded.add(channel);
+			this.#page.change({ excluded });
+		},
+		retry: () => this.#page.reload(),
+	};
 	readonly #page: PageState<LabView>;
 	readonly #schedule: ScheduleFrame;
 	#stream: Stream | undefined;
@@ -42,18 +54,6 @@ class LabFeed implements PageSource<LabActions> {
 	constructor(page: PageState<LabView>, schedule: ScheduleFrame) {
 		this.#page = page;
 		this.#schedule = schedule;
-		this.actions = {
-			run: (text) => void this.#run(text),
-			stop: () => {
-				const { runId } = page.newest;
-				if (runId !== undefined) void this.#send(() => api.abort(runId));
-			},
-			fault: (channel, kind) => this.#fault(channel, kind),
-			ask: (text) => void this.#send(() => api.labQuestion({ text, channels: chosenOf(page.newest) })),
-			press: (channel, message, label) => void this.#send(() => api.labPress({ channel, message, label })),
-			choose: (channel, on) => this.#choose(channel, on),
-			retry: () => page.reload(),
-		};
 	}
 
 	async load(): Promise<Delay> {
@@ -114,11 +114,6 @@ class LabFeed implements PageSource<LabActions> {
 		page.reload();
 	}
 
-	#fault(channel: string, kind: LabFaultKind): void {
-		const effect = FAULTS.find((fault) => fault.kind === kind)?.title ?? kind;
-		void this.#send(() => api.labFault({ channel, kind, count: 1 }), `${channelName(channel)} ${effect}.`);
-	}
-
 	async #send(request: () => Promise<unknown>, done?: string): Promise<void> {
 		try {
 			await request();
@@ -133,13 +128,6 @@ class LabFeed implements PageSource<LabActions> {
 		const page = this.#page;
 		page.change({ notice });
 		after(NOTICE_MS, () => page.newest.notice === notice && page.change({ notice: undefined }));
-	}
-
-	#choose(channel: string, on: boolean): void {
-		const excluded = new Set(this.#page.newest.excluded);
-		if (on) excluded.delete(channel);
-		else excluded.add(channel);
-		this.#page.change({ excluded });
 	}
 
 	close(): void {

@@ -3,7 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { ChannelMark, channelName } from "../adapters/channels.tsx";
 import { labPrompts, type Prompt } from "../chat/words.ts";
-import { Icon } from "../ui/element.tsx";
+import { Button, Icon } from "../ui/element.tsx";
 import { plural } from "../ui/format.ts";
 import { Head } from "../ui/list-page.tsx";
 import { FailureNotice, Notice } from "../ui/status.tsx";
@@ -102,15 +102,13 @@ function LabComposer({ lab, engine, actions }: ComposerProps) {
 							<Icon name="stop" /> <span>Stop</span>
 						</button>
 					)}
-					<button
-						type="button"
+					<Button
 						class="quiet lab-ask"
 						title="Puts the text to the platforms as a question, with buttons where they have them"
 						disabled={!isReady}
 						onClick={() => actions.ask(text.trim())}
-					>
-						Ask it
-					</button>
+						text="Ask it"
+					/>
 					<button type="submit" class="primary run" disabled={!isReady}>
 						<Icon name="play" /> <span>{lab.isStarting ? "Starting…" : isBusy ? "Running…" : "Run"}</span>
 					</button>
@@ -132,9 +130,7 @@ const Presets = ({ presets, onPick }: { presets: readonly Prompt[]; onPick(text:
 	<ul class="lab-presets" aria-label="Messages to try">
 		{presets.map(({ title, text }) => (
 			<li key={text}>
-				<button type="button" title={text} onClick={() => onPick(text)}>
-					{title}
-				</button>
+				<Button title={text} onClick={() => onPick(text)} text={title} />
 			</li>
 		))}
 	</ul>

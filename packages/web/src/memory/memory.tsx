@@ -2,6 +2,7 @@
 
 import type { MemoryItem } from "@nexus-stream/client/gen/nexus/runtime/v1/memory_pb";
 import { loadRuntime, msOf } from "../app/runtime.ts";
+import { Button } from "../ui/element.tsx";
 import { ageText } from "../ui/format.ts";
 import { Head, ListTable, type ListView, Notices, PageFrame, Said } from "../ui/list-page.tsx";
 import { createPage, type PageContext, type PageState } from "../ui/page.ts";
@@ -122,15 +123,13 @@ function Items({ page: { view, actions } }: { page: MemoryPage }) {
 				{
 					name: "(Forget)",
 					cell: ({ memoryId, text }) => (
-						<button
-							type="button"
+						<Button
 							class="quiet"
 							aria-label={`Forget: ${text.slice(0, FORGET_CHARS_MAX)}`}
 							disabled={forgetting !== undefined}
 							onClick={() => actions.forget(memoryId)}
-						>
-							{forgetting === memoryId ? "Forgetting…" : "Forget"}
-						</button>
+							text={forgetting === memoryId ? "Forgetting…" : "Forget"}
+						/>
 					),
 				},
 			]}

@@ -1,6 +1,14 @@
 /** The smallest parts of a view: icons, boxes that scroll, and components that are drawn again only for new properties. */
 
-import { Component, type ComponentChildren, type ComponentType, type FunctionComponent, h, type JSX } from "preact";
+import {
+	type ButtonHTMLAttributes,
+	Component,
+	type ComponentChildren,
+	type ComponentType,
+	type FunctionComponent,
+	h,
+	type JSX,
+} from "preact";
 
 const PATHS = {
 	menu: "M4 7h16M4 12h16M4 17h16",
@@ -42,6 +50,19 @@ export const Icon = ({ name }: { name: IconName }) => (
 	<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
 		<path d={PATHS[name]} />
 	</svg>
+);
+
+export interface ButtonProps extends ButtonHTMLAttributes {
+	icon?: IconName;
+	text: string;
+}
+
+/** A button with a text, and an icon before it. */
+export const Button = ({ icon, text, ...attributes }: ButtonProps) => (
+	<button type="button" {...attributes}>
+		{icon && <Icon name={icon} />}
+		{icon ? ` ${text}` : text}
+	</button>
 );
 
 /** A button that shows only an icon. */

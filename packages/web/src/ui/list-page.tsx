@@ -2,7 +2,7 @@
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { Icon, RoundButton, Scrollable } from "./element.tsx";
+import { Button, type ButtonProps, Icon, RoundButton, Scrollable } from "./element.tsx";
 import type { PageView } from "./page.ts";
 import { LinkBadge, Notice } from "./status.tsx";
 
@@ -90,29 +90,34 @@ interface TableProps<Row> {
 	label: string;
 	class?: string;
 	rows: readonly Row[];
-	keyOf(row: Row): string;
+	keyOf(row: Row, index: number): string | number;
 	/** Attributes of the row's element. */
-	dataOf?(row: Row): Readonly<Record<`data-${string}`, string>>;
+	dataOf?(row: Row): Readonly<Record<`data-${string}`, string | boolean>>;
 	columns: readonly Column<NoInfer<Row>>[];
 }
 
 /** A table that becomes a list of cards on a narrow screen. */
-export const ListTable = <Row,>({ label, class: name = "", rows, keyOf, dataOf, columns }: TableProps<Row>) => (
-	<Scrollable as="div" class="list-frame box" label={label}>
-		<table class={`list ${name}`.trimEnd()}>
+export const ListTable = <Row,>({ class: name = "", ...table }: TableProps<Row>) => (
+	<FigureTable frame="list-frame box" class={`list ${name}`.trimEnd()} {...table} />
+);
+
+/** A table that scrolls on a narrow screen. `frame`: the class of the box that scrolls. */
+export const FigureTable = <Row,>(props: TableProps<Row> & { frame?: string }) => (
+	<Scrollable as="div" class={props.frame ?? "table-frame"} label={props.label}>
+		<table class={props.class}>
 			<thead>
 				<tr>
-					{columns.map(({ name: column }) => (
-						<th key={column}>{isSilent(column) ? <span class="sr">{column.slice(1, -1)}</span> : column}</th>
+					{props.columns.map(({ name }) => (
+						<th key={name}>{isSilent(name) ? <span class="sr">{name.slice(1, -1)}</span> : name}</th>
 					))}
 				</tr>
 			</thead>
 			<tbody>
-				{rows.map((row) => (
-					<tr key={keyOf(row)} {...dataOf?.(row)}>
-						{columns.map((column) => (
-							<td key={column.name} class={column.class} data-label={isSilent(column.name) ? undefined : column.name}>
-								{column.cell(row)}
+				{props.rows.map((row, index) => (
+					<tr key={props.keyOf(row, index)} {...props.dataOf?.(row)}>
+						{props.columns.map(({ name, class: cellClass, cell }) => (
+							<td key={name} class={cellClass} data-label={isSilent(name) ? undefined : name}>
+								{cell(row)}
 							</td>
 						))}
 					</tr>
@@ -131,40 +136,8 @@ export const Said = ({ text }: { text: string }) => (
 	</span>
 );
 
-/** A table of figures. */
-export const FigureTable = (props: {
-	label: string;
-	columns: readonly string[];
-	rows: readonly ComponentChildren[][];
-}) => (
-	<Scrollable as="div" class="table-frame" label={props.label}>
-		<table>
-			<thead>
-				<tr>
-					{props.columns.map((column) => (
-						<th key={column}>{column}</th>
-					))}
-				</tr>
-			</thead>
-			<tbody>
-				{props.rows.map((cells, row) => (
-					<tr key={row}>
-						{cells.map((cell, column) => (
-							<td key={column} dir="auto">
-								{cell}
-							</td>
-						))}
-					</tr>
-				))}
-			</tbody>
-		</table>
-	</Scrollable>
-);
-
-export const CancelButton = (props: { label: string; isCanceling: boolean; onCancel(): void }) => (
-	<button type="button" class="quiet" aria-label={props.label} disabled={props.isCanceling} onClick={props.onCancel}>
-		{props.isCanceling ? "Canceling…" : "Cancel"}
-	</button>
+export const CancelButton = ({ isCanceling, ...button }: Omit<ButtonProps, "text"> & { isCanceling: boolean }) => (
+	<Button {...button} disabled={isCanceling} text={isCanceling ? "Canceling…" : "Cancel"} />
 );
 
 /** A part of a page under its own heading. `id` names the heading. */

@@ -1,7 +1,7 @@
 /** A state in words, a notice, and the badge of a live connection. */
 
 import type { ComponentChildren } from "preact";
-import { Icon } from "./element.tsx";
+import { Button, Icon } from "./element.tsx";
 
 export type Tone = "good" | "live" | "quiet" | "warn" | "bad";
 
@@ -35,9 +35,7 @@ export const FailureNotice = (props: { title: string; children?: ComponentChildr
 		<span>
 			<strong>{props.title}</strong> {props.children}
 		</span>
-		<button type="button" class="quiet" onClick={props.onRetry}>
-			Try again
-		</button>
+		<Button class="quiet" onClick={props.onRetry} text="Try again" />
 	</div>
 );
 

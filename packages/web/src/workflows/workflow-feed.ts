@@ -15,11 +15,7 @@ const TEXTS_MAX = 3;
 const READ_AFTER_MS = 200;
 const RETRY_MS = 2000;
 
-export interface WorkflowActions {
-	cancel(): void;
-}
-
-export type WorkflowPage = PageHandle<WorkflowView, WorkflowActions>;
+export type WorkflowPage = PageHandle<WorkflowView, WorkflowFeed["actions"]>;
 
 export const openWorkflow = (workflowId: string, context: PageContext): WorkflowPage =>
 	createPage({
@@ -28,8 +24,8 @@ export const openWorkflow = (workflowId: string, context: PageContext): Workflow
 		connect: (page) => new WorkflowFeed(page, context.schedule),
 	});
 
-class WorkflowFeed implements PageSource<WorkflowActions> {
-	readonly actions: WorkflowActions = { cancel: () => void this.#cancel() };
+class WorkflowFeed implements PageSource<unknown> {
+	readonly actions = { cancel: () => void this.#cancel() };
 	readonly #page: PageState<WorkflowView>;
 	readonly #schedule: ScheduleFrame;
 	readonly #closing = new AbortController();

@@ -5,9 +5,8 @@ import { useMemo, useRef } from "preact/hooks";
 import { formatRoute } from "../app/route.ts";
 import { msOf } from "../app/runtime.ts";
 import { Elapsed } from "../ui/clock.tsx";
-import { Icon } from "../ui/element.tsx";
 import { ageText } from "../ui/format.ts";
-import { Head, Notices, PageFrame } from "../ui/list-page.tsx";
+import { CancelButton, Head, Notices, PageFrame } from "../ui/list-page.tsx";
 import { LinkBadge, Status } from "../ui/status.tsx";
 import { layersOf, resultNodesOf, type WorkflowView } from "./workflow.ts";
 import type { WorkflowPage } from "./workflow-feed.ts";
@@ -28,9 +27,7 @@ export function Workflow({ page: { view: signal, actions } }: { page: WorkflowPa
 		>
 			<Link view={view} />
 			{workflow && !isOver(workflow) && (
-				<button type="button" class="quiet cancel" disabled={view.canceling} onClick={actions.cancel}>
-					<Icon name="stop" /> {view.canceling ? "Canceling…" : "Cancel"}
-				</button>
+				<CancelButton class="quiet cancel" icon="stop" isCanceling={view.canceling} onClick={actions.cancel} />
 			)}
 		</Head>
 	);

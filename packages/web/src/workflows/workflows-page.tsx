@@ -88,9 +88,10 @@ function Table({ page: { view, actions } }: { page: WorkflowsPage }) {
 					cell: (workflow) =>
 						!isOver(workflow) && (
 							<CancelButton
-								label={`Cancel ${workflow.name || workflow.workflowId}`}
+								class="quiet"
+								aria-label={`Cancel ${workflow.name || workflow.workflowId}`}
 								isCanceling={canceling.has(workflow.workflowId)}
-								onCancel={() => actions.cancelWorkflow(workflow.workflowId)}
+								onClick={() => actions.cancelWorkflow(workflow.workflowId)}
 							/>
 						),
 				},
@@ -157,9 +158,10 @@ function Jobs({ page: { view, actions } }: { page: WorkflowsPage }) {
 							cell: (job) =>
 								!isJobOver(job) && (
 									<CancelButton
-										label={`Cancel the job ${job.jobId}`}
+										class="quiet"
+										aria-label={`Cancel the job ${job.jobId}`}
 										isCanceling={canceling.has(job.jobId)}
-										onCancel={() => actions.cancelJob(job.jobId)}
+										onClick={() => actions.cancelJob(job.jobId)}
 									/>
 								),
 						},

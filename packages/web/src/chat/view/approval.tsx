@@ -4,7 +4,7 @@ import { toNexusError } from "@nexus-stream/protocol";
 import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
 import { useNow } from "../../ui/clock.tsx";
-import { Icon, Scrollable } from "../../ui/element.tsx";
+import { Button, Icon, Scrollable } from "../../ui/element.tsx";
 import {
 	type ApprovalActions,
 	approvalTitle,
@@ -77,17 +77,11 @@ function Decision({ approval, actions }: AnsweringProps) {
 	return (
 		<>
 			<div class="asking-do">
-				<button type="button" class="primary" disabled={busy} onClick={() => decide("approve")}>
-					Allow
-				</button>
-				{approval.once ? null : (
-					<button type="button" disabled={busy} onClick={() => decide("approve", true)}>
-						Allow for this session
-					</button>
+				<Button class="primary" disabled={busy} onClick={() => decide("approve")} text="Allow" />
+				{!approval.once && (
+					<Button disabled={busy} onClick={() => decide("approve", true)} text="Allow for this session" />
 				)}
-				<button type="button" class="danger" disabled={busy} onClick={() => decide("deny")}>
-					Deny
-				</button>
+				<Button class="danger" disabled={busy} onClick={() => decide("deny")} text="Deny" />
 			</div>
 			<Failure error={error} />
 		</>
@@ -103,9 +97,7 @@ function Reply({ approval, actions }: AnsweringProps) {
 			<>
 				<div class="asking-do">
 					{approval.choices.map((choice) => (
-						<button type="button" key={choice} disabled={busy} onClick={() => answer(choice)}>
-							{choice}
-						</button>
+						<Button key={choice} disabled={busy} onClick={() => answer(choice)} text={choice} />
 					))}
 				</div>
 				<Failure error={error} />
@@ -126,9 +118,7 @@ function Reply({ approval, actions }: AnsweringProps) {
 				dir="auto"
 				disabled={busy}
 			/>
-			<button type="submit" class="primary" disabled={busy || text.trim() === ""}>
-				Answer
-			</button>
+			<Button type="submit" class="primary" disabled={busy || text.trim() === ""} text="Answer" />
 			<Failure error={error} />
 		</form>
 	);

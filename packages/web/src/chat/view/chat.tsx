@@ -2,7 +2,7 @@
 
 import type { ApprovalJson } from "@nexus-stream/protocol/api";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Icon } from "../../ui/element.tsx";
+import { Button } from "../../ui/element.tsx";
 import { FailureNotice } from "../../ui/status.tsx";
 import { followEnd, STUCK, stepStick } from "../../ui/stick.ts";
 import { type ChatState, decisionsOf, liveTurnOf, type TurnItem } from "../chat.ts";
@@ -61,11 +61,7 @@ export function Chat({ page, engine, scripted, pending, partner }: ChatProps) {
 				</div>
 			</div>
 			<div class="dock">
-				{scroll.away && (
-					<button type="button" class="jump" onClick={thenWrite(scroll.toEnd)}>
-						<Icon name="down" /> Jump to latest
-					</button>
-				)}
+				{scroll.away && <Button class="jump" icon="down" onClick={thenWrite(scroll.toEnd)} text="Jump to latest" />}
 				<Composer
 					session={chat.session}
 					live={live !== undefined}
@@ -116,7 +112,7 @@ function Thread({ page, pending }: { page: ChatPage; pending: readonly ApprovalJ
 				<Waiting
 					key={message.key}
 					message={message}
-					onRetry={thenWrite((key, text) => outbox.retry(key, text))}
+					onRetry={thenWrite((key, text) => outbox.send(text, key))}
 					onDiscard={thenWrite((key) => outbox.discard(key))}
 					onCancel={(eventId) => void outbox.cancel(eventId)}
 				/>
@@ -190,11 +186,10 @@ function useStickToEnd(chat: ChatState) {
 }
 
 /** Not disabled while it loads, because a disabled button loses the focus. */
-const Older = ({ isLoading, onClick }: { isLoading: boolean; onClick(): void }) => (
-	<button type="button" class="quiet older" onClick={onClick} aria-disabled={isLoading}>
-		{isLoading ? "Loading…" : "Show older messages"}
-	</button>
-);
+const Older = ({ isLoading, onClick }: { isLoading: boolean; onClick(): void }) => {
+	const text = isLoading ? "Loading…" : "Show older messages";
+	return <Button class="quiet older" onClick={onClick} aria-disabled={isLoading} text={text} />;
+};
 
 /** Messages to try in a new session. */
 function EmptyState({ prompts, onPick }: { prompts: readonly Prompt[]; onPick(text: string): void }) {

@@ -173,7 +173,9 @@ function Offers({ row, runs }: { row: RunJson; runs: RunActions }) {
 	const [state, setState] = useState<{ busy?: "continue" | "retry"; error?: string }>({});
 	const go = (action: "continue" | "retry") => () => {
 		setState({ busy: action });
-		runs[action](row.run_id).then(backToWriting, (cause: unknown) => setState({ error: toNexusError(cause).message }));
+		runs
+			.resume(row.run_id, action)
+			.then(backToWriting, (cause: unknown) => setState({ error: toNexusError(cause).message }));
 	};
 	const isBusy = state.busy !== undefined;
 	return (

@@ -2,6 +2,7 @@
 
 import type { EventJson } from "@nexus-stream/protocol/api";
 import { dispositionWords } from "../../adapters/channels.tsx";
+import { Button } from "../../ui/element.tsx";
 import type { OutgoingMessage } from "../chat.ts";
 import { type Writer, writerOf } from "../writer.ts";
 import { Dots } from "./answer.tsx";
@@ -50,22 +51,14 @@ export function Waiting({ message, onRetry, onDiscard, onCancel }: WaitingProps)
 				{message.state === "queued" && (
 					<span class="fine row wrap delivery">
 						Waiting for its turn
-						{eventId !== undefined && (
-							<button type="button" class="quiet" onClick={() => onCancel(eventId)}>
-								Cancel
-							</button>
-						)}
+						{eventId !== undefined && <Button class="quiet" onClick={() => onCancel(eventId)} text="Cancel" />}
 					</span>
 				)}
 				{message.state === "failed" && (
 					<span class="fine row wrap delivery" role="alert">
 						Not sent. {message.error}
-						<button type="button" class="quiet" onClick={() => onRetry(message.key, message.text)}>
-							Try again
-						</button>
-						<button type="button" class="quiet" onClick={() => onDiscard(message.key)}>
-							Discard
-						</button>
+						<Button class="quiet" onClick={() => onRetry(message.key, message.text)} text="Try again" />
+						<Button class="quiet" onClick={() => onDiscard(message.key)} text="Discard" />
 					</span>
 				)}
 			</div>
