@@ -97,7 +97,7 @@ export function followContract(name: string, make: () => StorageUnderTest): void
 				}
 			};
 			await renew(6, a, b, c);
-			// The store is away, and nobody can renew.
+			// The store is away, and no node can renew.
 			clock.advance(3 * LEASE_MS);
 			expect(await storage.expire(a, LEASE_MS)).toEqual([]);
 			expect(await storage.renew(b, LEASE_MS)).toBe(true);
@@ -110,7 +110,7 @@ export function followContract(name: string, make: () => StorageUnderTest): void
 			expect(await storage.renew(b, LEASE_MS)).toBe(true);
 		});
 
-		it("ST19: a node expires none before it has lived for a lease, and a gap in its renewals begins it anew", async () => {
+		it("ST19: a node expires none before it has lived for a lease, and a gap in its renewals restarts the count", async () => {
 			const storage = open();
 			const { node: silent } = await storage.join("silent", false);
 			clock.advance(2 * LEASE_MS);

@@ -12,7 +12,7 @@ const ROWS_PER_READ = 64;
 const LINE_FEED = 0x0a;
 const ZERO = 0x30;
 
-/** The changes of a commit beside new records, as a row of the journal keeps them. A daemon that is alone keeps none. */
+/** Logs that a commit created and sealed, as a row of the journal keeps them. A daemon that is alone keeps none. */
 export interface RowChanges {
 	/** How many logs it created. */
 	created: number;
@@ -55,7 +55,7 @@ class SqliteFollowing {
 	readonly #follower: Follower;
 	/** The last row that was read. */
 	#last: number;
-	/** Of the file, when it was last looked at. */
+	/** The version of the file at the last look. */
 	#version = "";
 	#isReading = false;
 	#again = false;
