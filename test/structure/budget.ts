@@ -32,7 +32,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	".": 30,
 	adapter: 7380,
 	broker: 4730,
-	bus: 4400,
+	bus: 4420,
 	cli: 3990,
 	client: 1820,
 	edge: 8300,
