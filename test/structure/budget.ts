@@ -32,7 +32,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	".": 30,
 	adapter: 7380,
 	broker: 4730,
-	bus: 3920,
+	bus: 4420,
 	cli: 3990,
 	client: 1820,
 	edge: 8300,
@@ -43,7 +43,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	platforms: 7550,
 	protocol: 2300,
 	runtime: 3930,
-	services: 13680,
-	std: 1030,
+	services: 13700,
+	std: 1050,
 	web: 8470,
 };
