@@ -1,6 +1,6 @@
 /** Deliveries in SQL. */
 
-import { type Column, Columns, insertInto, json, mark, number, text } from "../../std/sql/columns.ts";
+import { Columns, insertInto, json, mark, number, text } from "../../std/sql/columns.ts";
 import {
 	jsonText,
 	must,
@@ -69,14 +69,12 @@ const SCHEMA: readonly SchemaStep[] = [
 	"ALTER TABLE delivery_message ADD COLUMN facts TEXT;",
 ];
 
-const target: Column<DeliveryTarget> = { ...json("target"), store: canonical };
-
 const DELIVERY = new Columns<Omit<Delivery, "messages">>({
 	id: text("id"),
 	runId: text("run_id"),
 	channel: text("channel"),
 	account: text("account"),
-	target,
+	target: json("target", canonical),
 	options: json("options"),
 	mode: text("mode"),
 	state: text("state"),
@@ -96,7 +94,7 @@ const MESSAGE = new Columns<DeliveryMessage>({
 	messageId: text("message_id"),
 	state: text("state"),
 	shown: number("shown"),
-	abandoned: mark("abandoned", 0),
+	abandoned: mark("abandoned", true, 0),
 	edits: number("edits", 0),
 	text: text("text"),
 	done: number("text_done"),
@@ -146,7 +144,7 @@ const ops: StepsOf<DeliveryOps> = {
 	reopen: ({ node }, id, now) => [must(SQL.reopen, [now, node, id], `There is no delivery ${id} that has ended.`)],
 	adopt: (facts, ids) => adopted(SQL.adopt, facts, ids),
 	put: (_, id, message, { cursor, carry = null }, now) => [
-		must(SQL.put, [id, ...MESSAGE.values(message)], noMessage(id, message.nonce)),
+		must(SQL.put, MESSAGE.values(message, id), noMessage(id, message.nonce)),
 		step(SQL.moved, cursor, carry, now, id),
 	],
 	drop: (_, id, nonce, now) => [must(SQL.drop, [id, nonce], noMessage(id, nonce)), step(SQL.touched, now, id)],

@@ -1,6 +1,6 @@
 /** The inbox in SQL. */
 
-import { Columns, insertInto, json, number, text } from "../../std/sql/columns.ts";
+import { Columns, insertInto, json, listed, number, text } from "../../std/sql/columns.ts";
 import { must, pageEnd, type Row, type SchemaStep, type SqlTable, type StepsOf, step } from "../../std/sql/sql.ts";
 import { whenRead } from "../../std/write.ts";
 import { ORIGIN, sessionUse, titleOf } from "../sessions/sql.ts";
@@ -24,7 +24,7 @@ const EVENT = new Columns<Omit<InboundEvent, "disposition" | "origin">>({
 	eventId: text("event_id"),
 	session: text("session"),
 	text: text("text"),
-	attachments: json("attachments"),
+	attachments: listed("attachments"),
 	idempotencyKey: text("idempotency_key"),
 	receivedAt: number("received_at"),
 	queue: json("queue"),
@@ -59,9 +59,9 @@ const isAnswered = ({ state }: Disposition): boolean =>
 
 const ops: StepsOf<InboxOps> = {
 	accept({ node }, event) {
-		const { session, disposition, batch, receivedAt, attachments, origin } = event;
+		const { session, disposition, batch, receivedAt, origin } = event;
 		const values = [
-			...EVENT.values(attachments.length === 0 ? { ...event, attachments: undefined } : event),
+			...EVENT.values(event),
 			...DISPOSITION.values(disposition),
 			...ORIGIN.values(origin),
 			node,

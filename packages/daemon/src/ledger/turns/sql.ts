@@ -1,8 +1,8 @@
 /** Turns in SQL. */
 
 import type { Usage } from "@nexus-stream/protocol";
-import { type Column, Columns, insertInto, json, mark, number, text } from "../../std/sql/columns.ts";
-import { jsonText, must, type Row, type SqlReader, type SqlTable, type StepsOf, step } from "../../std/sql/sql.ts";
+import { Columns, insertInto, json, listed, mark, number, text } from "../../std/sql/columns.ts";
+import { jsonText, must, type Row, type SqlReader, type SqlTable, type Step, type StepsOf } from "../../std/sql/sql.ts";
 import { type Reading, whenAllRead, whenRead } from "../../std/write.ts";
 import { sessionUse } from "../sessions/sql.ts";
 import type { StoredMessage, StoredToolCall, Turn, TurnOps, Turns } from "./port.ts";
@@ -20,7 +20,7 @@ const TURN = new Columns<Omit<Turn, "error" | "usage" | "messages" | "toolCalls"
 	trace: json("trace"),
 	continues: text("continues"),
 	continuedBy: text("continued_by"),
-	rolledBack: mark("rolled_back"),
+	rolledBack: mark("rolled_back", true),
 });
 
 const ERROR = new Columns<NonNullable<Turn["error"]>>({ code: text("error_code"), message: text("error_message") });
@@ -32,20 +32,17 @@ const USAGE = new Columns<{ input: number; output: number; extra?: Partial<Usage
 	extra: json("usage_extra"),
 });
 
-const hidden: Column<false> = { name: "hidden", store: () => 1, load: () => false };
-
-/** Attachments stay out of the row of a message whose inbound event has them. */
 const MESSAGE = new Columns<StoredMessage>({
 	role: text("role"),
 	messageId: text("message_id"),
 	eventId: text("event_id"),
 	text: text("text"),
-	attachments: json("attachments"),
+	attachments: listed("attachments"),
 	parts: json("parts"),
 	reasoning: text("reasoning"),
 	signedReasoning: json("signed_reasoning"),
 	agent: text("agent"),
-	visible: hidden,
+	visible: mark("hidden", false),
 });
 
 const CALL = new Columns<StoredToolCall>({
@@ -64,20 +61,23 @@ const CALL = new Columns<StoredToolCall>({
 });
 
 /** A row of a turn, which its run names: the turn itself is inserted just before. */
-function insertOfTurn(table: string, { names }: { readonly names: readonly string[] }): string {
-	const values = names.map((name, n) =>
-		name === "attachments"
-			? `CASE WHEN EXISTS (SELECT 1 FROM inbound WHERE inbound.event_id = ?${names.indexOf("event_id") + 3}) THEN NULL ELSE ?${n + 3} END`
-			: `?${n + 3}`,
-	);
-	return `INSERT INTO ${table} (turn, ordinal, ${names.join(", ")})
-		VALUES ((SELECT seq FROM turns WHERE run_id = ?1), ?2, ${values.join(", ")})`;
-}
+const insertOfTurn = (table: string, names: readonly string[], values: readonly string[]) =>
+	`INSERT INTO ${table} (turn, ordinal, ${names.join(", ")})
+	VALUES ((SELECT seq FROM turns WHERE run_id = ?1), ?2, ${values.join(", ")})`;
+
+const marksOf = (names: readonly string[]) => names.map((_, n) => `?${n + 3}`);
+
+/** Attachments that the inbound event has are not stored once more. */
+const MESSAGE_MARKS = marksOf(MESSAGE.names).map((value, n) =>
+	MESSAGE.names[n] === "attachments"
+		? `CASE WHEN EXISTS (SELECT 1 FROM inbound WHERE event_id = ?${MESSAGE.names.length + 3}) THEN NULL ELSE ${value} END`
+		: value,
+);
 
 const SQL = {
 	addTurn: `${insertInto("turns", TURN, ERROR, USAGE)} ON CONFLICT (run_id) DO NOTHING`,
-	addMessage: insertOfTurn("messages", MESSAGE),
-	addCall: insertOfTurn("tool_calls", CALL),
+	addMessage: insertOfTurn("messages", MESSAGE.names, MESSAGE_MARKS),
+	addCall: insertOfTurn("tool_calls", CALL.names, marksOf(CALL.names)),
 	continued: `UPDATE turns SET continued_by = ? WHERE run_id = ? AND continued_by IS NULL AND status <> 'completed'
 		AND NOT EXISTS (SELECT 1 FROM turns AS newer WHERE newer.session = turns.session AND newer.seq > turns.seq)`,
 	retrace: "UPDATE turns SET trace = ? WHERE run_id = ?",
@@ -89,9 +89,9 @@ const ops: StepsOf<TurnOps> = {
 		const { runId } = turn;
 		const values = [...TURN.values(turn), ...ERROR.values(turn.error), ...USAGE.values(usageColumns(turn.usage))];
 		const steps = [must(SQL.addTurn, values, `Run ${runId} is already settled.`, "duplicate")];
-		for (const [n, message] of turn.messages.entries())
-			steps.push(step(SQL.addMessage, runId, n, ...messageValues(message)));
-		for (const [n, call] of turn.toolCalls.entries()) steps.push(step(SQL.addCall, runId, n, ...CALL.values(call)));
+		for (const [n, message] of turn.messages.entries()) steps.push(messageStep(runId, n, message));
+		for (const [n, call] of turn.toolCalls.entries())
+			steps.push({ sql: SQL.addCall, values: CALL.values(call, runId, n) });
 		const asked = turn.messages.find((message) => message.role === "user");
 		steps.push(sessionUse.settled(turn.session, turn.startedAt, turn.endedAt, asked?.text ?? ""));
 		return steps;
@@ -109,8 +109,11 @@ function usageColumns({ input, output, ...extra }: Usage) {
 	return { input, output };
 }
 
-const messageValues = (message: StoredMessage) =>
-	MESSAGE.values(message.attachments?.length === 0 ? { ...message, attachments: undefined } : message);
+function messageStep(runId: string, ordinal: number, message: StoredMessage): Step {
+	const values = MESSAGE.values(message, runId, ordinal);
+	values.push(message.attachments?.length ? (message.eventId ?? null) : null);
+	return { sql: SQL.addMessage, values };
+}
 
 export const turnsTable: SqlTable<Turns> = {
 	name: "turns",
@@ -174,30 +177,38 @@ function withContents(db: SqlReader) {
 		<T>(of: (row: Row) => T) =>
 		(row: Row) =>
 			[Number(row.turn), of(row)] as const;
-	const messages = db.all(
-		`SELECT m.turn, m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, m.signed_reasoning, m.agent, m.hidden,
-		coalesce(m.attachments, i.attachments) AS attachments FROM messages AS m LEFT JOIN inbound AS i ON i.event_id = m.event_id
-		WHERE m.turn IN (SELECT seq FROM turns WHERE run_id IN listOf(?)) ORDER BY m.turn, m.ordinal`,
-		ofTurn(MESSAGE.of),
-	);
-	const calls = db.all(
-		"SELECT * FROM tool_calls WHERE turn IN (SELECT seq FROM turns WHERE run_id IN listOf(?)) ORDER BY turn, ordinal",
-		ofTurn(CALL.of),
-	);
+	const contents = (turns: string) => ({
+		messages: db.all(
+			`SELECT m.turn, m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, m.signed_reasoning, m.agent, m.hidden,
+			coalesce(m.attachments, i.attachments) AS attachments FROM messages AS m
+			LEFT JOIN inbound AS i ON i.event_id = m.event_id WHERE m.turn ${turns} ORDER BY m.turn, m.ordinal`,
+			ofTurn(MESSAGE.of),
+		),
+		calls: db.all(`SELECT * FROM tool_calls WHERE turn ${turns} ORDER BY turn, ordinal`, ofTurn(CALL.of)),
+	});
+	const ofOne = contents("= (SELECT seq FROM turns WHERE run_id = ?)");
+	const ofSeveral = contents("IN (SELECT seq FROM turns WHERE run_id IN listOf(?))");
 	return (found: Reading<Row[]>): Reading<Turn[]> =>
 		whenRead(found, (rows) => {
 			if (rows.length === 0) return [];
-			const runs = JSON.stringify(rows.map((row) => row.run_id));
-			return whenAllRead([messages(runs), calls(runs)], (allMessages, allCalls) => {
-				const [messagesOf, callsOf] = [
-					Map.groupBy(allMessages, ([turn]) => turn),
-					Map.groupBy(allCalls, ([turn]) => turn),
-				];
-				const ofRow = <T>(grouped: Map<number, (readonly [number, T])[]>, row: Row) =>
-					(grouped.get(Number(row.seq)) ?? []).map(([, each]) => each);
-				return rows.map((row) => turnOf(row, ofRow(messagesOf, row), ofRow(callsOf, row)));
+			const runs = rows.map(({ run_id }) => String(run_id));
+			const [{ messages, calls }, which] = runs.length === 1 ? [ofOne, runs[0]!] : [ofSeveral, JSON.stringify(runs)];
+			return whenAllRead([messages(which), calls(which)], (...both) => {
+				const [messagesOf, callsOf] = [grouped(both[0]), grouped(both[1])];
+				return rows.map((row) => turnOf(row, messagesOf(row), callsOf(row)));
 			});
 		});
+}
+
+/** The parts of each turn, in order. */
+function grouped<T>(parts: readonly (readonly [turn: number, part: T])[]): (row: Row) => T[] {
+	const byTurn = new Map<number, T[]>();
+	for (const [turn, part] of parts) {
+		const own = byTurn.get(turn);
+		if (own) own.push(part);
+		else byTurn.set(turn, [part]);
+	}
+	return ({ seq }) => byTurn.get(Number(seq)) ?? [];
 }
 
 function turnOf(row: Row, messages: StoredMessage[], toolCalls: StoredToolCall[]): Turn {

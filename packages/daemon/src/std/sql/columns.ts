@@ -4,33 +4,43 @@ import { jsonText, type Row, type SqlValue } from "./sql.ts";
 
 export interface Column<T> {
 	readonly name: string;
-	store(value: T): SqlValue;
-	load(value: SqlValue): T;
-	/** Stored for a field that is left out. Default: null. */
-	readonly absent?: SqlValue;
+	/** Left out: the value is stored and loaded as it is. */
+	readonly store: ((value: T) => SqlValue) | undefined;
+	readonly load: ((value: SqlValue) => T) | undefined;
+	/** Stored for a field that is left out. */
+	readonly absent: SqlValue;
 }
 
-const same = (value: unknown) => value as never;
+/** All columns have one shape, because every write and every row goes through them. */
+const column = <T>(
+	name: string,
+	store?: Column<T>["store"],
+	load?: Column<T>["load"],
+	absent: SqlValue = null,
+): Column<T> => ({ name, store, load, absent });
 
-export const text = <T extends string>(name: string): Column<T> => ({ name, store: same, load: same });
+export const text = <T extends string>(name: string): Column<T> => column(name);
 
-export const number = (name: string, absent?: number): Column<number> => ({ name, store: same, load: Number, absent });
+export const number = (name: string, absent?: number): Column<number> => column(name, undefined, Number, absent);
 
-export const flag = (name: string): Column<boolean> => ({ name, store: Number, load: (value) => value === 1 });
+export const flag = (name: string): Column<boolean> => column(name, Number, (value) => value === 1);
 
-/** A field that is true or left out. */
-export const mark = (name: string, absent?: number): Column<true> => ({
-	name,
-	store: Number,
-	load: () => true,
-	absent,
-});
+/** A field that has one value or is left out. */
+export const mark = <T extends boolean>(name: string, value: T, absent?: number): Column<T> =>
+	column(
+		name,
+		() => 1,
+		() => value,
+		absent,
+	);
 
-export const json = <T>(name: string): Column<T> => ({
-	name,
-	store: jsonText,
-	load: (value) => JSON.parse(value as string) as T,
-});
+/** `textOf` makes the JSON text, and null of a value that is not worth storing. */
+export const json = <T>(name: string, textOf: (value: T) => string | null = jsonText): Column<T> =>
+	column(name, textOf, (value) => JSON.parse(value as string) as T);
+
+/** A list whose being empty is the same as its being left out. */
+export const listed = <T extends readonly unknown[]>(name: string): Column<T> =>
+	json(name, (list) => (list.length === 0 ? null : jsonText(list)));
 
 type ColumnsOf<T> = { readonly [Field in keyof T]-?: Column<Exclude<T[Field], undefined>> };
 
@@ -45,24 +55,25 @@ export class Columns<T extends object> {
 		this.names = this.#columns.map(({ name }) => name);
 	}
 
-	/** In the order of `names`. */
-	values(object: Partial<T> = {}): SqlValue[] {
-		const values: SqlValue[] = [];
-		for (let n = 0; n < this.#fields.length; n++) {
-			const value: unknown = object[this.#fields[n]!];
-			const { absent = null } = this.#columns[n]!;
-			values.push(value === undefined ? absent : this.#columns[n]!.store(value));
+	/** In the order of `names`, after the values that are given `first`. */
+	values(object: Partial<T> = {}, ...first: SqlValue[]): SqlValue[] {
+		const [fields, columns] = [this.#fields, this.#columns];
+		for (let n = 0; n < fields.length; n++) {
+			const value: unknown = object[fields[n]!];
+			const { absent, store } = columns[n]!;
+			first.push(value === undefined ? absent : store ? store(value) : (value as SqlValue));
 		}
-		return values;
+		return first;
 	}
 
 	/** Only the fields whose columns were selected. */
 	readonly of = (row: Row): T => {
+		const [fields, columns] = [this.#fields, this.#columns];
 		const object: Partial<Record<keyof T, unknown>> = {};
-		for (let n = 0; n < this.#fields.length; n++) {
-			const column = this.#columns[n]!;
-			const value = row[column.name] ?? null;
-			if (value !== null && value !== column.absent) object[this.#fields[n]!] = column.load(value);
+		for (let n = 0; n < fields.length; n++) {
+			const { name, absent, load } = columns[n]!;
+			const value = row[name] ?? null;
+			if (value !== null && value !== absent) object[fields[n]!] = load ? load(value) : value;
 		}
 		return object as T;
 	};
